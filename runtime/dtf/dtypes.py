@@ -1,8 +1,8 @@
 """Element types of tensors: `DType`, the named types, `as_dtype`.
 
 Names and numbers are TensorFlow's (`types.proto`); a reference type has the number of its base type + 100.
-Strings are numpy object arrays of `bytes`; bfloat16 and the 8-bit and smaller types come from `ml_dtypes`, which is
-imported when one of them is first used. Quantized types are held as the plain integers of their width.
+Strings are numpy object arrays of `bytes`; bfloat16 and the 8-bit and smaller types come from `ml_dtypes`, which
+is imported when one of them is first used. Quantized types are held as the plain integers of their width.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class DType:
         self.as_datatype_enum = enum
         self.name = name
         self.size = size
-        # f float, i signed, u unsigned, c complex, b bool, q quantized signed, Q quantized unsigned, s string, h handle
+        # f float, i signed, u unsigned, c complex, b bool, q and Q quantized (signed and not), s string, h handle
         self._kind = kind
         self._numpy_name = numpy_name
         self._numpy_type: Any = None
@@ -108,14 +108,14 @@ class DType:
         """The range of an image of this type: (0, 1) for float32 and float64, (0, max) for integers."""
         if self.base_dtype in (float32, float64):
             return 0, 1
-        if self._kind in "iu" and self._numpy_name[-1] not in "24" or self.base_dtype is uint64:
+        if self._kind in "iu" and not self._numpy_name.endswith(("t4", "t2")):  # neither int4 nor int2
             return 0, self.max
         if self._kind == "b":
             return 0, True
         raise ValueError(f"{self!s} does not have defined limits.")
 
     def is_compatible_with(self, other: Any) -> builtins.bool:
-        """True when a tensor of type `other` may be used where this type is asked for (references included)."""
+        """True when a tensor of type `other`, or a reference to one, may stand where this type is asked for."""
         other = as_dtype(other)
         return self._enum in (other._enum, other.base_dtype._enum)
 
@@ -157,18 +157,19 @@ class DType:
 def as_dtype(type_value: Any) -> DType:
     """The DType of anything that names one.
 
-    Accepts a DType, a number of `types.proto`, a name ("float", "float32", "float32_ref", "half"), a numpy type or
-    `np.dtype` (byte strings, unicode and object mean string), and Python's `float` (float32), `bool` and `object`.
+    Accepts a DType, a number of `types.proto`, a name ("float", "float32", "float32_ref", "half"), a numpy type
+    or `np.dtype` (byte strings, unicode and object mean string), anything with such a `dtype`, and Python's `float`
+    (float32), `bool` and `object`.
 
     Raises:
       TypeError: nothing of these; Python's `int` and `str` too, whose width or encoding nobody could guess.
     """
     if isinstance(type_value, DType):
         return type_value
-    try:
-        return _KNOWN[type_value]
-    except (KeyError, TypeError):
-        pass
+    if isinstance(type_value, (int, str, type, np.dtype)):  # not np.float32(3), which would be found as 3
+        known = _KNOWN.get(type_value)
+        if known is not None:
+            return known
     found = None
     if isinstance(type_value, np.dtype):
         found = _of_numpy(type_value)
@@ -208,7 +209,7 @@ def _finfo_or_iinfo(function: str, numpy_type: Any) -> Any:
 
 
 _BY_ENUM: dict[int, DType] = {}
-# Everything that as_dtype takes without thinking: numbers, names, types. Grows by the numpy dtypes that are seen.
+# What as_dtype takes without thinking: numbers, names, types. Grows by the numpy dtypes that are seen.
 _KNOWN: dict[Any, DType] = {}
 _OF_NUMPY_NAME: dict[str, DType] = {}
 
@@ -307,7 +308,7 @@ _KNOWN.update(
         np.str_: string,
     }
 )
-for _each in (float32, float64, int32, int64, uint8, int8, int16, uint16, uint32, uint64, complex64, complex128, float16, bool):
-    _KNOWN[_each.as_numpy_dtype] = _each
-    _KNOWN[np.dtype(_each.as_numpy_dtype)] = _each
-del _each
+for _numpy_name, _dtype in _OF_NUMPY_NAME.items():
+    if hasattr(np, _numpy_name):
+        _KNOWN[_dtype.as_numpy_dtype] = _dtype
+        _KNOWN[np.dtype(_dtype.as_numpy_dtype)] = _dtype

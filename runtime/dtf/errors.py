@@ -18,8 +18,8 @@
     +- DataLossError           15   stored data is cut short or corrupt
     +- UnauthenticatedError    16   the caller did not say who it is
 
-The codes are those of gRPC and of `error_codes.proto`. A *derived* error only follows from another one (a peer's
-cancelled step); whoever collects the errors of one step reports the first that is not derived.
+The codes are those of gRPC and of `error_codes.proto`. A *derived* error only follows from another one (a
+peer's cancelled step); whoever collects the errors of one step reports the first that is not derived.
 
 This module owns the tree and the conversions between codes and classes. How an error travels is rpc's matter.
 """

@@ -44,10 +44,11 @@ class Table(Generic[Entry]):
         return store
 
     def add(self, name: str, entry: Entry, place: str | None = None) -> None:
-        """Stores `entry`; a second entry of a name raises ValueError. `place` ("file:line") is the caller's by default."""
+        """Stores `entry`, written at `place` ("file:line", the caller's by default); a second one is a ValueError."""
         here = _code_place(entry) or place or _caller_place()
         if name in self._entries:
-            raise ValueError(f"{self.kind} for {name!r} at {here}: it has one already, at {self._places[name]}")
+            there = self._places[name]
+            raise ValueError(f"second {self.kind} for {name!r} at {here}; the first one is at {there}")
         self._entries[name] = entry
         self._places[name] = here
 
@@ -79,7 +80,7 @@ class Table(Generic[Entry]):
 
 
 def unknown_name_message(kind: str, name: str, known: Any) -> str:
-    """The words for a name that is not among `known` (any iterable of names), with the nearest ones that are."""
+    """The words for a `name` that is not among the names `known`, with the nearest ones that are."""
     near = difflib.get_close_matches(str(name), list(known), n=3)
     hint = f"; did you mean {' or '.join(repr(each) for each in near)}?" if near else ""
     return f"no {kind} for {name!r}{hint}"

@@ -1,8 +1,8 @@
 """Static shapes: `TensorShape` and `Dimension`, with TensorFlow 1's behaviour.
 
-A TensorShape is unknown altogether (rank None) or a list of dimensions, each a size or unknown (None). Both are
-values: nothing changes one after it was made. Indexing and iterating give `Dimension`s (`shape[0].value`), as
-TensorFlow 1 does; `as_list()` gives plain integers and Nones.
+A TensorShape is unknown altogether (rank None) or a list of dimensions, each a size or unknown (None). Both
+are values: nothing changes one after it was made. Indexing and iterating give `Dimension`s (`shape[0].value`),
+as TensorFlow 1 does; `as_list()` gives plain integers and Nones.
 """
 
 from __future__ import annotations
@@ -90,10 +90,10 @@ class Dimension:
         return self // other
 
     def __truediv__(self, other: Any) -> Dimension:
-        raise TypeError(f"unsupported operand type(s) for /: 'Dimension' and {type(other).__name__!r}, please use // instead")
+        raise TypeError(f"Dimension / {type(other).__name__} is not defined, please use // instead")
 
     def __rtruediv__(self, other: Any) -> Dimension:
-        raise TypeError(f"unsupported operand type(s) for /: {type(other).__name__!r} and 'Dimension', please use // instead")
+        raise TypeError(f"{type(other).__name__} / Dimension is not defined, please use // instead")
 
     def __mod__(self, other: Any) -> Dimension:
         return self._combine(operator.mod, other)
@@ -101,10 +101,10 @@ class Dimension:
     def __rmod__(self, other: Any) -> Dimension:
         return as_dimension(other) % self
 
-    def __int__(self) -> int | None:  # type: ignore[override]
+    def __int__(self) -> int | None:
         return self._value
 
-    def __index__(self) -> int | None:  # type: ignore[override]
+    def __index__(self) -> int | None:
         return self._value
 
     def __hash__(self) -> int:
@@ -142,8 +142,8 @@ class TensorShape:
     """A static shape.
 
     Args:
-      dims: None (nothing is known), another TensorShape, a TensorShapeProto, one size, or an iterable of sizes,
-        Dimensions and Nones.
+      dims: None (nothing is known), another TensorShape, a TensorShapeProto, one size, or an iterable of
+        sizes, Dimensions and Nones.
 
     Raises:
       TypeError: `dims` is none of these.
@@ -215,22 +215,16 @@ class TensorShape:
             return self
         if not self.is_compatible_with(other):
             raise ValueError(f"Shapes {self} and {other} are not compatible")
-        return _of_sizes(
-            tuple(
-                theirs if mine is None else mine for mine, theirs in zip(self._sizes, other._sizes, strict=True)
-            )
-        )
+        pairs = zip(self._sizes, other._sizes, strict=True)
+        return _of_sizes(tuple(theirs if mine is None else mine for mine, theirs in pairs))
 
     def most_specific_compatible_shape(self, other: ShapeLike) -> TensorShape:
         """The narrowest shape that both shapes fit into."""
         other = as_shape(other)
         if self._sizes is None or other._sizes is None or len(self._sizes) != len(other._sizes):
             return unknown_shape()
-        return _of_sizes(
-            tuple(
-                mine if mine == theirs else None for mine, theirs in zip(self._sizes, other._sizes, strict=True)
-            )
-        )
+        pairs = zip(self._sizes, other._sizes, strict=True)
+        return _of_sizes(tuple(mine if mine == theirs else None for mine, theirs in pairs))
 
     def concatenate(self, other: ShapeLike) -> TensorShape:
         """The dimensions of this shape, then those of `other`."""
@@ -291,7 +285,7 @@ class TensorShape:
         return (Dimension(size) for size in self._sizes)
 
     def __getitem__(self, key: Any) -> Any:
-        """A Dimension, or the TensorShape of a slice. Of an unknown rank: unknown, as long as the slice tells."""
+        """A Dimension, or the TensorShape of a slice; the length of the slice is known even where the rank is not."""
         if isinstance(key, slice):
             if self._sizes is not None:
                 return _of_sizes(self._sizes[key])
