@@ -1,8 +1,8 @@
 """Element types of tensors: `DType`, the named types, `as_dtype`.
 
 Names and numbers are TensorFlow's (`types.proto`); a reference type has the number of its base type + 100.
-Strings are numpy object arrays of `bytes`; bfloat16 and the 8-bit and smaller types come from `ml_dtypes`, which
-is imported when one of them is first used. Quantized types are held as the plain integers of their width.
+Strings are numpy object arrays of `bytes`; bfloat16 and the 8-bit and smaller floats come from `ml_dtypes`,
+which is imported when one of them is first used. Quantized types are held as the plain integers of their width.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class DType:
         self.as_datatype_enum = enum
         self.name = name
         self.size = size
-        # f float, i signed, u unsigned, c complex, b bool, q and Q quantized (signed and not), s string, h handle
+        # f float, i signed, u unsigned, c complex, b bool, q and Q the same quantized, s string, h handle
         self._kind = kind
         self._numpy_name = numpy_name
         self._numpy_type: Any = None
@@ -115,7 +115,7 @@ class DType:
         raise ValueError(f"{self!s} does not have defined limits.")
 
     def is_compatible_with(self, other: Any) -> builtins.bool:
-        """True when a tensor of type `other`, or a reference to one, may stand where this type is asked for."""
+        """True when `other` or a reference to it may stand where this type is asked for."""
         other = as_dtype(other)
         return self._enum in (other._enum, other.base_dtype._enum)
 
@@ -157,9 +157,9 @@ class DType:
 def as_dtype(type_value: Any) -> DType:
     """The DType of anything that names one.
 
-    Accepts a DType, a number of `types.proto`, a name ("float", "float32", "float32_ref", "half"), a numpy type
-    or `np.dtype` (byte strings, unicode and object mean string), anything with such a `dtype`, and Python's `float`
-    (float32), `bool` and `object`.
+    Accepts a DType, a number of `types.proto`, a name ("float", "float32", "float32_ref", "half"), a numpy
+    type or `np.dtype` (byte strings, unicode and object mean string), anything with such a `dtype`, and Python's
+    `float` (float32), `bool` and `object`.
 
     Raises:
       TypeError: nothing of these; Python's `int` and `str` too, whose width or encoding nobody could guess.

@@ -205,7 +205,7 @@ def _describe_op(op: Any) -> str:
     lines = [f"Original stack trace for {op.name!r}:"]
     for frame in traceback:
         filename, line, function = frame[0], frame[1], frame[2]
-        lines.append(f"  File \"{filename}\", line {line}, in {function}")
+        lines.append(f'  File "{filename}", line {line}, in {function}')
     return "\n".join(lines)
 
 

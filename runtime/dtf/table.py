@@ -44,7 +44,7 @@ class Table(Generic[Entry]):
         return store
 
     def add(self, name: str, entry: Entry, place: str | None = None) -> None:
-        """Stores `entry`, written at `place` ("file:line", the caller's by default); a second one is a ValueError."""
+        """Stores `entry`, written at `place` ("file:line"); a second one of a name is a ValueError."""
         here = _code_place(entry) or place or _caller_place()
         if name in self._entries:
             there = self._places[name]

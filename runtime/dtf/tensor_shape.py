@@ -1,8 +1,8 @@
 """Static shapes: `TensorShape` and `Dimension`, with TensorFlow 1's behaviour.
 
 A TensorShape is unknown altogether (rank None) or a list of dimensions, each a size or unknown (None). Both
-are values: nothing changes one after it was made. Indexing and iterating give `Dimension`s (`shape[0].value`),
-as TensorFlow 1 does; `as_list()` gives plain integers and Nones.
+are values: nothing changes one after it was made. Indexing and iterating give `Dimension`s, as TensorFlow 1
+does (`shape[0].value`); `as_list()` gives plain integers and Nones.
 """
 
 from __future__ import annotations
@@ -285,7 +285,7 @@ class TensorShape:
         return (Dimension(size) for size in self._sizes)
 
     def __getitem__(self, key: Any) -> Any:
-        """A Dimension, or the TensorShape of a slice; the length of the slice is known even where the rank is not."""
+        """A Dimension, or the TensorShape of a slice, whose length may be known where the rank is not."""
         if isinstance(key, slice):
             if self._sizes is not None:
                 return _of_sizes(self._sizes[key])
