@@ -1,0 +1,23 @@
+"""One task of a benchmark cluster: `python -m tests.bench.task RUNTIME SPEC JOB INDEX PROGRAM [ARGUMENTS]`."""
+
+from __future__ import annotations
+
+import sys
+
+from tests.bench import programs
+from tests.bench.cluster import load_runtime
+
+
+def main(runtime: str, spec: str, job: str, index: str, program: str, *arguments: str) -> None:
+    tf = load_runtime(runtime)
+    jobs = dict(part.split("=") for part in spec.split(";"))
+    cluster = tf.train.ClusterSpec({name: hosts.split(",") for name, hosts in jobs.items()})
+    server = tf.train.Server(cluster, job_name=job, task_index=int(index))
+    if program == "serve":
+        server.join()
+    else:
+        programs.train(tf, server, cluster, int(index), program, *arguments)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
