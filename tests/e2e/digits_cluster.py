@@ -1,0 +1,136 @@
+"""Drives `dtfctl` on a private copy of clusters/digits, as a user at a shell would."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def wait_until(condition: Callable[[], Any], what: str, timeout_s: float = 90.0) -> Any:
+    """Returns the first true value of `condition`; fails with `what` in its words after `timeout_s`."""
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.02)
+    raise AssertionError(f"waited {timeout_s} s for {what}")
+
+
+class DigitsCluster:
+    """One copy of the example with a state folder of its own.
+
+    cluster = DigitsCluster(tmp_path)
+    up = cluster.start_up("--attach")
+    cluster.wait_for_step(300)
+    cluster.kill("ps:0")
+    assert up.wait() == 0
+    """
+
+    def __init__(self, folder: Path, train_steps: int = 1500) -> None:
+        self.folder = folder / "digits"
+        ignored = shutil.ignore_patterns("checkpoints*", "logs", "__pycache__")
+        shutil.copytree(ROOT / "clusters" / "digits", self.folder, ignore=ignored)
+        file = self.folder / "cluster.yaml"
+        program = next(line for line in file.read_text().splitlines() if line.startswith("program:"))
+        text = file.read_text().replace(program, program.replace("trainer.py", f"trainer.py --train_steps={train_steps}"))
+        file.write_text(text)
+        self.environment = {
+            **os.environ,
+            "DTFCTL_STATE_DIR": str(folder / "state"),
+            "PYTHONPATH": f"{ROOT / 'runtime'}:{ROOT}",
+        }
+        self.output = folder / "up.txt"
+
+    def dtfctl(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """Runs one command to its end."""
+        done = subprocess.run(
+            [sys.executable, "-m", "dtfctl", *arguments],
+            cwd=self.folder,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=120,
+        )
+        assert not check or done.returncode == 0, done.stdout
+        return done
+
+    def start_up(self, *arguments: str) -> subprocess.Popen[bytes]:
+        """Starts `dtfctl up` in a session of its own; its output goes to the file `output`."""
+        with open(self.output, "ab") as file:
+            return subprocess.Popen(
+                [sys.executable, "-m", "dtfctl", "up", "cluster.yaml", *arguments],
+                cwd=self.folder,
+                env=self.environment,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def status(self) -> dict[str, Any]:
+        """The document of `status -o json`, {} where there is none."""
+        done = subprocess.run(
+            [sys.executable, "-m", "dtfctl", "status", "-o", "json"],
+            cwd=self.folder,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            timeout=60,
+        )
+        return json.loads(done.stdout) if done.stdout.startswith("{") else {}
+
+    def task(self, name: str) -> dict[str, Any]:
+        """One task of the status document."""
+        return next((task for task in self.status().get("tasks", []) if task["name"] == name), {})
+
+    def checkpoint_step(self) -> int:
+        """The global step of the newest complete checkpoint, 0 without one."""
+        state = self.folder / "checkpoints" / "checkpoint"
+        match = re.search(r'model\.ckpt-(\d+)"', state.read_text()) if state.exists() else None
+        return int(match[1]) if match else 0
+
+    def wait_for_step(self, step: int) -> None:
+        """Returns when a checkpoint of `step` or later is complete."""
+        wait_until(lambda: self.checkpoint_step() >= step, f"a checkpoint of step {step}\n{self.printed()}")
+
+    def kill(self, *names: str) -> None:
+        """kill -9 of the tasks' processes."""
+        for name in names:
+            os.kill(self.task(name)["pid"], signal.SIGKILL)
+
+    def printed(self) -> str:
+        """What `up` has printed so far."""
+        return self.output.read_text(errors="replace") if self.output.exists() else ""
+
+    def accuracy(self) -> float:
+        """The held-out accuracy that the chief printed last, in percent."""
+        found = re.findall(r"held-out accuracy: ([\d.]+) %", self.printed())
+        assert found, self.printed()
+        return float(found[-1])
+
+    def processes(self) -> list[str]:
+        """Command lines of all processes whose environment names this state folder, this test's own aside."""
+        token = f"DTFCTL_STATE_DIR={self.environment['DTFCTL_STATE_DIR']}".encode()
+        found = []
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdigit() or int(entry.name) == os.getpid():
+                continue
+            try:
+                if token in (entry / "environ").read_bytes():
+                    found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+            except OSError:
+                continue
+        return [line for line in found if line]
