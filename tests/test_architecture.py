@@ -40,7 +40,7 @@ def sources() -> list[Path]:
 
 
 def imports(path: Path) -> set[str]:
-    """Dotted names of what a module imports anywhere in it, `from dtf import x` as dtf.x; TYPE_CHECKING blocks aside."""
+    """Dotted names that a module imports anywhere, `from dtf import x` as dtf.x; TYPE_CHECKING blocks aside."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     skipped: set[ast.AST] = set()
     for node in ast.walk(tree):

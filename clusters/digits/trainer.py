@@ -38,7 +38,9 @@ def load_digits() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     return images[:-HELD_OUT], labels[:-HELD_OUT], images[-HELD_OUT:], labels[-HELD_OUT:]
 
 
-def mini_batches(images: np.ndarray, labels: np.ndarray, size: int, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def mini_batches(
+    images: np.ndarray, labels: np.ndarray, size: int, seed: int
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yields shuffled mini-batches for ever."""
     random = np.random.RandomState(seed)
     while True:
@@ -49,7 +51,7 @@ def mini_batches(images: np.ndarray, labels: np.ndarray, size: int, seed: int) -
 
 
 def build_model(tf, images, labels):
-    """Returns (loss, accuracy, learning step counter) of a 3x3 convolution, pooling, and two dense layers."""
+    """Returns (loss, accuracy) of a 3x3 convolution, pooling, and two dense layers."""
     conv = tf.get_variable("conv/kernel", [3, 3, 1, 16], initializer=tf.truncated_normal_initializer(stddev=0.3))
     conv_bias = tf.get_variable("conv/bias", [16], initializer=tf.zeros_initializer())
     hidden = tf.get_variable("hidden/kernel", [4 * 4 * 16, 64], initializer=tf.truncated_normal_initializer(stddev=0.1))
@@ -85,7 +87,8 @@ def main(_):
     is_chief = FLAGS.task_index == 0
 
     # Variables go to the ps tasks in turn, everything else to the local worker.
-    with tf.device(tf.train.replica_device_setter(worker_device=f"/job:worker/task:{FLAGS.task_index}", cluster=cluster)):
+    worker = f"/job:worker/task:{FLAGS.task_index}"
+    with tf.device(tf.train.replica_device_setter(worker_device=worker, cluster=cluster)):
         images = tf.placeholder(tf.float32, [None, 8, 8, 1], name="images")
         labels = tf.placeholder(tf.int64, [None], name="labels")
         loss, accuracy = build_model(tf, images, labels)

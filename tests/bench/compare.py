@@ -67,7 +67,7 @@ def main() -> None:
         print(f"{name} on {runtime} failed: {reason}")
     if arguments.json:
         with open(arguments.json, "w", encoding="utf-8") as file:
-            machine = f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+            machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
             json.dump({"machine": machine, "medians": medians, "samples": samples}, file, indent=1)
 
 

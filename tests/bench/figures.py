@@ -67,30 +67,32 @@ def bandwidth(tf: Any, runtime: str) -> dict[str, float]:
     for size_mb in (1, 16, 100):
         with Tasks(runtime, ps=1, worker=1) as tasks:
             tasks.serve(["ps", "worker"])
-            count = size_mb * MEGABYTE // 4
-            with tf.Graph().as_default():
-                with tf.device("/job:ps/task:0"):
-                    on_ps = tf.Variable(tf.zeros([count]))
-                with tf.device("/job:worker/task:0"):
-                    on_worker = tf.Variable(tf.zeros([count]))
-                    fed = tf.placeholder(tf.float32, [count])
-                    take = tf.identity(fed).op
-                    pull = tf.identity(on_ps).op
-                    fetched = tf.identity(on_worker)
-                push = on_ps.assign(on_worker).op
-                with tf.Session(tasks.target("worker")) as session:
-                    session.run(tf.global_variables_initializer())
-                    data = np.zeros(count, np.float32)
-                    calls: dict[str, Callable[[], Any]] = {
-                        "push": lambda: session.run(push),
-                        "pull": lambda: session.run(pull),
-                    }
-                    if size_mb == 100:
-                        calls["feed"] = lambda: session.run(take, {fed: data})
-                        calls["fetch"] = lambda: session.run(fetched)
-                    for name, call in calls.items():
-                        figures[f"{name}_{size_mb}_mb_mb_per_s"] = size_mb / seconds_per_call(call, most_calls=30)
+            for name, seconds in transfer_times(tf, tasks.target("worker"), size_mb).items():
+                figures[f"{name}_{size_mb}_mb_mb_per_s"] = size_mb / seconds
     return figures
+
+
+def transfer_times(tf: Any, target: str, size_mb: int) -> dict[str, float]:
+    """Seconds for one tensor of `size_mb` to go each way."""
+    count = size_mb * MEGABYTE // 4
+    with tf.Graph().as_default():
+        with tf.device("/job:ps/task:0"):
+            on_ps = tf.Variable(tf.zeros([count]))
+        with tf.device("/job:worker/task:0"):
+            on_worker = tf.Variable(tf.zeros([count]))
+            fed = tf.placeholder(tf.float32, [count])
+            take = tf.identity(fed).op
+            pull = tf.identity(on_ps).op
+            fetched = tf.identity(on_worker)
+        push = on_ps.assign(on_worker).op
+        with tf.Session(target) as session:
+            session.run(tf.global_variables_initializer())
+            data = np.zeros(count, np.float32)
+            calls: dict[str, Callable[[], Any]] = {"push": lambda: session.run(push), "pull": lambda: session.run(pull)}
+            if size_mb == 100:
+                calls["feed"] = lambda: session.run(take, {fed: data})
+                calls["fetch"] = lambda: session.run(fetched)
+            return {name: seconds_per_call(call, most_calls=30) for name, call in calls.items()}
 
 
 def training(model: str, mode: str = "async") -> Callable[[Any, str], dict[str, float]]:

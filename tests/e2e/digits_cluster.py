@@ -44,8 +44,8 @@ class DigitsCluster:
         shutil.copytree(ROOT / "clusters" / "digits", self.folder, ignore=ignored)
         file = self.folder / "cluster.yaml"
         program = next(line for line in file.read_text().splitlines() if line.startswith("program:"))
-        text = file.read_text().replace(program, program.replace("trainer.py", f"trainer.py --train_steps={train_steps}"))
-        file.write_text(text)
+        changed = program.replace("trainer.py", f"trainer.py --train_steps={train_steps}")
+        file.write_text(file.read_text().replace(program, changed))
         self.environment = {
             **os.environ,
             "DTFCTL_STATE_DIR": str(folder / "state"),

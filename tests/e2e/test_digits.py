@@ -10,6 +10,7 @@ import pytest
 from tests.e2e.digits_cluster import DigitsCluster, wait_until
 
 STEPS = 1500
+EVERYTHING = "ps:0 ps:1 worker:0 worker:1"
 
 
 @pytest.fixture
@@ -37,7 +38,7 @@ def test_one_command_must_train_the_digits_and_leave_no_process(cluster):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "victims",
-    [["ps:0"], ["ps:1"], ["worker:1"], ["worker:0"], ["ps:0", "ps:1"], ["ps:1", "worker:0"], ["ps:0", "ps:1", "worker:0", "worker:1"]],
+    [line.split() for line in ("ps:0", "ps:1", "worker:1", "worker:0", "ps:0 ps:1", "ps:1 worker:0", EVERYTHING)],
     ids=",".join,
 )
 def test_killed_tasks_must_come_back_and_the_training_must_end_as_well(cluster, victims):

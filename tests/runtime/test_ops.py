@@ -1,15 +1,15 @@
-"""Every op must compute what numpy computes, declare the shape it yields, and have the gradient that differences give."""
+"""Every op must compute what numpy computes, declare the shape it yields, and have the gradient of differences."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import dtf as tf
 import numpy as np
 import pytest
-
-import dtf as tf
 from dtf import executor, gradients, kernels, opdef, shape_rules
 from dtf.apply import apply_op
+
 from tests.runtime.op_cases import Case, all_cases
 
 CASES = all_cases()
