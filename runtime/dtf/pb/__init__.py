@@ -1,0 +1,1 @@
+"""Generated protobuf messages; protos/generate.py writes them."""
