@@ -158,6 +158,10 @@ class BundleReader:
         """The names of all tensors and partitioned variables, sorted."""
         return sorted(key.decode() for key in self._entries if not key.startswith(b"\0"))
 
+    def data_files(self) -> list[str]:
+        """The paths of the data files that the index speaks of, whether they exist or not."""
+        return [data_file(self.prefix, shard, self._num_shards) for shard in range(self._num_shards)]
+
     def has(self, name: str) -> bool:
         """Whether the bundle holds `name`."""
         return name.encode() in self._entries
@@ -197,12 +201,8 @@ class BundleReader:
             if any(low >= high for low, high in common):
                 continue
             part = self._read_entry(name, self._entry(slice_key(name, stored)))
-            source = tuple(
-                slice(low - start, high - start) for (low, high), (start, _) in zip(common, held, strict=True)
-            )
-            target = tuple(
-                slice(low - start, high - start) for (low, high), (start, _) in zip(common, wanted, strict=True)
-            )
+            source = _within(common, held)
+            target = _within(common, wanted)
             result[target] = part[source]
             covered += int(np.prod([high - low for low, high in common]))
         if covered < result.size:
@@ -254,7 +254,7 @@ def merge_bundles(prefixes: Sequence[str], merged: str, delete_old_folders: bool
     for prefix in dict.fromkeys(prefixes):
         reader = BundleReader(prefix)
         first_shard = len(moves)
-        moves += [(data_file(prefix, n, reader._num_shards), first_shard + n) for n in range(reader._num_shards)]
+        moves += [(path, first_shard + number) for number, path in enumerate(reader.data_files())]
         for key, entry in reader._entries.items():
             if entry.slices and key in entries:
                 entries[key].slices.extend(entry.slices)
@@ -310,6 +310,11 @@ def write_atomically(path: str, data: bytes) -> None:
         with contextlib.suppress(OSError):
             os.remove(aside)
         raise
+
+
+def _within(common: Sequence[tuple[int, int]], extents: Extents) -> tuple[slice, ...]:
+    """Indices of the common (low, high) ranges inside the part that starts where `extents` do."""
+    return tuple(slice(low - start, high - start) for (low, high), (start, _) in zip(common, extents, strict=True))
 
 
 def parse_slice_spec(text: str) -> tuple[list[int], list[tuple[int, int]]]:

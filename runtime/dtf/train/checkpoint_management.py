@@ -1,0 +1,182 @@
+"""Which checkpoints a folder holds: the `checkpoint` state file, the latest one, and their removal.
+
+Owns the state file (text-format CheckpointState, replaced atomically); the bundles themselves are dtf.checkpoint's.
+
+Source: https://www.tensorflow.org/api_docs/python/tf/train/latest_checkpoint
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from dtf import checkpoint, errors, logging
+
+
+def latest_checkpoint(checkpoint_dir: str, latest_filename: str | None = None) -> str | None:
+    """The prefix of the newest complete checkpoint that the state file of `checkpoint_dir` names, or None.
+
+    One whose files have gone or are not whole is passed over, with a warning, for the one before it.
+    """
+    state = get_checkpoint_state(checkpoint_dir, latest_filename)
+    if state is None or not state.model_checkpoint_path:
+        return None
+    candidates = [state.model_checkpoint_path, *reversed(state.all_model_checkpoint_paths)]
+    for prefix in dict.fromkeys(candidates):
+        if checkpoint_exists(prefix):
+            return prefix
+        logging.warning("Couldn't match files for checkpoint %s", prefix)
+    return None
+
+
+def get_checkpoint_state(checkpoint_dir: str, latest_filename: str | None = None) -> Any:
+    """The CheckpointState of a folder with absolute paths, or None when there is none or it cannot be read."""
+    from google.protobuf import text_format
+
+    from dtf.pb import checkpoint_state_pb2
+
+    path = _state_file(checkpoint_dir, latest_filename)
+    try:
+        with open(path, encoding="utf-8") as file:
+            state = text_format.Parse(file.read(), checkpoint_state_pb2.CheckpointState())
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError, text_format.ParseError) as error:
+        logging.warning("%s: %s; checkpoint ignored", path, error)
+        return None
+    if not state.model_checkpoint_path:
+        logging.warning("%s: no model_checkpoint_path; checkpoint ignored", path)
+        return None
+    state.model_checkpoint_path = _absolute(checkpoint_dir, state.model_checkpoint_path)
+    paths = [_absolute(checkpoint_dir, path) for path in state.all_model_checkpoint_paths]
+    del state.all_model_checkpoint_paths[:]
+    state.all_model_checkpoint_paths.extend(paths)
+    return state
+
+
+def generate_checkpoint_state_proto(
+    save_dir: str,
+    model_checkpoint_path: str,
+    all_model_checkpoint_paths: Sequence[str] | None = None,
+    all_model_checkpoint_timestamps: Sequence[float] | None = None,
+    last_preserved_timestamp: float | None = None,
+) -> Any:
+    """Makes a CheckpointState whose last path is `model_checkpoint_path`; paths become relative to a relative folder.
+
+    Raises:
+      ValueError: the timestamps are not as many as the paths.
+    """
+    from dtf.pb import checkpoint_state_pb2
+
+    paths = list(all_model_checkpoint_paths or [])
+    if all_model_checkpoint_timestamps is not None and len(all_model_checkpoint_timestamps) != len(paths):
+        raise ValueError("Checkpoint timestamps, if provided, must match checkpoint paths (one per path)")
+    if not paths or paths[-1] != model_checkpoint_path:
+        paths.append(model_checkpoint_path)
+    if not os.path.isabs(save_dir):
+        paths = [path if os.path.isabs(path) else os.path.relpath(path, save_dir) for path in paths]
+    return checkpoint_state_pb2.CheckpointState(
+        model_checkpoint_path=paths[-1],
+        all_model_checkpoint_paths=paths,
+        all_model_checkpoint_timestamps=list(all_model_checkpoint_timestamps or []),
+        last_preserved_timestamp=last_preserved_timestamp or 0.0,
+    )
+
+
+def update_checkpoint_state(
+    save_dir: str,
+    model_checkpoint_path: str,
+    all_model_checkpoint_paths: Sequence[str] | None = None,
+    latest_filename: str | None = None,
+    all_model_checkpoint_timestamps: Sequence[float] | None = None,
+    last_preserved_timestamp: float | None = None,
+    save_relative_paths: bool = False,
+) -> None:
+    """Replaces the state file of `save_dir`, atomically.
+
+    Args:
+      save_dir: folder of the state file.
+      model_checkpoint_path: the newest checkpoint.
+      all_model_checkpoint_paths: all that are kept, oldest first.
+      save_relative_paths: store paths relative to `save_dir`.
+    """
+    from google.protobuf import text_format
+
+    paths = list(all_model_checkpoint_paths or [])
+    if save_relative_paths:
+        model_checkpoint_path = _relative(save_dir, model_checkpoint_path)
+        paths = [_relative(save_dir, path) for path in paths]
+    state = generate_checkpoint_state_proto(
+        save_dir, model_checkpoint_path, paths, all_model_checkpoint_timestamps, last_preserved_timestamp
+    )
+    text = text_format.MessageToString(state)
+    checkpoint.write_atomically(_state_file(save_dir, latest_filename), text.encode())
+
+
+def checkpoint_exists(checkpoint_prefix: str) -> bool:
+    """Whether a checkpoint's index and all its data files are there."""
+    try:
+        reader = checkpoint.BundleReader(checkpoint_prefix)
+    except errors.OpError:
+        return False
+    return all(os.path.exists(path) for path in reader.data_files())
+
+
+def remove_checkpoint(checkpoint_prefix: str, meta_graph_suffix: str = "meta") -> None:
+    """Removes a checkpoint's files and its MetaGraphDef; the index first, so that no half is ever taken for a whole."""
+    files = sorted(checkpoint.bundle_files(checkpoint_prefix), key=lambda path: not path.endswith(".index"))
+    for path in [*files, f"{checkpoint_prefix}.{meta_graph_suffix}"]:
+        try:
+            os.remove(path)
+        except FileNotFoundError:
+            continue
+
+
+def checkpoints_iterator(
+    checkpoint_dir: str, min_interval_secs: float = 0, timeout: float | None = None, timeout_fn: Any = None
+) -> Iterator[str]:
+    """Yields each new checkpoint as it appears.
+
+    Args:
+      min_interval_secs: seconds between two yields, at least.
+      timeout: seconds to wait for a new one; None waits for ever.
+      timeout_fn: called at a timeout; iteration goes on until it returns True. Without it a timeout ends.
+    """
+    last: str | None = None
+    while True:
+        found = wait_for_new_checkpoint(checkpoint_dir, last, timeout=timeout)
+        if found is None:
+            if timeout_fn is None or timeout_fn():
+                return
+            continue
+        began, last = time.monotonic(), found
+        yield found
+        time.sleep(max(0.0, began + min_interval_secs - time.monotonic()))
+
+
+def wait_for_new_checkpoint(
+    checkpoint_dir: str, last_checkpoint: str | None = None, seconds_to_sleep: float = 0.2, timeout: float | None = None
+) -> str | None:
+    """The latest checkpoint once it is another than `last_checkpoint`; None after `timeout` seconds."""
+    deadline = None if timeout is None else time.monotonic() + timeout
+    while True:
+        found = latest_checkpoint(checkpoint_dir)
+        if found is not None and found != last_checkpoint:
+            return found
+        if deadline is not None and time.monotonic() + seconds_to_sleep > deadline:
+            return None
+        time.sleep(seconds_to_sleep)
+
+
+def _state_file(folder: str, name: str | None) -> str:
+    return os.path.join(folder, name or "checkpoint")
+
+
+def _absolute(folder: str, path: str) -> str:
+    return path if os.path.isabs(path) else os.path.join(folder, path)
+
+
+def _relative(folder: str, path: str) -> str:
+    return os.path.relpath(path, folder) if os.path.isabs(path) == os.path.isabs(folder) else path
