@@ -24,7 +24,7 @@ Array = Any  # an ndarray or a numpy scalar
 
 
 def erf(x: Array) -> Array:
-    """The error function: 2/sqrt(pi) times the integral of exp(-t^2) from 0 to x. Within two units of the last place."""
+    """The error function: 2/sqrt(pi) times the integral of exp(-t^2) up to x. Within two units of the last place."""
     return _in_own_precision(_erf, x)
 
 
