@@ -33,9 +33,8 @@ def latest_checkpoint(checkpoint_dir: str, latest_filename: str | None = None) -
 
 def get_checkpoint_state(checkpoint_dir: str, latest_filename: str | None = None) -> Any:
     """The CheckpointState of a folder with absolute paths, or None when there is none or it cannot be read."""
-    from google.protobuf import text_format
-
     from dtf.pb import checkpoint_state_pb2
+    from google.protobuf import text_format
 
     path = _state_file(checkpoint_dir, latest_filename)
     try:

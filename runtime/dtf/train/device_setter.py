@@ -14,7 +14,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-
 from dtf.cluster import ClusterSpec
 from dtf.device import DeviceSpec
 
