@@ -73,7 +73,8 @@ def test_event_files_are_read_both_ways(tmp_path):
     writer.close()
     found = run(
         """
-        values = [(e.step, v.tag, v.simple_value) for e in tf.train.summary_iterator(sys.argv[1]) for v in e.summary.value]
+        events = tf.train.summary_iterator(sys.argv[1])
+        values = [(e.step, v.tag, v.simple_value) for e in events for v in e.summary.value]
         writer = tf.summary.FileWriter(sys.argv[2])
         writer.add_summary(tf.Summary(value=[tf.Summary.Value(tag="accuracy", simple_value=0.25)]), 9)
         writer.close()
