@@ -107,9 +107,10 @@ def canonical_name(device: str | DeviceSpec | None) -> str:
     return device.to_string() if isinstance(device, DeviceSpec) else _format(*_parse(device))
 
 
+@functools.lru_cache(maxsize=4096)
 def merge_devices(outer: str, inner: str) -> str:
     """The name with each part of `inner`, or of `outer` where `inner` has none."""
-    return _merge(outer, inner)
+    return DeviceSpec.from_string(outer).make_merged_spec(DeviceSpec.from_string(inner)).to_string()
 
 
 def merge_device(spec: str | DeviceSpec | None) -> Callable[[Any], str]:
@@ -117,7 +118,7 @@ def merge_device(spec: str | DeviceSpec | None) -> Callable[[Any], str]:
     outer = canonical_name(spec)
 
     def device_function(op: Any) -> str:
-        return _merge(outer, op.device or "")
+        return merge_devices(outer, op.device or "")
 
     return device_function
 
@@ -133,11 +134,6 @@ def task_of(device: str) -> str:
 def task_name(job: str, task: int, replica: int = 0) -> str:
     """ "/job:ps/replica:0/task:1"."""
     return f"/job:{job}/replica:{replica}/task:{task}"
-
-
-@functools.lru_cache(maxsize=4096)
-def _merge(outer: str, inner: str) -> str:
-    return DeviceSpec.from_string(outer).make_merged_spec(DeviceSpec.from_string(inner)).to_string()
 
 
 @functools.lru_cache(maxsize=4096)
