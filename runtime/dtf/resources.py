@@ -1,7 +1,6 @@
 """Resources: what outlives a step. Variables, and the containers that share them between sessions by name.
 
-Owns `Variable` (an array with a lock and copy-on-write), `ResourceHandle` (its name as a value) and `ResourceManager`
-(container -> kind, name -> object). Queues and other kinds live in modules of their own and are kept here by their class.
+Owns `Variable` (an array with a lock and copy-on-write) and `ResourceManager` (container -> kind, name -> object). Queues and other kinds live in modules of their own and are kept here by their class.
 
 Copy-on-write. A value that a variable has handed out must never change under its reader (another op, a socket that still
 sends it, a fetch), and yet an update should not copy a large table. CPython knows who else holds an array: its reference count.
@@ -15,12 +14,12 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from dtf import errors
+from dtf.codec import ResourceHandle
 from dtf.dtypes import DType
 
 __all__ = ["DEFAULT_CONTAINER", "ResourceHandle", "ResourceManager", "Variable", "unaliased"]
@@ -163,20 +162,6 @@ def unaliased(values: list[Any], index: int) -> Any:
     return np.array(values[index])
 
 
-@dataclass(frozen=True)
-class ResourceHandle:
-    """The value of a tensor of dtype resource: which object, on which device.
-
-    dtypes_and_shapes: one (DType, shape tuple or None) per tensor that the resource holds; empty when unknown.
-    """
-
-    device: str
-    container: str
-    name: str
-    type_name: str
-    dtypes_and_shapes: tuple[tuple[DType, tuple[int | None, ...] | None], ...] = ()
-
-
 class ResourceManager:
     """The resources of one task: objects by (container, kind, name), where the kind is the class of the object.
 
@@ -232,6 +217,15 @@ class ResourceManager:
         if resource is None:
             raise errors.NotFoundError(None, None, f"Resource {_describe(*key)} does not exist.")
         _close(resource)
+
+    def delete_named(self, container: str, name: str) -> None:
+        """As `delete`, for whatever kinds of objects have the name: a handle from elsewhere does not say which class it means."""
+        with self._lock:
+            kinds = [kind for at, kind, other in self._objects if at == (container or DEFAULT_CONTAINER) and other == name]
+        if not kinds:
+            raise errors.NotFoundError(None, None, f"Resource {container or DEFAULT_CONTAINER}/{name} does not exist.")
+        for kind in kinds:
+            self.delete(container, name, kind)
 
     def cleanup(self, containers: Iterable[str] = ()) -> None:
         """Removes every object of these containers; of the default one when none is named."""

@@ -11,10 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+from dtf import errors
 from dtf.cancellation import CancellationManager
 from dtf.resources import ResourceManager
 
-__all__ = ["Collector", "Device", "SessionState", "StepContext", "task_of"]
+__all__ = ["Collector", "Device", "SessionState", "StepContext", "as_derived", "task_of"]
 
 _State = TypeVar("_State")
 
@@ -86,6 +87,7 @@ class StepContext:
       incarnation: of that device.
       collector: takes times, or None when nobody asked.
       arguments, results: the values of _Arg and _Retval by index.
+      frame_iteration: "frame:iteration" of what runs, as the last part of rendezvous keys; "0:0" outside of loops.
     """
 
     step_id: int
@@ -99,6 +101,12 @@ class StepContext:
     collector: Collector | None = None
     arguments: tuple[Any, ...] = ()
     results: dict[int, Any] | None = None
+    frame_iteration: str = "0:0"
+
+    def cancel(self, error: errors.OpError) -> None:
+        """Stops the step: waiting kernels give up, and whoever waits for one of its tensors gets `error`, marked as derived."""
+        self.cancellation.start_cancel()
+        self.rendezvous.abort(as_derived(error))
 
     def call_frame(self, arguments: tuple[Any, ...]) -> StepContext:
         """The same step as seen by a function's body: its own arguments, results and cancellation."""
@@ -115,3 +123,12 @@ class StepContext:
             arguments,
             {},
         )
+
+
+def as_derived(error: errors.OpError) -> errors.OpError:
+    """The same error, marked as one that only follows from another."""
+    if error.derived:
+        return error
+    derived = errors.error_from_code(error.error_code, error.message)
+    derived.derived = True
+    return derived
