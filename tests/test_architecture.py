@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 DTF = ROOT / "runtime" / "dtf"
 
-WIRE = "errors dtypes table tensor_shape codec device cluster opdef checkpoint crc events index_table pb".split()
+WIRE = "errors dtypes table tensor_shape codec device cluster opdef checkpoint crc events index_table windows pb".split()
 BUILD = (
     "graph apply constant shape_rules ops gradients variables variable_scope importer sparse tensor".split()
 )
