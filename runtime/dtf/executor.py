@@ -665,7 +665,6 @@ class _FlatRun:
         traceback.clear_frames(error.__traceback__)
         if isinstance(error, KeyboardInterrupt):
             self._interrupt = error
-            error = errors.CancelledError(None, None, "Step was interrupted")
         never_started = set(segment.instructions[position:])
         self._abandon([number for number in segment.asynchronous if number in never_started])
         self.outcome.fail(with_node(error, node))

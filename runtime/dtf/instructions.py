@@ -151,7 +151,9 @@ def with_node(error: BaseException, node: kernels.KernelNode) -> errors.OpError:
         named = errors.error_from_code(error.error_code, f"{error.message}\n\t [[{{{{node {node.name}}}}}]]", error.node_def, error.op)
         named.derived = error.derived
         return named
-    if isinstance(error, MemoryError):
+    if isinstance(error, KeyboardInterrupt):
+        code, words = errors.CANCELLED, "Step was interrupted"
+    elif isinstance(error, MemoryError):
         code, words = errors.RESOURCE_EXHAUSTED, f"Out of memory: {error}"
     elif isinstance(error, ValueError):
         code, words = errors.INVALID_ARGUMENT, str(error)
