@@ -1,0 +1,161 @@
+"""What the terminal shows while a command stays with its cluster: who is missing, the logs, the progress, the end.
+
+The tasks' lines go to stdout, everything in dtfctl's own words to stderr.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+
+from dtfctl import state, view
+from dtfctl.client import Cluster
+from dtfctl.logs import LogFollower, last_lines
+from dtfctl.progress import Progress, ProgressReader
+from dtfctl.store import Run
+from dtfctl.task import TaskStatus
+
+REPORT_INTERVAL_S = 2.0
+TICK_S = 0.1
+STEADY_EVENTS = ("retry", "fail", "give-up", "kill", "abandon")
+"""What the history tells of a task that the user should see go by."""
+
+Say = Callable[[str], None]
+
+
+def wait_until_ready(cluster: Cluster, deadline: float | None, say: Say) -> bool:
+    """Until every task has been ready or the run is over; whether that came before the monotonic `deadline`.
+
+    From the second second on it says who is missing, why, and what such a task wrote last.
+    """
+    report_at = time.monotonic() + REPORT_INTERVAL_S
+    while True:
+        run, statuses = cluster.load()
+        if run.all_were_ready or run.is_over:
+            return True
+        now = time.monotonic()
+        if deadline is not None and now >= deadline:
+            _report_missing(cluster, run, statuses, say)
+            return False
+        if now >= report_at:
+            _report_missing(cluster, run, statuses, say)
+            report_at = now + REPORT_INTERVAL_S
+        until = report_at if deadline is None else min(report_at, deadline)
+        cluster.wait_for_change(max(0.01, until - now))
+
+
+def stay(cluster: Cluster, follower: LogFollower, say: Say, show: Callable[[str, str], None]) -> int:
+    """`up --attach`: follows logs, restarts and progress to the end of the run.
+
+    The first Ctrl-C (or SIGTERM) stops the cluster, the second kills it. Returns the number of that signal, or 0.
+    """
+    run, _ = cluster.load()
+    progress = ProgressReader(Path(run.plan.checkpoint_dir)) if run.plan.checkpoint_dir else None
+    reporter = _Reporter(cluster, say)
+    with _Interrupts() as interrupts:
+        served = 0
+        while True:
+            run, statuses = cluster.load()
+            for task, line in follower.poll(run.is_over):
+                show(task, line)
+            reporter.tell(run, statuses, progress.poll() if progress else None)
+            if run.is_over:
+                return interrupts.first
+            if interrupts.count > served:
+                served = interrupts.count
+                if served == 1:
+                    say("stopping (Ctrl-C again kills at once)")
+                cluster.down("interrupted by the user", None if served == 1 else 0.0)
+            cluster.wait_for_change(TICK_S)
+
+
+def conclude(cluster: Cluster, say: Say) -> None:
+    """The last words of a run: its result, and for a failure its first cause with that task's last lines."""
+    run, statuses = cluster.load()
+    restarts = sum(status.restarts for status in statuses.values())
+    after = f"after {time.time() - run.started_at:.0f}s" + (f" and {restarts} restarts" if restarts else "")
+    if run.outcome == "failed":
+        culprit = run.root_cause
+        say(f"{run.plan.name} failed {after}: {run.why}")
+        for line in last_lines(cluster.paths.logs(run.number), culprit, 15):
+            say(f"    {line}")
+        followers = [name for name in statuses if name != culprit and statuses[name].state in state.UNFORGIVEN]
+        for name in followers:
+            say(f"  then {name}: {statuses[name].reason}")
+        say(f"All of it: dtfctl logs {culprit} (of {cluster.name})")
+    else:
+        why = f": {run.why}" if run.outcome == "stopped" else ""
+        say(f"{run.plan.name} {run.outcome} {after}{why}")
+    for pid, host, command in run.strays:
+        say(f"left behind: pid {pid} on {host} would not die: {command}")
+
+
+class _Reporter:
+    """Says what is new, each thing once."""
+
+    def __init__(self, cluster: Cluster, say: Say) -> None:
+        self._cluster = cluster
+        self._say = say
+        run, _ = cluster.load()
+        self._told = len(cluster.history(run))
+        self._was_ready = run.all_were_ready
+        self._progress: Progress | None = None
+        self._next_at = 0.0
+        self._missing_at = time.monotonic() + REPORT_INTERVAL_S
+
+    def tell(self, run: Run, statuses: dict[str, TaskStatus], progress: Progress | None) -> None:
+        now = time.monotonic()
+        history = self._cluster.history(run)
+        for happening in history[self._told :]:
+            if happening.task and happening.what in STEADY_EVENTS:
+                self._say(f"{happening.task} {happening.cause}")
+        self._told = len(history)
+        if run.all_were_ready and not self._was_ready:
+            self._was_ready = True
+            self._say(f"all {len(statuses)} tasks are ready after {time.time() - run.started_at:.1f}s")
+        if not run.all_were_ready and not run.outcome and now >= self._missing_at:
+            _report_missing(self._cluster, run, statuses, self._say)
+            self._missing_at = now + REPORT_INTERVAL_S
+        is_due = now >= self._next_at or run.is_over
+        if progress is not None and is_due and (self._progress is None or progress.step != self._progress.step):
+            self._say(str(progress))
+            self._progress = progress
+            self._next_at = now + REPORT_INTERVAL_S
+
+
+class _Interrupts:
+    """Counts SIGINT and SIGTERM instead of dying of them."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.first = 0
+        self._former: list[tuple[signal.Signals, object]] = []
+
+    def __enter__(self) -> _Interrupts:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._former.append((number, signal.signal(number, self._take)))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._former:
+            signal.signal(number, handler)  # type: ignore[arg-type]
+
+    def _take(self, number: int, _: FrameType | None) -> None:
+        self.count += 1
+        self.first = self.first or number
+
+
+def _report_missing(cluster: Cluster, run: Run, statuses: dict[str, TaskStatus], say: Say) -> None:
+    waited_s = time.time() - run.started_at
+    for task, why in view.missing(statuses, time.monotonic()):
+        say(f"waiting {waited_s:.0f}s for {task}: {why}")
+        for line in last_lines(cluster.paths.logs(run.number), task, 3):
+            say(f"    {line[:200]}")
+
+
+def say_on_stderr(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

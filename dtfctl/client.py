@@ -1,0 +1,207 @@
+"""The command line's side: which cluster is meant, reaching or waking its supervisor, and waiting for what it does.
+
+Commands go over the control socket, what is known is read from the store; so a command works while the supervisor
+is alive, dead, or long done.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from dtfctl.control import ControlClient, Reply
+from dtfctl.errors import SupervisorUnreachable, UnknownCluster
+from dtfctl.launchers.local import end_keeper, start_daemon
+from dtfctl.paths import ClusterPaths
+from dtfctl.plan import ClusterPlan, to_json
+from dtfctl.store import Run, Store
+from dtfctl.task import TaskStatus
+
+DAEMON_START_S = 15.0
+CLUSTER_FILE = "cluster.yaml"
+
+
+class Cluster:
+    """One cluster of this user on this machine, by its state folder."""
+
+    def __init__(self, paths: ClusterPaths) -> None:
+        self.paths = paths
+        self._daemon: subprocess.Popen[bytes] | None = None
+        self._watch: ControlClient | None = None
+
+    @property
+    def name(self) -> str:
+        return self.paths.folder.name
+
+    def load(self) -> tuple[Run, dict[str, TaskStatus]]:
+        """The present or last run. Raises UnknownCluster when there was none, StoreError."""
+        found = self.find()
+        if found is None:
+            raise UnknownCluster(f'the cluster "{self.name}" was never up')
+        return found
+
+    def find(self) -> tuple[Run, dict[str, TaskStatus]] | None:
+        if not self.paths.store.exists():
+            return None
+        store = Store(self.paths.store)
+        try:
+            return store.load()
+        finally:
+            store.close()
+
+    def history(self, run: Run) -> list[Any]:
+        store = Store(self.paths.store)
+        try:
+            return store.history(run.number)
+        finally:
+            store.close()
+
+    def is_active(self) -> bool:
+        found = self.find()
+        return found is not None and not found[0].is_over
+
+    # -- the supervisor
+
+    def up(self, plan: ClusterPlan) -> Reply:
+        self.paths.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return self._ask({"do": "up", "plan": to_json(plan), "environment": dict(os.environ)})
+
+    def down(self, why: str, grace_period_s: float | None = None) -> Reply:
+        return self._ask({"do": "down", "why": why, "grace_period_s": grace_period_s})
+
+    def wake(self) -> None:
+        """Makes sure that somebody looks after a run that is not over: an adopting supervisor if need be."""
+        self._connect().close()
+
+    def wait_for_change(self, timeout_s: float) -> None:
+        """Returns when something has changed, or after `timeout_s`. A supervisor that is gone is woken again,
+        unless its run is over."""
+        try:
+            if self._watch is None:
+                self._watch = self._connect()
+                self._watch.send({"do": "watch"})
+            self._watch.wait_for_change(timeout_s)
+        except SupervisorUnreachable:
+            if self._watch is not None:
+                self._watch.close()
+                self._watch = None
+            if self.is_active():
+                self.wake()
+
+    def wait_until(self, condition: Callable[[Run, dict[str, TaskStatus]], bool], deadline: float | None) -> bool:
+        """Whether the condition came true before the monotonic `deadline`."""
+        while True:
+            if condition(*self.load()):
+                return True
+            left_s = 1.0 if deadline is None else min(1.0, deadline - time.monotonic())
+            if left_s <= 0:
+                return False
+            self.wait_for_change(left_s)
+
+    def wait_for_end_of_supervisor(self, timeout_s: float = 10.0) -> bool:
+        """After the run is over: until the supervisor's process has ended as well."""
+        deadline = time.monotonic() + timeout_s
+        while not self._is_unlocked():
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.01)
+        if self._daemon is not None:
+            self._daemon.wait(5)
+        return True
+
+    def purge(self) -> None:
+        """Forgets the cluster. What a damaged store cannot tell is found through the keepers."""
+        if self.paths.runs.exists():
+            for run_dir in self.paths.runs.iterdir():
+                end_keeper(run_dir)
+        shutil.rmtree(self.paths.folder, ignore_errors=True)
+
+    def _ask(self, request: dict[str, Any]) -> Reply:
+        client = self._connect()
+        try:
+            return client.ask(request)
+        finally:
+            client.close()
+
+    def _connect(self) -> ControlClient:
+        deadline = time.monotonic() + DAEMON_START_S
+        pause_s = 0.005
+        while (client := ControlClient.connect(self.paths.control)) is None:
+            if self._is_unlocked():
+                if self._daemon is not None and self._daemon.poll() not in (None, 0):
+                    raise SupervisorUnreachable(f"the supervisor does not start:\n{self._end_of_log()}")
+                if self._daemon is None or self._daemon.poll() is not None:
+                    self._daemon = start_daemon(self.paths.folder)
+            if time.monotonic() > deadline:
+                raise SupervisorUnreachable(f"the supervisor does not answer:\n{self._end_of_log()}")
+            time.sleep(pause_s)
+            pause_s = min(0.05, pause_s * 1.5)
+        return client
+
+    def _is_unlocked(self) -> bool:
+        try:
+            lock = os.open(self.paths.lock, os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return True
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            return False
+        finally:
+            os.close(lock)
+
+    def _end_of_log(self) -> str:
+        try:
+            lines = self.paths.daemon_log.read_text(errors="replace").splitlines()[-5:]
+        except FileNotFoundError:
+            lines = []
+        return "\n".join(f"    {line}" for line in lines)
+
+
+def clusters(root: Path) -> list[Cluster]:
+    """All clusters that have state under `root`."""
+    if not root.is_dir():
+        return []
+    return [Cluster(ClusterPaths(folder)) for folder in sorted(root.iterdir()) if (folder / "store.sqlite").exists()]
+
+
+def choose(root: Path, given: str | None) -> Cluster:
+    """The cluster that a command means: by name, by file, this folder's, or the only one. Raises UnknownCluster."""
+    known = clusters(root)
+    if given is not None:
+        for cluster in known:
+            if cluster.name == given:
+                return cluster
+        if os.path.isfile(given) or given.endswith((".yaml", ".yml")):
+            return _of_file(known, Path(given))
+        raise UnknownCluster(f'no cluster is called "{given}"{_there_are(known)}')
+    if os.path.isfile(CLUSTER_FILE):
+        return _of_file(known, Path(CLUSTER_FILE))
+    for candidates in ([cluster for cluster in known if cluster.is_active()], known):
+        if len(candidates) == 1:
+            return candidates[0]
+        if candidates:
+            break
+    raise UnknownCluster(f"which cluster is meant?{_there_are(known)}")
+
+
+def _of_file(known: list[Cluster], file: Path) -> Cluster:
+    path = os.path.abspath(file)
+    fitting = [cluster for cluster in known if (found := cluster.find()) and found[0].plan.file == path]
+    fitting = [cluster for cluster in fitting if cluster.is_active()] or fitting
+    if len(fitting) == 1:
+        return fitting[0]
+    if fitting:
+        raise UnknownCluster(f"{file} has several clusters, name one{_there_are(fitting)}")
+    raise UnknownCluster(f"{file} was never up{_there_are(known)}")
+
+
+def _there_are(known: list[Cluster]) -> str:
+    return f" (there are {', '.join(cluster.name for cluster in known)})" if known else " (there are none)"

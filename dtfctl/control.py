@@ -1,0 +1,149 @@
+"""The daemon's ear and the command line's mouth: a Unix socket in the state folder, one JSON document a line.
+
+Requests: up, down, watch. `watch` is answered with a line whenever something has changed; what it is stands in the
+store, which both sides read. The folder is private to the user, so whoever can connect may command.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import socket
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from dtfctl.errors import SupervisorUnreachable
+from dtfctl.paths import ClusterPaths, socket_address
+
+Request = dict[str, Any]
+Reply = dict[str, Any]
+
+LINE_BYTES_MAX = 16 << 20
+WATCH_INTERVAL_S = 0.02
+"""A watcher is told of a burst of changes once."""
+
+
+class ControlServer:
+    """Serves requests with `answer`; lives in the daemon's event loop."""
+
+    def __init__(self, paths: ClusterPaths, answer: Callable[[Request], Awaitable[Reply]]) -> None:
+        self._paths = paths
+        self._answer = answer
+        self._changed = asyncio.Event()
+        self._conversations: set[asyncio.Task[None]] = set()
+        self._server: asyncio.AbstractServer | None = None
+
+    async def start(self) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            self._paths.control.unlink()
+        with socket_address(self._paths.control) as address:
+            listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            listener.bind(address)
+        self._server = await asyncio.start_unix_server(self._accept, sock=listener, limit=LINE_BYTES_MAX)
+
+    def publish(self) -> None:
+        """Something has changed in the store."""
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        with contextlib.suppress(FileNotFoundError):
+            self._paths.control.unlink()
+        for conversation in list(self._conversations):
+            conversation.cancel()
+        await asyncio.gather(*self._conversations, return_exceptions=True)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        conversation = asyncio.current_task()
+        assert conversation is not None
+        self._conversations.add(conversation)
+        try:
+            await self._converse(reader, writer)
+        except (ConnectionError, asyncio.CancelledError):
+            pass
+        except ValueError as error:
+            writer.write(json.dumps({"error": f"not a request: {error}"}).encode() + b"\n")
+        finally:
+            self._conversations.discard(conversation)
+            writer.close()
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while line := await reader.readline():
+            request = json.loads(line)
+            if not isinstance(request, dict) or not isinstance(request.get("do"), str):
+                raise ValueError('it must be an object with the key "do"')
+            if request["do"] == "watch":
+                await self._watch(writer)
+            else:
+                writer.write(json.dumps(await self._answer(request)).encode() + b"\n")
+                await writer.drain()
+
+    async def _watch(self, writer: asyncio.StreamWriter) -> None:
+        while True:
+            changed = self._changed
+            writer.write(b"{}\n")
+            await writer.drain()
+            await changed.wait()
+            await asyncio.sleep(WATCH_INTERVAL_S)
+
+
+class ControlClient:
+    """The command line's end. Raises SupervisorUnreachable when the daemon goes away in the middle."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._received = b""
+
+    @classmethod
+    def connect(cls, path: Path) -> ControlClient | None:
+        """None when no daemon listens."""
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            with socket_address(path) as address:
+                connection.connect(address)
+        except OSError:
+            connection.close()
+            return None
+        return cls(connection)
+
+    def ask(self, request: Request, timeout_s: float = 30.0) -> Reply:
+        self.send(request)
+        line = self._line(timeout_s)
+        if line is None:
+            raise SupervisorUnreachable(f"the supervisor does not answer within {timeout_s:g}s")
+        return json.loads(line)
+
+    def send(self, request: Request) -> None:
+        try:
+            self._connection.settimeout(10)
+            self._connection.sendall(json.dumps(request).encode() + b"\n")
+        except OSError as error:
+            raise SupervisorUnreachable(f"the supervisor has gone away ({error})") from None
+
+    def wait_for_change(self, timeout_s: float) -> None:
+        """After `watch` was sent: returns at the next change, or when `timeout_s` has passed."""
+        self._line(timeout_s)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _line(self, timeout_s: float) -> bytes | None:
+        deadline = time.monotonic() + timeout_s
+        while b"\n" not in self._received:
+            self._connection.settimeout(max(0.001, deadline - time.monotonic()))
+            try:
+                data = self._connection.recv(1 << 16)
+            except TimeoutError:
+                return None
+            except OSError as error:
+                raise SupervisorUnreachable(f"the supervisor has gone away ({error})") from None
+            if not data:
+                raise SupervisorUnreachable("the supervisor has gone away")
+            self._received += data
+        line, _, self._received = self._received.partition(b"\n")
+        return line

@@ -1,0 +1,40 @@
+"""What can go wrong for a user, one tree; the text of each says what, why and what to do.
+
+DtfctlError (exit status 1)
+|-- ConfigError (2)            the cluster file cannot be used; file:line:column: key
+|-- UnknownCluster (4)         no such cluster; which there are
+|-- UnknownTask (4)            no such task; which there are
+|-- SupervisorUnreachable (7)  the daemon does not start or does not answer; the end of its log
+|-- StoreError (1)             the state on disk is damaged or of another version
+`-- PortTaken (1)              a port that the cluster file names belongs to somebody else; to whom
+"""
+
+from __future__ import annotations
+
+
+class DtfctlError(Exception):
+    exit_status = 1
+
+
+class ConfigError(DtfctlError):
+    exit_status = 2
+
+
+class UnknownCluster(DtfctlError):
+    exit_status = 4
+
+
+class UnknownTask(DtfctlError):
+    exit_status = 4
+
+
+class SupervisorUnreachable(DtfctlError):
+    exit_status = 7
+
+
+class StoreError(DtfctlError):
+    pass
+
+
+class PortTaken(DtfctlError):
+    pass

@@ -1,0 +1,646 @@
+"""The keeper: the process beside the tasks of one host. Parent of their guards, and of nobody's opinions.
+
+    daemon  <--unix socket, JSON lines-->  keeper  --fork-->  guard  --fork, exec-->  task
+
+It starts and signals tasks and tells how they ended; it decides nothing, so it need not change when dtfctl does.
+It is one file that needs only Python's standard library (`python -I -S keeper.py RUN_DIR`, where RUN_DIR/token is
+the run's token), so that it can be copied to a host that has nothing else.
+
+Nothing is lost when any of these processes is killed:
+- the daemon: the keeper and the tasks go on, and after a moment the keeper starts the daemon again;
+- the keeper: each task's *guard*, a fork of the keeper that costs about 0.2 MB, waits for its task and writes the
+  exit status to a record on disk. The next keeper finds the records and watches the guards;
+- a guard: its task falls to the keeper, which is a subreaper, and is waited for there.
+A task writes straight to its own log file, so that nobody's death can lose, tear or hold up a line.
+
+A process is trusted only by pid, start time and boot id together, and is signalled through a pidfd. All processes
+of a run carry its token in their environment: by that the strays are found.
+
+Requests (a line of JSON each): hello, hold, start, signal, sweep, bye. Messages back: listed, held, refused,
+started, exited, swept.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import fcntl
+import gc
+import json
+import os
+import random
+import selectors
+import signal
+import socket
+import sys
+import time
+
+TOKEN_VARIABLE = "DTFCTL_TOKEN"
+RECORDS = "records"
+SOCKET = "keeper.sock"
+LOCK = "keeper.lock"
+TOKEN = "token"
+
+CHOSEN_PORTS = range(20000, 32000)
+"""Below Linux's ephemeral ports: no outgoing connection takes one of these while its task is down or starting."""
+
+RESPAWN_DELAY_S = 0.1
+RESPAWN_DELAY_S_MAX = 10.0
+SWEEP_S = 5.0
+SEND_S = 2.0
+LINE_BYTES_MAX = 16 << 20
+
+PR_SET_CHILD_SUBREAPER = 36
+PIDFD_SIGNAL_PROCESS_GROUP = 4
+
+
+def main() -> None:
+    os.chdir(sys.argv[1])
+    os.umask(0o077)
+    with open(TOKEN) as file:
+        token = file.read().strip()
+    lock = os.open(LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        sys.exit("another keeper is at work here")
+    keeper = Keeper(token)
+    # The guards are forks of this process: what is frozen now stays shared with them.
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    # Whoever started the keeper waits for this word; what comes after goes to the log with the errors.
+    print("ready", flush=True)
+    os.dup2(2, 1)
+    keeper.serve()
+
+
+class Entry:
+    """One process of a task. `watch` is the pidfd of its guard, or of the task itself once the guard is gone."""
+
+    def __init__(self, task, generation, pid, start_time, guard, guard_start_time, boot, at, address=None):
+        self.task = task
+        self.generation = generation
+        self.pid = pid
+        self.start_time = start_time
+        self.guard = guard
+        self.guard_start_time = guard_start_time
+        self.boot = boot
+        self.at = at
+        self.address = address
+        self.watch = -1
+        self.watches_guard = True
+        self.exit = {}
+
+    def started_message(self):
+        return {
+            "is": "started",
+            "task": self.task,
+            "generation": self.generation,
+            "pid": self.pid,
+            "at": self.at,
+        }
+
+    def exited_message(self):
+        return {"is": "exited", "task": self.task, "generation": self.generation, **self.exit}
+
+
+class Keeper:
+    """One thread, one selector. All state here can be rebuilt from the records, except the held ports."""
+
+    def __init__(self, token):
+        self.token = token
+        self.boot = boot_id()
+        self.entries: dict[tuple[str, int], Entry] = {}
+        self.held: dict[str, socket.socket] = {}
+        self.orphan_exits: dict[int, dict] = {}
+        self.respawn = {}
+        self.respawn_at: float | None = None
+        self.respawn_delay_s = RESPAWN_DELAY_S
+        self.daemon_since = 0.0
+        self.daemon_pid = 0
+        self.running = True
+        self.connection = None
+        self.received = b""
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        self.selector = selectors.DefaultSelector()
+        wake, self.waker = socket.socketpair()
+        wake.setblocking(False)
+        self.waker.setblocking(False)
+        self.wake = wake
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(self.waker.fileno(), warn_on_full_buffer=False)
+        for ignored in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+            signal.signal(ignored, signal.SIG_IGN)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(SOCKET)
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.listener.bind(SOCKET)
+        self.listener.listen(4)
+        self.selector.register(wake, selectors.EVENT_READ, self.on_child)
+        self.selector.register(self.listener, selectors.EVENT_READ, self.on_connect)
+        os.makedirs(RECORDS, exist_ok=True)
+        self.adopt()
+
+    def serve(self):
+        while self.running:
+            wait = None if self.respawn_at is None else max(0.0, self.respawn_at - time.monotonic())
+            for key, _ in self.selector.select(wait):
+                key.data()
+            if self.respawn_at is not None and time.monotonic() >= self.respawn_at:
+                self.respawn_daemon()
+
+    # -- what is found on disk
+
+    def adopt(self):
+        """Takes over the tasks of a keeper that was killed."""
+        for name in sorted(os.listdir(RECORDS)):
+            if not name.endswith(".start"):
+                continue
+            record = read_record(name)
+            if record is None:
+                continue
+            entry = Entry(**record)
+            self.entries[entry.task, entry.generation] = entry
+            entry.exit = read_record(record_name(entry, "exit")) or {}
+            if entry.exit:
+                self.hold_again(entry)
+            elif entry.boot != self.boot:
+                self.ended(entry, {"error": "lost: the machine was restarted", "at": time.monotonic()})
+            else:
+                self.watch(entry)
+
+    def watch(self, entry):
+        """Follows the guard while it lives, else the task itself, else takes the end that is on record."""
+        for pid, start_time, is_guard in (
+            (entry.guard, entry.guard_start_time, True),
+            (entry.pid, entry.start_time, False),
+        ):
+            pidfd = open_pidfd(pid, start_time)
+            if pidfd >= 0:
+                entry.watch = pidfd
+                entry.watches_guard = is_guard
+                self.selector.register(pidfd, selectors.EVENT_READ, lambda: self.on_watch(entry))
+                return
+        self.settle(entry)
+
+    def on_watch(self, entry):
+        self.selector.unregister(entry.watch)
+        os.close(entry.watch)
+        entry.watch = -1
+        self.reap()
+        if entry.watches_guard:
+            exit_record = read_record(record_name(entry, "exit"))
+            if exit_record is None:
+                self.watch(entry)
+            else:
+                self.ended(entry, exit_record, on_record=True)
+        else:
+            self.settle(entry)
+
+    def settle(self, entry):
+        """The task is gone and its guard too: the record, or what was reaped here, says how."""
+        exit_record = read_record(record_name(entry, "exit"))
+        if exit_record is None:
+            self.reap()
+            exit_record = self.orphan_exits.pop(entry.pid, None)
+        if exit_record is None:
+            words = "ended unseen: its guard and its keeper had been killed, and its exit status is lost"
+            exit_record = {"error": words, "at": time.monotonic()}
+        self.ended(entry, exit_record)
+
+    def ended(self, entry, exit_record, on_record=False):
+        if not on_record:
+            write_record(record_name(entry, "exit"), exit_record)
+        entry.exit = exit_record
+        self.hold_again(entry)
+        self.send(entry.exited_message())
+
+    # -- children
+
+    def on_child(self):
+        with contextlib.suppress(BlockingIOError):
+            while self.wake.recv(4096):
+                pass
+        self.reap()
+
+    def reap(self):
+        """Takes in every dead child: guards, tasks whose guard was killed, and what tasks left behind."""
+        orphans = {entry.pid for entry in self.entries.values() if not entry.exit}
+        while True:
+            try:
+                info = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            except ChildProcessError:
+                return
+            if info is None:
+                return
+            if info.si_pid in orphans:
+                # Its group goes while the pid cannot yet be anybody else's.
+                kill_group(info.si_pid)
+                self.orphan_exits[info.si_pid] = exit_of(info)
+            os.waitpid(info.si_pid, 0)
+
+    # -- the daemon's side
+
+    def on_connect(self):
+        connection, _ = self.listener.accept()
+        self.drop_connection()
+        connection.settimeout(SEND_S)
+        self.connection = connection
+        self.received = b""
+        self.respawn_at = None
+        self.daemon_since = time.monotonic()
+        self.selector.register(connection, selectors.EVENT_READ, self.on_readable)
+
+    def drop_connection(self):
+        if self.connection is not None:
+            self.selector.unregister(self.connection)
+            self.connection.close()
+            self.connection = None
+
+    def on_readable(self):
+        if self.connection is None:
+            return
+        try:
+            data = self.connection.recv(1 << 16, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data or len(self.received) > LINE_BYTES_MAX:
+            self.drop_connection()
+            self.daemon_lost()
+            return
+        *lines, self.received = (self.received + data).split(b"\n")
+        for line in lines:
+            request = json.loads(line)
+            getattr(self, "do_" + request.pop("do"))(**request)
+
+    def daemon_lost(self):
+        if not self.respawn:
+            return
+        now = time.monotonic()
+        if now - self.daemon_since > RESPAWN_DELAY_S_MAX:
+            self.respawn_delay_s = RESPAWN_DELAY_S
+        self.respawn_at = now + self.respawn_delay_s
+        self.respawn_delay_s = min(RESPAWN_DELAY_S_MAX, self.respawn_delay_s * 2)
+
+    def respawn_daemon(self):
+        # Looked at again should this attempt come to nothing; a daemon that connects ends the waiting.
+        self.daemon_lost()
+        pid = os.fork()
+        if pid == 0:
+            with dying():
+                os.setsid()
+                leave()
+                log = os.open(self.respawn["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+                null = os.open(os.devnull, os.O_RDONLY)
+                for target, source in ((0, null), (1, log), (2, log)):
+                    os.dup2(source, target)
+                default_signals()
+                os.execve(self.respawn["argv"][0], self.respawn["argv"], self.respawn["environment"])
+        self.daemon_pid = pid
+
+    def send(self, message):
+        if self.connection is None:
+            return
+        try:
+            self.connection.sendall(json.dumps(message).encode() + b"\n")
+        except OSError:
+            # A daemon that takes nothing in is as good as dead; all that it misses is on record.
+            self.drop_connection()
+            self.daemon_lost()
+
+    def do_hello(self, respawn):
+        self.respawn = respawn
+        listing = [[entry.task, entry.generation] for entry in self.entries.values()]
+        self.send({"is": "listed", "known": listing})
+        for entry in self.entries.values():
+            self.send(entry.started_message())
+            if entry.exit:
+                self.send(entry.exited_message())
+
+    def do_hold(self, id, task, address, port, fixed):
+        try:
+            holder = self.bind(address, port, fixed)
+        except OSError as error:
+            self.send({"is": "refused", "id": id, "error": os.strerror(error.errno or 0)})
+            return
+        if task in self.held:
+            self.held.pop(task).close()
+        self.held[task] = holder
+        self.send({"is": "held", "id": id, "port": holder.getsockname()[1]})
+
+    def bind(self, address, port, fixed):
+        """A bound socket that does not listen.
+
+        A fixed port is taken with SO_REUSEADDR, which forgives lingering connections. A chosen one is taken
+        without: that is refused when anybody has it bound, another keeper's holder too.
+        """
+        candidates = [port] if port else []
+        if not fixed:
+            candidates += random.sample(CHOSEN_PORTS, 200)
+        for number, candidate in enumerate(candidates):
+            holder = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+            if fixed:
+                holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                holder.bind((address, candidate))
+                return holder
+            except OSError as error:
+                holder.close()
+                if error.errno != errno.EADDRINUSE or number == len(candidates) - 1:
+                    raise
+        raise AssertionError("no candidate")
+
+    def hold_again(self, entry):
+        """The port of a task without a process stays out of strangers' reach."""
+        if entry.address is not None and entry.task not in self.held:
+            with contextlib.suppress(OSError):
+                address, port = entry.address
+                self.held[entry.task] = self.bind(address, port, fixed=True)
+
+    def do_start(self, task, generation, argv, environment, working_dir, log, address):
+        if (task, generation) in self.entries:
+            return
+        if task in self.held:
+            self.held.pop(task).close()
+        started = self.fork_guard(task, generation, argv, environment, working_dir, log, address)
+        if "error" in started:
+            self.send({"is": "exited", "task": task, "generation": generation, "at": time.monotonic(), **started})
+            return
+        entry = Entry(**started)
+        self.entries[task, generation] = entry
+        self.send(entry.started_message())
+        self.watch(entry)
+
+    def fork_guard(self, task, generation, argv, environment, working_dir, log, address):
+        """Returns the start record, or {"error": words}."""
+        reader, writer = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            with dying():
+                os.setsid()
+                leave(writer)
+                guard(task, generation, argv, environment, working_dir, log, address, self.boot, writer)
+        os.close(writer)
+        chunks = []
+        while chunk := os.read(reader, 1 << 16):
+            chunks.append(chunk)
+        os.close(reader)
+        if chunks:
+            return json.loads(b"".join(chunks))
+        # Perhaps a keeper that was killed in the middle of this very start had got as far as the record.
+        record = read_record(f"{file_name(task, generation)}.start")
+        return record or {"error": "could not be started: its guard was killed"}
+
+    def do_signal(self, task, generation, number):
+        entry = self.entries.get((task, generation))
+        if entry is not None and not entry.exit:
+            signal_process(entry.pid, entry.start_time, number, PIDFD_SIGNAL_PROCESS_GROUP)
+
+    def do_sweep(self, id):
+        """Bounded: what is still there after SWEEP_S is named instead."""
+        deadline = time.monotonic() + SWEEP_S
+        pause_s = 0.005
+        while left := self.strays():
+            for pid, start_time in left:
+                signal_process(pid, start_time, signal.SIGKILL)
+            if time.monotonic() > deadline:
+                break
+            time.sleep(pause_s)
+            pause_s = min(0.1, pause_s * 2)
+            self.reap()
+        named = [{"pid": pid, "command": command_of(pid)} for pid, _ in left]
+        self.send({"is": "swept", "id": id, "left": named})
+
+    def strays(self):
+        """(pid, start time) of what carries the run's token or fell to the keeper, zombies apart."""
+        guards = {entry.guard for entry in self.entries.values() if not entry.exit}
+        mine = {os.getpid(), self.daemon_pid} | guards
+        marker = f"{TOKEN_VARIABLE}={self.token}".encode()
+        found = []
+        for name in os.listdir("/proc"):
+            if not name.isdigit() or int(name) in mine:
+                continue
+            pid = int(name)
+            try:
+                with open(f"/proc/{pid}/environ", "rb") as file:
+                    is_ours = marker in file.read().split(b"\0")
+                parent, start_time, process_state = stat_of(pid)
+            except (OSError, IndexError):
+                continue
+            if (is_ours or parent == os.getpid()) and process_state != "Z":
+                found.append((pid, start_time))
+        return found
+
+    def do_bye(self):
+        self.respawn = {}
+        self.respawn_at = None
+        self.running = False
+
+
+def guard(task, generation, argv, environment, working_dir, log, address, boot, to_keeper):
+    """The guard's whole life, in a fork of the keeper. The task begins once it is on record, and not before."""
+    default_signals()
+    name = file_name(task, generation)
+    go_reader, go_writer = os.pipe()
+    error_reader, error_writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        with dying():
+            os.close(go_writer)
+            os.close(error_reader)
+            os.close(to_keeper)
+            os.setsid()
+            if os.read(go_reader, 1):
+                become(argv, environment, working_dir, log, error_writer)
+    os.close(go_reader)
+    os.close(error_writer)
+    for ignored in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        signal.signal(ignored, signal.SIG_IGN)
+    record = {
+        "task": task,
+        "generation": generation,
+        "pid": pid,
+        "start_time": stat_of(pid)[1],
+        "guard": os.getpid(),
+        "guard_start_time": stat_of(os.getpid())[1],
+        "boot": boot,
+        "at": time.monotonic(),
+        "address": address,
+    }
+    text = json.dumps(record).encode()
+    try:
+        write_record(f"{name}.start", record, exclusive=True)
+    except FileExistsError:
+        # A guard of a keeper that was killed in the middle of this very start came first.
+        os._exit(0)
+    os.write(go_writer, b"g")
+    os.close(go_writer)
+    os.write(to_keeper, text)
+    os.close(to_keeper)
+    words = os.read(error_reader, 1 << 12).decode()
+    os.close(error_reader)
+    info = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    assert info is not None
+    # While the task is not reaped its pid is nobody else's, so its group can be emptied in safety.
+    kill_group(pid)
+    record = {"error": words, "at": time.monotonic()} if words else exit_of(info)
+    write_record(f"{name}.exit", record)
+    os.waitpid(pid, 0)
+    os._exit(0)
+
+
+def become(argv, environment, working_dir, log, error_writer):
+    """In the task's process: turns into the program, or tells why it cannot."""
+    try:
+        output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        null = os.open(os.devnull, os.O_RDONLY)
+        for target, source in ((0, null), (1, output), (2, output)):
+            os.dup2(source, target)
+        os.umask(0o022)
+        what = f"the folder {working_dir}"
+        os.chdir(working_dir)
+        what = argv[0]
+        os.execvpe(argv[0], argv, environment)
+    except OSError as error:
+        os.write(error_writer, f"could not be started: {what}: {os.strerror(error.errno or 0)}".encode())
+
+
+@contextlib.contextmanager
+def dying():
+    """Whatever happens in a fork, it never returns into the keeper's loop."""
+    try:
+        yield
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            os.write(2, f"{type(error).__name__}: {error}\n".encode())
+    finally:
+        os._exit(127)
+
+
+def leave(*kept):
+    """In a fork: of the keeper's descriptors only the standard ones stay open, and `kept`."""
+    signal.set_wakeup_fd(-1)
+    first = 3
+    for descriptor in sorted(kept):
+        os.closerange(first, descriptor)
+        first = descriptor + 1
+    os.closerange(first, 1 << 20)
+
+
+def default_signals():
+    for number in (
+        signal.SIGCHLD,
+        signal.SIGPIPE,
+        signal.SIGXFSZ,
+        signal.SIGHUP,
+        signal.SIGINT,
+        signal.SIGTERM,
+    ):
+        signal.signal(number, signal.SIG_DFL)
+
+
+def exit_of(info):
+    how = "code" if info.si_code == os.CLD_EXITED else "signal"
+    return {how: info.si_status, "at": time.monotonic()}
+
+
+# -- records: small files that are complete or absent
+
+
+def record_name(entry, kind):
+    return f"{file_name(entry.task, entry.generation)}.{kind}"
+
+
+def file_name(task, generation):
+    return f"{task.replace(':', '-')}.{generation}"
+
+
+def write_record(name, record, exclusive=False):
+    path = f"{RECORDS}/{name}"
+    aside = f"{RECORDS}/.{name}.{os.getpid()}"
+    with open(aside, "w") as file:
+        json.dump(record, file)
+    if exclusive:
+        try:
+            os.link(aside, path)
+        finally:
+            os.unlink(aside)
+    else:
+        os.replace(aside, path)
+
+
+def read_record(name):
+    try:
+        with open(f"{RECORDS}/{name}") as file:
+            return json.load(file)
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+# -- processes by pid and start time
+
+
+def boot_id():
+    with open("/proc/sys/kernel/random/boot_id") as file:
+        return file.read().strip()
+
+
+def stat_of(pid):
+    """(parent, start time in clock ticks since boot, state letter); the command's name may contain anything."""
+    with open(f"/proc/{pid}/stat") as file:
+        fields = file.read().rpartition(")")[2].split()
+    return int(fields[1]), int(fields[19]), fields[0]
+
+
+def command_of(pid):
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return file.read().replace(b"\0", b" ").decode(errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def open_pidfd(pid, start_time):
+    """A pidfd of that very process, or -1 when it is gone (its pid may be a stranger's by now)."""
+    try:
+        pidfd = os.pidfd_open(pid)
+    except OSError:
+        return -1
+    try:
+        if stat_of(pid)[1] == start_time:
+            return pidfd
+    except (OSError, IndexError):
+        pass
+    os.close(pidfd)
+    return -1
+
+
+def signal_process(pid, start_time, number, flags=0):
+    pidfd = open_pidfd(pid, start_time)
+    if pidfd < 0:
+        return
+    try:
+        signal.pidfd_send_signal(pidfd, number, None, flags)
+    except ProcessLookupError:
+        pass
+    except OSError as error:
+        if not flags or error.errno != errno.EINVAL:
+            raise
+        # Before Linux 6.9 a pidfd stands for one process only. Its pid is not reused while the pidfd shows it alive.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(pid, number)
+    finally:
+        os.close(pidfd)
+
+
+def kill_group(pid):
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    main()

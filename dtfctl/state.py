@@ -1,0 +1,67 @@
+"""The life of a task: its states, what may happen to it, and the one table of what follows. Imports nothing.
+
+        start           ready           exit
+pending ----> starting ------> running ------> exited --+-- succeed --> succeeded
+                ^  |  \\                  exit    ^  |    +-- fail -----> failed
+          start |  |   +---- stop --> stopping ---+  |    +-- give-up --> gave-up
+                |  +---------- exit ----------> (exited)  +-- stop -----> stopped
+              backoff <---------------- retry ------+
+
+`exited` is the moment between a process's end and the decision what that end means: reconcile takes it at once.
+"""
+
+PENDING = "pending"
+STARTING = "starting"
+RUNNING = "running"
+EXITED = "exited"
+BACKOFF = "backoff"
+STOPPING = "stopping"
+STOPPED = "stopped"
+SUCCEEDED = "succeeded"
+FAILED = "failed"
+GAVE_UP = "gave-up"
+
+STATES = (PENDING, STARTING, RUNNING, EXITED, BACKOFF, STOPPING, STOPPED, SUCCEEDED, FAILED, GAVE_UP)
+
+WITH_PROCESS = frozenset({STARTING, RUNNING, STOPPING})
+"""A process of the task exists, or has been asked for."""
+
+WAITING = frozenset({PENDING, BACKOFF})
+"""No process yet, one is wanted."""
+
+ENDED = frozenset({STOPPED, SUCCEEDED, FAILED, GAVE_UP})
+"""Nothing more happens by itself."""
+
+UNFORGIVEN = frozenset({FAILED, GAVE_UP})
+"""The restart policy has had its last word, and the whole cluster fails with the task."""
+
+TRANSITIONS = {
+    (PENDING, "start"): STARTING,
+    (BACKOFF, "start"): STARTING,
+    (STARTING, "ready"): RUNNING,
+    (STARTING, "exit"): EXITED,
+    (RUNNING, "exit"): EXITED,
+    (STOPPING, "exit"): EXITED,
+    (EXITED, "succeed"): SUCCEEDED,
+    (EXITED, "retry"): BACKOFF,
+    (EXITED, "fail"): FAILED,
+    (EXITED, "give-up"): GAVE_UP,
+    (EXITED, "stop"): STOPPED,
+    (PENDING, "stop"): STOPPED,
+    (BACKOFF, "stop"): STOPPED,
+    (STARTING, "stop"): STOPPING,
+    (RUNNING, "stop"): STOPPING,
+    (STOPPING, "abandon"): STOPPED,
+}
+
+
+class IllegalTransition(AssertionError):
+    """A programmer's error: this event cannot happen in this state."""
+
+
+def after(state: str, event: str) -> str:
+    """The state that `event` leads to from `state`; raises IllegalTransition where the table has no such line."""
+    try:
+        return TRANSITIONS[state, event]
+    except KeyError:
+        raise IllegalTransition(f"a task that is {state} cannot {event}") from None

@@ -1,0 +1,146 @@
+"""The cluster's memory: one SQLite file that is right after any SIGKILL.
+
+Holds the present run (plan, addresses, environment, outcome), the status of each task, and the history of events.
+The daemon writes; the command line reads it when no daemon is there. Private to the user, for the environment may
+hold secrets.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from dtfctl import plan as plans
+from dtfctl import task as tasks
+from dtfctl.errors import StoreError
+from dtfctl.plan import ClusterPlan
+from dtfctl.task import TaskStatus
+
+SCHEMA_VERSION = 1
+EVENTS_MAX = 10_000
+
+_SCHEMA = f"""
+CREATE TABLE run (only INTEGER PRIMARY KEY CHECK (only = 1), document TEXT NOT NULL);
+CREATE TABLE tasks (name TEXT PRIMARY KEY, position INTEGER NOT NULL, document TEXT NOT NULL);
+CREATE TABLE events (
+  id INTEGER PRIMARY KEY, run INTEGER NOT NULL, time REAL NOT NULL, task TEXT NOT NULL, what TEXT NOT NULL,
+  cause TEXT NOT NULL);
+PRAGMA user_version = {SCHEMA_VERSION};
+"""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One `up` until its end. `addresses` are host:port by task; `strays` what would not die, as [pid, host, command].
+
+    The times in the statuses belong to the machine's `boot`, `started_at` is the wall clock's.
+    `outcome` with `why` is set once the end is decided, `is_over` when nothing of the run is left to do.
+    """
+
+    number: int
+    token: str
+    boot: str
+    plan: ClusterPlan
+    environment: Mapping[str, str] = field(repr=False)
+    addresses: Mapping[str, str]
+    started_at: float
+    all_were_ready: bool = False
+    outcome: str = ""
+    why: str = ""
+    grace_period_s: float | None = None
+    root_cause: str = ""
+    is_over: bool = False
+    strays: tuple[tuple[int, str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Happening:
+    """A line of the history: what happened to `task` ("" for the cluster), and why. `time` is the wall clock's."""
+
+    time: float
+    task: str
+    what: str
+    cause: str
+
+
+class Store:
+    """All writing goes through `save`, one transaction each."""
+
+    def __init__(self, path: Path, wall_clock: Any = time.time) -> None:
+        self._path = path
+        self._wall_clock = wall_clock
+        try:
+            self._database = sqlite3.connect(path, isolation_level=None, timeout=10)
+            path.chmod(0o600)
+            self._database.execute("PRAGMA journal_mode = WAL")
+            # A process that is killed loses nothing with this; a machine that is switched off loses its processes too.
+            self._database.execute("PRAGMA synchronous = NORMAL")
+            version = self._database.execute("PRAGMA user_version").fetchone()[0]
+            if version == 0:
+                self._database.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} COMMIT;")
+        except sqlite3.Error as error:
+            raise self._error(str(error)) from None
+        if version not in (0, SCHEMA_VERSION):
+            raise self._error(f"it was written by another version of dtfctl (schema {version})")
+
+    def load(self) -> tuple[Run, dict[str, TaskStatus]] | None:
+        """The present or last run, or None before the first."""
+        try:
+            row = self._database.execute("SELECT document FROM run").fetchone()
+            rows = self._database.execute("SELECT document FROM tasks ORDER BY position").fetchall()
+            if row is None:
+                return None
+            document = json.loads(row[0])
+            document["plan"] = plans.from_json(document["plan"])
+            document["strays"] = tuple(tuple(stray) for stray in document["strays"])
+            statuses = [tasks.from_json(json.loads(text)) for (text,) in rows]
+            return Run(**document), {status.name: status for status in statuses}
+        except (sqlite3.Error, ValueError, TypeError, KeyError) as error:
+            raise self._error(str(error)) from None
+
+    def begin(self, run: Run, statuses: Iterable[TaskStatus]) -> None:
+        """A new run takes the place of the former one."""
+        with self._database:
+            self._database.execute("BEGIN IMMEDIATE")
+            self._database.execute("DELETE FROM tasks")
+            self._put(run, statuses)
+
+    def save(self, run: Run, statuses: Iterable[TaskStatus], happenings: Iterable[Happening] = ()) -> None:
+        with self._database:
+            self._database.execute("BEGIN IMMEDIATE")
+            self._put(run, statuses)
+            self._database.executemany(
+                "INSERT INTO events (run, time, task, what, cause) VALUES (?, ?, ?, ?, ?)",
+                [(run.number, item.time, item.task, item.what, item.cause) for item in happenings],
+            )
+            self._database.execute("DELETE FROM events WHERE id <= (SELECT max(id) FROM events) - ?", (EVENTS_MAX,))
+
+    def history(self, run: int) -> list[Happening]:
+        rows = self._database.execute("SELECT time, task, what, cause FROM events WHERE run = ? ORDER BY id", (run,))
+        return [Happening(*row) for row in rows]
+
+    def happening(self, task: str, what: str, cause: str) -> Happening:
+        return Happening(self._wall_clock(), task, what, cause)
+
+    def close(self) -> None:
+        self._database.close()
+
+    def _put(self, run: Run, statuses: Iterable[TaskStatus]) -> None:
+        document = asdict(replace(run, environment=dict(run.environment), addresses=dict(run.addresses)))
+        self._database.execute("INSERT OR REPLACE INTO run VALUES (1, ?)", (json.dumps(document),))
+        positions = {task.name: position for position, task in enumerate(run.plan.tasks())}
+        self._database.executemany(
+            "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?)",
+            [(status.name, positions[status.name], json.dumps(tasks.to_json(status))) for status in statuses],
+        )
+
+    def _error(self, words: str) -> StoreError:
+        return StoreError(
+            f"{self._path}: {words}\n"
+            f"The state of this cluster cannot be read. `dtfctl down --purge` ends what runs and forgets it."
+        )

@@ -1,0 +1,107 @@
+"""What the user sees of a run, as text and as JSON. Pure: values in, strings out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dtfctl import state
+from dtfctl.plan import LOCALHOST
+from dtfctl.store import Run
+from dtfctl.task import TaskStatus
+
+API_VERSION = "dtfctl/v1"
+
+
+def cluster_state(run: Run) -> str:
+    """starting, running, succeeded, failed or stopped; the last three only once nothing runs any more."""
+    if run.is_over:
+        return run.outcome
+    return "running" if run.all_were_ready else "starting"
+
+
+def document(run: Run, statuses: Mapping[str, TaskStatus]) -> dict[str, Any]:
+    """What `status -o json` prints; its keys stay as they are."""
+    return {
+        "apiVersion": API_VERSION,
+        "name": run.plan.name,
+        "state": cluster_state(run),
+        "tasks": [
+            {
+                "name": status.name,
+                "state": status.state,
+                "ready": status.ready,
+                "pid": status.pid,
+                "host": LOCALHOST,
+                "address": run.addresses.get(status.name),
+                "restarts": status.restarts,
+                "reason": status.reason or status.waiting_for,
+            }
+            for status in statuses.values()
+        ],
+    }
+
+
+def table(run: Run, statuses: Mapping[str, TaskStatus], now: float, is_wide: bool = False) -> str:
+    """`now` is the monotonic clock's."""
+    headings = ["TASK", "STATE", "READY", "RESTARTS", "PID", "SINCE", "ADDRESS"]
+    rows = [headings + (["HOST", "GENERATION"] if is_wide else []) + ["LAST"]]
+    for status in statuses.values():
+        wide = [LOCALHOST, str(status.generation)] if is_wide else []
+        rows.append(
+            [
+                status.name,
+                _state(status, now),
+                "yes" if status.ready else "no",
+                str(status.restarts),
+                str(status.pid or "-"),
+                _since(status, now),
+                run.addresses.get(status.name, "-"),
+                *wide,
+                status.waiting_for or status.reason or "-",
+            ]
+        )
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return "\n".join([headline(run), *lines])
+
+
+def headline(run: Run) -> str:
+    words = f"{run.plan.name}: {cluster_state(run)}"
+    if run.outcome == "failed" or (run.outcome and not run.is_over):
+        words += f" ({'ending: ' if not run.is_over else ''}{run.why})"
+    for pid, host, command in run.strays:
+        words += f"\nleft behind: pid {pid} on {host}: {command}"
+    return words
+
+
+def missing(statuses: Mapping[str, TaskStatus], now: float) -> list[tuple[str, str]]:
+    """(task, why it is not ready) of those that are not."""
+    lines = []
+    for status in statuses.values():
+        if status.ready or status.state == state.SUCCEEDED:
+            continue
+        words = status.waiting_for if status.state == state.STARTING else status.reason
+        since = f" ({_age(now - status.started_at)})" if status.started_at is not None else ""
+        lines.append((status.name, f"{_state(status, now)}{since}" + (f": {words}" if words else "")))
+    return lines
+
+
+def _state(status: TaskStatus, now: float) -> str:
+    if status.state == state.BACKOFF and status.next_start_at is not None:
+        return f"backoff {max(0.0, status.next_start_at - now):.0f}s"
+    return status.state
+
+
+def _since(status: TaskStatus, now: float) -> str:
+    if status.state in state.WITH_PROCESS:
+        return _age(now - status.started_at) if status.started_at is not None else "-"
+    return _age(now - status.exit.at) if status.exit is not None else "-"
+
+
+def _age(seconds: float) -> str:
+    seconds = max(0.0, seconds)
+    for unit, letter in ((86400, "d"), (3600, "h"), (60, "m")):
+        if seconds >= 2 * unit:
+            return f"{seconds / unit:.0f}{letter}"
+    return f"{seconds:.0f}s"
