@@ -91,7 +91,7 @@ def make_tensor_proto(
         # Without any value TensorFlow's fast decoder would leave the memory as it is.
         array = np.zeros(1, array.dtype) if tensor_dtype != dtypes.string else np.array([b""], object)
     proto = _empty_proto(tensor_dtype, sizes)
-    if array.size == count > 1 and tensor_dtype.size:
+    if array.size == count > 1 and tensor_dtype.size and tensor_dtype not in _WRITTEN_OUT:
         proto.tensor_content = _little_endian(array).tobytes()
     else:
         _store_values(proto, array, tensor_dtype)
@@ -411,6 +411,20 @@ def _leaves(values: Any) -> Iterator[Any]:
 
 
 # ---- the fields of a TensorProto
+
+# The numeric types whose constants TensorFlow writes element by element, so that they print alike.
+_WRITTEN_OUT = frozenset(
+    {
+        dtypes.bool,
+        dtypes.uint16,
+        dtypes.complex64,
+        dtypes.complex128,
+        dtypes.int4,
+        dtypes.uint4,
+        dtypes.int2,
+        dtypes.uint2,
+    }
+)
 
 
 def _known_sizes(shape: Any) -> tuple[int, ...]:
