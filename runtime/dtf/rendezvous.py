@@ -104,6 +104,13 @@ class Rendezvous:
         if found is not None:
             found.abort(_derived_aborted(f"Cleanup {step_id}"))
 
+    def forget_unused(self, step_id: int) -> None:
+        """Drops the table of a step of which nothing has happened here, as after a receive that came early was taken back."""
+        with self._lock:
+            found = self._steps.get(step_id)
+            if found is not None and found.is_unused:
+                del self._steps[step_id]
+
     def abort_all(self, error: errors.OpError) -> None:
         """Aborts every step, as when the task shuts down."""
         with self._lock:
@@ -134,6 +141,11 @@ class StepRendezvous:
 
     def __repr__(self) -> str:
         return f"StepRendezvous({self.step_id}, values={sorted(self._values)}, waiters={sorted(self._waiters)})"
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether no step runs on this table, and it holds nothing."""
+        return self.remote is None and not self._values and not self._waiters and self._error is None
 
     def send(self, key: str, value: Any) -> None:
         """Hands a value over; never waits.
