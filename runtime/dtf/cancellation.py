@@ -35,7 +35,9 @@ class CancellationManager:
         return self._cancelled
 
     def register(self, callback: Callable[[], None]) -> int | None:
-        """Has `callback()` called once when cancellation starts. Returns a token, or None (and never calls) when it has started."""
+        """Has `callback()` called once when cancellation starts. Returns a token, or None (and never calls) when
+        it has started.
+        """
         with self._lock:
             if self._cancelled:
                 return None
@@ -52,7 +54,9 @@ class CancellationManager:
             return self._callbacks.pop(token, None) is not None
 
     def start_cancel(self) -> None:
-        """Cancels, once: later calls do nothing. Callbacks run in this thread; a failing one does not stop the others."""
+        """Cancels, once: later calls do nothing. Callbacks run in this thread; a failing one does not stop the
+        others.
+        """
         with self._lock:
             if self._cancelled:
                 return

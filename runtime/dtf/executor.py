@@ -1,6 +1,7 @@
 """Executor: runs one partition of a graph, once per step, with as little as possible between the kernels.
 
-Owns the *flat program*. A partition is compiled once to Python source, one line per node, and that source to byte code::
+Owns the *flat program*. A partition is compiled once to Python source, one line per node, and that source to byte
+code::
 
     def segment_0(step, shared, run):
         function_7(step, partial(run.finish, 7))      # x_S1: _Recv
@@ -9,21 +10,23 @@ Owns the *flat program*. A partition is compiled once to Python source, one line
         s7 = shared[0]
         s8 = function_8(s7, s3.read()); del s7        # MatMul: MatMul
 
-so that a step costs one interpreted call per node: values are local variables, constants and kernels are globals of the byte
-code, Identity is only another name, and a value is dropped right after its last use (memory is freed early, and a variable whose
-value nobody holds is updated in place). `Executor.describe()` prints the source.
+so that a step costs one interpreted call per node: values are local variables, constants and kernels are globals of
+the byte code, Identity is only another name, and a value is dropped right after its last use (memory is freed early,
+and a variable whose value nobody holds is updated in place). `Executor.describe()` prints the source.
 
-Nodes with the same set of asynchronous ancestors (a _Recv, a dequeue) form a *segment*, which runs straight through. The segments
-form a graph with counts of what each still waits for; the thread that completes an asynchronous node goes on with the segments
-that this makes ready (the pool does, when they are known to take long). So waiting kernels hold no thread.
+Nodes with the same set of asynchronous ancestors (a _Recv, a dequeue) form a *segment*, which runs straight through.
+The segments form a graph with counts of what each still waits for; the thread that completes an asynchronous node
+goes on with the segments that this makes ready (the pool does, when they are known to take long). So waiting kernels
+hold no thread.
 
-Dead values (what `Switch` did not choose) are found when the program is made: each value has the set of (predicate, branch) that
-it depends on, and only instructions that depend on any are compiled with checks. A dead value from another task cannot be
-foreseen; when one arrives the step goes on with *careful* twins of the segments, which check everything. Partitions with loops
-go to `frames`.
+Dead values (what `Switch` did not choose) are found when the program is made: each value has the set of (predicate,
+branch) that it depends on, and only instructions that depend on any are compiled with checks. A dead value from
+another task cannot be foreseen; when one arrives the step goes on with *careful* twins of the segments, which check
+everything. Partitions with loops go to `frames`.
 
-The first error stops the step: it cancels what waits and aborts the rendezvous; the step is over, and `done` called, when all
-that had been started has ended. An error that only follows from another (cancelled, aborted) never hides the one it follows from.
+The first error stops the step: it cancels what waits and aborts the rendezvous; the step is over, and `done` called,
+when all that had been started has ended. An error that only follows from another (cancelled, aborted) never hides the
+one it follows from.
 """
 
 from __future__ import annotations
@@ -43,7 +46,7 @@ from dtf.cancellation import CancellationManager
 from dtf.instructions import Instruction, in_running_order, is_loop, read_graph, with_node
 from dtf.kernels import DEAD
 from dtf.outcome import Outcome
-from dtf.pb import graph_pb2
+from dtf.pb import graph_pb2, types_pb2
 from dtf.rendezvous import StepRendezvous
 from dtf.resources import ResourceManager
 from dtf.step import Device, SessionState, StepContext
@@ -80,7 +83,8 @@ class Executor:
             self._program = _FlatProgram(instructions)
 
     def run_async(self, step: StepContext, done: Callable[[errors.OpError | None], None]) -> None:
-        """Starts a step; returns when nothing is left to do in this thread. `done(None or the error)` is called exactly once,
+        """Starts a step; returns when nothing is left to do in this thread. `done(None or the error)` is called
+        exactly once,
         from any thread, after everything of the step has stopped."""
         self._program.start(step, done)
 
@@ -125,7 +129,8 @@ def run_graph_def(
     resources: ResourceManager | None = None,
     session: SessionState | None = None,
 ) -> list[Any]:
-    """Runs what `fetches` ("node:0") and `targets` (node names) need of a GraphDef, in this process and without a master.
+    """Runs what `fetches` ("node:0") and `targets` (node names) need of a GraphDef, in this process and without a
+    master.
 
     For tests of kernels, and for constant folding. A feed ("node:0" -> array) replaces that output.
 
@@ -153,7 +158,9 @@ def _with_arguments(graph_def: Any, fetches: Sequence[str], feeds: Sequence[str]
         result.node.add(name=name, op="_Arg").attr["index"].i = index
     for index, name in enumerate(fetches):
         key = _canonical(name)
-        result.node.add(name=f"_retval_{index}", op="_Retval", input=[argument_of.get(key, key)]).attr["index"].i = index
+        result.node.add(name=f"_retval_{index}", op="_Retval", input=[argument_of.get(key, key)]).attr[
+            "index"
+        ].i = index
     wanted = [_canonical(name) for name in fetches if _canonical(name) not in argument_of] + list(targets)
     seen: set[str] = set()
     while wanted:
@@ -170,7 +177,7 @@ def _with_arguments(graph_def: Any, fetches: Sequence[str], feeds: Sequence[str]
         wanted.extend(text for text in node.input if text not in argument_of.values())
     for node in result.node:
         if node.op in ("_Arg", "_Retval"):
-            node.attr["T"].type = 1
+            node.attr["T"].type = types_pb2.DT_FLOAT
     return result
 
 
@@ -256,8 +263,8 @@ class _FlatProgram:
         self.waiters = {node: tuple(sorted(segments)) for node, segments in waiters.items()}
         shared: list[list[int]] = [[] for _ in self.segments]
         for value, segments in users.items():
-            for segment in segments:
-                shared[segment].append(self._slot_of[value])
+            for index in segments:
+                shared[index].append(self._slot_of[value])
         for segment in self.segments:
             segment.successors = tuple(sorted(successors[segment.index]))
             segment.predecessors = len(predecessors[segment.index])
@@ -367,7 +374,9 @@ class _SegmentWriter:
         ]
         if instruction.kernel.accepts_dead:
             names = [
-                f"({self._name(value)} if {self._name(value)} is DEAD else {name})" if dereference and self._may_be_dead(value) else name
+                f"({self._name(value)} if {self._name(value)} is DEAD else {name})"
+                if dereference and self._may_be_dead(value)
+                else name
                 for value, name, dereference in zip(values, names, instruction.dereferences, strict=True)
             ]
         if instruction.op in _SEND_OPS and checks:
@@ -398,7 +407,9 @@ class _SegmentWriter:
                 self._line(index, f"        run.skip({index})")
             else:
                 dead = [*outputs, *([(index, _TOKEN)] if writes_token else [])]
-                self._line(index, f"        {' = '.join([*(self._name(value) for value in dead), 'DEAD']) if dead else 'pass'}")
+                self._line(
+                    index, f"        {' = '.join([*(self._name(value) for value in dead), 'DEAD']) if dead else 'pass'}"
+                )
         for value in [*outputs, *([(index, _TOKEN)] if writes_token else [])]:
             self._define(index, value)
         self._drop(index)
@@ -488,7 +499,9 @@ class _SegmentWriter:
 
 
 class _FlatRun:
-    """One step of a flat program. Its lock guards the counts; `live` is how many segments and asynchronous nodes are not over."""
+    """One step of a flat program. Its lock guards the counts; `live` is how many segments and asynchronous nodes
+    are not over.
+    """
 
     __slots__ = (
         "_done",
@@ -682,7 +695,9 @@ class _FlatRun:
 
 
 def _constants(instructions: list[Instruction]) -> dict[int, Any]:
-    """The values of constants, computed now. One with control inputs stays an instruction: it may be in a branch not taken."""
+    """The values of constants, computed now. One with control inputs stays an instruction: it may be in a branch
+    not taken.
+    """
     constants = {}
     for instruction in instructions:
         if instruction.op == "Const" and not instruction.controls:
@@ -714,7 +729,9 @@ _Guard = frozenset[tuple[Any, bool]]
 def _guards(
     instructions: list[Instruction], order: list[int], alias: dict[tuple[int, int], tuple[int, int]]
 ) -> tuple[dict[tuple[int, int], _Guard], list[_Guard]]:
-    """Per value, and per node, the (predicate, branch) pairs that must hold for it to be alive. Empty sets are left out of the first."""
+    """Per value, and per node, the (predicate, branch) pairs that must hold for it to be alive. Empty sets are
+    left out of the first.
+    """
     nothing: _Guard = frozenset()
     values: dict[tuple[int, int], _Guard] = {}
     tokens: list[_Guard] = [nothing] * len(instructions)
@@ -740,7 +757,9 @@ def _guards(
 
 
 def _merged(guards: list[_Guard], index: int) -> _Guard:
-    """When a Merge is alive: two branches of one predicate cancel out; what cannot be told is a predicate of its own."""
+    """When a Merge is alive: two branches of one predicate cancel out; what cannot be told is a predicate of its
+    own.
+    """
     remaining = set(guards)
     changed = True
     while changed and len(remaining) > 1:

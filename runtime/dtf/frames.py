@@ -1,17 +1,20 @@
 """Frames: runs a partition that has loops, with tagged tokens.
 
-Owns the frames and iterations of a step. In the graph of a `while_loop`, an Enter sends a value into a frame, NextIteration into
-the frame's next iteration, Exit back to the frame outside. The same node runs once per iteration, so what arrives at it is kept per
-(frame, iteration). Up to `parallel_iterations` iterations of a frame may be under way at once (one may wait for a queue while the
-next one computes). Partitions without loops go to `executor`'s flat program, which is faster.
+Owns the frames and iterations of a step. In the graph of a `while_loop`, an Enter sends a value into a frame,
+NextIteration into the frame's next iteration, Exit back to the frame outside. The same node runs once per iteration,
+so what arrives at it is kept per (frame, iteration). Up to `parallel_iterations` iterations of a frame may be under
+way at once (one may wait for a queue while the next one computes). Partitions without loops go to `executor`'s flat
+program, which is faster.
 
 The rules, after "Dynamic Control Flow in Large-Scale Machine Learning" (Yu et al., EuroSys 2018), section 4:
 
 - A node is ready when all its inputs have arrived. It is dead when one of them is, and then only passes that on.
-- A Merge is ready at its first live input, and dead when all are (a dead Enter alone decides: nothing will come round the loop).
-- A dead NextIteration ends there. A dead Exit is remembered; only if its iteration was the frame's last does it reach the outside.
-- An iteration is over when nothing of it is under way and the iterations before it are over; a frame, when all its Enters have come
-  and all its iterations are over.
+- A Merge is ready at its first live input, and dead when all are (a dead Enter alone decides: nothing will come round
+  the loop).
+- A dead NextIteration ends there. A dead Exit is remembered; only if its iteration was the frame's last does it reach
+  the outside.
+- An iteration is over when nothing of it is under way and the iterations before it are over; a frame, when all its
+  Enters have come and all its iterations are over.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ import traceback
 import zlib
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -81,19 +85,31 @@ class FrameProgram:
         return "\n".join(lines)
 
 
+@dataclass(slots=True)
+class _MergeState:
+    """What has arrived at a Merge. `inputs` is there from the first live one on."""
+
+    controls_missing: int
+    dead_inputs: int = 0
+    inputs: list[Any] | None = None
+    has_fired: bool = False
+
+
 class _Iteration:
     """What has arrived in one iteration of a frame.
 
-    arrivals: per node that is not ready yet, [edges still missing, is dead, inputs] (for a Merge see `_arrive_at_merge`).
+    arrivals: per node that is not ready yet, [edges still missing, is dead, inputs].
+    merges: the same for Merge nodes.
     under_way: nodes that are ready or running, and frames entered from here that are not over.
     """
 
-    __slots__ = ("arrivals", "children", "number", "step", "under_way")
+    __slots__ = ("arrivals", "children", "merges", "number", "step", "under_way")
 
     def __init__(self, number: int, step: StepContext) -> None:
         self.number = number
         self.step = step
         self.arrivals: dict[int, list[Any]] = {}
+        self.merges: dict[int, _MergeState] = {}
         self.children: dict[bytes, _Frame] = {}
         self.under_way = 0
 
@@ -115,7 +131,12 @@ class _Frame:
     )
 
     def __init__(
-        self, name: bytes, enters_missing: int, parallel_iterations: int, parent: _Frame | None, parent_iteration: _Iteration | None
+        self,
+        name: bytes,
+        enters_missing: int,
+        parallel_iterations: int,
+        parent: _Frame | None,
+        parent_iteration: _Iteration | None,
     ) -> None:
         self.name = name
         self.enters_missing = enters_missing
@@ -130,7 +151,9 @@ class _Frame:
 
 
 class _FrameRun:
-    """One step. One thread at a time works off `_ready`; its lock guards who does, what asynchronous kernels add, and their count."""
+    """One step. One thread at a time works off `_ready`; its lock guards who does, what asynchronous kernels add,
+    and their count.
+    """
 
     def __init__(self, program: FrameProgram, step: StepContext, done: Callable[[errors.OpError | None], None]) -> None:
         self._program = program
@@ -238,7 +261,9 @@ class _FrameRun:
         iteration.under_way += 1
         self._ready.append((index, frame, iteration, inputs))
 
-    def _propagate(self, index: int, frame: _Frame, iteration: _Iteration, outputs: tuple[Any, ...], is_dead: bool) -> None:
+    def _propagate(
+        self, index: int, frame: _Frame, iteration: _Iteration, outputs: tuple[Any, ...], is_dead: bool
+    ) -> None:
         """Sends what a node made to its consumers, in the frame and iteration where they are."""
         op = self._program.instructions[index].op
         if op in _ENTER_OPS:
@@ -257,7 +282,9 @@ class _FrameRun:
         iteration.under_way -= 1
         self._clean_up(frame, iteration)
 
-    def _deliver(self, index: int, frame: _Frame, iteration: _Iteration, outputs: tuple[Any, ...], is_dead: bool) -> None:
+    def _deliver(
+        self, index: int, frame: _Frame, iteration: _Iteration, outputs: tuple[Any, ...], is_dead: bool
+    ) -> None:
         is_enter = self._program.instructions[index].op in _ENTER_OPS
         for output, consumer, number in self._program.data_edges[index]:
             if self._program.instructions[consumer].op in _MERGE_OPS:
@@ -276,10 +303,18 @@ class _FrameRun:
         instruction = self._program.instructions[index]
         state = iteration.arrivals.get(index)
         if state is None:
-            state = iteration.arrivals[index] = [self._program.waiting_for[index], False, [None] * len(instruction.inputs)]
+            state = iteration.arrivals[index] = [
+                self._program.waiting_for[index],
+                False,
+                [None] * len(instruction.inputs),
+            ]
         if number is not None:
             state[2][number] = value
-        if is_dead and not (instruction.kernel.accepts_dead and number is not None) and instruction.op != "ControlTrigger":
+        if (
+            is_dead
+            and not (instruction.kernel.accepts_dead and number is not None)
+            and instruction.op != "ControlTrigger"
+        ):
             state[1] = True
         state[0] -= 1
         if state[0] == 0:
@@ -293,23 +328,22 @@ class _FrameRun:
     def _arrive_at_merge(
         self, index: int, frame: _Frame, iteration: _Iteration, number: int | None, value: Any, from_enter: bool
     ) -> None:
-        """The state of a Merge: [control edges missing, data edges that came dead, inputs or None, has fired]."""
         instruction = self._program.instructions[index]
-        state = iteration.arrivals.get(index)
-        if state is None:
-            state = iteration.arrivals[index] = [len(instruction.controls), 0, None, False]
         count = len(instruction.inputs)
+        state = iteration.merges.get(index)
+        if state is None:
+            state = iteration.merges[index] = _MergeState(len(instruction.controls))
         if number is None:
-            state[0] -= 1
+            state.controls_missing -= 1
         elif value is DEAD:
-            state[1] = count if from_enter else state[1] + 1
-        elif state[2] is None:
-            state[2] = [DEAD] * count
-            state[2][number] = value
-        if not state[3] and state[0] == 0 and (state[2] is not None or state[1] == count):
-            state[3] = True
-            self._schedule(index, frame, iteration, state[2])
-            state[2] = state[2] and []
+            state.dead_inputs = count if from_enter else state.dead_inputs + 1
+        elif state.inputs is None:
+            state.inputs = [DEAD] * count
+            state.inputs[number] = value
+        is_decided = state.inputs is not None or state.dead_inputs == count
+        if is_decided and not state.has_fired and state.controls_missing == 0:
+            state.has_fired = True
+            self._schedule(index, frame, iteration, state.inputs)
 
     def _enter(self, index: int, frame: _Frame, iteration: _Iteration, value: Any) -> None:
         node = self._program.instructions[index].node

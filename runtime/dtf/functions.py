@@ -1,7 +1,7 @@
 """Functions: the bodies that PartitionedCall, If, Case and While run.
 
-Owns the way from a FunctionDef and attribute values to a GraphDef with _Arg and _Retval nodes, and the compiled body. Bodies are
-compiled when they are first called, since a function may call itself.
+Owns the way from a FunctionDef and attribute values to a GraphDef with _Arg and _Retval nodes, and the compiled body.
+Bodies are compiled when they are first called, since a function may call itself.
 """
 
 from __future__ import annotations
@@ -75,10 +75,11 @@ class FunctionBody:
 
 
 def instantiate(function: Any, attrs: Mapping[str, Any], library: Mapping[str, Any]) -> Any:
-    """The GraphDef of a FunctionDef's body with _Arg and _Retval nodes; attribute placeholders get their values from `attrs`.
+    """The GraphDef of a FunctionDef's body with _Arg and _Retval nodes; attribute placeholders get their values from
+    `attrs`.
 
-    Inside of a function an input reads "argument", "argument:1" or "node:output_name:index"; in the result, as in any GraphDef,
-    "node:number".
+    Inside of a function an input reads "argument", "argument:1" or "node:output_name:index"; in the result, as in any
+    GraphDef, "node:number".
 
     Raises:
       InvalidArgumentError: an attribute has no value, an edge leads nowhere.
@@ -92,7 +93,7 @@ def instantiate(function: Any, attrs: Mapping[str, Any], library: Mapping[str, A
         for number in range(_argument_count(argument, attrs)):
             node = result.node.add(name=f"_arg_{argument.name}_{number}", op="_Arg")
             node.attr["index"].i = argument_index
-            node.attr["T"].type = _argument_type(argument, attrs, number)
+            node.attr["T"].type = _argument_type(argument, attrs, number)  # type: ignore[assignment]
             names[f"{argument.name}:{number}"] = f"{node.name}:0"
             argument_index += 1
     nodes = []
@@ -102,7 +103,9 @@ def instantiate(function: Any, attrs: Mapping[str, Any], library: Mapping[str, A
         for name, value in node.attr.items():
             if value.WhichOneof("value") == "placeholder":
                 if value.placeholder not in attrs:
-                    raise errors.InvalidArgumentError(None, None, f"Function attribute '{value.placeholder}' has no value")
+                    raise errors.InvalidArgumentError(
+                        None, None, f"Function attribute '{value.placeholder}' has no value"
+                    )
                 node.attr[name].CopyFrom(attrs[value.placeholder])
         nodes.append(node)
         number = 0
@@ -131,7 +134,7 @@ def instantiate(function: Any, attrs: Mapping[str, Any], library: Mapping[str, A
                 text = f"{text.rpartition(':')[0]}:{number}"
             node = result.node.add(name=f"_retval_{argument.name}_{number}", op="_Retval", input=[resolve(text)])
             node.attr["index"].i = result_index
-            node.attr["T"].type = _argument_type(argument, attrs, number)
+            node.attr["T"].type = _argument_type(argument, attrs, number)  # type: ignore[assignment]
             result_index += 1
     return result
 

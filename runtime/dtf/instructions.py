@@ -1,7 +1,7 @@
 """From GraphDef to instructions: nodes with their kernels bound and their edges resolved to numbers.
 
-Owns the reading of NodeDefs and the order in which nodes may run. Shared by the two ways to run a partition: `executor`'s flat
-program and the tagged tokens of `frames`.
+Owns the reading of NodeDefs and the order in which nodes may run. Shared by the two ways to run a partition:
+`executor`'s flat program and the tagged tokens of `frames`.
 """
 
 from __future__ import annotations
@@ -90,7 +90,9 @@ def read_graph(graph_def: Any) -> list[Instruction]:
         wants_reference = references[index][0]
         if len(inputs) != len(wants_reference):
             raise errors.InvalidArgumentError(
-                None, None, f"Node '{node_def.name}' ({node_def.op}) has {len(inputs)} inputs, expected {len(wants_reference)}"
+                None,
+                None,
+                f"Node '{node_def.name}' ({node_def.op}) has {len(inputs)} inputs, expected {len(wants_reference)}",
             )
         dereferences = tuple(
             references[source][1][output] and not wanted
@@ -98,7 +100,9 @@ def read_graph(graph_def: Any) -> list[Instruction]:
         )
         has_list = any(argument.is_list for argument in part.node.op_def.outputs)
         result.append(
-            Instruction(index, part.node, part.kernel, part.function, tuple(inputs), tuple(controls), dereferences, has_list)
+            Instruction(
+                index, part.node, part.kernel, part.function, tuple(inputs), tuple(controls), dereferences, has_list
+            )
         )
     return result
 
@@ -109,7 +113,8 @@ def is_loop(instructions: Iterable[Instruction]) -> bool:
 
 
 def in_running_order(instructions: list[Instruction]) -> list[int]:
-    """The indices in an order that respects every edge: what others wait for (sends, waiting kernels) as early as possible,
+    """The indices in an order that respects every edge: what others wait for (sends, waiting kernels) as early as
+    possible,
     else as the graph lists them. InvalidArgumentError when there is a cycle."""
     consumers: list[list[int]] = [[] for _ in instructions]
     missing = [0] * len(instructions)
@@ -135,20 +140,24 @@ def in_running_order(instructions: list[Instruction]) -> list[int]:
                 heapq.heappush(ready, rank(consumer))
     if len(order) != len(instructions):
         stuck = sorted(instructions[index].name for index, count in enumerate(missing) if count)
-        raise errors.InvalidArgumentError(None, None, f"Graph is invalid, contains a cycle through {', '.join(stuck[:5])}")
+        raise errors.InvalidArgumentError(
+            None, None, f"Graph is invalid, contains a cycle through {', '.join(stuck[:5])}"
+        )
     return order
 
 
 def with_node(error: BaseException, node: kernels.KernelNode) -> errors.OpError:
     """What went wrong in a node as one of the runtime's errors, with the node named in its words.
 
-    A ValueError of numpy becomes InvalidArgumentError, a MemoryError ResourceExhaustedError, anything else that is not an OpError
-    InternalError; the original is the cause.
+    A ValueError of numpy becomes InvalidArgumentError, a MemoryError ResourceExhaustedError, anything else that is
+    not an OpError InternalError; the original is the cause.
     """
     if isinstance(error, errors.OpError):
         if "[[{{node" in error.message:
             return error
-        named = errors.error_from_code(error.error_code, f"{error.message}\n\t [[{{{{node {node.name}}}}}]]", error.node_def, error.op)
+        named = errors.error_from_code(
+            error.error_code, f"{error.message}\n\t [[{{{{node {node.name}}}}}]]", error.node_def, error.op
+        )
         named.derived = error.derived
         return named
     if isinstance(error, KeyboardInterrupt):
@@ -182,7 +191,9 @@ def _bind(node_def: Any, library: Mapping[str, Any]) -> _Bound:
             attrs[name] = codec.attr_to_python(value)
     absent = [attr.name for attr in op_def.attrs if attr.name not in attrs]
     if absent:
-        raise errors.InvalidArgumentError(None, None, f"Node '{node_def.name}' ({node_def.op}) is missing attr '{absent[0]}'")
+        raise errors.InvalidArgumentError(
+            None, None, f"Node '{node_def.name}' ({node_def.op}) is missing attr '{absent[0]}'"
+        )
     counts = [_argument_count(argument, attrs) for argument in op_def.outputs]
     node = kernels.KernelNode(node_def.name, node_def.op, node_def.device, attrs, sum(counts), library)
     try:
@@ -191,7 +202,8 @@ def _bind(node_def: Any, library: Mapping[str, Any]) -> _Bound:
         raise errors.InvalidArgumentError(
             None,
             None,
-            f"No OpKernel was registered to support Op '{node_def.op}' with these attrs.\n\t [[{{{{node {node_def.name}}}}}]]",
+            f"No OpKernel was registered to support Op '{node_def.op}' with these attrs.\n"
+            f"\t [[{{{{node {node_def.name}}}}}]]",
         ) from None
     try:
         return _Bound(node, row, row.factory(node))

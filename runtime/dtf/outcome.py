@@ -1,6 +1,7 @@
 """Outcome: what a step comes to when several things go wrong at about the same time.
 
-Owns the choice of the error that is reported and the cancelling of the rest of the step. Does not decide when the step is over.
+Owns the choice of the error that is reported and the cancelling of the rest of the step. Does not decide when the
+step is over.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ __all__ = ["Outcome"]
 class Outcome:
     """The error of one step, or None so far. Its lock guards `error`.
 
-    The first error cancels the step: kernels that wait give up, the rendezvous is aborted. What fails because of that must not hide
-    the cause, so a derived error gives way to one that is not.
+    The first error cancels the step: kernels that wait give up, the rendezvous is aborted. What fails because of that
+    must not hide the cause, so a derived error gives way to one that is not.
     """
 
     __slots__ = ("_lock", "_step", "error")
@@ -28,7 +29,9 @@ class Outcome:
         self.error: errors.OpError | None = None
 
     def fail(self, error: errors.OpError) -> None:
-        """Takes note of an error; the first one cancels the step. Call it without locks: callbacks run in this thread."""
+        """Takes note of an error; the first one cancels the step. Call it without locks: callbacks run in this
+        thread.
+        """
         with self._lock:
             is_first = self.error is None
             if is_first or (self.error is not None and self.error.derived and not _follows(error)):

@@ -1,14 +1,14 @@
 """Rendezvous: where the tensors of a step change hands, within a task and between tasks.
 
-Owns the tables of one task, key -> value or waiter, one table per step. Does not open connections: a remote value comes through
-the `remote` function that the worker gives to a step.
+Owns the tables of one task, key -> value or waiter, one table per step. Does not open connections: a remote value
+comes through the `remote` function that the worker gives to a step.
 
-A key is five parts joined by ';': source device, source incarnation (16 hex digits), destination device, tensor name, and
-"frame:iteration" ("0:0" outside of loops). Each key is sent once and received once, in either order; a receiver may even come
-before the task has heard of the step. A sender never waits.
+A key is five parts joined by ';': source device, source incarnation (16 hex digits), destination device, tensor name,
+and "frame:iteration" ("0:0" outside of loops). Each key is sent once and received once, in either order; a receiver
+may even come before the task has heard of the step. A sender never waits.
 
-When a step ends, `cleanup` drops its table and the id is remembered for a while, so that a message that comes late fails
-instead of waiting for a step that is over.
+When a step ends, `cleanup` drops its table and the id is remembered for a while, so that a message that comes late
+fails instead of waiting for a step that is over.
 """
 
 from __future__ import annotations
@@ -95,7 +95,9 @@ class Rendezvous:
         return self._steps.get(step_id)
 
     def cleanup(self, step_id: int) -> None:
-        """Ends a step: who still waits gets AbortedError, values that nobody fetched are dropped. Harmless when repeated."""
+        """Ends a step: who still waits gets AbortedError, values that nobody fetched are dropped. Harmless when
+        repeated.
+        """
         with self._lock:
             found = self._steps.pop(step_id, None)
             self._cleaned[step_id] = None
@@ -105,7 +107,9 @@ class Rendezvous:
             found.abort(_derived_aborted(f"Cleanup {step_id}"))
 
     def forget_unused(self, step_id: int) -> None:
-        """Drops the table of a step of which nothing has happened here, as after a receive that came early was taken back."""
+        """Drops the table of a step of which nothing has happened here, as after a receive that came early was
+        taken back.
+        """
         with self._lock:
             found = self._steps.get(step_id)
             if found is not None and found.is_unused:
@@ -166,7 +170,9 @@ class StepRendezvous:
         waiter(value)
 
     def take(self, key: str) -> Any:
-        """The value of a key that has been sent, at once. Raises KeyError when it has not, OpError when the step was aborted."""
+        """The value of a key that has been sent, at once. Raises KeyError when it has not, OpError when the step
+        was aborted.
+        """
         with self._lock:
             if self._error is not None and key not in self._values:
                 raise self._error

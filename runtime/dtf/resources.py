@@ -1,12 +1,13 @@
 """Resources: what outlives a step. Variables, and the containers that share them between sessions by name.
 
-Owns `Variable` (an array with a lock and copy-on-write) and `ResourceManager` (container -> kind, name -> object). Queues and other kinds live in modules of their own and are kept here by their class.
+Owns `Variable` (an array with a lock and copy-on-write) and `ResourceManager` (container -> kind, name -> object).
+Queues and other kinds live in modules of their own and are kept here by their class.
 
-Copy-on-write. A value that a variable has handed out must never change under its reader (another op, a socket that still
-sends it, a fetch), and yet an update should not copy a large table. CPython knows who else holds an array: its reference count.
-So `Variable.writable()` gives out the live buffer when the variable is the only holder, and a private copy when it is not. Views
-and memoryviews hold a reference to the array whose memory they show, so they count as well; an array that is itself a view is
-never written to, because whoever owns its memory cannot be seen from here.
+Copy-on-write. A value that a variable has handed out must never change under its reader (another op, a socket that
+still sends it, a fetch), and yet an update should not copy a large table. CPython knows who else holds an array: its
+reference count. So `Variable.writable()` gives out the live buffer when the variable is the only holder, and a
+private copy when it is not. Views and memoryviews hold a reference to the array whose memory they show, so they count
+as well; an array that is itself a view is never written to, because whoever owns its memory cannot be seen from here.
 """
 
 from __future__ import annotations
@@ -49,7 +50,9 @@ class Variable:
     __slots__ = ("__weakref__", "_array", "_declared_shape", "dtype", "lock", "name")
 
     def __init__(self, name: str, dtype: DType, shape: tuple[int | None, ...] | None = None) -> None:
-        """An uninitialised variable. `shape` is the declared one: None for unknown, and None for each unknown dimension."""
+        """An uninitialised variable. `shape` is the declared one: None for unknown, and None for each unknown
+        dimension.
+        """
         self.name = name
         self.dtype = dtype
         self.lock = threading.RLock()
@@ -83,7 +86,9 @@ class Variable:
         return array
 
     def assign(self, array: Any) -> None:
-        """Replaces the value. The array is shared with the caller, not copied: from now on neither may change it in place."""
+        """Replaces the value. The array is shared with the caller, not copied: from now on neither may change it
+        in place.
+        """
         with self.lock:
             self._array = array
 
@@ -108,10 +113,11 @@ class Variable:
             return self._array
 
     def update(self, operation: _BinaryOperation, operand: Any) -> Any:
-        """value = operation(value, operand), for a ufunc that keeps the shape; in place when nobody else sees the value.
+        """value = operation(value, operand), for a ufunc that keeps the shape; in place when nobody else sees the
+        value.
 
-        Returns the new value, to be treated like the result of `read`. A shared value costs one pass here and not a copy
-        and a pass as with `writable`.
+        Returns the new value, to be treated like the result of `read`. A shared value costs one pass here and not a
+        copy and a pass as with `writable`.
 
         Raises:
           FailedPreconditionError: the variable has not been initialised.
@@ -137,8 +143,8 @@ class Variable:
         return _COUNTS_ARE_EXACT and sys.getrefcount(self._array) <= _UNSHARED_COUNT
 
 
-# What getrefcount says of an object that one slot holds, measured because interpreters differ in what they count; and whether
-# the count tells the truth at all, which it does not when threads run without the global lock.
+# What getrefcount says of an object that one slot holds, measured because interpreters differ in what they count; and
+# whether the count tells the truth at all, which it does not when threads run without the global lock.
 _probe = Variable("probe", None)  # type: ignore[arg-type]
 _probe.assign(np.zeros(1))
 _UNSHARED_COUNT = sys.getrefcount(_probe._array)
@@ -165,8 +171,8 @@ def unaliased(values: list[Any], index: int) -> Any:
 class ResourceManager:
     """The resources of one task: objects by (container, kind, name), where the kind is the class of the object.
 
-    All sessions of a task share one manager, which is what lets replicas train the same variables, unless a session asks to
-    be isolated. Its lock guards the dictionary; a factory runs under it and must not wait.
+    All sessions of a task share one manager, which is what lets replicas train the same variables, unless a session
+    asks to be isolated. Its lock guards the dictionary; a factory runs under it and must not wait.
     """
 
     def __init__(self) -> None:
@@ -219,9 +225,13 @@ class ResourceManager:
         _close(resource)
 
     def delete_named(self, container: str, name: str) -> None:
-        """As `delete`, for whatever kinds of objects have the name: a handle from elsewhere does not say which class it means."""
+        """As `delete`, for whatever kinds of objects have the name: a handle from elsewhere does not say which
+        class it means.
+        """
         with self._lock:
-            kinds = [kind for at, kind, other in self._objects if at == (container or DEFAULT_CONTAINER) and other == name]
+            kinds = [
+                kind for at, kind, other in self._objects if at == (container or DEFAULT_CONTAINER) and other == name
+            ]
         if not kinds:
             raise errors.NotFoundError(None, None, f"Resource {container or DEFAULT_CONTAINER}/{name} does not exist.")
         for kind in kinds:

@@ -28,7 +28,8 @@ class Device:
       name: the full name, such as "/job:ps/replica:0/task:0/device:CPU:0".
       device_type: "CPU".
       memory_limit: bytes.
-      incarnation: random and not zero, new with every start of the task: whoever holds another one spoke to a former self.
+      incarnation: random and not zero, new with every start of the task: whoever holds another one spoke to a former
+        self.
     """
 
     name: str
@@ -39,7 +40,9 @@ class Device:
 
 @functools.lru_cache(maxsize=4096)
 def task_of(device: str) -> str:
-    """The task of a full device name: "/job:ps/replica:0/task:0/device:CPU:0" -> "/job:ps/replica:0/task:0"; "" when it names none."""
+    """The task of a full device name: "/job:ps/replica:0/task:0/device:CPU:0" -> "/job:ps/replica:0/task:0"; ""
+    when it names none.
+    """
     parts = [part for part in device.split("/") if part.startswith(("job:", "replica:", "task:"))]
     return "/" + "/".join(parts) if parts else ""
 
@@ -104,7 +107,9 @@ class StepContext:
     frame_iteration: str = "0:0"
 
     def cancel(self, error: errors.OpError) -> None:
-        """Stops the step: waiting kernels give up, and whoever waits for one of its tensors gets `error`, marked as derived."""
+        """Stops the step: waiting kernels give up, and whoever waits for one of its tensors gets `error`, marked
+        as derived.
+        """
         self.cancellation.start_cancel()
         self.rendezvous.abort(as_derived(error))
 

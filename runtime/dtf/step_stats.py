@@ -16,7 +16,9 @@ __all__ = ["StepStatsCollector"]
 
 
 class StepStatsCollector:
-    """A `step.Collector`. `record` only appends, which threads may do at the same time; `step_stats` makes the message."""
+    """A `step.Collector`. `record` only appends, which threads may do at the same time; `step_stats` makes the
+    message.
+    """
 
     def __init__(self, device_name: str) -> None:
         self._device_name = device_name
@@ -46,7 +48,7 @@ class StepStatsCollector:
             )
             for slot, dtype, shape, size in outputs:
                 output = node.output.add(slot=slot)
-                output.tensor_description.dtype = dtypes.as_dtype(dtype).as_datatype_enum
+                output.tensor_description.dtype = dtypes.as_dtype(dtype).as_datatype_enum  # type: ignore[assignment]
                 for extent in shape:
                     output.tensor_description.shape.dim.add(size=extent)
                 output.tensor_description.allocation_description.requested_bytes = size

@@ -1,6 +1,7 @@
 """The process's pool of threads for work that must not hold up the thread that found it.
 
-Owns a few daemon threads, started when they are first needed. What is submitted may compute for long but must never wait for
+Owns a few daemon threads, started when they are first needed. What is submitted may compute for long but must never
+wait for
 other work of this pool: kernels that wait are asynchronous and hold no thread.
 """
 
@@ -19,7 +20,9 @@ _THREADS = max(4, os.cpu_count() or 1)
 
 
 def submit(function: Callable[..., None], *arguments: Any) -> None:
-    """Calls function(*arguments) soon, in another thread. The function handles its own errors; a stray one is logged."""
+    """Calls function(*arguments) soon, in another thread. The function handles its own errors; a stray one is
+    logged.
+    """
     global _started, _owner
     if not _started or _owner != os.getpid():
         with _lock:

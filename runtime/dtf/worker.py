@@ -1,14 +1,16 @@
 """LocalWorker: what one task does for the masters of a cluster: keeps sessions, runs partitions, hands out tensors.
 
-Owns the task's sessions, their registered graphs, the running steps and the rendezvous; `resources` outlive all of them. Does not
-know how requests arrive: the master of this process calls it directly, a server's masters and peers through `rpc`, whose
-`RemoteWorker` has the same methods.
+Owns the task's sessions, their registered graphs, the running steps and the rendezvous; `resources` outlive all of
+them. Does not
+know how requests arrive: the master of this process calls it directly, a server's masters and peers through `rpc`,
+whose `RemoteWorker` has the same methods.
 
-What can wait takes `done`, called as done(value) or done(error=OpError) exactly once, from any thread, and returns a function
-that cancels it. The other calls return at once.
+What can wait takes `done`, called as done(value) or done(error=OpError) exactly once, from any thread, and returns a
+function that cancels it. The other calls return at once.
 
-Rules that peers rely on, TensorFlow's worker service being the model: a session that is not known here is AbortedError (the task
-restarted, and whoever asks has to start again); a receive may come before the step; a step that has been cleaned up is over.
+Rules that peers rely on, TensorFlow's worker service being the model: a session that is not known here is
+AbortedError (the task restarted, and whoever asks has to start again); a receive may come before the step; a step
+that has been cleaned up is over.
 """
 
 from __future__ import annotations
@@ -22,30 +24,24 @@ from typing import Any
 
 from dtf import errors
 from dtf.cancellation import CancellationManager
+from dtf.compiled_step import GraphResult
 from dtf.executor import Executor
-from dtf.pb import config_pb2, graph_pb2, step_stats_pb2, tensorflow_server_pb2, worker_pb2
+from dtf.pb import config_pb2, graph_pb2, tensorflow_server_pb2, worker_pb2
 from dtf.rendezvous import Rendezvous, StepRendezvous, parse_key
 from dtf.resources import ResourceManager
 from dtf.step import Device, SessionState, StepContext, as_derived, task_of
 from dtf.step_stats import StepStatsCollector
 
-__all__ = ["GraphResult", "LocalWorker"]
+__all__ = ["LocalWorker"]
 
 Done = Callable[..., None]
 Peers = Callable[[str], Any]
 """Task name -> the Worker of that task. Raises InvalidArgumentError for a task that the cluster does not have."""
 
 
-@dataclass(frozen=True)
-class GraphResult:
-    """What a partition's step gave: the values by rendezvous key (kernels.DEAD for a dead one), and the trace if one was asked for."""
-
-    values: dict[str, Any]
-    step_stats: step_stats_pb2.StepStats | None = None
-
-
 class LocalWorker:
-    """The worker of a task. Its lock guards `_sessions`, `_running` and `_partial`; no kernel and no callback runs under it.
+    """The worker of a task. Its lock guards `_sessions`, `_running` and `_partial`; no kernel and no callback runs
+    under it.
 
     Attributes:
       task: "/job:ps/replica:0/task:0".
@@ -64,7 +60,8 @@ class LocalWorker:
 
         Args:
           devices: with full names and incarnations.
-          peers: how to reach the other tasks; None in a cluster of one. It may also be set later (`worker.peers = ...`).
+          peers: how to reach the other tasks; None in a cluster of one. It may also be set later (`worker.peers =
+            ...`).
           peers_of_cluster: the same for a session that brings a cluster of its own.
         """
         self.devices = tuple(devices)
@@ -100,7 +97,9 @@ class LocalWorker:
 
     def tracing(self, request: worker_pb2.TracingRequest) -> worker_pb2.TracingResponse:
         """Raises UnimplementedError, as TensorFlow's worker does."""
-        raise errors.UnimplementedError(None, None, "Tracing is not implemented; ask for a trace of a step with RunOptions")
+        raise errors.UnimplementedError(
+            None, None, "Tracing is not implemented; ask for a trace of a step with RunOptions"
+        )
 
     def shut_down(self) -> None:
         """Cancels every step and forgets every session; who still waits for a tensor gets UnavailableError."""
@@ -140,7 +139,9 @@ class LocalWorker:
             stale = [
                 session.handle
                 for session in self._sessions.values()
-                if master_task and session.master_task == master_task and session.master_incarnation != master_incarnation
+                if master_task
+                and session.master_task == master_task
+                and session.master_incarnation != master_incarnation
             ]
             if handle not in self._sessions:
                 self._sessions[handle] = _Session(handle, resources, peers, master_task, master_incarnation)
@@ -149,7 +150,9 @@ class LocalWorker:
             self.delete_worker_session(old)
 
     def delete_worker_session(self, handle: str) -> None:
-        """Forgets a session, its graphs and its isolated resources; its running steps are cancelled. Harmless when repeated."""
+        """Forgets a session, its graphs and its isolated resources; its running steps are cancelled. Harmless when
+        repeated.
+        """
         with self._lock:
             session = self._sessions.pop(handle, None)
             running = [step for step in self._running.values() if step.session is session]
@@ -265,7 +268,8 @@ class LocalWorker:
     # -- tensors
 
     def recv_tensor(self, step_id: int, key: str, done: Done) -> Callable[[], None]:
-        """Gives a tensor that a step of this task makes: done(value), where the value may be kernels.DEAD, or done(error=OpError).
+        """Gives a tensor that a step of this task makes: done(value), where the value may be kernels.DEAD, or
+        done(error=OpError).
 
         Errors:
           InvalidArgumentError: the key is malformed.
@@ -321,9 +325,9 @@ class LocalWorker:
             raise errors.AbortedError(
                 None,
                 None,
-                f"RecvTensor expects a different device incarnation: {parsed.source_incarnation} vs. {device.incarnation}. "
-                f'Your worker job ("{self.task}") was probably restarted. Check your worker job for the reason why it was '
-                "restarted.",
+                f"RecvTensor expects a different device incarnation: {parsed.source_incarnation} vs. "
+                f'{device.incarnation}. Your worker job ("{self.task}") was probably restarted. Check your worker job '
+                "for the reason why it was restarted.",
             )
 
     def _start_step(self, session: _Session, step_id: int, collector: StepStatsCollector | None) -> _RunningStep:
@@ -494,7 +498,9 @@ def _receive_all(
 
 def _recv_from(peers: Peers | None, task: str, step_id: int, key: str, done: Done) -> Callable[[], None] | None:
     if peers is None:
-        done(error=errors.InvalidArgumentError(None, None, f"There is no task {task} in a cluster of one; wanted {key}"))
+        done(
+            error=errors.InvalidArgumentError(None, None, f"There is no task {task} in a cluster of one; wanted {key}")
+        )
         return None
     try:
         return peers(task).recv_tensor(step_id, key, done)

@@ -1,10 +1,11 @@
 """The kernel table: for each op, how to compute it with numpy.
 
-Owns the table, the decorator that fills it, and the small values that kernels are given (`KernelNode`, `DEAD`). Does not run
+Owns the table, the decorator that fills it, and the small values that kernels are given (`KernelNode`, `DEAD`). Does
+not run
 anything: that is `executor`. What a kernel may use during a step is described in `step`.
 
-A kernel is a *factory*. It is called once per node when a partition is compiled, with the node, and returns the function that
-each step runs, so that attributes are read once and the step pays only for arithmetic::
+A kernel is a *factory*. It is called once per node when a partition is compiled, with the node, and returns the
+function that each step runs, so that attributes are read once and the step pays only for arithmetic::
 
     @kernel("AddV2", "Add")
     def _(node):
@@ -18,15 +19,16 @@ each step runs, so that attributes are read once and the step pays only for arit
     def _(node):
         return lambda step, done, handle: ...           # fn(step, done, *inputs), returns at once
 
-A function of one output returns the value; of several (or of a list output), a tuple or list of them; of none, anything.
-An asynchronous function calls `done(value_or_values)` or `done(error=OpError)` exactly once, from any thread, holding no lock
-that the rest of the step could want.
+A function of one output returns the value; of several (or of a list output), a tuple or list of them; of none,
+anything. An asynchronous function calls `done(value_or_values)` or `done(error=OpError)` exactly once, from any
+thread, holding no lock that the rest of the step could want.
 
-Values are numpy arrays or numpy scalars; strings are object arrays of bytes (0-d too). Inputs are never modified: a constant, a
-variable or a peer may share them. List inputs arrive flattened. An input that the OpDef declares `Ref` arrives as a
-`resources.Variable`, a resource input as a `resources.ResourceHandle`.
+Values are numpy arrays or numpy scalars; strings are object arrays of bytes (0-d too). Inputs are never modified: a
+constant, a variable or a peer may share them. List inputs arrive flattened. An input that the OpDef declares `Ref`
+arrives as a `resources.Variable`, a resource input as a `resources.ResourceHandle`.
 
-`accepts_dead=True` is for the few kernels that want to see `DEAD` inputs; all others are skipped when one of their inputs is dead.
+`accepts_dead=True` is for the few kernels that want to see `DEAD` inputs; all others are skipped when one of their
+inputs is dead.
 """
 
 from __future__ import annotations
@@ -63,8 +65,8 @@ DEAD = _Dead()
 class KernelNode:
     """What a kernel factory knows of its node.
 
-    attrs holds python values with the OpDef's defaults filled in (`codec.attr_to_python`). `library` maps the names of the
-    graph's functions to their FunctionDefs, for the ops that call functions.
+    attrs holds python values with the OpDef's defaults filled in (`codec.attr_to_python`). `library` maps the names
+    of the graph's functions to their FunctionDefs, for the ops that call functions.
     """
 
     name: str
@@ -79,7 +81,9 @@ class KernelNode:
         try:
             return self.attrs[name]
         except KeyError:
-            raise KeyError(f"node {self.name!r} ({self.op}) has no attr {name!r}; it has {sorted(self.attrs)}") from None
+            raise KeyError(
+                f"node {self.name!r} ({self.op}) has no attr {name!r}; it has {sorted(self.attrs)}"
+            ) from None
 
     @property
     def op_def(self) -> opdef.OpDef:

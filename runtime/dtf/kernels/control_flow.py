@@ -1,7 +1,7 @@
 """Kernels of control flow: branches, loops' gates, assertions and calls of functions.
 
-Own what one node does with its inputs. The order of nodes, frames and iterations is the matter of `executor` and `frames`; what
-a function's body is, of `functions`.
+Own what one node does with its inputs. The order of nodes, frames and iterations is the matter of `executor` and
+`frames`; what a function's body is, of `functions`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ def _(node):
 def _(node):
     def select(index, *variables):
         if not 0 <= index < len(variables):
-            raise errors.InvalidArgumentError(None, None, f"Index must be in the range [0, {len(variables)}) but got {index}")
+            raise errors.InvalidArgumentError(
+                None, None, f"Index must be in the range [0, {len(variables)}) but got {index}"
+            )
         return variables[int(index)]
 
     return select
@@ -65,7 +67,9 @@ def _(node):
 
 @kernel("Abort")
 def _(node):
-    """Fails the step. TensorFlow ends the whole process here, which would let one client's graph stop a server for all."""
+    """Fails the step. TensorFlow ends the whole process here, which would let one client's graph stop a server for
+    all.
+    """
     message = node.attr("error_msg").decode()
 
     def abort():
@@ -110,7 +114,8 @@ def _(node):
 
 
 class _Loop:
-    """One run of a While. The next iteration starts from the loop below and not from inside the last one's callback when that
+    """One run of a While. The next iteration starts from the loop below and not from inside the last one's callback
+    when that
     has been called at once, so a long loop needs no deep stack."""
 
     def __init__(self, condition: FunctionBody, body: FunctionBody, step, done) -> None:
@@ -160,7 +165,9 @@ class _Loop:
 
 
 class _Answer:
-    """What a function calls back with: there at once, or later for whoever asked by then. Its lock guards the hand-over."""
+    """What a function calls back with: there at once, or later for whoever asked by then. Its lock guards the
+    hand-over.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

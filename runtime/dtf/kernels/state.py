@@ -1,7 +1,7 @@
 """Kernels of variables: making, reading, assigning, and updating them in part.
 
-Own the checks and the arithmetic; the array, its lock and copy-on-write are `resources.Variable`'s. What optimizers do to
-variables is in `training`. Every update holds the variable's lock, so `use_locking` makes no difference.
+Own the checks and the arithmetic; the array, its lock and copy-on-write are `resources.Variable`'s. What optimizers
+do to variables is in `training`. Every update holds the variable's lock, so `use_locking` makes no difference.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def read_resource(step, handle) -> Variable:
         raise errors.FailedPreconditionError(
             None,
             None,
-            f"Error while reading resource variable {handle.name} from Container: {container}. This could mean that the "
-            f"variable was uninitialized. Not found: Resource {container}/{handle.name}/Variable does not exist.",
+            f"Error while reading resource variable {handle.name} from Container: {container}. This could mean that "
+            f"the variable was uninitialized. Not found: Resource {container}/{handle.name}/Variable does not exist.",
         )
     return variable
 
@@ -63,7 +63,9 @@ def _(node):
         found = step.resources.lookup_or_create(container, name, Variable, create)
         if found.dtype != dtype:
             raise errors.InvalidArgumentError(
-                None, None, f"Variable {name} holds {found.dtype.name} and is wanted as {dtype.name} by node {node.name}"
+                None,
+                None,
+                f"Variable {name} holds {found.dtype.name} and is wanted as {dtype.name} by node {node.name}",
             )
         return found
 
@@ -169,12 +171,14 @@ def _(node):
 def _(node):
     container, name = _container(node) or DEFAULT_CONTAINER, _shared_name(node)
     known = ((node.attr("dtype"), _dims(node.attr("shape"))),)
-    handles = {}
+    handles: dict[str, ResourceHandle] = {}
 
     def handle(step):
         made = handles.get(step.device_name)
         if made is None:
-            made = handles[step.device_name] = ResourceHandle(step.device_name, container, name, _RESOURCE_TYPE_NAME, known)
+            made = handles[step.device_name] = ResourceHandle(
+                step.device_name, container, name, _RESOURCE_TYPE_NAME, known
+            )
         return made
 
     return handle
@@ -304,7 +308,7 @@ def _(node):
         if not batch_dims:
             return np.take(array, indices, axis=0)
         batch = np.indices(indices.shape, sparse=True)[:batch_dims]
-        return array[(*batch, indices)]
+        return array[tuple([*batch, indices])]
 
     return gather
 
@@ -403,9 +407,8 @@ def _as_dtype(value, dtype):
 
 
 def _check_same_size(variable: Variable, value) -> None:
-    have, want = np.shape(value), variable.shape
+    have, want = np.shape(value), variable.read().shape
     if have != want:
-        variable.read()
         raise errors.InvalidArgumentError(
             None,
             None,
@@ -454,7 +457,9 @@ def _scatter_nd(variable: Variable, indices, updates, function) -> None:
     depth = indices.shape[-1] if indices.ndim else 1
     if not indices.ndim or depth > len(shape):
         raise errors.InvalidArgumentError(
-            None, None, f"The index vectors of shape {shape_text(indices.shape)} do not fit params.shape {shape_text(shape)}"
+            None,
+            None,
+            f"The index vectors of shape {shape_text(indices.shape)} do not fit params.shape {shape_text(shape)}",
         )
     wanted = indices.shape[:-1] + shape[depth:]
     if updates.shape != wanted:
