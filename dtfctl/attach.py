@@ -81,7 +81,10 @@ def conclude(cluster: Cluster, say: Say) -> None:
     if run.outcome == "failed":
         culprit = run.root_cause
         say(f"{run.plan.name} failed {after}: {run.why}")
-        for line in last_lines(cluster.paths.logs(run.number), culprit, 15):
+        # A culprit that was running again when all was stopped: what its failed process wrote is one file back.
+        status = statuses[culprit]
+        generation = status.generation - 1 if status.stop_at is not None else status.generation
+        for line in last_lines(cluster.paths.logs(run.number), culprit, 15, generation):
             say(f"    {line}")
         followers = [name for name in statuses if name != culprit and statuses[name].state in state.UNFORGIVEN]
         for name in followers:

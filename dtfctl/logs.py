@@ -62,10 +62,12 @@ class LogFollower:
         return list(newest.items())
 
 
-def last_lines(folder: Path, task: str, count: int) -> list[str]:
-    """The last lines of the newest log of a task that has any line."""
-    stem = task.replace(":", "-")
-    for path in sorted(folder.glob(f"{stem}.*.log"), key=lambda path: _generation(path.stem), reverse=True):
+def last_lines(folder: Path, task: str, count: int, up_to_generation: int | None = None) -> list[str]:
+    """The last lines of the newest log of a task that has any line, perhaps of no later generation than the given."""
+    paths = {_generation(path.stem): path for path in folder.glob(f"{task.replace(':', '-')}.*.log")}
+    for generation, path in sorted(paths.items(), reverse=True):
+        if up_to_generation is not None and generation > up_to_generation:
+            continue
         with open(path, "rb") as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - (1 << 16)))

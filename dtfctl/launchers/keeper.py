@@ -10,7 +10,8 @@ Nothing is lost when any of these processes is killed:
 - the daemon: the keeper and the tasks go on, and after a moment the keeper starts the daemon again;
 - the keeper: each task's *guard*, a fork of the keeper that costs about 0.2 MB, waits for its task and writes the
   exit status to a record on disk. The next keeper finds the records and watches the guards;
-- a guard: its task falls to the keeper, which is a subreaper, and is waited for there.
+- a guard: its task falls to the keeper, which is a subreaper, and is waited for there. If that keeper had been
+  killed before, the kernel tells through the task's pidfd (since Linux 6.15; before, that status is lost).
 A task writes straight to its own log file, so that nobody's death can lose, tear or hold up a line.
 
 A process is trusted only by pid, start time and boot id together, and is signalled through a pidfd. All processes
@@ -33,6 +34,7 @@ import random
 import selectors
 import signal
 import socket
+import struct
 import sys
 import time
 
@@ -53,6 +55,9 @@ LINE_BYTES_MAX = 16 << 20
 
 PR_SET_CHILD_SUBREAPER = 36
 PIDFD_SIGNAL_PROCESS_GROUP = 4
+PIDFD_GET_INFO = 0xC040FF0B
+PIDFD_INFO_EXIT = 8
+EXIT_INFO_ATTEMPTS = 150
 
 
 def main() -> None:
@@ -177,7 +182,8 @@ class Keeper:
             (entry.guard, entry.guard_start_time, True),
             (entry.pid, entry.start_time, False),
         ):
-            pidfd = open_pidfd(pid, start_time)
+            # A dead guard that nobody has reaped yet says no more than its record; of a dead task it is the last trace.
+            pidfd = -1 if is_guard and is_zombie(pid) else open_pidfd(pid, start_time)
             if pidfd >= 0:
                 entry.watch = pidfd
                 entry.watches_guard = is_guard
@@ -186,9 +192,14 @@ class Keeper:
         self.settle(entry)
 
     def on_watch(self, entry):
-        self.selector.unregister(entry.watch)
-        os.close(entry.watch)
-        entry.watch = -1
+        pidfd, entry.watch = entry.watch, -1
+        self.selector.unregister(pidfd)
+        try:
+            self.watched_ended(entry, pidfd)
+        finally:
+            os.close(pidfd)
+
+    def watched_ended(self, entry, pidfd):
         self.reap()
         if entry.watches_guard:
             exit_record = read_record(record_name(entry, "exit"))
@@ -197,14 +208,16 @@ class Keeper:
             else:
                 self.ended(entry, exit_record, on_record=True)
         else:
-            self.settle(entry)
+            self.settle(entry, pidfd)
 
-    def settle(self, entry):
-        """The task is gone and its guard too: the record, or what was reaped here, says how."""
+    def settle(self, entry, pidfd=-1):
+        """The task is gone and its guard too: the record, what was reaped here, or the task's pidfd says how."""
         exit_record = read_record(record_name(entry, "exit"))
         if exit_record is None:
             self.reap()
             exit_record = self.orphan_exits.pop(entry.pid, None)
+        if exit_record is None and pidfd >= 0:
+            exit_record = exit_by_pidfd(pidfd)
         if exit_record is None:
             words = "ended unseen: its guard and its keeper had been killed, and its exit status is lost"
             exit_record = {"error": words, "at": time.monotonic()}
@@ -596,6 +609,13 @@ def stat_of(pid):
     return int(fields[1]), int(fields[19]), fields[0]
 
 
+def is_zombie(pid):
+    try:
+        return stat_of(pid)[2] in "ZX"
+    except (OSError, IndexError):
+        return False
+
+
 def command_of(pid):
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
@@ -617,6 +637,23 @@ def open_pidfd(pid, start_time):
         pass
     os.close(pidfd)
     return -1
+
+
+def exit_by_pidfd(pidfd):
+    """How somebody else's child ended, as Linux 6.15 and later tell once its parent has reaped it; else None."""
+    for _ in range(EXIT_INFO_ATTEMPTS):
+        info = bytearray(64)
+        struct.pack_into("Q", info, 0, PIDFD_INFO_EXIT)
+        try:
+            fcntl.ioctl(pidfd, PIDFD_GET_INFO, info)
+        except OSError:
+            return None
+        if struct.unpack_from("Q", info)[0] & PIDFD_INFO_EXIT:
+            status = struct.unpack_from("i", info, 60)[0]
+            how = {"signal": os.WTERMSIG(status)} if os.WIFSIGNALED(status) else {"code": os.WEXITSTATUS(status)}
+            return {**how, "at": time.monotonic()}
+        time.sleep(0.01)
+    return None
 
 
 def signal_process(pid, start_time, number, flags=0):
