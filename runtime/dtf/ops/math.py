@@ -680,7 +680,7 @@ def bincount(
 def histogram_fixed_width(
     values: Any, value_range: Any, nbins: Any = 100, dtype: Any = dtypes.int32, name: str | None = None
 ) -> Tensor:
-    """How many values fall into each of `nbins` equal parts of value_range = [low, high]; outsiders count at the ends."""
+    """How many values fall into each of `nbins` equal parts of [low, high] = value_range; the ends take outsiders."""
     with name_scope(name, "histogram_fixed_width", [values, value_range, nbins]) as name:
         return apply_op(
             "HistogramFixedWidth", name, values=values, value_range=value_range, nbins=nbins,
