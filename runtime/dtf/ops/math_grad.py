@@ -70,7 +70,7 @@ Gradients = list[Any]
 
 
 def unbroadcast(grad: Any, x: Tensor, other: Tensor) -> Any:
-    """How many dimensions x lacks in front, and which of its 1s are repeated; None if that is not known yet."""
+    """`grad`, of the shape to which x and other broadcast, summed over the axes along which x was repeated.
 
     Where the static shapes tell, nothing is computed at run time but the sums that are needed.
     """
@@ -88,7 +88,7 @@ def unbroadcast(grad: Any, x: Tensor, other: Tensor) -> Any:
 
 
 def _repeated_axes(x: Tensor, other: Tensor) -> tuple[int, list[int]] | None:
-    """How many dimensions x lacks in front, and which of its dimensions of size 1 are repeated; None if unknown."""
+    """How many dimensions x lacks in front, and which of its 1s are repeated; None if that is not known yet."""
     if x.shape == other.shape and x.shape.is_fully_defined():
         return 0, []
     if x.shape.ndims is None or other.shape.ndims is None:
