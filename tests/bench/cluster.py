@@ -16,6 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.ports import free_ports
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 RUNTIMES = {"dtf": "dtf", "tensorflow": "tensorflow.compat.v1"}
 
@@ -32,18 +34,6 @@ def load_runtime(name: str) -> Any:
         tf.disable_v2_behavior()
     tf.logging.set_verbosity(tf.logging.ERROR)
     return tf
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nothing listens on just now."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for held in sockets:
-            held.bind(("127.0.0.1", 0))
-        return [held.getsockname()[1] for held in sockets]
-    finally:
-        for held in sockets:
-            held.close()
 
 
 class Tasks:
