@@ -18,13 +18,22 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from dtf import errors
+from dtf.cancellation import CancellationManager
 from dtf.kernels import DEAD
-from dtf.pb import config_pb2, graph_pb2, worker_pb2
+from dtf.pb import config_pb2, graph_pb2, step_stats_pb2, worker_pb2
 
 _STEP_ID_BITS = 57
 _DERIVED_GRACE_S = 1.0
 _HEARTBEAT_PERIOD_S = 10.0
 _HEARTBEAT_TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True)
+class GraphResult:
+    """What one partition gives: values by rendezvous key, and StepStats if they were asked for."""
+
+    values: dict[str, Any]
+    step_stats: step_stats_pb2.StepStats | None = None
 
 
 @dataclass(frozen=True)
@@ -65,6 +74,7 @@ class CompiledStep:
         feeds: Mapping[str, Any],
         options: config_pb2.RunOptions | None = None,
         timeout_s: float | None = None,
+        cancellation: CancellationManager | None = None,
     ) -> tuple[list[Any], config_pb2.RunMetadata | None]:
         """Runs one step and returns the values of the fetches, in order.
 
@@ -73,6 +83,7 @@ class CompiledStep:
           feeds: values by tensor name.
           options: what to record; None: nothing.
           timeout_s: limit of the whole step; None: none.
+          cancellation: stops the step when its caller has gone.
 
         Raises:
           OpError: the root cause of the failure, its message begun by the name of the task when that is another one.
@@ -80,14 +91,17 @@ class CompiledStep:
         """
         step = RunningStep(self, feeds, _executor_options(options))
         owner.add_step(step)
+        token = cancellation.register(step.abandon) if cancellation is not None else None
         try:
             step.start()
             step.wait(timeout_s)
         except BaseException:
-            step.cancel(errors.CancelledError(None, None, "The caller of the step was interrupted."))
+            step.abandon()
             raise
         finally:
             owner.remove_step(step)
+            if cancellation is not None:
+                cancellation.deregister(token)
             for partition in self.partitions:
                 partition.worker.cleanup_graph(step.step_id)
         if step.error is not None:
@@ -162,6 +176,10 @@ class RunningStep:
             if self.error is None or self.error.derived:
                 self.error = error
         self._cancel_rest()
+
+    def abandon(self) -> None:
+        """Stops the step because nobody waits for it any more."""
+        self.cancel(errors.CancelledError(None, None, "The caller of the step has gone."))
 
     def pending_partitions(self) -> list[RegisteredPartition]:
         """The partitions that have not answered yet."""

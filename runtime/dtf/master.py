@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dtf import errors
+from dtf.cancellation import CancellationManager
 from dtf.compiled_step import CompiledStep, RegisteredPartition, RunningStep
 from dtf.partial_run import PartialRun
 from dtf.passes import Nodes
@@ -104,8 +105,11 @@ class Master:
         options: config_pb2.RunOptions | None = None,
         partial_run_handle: str = "",
         request_id: int = 0,
+        cancellation: CancellationManager | None = None,
     ) -> tuple[list[Any], config_pb2.RunMetadata | None]:
         """Runs one step and returns (values of `fetches` in order, metadata if `options` were given).
+
+        `cancellation` stops the step when its caller has gone.
 
         Raises:
           OpError: what failed first; its message names the op and, if it is another one, the task.
@@ -115,7 +119,7 @@ class Master:
             self._check_request(request_id, "RunStep (Master)")
         if partial_run_handle:
             return session.run_partial(partial_run_handle, feeds, fetches), None
-        return session.run(feeds, fetches, targets, options)
+        return session.run(feeds, fetches, targets, options, cancellation)
 
     def partial_run_setup(
         self, handle: str, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str], request_id: int = 0
@@ -274,6 +278,7 @@ class MasterSession:
         fetches: Sequence[str],
         targets: Sequence[str],
         options: config_pb2.RunOptions | None,
+        cancellation: CancellationManager | None = None,
     ) -> tuple[list[Any], config_pb2.RunMetadata | None]:
         """Runs one step; see `Master.run_step`."""
         timeout_s = self._default_timeout_s
@@ -286,7 +291,7 @@ class MasterSession:
             compiled = self._compile(signature, timeout_s)
             if timeout_s is not None:
                 timeout_s = max(0.001, timeout_s - (time.monotonic() - started))
-        return compiled.run(self, feeds, options, timeout_s)
+        return compiled.run(self, feeds, options, timeout_s, cancellation)
 
     def setup_partial(self, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str]) -> str:
         """Starts a partial run; see `Master.partial_run_setup`."""

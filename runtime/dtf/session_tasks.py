@@ -16,13 +16,10 @@ from typing import Any, Protocol
 
 from dtf import errors
 from dtf.device import DeviceSpec
+from dtf.patience import ATTEMPT_TIMEOUT_S, ask
 from dtf.pb import config_pb2, tensorflow_server_pb2
 from dtf.step import Device
 
-_LOG_PERIOD_S = 10.0
-_ATTEMPT_TIMEOUT_S = 5.0
-_BACKOFF_S_MIN = 0.02
-_BACKOFF_S_MAX = 0.5
 _LEAVE_TIMEOUT_S = 3.0
 
 _logger = logging.getLogger("dtf")
@@ -155,33 +152,10 @@ class SessionTasks:
 
     def _ask(self, task: str, worker: Any, timeout_s: float | None) -> list[Device]:
         """GetStatus, tried until it is answered."""
-        started = time.monotonic()
-        next_log = started + _LOG_PERIOD_S
-        backoff_s = _BACKOFF_S_MIN
-        while True:
-            waited = time.monotonic() - started
-            left = _ATTEMPT_TIMEOUT_S if timeout_s is None else min(_ATTEMPT_TIMEOUT_S, timeout_s - waited)
-            try:
-                return list(worker.get_status(max(0.001, left)))
-            except (errors.UnavailableError, errors.DeadlineExceededError) as error:
-                last = error
-            waited = time.monotonic() - started
-            where = f"{task} at {self.address(task)}"
-            if timeout_s is not None and waited + backoff_s >= timeout_s:
-                raise errors.DeadlineExceededError(
-                    None, None, f"{where} did not answer for {waited:.1f} s. Last error: {last.message}"
-                ) from last
-            if time.monotonic() >= next_log:
-                next_log += _LOG_PERIOD_S
-                _logger.warning(
-                    "A session has been waiting for %s for %.0f s. Last error: %s", where, waited, last.message
-                )
-            if self._stopped.wait(backoff_s):
-                raise errors.CancelledError(None, None, f"The session was closed while it waited for {where}.")
-            backoff_s = min(2 * backoff_s, _BACKOFF_S_MAX)
+        return list(ask(worker.get_status, f"{task} at {self.address(task)}", timeout_s, self._stopped))
 
     def _own_incarnation(self) -> int:
-        devices = self._tasks.worker(self.own_task).get_status(_ATTEMPT_TIMEOUT_S)
+        devices = self._tasks.worker(self.own_task).get_status(ATTEMPT_TIMEOUT_S)
         incarnation = devices[0].incarnation if devices else 0
         return incarnation - (1 << 64) if incarnation >> 63 else incarnation
 

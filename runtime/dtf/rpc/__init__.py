@@ -1,0 +1,15 @@
+"""gRPC: TensorFlow's standard protocol, from both ends.
+
+    service      serves a Master and a Worker on a port
+    remote       RemoteMaster, RemoteWorker: the same two interfaces over a connection
+    peers        the tasks of a cluster as a master and a worker see them
+    connection   one channel: calls, deadlines, cancelling, and what it means when nobody answers
+    status       errors as gRPC statuses and back
+    messages     values inside requests and responses, without protobuf on large tensors
+
+Only this package imports grpc, and it is imported only when a server starts or a session has a remote target.
+Protobuf messages stop here: behind it are values and `errors.OpError`.
+"""
+
+MASTER_SERVICE = "tensorflow.MasterService"
+WORKER_SERVICE = "tensorflow.WorkerService"

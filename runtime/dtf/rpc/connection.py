@@ -1,0 +1,161 @@
+"""One channel to one task: calls that wait and calls that call back, and what it means when nobody answers.
+
+Owns the channel. Does not know the services' messages: requests and responses are bytes.
+
+A call fails at once when the connection is lost or cannot be made; gRPC itself tries to reconnect in the background.
+Nothing is ever sent twice. `explain` looks at the port itself when gRPC could not talk to it, to tell a task that is
+not there from one that is not ours.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import grpc
+
+from dtf import errors
+from dtf.cluster import split_address
+from dtf.rpc import status
+
+CHANNEL_OPTIONS = (
+    ("grpc.max_send_message_length", -1),
+    ("grpc.max_receive_message_length", -1),
+    ("grpc.initial_reconnect_backoff_ms", 50),
+    ("grpc.min_reconnect_backoff_ms", 1000),
+    ("grpc.max_reconnect_backoff_ms", 300),
+    ("grpc.enable_http_proxy", 0),
+    ("grpc.enable_retries", 0),
+)
+_HEARTBEAT_PERIOD_S = 10.0
+_HEARTBEAT_TIMEOUT_S = 10.0
+_PROBE_TIMEOUT_S = 1.0
+_HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+_STATUS_METHOD = "/tensorflow.WorkerService/GetStatus"
+
+Done = Callable[..., None]
+
+
+class Connection:
+    """A channel to `address` ("host:port"). Connects when the first call is made."""
+
+    def __init__(self, address: str, name: str = "") -> None:
+        """A connection to a task; `name` is what messages call it ("/job:ps/replica:0/task:0")."""
+        split_address(address)
+        self.address = address
+        self.where = f"{name} at {address}" if name else address
+        self._channel = grpc.insecure_channel(address, options=CHANNEL_OPTIONS)
+        self._methods: dict[str, Any] = {}
+        self._lock = threading.Lock()
+
+    def call(self, method: str, request: bytes, timeout_s: float | None = None, watch: bool = False) -> bytes:
+        """Calls and waits for the response.
+
+        Args:
+          method: "/service/name".
+          timeout_s: the deadline; None: none.
+          watch: the call may wait for long; send a heartbeat every 10 s, and give up when it is not answered.
+
+        Raises:
+          OpError: what the task answered.
+          UnavailableError: it cannot be reached, the connection was lost, or it does not answer the heartbeat.
+          DeadlineExceededError: there was no answer in time.
+        """
+        if not watch:
+            try:
+                return self._method(method)(request, timeout=timeout_s)
+            except grpc.RpcError as error:
+                raise status.decode_call(error, self.where) from None
+        future = self._method(method).future(request, timeout=timeout_s)
+        try:
+            return self._wait(future)
+        except BaseException:
+            future.cancel()
+            raise
+
+    def call_async(
+        self, method: str, request: bytes, done: Done, timeout_s: float | None = None
+    ) -> Callable[[], None]:
+        """Calls `done(response)` or `done(error=OpError)` later, from another thread. Returns what cancels the call."""
+        future = self._method(method).future(request, timeout=timeout_s)
+
+        def answered(future: Any) -> None:
+            if future.code() is grpc.StatusCode.OK:
+                done(future.result())
+            else:
+                done(error=status.decode_call(future, self.where))
+
+        future.add_done_callback(answered)
+        return future.cancel
+
+    def explain(self, error: errors.OpError) -> errors.OpError:
+        """The error to report for a first contact that failed with `error`.
+
+        Unavailable or DeadlineExceeded mean that trying again may help. When the port is served by something else it will
+        not, and the result is a FailedPreconditionError that says what answered.
+        """
+        if error.error_code == errors.UNIMPLEMENTED:
+            what = "a gRPC server that does not speak TensorFlow's protocol"
+        elif error.error_code not in (errors.UNAVAILABLE, errors.DEADLINE_EXCEEDED) or "refused" in error.message:
+            return error
+        else:
+            found = _who_answers(self.address)
+            if found is None:
+                return error
+            what = f"something else, which answered {found}"
+        return errors.FailedPreconditionError(
+            None, None, f"{self.where} is not a TensorFlow or dtf server: the port is served by {what}."
+        )
+
+    def close(self) -> None:
+        """Ends the channel; waiting calls fail."""
+        self._channel.close()
+
+    def _method(self, name: str) -> Any:
+        method = self._methods.get(name)
+        if method is None:
+            with self._lock:
+                method = self._methods.setdefault(name, self._channel.unary_unary(name))
+        return method
+
+    def _wait(self, future: Any) -> bytes:
+        while True:
+            try:
+                return future.result(timeout=_HEARTBEAT_PERIOD_S)
+            except grpc.FutureTimeoutError:
+                self._check_alive()
+            except grpc.FutureCancelledError:
+                raise errors.CancelledError(None, None, f"{self.where}: the call was cancelled") from None
+            except grpc.RpcError:
+                raise status.decode_call(future, self.where) from None
+
+    def _check_alive(self) -> None:
+        try:
+            self.call(_STATUS_METHOD, b"", _HEARTBEAT_TIMEOUT_S)
+        except (errors.UnavailableError, errors.DeadlineExceededError) as error:
+            raise errors.UnavailableError(None, None, f"{self.where} has stopped answering: {error.message}") from None
+        except errors.OpError:
+            pass  # it answers
+
+
+def _who_answers(address: str) -> str | None:
+    """The first words of what listens at `address`, or None if it is HTTP/2, says nothing, or cannot be reached."""
+    try:
+        with socket.create_connection(split_address(address), timeout=_PROBE_TIMEOUT_S) as probe:
+            probe.sendall(_HTTP2_PREFACE)
+            deadline = time.monotonic() + _PROBE_TIMEOUT_S
+            received = b""
+            while len(received) < 9 and time.monotonic() < deadline:
+                chunk = probe.recv(256)
+                if not chunk:
+                    break
+                received += chunk
+    except OSError:
+        return None
+    is_settings_frame = len(received) >= 9 and received[3] == 4
+    if not received or is_settings_frame:
+        return None
+    return repr(received.splitlines()[0][:80].decode("latin1"))

@@ -1,0 +1,63 @@
+"""Peers: the tasks of a cluster as the master and the worker of one task see them."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from dtf import errors
+from dtf.cluster import ClusterSpec
+from dtf.device import task_name
+from dtf.rpc.connection import Connection
+from dtf.rpc.remote import RemoteWorker
+
+
+class Peers:
+    """A `session_tasks.Tasks`: one connection for each task that is ever asked for. Its lock guards the connections."""
+
+    def __init__(self, cluster: ClusterSpec, own_task: str, own_worker: Any) -> None:
+        self.own_task = own_task
+        self._own_worker = own_worker
+        self._addresses = {
+            task_name(job, index): cluster.task_address(job, index)
+            for job in cluster.jobs
+            for index in cluster.task_indices(job)
+        }
+        self.names = tuple(self._addresses)
+        self._lock = threading.Lock()
+        self._connections: dict[str, Connection] = {}
+        self._workers: dict[str, Any] = {own_task: own_worker}
+
+    def worker(self, task: str) -> Any:
+        """The worker of a task.
+
+        Raises:
+          InvalidArgumentError: the cluster has no such task, or its address is malformed.
+        """
+        worker = self._workers.get(task)
+        if worker is None:
+            address = self.address(task)
+            with self._lock:
+                worker = self._workers.get(task)
+                if worker is None:
+                    connection = self._connections[task] = Connection(address, task)
+                    worker = self._workers[task] = RemoteWorker(connection)
+        return worker
+
+    def address(self, task: str) -> str:
+        """ "host:port" of a task; an InvalidArgumentError when there is no such task."""
+        try:
+            return self._addresses[task]
+        except KeyError:
+            raise errors.InvalidArgumentError(
+                None, None, f"The cluster has no task {task}; it has {', '.join(self.names)}."
+            ) from None
+
+    def close(self) -> None:
+        """Ends all connections."""
+        with self._lock:
+            connections = list(self._connections.values())
+            self._connections.clear()
+            self._workers = {self.own_task: self._own_worker}
+        for connection in connections:
+            connection.close()

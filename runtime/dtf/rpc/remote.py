@@ -1,0 +1,325 @@
+"""RemoteWorker and RemoteMaster: the interfaces of `worker` and `master` over a connection."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from dtf import errors
+from dtf.cancellation import CancellationManager
+from dtf.compiled_step import GraphResult
+from dtf.master import DeviceList
+from dtf.patience import ask
+from dtf.pb import config_pb2, device_attributes_pb2, graph_pb2, master_pb2, tensorflow_server_pb2, worker_pb2
+from dtf.rpc import MASTER_SERVICE, WORKER_SERVICE, messages, status
+from dtf.rpc.connection import Connection, Done
+from dtf.step import Device
+
+_CONTROL_TIMEOUT_S = 60.0
+_CLOSE_TIMEOUT_S = 15.0
+_DEADLINE_SLACK_S = 2.0
+
+
+class RemoteWorker:
+    """The worker of another task. Calls fail at once with UnavailableError when it cannot be reached."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def get_status(self, timeout_s: float) -> list[Device]:
+        """The task's devices.
+
+        Raises:
+          FailedPreconditionError: the port is served by something else.
+          OpError: see `Connection.call`.
+        """
+        try:
+            response = self._call("GetStatus", worker_pb2.GetStatusRequest(), timeout_s)
+        except errors.OpError as error:
+            raise self._connection.explain(error) from None
+        return devices_of(worker_pb2.GetStatusResponse.FromString(response).device_attributes)
+
+    def get_status_async(self, done: Done, timeout_s: float) -> None:
+        """Calls done(bytes) or done(error=...): a heartbeat."""
+        self._call_async("GetStatus", b"", done, timeout_s)
+
+    def create_worker_session(
+        self,
+        handle: str,
+        server_def: tensorflow_server_pb2.ServerDef,
+        isolate: bool,
+        master_task: str,
+        master_incarnation: int,
+    ) -> None:
+        """Makes a session known to the task."""
+        request = worker_pb2.CreateWorkerSessionRequest(
+            session_handle=handle,
+            server_def=server_def,
+            isolate_session_state=isolate,
+            master_task=master_task,
+            master_incarnation=master_incarnation,
+        )
+        self._call("CreateWorkerSession", request)
+
+    def delete_worker_session(self, handle: str) -> None:
+        """Lets the task forget a session."""
+        request = worker_pb2.DeleteWorkerSessionRequest(session_handle=handle)
+        self._call("DeleteWorkerSession", request)
+
+    def delete_worker_session_async(self, handle: str, done: Done, timeout_s: float) -> None:
+        """As `delete_worker_session`, without waiting."""
+        request = worker_pb2.DeleteWorkerSessionRequest(session_handle=handle)
+        self._call_async("DeleteWorkerSession", request.SerializeToString(), done, timeout_s)
+
+    def register_graph(
+        self,
+        session_handle: str,
+        graph_def: graph_pb2.GraphDef,
+        graph_options: config_pb2.GraphOptions | None = None,
+        config: config_pb2.ConfigProto | None = None,
+    ) -> str:
+        """Gives the task a partition to run; returns its handle."""
+        request = worker_pb2.RegisterGraphRequest(
+            session_handle=session_handle,
+            create_worker_session_called=True,
+            graph_def=graph_def,
+            graph_options=graph_options,
+            config_proto=config,
+        )
+        response = self._call("RegisterGraph", request, watch=True)
+        return worker_pb2.RegisterGraphResponse.FromString(response).graph_handle
+
+    def deregister_graph(self, session_handle: str, graph_handle: str) -> None:
+        """Lets the task forget a partition."""
+        request = worker_pb2.DeregisterGraphRequest(
+            session_handle=session_handle, create_worker_session_called=True, graph_handle=graph_handle
+        )
+        self._call("DeregisterGraph", request)
+
+    def run_graph(
+        self,
+        session_handle: str,
+        graph_handle: str,
+        step_id: int,
+        sends: Sequence[tuple[str, Any]],
+        recv_keys: Sequence[str],
+        options: worker_pb2.ExecutorOpts | None,
+        done: Done,
+    ) -> Callable[[], None]:
+        """Runs a partition; done(GraphResult) or done(error=...). Returns what cancels it."""
+        request = worker_pb2.RunGraphRequest(
+            session_handle=session_handle,
+            create_worker_session_called=True,
+            graph_handle=graph_handle,
+            step_id=step_id,
+            exec_opts=options or worker_pb2.ExecutorOpts(),
+            recv_key=recv_keys,
+            store_errors_in_response_body=True,
+            request_id=_new_request_id(),
+        )
+        data = messages.with_named_tensors(request, worker_pb2.RunGraphRequest.SEND_FIELD_NUMBER, sends)
+
+        def answered(response: bytes = b"", error: errors.OpError | None = None) -> None:
+            if error is None:
+                try:
+                    done(_graph_result(response, recv_keys))
+                    return
+                except errors.OpError as failure:
+                    error = failure
+            done(error=error)
+
+        return self._call_async("RunGraph", data, answered)
+
+    def cleanup_graph(self, step_id: int) -> None:
+        """Lets the task forget a step. Does not wait; a task that cannot be reached has forgotten it already."""
+        request = worker_pb2.CleanupGraphRequest(step_id=step_id)
+        self._call_async("CleanupGraph", request.SerializeToString(), _ignore, _CONTROL_TIMEOUT_S)
+
+    def cleanup_all(self, containers: Sequence[str]) -> None:
+        """Empties resource containers; the default one if none is named."""
+        self._call("CleanupAll", worker_pb2.CleanupAllRequest(container=containers))
+
+    def recv_tensor(self, step_id: int, key: str, done: Done) -> Callable[[], None]:
+        """Fetches a value from the step's rendezvous at the task: done(value) or done(error=...)."""
+        request = worker_pb2.RecvTensorRequest(step_id=step_id, rendezvous_key=key, request_id=_new_request_id())
+
+        def answered(response: bytes = b"", error: errors.OpError | None = None) -> None:
+            if error is None:
+                try:
+                    value = messages.received_value(response)
+                except errors.OpError as malformed:
+                    error = malformed
+                else:
+                    done(value)
+                    return
+            done(error=error)
+
+        return self._call_async("RecvTensor", request.SerializeToString(), answered)
+
+    def _call(self, name: str, request: Any, timeout_s: float = _CONTROL_TIMEOUT_S, watch: bool = False) -> bytes:
+        method = f"/{WORKER_SERVICE}/{name}"
+        return self._connection.call(method, request.SerializeToString(), None if watch else timeout_s, watch)
+
+    def _call_async(
+        self, name: str, data: bytes, done: Done, timeout_s: float | None = None
+    ) -> Callable[[], None]:
+        return self._connection.call_async(f"/{WORKER_SERVICE}/{name}", data, done, timeout_s)
+
+
+class RemoteMaster:
+    """The master of a server, as `master.Master`."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def create_session(
+        self, graph_def: graph_pb2.GraphDef, config: config_pb2.ConfigProto | None = None, target: str = ""
+    ) -> tuple[str, int]:
+        """See `Master.create_session`. Waits for a server that is not there yet.
+
+        Raises:
+          DeadlineExceededError: the server did not answer within config.operation_timeout_in_ms.
+          FailedPreconditionError: the port is served by something else.
+        """
+        request = master_pb2.CreateSessionRequest(graph_def=graph_def, config=config, target=target)
+        timeout_s = config.operation_timeout_in_ms / 1000 if config is not None else 0.0
+        ask(self._check_server, self._connection.where, timeout_s or None)
+        response = self._call("CreateSession", request, master_pb2.CreateSessionResponse, timeout_s or None)
+        return response.session_handle, response.graph_version
+
+    def extend_session(self, handle: str, graph_def: graph_pb2.GraphDef, version: int) -> int:
+        """See `Master.extend_session`."""
+        request = master_pb2.ExtendSessionRequest(
+            session_handle=handle, graph_def=graph_def, current_graph_version=version
+        )
+        return self._call("ExtendSession", request, master_pb2.ExtendSessionResponse).new_graph_version
+
+    def run_step(
+        self,
+        handle: str,
+        feeds: Mapping[str, Any],
+        fetches: Sequence[str],
+        targets: Sequence[str] = (),
+        options: config_pb2.RunOptions | None = None,
+        partial_run_handle: str = "",
+        request_id: int = 0,
+        cancellation: CancellationManager | None = None,
+    ) -> tuple[list[Any], config_pb2.RunMetadata | None]:
+        """See `Master.run_step`. Interrupting the call cancels the step."""
+        request = master_pb2.RunStepRequest(
+            session_handle=handle,
+            fetch=fetches,
+            target=targets,
+            options=options or config_pb2.RunOptions(),
+            partial_run_handle=partial_run_handle,
+            store_errors_in_response_body=True,
+            request_id=request_id or _new_request_id(),
+        )
+        data = messages.with_named_tensors(request, master_pb2.RunStepRequest.FEED_FIELD_NUMBER, feeds.items())
+        timeout_s = options.timeout_in_ms / 1000 if options is not None else 0.0
+        raw = self._connection.call(
+            f"/{MASTER_SERVICE}/RunStep", data, timeout_s + _DEADLINE_SLACK_S if timeout_s else None, watch=True
+        )
+        response = master_pb2.RunStepResponse.FromString(raw)
+        if response.status_code:
+            raise status.decode(response.status_code, response.status_error_message)
+        found = messages.named_values(response.tensor)
+        return [_required(found, name) for name in fetches], response.metadata if options is not None else None
+
+    def partial_run_setup(
+        self, handle: str, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str], request_id: int = 0
+    ) -> str:
+        """See `Master.partial_run_setup`."""
+        request = master_pb2.PartialRunSetupRequest(
+            session_handle=handle,
+            feed=feeds,
+            fetch=fetches,
+            target=targets,
+            request_id=request_id or _new_request_id(),
+        )
+        return self._call("PartialRunSetup", request, master_pb2.PartialRunSetupResponse).partial_run_handle
+
+    def make_callable(self, handle: str, options: config_pb2.CallableOptions, request_id: int = 0) -> int:
+        """See `Master.make_callable`."""
+        request = master_pb2.MakeCallableRequest(
+            session_handle=handle, options=options, request_id=request_id or _new_request_id()
+        )
+        return self._call("MakeCallable", request, master_pb2.MakeCallableResponse).handle
+
+    def run_callable(
+        self, handle: str, callable_handle: int, feeds: Sequence[Any], request_id: int = 0
+    ) -> tuple[list[Any], config_pb2.RunMetadata | None]:
+        """See `Master.run_callable`."""
+        request = master_pb2.RunCallableRequest(
+            session_handle=handle, handle=callable_handle, request_id=request_id or _new_request_id()
+        )
+        data = messages.with_tensors(request, master_pb2.RunCallableRequest.FEED_FIELD_NUMBER, feeds)
+        raw = self._connection.call(f"/{MASTER_SERVICE}/RunCallable", data, watch=True)
+        response = master_pb2.RunCallableResponse.FromString(raw)
+        return messages.values(response.fetch), response.metadata if response.HasField("metadata") else None
+
+    def release_callable(self, handle: str, callable_handle: int) -> None:
+        """See `Master.release_callable`."""
+        request = master_pb2.ReleaseCallableRequest(session_handle=handle, handle=callable_handle)
+        self._call("ReleaseCallable", request, master_pb2.ReleaseCallableResponse)
+
+    def close_session(self, handle: str) -> None:
+        """See `Master.close_session`."""
+        request = master_pb2.CloseSessionRequest(session_handle=handle)
+        self._call("CloseSession", request, master_pb2.CloseSessionResponse, _CLOSE_TIMEOUT_S)
+
+    def list_devices(self, handle: str = "") -> DeviceList:
+        """See `Master.list_devices`."""
+        request = master_pb2.ListDevicesRequest(session_handle=handle)
+        response = self._call("ListDevices", request, master_pb2.ListDevicesResponse)
+        return DeviceList(tuple(devices_of(response.local_device)), tuple(devices_of(response.remote_device)))
+
+    def reset(self, containers: Sequence[str] = (), device_filters: Sequence[str] = ()) -> None:
+        """See `Master.reset`."""
+        request = master_pb2.ResetRequest(container=containers, device_filters=device_filters)
+        self._call("Reset", request, master_pb2.ResetResponse)
+
+    def close(self) -> None:
+        """Ends the connection."""
+        self._connection.close()
+
+    def _check_server(self, timeout_s: float) -> None:
+        RemoteWorker(self._connection).get_status(timeout_s)
+
+    def _call(self, name: str, request: Any, response_class: Any, timeout_s: float | None = None) -> Any:
+        raw = self._connection.call(
+            f"/{MASTER_SERVICE}/{name}", request.SerializeToString(), timeout_s, watch=timeout_s is None
+        )
+        return response_class.FromString(raw)
+
+
+def devices_of(attributes: Sequence[device_attributes_pb2.DeviceAttributes]) -> list[Device]:
+    """Devices as a task reports them."""
+    return [Device(entry.name, entry.device_type, entry.memory_limit, entry.incarnation) for entry in attributes]
+
+
+def _graph_result(response: bytes, recv_keys: Sequence[str]) -> GraphResult:
+    message = worker_pb2.RunGraphResponse.FromString(response)
+    if message.status_code:
+        raise status.decode(message.status_code, message.status_error_message)
+    found = messages.named_values(message.recv)
+    return GraphResult(
+        {key: _required(found, key) for key in recv_keys},
+        message.step_stats if message.HasField("step_stats") else None,
+    )
+
+
+def _required(found: Mapping[str, Any], name: str) -> Any:
+    try:
+        return found[name]
+    except KeyError:
+        raise errors.InternalError(None, None, f"The response has no value for {name}.") from None
+
+
+def _new_request_id() -> int:
+    return random.getrandbits(62) + 1
+
+
+def _ignore(*_: Any, **__: Any) -> None:
+    pass

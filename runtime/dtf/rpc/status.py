@@ -1,0 +1,97 @@
+"""Errors as gRPC statuses and back.
+
+The codes are the same numbers. Whether an error is derived travels twice: as a payload in the trailing metadata
+`grpc-status-details-bin` (TensorFlow 2), and as a mark in the text (TensorFlow 1.15).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import grpc
+
+from dtf import errors
+from dtf.pb import distributed_runtime_payloads_pb2
+
+_DETAILS_KEY = "grpc-status-details-bin"
+_DERIVED_PAYLOAD = "type.googleapis.com/tensorflow.DerivedStatus"
+_RESTARTED_PAYLOAD = "type.googleapis.com/tensorflow.distributed_runtime.WorkerPossiblyRestarted"
+_DERIVED_MARK = "[_Derived_]"
+_MESSAGE_CHARACTERS_MAX = 3072
+_STATUS_CODES = {code.value[0]: code for code in grpc.StatusCode}
+
+Metadata = tuple[tuple[str, bytes], ...]
+
+
+def encode(error: errors.OpError) -> tuple[Any, str, Metadata]:
+    """(status code, details, trailing metadata) of an error."""
+    payloads = {}
+    if error.derived:
+        payloads[_DERIVED_PAYLOAD] = b""
+    if error.error_code == errors.ABORTED and "restarted" in error.message:
+        payloads[_RESTARTED_PAYLOAD] = b""
+    metadata: Metadata = ()
+    if payloads:
+        container = distributed_runtime_payloads_pb2.GrpcPayloadContainer(payloads=payloads)
+        metadata = ((_DETAILS_KEY, container.SerializeToString()),)
+    code = _STATUS_CODES.get(error.error_code, grpc.StatusCode.UNKNOWN)
+    return code, encode_message(error), metadata
+
+
+def encode_message(error: errors.OpError) -> str:
+    """The text of an error as it travels: marked when derived, and cut where headers would grow too long."""
+    message = error.message
+    if error.derived and not message.startswith(_DERIVED_MARK):
+        message = _DERIVED_MARK + message
+    if len(message) > _MESSAGE_CHARACTERS_MAX:
+        message = message[:_MESSAGE_CHARACTERS_MAX] + " ... [truncated]"
+    return message
+
+
+def decode(code: int, message: str, metadata: Iterable[tuple[str, Any]] | None = None) -> errors.OpError:
+    """The error of a code (a number) and its text, with the trailing metadata where there is any."""
+    derived = message.startswith(_DERIVED_MARK)
+    if derived:
+        message = message[len(_DERIVED_MARK) :]
+    for key, value in metadata or ():
+        if key == _DETAILS_KEY:
+            container = distributed_runtime_payloads_pb2.GrpcPayloadContainer()
+            try:
+                container.ParseFromString(value)
+            except Exception:  # somebody else's details; the code and the text still count
+                continue
+            derived = derived or any(name.endswith("DerivedStatus") for name in container.payloads)
+    if code == errors.UNKNOWN and "Stream removed" in message:
+        code = errors.UNAVAILABLE
+    error = errors.error_from_code(code, message)
+    error.derived = derived or code == errors.CANCELLED
+    return error
+
+
+def decode_call(call: Any, where: str) -> errors.OpError:
+    """The error of a failed call. What gRPC itself reports is put into a sentence that begins with `where`."""
+    code = call.code().value[0]
+    details = call.details() or ""
+    error = decode(code, details, call.trailing_metadata())
+    if error.error_code in (errors.UNAVAILABLE, errors.DEADLINE_EXCEEDED) or (
+        error.error_code == errors.CANCELLED and details in ("", "Locally cancelled by application!")
+    ):
+        renamed = errors.error_from_code(error.error_code, f"{where}: {_plain(details)}")
+        renamed.derived = error.derived
+        return renamed
+    return error
+
+
+def _plain(details: str) -> str:
+    """gRPC's report without its inner workings."""
+    if "onnection refused" in details:
+        return "connection refused"
+    if "DNS resolution failed" in details or "Name or service not known" in details or "C-ares status" in details:
+        return "the host name does not resolve"
+    if "Socket closed" in details or "Connection reset" in details or "recvmsg" in details:
+        return "the connection was lost"
+    if details == "Deadline Exceeded":
+        return "no answer in time"
+    return re.sub(r"^failed to connect to all addresses; last error: (UNKNOWN: |UNAVAILABLE: )?", "", details)

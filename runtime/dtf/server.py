@@ -1,0 +1,294 @@
+"""Server: one task of a cluster in this process, and where the master of a session is.
+
+Owns the parts of a task (worker, master, connections to peers, the port) and their life from `start` to `stop`. gRPC is
+in `rpc`, which is imported when the first server starts or the first session has a remote target.
+
+    server = tf.train.Server({"ps": ["host1:2222"], "worker": ["host2:2222"]}, "ps", 0)
+    server.join()                       # until stop(), or SIGTERM
+
+`find_master` is how a session reaches its master: in a runtime of its own ("" as target), in a server of this
+process, without a socket between, or over gRPC.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import signal
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dtf import errors
+from dtf.cluster import ClusterSpec, make_server_def, parse_target, split_address
+from dtf.device import task_name
+from dtf.pb import config_pb2
+
+__all__ = ["Server", "find_master", "release_master"]
+
+_STOP_GRACE_S = 0.5
+_LOCAL_TASK = "/job:localhost/replica:0/task:0"
+_MEMORY_LIMIT_BYTES = 256 << 20
+
+
+class Server:
+    """A task that is a worker for all masters of its cluster and a master for its own sessions.
+
+    Several servers may run in one process. As a context manager it stops at the end of the block.
+    """
+
+    def __init__(
+        self,
+        server_or_cluster_def: Any,
+        job_name: str | None = None,
+        task_index: int | None = None,
+        protocol: str | None = None,
+        config: Any = None,
+        start: bool = True,
+    ) -> None:
+        """Listens at the address that the cluster gives this task, and starts to serve unless told not to.
+
+        Args:
+          server_or_cluster_def: a ServerDef, ClusterDef, ClusterSpec or dictionary.
+          job_name, task_index: which task this is; may be left out where there is only one.
+          protocol: "grpc".
+          config: a ConfigProto that the sessions of this server start from.
+
+        Raises:
+          TypeError, ValueError: the arguments do not describe a task of the cluster.
+          UnimplementedError: another protocol.
+          UnknownError: the port is in use, or the address is another machine's.
+          InvalidArgumentError: the address is malformed or its host name does not resolve.
+        """
+        from dtf.master import Master
+        from dtf.rpc.peers import Peers
+        from dtf.rpc.service import Service
+        from dtf.worker import LocalWorker
+
+        self._server_def = make_server_def(server_or_cluster_def, job_name, task_index, protocol, config)
+        if self._server_def.protocol not in ("", "grpc"):
+            raise errors.UnimplementedError(
+                None, None, f"The protocol {self._server_def.protocol!r} is not supported; use 'grpc'."
+            )
+        cluster = ClusterSpec(self._server_def.cluster)
+        self._task = task_name(self._server_def.job_name, self._server_def.task_index)
+        address = cluster.task_address(self._server_def.job_name, self._server_def.task_index)
+        settings = self._server_def.default_session_config
+        self._worker = LocalWorker(_cpu_devices(self._task, settings))
+        self._peers = Peers(cluster, self._task, self._worker)
+        self._worker.peers = self._peers.worker
+        self._master = Master(self._peers, settings)
+        self._service = Service(address, self._task, self._master, self._worker)
+        host, _ = split_address(address)
+        self._address = f"[{host}]:{self._service.port}" if ":" in host else f"{host}:{self._service.port}"
+        self._lock = threading.Lock()
+        self._is_started = False
+        self._stopped = threading.Event()
+        if start:
+            self.start()
+
+    @staticmethod
+    def create_local_server(config: Any = None, start: bool = True) -> Server:
+        """A cluster of one task, on a free port of this machine."""
+        return Server({"local": ["localhost:0"]}, config=config, start=start)
+
+    @property
+    def server_def(self) -> Any:
+        """The ServerDef of this task."""
+        return self._server_def
+
+    @property
+    def target(self) -> str:
+        """What `tf.Session` takes to reach this server: "grpc://host:port"."""
+        return f"grpc://{self._address}"
+
+    def start(self) -> None:
+        """Begins to serve. Harmless when it has begun.
+
+        Raises:
+          FailedPreconditionError: the server has been stopped.
+        """
+        with self._lock:
+            if self._stopped.is_set():
+                raise errors.FailedPreconditionError(None, None, f"The server of {self._task} has been stopped.")
+            if not self._is_started:
+                self._service.start()
+                self._is_started = True
+                with _servers_lock:
+                    _servers[self._address] = self
+        logging.getLogger("dtf").info("Started the server of %s at %s", self._task, self.target)
+
+    def join(self) -> None:
+        """Waits until the server is stopped: by `stop`, or by SIGTERM to the process.
+
+        In the main thread, and if the program has no handler of its own, SIGTERM stops the server and lets this method
+        return, so that a task which only serves ends cleanly, with exit status 0, when it is told to.
+        """
+        previous = _handle_sigterm(self._stopped)
+        try:
+            self._stopped.wait()
+        finally:
+            if previous is not None:
+                signal.signal(signal.SIGTERM, previous)
+        self.stop()
+
+    def stop(self, grace_s: float = _STOP_GRACE_S) -> None:
+        """Cancels what runs, answers whoever still waits, and frees the port. Harmless when repeated.
+
+        Args:
+          grace_s: how long calls that are being answered may take.
+        """
+        with self._lock:
+            self._stopped.set()
+            if not self._is_started:
+                self._service.stop(0)
+                return
+            self._is_started = False
+        with _servers_lock:
+            if _servers.get(self._address) is self:
+                del _servers[self._address]
+        self._worker.shut_down()
+        self._master.close()
+        self._service.stop(grace_s)
+        self._peers.close()
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.stop()
+
+    def __repr__(self) -> str:
+        return f"<Server {self._task} at {self.target}>"
+
+
+def find_master(target: str, config: config_pb2.ConfigProto) -> Any:
+    """The Master for a session with this target. Contacts nobody. Give it to `release_master` in the end.
+
+    Raises:
+      InvalidArgumentError: the target is malformed.
+    """
+    if not target:
+        return _local_master(config)
+    address = parse_target(target)
+    if not config.rpc_options.use_rpc_for_inprocess_master:
+        with _servers_lock:
+            server = _servers.get(address)
+        if server is not None:
+            return InProcessMaster(server._master)
+    from dtf.rpc.connection import Connection
+    from dtf.rpc.remote import RemoteMaster
+
+    return RemoteMaster(Connection(address))
+
+
+def release_master(master: Any) -> None:
+    """Frees what `find_master` made."""
+    master.close()
+
+
+class InProcessMaster:
+    """A Master without a wire between it and the client.
+
+    A wire copies what passes it. Here feeds are copied, since the client may change its arrays after the call, and
+    fetches where somebody in the runtime still holds them.
+    """
+
+    def __init__(self, master: Any, owned: bool = False) -> None:
+        from dtf.resources import unaliased
+
+        self._master = master
+        self._is_owned = owned
+        self._unaliased = unaliased
+        for name in ("create_session", "extend_session", "partial_run_setup", "make_callable", "release_callable"):
+            setattr(self, name, getattr(master, name))
+        for name in ("close_session", "list_devices"):
+            setattr(self, name, getattr(master, name))
+
+    def run_step(
+        self,
+        handle: str,
+        feeds: Mapping[str, Any],
+        fetches: Sequence[str],
+        targets: Sequence[str] = (),
+        options: config_pb2.RunOptions | None = None,
+        partial_run_handle: str = "",
+    ) -> tuple[list[Any], config_pb2.RunMetadata | None]:
+        """See `Master.run_step`."""
+        if feeds:
+            feeds = {name: _copied(value) for name, value in feeds.items()}
+        values, metadata = self._master.run_step(handle, feeds, fetches, targets, options, partial_run_handle)
+        return self._own(values), metadata
+
+    def run_callable(
+        self, handle: str, callable_handle: int, feeds: Sequence[Any]
+    ) -> tuple[list[Any], config_pb2.RunMetadata | None]:
+        """See `Master.run_callable`."""
+        values, metadata = self._master.run_callable(handle, callable_handle, [_copied(value) for value in feeds])
+        return self._own(values), metadata
+
+    def reset(self, containers: Sequence[str] = (), device_filters: Sequence[str] = ()) -> None:
+        """See `Master.reset`. A session without a target has nothing that another one could have left behind."""
+        self._master.reset(containers, device_filters)
+
+    def close(self) -> None:
+        """Ends the runtime, if it is this session's own."""
+        if self._is_owned:
+            self._master.close()
+
+    def _own(self, values: list[Any]) -> list[Any]:
+        for index in range(len(values)):
+            values[index] = self._unaliased(values, index)
+        return values
+
+
+class _OneTask:
+    """A `session_tasks.Tasks` of a session without a cluster."""
+
+    def __init__(self, worker: Any) -> None:
+        self.own_task = _LOCAL_TASK
+        self.names = (_LOCAL_TASK,)
+        self._worker = worker
+
+    def worker(self, task: str) -> Any:
+        return self._worker
+
+    def address(self, task: str) -> str:
+        return "this process"
+
+
+def _local_master(config: config_pb2.ConfigProto) -> InProcessMaster:
+    from dtf.master import Master
+    from dtf.worker import LocalWorker
+
+    worker = LocalWorker(_cpu_devices(_LOCAL_TASK, config))
+    return InProcessMaster(Master(_OneTask(worker)), owned=True)
+
+
+def _cpu_devices(task: str, config: config_pb2.ConfigProto) -> list[Any]:
+    from dtf.step import Device
+
+    count = max(1, config.device_count.get("CPU", 1))
+    return [
+        Device(f"{task}/device:CPU:{index}", "CPU", _MEMORY_LIMIT_BYTES, random.getrandbits(64) or 1)
+        for index in range(count)
+    ]
+
+
+def _copied(value: Any) -> Any:
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def _handle_sigterm(stopped: threading.Event) -> Any:
+    """Has SIGTERM set `stopped`, and returns the handler before; None, and nothing is changed, where that is not ours to do."""
+    if threading.current_thread() is not threading.main_thread():
+        return None
+    if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        return None
+    return signal.signal(signal.SIGTERM, lambda *_: stopped.set())
+
+
+_servers: dict[str, Server] = {}
+_servers_lock = threading.Lock()

@@ -1,0 +1,424 @@
+"""Session: runs parts of a graph, here or at a server.
+
+Owns what the client keeps of a session: which part of the graph the master has seen, and the plans of the calls that
+were made before. Fetch structures and feed checks are in `fetches`; where the master is, in `server`. It cannot tell a
+local master from a remote one.
+
+    with tf.Session("grpc://localhost:2222") as session:
+        session.run([loss, train_op], {x: batch})
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+from dtf import errors, server
+from dtf.fetches import (
+    FeedSlot,
+    FetchPlan,
+    feed_items,
+    feed_keys_for_partial_run,
+    feedable,
+    plan_fetches,
+    register_session_run_conversion_functions,
+)
+from dtf.graph import Graph, default_session_stack, get_default_graph
+from dtf.pb import config_pb2
+from dtf.tensor import Operation, Tensor
+
+__all__ = ["InteractiveSession", "Session", "register_session_run_conversion_functions"]
+
+_PLANS_MAX = 10_000
+_NODE_IN_MESSAGE = re.compile(r"\{\{node ([^}\s]+)\}\}")
+
+
+@dataclass(frozen=True)
+class DeviceAttributes:
+    """A device as `Session.list_devices` gives it."""
+
+    name: str
+    device_type: str
+    memory_limit_bytes: int
+    incarnation: int
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """One kind of call: the feeds by position and the fetches, checked and named."""
+
+    slots: tuple[FeedSlot, ...]
+    fetches: FetchPlan
+    fetch_names: tuple[str, ...]
+    target_names: tuple[str, ...]
+    fed_fetches: tuple[int | None, ...]
+    """For each tensor of `fetches`, which feed gives its value, or None when it is fetched."""
+
+
+class BaseSession:
+    """What Session and InteractiveSession have in common. Its lock guards the handle and what the master has seen."""
+
+    def __init__(self, target: str | bytes = "", graph: Graph | None = None, config: Any = None) -> None:
+        """A session for `graph` (by default the default graph). Contacts nobody before the first call.
+
+        Args:
+          target: "" for a session in this process, the target of a Server, or "grpc://host:port".
+          config: a ConfigProto.
+
+        Raises:
+          TypeError: an argument is of the wrong type.
+          InvalidArgumentError: the target is malformed.
+        """
+        if graph is not None and not isinstance(graph, Graph):
+            raise TypeError(f"graph must be a tf.Graph, but got {type(graph)}")
+        if not isinstance(target, (str, bytes)):
+            raise TypeError(f"target must be a string, but got {type(target)}")
+        if config is not None and not isinstance(config, config_pb2.ConfigProto):
+            raise TypeError(f"config must be a tf.ConfigProto, but got {type(config)}")
+        self._graph = graph if graph is not None else get_default_graph()
+        self._target = target.decode() if isinstance(target, bytes) else target
+        self._config = config if config is not None else config_pb2.ConfigProto()
+        self._lock = threading.Lock()
+        self._closed = False
+        self._handle = ""
+        self._sent_nodes = 0
+        self._graph_version = 0
+        self._plans: dict[Any, _Plan] = {}
+        self._slots: dict[Tensor, FeedSlot] = {}
+        self._master = server.find_master(self._target, self._config)
+
+    @property
+    def graph(self) -> Graph:
+        """The graph that this session runs."""
+        return self._graph
+
+    @property
+    def graph_def(self) -> Any:
+        """The graph as a GraphDef."""
+        return self._graph.as_graph_def()
+
+    @property
+    def sess_str(self) -> bytes:
+        """The target."""
+        return self._target.encode()
+
+    def run(
+        self,
+        fetches: Any,
+        feed_dict: Mapping[Any, Any] | None = None,
+        options: Any = None,
+        run_metadata: Any = None,
+    ) -> Any:
+        """Runs one step.
+
+        Args:
+          fetches: a tensor, operation, name, SparseTensor, IndexedSlices, or nested lists, tuples, dictionaries of them.
+          feed_dict: values that replace tensors for this step.
+          options: a RunOptions.
+          run_metadata: a RunMetadata, filled with what `options` ask for.
+
+        Returns:
+          the values, in the structure of `fetches`; an operation gives None.
+
+        Raises:
+          RuntimeError: the session has been closed.
+          TypeError, ValueError: `fetches` or `feed_dict` do not fit the graph.
+          OpError: the step failed.
+        """
+        if self._closed:
+            raise RuntimeError("Attempted to use a closed Session.")
+        key = _plan_key(fetches, feed_dict)
+        plan = self._plans.get(key) if key is not None else None
+        if plan is None:
+            return self._run_new(key, fetches, feed_dict, options, run_metadata)
+        values = list(feed_dict.values()) if feed_dict else ()
+        return self._run_plan(plan, values, options, run_metadata)
+
+    def make_callable(
+        self, fetches: Any, feed_list: Sequence[Any] | None = None, accept_options: bool = False
+    ) -> Callable[..., Any]:
+        """A function that runs `fetches`, with the values of `feed_list` as its positional arguments.
+
+        With accept_options it also takes the keywords `options` and `run_metadata`.
+
+        Raises:
+          TypeError, ValueError: as `run`.
+        """
+        if feed_list is not None and not isinstance(feed_list, (list, tuple)):
+            raise TypeError("`feed_list` must be a list or tuple.")
+        plan = self._plan(fetches, [feedable(self._graph, feed) for feed in feed_list or ()])
+
+        def run(*feeds: Any, options: Any = None, run_metadata: Any = None) -> Any:
+            if self._closed:
+                raise RuntimeError("Attempted to use a closed Session.")
+            if len(feeds) != len(plan.slots):
+                raise TypeError(f"the callable takes {len(plan.slots)} feed values, but {len(feeds)} were given")
+            if not accept_options and (options is not None or run_metadata is not None):
+                raise TypeError("this callable was not made with accept_options=True")
+            return self._run_plan(plan, feeds, options, run_metadata)
+
+        return run
+
+    def partial_run_setup(self, fetches: Any, feeds: Sequence[Any] | None = None) -> str:
+        """Begins a step that `partial_run` feeds and fetches bit by bit; returns its handle."""
+        plan = plan_fetches(self._graph, fetches)
+        keys = [part for feed in feeds or () for part in feed_keys_for_partial_run(feed)]
+        feed_names = [feedable(self._graph, key).name for key in keys]
+        self._extend_graph()
+        fetch_names = [tensor.name for tensor in plan.tensors]
+        target_names = [operation.name for operation in plan.operations]
+        with _ClientErrors(self._graph):
+            return self._master.partial_run_setup(self._handle, feed_names, fetch_names, target_names)
+
+    def partial_run(self, handle: str, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> Any:
+        """One more part of a partial run: gives some feeds, returns some fetches."""
+        if self._closed:
+            raise RuntimeError("Attempted to use a closed Session.")
+        plan = plan_fetches(self._graph, fetches)
+        feeds = {
+            tensor.name: self._slot(tensor).convert(value)
+            for tensor, value in feed_items(self._graph, feed_dict or {})
+        }
+        names = [tensor.name for tensor in plan.tensors]
+        with _ClientErrors(self._graph):
+            values, _ = self._master.run_step(self._handle, feeds, names, (), None, handle)
+        return plan.build(values)
+
+    def list_devices(self) -> list[DeviceAttributes]:
+        """The devices of all tasks that answer."""
+        self._extend_graph()
+        found = self._master.list_devices(self._handle)
+        return [
+            DeviceAttributes(device.name, device.device_type, device.memory_limit, device.incarnation)
+            for device in (*found.local, *found.remote)
+        ]
+
+    def close(self) -> None:
+        """Cancels running steps and frees what the session holds. Harmless when repeated; never waits for a dead server."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            handle, self._handle = self._handle, ""
+        self._plans.clear()
+        if handle:
+            try:
+                self._master.close_session(handle)
+            except errors.OpError as error:
+                # The server is gone, or has forgotten the session: there is nothing left to close.
+                logging.getLogger("dtf").debug("closing a session: %s", error.message)
+        server.release_master(self._master)
+
+    def as_default(self) -> AbstractContextManager[Any]:
+        """A context in which this is the default session of `Tensor.eval` and `Operation.run`. Does not close it."""
+        return default_session_stack.using(self)
+
+    def __del__(self) -> None:
+        if not getattr(self, "_closed", True) and not self._target:
+            self.close()
+
+    def _make_callable_from_options(self, callable_options: Any) -> Callable[..., list[Any]]:
+        """A function of the feeds of a CallableOptions, in order, that returns the list of its fetches."""
+        options = config_pb2.CallableOptions.FromString(callable_options.SerializeToString())
+        self._extend_graph()
+        with _ClientErrors(self._graph):
+            callable_handle = self._master.make_callable(self._handle, options)
+        slots = [self._slot(feedable(self._graph, name)) for name in options.feed]
+
+        def run(*feeds: Any, run_metadata: Any = None) -> list[Any]:
+            if len(feeds) != len(slots):
+                raise TypeError(f"the callable takes {len(slots)} feed values, but {len(feeds)} were given")
+            arrays = [slot.convert(value) for slot, value in zip(slots, feeds, strict=True)]
+            with _ClientErrors(self._graph):
+                values, metadata = self._master.run_callable(self._handle, callable_handle, arrays)
+            if run_metadata is not None and metadata is not None:
+                run_metadata.CopyFrom(metadata)
+            return values
+
+        return run
+
+    def _run_new(
+        self, key: Any, fetches: Any, feed_dict: Mapping[Any, Any] | None, options: Any, run_metadata: Any
+    ) -> Any:
+        items = list(feed_items(self._graph, feed_dict or {}))
+        plan = self._plan(fetches, [tensor for tensor, _ in items])
+        if key is not None:
+            if len(self._plans) >= _PLANS_MAX:
+                self._plans.clear()
+            self._plans[key] = plan
+        return self._run_plan(plan, [value for _, value in items], options, run_metadata)
+
+    def _plan(self, fetches: Any, feeds: Sequence[Tensor]) -> _Plan:
+        plan = plan_fetches(self._graph, fetches)
+        slots = tuple(self._slot(tensor) for tensor in feeds)
+        position = {tensor: index for index, tensor in enumerate(feeds)}
+        return _Plan(
+            slots,
+            plan,
+            tuple(tensor.name for tensor in plan.tensors if tensor not in position),
+            tuple(operation.name for operation in plan.operations),
+            tuple(position.get(tensor) for tensor in plan.tensors),
+        )
+
+    def _slot(self, tensor: Tensor) -> FeedSlot:
+        slot = self._slots.get(tensor)
+        if slot is None:
+            slot = self._slots[tensor] = FeedSlot(tensor)
+        return slot
+
+    def _run_plan(self, plan: _Plan, values: Sequence[Any], options: Any, run_metadata: Any) -> Any:
+        feeds = {slot.name: slot.convert(value) for slot, value in zip(plan.slots, values)}  # noqa: B905 (hot)
+        if self._sent_nodes != self._graph.version or not self._handle:
+            self._extend_graph()
+        if plan.fetch_names or plan.target_names:
+            if options is None and run_metadata is not None:
+                options = config_pb2.RunOptions()
+            try:
+                results, metadata = self._master.run_step(
+                    self._handle, feeds, plan.fetch_names, plan.target_names, options
+                )
+            except errors.OpError as error:
+                raise _as_client_error(self._graph, error) from error.__cause__
+            if run_metadata is not None and metadata is not None:
+                run_metadata.CopyFrom(metadata)
+        else:
+            results = []
+        if feeds and any(index is not None for index in plan.fed_fetches):
+            fetched = iter(results)
+            given = list(feeds.values())
+            results = [next(fetched) if index is None else given[index] for index in plan.fed_fetches]
+        return plan.fetches.build(results)
+
+    def _extend_graph(self) -> None:
+        """Sends what the graph grew by; makes the session at the first call."""
+        with self._lock:
+            if self._closed:
+                raise RuntimeError("Attempted to use a closed Session.")
+            if self._handle and self._graph.version == self._sent_nodes:
+                return
+            graph_def = self._graph.as_graph_def(from_version=self._sent_nodes)
+            with _ClientErrors(self._graph):
+                if not self._handle:
+                    self._handle, self._graph_version = self._master.create_session(
+                        graph_def, self._config, self._target
+                    )
+                else:
+                    self._graph_version = self._master.extend_session(
+                        self._handle, graph_def, self._graph_version
+                    )
+            self._sent_nodes += len(graph_def.node)
+
+
+class Session(BaseSession):
+    """A session; as a context manager also the default session, and its graph the default graph, closed at the end."""
+
+    def __init__(self, target: str | bytes = "", graph: Graph | None = None, config: Any = None) -> None:
+        super().__init__(target, graph, config)
+        self._contexts: list[AbstractContextManager[Any]] = []
+
+    def __enter__(self) -> Session:
+        for context in (self._graph.as_default(), self.as_default()):
+            context.__enter__()
+            self._contexts.append(context)
+        return self
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        if isinstance(error, errors.OpError):
+            logging.getLogger("dtf").error("Session closing due to error %s", error)
+        try:
+            for _ in range(2):
+                self._contexts.pop().__exit__(kind, error, traceback)
+        finally:
+            self.close()
+
+    @staticmethod
+    def reset(target: str, containers: Sequence[str] | None = None, config: Any = None) -> None:
+        """Closes all sessions of the server at `target` and empties resource containers of all its tasks.
+
+        Args:
+          containers: their names; the default container if none is given.
+
+        Raises:
+          OpError: a task could not be reached.
+        """
+        if containers is not None and (isinstance(containers, str) or not all(isinstance(c, str) for c in containers)):
+            raise TypeError("containers must be a list of strings")
+        master = server.find_master(target, config if config is not None else config_pb2.ConfigProto())
+        try:
+            master.reset(list(containers or ()))
+        finally:
+            server.release_master(master)
+
+
+class InteractiveSession(BaseSession):
+    """A session that is the default one from its construction until `close`."""
+
+    def __init__(self, target: str | bytes = "", graph: Graph | None = None, config: Any = None) -> None:
+        super().__init__(target, graph, config)
+        self._contexts: list[AbstractContextManager[Any]] = []
+        explicit = [graph.as_default()] if graph is not None else []
+        for context in (*explicit, self.as_default()):
+            context.__enter__()
+            self._contexts.append(context)
+
+    def close(self) -> None:
+        """As `Session.close`; the default session is again what it was."""
+        super().close()
+        while self._contexts:
+            try:
+                self._contexts.pop().__exit__(None, None, None)
+            except AssertionError:
+                pass  # another one has been opened since, and stays
+
+
+class _ClientErrors:
+    """A context that gives OpErrors the operation of the client's graph."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        if isinstance(error, errors.OpError):
+            raise _as_client_error(self._graph, error) from error.__cause__
+
+
+def _as_client_error(graph: Graph, error: errors.OpError) -> errors.OpError:
+    """The same error with the operation that the message names, if the client's graph has it."""
+    found = _NODE_IN_MESSAGE.search(error.message)
+    name = found[1] if found else getattr(error.node_def, "name", None)
+    op = None
+    if name is not None:
+        try:
+            op = graph.get_operation_by_name(name)
+        except (KeyError, ValueError):
+            pass  # a node that the runtime added
+    node_def = op.node_def if op is not None else error.node_def
+    client_error = errors.error_from_code(error.error_code, error.message, node_def, op)
+    client_error.derived = error.derived
+    return client_error
+
+
+def _plan_key(fetches: Any, feed_dict: Any) -> Any:
+    """A key under which the plan of this call can be kept, or None when its structure is not a simple one."""
+    kind = type(fetches)
+    if kind is list or kind is tuple:
+        for part in fetches:
+            if type(part) is not Tensor and type(part) is not Operation:
+                return None
+        fetches = (kind, *fetches)
+    elif kind is not Tensor and kind is not Operation:
+        return None
+    if not feed_dict:
+        return fetches
+    for key in feed_dict:
+        if type(key) is not Tensor:
+            return None
+    return fetches, tuple(feed_dict)
