@@ -26,8 +26,6 @@ from dtf.cluster import ClusterSpec, make_server_def, parse_target, split_addres
 from dtf.device import task_name
 from dtf.pb import config_pb2
 
-__all__ = ["Server", "find_master", "release_master"]
-
 _STOP_GRACE_S = 0.5
 _LOCAL_TASK = "/job:localhost/replica:0/task:0"
 _MEMORY_LIMIT_BYTES = 256 << 20
