@@ -9,15 +9,16 @@ attributes, defaults, checks, and the form of the result. The contracts are `opd
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections import namedtuple
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from dtf import codec, opdef, signature
 from dtf.conversion import convert_to_tensor
 from dtf.dtypes import DType, as_dtype
-from dtf.graph import Operation, Tensor, graph_of, name_scope
+from dtf.graph import Operation, Tensor, colocate_with, graph_of, name_scope
 from dtf.opdef import ArgDef, AttrDef, OpDef
 from dtf.pb import attr_value_pb2
 
@@ -47,14 +48,15 @@ def apply_op(op_type: str, /, name: str | None = None, **inputs_and_attrs: Any) 
     with graph.as_default(), name_scope(name or op_type) as scope:
         inputs = call.convert_inputs()
         call.fill_attrs()
-        op = graph.create_op(
-            op_type,
-            inputs,
-            signature.output_types(op_def, call.attrs.__getitem__),
-            name=scope,
-            attrs=call.attr_protos(),
-            op_def=op_def,
-        )
+        with _beside(call.references):
+            op = graph.create_op(
+                op_type,
+                inputs,
+                signature.output_types(op_def, call.attrs.__getitem__),
+                name=scope,
+                attrs=call.attr_protos(),
+                op_def=op_def,
+            )
     return outputs_of(op, call.attrs.__getitem__)
 
 
@@ -75,12 +77,22 @@ def _output_tuple(op_type: str) -> Any:
     return namedtuple(op_type, [arg.name for arg in opdef.get(op_type).outputs], rename=True)  # type: ignore[misc]
 
 
+@contextlib.contextmanager
+def _beside(references: list[Tensor]) -> Iterator[None]:
+    """An op that takes a variable's buffer by reference has to be where the buffer is."""
+    with contextlib.ExitStack() as stack:
+        for tensor in references:
+            stack.enter_context(colocate_with(tensor.op))
+        yield
+
+
 class _Call:
     """One call of apply_op: `attrs` grows from what is given, through what the inputs imply, to everything."""
 
     def __init__(self, op_def: OpDef, given: dict[str, Any]) -> None:
         self.op_def = op_def
         self.attrs: dict[str, Any] = {}
+        self.references: list[Tensor] = []
         self._given = {}
         names = {arg.name for arg in op_def.inputs}
         for key, value in given.items():
@@ -162,6 +174,8 @@ class _Call:
             raise TypeError(
                 f"'{self.op_def.name}' Op requires that input '{arg.name}' be a mutable tensor (e.g.: a tf.Variable)"
             )
+        if arg.is_ref:
+            self.references.append(value)
         dtype = value.dtype.base_dtype
         if wanted is not None and dtype != wanted:
             raise self._mismatch(arg, dtype, wanted)

@@ -206,7 +206,7 @@ class Graph:
         context = self._control_flow_context
         op._set_control_flow_context(context)
         if context is not None:
-            context.AddOp(op)
+            context.add_op(op)
         if compute_device:
             self._devices.apply(op)
         if self._colocation_stack:
