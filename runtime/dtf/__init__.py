@@ -71,5 +71,8 @@ for _name in (
     "operators variables variable_scope initializers partitioned importer random_seed session server"
 ).split():
     if importlib.util.find_spec(f"dtf.{_name}"):
-        _module = importlib.import_module(f"dtf.{_name}")
+        try:
+            _module = importlib.import_module(f"dtf.{_name}")
+        except ImportError:
+            continue
         globals().update({_public: getattr(_module, _public) for _public in getattr(_module, "__all__", ())})
