@@ -156,10 +156,11 @@ class Supervisor:
         elif action.verb == "abandon":
             status = status.move("abandon", reason=action.cause)
         else:
-            next_start_at = now + action.delay_s if action.verb == "retry" else None
-            status = status.move(
-                action.verb, reason=action.cause, failures=action.failures, next_start_at=next_start_at
-            )
+            status = status.move(action.verb, reason=action.cause)
+            if action.verb == "retry":
+                status = replace(status, next_start_at=now + action.delay_s, restart_reason=action.cause)
+            if action.failures:
+                status = replace(status, failures=action.failures)
         self._put(status)
         self._note(action.task, action.verb, action.cause)
 

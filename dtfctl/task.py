@@ -39,7 +39,8 @@ class TaskStatus:
     """`generation` counts the processes that the task has had in this run, `restarts` all but the first.
 
     `failures` are the times of the present series of failures, `stop_why` is set once the end was asked for,
-    `reason` says in words how the task came into its state, `waiting_for` what its readiness still lacks.
+    `reason` says in words how the task came into its state, `restart_reason` why it was last started again,
+    `waiting_for` what its readiness still lacks.
     """
 
     name: str
@@ -56,6 +57,7 @@ class TaskStatus:
     stop_why: str = ""
     kill_at: float | None = None
     reason: str = ""
+    restart_reason: str = ""
     waiting_for: str = ""
 
     @property

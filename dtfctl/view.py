@@ -35,7 +35,7 @@ def document(run: Run, statuses: Mapping[str, TaskStatus]) -> dict[str, Any]:
                 "host": LOCALHOST,
                 "address": run.addresses.get(status.name),
                 "restarts": status.restarts,
-                "reason": status.reason or status.waiting_for,
+                "reason": _reason(status),
             }
             for status in statuses.values()
         ],
@@ -58,7 +58,7 @@ def table(run: Run, statuses: Mapping[str, TaskStatus], now: float, is_wide: boo
                 _since(status, now),
                 run.addresses.get(status.name, "-"),
                 *wide,
-                status.waiting_for or status.reason or "-",
+                status.waiting_for or _reason(status) or "-",
             ]
         )
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
@@ -85,6 +85,13 @@ def missing(statuses: Mapping[str, TaskStatus], now: float) -> list[tuple[str, s
         since = f" ({_age(now - status.started_at)})" if status.started_at is not None else ""
         lines.append((status.name, f"{_state(status, now)}{since}" + (f": {words}" if words else "")))
     return lines
+
+
+def _reason(status: TaskStatus) -> str:
+    """The task's last change in words; that it was restarted, and why, is not forgotten over its end."""
+    if status.restart_reason and status.restart_reason != status.reason:
+        return f"{status.reason}; earlier: {status.restart_reason}"
+    return status.reason or status.waiting_for
 
 
 def _state(status: TaskStatus, now: float) -> str:

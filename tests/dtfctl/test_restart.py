@@ -1,0 +1,91 @@
+"""The restart decision as a table: policy and history in, decision out."""
+
+from __future__ import annotations
+
+import pytest
+
+from dtfctl.plan import RestartPolicy
+from dtfctl.restart import decide
+from dtfctl.task import Exit, TaskStatus
+
+CRASH = {"code": 1}
+CLEAN = {"code": 0}
+KILLED = {"signal": 9}
+
+
+def ended(how, at=1000.0, ready_at=None, failures=()):
+    return TaskStatus("worker:0", "exited", exit=Exit(at, **how), ready_at=ready_at, failures=tuple(failures))
+
+
+@pytest.mark.parametrize(
+    ("policy", "how", "event", "reason"),
+    [
+        ("on-failure", CLEAN, "succeed", "exited with status 0"),
+        ("never", CLEAN, "succeed", "exited with status 0"),
+        ("always", CLEAN, "retry", "exited with status 0; restart 1 of 5 within 10m"),
+        ("on-failure", CRASH, "retry", "exited with status 1; restart 1 of 5 within 10m"),
+        ("on-failure", KILLED, "retry", "killed by SIGKILL; restart 1 of 5 within 10m"),
+        (
+            "on-failure",
+            {"error": "could not be started: x"},
+            "retry",
+            "could not be started: x; restart 1 of 5 within 10m",
+        ),
+        ("always", KILLED, "retry", "killed by SIGKILL; restart 1 of 5 within 10m"),
+        ("never", KILLED, "fail", "killed by SIGKILL (restart: never)"),
+    ],
+)
+def test_the_policy_decides_what_an_end_means(policy, how, event, reason):
+    decision = decide(RestartPolicy(policy), ended(how), 0.0)
+    assert (decision.event, decision.reason) == (event, reason)
+
+
+def test_the_first_restart_of_a_task_that_had_been_ready_is_immediate_and_that_of_another_is_not():
+    policy = RestartPolicy(backoff_s=0.5)
+    assert decide(policy, ended(KILLED, ready_at=999.0), 0.0).delay_s == 0.0
+    assert decide(policy, ended(KILLED), 0.0).delay_s == 0.5
+
+
+def test_a_crash_loop_waits_twice_as_long_each_time_and_is_given_up_at_the_end():
+    policy = RestartPolicy(attempts=7, backoff_s=0.5, backoff_max_s=8.0)
+    failures: tuple[float, ...] = ()
+    delays = []
+    now = 1000.0
+    while (decision := decide(policy, ended(CRASH, at=now, failures=failures), 0.0)).event == "retry":
+        failures = decision.failures
+        delays.append(decision.delay_s)
+        now += decision.delay_s
+    assert delays == [0.5, 1.0, 2.0, 4.0, 8.0, 8.0, 8.0]
+    assert decision.event == "give-up"
+    assert decision.reason == "exited with status 1; gave up after 7 restarts within 10m"
+
+
+def test_jitter_stretches_a_delay_by_at_most_a_quarter():
+    policy = RestartPolicy(backoff_s=4.0)
+    assert decide(policy, ended(CRASH), 0.5).delay_s == 4.5
+    assert 4.99 < decide(policy, ended(CRASH), 0.999).delay_s < 5.0
+
+
+def test_failures_older_than_the_window_are_forgiven():
+    policy = RestartPolicy(attempts=2, window_s=60)
+    assert decide(policy, ended(CRASH, failures=(990, 995)), 0.0).event == "give-up"
+    decision = decide(policy, ended(CRASH, failures=(930, 995)), 0.0)
+    assert decision.event == "retry"
+    assert decision.failures == (995, 1000.0)
+
+
+def test_a_task_that_was_healthy_for_long_enough_begins_anew():
+    policy = RestartPolicy(attempts=2, healthy_s=60)
+    decision = decide(policy, ended(CRASH, ready_at=940.0, failures=(900, 930)), 0.0)
+    assert (decision.event, decision.delay_s, decision.failures) == ("retry", 0.0, (1000.0,))
+    assert decide(policy, ended(CRASH, ready_at=941.0, failures=(900, 930)), 0.0).event == "give-up"
+
+
+def test_no_attempts_at_all_gives_up_at_the_first_failure():
+    assert decide(RestartPolicy(attempts=0), ended(CRASH), 0.0).event == "give-up"
+
+
+def test_thousands_of_attempts_do_not_overflow_the_backoff():
+    failures = tuple(1000.0 - number / 1000 for number in range(5000, 0, -1))
+    decision = decide(RestartPolicy(attempts=10_000), ended(CRASH, failures=failures), 0.0)
+    assert decision.delay_s == 30.0
