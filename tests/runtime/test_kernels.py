@@ -1,0 +1,42 @@
+"""The kernel table."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+from dtf import kernels, opdef
+from dtf.table import UnknownNameError
+
+
+def test_every_kernel_has_an_op_contract():
+    assert [op for op in kernels.registered_ops() if not opdef.exists(op)] == []
+
+
+def test_an_unknown_op_is_an_error_that_lists_near_names():
+    with pytest.raises(UnknownNameError, match="VariableV2"):
+        kernels.lookup("VariableV3")
+
+
+def test_a_second_kernel_of_an_op_is_an_error_that_names_both_places():
+    with pytest.raises(ValueError, match=r"test_kernels\.py.*control_flow\.py"):
+        kernels.kernel("NoOp")(lambda node: lambda: None)
+
+
+def test_an_asynchronous_kernel_is_stateful():
+    row = kernels.lookup("_Recv")
+    assert row.asynchronous
+    assert row.stateful
+
+
+def test_dead_stays_itself_when_copied_or_sent():
+    assert copy.deepcopy(kernels.DEAD) is kernels.DEAD
+    assert pickle.loads(pickle.dumps(kernels.DEAD)) is kernels.DEAD
+
+
+def test_a_missing_attribute_names_the_node():
+    node = kernels.KernelNode("dense/MatMul", "MatMul", "", {"T": 1}, 1, {})
+    assert node.attr("T") == 1
+    with pytest.raises(KeyError, match="dense/MatMul"):
+        node.attr("shape")
