@@ -1,0 +1,77 @@
+"""Progress from event files, as TensorBoard would read them."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from dtfctl.progress import ProgressReader
+
+
+def field(number, wire, data):
+    return bytes([number << 3 | wire]) + data
+
+
+def text(number, data):
+    return field(number, 2, bytes([len(data)]) + data)
+
+
+def record(wall_time, step, **scalars):
+    payload = field(1, 1, struct.pack("<d", wall_time)) + field(2, 0, bytes([step]))
+    values = b"".join(
+        text(1, text(1, tag.encode()) + field(2, 5, struct.pack("<f", value))) for tag, value in scalars.items()
+    )
+    payload += text(5, values) if values else b""
+    return struct.pack("<QI", len(payload), 0) + payload + struct.pack("<I", 0)
+
+
+@pytest.fixture
+def events(tmp_path):
+    return tmp_path / "events.out.tfevents.1.host"
+
+
+def append(path, data):
+    with open(path, "ab") as file:
+        file.write(data)
+
+
+def test_step_rate_and_loss_are_those_of_the_newest_event(tmp_path, events):
+    reader = ProgressReader(tmp_path)
+    assert reader.poll() is None
+    append(events, record(10.0, 5, loss=2.5) + record(20.0, 105, **{"train/loss_1": 1.5}))
+    assert str(reader.poll()) == "step 105, 10.0 steps/s, loss 1.5"
+    append(events, record(21.0, 106, **{"global_step/sec": 33.0}))
+    assert str(reader.poll()) == "step 106, 33.0 steps/s, loss 1.5"
+
+
+def test_a_record_that_is_still_being_written_is_waited_for(tmp_path, events):
+    reader = ProgressReader(tmp_path)
+    whole = record(1.0, 7, loss=1.0)
+    append(events, whole[:15])
+    assert reader.poll() is None
+    append(events, whole[15:])
+    assert reader.poll().step == 7
+
+
+def test_events_of_earlier_runs_are_not_progress(tmp_path, events):
+    append(events, record(1.0, 99))
+    reader = ProgressReader(tmp_path)
+    assert reader.poll() is None
+    append(events, record(2.0, 100))
+    assert reader.poll().step == 100
+
+
+@pytest.mark.parametrize("junk", [b"\xff" * 40, struct.pack("<QI", 3, 0) + b"\xff\xff\xff" + b"0000", b"{}" * 50])
+def test_a_file_that_holds_something_else_does_no_harm(tmp_path, events, junk):
+    reader = ProgressReader(tmp_path)
+    append(events, junk)
+    assert reader.poll() is None
+
+
+def test_a_folder_that_is_not_there_yet_is_waited_for(tmp_path):
+    reader = ProgressReader(tmp_path / "later")
+    assert reader.poll() is None
+    (tmp_path / "later").mkdir()
+    append(tmp_path / "later" / "events.out.tfevents.2", record(1.0, 3))
+    assert reader.poll().step == 3

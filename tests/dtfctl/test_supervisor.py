@@ -1,0 +1,273 @@
+"""The loop's body with a fake launcher, a fake clock and a real store."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from dtfctl.launchers.base import Exited, Listed, Stray
+from dtfctl.launchers.fake import FakeLauncher
+from dtfctl.paths import ClusterPaths
+from dtfctl.store import Run, Store
+from dtfctl.supervisor import Supervisor
+from dtfctl.task import Exit, TaskStatus
+from dtfctl.view import cluster_state, document
+from tests.dtfctl.fakes import CLUSTER, FakeClock, plan_of
+
+ADDRESSES = {"ps:0": "127.0.0.1:1", "worker:0": "127.0.0.1:2", "worker:1": "127.0.0.1:3"}
+
+
+class World:
+    """A supervisor with everything around it made up."""
+
+    def __init__(self, folder, text=CLUSTER):
+        self.paths = ClusterPaths(folder)
+        self.clock = FakeClock()
+        self.store = Store(self.paths.store, wall_clock=lambda: 0.0)
+        self.launcher = FakeLauncher(self.clock)
+        plan = plan_of(text)
+        statuses = {task.name: TaskStatus(task.name) for task in plan.tasks()}
+        run = Run(1, "token", "boot", plan, {"SECRET": "x"}, ADDRESSES, 0.0)
+        self.store.begin(run, statuses.values())
+        self.supervisor = self.make_supervisor(run, statuses)
+
+    def make_supervisor(self, run, statuses):
+        supervisor = Supervisor(
+            run, statuses, self.store, self.launcher, self.paths, self.clock, jitter=lambda: 0.0
+        )
+        self.launcher.on_event = supervisor.handle
+        return supervisor
+
+    def replace_supervisor(self):
+        """As after a SIGKILL: what the next one knows is what is on disk."""
+        self.supervisor = self.make_supervisor(*self.store.load())
+        return self.supervisor
+
+    def make_ready(self):
+        self.supervisor.step()
+        for status in list(self.supervisor.statuses.values()):
+            self.supervisor.note_ready(status.name, status.generation)
+        self.supervisor.step()
+
+    def states(self):
+        return {status.name: status.state for status in self.supervisor.statuses.values()}
+
+    def started(self):
+        return [(launch.task, launch.generation) for launch in self.launcher.launches]
+
+    def history(self):
+        return [" ".join(filter(None, (item.task, item.what, item.cause))) for item in self.store.history(1)]
+
+
+@pytest.fixture
+def world(tmp_path):
+    world = World(tmp_path)
+    yield world
+    world.store.close()
+
+
+def test_all_tasks_are_started_and_the_cluster_runs_once_all_are_ready(world):
+    world.supervisor.step()
+    assert world.started() == [("ps:0", 1), ("worker:0", 1), ("worker:1", 1)]
+    assert cluster_state(world.supervisor.run) == "starting"
+    world.make_ready()
+    assert cluster_state(world.supervisor.run) == "running"
+    assert document(world.supervisor.run, world.supervisor.statuses)["tasks"][0] == {
+        "name": "ps:0",
+        "state": "running",
+        "ready": True,
+        "pid": 101,
+        "host": "localhost",
+        "address": "127.0.0.1:1",
+        "restarts": 0,
+        "reason": "",
+    }
+
+
+def test_a_killed_ps_comes_back_at_once_on_its_address_and_the_cause_stays_visible(world):
+    world.make_ready()
+    world.launcher.end("ps:0", signal_number=9)
+    world.supervisor.step()
+    assert world.started()[-1] == ("ps:0", 2)
+    assert world.launcher.launches[-1].port == 1
+    world.make_ready()
+    task = document(world.supervisor.run, world.supervisor.statuses)["tasks"][0]
+    assert (task["state"], task["restarts"]) == ("running", 1)
+    assert task["reason"] == "killed by SIGKILL; restart 1 of 5 within 10m"
+    for worker in ("worker:0", "worker:1"):
+        world.launcher.end(worker, code=0)
+    world.supervisor.step()
+    task = document(world.supervisor.run, world.supervisor.statuses)["tasks"][0]
+    assert task["reason"].startswith("the training is done: killed by SIGTERM; earlier: killed by SIGKILL")
+
+
+def test_when_the_workers_are_done_the_ps_is_ended_and_all_is_success(world):
+    world.make_ready()
+    world.launcher.end("worker:0", code=0)
+    world.supervisor.step()
+    assert world.states() == {"ps:0": "running", "worker:0": "succeeded", "worker:1": "running"}
+    world.launcher.end("worker:1", code=0)
+    world.supervisor.step()
+    assert world.supervisor.is_finished
+    assert set(world.states().values()) == {"succeeded"}
+    world.supervisor.end(())
+    assert cluster_state(world.store.load()[0]) == "succeeded"
+
+
+def test_a_ps_that_ends_by_itself_with_the_training_is_a_success_too(world):
+    world.make_ready()
+    for name in ("ps:0", "worker:1", "worker:0"):
+        world.launcher.end(name, code=0)
+    world.supervisor.step()
+    assert world.supervisor.is_finished
+    assert world.launcher.signals == []
+    assert set(world.states().values()) == {"succeeded"}
+
+
+def test_a_crash_loop_backs_off_gives_up_and_fails_the_cluster_with_its_cause(world):
+    world.make_ready()
+    delays = []
+    while not world.supervisor.is_finished:
+        if world.states()["worker:1"] in ("starting", "running"):
+            world.launcher.end("worker:1", code=3)
+        before = world.clock()
+        look_again_at = world.supervisor.step()
+        if look_again_at:
+            delays.append(round(look_again_at - before, 3))
+            world.clock.now = look_again_at
+            world.supervisor.step()
+    assert delays == [1.0, 2.0, 4.0, 8.0]
+    run = world.supervisor.run
+    assert (run.outcome, run.root_cause) == ("failed", "worker:1")
+    assert run.why == "worker:1 failed: exited with status 3; gave up after 5 restarts within 10m"
+    assert world.states() == {"ps:0": "stopped", "worker:0": "stopped", "worker:1": "gave-up"}
+
+
+def test_policy_never_fails_the_cluster_at_the_first_failure(tmp_path):
+    world = World(tmp_path, CLUSTER + "restart: never\n")
+    world.make_ready()
+    world.launcher.end("worker:0", code=7)
+    world.supervisor.step()
+    assert world.supervisor.run.why == "worker:0 failed: exited with status 7 (restart: never)"
+    assert [name for name, _ in world.launcher.signals[::2]] == ["worker:1", "ps:0"]
+    world.store.close()
+
+
+def test_down_stops_workers_before_the_ps(world):
+    world.make_ready()
+    world.supervisor.stop("enough")
+    world.supervisor.step()
+    assert world.supervisor.is_finished
+    terminated = [name for name, number in world.launcher.signals if number == signal.SIGTERM]
+    assert terminated == ["worker:1", "worker:0", "ps:0"]
+
+
+def test_a_task_that_is_deaf_to_sigterm_is_killed_after_its_grace_period(world):
+    world.make_ready()
+    world.launcher.obeys_sigterm = False
+    world.supervisor.stop("enough")
+    assert world.supervisor.step() == world.clock() + 10
+    world.clock.pass_(10)
+    assert world.supervisor.step() == world.clock() + 10, "now the ps has its own grace period"
+    world.clock.pass_(10)
+    world.supervisor.step()
+    assert world.supervisor.is_finished
+    assert "ps:0 kill still there 10s after SIGTERM" in world.history()
+
+
+def test_a_second_stop_may_kill_at_once(world):
+    world.make_ready()
+    world.launcher.obeys_sigterm = False
+    world.supervisor.stop("Ctrl-C")
+    world.supervisor.step()
+    world.supervisor.stop("Ctrl-C", 0.0)
+    world.supervisor.step()
+    assert world.supervisor.is_finished
+    assert world.supervisor.run.outcome == "stopped"
+
+
+def test_what_survives_sigkill_bounds_the_stop_and_is_named(world):
+    world.make_ready()
+    world.launcher.obeys_sigterm = world.launcher.dies = False
+    world.supervisor.stop("enough", 0.0)
+    while not world.supervisor.is_finished:
+        world.clock.now = world.supervisor.step() or world.clock.now
+    assert world.clock() == 1010.0
+    world.supervisor.end((Stray(101, "localhost", "sleep"),))
+    assert world.store.load()[0].strays == ((101, "localhost", "sleep"),)
+    assert world.supervisor.statuses["ps:0"].reason == "pid 101 outlived SIGKILL by 5s"
+
+
+def test_a_stop_before_anything_was_started_starts_nothing(world):
+    world.supervisor.stop("never mind")
+    world.supervisor.step()
+    assert world.supervisor.is_finished
+    assert world.started() == []
+
+
+def test_the_next_supervisor_goes_on_where_the_killed_one_was(world):
+    world.make_ready()
+    world.launcher.end("ps:0", signal_number=9)
+    world.supervisor.step()
+    supervisor = world.replace_supervisor()
+    supervisor.handle(Listed(frozenset(world.started())))
+    supervisor.step()
+    assert world.started()[-1] == ("ps:0", 2), "nothing is started twice"
+    assert supervisor.statuses["ps:0"].restarts == 1
+    assert supervisor.statuses["worker:0"].ready
+
+
+def test_an_exit_that_nobody_watched_is_taken_in_by_the_next_supervisor(world):
+    world.make_ready()
+    supervisor = world.replace_supervisor()
+    supervisor.handle(Listed(frozenset(world.started())))
+    supervisor.handle(Exited("worker:0", 1, Exit(world.clock(), 0)))
+    supervisor.step()
+    assert supervisor.statuses["worker:0"].state == "succeeded"
+
+
+def test_a_start_that_was_decided_but_never_done_is_done_by_the_next_supervisor(world):
+    world.launcher.start = lambda launch: None
+    world.supervisor.step()
+    del world.launcher.start
+    supervisor = world.replace_supervisor()
+    supervisor.handle(Listed(frozenset()))
+    supervisor.step()
+    assert world.started() == [("ps:0", 1), ("worker:0", 1), ("worker:1", 1)]
+    assert all(status.restarts == 0 for status in supervisor.statuses.values())
+
+
+def test_a_process_that_the_launcher_has_lost_counts_as_a_failure_and_is_replaced(world):
+    world.make_ready()
+    world.supervisor.handle(Listed(frozenset({("worker:0", 1), ("worker:1", 1)})))
+    world.supervisor.step()
+    status = world.supervisor.statuses["ps:0"]
+    assert (status.state, status.generation) == ("starting", 2)
+    assert status.reason == "was lost: nothing is known of its process; restart 1 of 5 within 10m"
+
+
+def test_news_of_a_former_process_change_nothing(world):
+    world.make_ready()
+    world.launcher.end("ps:0", signal_number=9)
+    world.supervisor.step()
+    world.supervisor.handle(Exited("ps:0", 1, Exit(world.clock(), 1)))
+    world.supervisor.note_ready("ps:0", 1)
+    world.supervisor.step()
+    assert world.supervisor.statuses["ps:0"].state == "starting"
+
+
+def test_the_environment_is_forgotten_with_the_end_of_the_run(world):
+    world.make_ready()
+    assert world.store.load()[0].environment == {"SECRET": "x"}
+    world.supervisor.stop("enough")
+    world.supervisor.step()
+    world.supervisor.end(())
+    assert world.store.load()[0].environment == {}
+
+
+def test_a_task_without_a_probe_is_ready_when_it_runs(tmp_path):
+    world = World(tmp_path, CLUSTER + "readiness: none\n")
+    world.supervisor.step()
+    assert cluster_state(world.supervisor.run) == "running"
+    world.store.close()
