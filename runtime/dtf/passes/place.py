@@ -31,7 +31,7 @@ _LOCATION = b"loc:@"
 class Request:
     """What one group of nodes that stand together asks for; None where anything will do.
 
-    `leader` is a node of the group, for messages. `conflict` says why no device can satisfy the group, or is None.
+    `leader` is the node that asked first, for messages. `conflict` says why no device can satisfy the group, or is None.
     """
 
     leader: str
@@ -67,7 +67,7 @@ def collect_requests(nodes: NodesView, assigned: Mapping[str, str] | None = None
             if entry.startswith(_LOCATION):
                 other = entry[len(_LOCATION) :].decode()
                 if other in nodes:
-                    groups.join(name, other)
+                    groups.join(other, name)
         for source in _handle_sources(node):
             followers.add(name)
             if source in nodes:
@@ -196,7 +196,8 @@ def _combine(current: Request, asked: Request, may_conflict: bool) -> Request:
             )
             return Request(current.leader, *(getattr(current, name) for name in fields), conflict)
         values[field] = theirs if ours is None else ours
-    return Request(current.leader, *values.values(), current.conflict)  # type: ignore[arg-type]
+    leader = current.leader if str(current) else asked.leader
+    return Request(leader, *values.values(), current.conflict)  # type: ignore[arg-type]
 
 
 def _handle_sources(node: node_def_pb2.NodeDef) -> list[str]:

@@ -1,0 +1,170 @@
+"""For tests, also those of programs that use dtf: whole clusters on this machine.
+
+    with LocalCluster({"ps": 1, "worker": 2}) as cluster:
+        with tf.Session(cluster.target("worker", 1)) as session:
+            ...
+
+    with LocalCluster({"ps": 1}, processes=True) as cluster:
+        cluster.kill("ps", 0)
+        cluster.start("ps", 0)                  # on the same port, with nothing left of its former self
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dtf.cluster import ClusterSpec
+from dtf.server import Server
+
+__all__ = ["LocalCluster"]
+
+_STOP_TIMEOUT_S = 10.0
+_TASK_PROGRAM = """
+import json, os, sys, threading
+from dtf.server import Server
+
+def leave_with_parent():
+    sys.stdin.read()
+    os._exit(1)
+
+server = Server(json.loads(sys.argv[1]), sys.argv[2], int(sys.argv[3]))
+threading.Thread(target=leave_with_parent, daemon=True).start()
+print("ready", flush=True)
+server.join()
+"""
+
+
+class LocalCluster:
+    """Servers on loopback ports that were free. As a context manager it stops them all at the end.
+
+    Attributes:
+      cluster_spec: the ClusterSpec.
+      servers: (job, index) -> Server, of the tasks that run in this process.
+      processes: (job, index) -> subprocess.Popen, of the tasks that run in processes of their own.
+    """
+
+    def __init__(
+        self, jobs: Mapping[str, int], processes: bool = False, start: bool = True, config: Any = None
+    ) -> None:
+        """A cluster of `jobs`, job name -> number of tasks.
+
+        Args:
+          processes: each task in a process of its own.
+          start: start all tasks now.
+          config: a ConfigProto for the servers of this process.
+        """
+        ports = _free_ports(sum(jobs.values()))
+        self.cluster_spec = ClusterSpec(
+            {job: [f"127.0.0.1:{ports.pop()}" for _ in range(count)] for job, count in jobs.items()}
+        )
+        self.servers: dict[tuple[str, int], Server] = {}
+        self.processes: dict[tuple[str, int], subprocess.Popen[bytes]] = {}
+        self._in_processes = processes
+        self._config = config
+        if start:
+            try:
+                self._start_all()
+            except BaseException:
+                self.stop_all()
+                raise
+
+    def target(self, job: str, index: int = 0) -> str:
+        """The session target of a task."""
+        return f"grpc://{self.cluster_spec.task_address(job, index)}"
+
+    def start(self, job: str, index: int = 0) -> None:
+        """Starts a task, or starts it again, and waits until it serves."""
+        if self._in_processes:
+            self._launch(job, index)
+            self._wait_until_ready(job, index)
+        else:
+            self.servers[job, index] = Server(self.cluster_spec, job, index, config=self._config)
+
+    def stop(self, job: str, index: int = 0) -> int:
+        """Stops a task in good order; returns its exit status (0 in this process)."""
+        if not self._in_processes:
+            self.servers.pop((job, index)).stop()
+            return 0
+        process = self.processes.pop((job, index))
+        process.terminate()
+        return _wait(process)
+
+    def kill(self, job: str, index: int = 0) -> None:
+        """Ends a task's process at once, as SIGKILL does."""
+        process = self.processes.pop((job, index))
+        process.kill()
+        _wait(process)
+
+    def stop_all(self) -> None:
+        """Stops every task."""
+        for process in self.processes.values():
+            process.terminate()
+        for process in self.processes.values():
+            _wait(process)
+        self.processes.clear()
+        for server in self.servers.values():
+            server.stop(grace_s=0)
+        self.servers.clear()
+
+    def __enter__(self) -> LocalCluster:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.stop_all()
+
+    def _start_all(self) -> None:
+        tasks = [(job, index) for job in self.cluster_spec.jobs for index in self.cluster_spec.task_indices(job)]
+        if not self._in_processes:
+            for task in tasks:
+                self.start(*task)
+            return
+        for task in tasks:
+            self._launch(*task)
+        for task in tasks:
+            self._wait_until_ready(*task)
+
+    def _launch(self, job: str, index: int) -> None:
+        package = str(Path(__file__).resolve().parent.parent)
+        path = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
+        self.processes[job, index] = subprocess.Popen(
+            [sys.executable, "-c", _TASK_PROGRAM, json.dumps(self.cluster_spec.as_dict()), job, str(index)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": path},
+        )
+
+    def _wait_until_ready(self, job: str, index: int) -> None:
+        process = self.processes[job, index]
+        assert process.stdout is not None
+        if not process.stdout.readline():
+            raise RuntimeError(f"the server of /job:{job}/task:{index} ended with status {process.wait()}")
+
+
+def _wait(process: subprocess.Popen[bytes]) -> int:
+    try:
+        return process.wait(_STOP_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait()
+    finally:
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                stream.close()
+
+
+def _free_ports(count: int) -> list[int]:
+    held = [socket.socket() for _ in range(count)]
+    try:
+        for each in held:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in held]
+    finally:
+        for each in held:
+            each.close()

@@ -1,0 +1,274 @@
+"""prune, place, optimize and partition on small graphs written as text."""
+
+from __future__ import annotations
+
+import pytest
+
+from dtf import errors
+from dtf.passes import Nodes
+from dtf.passes.optimize import optimize
+from dtf.passes.partition import partition
+from dtf.passes.place import choose_task, collect_requests, place
+from dtf.passes.prune import prune
+from dtf.pb import config_pb2, node_def_pb2
+from dtf.rendezvous import make_key
+from dtf.step import Device
+
+PS0, PS1, WORKER = "/job:ps/replica:0/task:0", "/job:ps/replica:0/task:1", "/job:worker/replica:0/task:0"
+TASKS = [PS0, PS1, WORKER]
+DEVICES = {task: [Device(f"{task}/device:CPU:0", incarnation=number + 1)] for number, task in enumerate(TASKS)}
+FLOAT = 1
+TYPE_ATTRS = {
+    "Const": ["dtype"], "Placeholder": ["dtype"], "VariableV2": ["dtype"], "VarHandleOp": ["dtype"],
+    "ReadVariableOp": ["dtype"], "NoOp": [], "RandomUniform": ["dtype"], "_Recv": ["tensor_type"],
+}  # fmt: skip
+
+
+def graph(text: str) -> Nodes:
+    """Nodes from lines "name = Op(input, input) @device loc:other"; every dtype attribute is float32."""
+    nodes: Nodes = {}
+    for line in filter(None, map(str.strip, text.splitlines())):
+        name, rest = line.split(" = ")
+        call, *extras = rest.split(") ") if ") " in rest else [rest.rstrip(")")]
+        op, inputs = call.split("(")
+        node = node_def_pb2.NodeDef(name=name, op=op, input=[i for i in inputs.split(", ") if i])
+        for attr in TYPE_ATTRS.get(op, ["T"]):
+            node.attr[attr].type = FLOAT
+        for extra in " ".join(extras).split():
+            if extra.startswith("@"):
+                node.device = extra[1:]
+            elif extra.startswith("loc:"):
+                node.attr["_class"].list.s.append(b"loc:@" + extra[4:].encode())
+            elif extra.startswith("frame:"):
+                node.attr["frame_name"].s = extra[6:].encode()
+        nodes[name] = node
+    return nodes
+
+
+def placed(nodes: Nodes, **options: bool) -> Nodes:
+    return place(nodes, collect_requests(nodes), TASKS, WORKER, DEVICES, **options)
+
+
+def tasks_of(nodes: Nodes) -> dict[str, str]:
+    requests = collect_requests(nodes)
+    return {name: choose_task(requests[name], TASKS, WORKER) for name in nodes}
+
+
+def describe(nodes: Nodes, client: Device | None = None) -> dict[str, list[str]]:
+    """The partitions as text: one line per node."""
+    return {
+        task: [f"{node.name} = {node.op}({', '.join(node.input)})" for node in part.graph_def.node]
+        for task, part in partition(nodes, DEVICES, client).items()
+    }
+
+
+# -- prune
+
+
+def test_only_what_a_fetch_needs_is_kept():
+    nodes = graph("a = Const()\nb = Const()\nc = Neg(a)\nd = Neg(b)")
+    assert list(prune(nodes, [], ["c:0"], [])) == ["a", "c", "_send_c_0"]
+
+
+def test_a_feed_takes_the_place_of_what_computed_it():
+    nodes = graph("a = Const()\nb = Neg(a)\nc = Neg(b)")
+    pruned = prune(nodes, ["b:0"], ["c:0"], [])
+    assert list(pruned) == ["_recv_b_0", "c", "_send_c_0"]
+    assert list(pruned["c"].input) == ["_recv_b_0"]
+    assert list(nodes["c"].input) == ["b"], "the given graph must not change"
+
+
+def test_a_fed_placeholder_satisfies_control_dependencies_but_another_op_must_still_run():
+    nodes = graph("x = Placeholder()\na = Const()\nb = Neg(a)\nt = NoOp(^x, ^b)\nc = Neg(a, ^x, ^b)")
+    pruned = prune(nodes, ["x:0", "b:0"], [], ["c"])
+    assert list(pruned["c"].input) == ["a", "^_recv_x_0", "^b"]
+
+
+def test_a_feed_that_nothing_needs_has_no_endpoint():
+    assert "_recv_x_0" not in prune(graph("x = Placeholder()\na = Const()"), ["x:0"], ["a:0"], [])
+
+
+def test_a_target_that_only_waits_is_replaced_by_what_it_waits_for():
+    nodes = graph("a = Const()\nb = Const()\ninner = NoOp(^a)\nouter = NoOp(^inner, ^b)")
+    assert sorted(prune(nodes, [], [], ["outer"])) == ["a", "b"]
+
+
+def test_a_loop_is_walked_once():
+    nodes = graph(
+        "a = Const()\ne = Enter(a) frame:f\nm = Merge(e, n)\ni = Neg(m)\nn = NextIteration(i)\nx = Exit(m)"
+    )
+    assert set(prune(nodes, [], [], ["x"])) == {"a", "e", "m", "i", "n", "x"}
+
+
+@pytest.mark.parametrize(
+    ("feeds", "fetches", "targets", "words"),
+    [
+        (["nope:0"], ["a:0"], [], "unable to find feed output nope:0"),
+        ([], ["nope:0"], [], "nope:0"),
+        ([], [], ["nope"], "nope"),
+        ([], ["a:3"], [], "a:3: output index too large, must be < 1"),
+        (["a:0"], ["a:0"], [], "both fed and fetched"),
+        (["a:0", "a:0"], ["b:0"], [], "more than once"),
+        ([], [], [], "at least one target"),
+    ],
+)
+def test_names_that_do_not_fit_the_graph_are_named(feeds, fetches, targets, words):
+    with pytest.raises(errors.OpError, match=words):
+        prune(graph("a = Const()\nb = Neg(a)"), feeds, fetches, targets)
+
+
+# -- place
+
+
+def test_what_nobody_asked_for_goes_to_the_masters_own_task():
+    assert tasks_of(graph("a = Const()"))["a"] == WORKER
+
+
+def test_a_partial_device_means_the_first_task_that_fits():
+    assert tasks_of(graph("a = Const() @/job:ps\nb = Const() @/task:1")) == {"a": PS0, "b": PS1}
+
+
+def test_who_takes_a_reference_stands_with_the_variable_whatever_it_asked_for():
+    nodes = graph("v = VariableV2() @/job:ps/task:1\nc = Const()\na = Assign(v, c) @/job:worker\nr = Identity(v)")
+    assert tasks_of(nodes) == {"v": PS1, "c": WORKER, "a": PS1, "r": WORKER}
+
+
+def test_who_takes_a_resource_stands_with_it():
+    nodes = graph("h = VarHandleOp() @/job:ps/task:1\nr = ReadVariableOp(h)")
+    assert tasks_of(nodes) == {"h": PS1, "r": PS1}
+
+
+def test_colocation_goes_through_nodes_that_the_step_does_not_need():
+    nodes = graph("v = VariableV2()\nslot = VariableV2() loc:v\nbeside = Const() @/job:ps/task:1 loc:v")
+    requests = collect_requests(nodes)
+    assert choose_task(requests["slot"], TASKS, WORKER) == PS1
+
+
+def test_a_variable_that_has_been_used_stays_where_it_is():
+    nodes = graph("v = VariableV2()\nlater = Const() @/job:ps/task:1 loc:v")
+    requests = collect_requests(nodes, {"v": f"{WORKER}/device:CPU:0"})
+    assert choose_task(requests["later"], TASKS, WORKER) == WORKER
+
+
+def test_contradicting_colocation_is_an_error_only_for_who_needs_it():
+    nodes = graph("v = Const() @/job:ps/task:0\nw = Const() @/job:ps/task:1 loc:v\nx = Const()")
+    assert placed({"x": nodes["x"]})
+    with pytest.raises(errors.InvalidArgumentError, match=r"(?s)Cannot assign a device for operation v.*'w'.*'v'"):
+        placed(nodes)
+
+
+def test_an_unknown_task_is_named_with_the_known_ones():
+    with pytest.raises(errors.InvalidArgumentError) as caught:
+        placed(graph("a = Const() @/job:ps/task:7"))
+    assert "Cannot assign a device for operation a" in caught.value.message
+    assert "/job:ps/task:7" in caught.value.message and PS1 in caught.value.message
+    assert caught.value.node_def.name == "a"
+
+
+def test_soft_placement_replaces_a_device_that_the_task_does_not_have():
+    nodes = graph("a = Const() @/job:ps/task:1/device:GPU:0")
+    with pytest.raises(errors.InvalidArgumentError, match="GPU:0"):
+        placed(nodes)
+    assert placed(nodes, allow_soft_placement=True)["a"].device == f"{PS1}/device:CPU:0"
+
+
+# -- optimize
+
+
+def test_equal_stateless_nodes_become_one():
+    nodes = graph("a = Placeholder()\nb = Neg(a)\nc = Neg(a)\nd = AddV2(b, c)")
+    assert list(optimize(nodes)) == ["a", "b", "d"]
+    assert list(optimize(nodes)["d"].input) == ["b", "b"]
+
+
+def test_random_numbers_variables_and_placeholders_are_never_merged():
+    nodes = graph(
+        "s = Const()\nr = RandomUniform(s)\nq = RandomUniform(s)\nv = VariableV2()\nw = VariableV2()\n"
+        "x = Placeholder()\ny = Placeholder()"
+    )
+    assert list(optimize(nodes)) == list(nodes)
+
+
+def test_the_lowest_level_switches_optimization_off():
+    options = config_pb2.GraphOptions()
+    options.optimizer_options.opt_level = config_pb2.OptimizerOptions.L0
+    nodes = graph("a = Placeholder()\nb = Neg(a)\nc = Neg(a)\nd = AddV2(b, c)")
+    assert optimize(nodes, options) == nodes
+
+
+# -- partition
+
+
+def test_an_edge_between_tasks_becomes_one_pair_for_all_its_consumers():
+    nodes = placed(graph("v = RandomUniform(s) @/job:ps\ns = Placeholder() @/job:ps\na = Neg(v)\nb = Abs(v)"))
+    assert describe(nodes) == {
+        PS0: ["v = RandomUniform(s)", "s = Placeholder()", "v_S0 = _Send(v)"],
+        WORKER: ["a = Neg(v_R0)", "v_R0 = _Recv()", "b = Abs(v_R0)"],
+    }
+
+
+def test_both_ends_of_an_edge_agree_on_the_key():
+    nodes = placed(graph("v = Placeholder() @/job:ps\na = Neg(v)"))
+    parts = partition(nodes, DEVICES)
+    send, recv = (next(n for n in parts[t].graph_def.node if n.op == op) for t, op in ((PS0, "_Send"), (WORKER, "_Recv")))
+    for attr in ("tensor_name", "send_device", "recv_device", "send_device_incarnation", "client_terminated"):
+        assert send.attr[attr] == recv.attr[attr]
+    assert send.attr["tensor_name"].s == b"edge_0_v"
+    assert send.attr["send_device_incarnation"].i == 1
+
+
+def test_an_incarnation_above_the_signed_range_wraps_around():
+    devices = {**DEVICES, PS0: [Device(f"{PS0}/device:CPU:0", incarnation=(1 << 64) - 5)]}
+    parts = partition(placed(graph("v = Placeholder() @/job:ps\na = Neg(v)")), devices)
+    send = next(node for node in parts[PS0].graph_def.node if node.op == "_Send")
+    assert send.attr["send_device_incarnation"].i == -5
+
+
+def test_a_control_edge_between_tasks_is_an_empty_tensor():
+    nodes = placed(graph("a = Placeholder() @/job:ps\nb = NoOp(^a)"))
+    assert describe(nodes) == {
+        PS0: ["a = Placeholder()", "a_C0 = Const(^a)", "a_S0 = _Send(a_C0)"],
+        WORKER: ["b = NoOp(^a_R0)", "a_R0 = _Recv()"],
+    }
+
+
+def test_a_control_edge_needs_no_message_where_a_value_of_the_node_goes_anyway():
+    nodes = placed(graph("a = Placeholder() @/job:ps\nb = NoOp(^a)\nc = Neg(a)"))
+    assert describe(nodes) == {
+        PS0: ["a = Placeholder()", "a_S0 = _Send(a)"],
+        WORKER: ["b = NoOp(^a_R0)", "c = Neg(a_R0)", "a_R0 = _Recv()"],
+    }
+
+
+def test_a_constant_is_copied_instead_of_sent():
+    nodes = placed(graph("c = Const()\na = Neg(c) @/job:ps"))
+    assert describe(nodes) == {WORKER: ["c = Const()"], PS0: ["a = Neg(c)", "c = Const()"]}
+
+
+def test_feeds_go_to_each_consumer_and_fetches_come_from_the_producer():
+    nodes = graph("x = Placeholder()\na = Neg(x) @/job:ps\nb = Neg(x)")
+    pruned = prune(nodes, ["x:0"], ["a:0", "b:0"], [])
+    whole = collect_requests(nodes)
+    parts = partition(place(pruned, whole, TASKS, WORKER, DEVICES), DEVICES)
+    ps, worker = f"{PS0}/device:CPU:0", f"{WORKER}/device:CPU:0"
+    assert parts[PS0].feeds == {"x:0": make_key(ps, 1, ps, "x:0")}
+    assert parts[WORKER].feeds == {"x:0": make_key(worker, 3, worker, "x:0")}
+    assert list(parts[PS0].fetches) == ["a:0"] and list(parts[WORKER].fetches) == ["b:0"]
+
+
+def test_a_partial_run_is_fed_and_fetched_at_the_clients_device():
+    nodes = graph("x = Placeholder()\na = Neg(x) @/job:ps")
+    pruned = prune(nodes, ["x:0"], ["a:0"], [])
+    client = DEVICES[WORKER][0]
+    parts = partition(place(pruned, collect_requests(nodes), TASKS, WORKER, DEVICES), DEVICES, client)
+    ps = f"{PS0}/device:CPU:0"
+    assert parts[PS0].feeds == {"x:0": make_key(client.name, 3, ps, "x:0")}
+    assert parts[PS0].fetches == {"a:0": make_key(ps, 1, client.name, "a:0")}
+
+
+def test_a_loop_over_two_tasks_is_refused_by_name():
+    nodes = graph(
+        "a = Placeholder()\ne = Enter(a) frame:f\nm = Merge(e, n)\ni = Neg(m) @/job:ps\nn = NextIteration(i)\nx = Exit(m)"
+    )
+    with pytest.raises(errors.UnimplementedError, match="loop 'f' has nodes on several tasks"):
+        partition(placed(nodes), DEVICES)
