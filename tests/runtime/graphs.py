@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
 from dtf import codec, dtypes, opdef
 from dtf.pb import graph_pb2
 from dtf.tensor_shape import TensorShape

@@ -7,11 +7,11 @@ import weakref
 
 import numpy as np
 import pytest
+
 from dtf import dtypes, errors, kernels
 from dtf.executor import Executor, local_step, run_graph_def
 from dtf.kernels import DEAD
 from dtf.resources import ResourceManager
-
 from tests.runtime.graphs import GraphBuilder
 
 F32 = dtypes.float32

@@ -6,6 +6,7 @@ import copy
 import pickle
 
 import pytest
+
 from dtf import kernels, opdef
 from dtf.table import UnknownNameError
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from dtf import errors
 from dtf.rendezvous import Rendezvous, StepRendezvous, make_key, parse_key
 

@@ -6,6 +6,7 @@ import threading
 
 import numpy as np
 import pytest
+
 from dtf import dtypes, errors
 from dtf.resources import ResourceHandle, ResourceManager, Variable, unaliased
 
