@@ -87,15 +87,21 @@ def unbroadcast(grad: Any, x: Tensor, other: Tensor) -> Any:
     return grad
 
 
+def sum_to_shape_of(x: Tensor, grad: Tensor) -> Tensor:
+    """`grad`, of a shape to which x broadcasts, summed to the shape of x."""
+    return unbroadcast(grad, x, grad)
+
+
 def _repeated_axes(x: Tensor, other: Tensor) -> tuple[int, list[int]] | None:
     """How many dimensions x lacks in front, and which of its 1s are repeated; None if that is not known yet."""
     if x.shape == other.shape and x.shape.is_fully_defined():
         return 0, []
     if x.shape.ndims is None or other.shape.ndims is None:
         return None
-    mine, others = x.shape.as_list(), other.shape.as_list()
-    leading = max(0, len(others) - len(mine))
-    others = [1] * (len(mine) - len(others)) + others[leading:]
+    mine, theirs = x.shape.as_list(), other.shape.as_list()
+    leading = max(0, len(theirs) - len(mine))
+    others: list[int | None] = [1] * (len(mine) - len(theirs))
+    others += theirs[leading:]
     ones = []
     for axis, (size, facing) in enumerate(zip(mine, others, strict=True)):
         if size == 1 and facing != 1:
