@@ -28,6 +28,7 @@ import numpy as np
 
 from dtf import dtypes, errors
 from dtf.crc import crc32c, mask
+from dtf.files import file_errors, write_atomically
 from dtf.index_table import read_table, read_varint, write_table, write_varint
 from dtf.tensor_shape import TensorShape
 
@@ -52,7 +53,7 @@ class BundleWriter:
         self._entries: dict[bytes, Any] = {}
         self._offset = 0
         self._aside = f"{prefix}.tempstate{secrets.token_hex(8)}"
-        with _file_errors(prefix):
+        with file_errors(prefix):
             self._data: BinaryIO = open(self._aside, "wb")  # noqa: SIM115  (closed by finish or abandon)
 
     def add(self, name: str, array: np.ndarray) -> None:
@@ -82,7 +83,7 @@ class BundleWriter:
         header.version.producer = _PRODUCER
         items = [(_HEADER_KEY, header.SerializeToString())]
         items += [(key, entry.SerializeToString()) for key, entry in sorted(self._entries.items())]
-        with _file_errors(self.prefix):
+        with file_errors(self.prefix):
             _sync_and_close(self._data)
             os.replace(self._aside, data_file(self.prefix, 0, 1))
             write_atomically(index_file(self.prefix), write_table(items))
@@ -108,7 +109,7 @@ class BundleWriter:
         array = np.asarray(value)
         entry = self._new_entry(array, array.shape)
         chunks, crc = _encode(array)
-        with _file_errors(self.prefix):
+        with file_errors(self.prefix):
             for chunk in chunks:
                 self._data.write(chunk)
         entry.offset = self._offset
@@ -268,7 +269,7 @@ def merge_bundles(prefixes: Sequence[str], merged: str, delete_old_folders: bool
     header.num_shards = len(moves)
     items = [(_HEADER_KEY, header.SerializeToString())]
     items += [(key, entry.SerializeToString()) for key, entry in sorted(entries.items())]
-    with _file_errors(merged):
+    with file_errors(merged):
         os.makedirs(os.path.dirname(merged) or ".", exist_ok=True)
         for source, shard in moves:
             os.replace(source, data_file(merged, shard, len(moves)))
@@ -295,21 +296,6 @@ def data_file(prefix: str, shard: int, num_shards: int) -> str:
 def bundle_files(prefix: str) -> list[str]:
     """The existing files of a bundle."""
     return sorted(glob.glob(glob.escape(prefix) + ".index") + glob.glob(glob.escape(prefix) + ".data-*-of-*"))
-
-
-def write_atomically(path: str, data: bytes) -> None:
-    """Writes a file aside, syncs and renames it, so that it is complete or as it was before."""
-    aside = f"{path}.tmp{secrets.token_hex(8)}"
-    try:
-        with open(aside, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(aside, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.remove(aside)
-        raise
 
 
 def _within(common: Sequence[tuple[int, int]], extents: Extents) -> tuple[slice, ...]:
@@ -443,19 +429,3 @@ def _sync_and_close(file: BinaryIO) -> None:
     file.flush()
     os.fsync(file.fileno())
     file.close()
-
-
-@contextlib.contextmanager
-def _file_errors(prefix: str):
-    """Turns the operating system's refusals into errors of our tree that name the checkpoint."""
-    try:
-        yield
-    except FileNotFoundError as error:
-        raise errors.NotFoundError(None, None, f"{prefix}: {error.strerror}: {error.filename}") from error
-    except PermissionError as error:
-        raise errors.PermissionDeniedError(None, None, f"{prefix}: {error.strerror}: {error.filename}") from error
-    except OSError as error:
-        import errno
-
-        kind = errors.ResourceExhaustedError if error.errno in (errno.ENOSPC, errno.EDQUOT) else errors.UnknownError
-        raise kind(None, None, f"{prefix}: {error.strerror}: {error.filename or ''}") from error

@@ -31,19 +31,20 @@ def record_bytes(data: bytes) -> bytes:
     return b"".join((length, struct.pack("<I", masked_crc32c(length)), data, struct.pack("<I", masked_crc32c(data))))
 
 
-def read_records(path: str, allow_cut_end: bool = False) -> Iterator[bytes]:
+def read_records(path: str, allow_cut_end: bool = False, opened: BinaryIO | None = None) -> Iterator[bytes]:
     """Yields the records of a file.
 
     Args:
       allow_cut_end: the file may still be growing, or its writer was killed: a last record that is cut short ends
         the iteration.
+      opened: what to read, for contents that do not lie in the file as they are; closed at the end.
 
     Raises:
       NotFoundError: there is no such file.
       DataLossError: a record is damaged, or cut short unless that is allowed.
     """
     try:
-        file = open(path, "rb")  # noqa: SIM115  (closed by the with below)
+        file = opened or open(path, "rb")  # noqa: SIM115  (closed by the with below)
     except FileNotFoundError as error:
         raise errors.NotFoundError(None, None, f"{path}; No such file or directory") from error
     with file:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dtf import checkpoint, errors, logging
+from dtf.files import write_atomically
 
 
 def latest_checkpoint(checkpoint_dir: str, latest_filename: str | None = None) -> str | None:
@@ -111,7 +112,7 @@ def update_checkpoint_state(
         save_dir, model_checkpoint_path, paths, all_model_checkpoint_timestamps, last_preserved_timestamp
     )
     text = text_format.MessageToString(state)
-    checkpoint.write_atomically(_state_file(save_dir, latest_filename), text.encode())
+    write_atomically(_state_file(save_dir, latest_filename), text.encode())
 
 
 def checkpoint_exists(checkpoint_prefix: str) -> bool:

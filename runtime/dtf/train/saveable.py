@@ -1,0 +1,197 @@
+"""What a Saver saves: the parts of each variable, under the names that a checkpoint gives them.
+
+Owns the reading of a Saver's `var_list` and how each kind of variable is read and restored in the graph; does not
+build save or restore ops (saver does).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from dtf.apply import apply_op
+from dtf.conversion import convert_to_tensor
+from dtf.dtypes import DType
+from dtf.graph import Tensor, device
+from dtf.tensor_shape import TensorShape
+from dtf.variables import Variable
+
+
+class SaveSpec:
+    """One tensor of a checkpoint.
+
+    Args:
+      tensor: the tensor to save, or a function that makes it.
+      slice_spec: which part of the whole it is, in the text form of the op SaveV2; "" for a whole.
+      name: its name in the checkpoint.
+      dtype, device: needed when `tensor` is a function.
+    """
+
+    def __init__(
+        self, tensor: Any, slice_spec: str, name: str, dtype: DType | None = None, device: str | None = None
+    ) -> None:
+        self._tensor = tensor
+        self.slice_spec = slice_spec
+        self.name = name
+        self.dtype = (tensor.dtype if dtype is None else dtype).base_dtype
+        self.device: str = tensor.device if device is None else device
+
+    @property
+    def tensor(self) -> Tensor:
+        return self._tensor() if callable(self._tensor) else self._tensor
+
+
+class SaveableObject:
+    """Something with state that a Saver can save; a subclass says in `restore` how the state is set.
+
+    Args:
+      op: the object that has the state.
+      specs: its SaveSpecs, all on one device.
+      name: a name for messages.
+    """
+
+    def __init__(self, op: Any, specs: Sequence[SaveSpec], name: str) -> None:
+        self.op = op
+        self.specs = list(specs)
+        self.name = name
+
+    @property
+    def device(self) -> str:
+        return self.specs[0].device
+
+    def restore(self, restored_tensors: Sequence[Tensor], restored_shapes: Sequence[Tensor] | None) -> Any:
+        """Makes the op that sets the state from tensors in the order of `specs`.
+
+        Args:
+          restored_shapes: shapes to give the tensors first, when the Saver is one that reshapes.
+        """
+        raise NotImplementedError("a SaveableObject must say how it is restored")
+
+
+class VariableSaveable(SaveableObject):
+    """A variable, held by reference or by handle, or one part of a partitioned variable."""
+
+    def __init__(self, variable: Any, slice_spec: str, name: str) -> None:
+        self._is_resource = not isinstance(variable, Tensor) and not variable.dtype._is_ref_dtype
+        self._variable = variable
+        if self._is_resource:
+            spec = SaveSpec(self._read, slice_spec, name, dtype=variable.dtype, device=variable.device)
+        else:
+            spec = SaveSpec(variable if isinstance(variable, Tensor) else variable._ref(), slice_spec, name)
+        super().__init__(variable, [spec], name)
+
+    def restore(self, restored_tensors: Sequence[Tensor], restored_shapes: Sequence[Tensor] | None) -> Any:
+        value = restored_tensors[0]
+        shape: TensorShape = self._variable.shape
+        if restored_shapes is not None:
+            value = apply_op("Reshape", None, tensor=value, shape=restored_shapes[0])
+        if not self._is_resource:
+            validate = restored_shapes is None and shape.is_fully_defined()
+            reference = self.specs[0].tensor
+            return apply_op("Assign", None, ref=reference, value=value, validate_shape=validate).op
+        with device(self._variable.device or None):
+            value = apply_op("Identity", None, input=value)
+            value.set_shape(shape)
+            return apply_op(
+                "AssignVariableOp",
+                None,
+                resource=self._variable.handle,
+                value=value,
+                validate_shape=shape.is_fully_defined(),
+            )
+
+    def _read(self) -> Tensor:
+        with device(self.device or None), device("/cpu:0"):
+            return apply_op("Identity", None, input=self._variable.read_value())
+
+
+def saveables_of(var_list: Any) -> list[SaveableObject]:
+    """The saveables of a Saver's `var_list`, ordered by name.
+
+    Args:
+      var_list: variables, PartitionedVariables, lists of the parts of one, or SaveableObjects; or a dict from
+        the names they shall have in the checkpoint.
+
+    Raises:
+      ValueError: two have one name, one stands in the list twice, or a list is not of parts of one variable.
+      TypeError: something cannot be saved.
+    """
+    named = var_list if isinstance(var_list, dict) else _names_of(var_list)
+    saveables: list[SaveableObject] = []
+    for name, value in sorted(named.items(), key=lambda item: item[0]):
+        if not isinstance(name, str):
+            raise TypeError(f"names_to_saveables must be a dict mapping string names to variables. Not: {name!r}")
+        saveables.extend(_saveables_for(name, value))
+    seen: set[int] = set()
+    for saveable in saveables:
+        element = saveable.op if isinstance(saveable.op, Tensor) else getattr(saveable.op, "op", saveable.op)
+        if id(element) in seen:
+            raise ValueError(f"The same saveable will be restored with two names: {saveable.name}")
+        seen.add(id(element))
+    return saveables
+
+
+def _names_of(var_list: Iterable[Any]) -> dict[str, Any]:
+    named: dict[str, Any] = {}
+
+    def add(name: str, value: Any) -> None:
+        if name in named:
+            raise ValueError(f"At least two variables have the same name: {name}")
+        named[name] = value
+
+    parts: dict[str, list[Any]] = {}
+    for value in var_list:
+        if isinstance(value, SaveableObject):
+            add(value.name, value)
+        elif _is_partitioned(value):
+            add(value.name, value)
+        elif isinstance(value, list | tuple):
+            parts.setdefault(value[0]._save_slice_info.full_name, []).extend(value)
+        elif isinstance(value, Variable) and value._save_slice_info is not None:
+            parts.setdefault(value._save_slice_info.full_name or "", []).append(value)
+        elif isinstance(value, Variable):
+            add(value._shared_name, value)
+        else:
+            add(_variable_tensor(value).op.name, value)
+    for name, values in parts.items():
+        add(name, values)
+    return named
+
+
+def _saveables_for(name: str, value: Any) -> list[SaveableObject]:
+    if isinstance(value, SaveableObject):
+        return [value]
+    if _is_partitioned(value):
+        value = list(value)
+    elif isinstance(value, Variable) and value._save_slice_info is not None:
+        value = [value]
+    if not isinstance(value, list | tuple):
+        if not isinstance(value, Variable):
+            value = _variable_tensor(value)
+        return [VariableSaveable(value, "", name)]
+    found: list[SaveableObject] = []
+    full_name = None
+    for part in value:
+        if not isinstance(part, Variable):
+            raise ValueError(f"Slices must all be Variables: {part}")
+        info = part._save_slice_info
+        if info is None:
+            raise ValueError(f"Slices must all be slices: {part}")
+        if full_name is not None and info.full_name != full_name:
+            raise ValueError(f"Slices must all be from the same tensor: {full_name} != {info.full_name}")
+        full_name = info.full_name
+        found.append(VariableSaveable(part, info.spec, name))
+    return found
+
+
+def _is_partitioned(value: Any) -> bool:
+    # By what it does: the class belongs to a module that need not be loaded for this.
+    return type(value).__name__ == "PartitionedVariable"
+
+
+def _variable_tensor(value: Any) -> Tensor:
+    """The reference behind something that is not one of our Variables but stands for one."""
+    tensor = value if isinstance(value, Tensor) else convert_to_tensor(value, as_ref=True)
+    if not isinstance(tensor, Tensor) or not tensor.dtype._is_ref_dtype:
+        raise TypeError(f"Variable to save is not a Variable: {value}")
+    return tensor

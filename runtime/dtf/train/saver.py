@@ -1,0 +1,528 @@
+"""Saver: saves and restores variables, and keeps the last few checkpoints.
+
+Owns the save and restore ops of a graph, named as TensorFlow names them, so that a SaverDef made by one runs in the
+other; and which checkpoints of a folder are kept. The files are written by the runtime's kernels; which one is the
+latest is `checkpoint_management`'s.
+
+    saver = tf.train.Saver(max_to_keep=3)
+    path = saver.save(session, "logs/model.ckpt", global_step=1000)
+    saver.restore(session, path)
+
+Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/Saver
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+from dtf import errors, logging
+from dtf.apply import apply_op
+from dtf.graph import GraphKeys, Operation, Tensor, control_dependencies, device, get_default_graph, name_scope
+from dtf.ops.control_flow import group
+from dtf.pb import saver_pb2
+from dtf.train.checkpoint_management import checkpoint_exists, remove_checkpoint, update_checkpoint_state
+from dtf.train.saveable import SaveableObject, saveables_of
+from dtf.variables import global_variables
+
+
+class Saver:
+    """Saves and restores variables.
+
+    Args:
+      var_list: what to save: a list of variables and SaveableObjects, or a dict from the names they shall have in
+        the checkpoint; all of the graph if None.
+      reshape: restore into variables of other shapes with as many elements.
+      sharded: let each device write a file of its own, without the values passing through one place.
+      max_to_keep: how many checkpoints are kept; 0 or None keeps all, and the state file names only the last.
+      keep_checkpoint_every_n_hours: one of this many hours of training is kept for good.
+      name: name scope of the ops; "save" by default.
+      restore_sequentially: restore one variable after the other, to need less memory.
+      saver_def: a SaverDef of ops that the graph has already, instead of `var_list`.
+      builder: not supported; there for TensorFlow's order of arguments.
+      defer_build: make the ops at `build`, not now.
+      allow_empty: do nothing, instead of raising, when there is nothing to save.
+      write_version: only V2 is written.
+      pad_step_number: pad the step in names to 8 digits, so that they sort.
+      save_relative_paths: name checkpoints in the state file relative to its folder.
+      filename: the default of the ops' file name, for runs without a Saver.
+      clock: seconds since the epoch; passed in for tests.
+
+    Raises:
+      ValueError: there is nothing to save, names are not unique, or arguments exclude each other.
+      TypeError: something in `var_list` is no variable.
+    """
+
+    def __init__(
+        self,
+        var_list: Any = None,
+        reshape: bool = False,
+        sharded: bool = False,
+        max_to_keep: int | None = 5,
+        keep_checkpoint_every_n_hours: float = 10000.0,
+        name: str | None = None,
+        restore_sequentially: bool = False,
+        saver_def: Any = None,
+        builder: None = None,
+        defer_build: bool = False,
+        allow_empty: bool = False,
+        write_version: int = saver_pb2.SaverDef.V2,
+        pad_step_number: bool = False,
+        save_relative_paths: bool = False,
+        filename: str | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        if defer_build and var_list is not None:
+            raise ValueError(
+                "If `var_list` is provided then build cannot be deferred. Either set defer_build=False or var_list=None."
+            )
+        if write_version != saver_pb2.SaverDef.V2:
+            raise ValueError("Only checkpoints of format V2 are written")
+        if builder is not None:
+            raise ValueError("A builder of another kind of checkpoint is not supported")
+        self._var_list = var_list
+        self._reshape = reshape
+        self._sharded = sharded
+        self._max_to_keep = max_to_keep or 0
+        self._keep_hours = keep_checkpoint_every_n_hours
+        self._name = name
+        self._restore_sequentially = restore_sequentially
+        self._allow_empty = allow_empty
+        self._pad_step_number = pad_step_number
+        self._save_relative_paths = save_relative_paths
+        self._filename = filename
+        self._clock = clock
+        self._is_built = False
+        self._is_empty = False
+        self._last_checkpoints: list[tuple[str, float]] = []
+        self._meta_graph: tuple[Any, bytes] | None = None
+        self.saver_def = saver_def
+        if saver_def is not None:
+            _check_saver_def(saver_def)
+            self._sharded = saver_def.sharded
+            self._max_to_keep = saver_def.max_to_keep
+            self._keep_hours = saver_def.keep_checkpoint_every_n_hours or self._keep_hours
+        self._next_checkpoint_time = clock() + self._keep_hours * 3600
+        if not defer_build:
+            self.build()
+
+    def build(self) -> None:
+        """Makes the ops in the default graph, once.
+
+        Raises:
+          ValueError: there is nothing to save.
+        """
+        if self._is_built:
+            return
+        self._is_built = True
+        if self.saver_def is not None:
+            if self._name:
+                saver_def = saver_pb2.SaverDef()
+                saver_def.CopyFrom(self.saver_def)
+                for field in ("filename_tensor_name", "save_tensor_name", "restore_op_name"):
+                    setattr(saver_def, field, f"{self._name}/{getattr(saver_def, field)}")
+                self.saver_def = saver_def
+            return
+        var_list = all_saveable_objects() if self._var_list is None else self._var_list
+        if not var_list:
+            if not self._allow_empty:
+                raise ValueError("No variables to save")
+            self._is_empty = True
+            return
+        ops = _SaverOps(saveables_of(var_list), self._reshape, self._sharded, self._restore_sequentially)
+        self.saver_def = ops.build(self._name, self._filename or "model")
+        self.saver_def.max_to_keep = self._max_to_keep
+        self.saver_def.keep_checkpoint_every_n_hours = self._keep_hours
+        _check_saver_def(self.saver_def)
+
+    def save(
+        self,
+        sess: Any,
+        save_path: str,
+        global_step: Any = None,
+        latest_filename: str | None = None,
+        meta_graph_suffix: str = "meta",
+        write_meta_graph: bool = True,
+        write_state: bool = True,
+        strip_default_attrs: bool = False,
+        save_debug_info: bool = False,
+    ) -> str | None:
+        """Saves the variables of `sess`.
+
+        The meta graph is written before the state file names the checkpoint, and the checkpoint's own files are
+        renamed into place whole: whenever the process dies, what the state file names is complete.
+
+        Args:
+          save_path: the checkpoint's prefix.
+          global_step: number, or tensor or variable with it, added to the prefix as "-<step>".
+          latest_filename: name of the state file; "checkpoint" by default.
+          meta_graph_suffix: suffix of the MetaGraphDef file.
+          write_meta_graph: whether to write that file.
+          write_state: whether to write the state file, and remove old checkpoints.
+          strip_default_attrs: leave attributes with default values out of the meta graph.
+          save_debug_info: accepted; tracebacks are not recorded.
+
+        Returns:
+          The prefix; None if the Saver is empty.
+
+        Raises:
+          RuntimeError: the ops have not been made yet.
+          ValueError: the folder does not exist, or `latest_filename` is no plain name.
+          OpError: writing failed.
+        """
+        self._require_built()
+        state_name = latest_filename or "checkpoint"
+        if os.path.split(state_name)[0]:
+            raise ValueError("'latest_filename' must not contain path components")
+        prefix = self._prefix(sess, os.fspath(save_path), global_step)
+        if os.path.basename(prefix) == state_name and not self._sharded:
+            raise ValueError(f"'latest_filename' collides with 'save_path': '{state_name}' and '{prefix}'")
+        if self._is_empty:
+            if write_meta_graph:
+                self._write_meta_graph(sess.graph, prefix, meta_graph_suffix, strip_default_attrs)
+            return None
+        folder = os.path.dirname(prefix)
+        try:
+            saved = sess.run(self.saver_def.save_tensor_name, {self.saver_def.filename_tensor_name: prefix})
+        except (errors.FailedPreconditionError, errors.NotFoundError) as error:
+            if not os.path.isdir(folder or "."):
+                raise ValueError(f"Parent directory of {save_path} doesn't exist, can't save.") from error
+            raise
+        path = saved.decode() if isinstance(saved, bytes) else str(saved)
+        if write_meta_graph:
+            self._write_meta_graph(sess.graph, prefix, meta_graph_suffix, strip_default_attrs)
+        if write_state:
+            surplus = self._record(path)
+            update_checkpoint_state(
+                folder, path, self.last_checkpoints, state_name, save_relative_paths=self._save_relative_paths
+            )
+            for old in surplus:
+                remove_checkpoint(old, meta_graph_suffix)
+        return path
+
+    def restore(self, sess: Any, save_path: str) -> None:
+        """Restores the variables of `sess`; they need not be initialised.
+
+        Raises:
+          ValueError: `save_path` is None, or there is no checkpoint of that prefix.
+          NotFoundError: the checkpoint lacks a variable of the graph.
+          InvalidArgumentError: a variable has another shape or dtype in the checkpoint.
+          DataLossError: the checkpoint is damaged.
+        """
+        self._require_built()
+        if self._is_empty:
+            return
+        if save_path is None:
+            raise ValueError("Can't load save_path when it is None.")
+        prefix = os.fspath(save_path)
+        if not checkpoint_exists(prefix):
+            raise ValueError(f"The passed save_path is not a valid checkpoint: {prefix}")
+        logging.info("Restoring parameters from %s", prefix)
+        try:
+            sess.run(self.saver_def.restore_op_name, {self.saver_def.filename_tensor_name: prefix})
+        except errors.NotFoundError as error:
+            raise _restore_error(error, "a Variable name or other graph key that is missing") from error
+        except errors.InvalidArgumentError as error:
+            raise _restore_error(error, "a mismatch between the current graph and the graph") from error
+
+    # Which checkpoints are kept
+
+    @property
+    def last_checkpoints(self) -> list[str]:
+        """Prefixes of the checkpoints not yet removed, oldest first."""
+        return [path for path, _ in self._last_checkpoints]
+
+    def set_last_checkpoints(self, last_checkpoints: Sequence[str]) -> None:
+        """Replaces that list, with unknown times."""
+        assert isinstance(last_checkpoints, list)
+        self._last_checkpoints = [(path, float("nan")) for path in last_checkpoints]
+
+    def set_last_checkpoints_with_time(self, last_checkpoints_with_time: Sequence[tuple[str, float]]) -> None:
+        """Replaces that list by (prefix, seconds since the epoch) pairs."""
+        assert isinstance(last_checkpoints_with_time, list)
+        self._last_checkpoints = list(last_checkpoints_with_time)
+
+    def recover_last_checkpoints(self, checkpoint_paths: Iterable[str]) -> None:
+        """Takes over the checkpoints that exist of a previous process, oldest first, to remove them in their turn."""
+        found = []
+        for path in checkpoint_paths:
+            if checkpoint_exists(path):
+                found.append((path, os.path.getmtime(f"{path}.index")))
+        self._last_checkpoints = found
+
+    def _record(self, path: str) -> list[str]:
+        """Notes a new checkpoint. Returns those that are now to be removed."""
+        if self._max_to_keep <= 0:
+            return []
+        self._last_checkpoints = [entry for entry in self._last_checkpoints if entry[0] != path]
+        self._last_checkpoints.append((path, self._clock()))
+        surplus = []
+        while len(self._last_checkpoints) > self._max_to_keep:
+            old, saved_at = self._last_checkpoints.pop(0)
+            if saved_at > self._next_checkpoint_time:
+                self._next_checkpoint_time += self._keep_hours * 3600
+            else:
+                surplus.append(old)
+        return surplus
+
+    # As messages
+
+    def as_saver_def(self) -> Any:
+        """The SaverDef."""
+        return self.saver_def
+
+    def to_proto(self, export_scope: str | None = None) -> Any:
+        """The SaverDef; None if its ops lie outside `export_scope`."""
+        if export_scope is None or self.saver_def is None:
+            return self.saver_def
+        prefix = export_scope.rstrip("/") + "/"
+        if not self.saver_def.filename_tensor_name.startswith(prefix):
+            return None
+        saver_def = saver_pb2.SaverDef()
+        saver_def.CopyFrom(self.saver_def)
+        for field in ("filename_tensor_name", "save_tensor_name", "restore_op_name"):
+            setattr(saver_def, field, getattr(saver_def, field).removeprefix(prefix))
+        return saver_def
+
+    @staticmethod
+    def from_proto(saver_def: Any, import_scope: str | None = None) -> Saver:
+        """The Saver of ops that the default graph has."""
+        return Saver(saver_def=saver_def, name=import_scope)
+
+    def export_meta_graph(
+        self,
+        filename: str | None = None,
+        collection_list: Sequence[str] | None = None,
+        as_text: bool = False,
+        export_scope: str | None = None,
+        clear_devices: bool = False,
+        clear_extraneous_savers: bool = False,
+        strip_default_attrs: bool = False,
+        save_debug_info: bool = False,
+    ) -> Any:
+        """Writes and returns the MetaGraphDef of the default graph, with this Saver; see `tf.train.export_meta_graph`."""
+        from dtf.train.meta_graph import export_meta_graph
+
+        return export_meta_graph(
+            filename=filename,
+            saver_def=self.saver_def,
+            collection_list=collection_list,
+            as_text=as_text,
+            export_scope=export_scope,
+            clear_devices=clear_devices,
+            clear_extraneous_savers=clear_extraneous_savers,
+            strip_default_attrs=strip_default_attrs,
+        )
+
+    def _write_meta_graph(self, graph: Any, prefix: str, suffix: str, strip_default_attrs: bool) -> None:
+        from dtf.files import file_errors, write_atomically
+        from dtf.train.meta_graph import create_meta_graph_def
+
+        # A finalized graph stays as it is: its message is made once, not at every save.
+        key = (graph, graph.version, strip_default_attrs)
+        if self._meta_graph is None or self._meta_graph[0] != key or not graph.finalized:
+            message = create_meta_graph_def(
+                graph=graph, saver_def=self.saver_def, strip_default_attrs=strip_default_attrs
+            )
+            self._meta_graph = (key, message.SerializeToString(deterministic=True))
+        # The step number is cut off in no name: "<prefix>.meta" lies beside each checkpoint.
+        path = f"{prefix}.{suffix}"
+        with file_errors(path):
+            write_atomically(path, self._meta_graph[1])
+
+    def _prefix(self, sess: Any, save_path: str, global_step: Any) -> str:
+        if global_step is None:
+            return save_path
+        step = _step_number(sess, global_step)
+        return f"{save_path}-{step:08d}" if self._pad_step_number else f"{save_path}-{step}"
+
+    def _require_built(self) -> None:
+        if not self._is_built:
+            raise RuntimeError("`build()` should be called before save if defer_build==True")
+
+
+def get_saver_or_default() -> Saver:
+    """The Saver of the graph's SAVERS collection; if that is empty, a new sharded one of everything, added to it.
+
+    Raises:
+      RuntimeError: the collection has several.
+    """
+    graph = get_default_graph()
+    savers = graph.get_collection(GraphKeys.SAVERS)
+    if len(savers) > 1:
+        raise RuntimeError(
+            f"More than one item in collection {GraphKeys.SAVERS}. Please indicate which one to use by passing it to "
+            "the constructor."
+        )
+    if savers:
+        return savers[0]
+    saver = Saver(sharded=True, allow_empty=True)
+    graph.add_to_collection(GraphKeys.SAVERS, saver)
+    return saver
+
+
+def all_saveable_objects(scope: str | None = None) -> list[Any]:
+    """What a Saver saves by default: global variables and the collection of other saveable objects."""
+    graph = get_default_graph()
+    return [*global_variables(scope), *graph.get_collection(GraphKeys.SAVEABLE_OBJECTS, scope)]
+
+
+class _SaverOps:
+    """Builds the ops of one Saver. Their names, inside the scope, are TensorFlow's."""
+
+    def __init__(
+        self, saveables: list[SaveableObject], reshape: bool, sharded: bool, restore_sequentially: bool
+    ) -> None:
+        self._saveables = saveables
+        self._reshape = reshape
+        self._sharded = sharded
+        self._restore_sequentially = restore_sequentially
+
+    def build(self, name: str | None, filename: str) -> Any:
+        """Returns a SaverDef that names the ops."""
+        with name_scope(name, "save"):
+            default = apply_op("PlaceholderWithDefault", "filename", input=filename, shape=[])
+            prefix = apply_op("PlaceholderWithDefault", "Const", input=default, shape=[])
+            if self._sharded:
+                shards = self._by_device()
+                saved = self._sharded_save(prefix, shards)
+                restores = []
+                for where, saveables in shards:
+                    with device(where or None):
+                        restores.append(self._restore(prefix, saveables, "restore_shard"))
+                restored = group(*restores, name="restore_all")
+            else:
+                saved = self._save(prefix, self._saveables)
+                restored = self._restore(prefix, self._saveables, "restore_all")
+        return saver_pb2.SaverDef(
+            filename_tensor_name=prefix.name,
+            save_tensor_name=saved.name,
+            restore_op_name=restored.name,
+            sharded=self._sharded,
+            version=saver_pb2.SaverDef.V2,
+        )
+
+    def _by_device(self) -> list[tuple[str, list[SaveableObject]]]:
+        """The saveables of each device, ordered by device."""
+        shards: dict[str, list[SaveableObject]] = {}
+        for saveable in self._saveables:
+            devices = {spec.device for spec in saveable.specs}
+            if len(devices) != 1:
+                raise ValueError(f"All tensors of a saveable object must be on the same device: {saveable.name}")
+            shards.setdefault(devices.pop(), []).append(saveable)
+        return sorted(shards.items(), key=lambda shard: shard[0])
+
+    def _save(self, prefix: Tensor, saveables: list[SaveableObject]) -> Tensor:
+        specs = [spec for saveable in saveables for spec in saveable.specs]
+        save = apply_op(
+            "SaveV2",
+            None,
+            prefix=prefix,
+            tensor_names=[spec.name for spec in specs],
+            shape_and_slices=[spec.slice_spec for spec in specs],
+            tensors=[spec.tensor for spec in specs],
+        )
+        return _after([save], prefix, "control_dependency")
+
+    def _sharded_save(self, prefix: Tensor, shards: list[tuple[str, list[SaveableObject]]]) -> Tensor:
+        """Each device writes a bundle of its own into a folder aside; the last one merges them under the prefix."""
+        aside = apply_op("StringJoin", None, inputs=[prefix, f"_temp_{uuid.uuid4().hex}/part"])
+        num_shards = _constant(len(shards), "num_shards")
+        parts, saves = [], []
+        for number, (where, saveables) in enumerate(shards):
+            with device(where or None), device("/cpu:0"):
+                part = apply_op("ShardedFilename", None, basename=aside, shard=number, num_shards=num_shards)
+                parts.append(part)
+                saves.append(self._save(part, saveables))
+        last, _ = shards[-1]
+        with control_dependencies([save.op for save in saves]), device(last or None), device("/cpu:0"):
+            with name_scope("MergeV2Checkpoints") as scope:
+                prefixes = apply_op("Pack", "checkpoint_prefixes", values=parts)
+                merge = apply_op(
+                    "MergeV2Checkpoints",
+                    scope,
+                    checkpoint_prefixes=prefixes,
+                    destination_prefix=prefix,
+                    delete_old_dirs=True,
+                )
+            with control_dependencies([merge]):
+                return apply_op("Identity", None, input=prefix)
+
+    def _restore(self, prefix: Tensor, saveables: list[SaveableObject], name: str) -> Operation:
+        values: list[Tensor] = []
+        specs = [spec for saveable in saveables for spec in saveable.specs]
+        if not self._restore_sequentially:
+            values = _read(prefix, specs)
+        restores: list[Any] = []
+        for saveable in saveables:
+            after = control_dependencies(restores[-1:]) if self._restore_sequentially else nullcontext()
+            with after:
+                own = _read(prefix, saveable.specs) if self._restore_sequentially else values[: len(saveable.specs)]
+                values = values[len(own) :]
+                shapes = [_shape_of(saveable)] * len(own) if self._reshape else None
+                restores.append(saveable.restore(own, shapes))
+        return group(*restores, name=name)
+
+
+def _read(prefix: Tensor, specs: list[Any]) -> list[Tensor]:
+    with device("/cpu:0"):
+        return apply_op(
+            "RestoreV2",
+            None,
+            prefix=prefix,
+            tensor_names=[spec.name for spec in specs],
+            shape_and_slices=[spec.slice_spec for spec in specs],
+            dtypes=[spec.dtype for spec in specs],
+        )
+
+
+def _shape_of(saveable: SaveableObject) -> Tensor:
+    shape = saveable.op.shape
+    if shape.is_fully_defined():
+        return _constant(shape.as_list(), "shape")
+    return apply_op("Shape", None, input=saveable.specs[0].tensor)
+
+
+def _after(ops: list[Operation], value: Tensor, name: str) -> Tensor:
+    with name_scope(name) as scope, control_dependencies(ops), get_default_graph().colocate_with(value.op):
+        return apply_op("Identity", scope, input=value)
+
+
+def _constant(value: Any, name: str) -> Tensor:
+    from dtf.constant import constant
+    from dtf.dtypes import int32
+
+    return constant(value, int32, name=name)
+
+
+def _step_number(sess: Any, global_step: Any) -> int:
+    if isinstance(global_step, int):
+        return global_step
+    if hasattr(global_step, "op"):
+        return int(sess.run(global_step))
+    return int(global_step)
+
+
+def _check_saver_def(saver_def: Any) -> None:
+    for field, what in (
+        ("save_tensor_name", "save_tensor"),
+        ("restore_op_name", "restore_op"),
+        ("filename_tensor_name", "filename_tensor"),
+    ):
+        if not getattr(saver_def, field):
+            raise ValueError(f"saver_def must specify the {what}: {saver_def}")
+    if saver_def.version == saver_pb2.SaverDef.V1:
+        logging.warning("This Saver's ops write checkpoints of the old format V1")
+
+
+def _restore_error(error: errors.OpError, cause: str) -> errors.OpError:
+    return type(error)(
+        error.node_def,
+        error.op,
+        f"Restoring from checkpoint failed. This is most likely due to {cause} from the checkpoint. Please check that "
+        f"the graph is the one that the checkpoint was made with. Original error:\n\n{error.message}",
+    )
