@@ -18,6 +18,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from dtf import errors, server
 from dtf.fetches import (
     FeedSlot,
@@ -187,7 +189,7 @@ class BaseSession:
         names = [tensor.name for tensor in plan.tensors]
         with _ClientErrors(self._graph):
             values, _ = self._master.run_step(self._handle, feeds, names, (), None, handle)
-        return plan.build(values)
+        return plan.build([_fetched(value) for value in values])
 
     def list_devices(self) -> list[DeviceAttributes]:
         """The devices of all tasks that answer."""
@@ -238,7 +240,7 @@ class BaseSession:
                 values, metadata = self._master.run_callable(self._handle, callable_handle, arrays)
             if run_metadata is not None and metadata is not None:
                 run_metadata.CopyFrom(metadata)
-            return values
+            return [_fetched(value) for value in values]
 
         return run
 
@@ -286,6 +288,7 @@ class BaseSession:
                 raise _as_client_error(self._graph, error) from error.__cause__
             if run_metadata is not None and metadata is not None:
                 run_metadata.CopyFrom(metadata)
+            results = [_fetched(value) for value in results]
         else:
             results = []
         if feeds and any(index is not None for index in plan.fed_fetches):
@@ -404,6 +407,16 @@ def _as_client_error(graph: Graph, error: errors.OpError) -> errors.OpError:
     client_error = errors.error_from_code(error.error_code, error.message, node_def, op)
     client_error.derived = error.derived
     return client_error
+
+
+def _fetched(value: Any) -> Any:
+    """A value as the caller gets it: numbers and strings for scalars, arrays that he may change."""
+    if type(value) is np.ndarray:
+        if value.ndim == 0:
+            return value[()]
+        if not value.flags.writeable:
+            return value.copy()  # it shows the memory of a message
+    return value
 
 
 def _plan_key(fetches: Any, feed_dict: Any) -> Any:
