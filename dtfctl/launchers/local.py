@@ -85,8 +85,8 @@ class LocalLauncher:
         self._send({"do": "bye"})
         if self._conversation is not None:
             # The keeper's end of the connection closes last of all.
-            await asyncio.wait({self._conversation}, timeout=5)
-            self._conversation.cancel()
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._conversation, 5)
         if self._keeper is not None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._keeper.wait(5)
@@ -115,14 +115,19 @@ class LocalLauncher:
 
     async def _converse(self) -> None:
         while True:
-            reader, self._writer = await self._reach_keeper()
+            reader, writer = await self._reach_keeper()
+            self._writer = writer
             self._send({"do": "hello", "respawn": respawn_request(self._state_dir)})
-            with contextlib.suppress(ConnectionError):
-                while line := await reader.readline():
-                    self._take(json.loads(line))
+            try:
+                with contextlib.suppress(ConnectionError):
+                    while line := await reader.readline():
+                        self._take(json.loads(line))
+            finally:
+                writer.close()
+                with contextlib.suppress(ConnectionError):
+                    await writer.wait_closed()
             if self._writer is None:
                 return
-            self._writer.close()
             self._listed.clear()
             for reply in self._replies.values():
                 if not reply.done():
@@ -141,7 +146,9 @@ class LocalLauncher:
 
     def _start_keeper(self) -> None:
         if self._keeper is not None:
-            self._keeper.poll()
+            # Its end of the connection is gone, or it found another keeper at work: it is ending.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._keeper.wait(1)
         with open(self._run_dir / "keeper.log", "ab") as log:
             self._keeper = subprocess.Popen(
                 [sys.executable, "-I", "-S", str(KEEPER), str(self._run_dir)],

@@ -13,9 +13,7 @@ from tests.dtfctl.fakes import plan_of
 
 
 def a_run(**changes):
-    values = dict(
-        number=1, token="t", boot="b", plan=plan_of(), environment={"A": "b"}, addresses={}, started_at=5.0
-    )
+    values = dict(number=1, token="t", boot="b", plan=plan_of(), environment={"A": "b"}, addresses={}, started_at=5.0)
     return Run(**{**values, **changes})
 
 

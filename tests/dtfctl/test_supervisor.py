@@ -33,9 +33,7 @@ class World:
         self.supervisor = self.make_supervisor(run, statuses)
 
     def make_supervisor(self, run, statuses):
-        supervisor = Supervisor(
-            run, statuses, self.store, self.launcher, self.paths, self.clock, jitter=lambda: 0.0
-        )
+        supervisor = Supervisor(run, statuses, self.store, self.launcher, self.paths, self.clock, jitter=lambda: 0.0)
         self.launcher.on_event = supervisor.handle
         return supervisor
 

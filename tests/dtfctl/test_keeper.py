@@ -1,0 +1,357 @@
+"""The keeper with real processes: what it starts, what it tells, and what is lost when somebody is killed (nothing)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import sys
+from contextlib import asynccontextmanager
+
+import pytest
+
+from dtfctl.errors import PortTaken
+from dtfctl.launchers import keeper
+from dtfctl.launchers.base import Exited, Launch, Listed, Started
+from dtfctl.launchers.local import LocalLauncher
+from tests.dtfctl.fakes import wait_until
+
+TOKEN = "token-of-the-test"
+
+
+class Host:
+    """A run folder, and launchers that come and go on it."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        (folder / "logs").mkdir()
+        (folder / "token").write_text(TOKEN)
+        self.events = []
+        self.changed = asyncio.Event()
+
+    def take(self, event):
+        self.events.append(event)
+        self.changed.set()
+
+    @asynccontextmanager
+    async def launcher(self):
+        launcher = LocalLauncher(self.folder, self.folder, self.take)
+        await launcher.connect()
+        try:
+            yield launcher
+        finally:
+            await launcher.sweep()
+            await launcher.close()
+
+    async def next(self, kind, task="t:0"):
+        """Waits for an event and takes it out."""
+
+        async def look():
+            while True:
+                for event in self.events:
+                    if isinstance(event, kind) and getattr(event, "task", task) == task:
+                        self.events.remove(event)
+                        return event
+                self.changed.clear()
+                await self.changed.wait()
+
+        return await asyncio.wait_for(look(), 15)
+
+    def launch(self, *argv, task="t:0", generation=1, **changes):
+        values = dict(
+            environment={"PATH": os.environ["PATH"]},
+            working_dir=str(self.folder),
+            log=str(self.folder / "logs" / f"{task.replace(':', '-')}.{generation}.log"),
+        )
+        return Launch(task, generation, argv, **{**values, **changes})
+
+    def log(self, name="t-0.1"):
+        path = self.folder / "logs" / f"{name}.log"
+        return path.read_text() if path.exists() else ""
+
+    def record(self, name="t-0.1.start"):
+        return json.loads((self.folder / "records" / name).read_text())
+
+    def keeper_pid(self):
+        """The process that holds the lock's file open and is nobody's guard."""
+        guards = [self.record(path.name)["guard"] for path in (self.folder / "records").glob("*.start")]
+        for name in os.listdir("/proc"):
+            if name.isdigit() and int(name) not in guards and keeper.command_of(int(name)).endswith(str(self.folder)):
+                return int(name)
+        return None
+
+
+def run(scenario, tmp_path):
+    asyncio.run(asyncio.wait_for(scenario(Host(tmp_path)), 60))
+
+
+def is_alive(pid):
+    try:
+        return keeper.stat_of(pid)[2] not in "ZX"
+    except OSError:
+        return False
+
+
+def shell(script):
+    return "/bin/sh", "-c", script
+
+
+@pytest.mark.parametrize(
+    ("script", "ended"),
+    [("exit 0", "exited with status 0"), ("exit 7", "exited with status 7"), ("kill -9 $$", "killed by SIGKILL")],
+)
+def test_the_end_of_a_process_is_told_as_it_was(tmp_path, script, ended):
+    async def scenario(host):
+        async with host.launcher() as launcher:
+            launcher.start(host.launch(*shell(f"echo out; echo err >&2; {script}")))
+            started = await host.next(Started)
+            assert started.pid == host.record()["pid"]
+            assert str((await host.next(Exited)).exit) == ended
+        assert host.log() == "out\nerr\n"
+
+    run(scenario, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"argv": ("no-such-program",)}, "could not be started: no-such-program: No such file or directory"),
+        ({"argv": ("/etc/passwd",)}, "could not be started: /etc/passwd: Permission denied"),
+        ({"working_dir": "/no/such"}, "could not be started: the folder /no/such: No such file or directory"),
+    ],
+)
+def test_a_program_that_cannot_be_started_is_an_end_in_words(tmp_path, changes, words):
+    async def scenario(host):
+        async with host.launcher() as launcher:
+            launch = host.launch(*changes.pop("argv", ("true",)), **changes)
+            launcher.start(launch)
+            assert str((await host.next(Exited)).exit) == words
+
+    run(scenario, tmp_path)
+
+
+def test_a_task_is_clean_of_what_its_keeper_has(tmp_path):
+    script = "import os, signal; print(sorted(os.listdir('/proc/self/fd'))[:-1]); print(os.getsid(0) == os.getpid());"
+    script += "print([s.name for s in signal.Signals if signal.getsignal(s) is signal.SIG_IGN])"
+
+    async def scenario(host):
+        async with host.launcher() as launcher:
+            launcher.start(host.launch("sleep", "100", task="other:0"))
+            launcher.start(host.launch(sys.executable, "-c", script))
+            await host.next(Exited)
+        descriptors, leads_session, ignored = host.log().splitlines()
+        assert descriptors == "['0', '1', '2']"
+        assert leads_session == "True"
+        assert ignored == "['SIGPIPE', 'SIGXFSZ']", "these two are Python's own"
+
+    run(scenario, tmp_path)
+
+
+def test_a_signal_reaches_the_whole_group_and_the_rest_of_a_group_goes_with_its_leader(tmp_path):
+    async def scenario(host):
+        async with host.launcher() as launcher:
+            launcher.start(host.launch(*shell("sleep 1000 & echo $!; wait")))
+            wait_until(lambda: host.log().strip(), "the child's pid")
+            launcher.signal("t:0", 1, signal.SIGTERM)
+            assert (await host.next(Exited)).exit.signal == signal.SIGTERM
+            assert not is_alive(int(host.log()))
+            launcher.start(host.launch(*shell("trap '' TERM; sleep 1000 & echo $!"), generation=2))
+            await host.next(Exited)
+            wait_until(lambda: not is_alive(int(host.log("t-0.2"))), "the deaf child to be killed with its leader")
+
+    run(scenario, tmp_path)
+
+
+def test_a_start_that_is_repeated_starts_once(tmp_path):
+    async def scenario(host):
+        async with host.launcher() as launcher:
+            for _ in range(3):
+                launcher.start(host.launch(*shell("echo once")))
+            await host.next(Exited)
+        assert host.log() == "once\n"
+
+    run(scenario, tmp_path)
+
+
+def test_a_killed_keeper_loses_no_task_no_line_and_no_exit_status(tmp_path):
+    async def scenario(host):
+        async with host.launcher() as launcher:
+            launcher.start(
+                host.launch(*shell("echo before; while [ ! -e go ]; do sleep 0.01; done; echo after; exit 5"))
+            )
+            launcher.start(host.launch(*shell("while [ ! -e go ]; do sleep 0.01; done; kill -9 $$"), task="u:0"))
+            await host.next(Started)
+            await host.next(Started, "u:0")
+            await host.next(Listed)
+            os.kill(host.keeper_pid(), signal.SIGKILL)
+            (host.folder / "go").touch()
+            listed = await host.next(Listed)
+            assert listed.known == {("t:0", 1), ("u:0", 1)}
+            assert (await host.next(Exited)).exit.code == 5
+            assert (await host.next(Exited, "u:0")).exit.signal == 9
+        assert host.log() == "before\nafter\n"
+
+    run(scenario, tmp_path)
+
+
+def test_a_killed_guard_loses_no_exit_status(tmp_path):
+    async def scenario(host):
+        async with host.launcher() as launcher:
+            launcher.start(host.launch(*shell("while [ ! -e go ]; do sleep 0.01; done; exit 6")))
+            await host.next(Started)
+            os.kill(host.record()["guard"], signal.SIGKILL)
+            wait_until(lambda: not is_alive(host.record()["guard"]), "the guard's end")
+            (host.folder / "go").touch()
+            assert (await host.next(Exited)).exit.code == 6
+
+    run(scenario, tmp_path)
+
+
+def test_a_task_whose_keeper_and_guard_were_killed_is_still_seen_to_end(tmp_path):
+    async def scenario(host):
+        async with host.launcher() as launcher:
+            launcher.start(host.launch(*shell("while [ ! -e go ]; do sleep 0.01; done; exit 6")))
+            await host.next(Started)
+            await host.next(Listed)
+            os.kill(host.keeper_pid(), signal.SIGKILL)
+            await host.next(Listed)
+            os.kill(host.record()["guard"], signal.SIGKILL)
+            wait_until(lambda: not is_alive(host.record()["guard"]), "the guard's end")
+            (host.folder / "go").touch()
+            ended = (await host.next(Exited)).exit
+            assert ended.code == 6 or "its exit status is lost" in ended.error, "older kernels do not tell"
+
+    run(scenario, tmp_path)
+
+
+def test_a_launcher_that_comes_later_is_told_of_all_that_happened(tmp_path):
+    async def scenario(host):
+        first = LocalLauncher(host.folder, host.folder, host.take)
+        await first.connect()
+        first.start(host.launch(*shell("exit 3")))
+        await host.next(Exited)
+        host.events.clear()
+        first._conversation.cancel()
+        await asyncio.wait({first._conversation})
+        async with host.launcher():
+            assert (await host.next(Listed)).known == {("t:0", 1)}
+            assert (await host.next(Exited)).exit.code == 3
+        first._keeper.wait(5)
+
+    run(scenario, tmp_path)
+
+
+def test_a_stranger_who_got_a_tasks_pid_is_neither_watched_nor_killed(tmp_path):
+    """A record whose start time is not that of the process which has the pid now."""
+
+    async def scenario(host):
+        stranger = await asyncio.create_subprocess_exec("sleep", "1000", start_new_session=True)
+        (host.folder / "records").mkdir()
+        record = {
+            "task": "t:0",
+            "generation": 1,
+            "pid": stranger.pid,
+            "start_time": keeper.stat_of(stranger.pid)[1] - 1,
+            "guard": stranger.pid,
+            "guard_start_time": 1,
+            "boot": keeper.boot_id(),
+            "at": 0.0,
+            "address": None,
+        }
+        (host.folder / "records" / "t-0.1.start").write_text(json.dumps(record))
+        async with host.launcher() as launcher:
+            assert "its exit status is lost" in (await host.next(Exited)).exit.error
+            launcher.signal("t:0", 1, signal.SIGKILL)
+        assert is_alive(stranger.pid)
+        stranger.kill()
+        await stranger.wait()
+
+    run(scenario, tmp_path)
+
+
+def test_a_record_of_an_earlier_boot_is_the_record_of_a_lost_process(tmp_path):
+    async def scenario(host):
+        (host.folder / "records").mkdir()
+        me = {"pid": os.getpid(), "start_time": keeper.stat_of(os.getpid())[1]}
+        record = {"task": "t:0", "generation": 1, **me, "guard": 1, "guard_start_time": 1, "boot": "another", "at": 0.0}
+        (host.folder / "records" / "t-0.1.start").write_text(json.dumps(record))
+        async with host.launcher():
+            assert (await host.next(Exited)).exit.error == "lost: the machine was restarted"
+
+    run(scenario, tmp_path)
+
+
+def test_a_sweep_finds_what_left_its_session_and_its_parents(tmp_path):
+    async def scenario(host):
+        fork = (
+            "import os, time\nif os.fork() == 0:\n os.setsid()\n if os.fork() == 0:\n  print(os.getpid(), flush=True)\n"
+        )
+        fork += "  time.sleep(1000)"
+        async with host.launcher() as launcher:
+            launcher.start(host.launch(sys.executable, "-c", fork))
+            await host.next(Exited)
+            pid = int(wait_until(lambda: host.log().strip(), "the daemonised child"))
+            assert is_alive(pid)
+            assert await launcher.sweep() == ()
+            assert not is_alive(pid)
+
+    run(scenario, tmp_path)
+
+
+def test_ports_are_held_while_nobody_listens_and_let_go_for_the_task(tmp_path):
+    listen = "import socket, sys; s = socket.socket(); s.bind(('127.0.0.1', int(sys.argv[1]))); s.listen(); print('ok')"
+
+    async def scenario(host):
+        async with host.launcher() as launcher:
+            port = await launcher.hold_port("t:0", "127.0.0.1", 0, fixed=False)
+            assert port in keeper.CHOSEN_PORTS
+            with socket.socket() as stranger, pytest.raises(OSError):
+                stranger.bind(("127.0.0.1", port))
+            launch = host.launch(sys.executable, "-c", listen, str(port), address="127.0.0.1", port=port)
+            launcher.start(launch)
+            await host.next(Exited)
+            assert host.log() == "ok\n"
+            with socket.socket() as stranger, pytest.raises(OSError):
+                stranger.bind(("127.0.0.1", port))
+            assert await launcher.hold_port("t:0", "127.0.0.1", port, fixed=True) == port
+
+    run(scenario, tmp_path)
+
+
+def test_a_port_that_is_in_use_is_refused_with_its_owner(tmp_path):
+    async def scenario(host):
+        async with host.launcher() as launcher:
+            with socket.create_server(("127.0.0.1", 0)) as owner:
+                port = owner.getsockname()[1]
+                with pytest.raises(
+                    PortTaken, match=rf"port {port} of t:0: Address already in use, by pid {os.getpid()}"
+                ):
+                    await launcher.hold_port("t:0", "127.0.0.1", port, fixed=True)
+                assert await launcher.hold_port("t:0", "127.0.0.1", port, fixed=False) != port
+
+    run(scenario, tmp_path)
+
+
+def test_a_hundred_restarts_leak_no_descriptor(tmp_path):
+    async def scenario(host):
+        async with host.launcher() as launcher:
+            descriptors = f"/proc/{host.keeper_pid()}/fd"
+            counts = []
+            for generation in range(1, 101):
+                launcher.start(host.launch("true", generation=generation))
+                await host.next(Exited)
+                counts.append(len(os.listdir(descriptors)))
+            assert counts[-1] <= counts[0] + 1
+
+    run(scenario, tmp_path)
+
+
+def test_the_keeper_goes_when_it_is_told_to_and_leaves_nothing(tmp_path):
+    async def scenario(host):
+        async with host.launcher():
+            pid = host.keeper_pid()
+        assert not is_alive(pid)
+
+    run(scenario, tmp_path)
