@@ -19,7 +19,7 @@ from dtf.constant import constant, constant_value
 from dtf.conversion import convert_to_tensor
 from dtf.graph import colocate_with, control_dependencies, name_scope
 from dtf.ops import array as array_ops
-from dtf.ops import check as check_ops
+from dtf.ops import control_flow as control_flow_ops
 from dtf.ops import math as math_ops
 from dtf.ops import random as random_ops
 from dtf.shape_rules import broadcast_shape, merge_all, scalar, shape_rule, unchanged
@@ -245,7 +245,9 @@ def sparse_softmax_cross_entropy_with_logits(
         labels_shape = array_ops.shape(labels)
         checks = []
         if not (labels.shape.is_fully_defined() and logits.shape[:-1].is_fully_defined()):
-            checks.append(check_ops.assert_equal(labels_shape, array_ops.shape(logits)[:-1]))
+            logits_shape = array_ops.shape(logits)
+            fits = math_ops.reduce_all(math_ops.equal(labels_shape, logits_shape[:-1]))
+            checks.append(control_flow_ops.Assert(fits, ["labels and logits differ:", labels_shape, logits_shape]))
         with control_dependencies(checks):
             flat = apply_op(
                 "SparseSoftmaxCrossEntropyWithLogits",

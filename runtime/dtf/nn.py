@@ -1,0 +1,8 @@
+"""The namespace tf.nn. Owns nothing: the functions are those of `ops/nn`, `ops/conv`, `ops/embedding` and `ops/math`."""
+
+from __future__ import annotations
+
+from dtf.ops.conv import *  # noqa: F403
+from dtf.ops.embedding import *  # noqa: F403
+from dtf.ops.math import sigmoid, tanh  # noqa: F401
+from dtf.ops.nn import *  # noqa: F403

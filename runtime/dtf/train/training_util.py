@@ -1,0 +1,84 @@
+"""The global step: a variable that counts the updates of a model, found through the GLOBAL_STEP collection."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dtf import dtypes
+from dtf.constant import constant
+from dtf.graph import Graph, GraphKeys, get_default_graph
+from dtf.tensor import Tensor
+from dtf.variable_scope import get_variable
+
+__all__ = [
+    "assert_global_step",
+    "create_global_step",
+    "get_global_step",
+    "get_or_create_global_step",
+    "global_step",
+]
+
+
+def global_step(sess: Any, global_step_tensor: Any) -> int:
+    """The value of a global step in a session."""
+    return int(sess.run(global_step_tensor))
+
+
+def get_global_step(graph: Graph | None = None) -> Any:
+    """The global step of the graph (the default one if None): a variable or tensor, or None if there is none.
+
+    Raises:
+      TypeError: what is there is not an integer scalar.
+    """
+    graph = graph or get_default_graph()
+    found = graph.get_collection(GraphKeys.GLOBAL_STEP)
+    if len(found) > 1:
+        raise ValueError(f"Multiple tensors in global_step collection: {found}")
+    if found:
+        step = found[0]
+    else:
+        try:
+            step = graph.get_tensor_by_name("global_step:0")
+        except KeyError:
+            return None
+    assert_global_step(step)
+    return step
+
+
+def create_global_step(graph: Graph | None = None) -> Any:
+    """Makes the global step: an int64 scalar variable "global_step" that starts at 0 and is not trained.
+
+    Raises:
+      ValueError: the graph has one already.
+    """
+    graph = graph or get_default_graph()
+    if get_global_step(graph) is not None:
+        raise ValueError('"global_step" already exists.')
+    with graph.as_default(), graph.name_scope(None):
+        return get_variable(
+            GraphKeys.GLOBAL_STEP,
+            shape=[],
+            dtype=dtypes.int64,
+            initializer=lambda shape, dtype=dtypes.int64, partition_info=None: constant(0, dtype=dtype, shape=shape),
+            trainable=False,
+            collections=[GraphKeys.GLOBAL_VARIABLES, GraphKeys.GLOBAL_STEP],
+        )
+
+
+def get_or_create_global_step(graph: Graph | None = None) -> Any:
+    """The global step of the graph, made if there is none."""
+    graph = graph or get_default_graph()
+    step = get_global_step(graph)
+    return create_global_step(graph) if step is None else step
+
+
+def assert_global_step(global_step_tensor: Any) -> None:
+    """Raises TypeError unless the tensor or variable is an integer scalar."""
+    is_variable = hasattr(global_step_tensor, "initializer")
+    if not (is_variable or isinstance(global_step_tensor, Tensor)):
+        raise TypeError(f'Existing "global_step" must be a Variable or Tensor: {global_step_tensor}.')
+    if not global_step_tensor.dtype.base_dtype.is_integer:
+        raise TypeError(f'Existing "global_step" does not have integer type: {global_step_tensor.dtype}')
+    shape = global_step_tensor.get_shape()
+    if shape.ndims != 0 and shape.is_fully_defined():
+        raise TypeError(f'Existing "global_step" is not scalar: {shape}')
