@@ -43,7 +43,7 @@ from typing import Any
 from dtf import opdef
 from dtf.table import Table
 
-__all__ = ["DEAD", "Kernel", "KernelNode", "kernel", "lookup", "load_all", "registered_ops"]
+__all__ = ["DEAD", "Kernel", "KernelNode", "has_kernel", "kernel", "lookup", "load_all", "registered_ops"]
 
 
 class _Dead:
@@ -118,6 +118,12 @@ def lookup(op: str) -> Kernel:
     """The kernel of `op`; all families are imported at the first call. Unknown: a LookupError that lists near names."""
     load_all()
     return _kernels[op]
+
+
+def has_kernel(op: str) -> bool:
+    """Whether `op` has a kernel."""
+    load_all()
+    return op in _kernels
 
 
 def registered_ops() -> list[str]:

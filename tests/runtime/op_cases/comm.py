@@ -1,0 +1,75 @@
+"""Ops that move values into and out of a partition."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dtf import dtypes, errors
+from dtf.executor import Executor, local_step
+from tests.runtime.graphs import GraphBuilder
+from tests.runtime.op_cases import Case
+
+HERE = "/job:localhost/replica:0/task:0/device:CPU:0"
+ELSEWHERE = "/job:ps/replica:0/task:3/device:CPU:0"
+
+
+def what_is_sent_is_received(send: str, recv: str) -> None:
+    g = GraphBuilder()
+    ends = {"send_device": HERE.encode(), "recv_device": HERE.encode(), "send_device_incarnation": 1}
+    g.node(send, g.const(np.float32(4)), T=dtypes.float32, tensor_name=b"x", **ends)
+    received = g.node(recv, tensor_type=dtypes.float32, tensor_name=b"x", **ends)
+    g.node("_Retval", received, T=dtypes.float32, index=0)
+    step = local_step()
+    step.results = {}
+    Executor(g.graph_def).run(step)
+    assert step.results == {0: 4}
+
+
+def a_receive_from_another_task_asks_that_task() -> None:
+    asked = []
+
+    def remote(task, step_id, key, done):
+        asked.append((task, step_id, key))
+        done(error=errors.UnavailableError(None, None, "it is gone"))
+
+    g = GraphBuilder(HERE)
+    g.node("Neg", g.recv("x", source=ELSEWHERE, incarnation=-1, name="x_recv"), T=dtypes.float32)
+    step = local_step()
+    step.rendezvous.remote = remote
+    with pytest.raises(errors.UnavailableError, match="it is gone\n.*node x_recv"):
+        Executor(g.graph_def).run(step)
+    assert asked == [("/job:ps/replica:0/task:3", step.step_id, f"{ELSEWHERE};ffffffffffffffff;{HERE};x;0:0")]
+
+
+def arguments_become_results() -> None:
+    g = GraphBuilder()
+    for index in (0, 1):
+        argument = g.node("_Arg", T=dtypes.float32, index=index)
+        g.node("_Retval", argument, T=dtypes.float32, index=1 - index)
+    step = local_step()
+    step.arguments, step.results = (np.float32(1), np.float32(2)), {}
+    Executor(g.graph_def).run(step)
+    assert step.results == {0: 2, 1: 1}
+
+
+CASES = [
+    Case("_Send", run=lambda: what_is_sent_is_received("_Send", "_Recv")),
+    Case("_Recv", run=a_receive_from_another_task_asks_that_task),
+    Case("_HostSend", run=lambda: what_is_sent_is_received("_HostSend", "_HostRecv")),
+    Case("_HostRecv", run=lambda: what_is_sent_is_received("_Send", "_HostRecv")),
+    Case("_Arg", run=arguments_become_results),
+    Case("_Retval", run=arguments_become_results),
+    Case(
+        "_ArrayToList",
+        [[np.float32(1), np.float32(2)]],
+        attrs={"out_types": [dtypes.float32, dtypes.float32]},
+        expect=lambda a, b: [a, b],
+    ),
+    Case(
+        "_ListToArray",
+        [[np.float32(1), np.float32(2)]],
+        attrs={"T": dtypes.float32, "N": 2},
+        expect=lambda a, b: [a, b],
+    ),
+]
