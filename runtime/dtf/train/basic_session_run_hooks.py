@@ -5,6 +5,7 @@ Source: https://www.tensorflow.org/api_docs/python/tf/compat/v1/train
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from dtf import errors, logging
+from dtf.files import file_errors
 from dtf.graph import GraphKeys, get_default_graph
 from dtf.train.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
 from dtf.train.training_util import get_global_step
@@ -532,6 +534,69 @@ class FeedFnHook(SessionRunHook):
 
     def before_run(self, run_context: SessionRunContext) -> SessionRunArgs:
         return SessionRunArgs(fetches=None, feed_dict=self._feed_fn())
+
+
+class ProfilerHook(SessionRunHook):
+    """Writes a Chrome trace, `timeline-<step>.json`, every so many steps or seconds.
+
+    Args:
+      save_steps, save_secs: the interval, one of them.
+      output_dir: folder of the traces.
+      show_dataflow, show_memory: accepted; the trace shows when each op ran.
+    """
+
+    def __init__(
+        self,
+        save_steps: int | None = None,
+        save_secs: float | None = None,
+        output_dir: str = "",
+        show_dataflow: bool = True,
+        show_memory: bool = False,
+    ) -> None:
+        self._output_dir = output_dir
+        self._timer = SecondOrStepTimer(every_secs=save_secs, every_steps=save_steps)
+
+    def begin(self) -> None:
+        from dtf.train.summary_writer import FileWriterCache
+
+        self._summary_writer = FileWriterCache.get(self._output_dir) if self._output_dir else None
+        self._next_step: int | None = None
+        self._global_step_tensor = _required_global_step("ProfilerHook")
+
+    def before_run(self, run_context: SessionRunContext) -> SessionRunArgs:
+        from dtf.pb import config_pb2
+
+        self._due = self._next_step is not None and self._timer.should_trigger_for_step(self._next_step)
+        options = config_pb2.RunOptions(trace_level=config_pb2.RunOptions.FULL_TRACE) if self._due else None
+        return SessionRunArgs(self._global_step_tensor, options=options)
+
+    def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
+        step = int(run_values.results)
+        if self._next_step is None:
+            # The first step also pays for placing and compiling; the interval counts from it.
+            self._timer.update_last_triggered_step(step)
+        elif self._due:
+            step = int(run_context.session.run(self._global_step_tensor))
+            self._timer.update_last_triggered_step(step)
+            path = os.path.join(self._output_dir, f"timeline-{step}.json")
+            logging.info("Saving timeline for %d into '%s'.", step, path)
+            with file_errors(path), open(path, "w") as file:
+                json.dump(chrome_trace(run_values.run_metadata.step_stats), file)
+            if self._summary_writer is not None:
+                self._summary_writer.add_run_metadata(run_values.run_metadata, f"step_{step}", step)
+        self._next_step = step + 1
+
+
+def chrome_trace(step_stats: Any) -> dict[str, Any]:
+    """A StepStats message as a trace that chrome://tracing shows: one process per device, times in microseconds."""
+    events: list[dict[str, Any]] = []
+    for number, device in enumerate(step_stats.dev_stats):
+        events.append({"ph": "M", "pid": number, "name": "process_name", "args": {"name": device.device}})
+        for node in device.node_stats:
+            event = {"ph": "X", "cat": "Op", "pid": number, "tid": node.thread_id, "name": node.node_name}
+            times = {"ts": node.all_start_micros, "dur": max(1, node.all_end_rel_micros)}
+            events.append({**event, **times, "args": {"op": node.timeline_label}})
+    return {"traceEvents": events}
 
 
 def _required_global_step(hook: str) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from dtf import checkpoint, errors, logging
@@ -122,6 +122,11 @@ def checkpoint_exists(checkpoint_prefix: str) -> bool:
     except errors.OpError:
         return False
     return all(os.path.exists(path) for path in reader.data_files())
+
+
+def get_checkpoint_mtimes(checkpoint_prefixes: Iterable[str]) -> list[float]:
+    """When each checkpoint was written, in seconds since the epoch; those that do not exist are left out."""
+    return [os.path.getmtime(checkpoint.index_file(prefix)) for prefix in checkpoint_prefixes if checkpoint_exists(prefix)]
 
 
 def remove_checkpoint(checkpoint_prefix: str, meta_graph_suffix: str = "meta") -> None:

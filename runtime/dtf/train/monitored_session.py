@@ -123,7 +123,15 @@ def MonitoredTrainingSession(  # noqa: N802  (TensorFlow's name)
     return MonitoredSession(chief, all_hooks, stop_grace_period_secs)
 
 
-class ChiefSessionCreator:
+class SessionCreator:
+    """Base of what makes the sessions of a MonitoredSession."""
+
+    def create_session(self) -> Any:
+        """Returns a session whose model is ready."""
+        raise NotImplementedError("a SessionCreator must have the method create_session")
+
+
+class ChiefSessionCreator(SessionCreator):
     """Makes sessions for the chief: restores the latest checkpoint, or initialises."""
 
     def __init__(
@@ -160,7 +168,7 @@ class ChiefSessionCreator:
         )
 
 
-class WorkerSessionCreator:
+class WorkerSessionCreator(SessionCreator):
     """Makes sessions for a worker that is not the chief: waits until the model is ready."""
 
     def __init__(

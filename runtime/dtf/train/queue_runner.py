@@ -14,8 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dtf import errors, logging
-from dtf.default_stack import get_default_session
-from dtf.graph import GraphKeys, get_default_graph
+from dtf.graph import GraphKeys, get_default_graph, get_default_session
 from dtf.train.coordinator import Coordinator
 
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from dtf import dtypes
+from dtf.constant import constant
 from dtf.graph import GraphKeys, get_default_graph
-from dtf.ops.array import concat, constant
+from dtf.ops.array import concat
 from dtf.ops.control_flow import group
-from dtf.ops.summary_ops import merge_all
 from dtf.variables import (
     global_variables,
     global_variables_initializer,
@@ -97,6 +98,8 @@ class Scaffold:
                 "local_init_op", GraphKeys.LOCAL_INIT_OP, self.default_local_init_op
             )
         if self._summary_op is None:
+            from dtf.ops.summary import merge_all
+
             self._summary_op = self.get_or_default("summary_op", GraphKeys.SUMMARY_OP, merge_all)
         if self._saver is None:
             from dtf.train.saver import get_saver_or_default
@@ -170,5 +173,5 @@ class Scaffold:
 
 
 def _default_ready_op() -> Any:
-    resources = constant([], dtype="string", shape=[0])
+    resources = constant([], dtype=dtypes.string, shape=[0])
     return concat([report_uninitialized_variables(), resources], 0)

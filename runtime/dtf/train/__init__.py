@@ -1,0 +1,94 @@
+"""tf.train: optimizers, sessions that survive the loss of a task, checkpoints, hooks, and servers.
+
+Owns nothing: every name comes from a module of this folder, of which each has one subject.
+"""
+
+from __future__ import annotations
+
+from dtf.cluster import ClusterSpec
+from dtf.pb.checkpoint_state_pb2 import CheckpointState
+from dtf.pb.cluster_pb2 import ClusterDef, JobDef
+from dtf.pb.queue_runner_pb2 import QueueRunnerDef
+from dtf.pb.saver_pb2 import SaverDef
+from dtf.pb.tensorflow_server_pb2 import ServerDef
+from dtf.server import Server
+from dtf.train.adadelta import AdadeltaOptimizer
+from dtf.train.adagrad import AdagradOptimizer
+from dtf.train.adagrad_da import AdagradDAOptimizer
+from dtf.train.adam import AdamOptimizer
+from dtf.train.basic_session_run_hooks import (
+    CheckpointSaverHook,
+    CheckpointSaverListener,
+    FeedFnHook,
+    FinalOpsHook,
+    GlobalStepWaiterHook,
+    LoggingTensorHook,
+    NanLossDuringTrainingError,
+    NanTensorHook,
+    ProfilerHook,
+    SecondOrStepTimer,
+    StepCounterHook,
+    StopAtStepHook,
+    SummarySaverHook,
+)
+from dtf.train.checkpoint_management import (
+    checkpoint_exists,
+    checkpoints_iterator,
+    generate_checkpoint_state_proto,
+    get_checkpoint_mtimes,
+    get_checkpoint_state,
+    latest_checkpoint,
+    remove_checkpoint,
+    update_checkpoint_state,
+)
+from dtf.train.checkpoint_utils import (
+    CheckpointReader,
+    NewCheckpointReader,
+    init_from_checkpoint,
+    list_variables,
+    load_checkpoint,
+    load_variable,
+)
+from dtf.train.coordinator import Coordinator, LooperThread
+from dtf.train.device_setter import replica_device_setter
+from dtf.train.ftrl import FtrlOptimizer
+from dtf.train.gradient_descent import GradientDescentOptimizer
+from dtf.train.graph_io import write_graph
+from dtf.train.learning_rate_decay import (
+    cosine_decay,
+    cosine_decay_restarts,
+    exponential_decay,
+    inverse_time_decay,
+    linear_cosine_decay,
+    natural_exp_decay,
+    noisy_linear_cosine_decay,
+    piecewise_constant,
+    polynomial_decay,
+)
+from dtf.train.meta_graph import export_meta_graph, import_meta_graph
+from dtf.train.momentum import MomentumOptimizer
+from dtf.train.monitored_session import (
+    ChiefSessionCreator,
+    MonitoredSession,
+    MonitoredTrainingSession,
+    SessionCreator,
+    SingularMonitoredSession,
+    WorkerSessionCreator,
+)
+from dtf.train.moving_averages import ExponentialMovingAverage
+from dtf.train.optimizer import Optimizer
+from dtf.train.proximal import ProximalAdagradOptimizer, ProximalGradientDescentOptimizer
+from dtf.train.queue_runner import QueueRunner, add_queue_runner, start_queue_runners
+from dtf.train.rmsprop import RMSPropOptimizer
+from dtf.train.saver import Saver
+from dtf.train.scaffold import Scaffold
+from dtf.train.session_manager import SessionManager
+from dtf.train.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
+from dtf.train.summary_writer import summary_iterator
+from dtf.train.training_util import (
+    assert_global_step,
+    create_global_step,
+    get_global_step,
+    get_or_create_global_step,
+    global_step,
+)
