@@ -67,7 +67,7 @@ from dtf.tensor_shape import Dimension, TensorShape
 
 for _name in (
     "ops.array ops.math ops.linalg ops.nn ops.random ops.state ops.control_flow ops.data_flow ops.io ops.string "
-    "ops.lookup ops.sparse ops.logging ops.functional ops.tensor_array ops.clip ops.embedding ops.summary "
+    "ops.lookup ops.sparse ops.logging_ops ops.check_ops ops.functional ops.tensor_array ops.clip ops.embedding "
     "operators variables variable_scope initializers partitioned importer random_seed session server"
 ).split():
     if importlib.util.find_spec(f"dtf.{_name}"):

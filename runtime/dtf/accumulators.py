@@ -89,7 +89,7 @@ class Accumulator:
     def take(self, num_required: int, cancellation: CancellationManager | None, done: Done) -> None:
         """done(gradient) as soon as `num_required` are in; the global step then moves on by one."""
         if num_required < 1:
-            raise errors.InvalidArgumentError(None, None, f"Argument num_required must be positive, got {num_required}")
+            raise errors.InvalidArgumentError(None, None, f"Argument num_required must be positive, but was {num_required}")
 
         def attempt(operation: Operation) -> bool:
             if self.num_accumulated < num_required:

@@ -168,20 +168,20 @@ class Queue:
     def check_same(self, kind: str, capacity: int | None, dtypes: Sequence[DType], shapes: Sequence[TensorShape]) -> None:
         """Raises InvalidArgumentError when a node that shares this queue by name describes another one."""
         if kind != self.kind:
-            raise _invalid(f"Shared queue '{self.name}' has type '{self.kind}' that does not match type of requested '{kind}'.")
+            raise _invalid(f"Shared queue '{self.name}': expected {kind}, found {self.kind}")
         if capacity != self.capacity:
             raise _invalid(
-                f"Shared queue '{self.name}' has capacity {_bound(self.capacity)} but requested capacity was {_bound(capacity)}."
+                f"Shared queue '{self.name}' has capacity {_bound(self.capacity)} but requested capacity was {_bound(capacity)}"
             )
         if tuple(dtypes) != self.dtypes:
             raise _invalid(
                 f"Shared queue '{self.name}' has component types {_names(self.dtypes)} but requested component types were "
-                f"{_names(dtypes)}."
+                f"{_names(dtypes)}"
             )
         if [str(shape) for shape in shapes] != [str(shape) for shape in self.shapes]:
             raise _invalid(
                 f"Shared queue '{self.name}' has component shapes {_shapes_text(self.shapes)} but requested component shapes were "
-                f"{_shapes_text(shapes)}."
+                f"{_shapes_text(shapes)}"
             )
 
     # -- the five operations
@@ -230,7 +230,7 @@ class Queue:
         """
         method = "DequeueUpTo" if allow_fewer else "DequeueMany"
         if count < 0:
-            raise _invalid(f"{method} '{self.name}' requested {count} < 0 elements")
+            raise _invalid(f"{method}Op requested {count} < 0 elements")
         if not self.shapes or not (self.pads or all(shape.is_fully_defined() for shape in self.shapes)):
             raise _invalid(
                 f"{self.kind}'s DequeueMany and DequeueUpTo require the components to have specified shapes."
@@ -278,7 +278,14 @@ class Queue:
             self.is_closed = True
             return True
 
-        self._wait(self._enqueues, Operation(attempt, done, cancellation, "Close operation was cancelled"))
+        operation = Operation(attempt, done, cancellation, "Close operation was cancelled")
+        with self._lock:
+            already = self.is_closed and not cancel_pending_enqueues
+        if already:
+            operation.fail(errors.CancelledError(None, None, f"Queue '{self.name}' is already closed."))
+            operation.report()
+        else:
+            self._wait(self._enqueues, operation)
 
     def close(self) -> None:
         """The container that held this queue is gone: everyone who waits gets a CancelledError."""
@@ -366,7 +373,7 @@ def _bound(capacity: int | None) -> int:
 
 def _names(dtypes: Sequence[DType]) -> str:
     words = {"float16": "half", "float32": "float", "float64": "double"}
-    return "[" + ", ".join(words.get(dtype.name, dtype.name) for dtype in dtypes) + "]"
+    return ", ".join(words.get(dtype.name, dtype.name) for dtype in dtypes)
 
 
 def _shape_text(shape: TensorShape) -> str:
