@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from dtf import dtypes, errors
-from dtf.executor import Executor, local_step
+from dtf.executor import Executor, local_step, run_graph_def
 from tests.runtime.graphs import GraphBuilder
 from tests.runtime.op_cases import Case
 
@@ -53,6 +55,13 @@ def arguments_become_results() -> None:
     assert step.results == {0: 2, 1: 1}
 
 
+def lists_of_one_kind_are_lists_of_several(op: str, **types: Any) -> None:
+    g = GraphBuilder()
+    values = [g.const(np.float32(number)) for number in (1, 2)]
+    node = g.node(op, *values, T=dtypes.float32, N=2, **types)
+    assert run_graph_def(g.graph_def, [node, f"{node}:1"]) == [1, 2]
+
+
 CASES = [
     Case("_Send", run=lambda: what_is_sent_is_received("_Send", "_Recv")),
     Case("_Recv", run=a_receive_from_another_task_asks_that_task),
@@ -62,14 +71,7 @@ CASES = [
     Case("_Retval", run=arguments_become_results),
     Case(
         "_ArrayToList",
-        [[np.float32(1), np.float32(2)]],
-        attrs={"out_types": [dtypes.float32, dtypes.float32]},
-        expect=lambda a, b: [a, b],
+        run=lambda: lists_of_one_kind_are_lists_of_several("_ArrayToList", out_types=[dtypes.float32] * 2),
     ),
-    Case(
-        "_ListToArray",
-        [[np.float32(1), np.float32(2)]],
-        attrs={"T": dtypes.float32, "N": 2},
-        expect=lambda a, b: [a, b],
-    ),
+    Case("_ListToArray", run=lambda: lists_of_one_kind_are_lists_of_several("_ListToArray", Tin=[dtypes.float32] * 2)),
 ]
