@@ -209,6 +209,8 @@ class _FlatProgram:
         self._constants = _constants(instructions)
         self._alias = _aliases(instructions, order)
         self._guards, self._token_guards = _guards(instructions, order, self._alias)
+        self.has_guards = any(self._token_guards)
+        self.control_sources = {source for each in instructions for source in each.controls}
         self.segments, self._segment_of = _segments(instructions, order, self._constants)
         self._add_edges(order)
         self._variants: dict[tuple[bool, bool], _Variant] = {}
@@ -331,12 +333,10 @@ class _SegmentWriter:
         self._traced = traced
         self._lines = lines
         self._owners = owners
-        self._here = set(segment.instructions)
-        self._token_sources: set[int] = set()
-        if careful or any(program._token_guards):
-            self._token_sources = {source for each in program.instructions for source in each.controls}
+        self._token_sources = program.control_sources if careful or program.has_guards else set()
         self._last_use = self._find_last_uses()
         self._defined: set[tuple[int, int]] = set()
+        self._touched: list[tuple[int, int]] = []
 
     def write(self) -> None:
         self._line(-1, f"def segment_{self._segment.index}(step, shared, run):")
@@ -453,25 +453,28 @@ class _SegmentWriter:
         return bool(self._program._token_guards[source] if output == _TOKEN else self._program._guards.get(value))
 
     def _load(self, index: int, value: tuple[int, int]) -> None:
-        if value[0] in self._program._constants or value in self._defined:
+        if value[0] in self._program._constants:
             return
-        self._line(index, f"    {self._name(value)} = shared[{self._program._slot_of[value]}]")
-        self._defined.add(value)
+        self._touched.append(value)
+        if value not in self._defined:
+            self._line(index, f"    {self._name(value)} = shared[{self._program._slot_of[value]}]")
+            self._defined.add(value)
 
     def _define(self, index: int, value: tuple[int, int]) -> None:
+        self._touched.append(value)
         self._defined.add(value)
         slot = self._program._slot_of.get(value)
         if slot is not None:
             self._line(index, f"    shared[{slot}] = {self._name(value)}")
-        if value not in self._last_use:
-            self._last_use[value] = index
+        self._last_use.setdefault(value, index)
 
     def _drop(self, index: int) -> None:
         """Forgets what was used for the last time by this instruction."""
-        finished = [self._name(value) for value in self._defined if self._last_use.get(value) == index]
+        finished = {value for value in self._touched if self._last_use[value] == index}
+        self._touched.clear()
         if finished:
-            self._line(index, f"    del {', '.join(sorted(finished))}")
-            self._defined = {value for value in self._defined if self._last_use.get(value) != index}
+            self._line(index, f"    del {', '.join(sorted(self._name(value) for value in finished))}")
+            self._defined -= finished
 
     def _find_last_uses(self) -> dict[tuple[int, int], int]:
         last_use: dict[tuple[int, int], int] = {}
