@@ -27,6 +27,7 @@ from dtf.device import task_name
 from dtf.pb import config_pb2
 
 _STOP_GRACE_S = 0.5
+_SIGNAL_CHECK_PERIOD_S = 0.5
 _LOCAL_TASK = "/job:localhost/replica:0/task:0"
 _MEMORY_LIMIT_BYTES = 256 << 20
 
@@ -126,7 +127,9 @@ class Server:
         """
         previous = _handle_sigterm(self._stopped)
         try:
-            self._stopped.wait()
+            # A signal that another thread happens to take does not wake this one, so it looks up now and then.
+            while not self._stopped.wait(_SIGNAL_CHECK_PERIOD_S if previous is not None else None):
+                pass
         finally:
             if previous is not None:
                 signal.signal(signal.SIGTERM, previous)
