@@ -33,6 +33,7 @@ from dtf.fetches import (
 from dtf.graph import Graph, default_session_stack, get_default_graph
 from dtf.pb import config_pb2
 from dtf.tensor import Operation, Tensor
+from dtf.variables import Variable
 
 __all__ = ["InteractiveSession", "Session", "register_session_run_conversion_functions"]
 
@@ -420,18 +421,25 @@ def _fetched(value: Any) -> Any:
 
 
 def _plan_key(fetches: Any, feed_dict: Any) -> Any:
-    """A key under which the plan of this call can be kept, or None when its structure is not a simple one."""
-    kind = type(fetches)
-    if kind is list or kind is tuple:
-        for part in fetches:
-            if type(part) is not Tensor and type(part) is not Operation:
-                return None
-        fetches = (kind, *fetches)
-    elif kind is not Tensor and kind is not Operation:
-        return None
-    if not feed_dict:
-        return fetches
+    """A key under which the plan of this call can be kept, or None when something unusual is fetched or fed."""
+    structure = _structure_key(fetches)
+    if structure is None or not feed_dict:
+        return structure
     for key in feed_dict:
         if type(key) is not Tensor:
             return None
-    return fetches, tuple(feed_dict)
+    return structure, tuple(feed_dict)
+
+
+def _structure_key(fetches: Any) -> Any:
+    """A hashable form of nested lists, tuples and dictionaries of plain fetches, which tells any two apart."""
+    kind = type(fetches)
+    if kind is Tensor or kind is Operation or kind is Variable or kind is str:
+        return fetches
+    if kind is list or kind is tuple:
+        parts = [_structure_key(part) for part in fetches]
+    elif kind is dict:
+        parts = [tuple(fetches), *[_structure_key(part) for part in fetches.values()]]
+    else:
+        return None
+    return None if None in parts else (kind, *parts)
