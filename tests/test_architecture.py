@@ -15,8 +15,8 @@ BUILD = (
     "graph apply constant shape_rules ops gradients variables variable_scope importer sparse tensor".split()
 )
 RUN = (
-    "kernels resources queues accumulators waiting rendezvous step cancellation outcome step_stats thread_pool functions "
-    "instructions executor frames passes worker master compiled_step partial_run session_tasks patience"
+    "kernels resources queues accumulators waiting rendezvous step cancellation outcome step_stats thread_pool "
+    "functions instructions executor frames passes worker master compiled_step partial_run session_tasks patience"
 ).split()
 EDGES = "rpc server session".split()
 ALLOWED = {
