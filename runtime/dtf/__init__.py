@@ -5,16 +5,20 @@
 The public names are those of TensorFlow 1.x: the ones of this module, and the namespaces tf.train, tf.nn,
 tf.summary, tf.errors, tf.app, tf.flags, tf.logging, tf.gfile and so on beside it. `dtf.compat.v1` is this same
 namespace. How the package is built is told in runtime/README.md.
+
+What makes graphs is imported here; what runs them, and the namespaces, when they are first used (`_LAZY`,
+`_NAMESPACES`), so that the import costs little.
 """
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
+import importlib as _importlib
+from typing import Any as _Any
 
 from dtf import errors
-from dtf.apply import apply_op
+from dtf.behavior import *
 from dtf.cluster import ClusterSpec
+from dtf.codec import make_ndarray, make_tensor_proto
 from dtf.constant import constant
 from dtf.conversion import convert_to_tensor, register_tensor_conversion_function
 from dtf.device import DeviceSpec
@@ -24,10 +28,10 @@ from dtf.dtypes import (
     bfloat16,
     bool,
     bool_ref,
-    complex128,
-    complex128_ref,
     complex64,
     complex64_ref,
+    complex128,
+    complex128_ref,
     double,
     double_ref,
     float16,
@@ -36,43 +40,97 @@ from dtf.dtypes import (
     float64,
     float64_ref,
     half,
+    int8,
+    int8_ref,
     int16,
     int16_ref,
     int32,
     int32_ref,
     int64,
     int64_ref,
-    int8,
-    int8_ref,
+    qint8,
     qint16,
     qint32,
-    qint8,
-    quint16,
     quint8,
+    quint16,
     resource,
     string,
     string_ref,
+    uint8,
+    uint8_ref,
     uint16,
     uint16_ref,
     uint32,
     uint64,
-    uint8,
-    uint8_ref,
     variant,
 )
+from dtf.errors import OpError
 from dtf.gradients import *
 from dtf.graph import *
-from dtf.sparse import IndexedSlices, SparseTensor, SparseTensorValue
+from dtf.importer import *
+from dtf.initializers import *
+from dtf.ops.array import *
+from dtf.ops.clip import *
+from dtf.ops.control_flow import *
+from dtf.ops.data_flow import *
+from dtf.ops.io import *
+from dtf.ops.linalg import *
+from dtf.ops.logging_ops import *
+from dtf.ops.math import *
+from dtf.ops.random import *
+from dtf.ops.state import *
+from dtf.ops.string import *
+from dtf.partitioned import *
+from dtf.sparse import (
+    IndexedSlices,
+    SparseTensor,
+    SparseTensorValue,
+    convert_to_tensor_or_sparse_tensor,
+)
 from dtf.tensor_shape import Dimension, TensorShape
+from dtf.variable_scope import *
+from dtf.variables import *
 
-for _name in (
-    "ops.array ops.math ops.linalg ops.nn ops.random ops.state ops.control_flow ops.data_flow ops.io ops.string "
-    "ops.lookup ops.sparse ops.logging_ops ops.check_ops ops.functional ops.tensor_array ops.clip ops.embedding "
-    "operators variables variable_scope initializers partitioned importer random_seed session server"
-).split():
-    if importlib.util.find_spec(f"dtf.{_name}"):
+__version__ = "0.1.0"
+
+#: Public names -> the modules that have them, imported at their first use.
+_LAZY = {
+    **dict.fromkeys(("InteractiveSession", "Session"), "dtf.session"),
+    **dict.fromkeys(
+        ("ConfigProto", "GPUOptions", "GraphOptions", "OptimizerOptions", "RunMetadata", "RunOptions"),
+        "dtf.pb.config_pb2",
+    ),
+    **dict.fromkeys(("AttrValue", "NameAttrList"), "dtf.pb.attr_value_pb2"),
+    **dict.fromkeys(("HistogramProto", "Summary", "SummaryMetadata"), "dtf.pb.summary_pb2"),
+    **dict.fromkeys(("Event", "LogMessage", "SessionLog"), "dtf.pb.event_pb2"),
+    "GraphDef": "dtf.pb.graph_pb2",
+    "MetaGraphDef": "dtf.pb.meta_graph_pb2",
+    "NodeDef": "dtf.pb.node_def_pb2",
+    "TensorInfo": "dtf.pb.meta_graph_pb2",
+}
+
+#: Modules that are public namespaces, imported at their first use.
+_NAMESPACES = frozenset(
+    "app compat contrib flags gfile io layers linalg logging losses math metrics nest nn python_io random sets strings "
+    "summary test testing train".split()
+)
+
+
+def __getattr__(name: str) -> _Any:
+    if name in _LAZY:
+        value = getattr(_importlib.import_module(_LAZY[name]), name)
+    elif name in _NAMESPACES:
         try:
-            _module = importlib.import_module(f"dtf.{_name}")
-        except ImportError:
-            continue
-        globals().update({_public: getattr(_module, _public) for _public in getattr(_module, "__all__", ())})
+            value = _importlib.import_module(f"dtf.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != f"dtf.{name}":
+                raise
+            raise AttributeError(f"module 'dtf' has no attribute {name!r}") from None
+    else:
+        raise AttributeError(f"module 'dtf' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY, *_NAMESPACES})

@@ -1,0 +1,7 @@
+"""tf.contrib: the few names of it that many programs use. Owns nothing: all are defined elsewhere."""
+
+from __future__ import annotations
+
+from dtf.contrib import framework, layers, training
+
+__all__ = ["framework", "layers", "training"]

@@ -1,0 +1,69 @@
+"""tf.contrib.layers: aliases of initializers and regularizers under their first names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dtf import dtypes
+from dtf.apply import apply_op
+from dtf.conversion import convert_to_tensor
+from dtf.graph import Tensor, name_scope
+from dtf.initializers import variance_scaling_initializer as _variance_scaling
+
+__all__ = [
+    "l1_regularizer", "l2_regularizer", "variance_scaling_initializer", "xavier_initializer",
+    "xavier_initializer_conv2d",
+]  # fmt: skip
+
+
+def xavier_initializer(uniform: bool = True, seed: int | None = None, dtype: Any = dtypes.float32) -> _variance_scaling:
+    """Glorot's initializer."""
+    return _variance_scaling(1.0, "fan_avg", "uniform" if uniform else "truncated_normal", seed, dtype)
+
+
+xavier_initializer_conv2d = xavier_initializer
+
+
+def variance_scaling_initializer(
+    factor: float = 2.0, mode: str = "FAN_IN", uniform: bool = False, seed: int | None = None, dtype: Any = dtypes.float32
+) -> _variance_scaling:
+    """`tf.variance_scaling_initializer` with its first arguments; He's by default."""
+    distribution = "uniform" if uniform else "truncated_normal"
+    return _variance_scaling(factor, mode.lower(), distribution, seed, dtype)
+
+
+def l2_regularizer(scale: float, scope: str | None = None) -> Callable[[Any], Tensor | None]:
+    """A regularizer that gives `scale` times half the sum of squares; None for a scale of 0.
+
+    Raises:
+      ValueError: `scale` is negative.
+    """
+    return _regularizer(scale, scope, "l2_regularizer", lambda weights: apply_op("L2Loss", None, t=weights))
+
+
+def l1_regularizer(scale: float, scope: str | None = None) -> Callable[[Any], Tensor | None]:
+    """A regularizer that gives `scale` times the sum of absolute values; None for a scale of 0.
+
+    Raises:
+      ValueError: `scale` is negative.
+    """
+    from dtf.ops import math
+
+    return _regularizer(scale, scope, "l1_regularizer", lambda weights: math.reduce_sum(math.abs(weights)))
+
+
+def _regularizer(
+    scale: float, scope: str | None, default_scope: str, penalty: Callable[[Any], Tensor]
+) -> Callable[[Any], Tensor | None]:
+    if scale < 0.0:
+        raise ValueError(f"Setting a scale less than 0 on a regularizer: {scale}")
+
+    def regularize(weights: Any) -> Tensor | None:
+        if scale == 0.0:
+            return None
+        with name_scope(scope, default_scope, [weights]) as name:
+            factor = convert_to_tensor(scale, weights.dtype.base_dtype, name="scale")
+            return apply_op("Mul", name, x=factor, y=penalty(weights))
+
+    return regularize

@@ -1,0 +1,17 @@
+"""The namespace tf.linalg. Owns nothing: the functions are those of `ops/linalg` and `ops/array`."""
+
+from __future__ import annotations
+
+from dtf.ops.array import diag as tensor_diag  # noqa: F401
+from dtf.ops.array import diag_part as tensor_diag_part  # noqa: F401
+from dtf.ops.array import matrix_band_part as band_part  # noqa: F401
+from dtf.ops.array import matrix_diag as diag  # noqa: F401
+from dtf.ops.array import matrix_diag_part as diag_part  # noqa: F401
+from dtf.ops.array import matrix_set_diag as set_diag  # noqa: F401
+from dtf.ops.array import matrix_transpose  # noqa: F401
+from dtf.ops.clip import global_norm  # noqa: F401
+from dtf.ops.linalg import *  # noqa: F403
+from dtf.ops.linalg import matrix_determinant as det  # noqa: F401
+from dtf.ops.linalg import matrix_inverse as inv  # noqa: F401
+from dtf.ops.linalg import matrix_solve as solve  # noqa: F401
+from dtf.ops.linalg import matrix_triangular_solve as triangular_solve  # noqa: F401

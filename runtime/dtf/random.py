@@ -1,0 +1,19 @@
+"""The namespace tf.random. Owns nothing: the functions are those of `ops/random`."""
+
+from __future__ import annotations
+
+from dtf.ops.random import (
+    get_seed,
+    multinomial,
+    set_random_seed,
+    truncated_normal,
+)
+from dtf.ops.random import random_gamma as gamma
+from dtf.ops.random import random_normal as normal
+from dtf.ops.random import random_poisson as poisson
+from dtf.ops.random import random_shuffle as shuffle
+from dtf.ops.random import random_uniform as uniform
+
+__all__ = [
+    "gamma", "get_seed", "multinomial", "normal", "poisson", "set_random_seed", "shuffle", "truncated_normal", "uniform",
+]  # fmt: skip
