@@ -37,7 +37,7 @@ from dtf.tensor import Operation, Tensor
 from dtf.tensor_shape import TensorShape, unknown_shape
 
 __all__ = [
-    "adjoint", "cholesky", "cholesky_solve", "cross", "einsum", "logdet", "matmul", "matrix_determinant",
+    "adjoint", "cholesky", "cholesky_solve", "cross", "einsum", "eye", "logdet", "matmul", "matrix_determinant",
     "matrix_inverse", "matrix_solve", "matrix_solve_ls", "matrix_triangular_solve", "matvec", "norm", "normalize", "qr",
     "self_adjoint_eig", "self_adjoint_eigvals", "slogdet", "sparse_matmul", "svd", "tensordot", "trace",
 ]  # fmt: skip
@@ -408,6 +408,32 @@ def adjoint(matrix: Any, name: str | None = None) -> Tensor:
             back = [apply_op("Sub", x=dynamic, y=1), apply_op("Sub", x=dynamic, y=2)]
             perm = apply_op("ConcatV2", values=[front, apply_op("Pack", values=back)], axis=0)
         return apply_op(op_type, x=matrix, perm=perm)
+
+
+def eye(
+    num_rows: Any,
+    num_columns: Any = None,
+    batch_shape: Any = None,
+    dtype: Any = dtypes.float32,
+    name: str | None = None,
+) -> Tensor:
+    """Identity matrices: ones on the main diagonal, zeros elsewhere. [*batch_shape, num_rows, num_columns].
+
+    num_columns is num_rows by default; batch_shape is a list or an int32 vector.
+    """
+    with name_scope(name, "eye", [num_rows, num_columns, batch_shape]) as name:
+        square = num_columns is None
+        columns = num_rows if square else num_columns
+        known = isinstance(num_rows, int | np.integer) and isinstance(columns, int | np.integer)
+        batch = _int32_vector([] if batch_shape is None else batch_shape)
+        shorter = min(num_rows, columns) if known else apply_op("Minimum", x=num_rows, y=columns)
+        ones_shape = apply_op("ConcatV2", values=[batch, apply_op("Pack", values=[shorter])], axis=0)
+        ones = apply_op("Fill", dims=ones_shape, value=convert_to_tensor(1, dtype=dtypes.as_dtype(dtype)))
+        if square:
+            return apply_op("MatrixDiag", name, diagonal=ones)
+        shape = apply_op("ConcatV2", values=[batch, apply_op("Pack", values=[num_rows, columns])], axis=0)
+        zeros = apply_op("Fill", dims=shape, value=convert_to_tensor(0, dtype=dtypes.as_dtype(dtype)))
+        return apply_op("MatrixSetDiag", name, input=zeros, diagonal=ones)
 
 
 # -- decompositions and solvers --

@@ -63,15 +63,16 @@ def _sparse_matmul(op: Operation, grad: Any) -> Gradients:
     return [cast(by_a, op.inputs[0].dtype), cast(by_b, op.inputs[1].dtype)]
 
 
-@gradient("BatchMatMul", "BatchMatMulV2")
+@gradient("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3")
 def _batch_matmul(op: Operation, grad: Any) -> Gradients:
-    x, y = op.inputs
+    x, y = (cast(each, grad.dtype) for each in op.inputs)
     adjoint_x, adjoint_y = op.get_attr("adj_x"), op.get_attr("adj_y")
     by_x = _batch_product(y, grad, adjoint_y, True) if adjoint_x else _batch_product(grad, y, False, not adjoint_y)
     by_y = _batch_product(grad, x, True, adjoint_x) if adjoint_y else _batch_product(x, grad, not adjoint_x, False)
     if op.type == "BatchMatMul":
         return [by_x, by_y]
-    return [sum_to_shape_of(x, by_x), sum_to_shape_of(y, by_y)]
+    grads = [sum_to_shape_of(x, by_x), sum_to_shape_of(y, by_y)]
+    return [cast(each, source.dtype) for each, source in zip(grads, op.inputs, strict=True)]
 
 
 def _batch_product(x: Any, y: Any, adjoint_x: bool, adjoint_y: bool) -> Tensor:

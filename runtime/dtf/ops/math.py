@@ -30,7 +30,7 @@ __all__ = [
     "div", "div_no_nan", "divide", "divide_no_nan", "equal", "erf", "erfc", "erfinv", "exp", "expm1", "floor",
     "floor_div", "floordiv", "floormod", "greater", "greater_equal", "histogram_fixed_width",
     "histogram_fixed_width_bins", "igamma", "igammac", "imag", "invert", "is_finite", "is_inf", "is_nan",
-    "l2_normalize", "lbeta", "left_shift", "less", "less_equal", "lgamma", "lin_space", "linspace", "log", "log1p",
+    "lbeta", "left_shift", "less", "less_equal", "lgamma", "lin_space", "linspace", "log", "log1p",
     "log_sigmoid", "logical_and", "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "mod", "multiply",
     "multiply_no_nan", "ndtri", "negative", "nextafter", "not_equal", "polygamma", "polyval", "pow", "range", "real",
     "realdiv", "reciprocal", "reciprocal_no_nan", "reduce_all", "reduce_any", "reduce_euclidean_norm",
@@ -41,7 +41,7 @@ __all__ = [
     "subtract", "tan", "tanh", "to_bfloat16", "to_complex128", "to_complex64", "to_double", "to_float", "to_int32",
     "to_int64", "truediv", "truncatediv", "truncatemod", "unsorted_segment_max", "unsorted_segment_mean",
     "unsorted_segment_min", "unsorted_segment_prod", "unsorted_segment_sqrt_n", "unsorted_segment_sum", "xdivy",
-    "xlog1py", "xlogy", "zero_fraction", "zeta",
+    "xlog1py", "xlogy", "zeta",
 ]  # fmt: skip
 
 OneArgument = Callable[..., Tensor]
@@ -159,23 +159,6 @@ def lbeta(x: Any, name: str | None = None) -> Tensor:
     with name_scope(name, "lbeta", [x]) as name:
         x = convert_to_tensor(x, name="x")
         return subtract(reduce_sum(lgamma(x), axis=[-1]), lgamma(reduce_sum(x, axis=[-1])), name=name)
-
-
-def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | None = None, dim: Any = None) -> Tensor:
-    """x divided by its euclidean norm along `axis` (all axes by default); norms below sqrt(epsilon) count as that."""
-    axis = _one_of("axis", axis, "dim", dim)
-    with name_scope(name, "l2_normalize", [x]) as name:
-        x = convert_to_tensor(x, name="x")
-        squares = reduce_sum(square(x), axis, keepdims=True)
-        return multiply(x, rsqrt(maximum(squares, epsilon)), name=name)
-
-
-def zero_fraction(value: Any, name: str | None = None) -> Tensor:
-    """The fraction of zeros in `value`, a float32 scalar."""
-    with name_scope(name, "zero_fraction", [value]):
-        value = convert_to_tensor(value, name="value")
-        zero = constant(0, dtype=value.dtype.base_dtype, name="zero")
-        return reduce_mean(cast(equal(value, zero), dtypes.float32))
 
 
 # -- complex numbers --
@@ -585,7 +568,10 @@ def _reduce(
     keep = bool(_one_of("keepdims", keepdims, "keep_dims", keep_dims))
     x = convert_to_tensor(input_tensor, name="input_tensor")
     axes = _all_axes(x) if axis is None else axis
-    return apply_op(op_type, name, input=x, reduction_indices=axes, keep_dims=keep)
+    result = apply_op(op_type, name, input=x, reduction_indices=axes, keep_dims=keep)
+    if axis is None and not keep:
+        result.set_shape([])
+    return result
 
 
 def _all_axes(x: Tensor) -> Any:
@@ -722,15 +708,24 @@ def unsorted_segment_sqrt_n(data: Any, segment_ids: Any, num_segments: Any, name
 
 
 def _segment_sizes(data: Any, segment_ids: Any, num_segments: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """The sizes of the segments, at least 1, as [num_segments, 1, ...] of the type of data."""
+    """The sizes of the segments, at least 1, as [num_segments, 1, ...] of the type of data; data and ids as tensors."""
     data = convert_to_tensor(data)
     segment_ids = convert_to_tensor(segment_ids)
     ones = apply_op("OnesLike", x=cast(segment_ids, data.dtype.base_dtype))
     counts = maximum(unsorted_segment_sum(ones, segment_ids, num_segments), cast(1, data.dtype.base_dtype))
-    inner = subtract(apply_op("Rank", input=data), apply_op("Rank", input=segment_ids))
-    ones_shape = apply_op("Fill", dims=apply_op("Reshape", tensor=inner, shape=[1]), value=constant(1))
-    shape = apply_op("ConcatV2", values=[apply_op("Shape", input=counts), ones_shape], axis=0)
-    return apply_op("Reshape", tensor=counts, shape=shape), data, segment_ids
+    return append_ones(counts, data, segment_ids), data, segment_ids
+
+
+def append_ones(x: Tensor, longer: Tensor, shorter: Tensor) -> Tensor:
+    """x with as many dimensions of size 1 appended as `longer` has more dimensions than `shorter`."""
+    if longer.shape.ndims is not None and shorter.shape.ndims is not None:
+        for _ in builtins.range(longer.shape.ndims - shorter.shape.ndims):
+            x = apply_op("ExpandDims", input=x, dim=-1)
+        return x
+    more = subtract(apply_op("Rank", input=longer), apply_op("Rank", input=shorter))
+    ones = apply_op("Fill", dims=apply_op("Reshape", tensor=more, shape=[1]), value=constant(1))
+    shape = apply_op("ConcatV2", values=[apply_op("Shape", input=x), ones], axis=0)
+    return apply_op("Reshape", tensor=x, shape=shape)
 
 
 def sparse_segment_sum(

@@ -19,6 +19,7 @@ from dtf.constant import constant, constant_value
 from dtf.gradients import gradient, not_differentiable
 from dtf.ops.math import (
     add,
+    append_ones,
     cast,
     cos,
     cosh,
@@ -599,16 +600,9 @@ def _segment_sum(op: Operation, grad: Any) -> Gradients:
 @gradient("SegmentMean")
 def _segment_mean(op: Operation, grad: Any) -> Gradients:
     data, ids = op.inputs
-    counts = maximum(segment_sum(_ones_per_row(data, ids), ids), _number(1, data))
-    return [_rows(divide(grad, counts), ids), None]
-
-
-def _ones_per_row(data: Tensor, ids: Tensor) -> Tensor:
-    """[k, 1, ...] of ones: one row per id, broadcastable to data."""
-    inner = subtract(apply_op("Rank", input=data), apply_op("Rank", input=ids))
-    ones = apply_op("Fill", dims=apply_op("Reshape", tensor=inner, shape=[1]), value=1)
-    shape = apply_op("ConcatV2", values=[apply_op("Shape", input=ids), ones], axis=0)
-    return apply_op("Fill", dims=shape, value=_number(1, data))
+    ones = apply_op("OnesLike", x=cast(ids, data.dtype.base_dtype))
+    counts = maximum(segment_sum(ones, ids), _number(1, data))
+    return [_rows(divide(grad, append_ones(counts, data, ids)), ids), None]
 
 
 @gradient("SegmentMax", "SegmentMin")
@@ -678,10 +672,7 @@ def _rows_or_zeros(params: Any, ids: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     zero = _number(0, ids)
     safe_ids = maximum(ids, zero)
     rows = _rows(params, safe_ids)
-    inner = subtract(apply_op("Rank", input=rows), apply_op("Rank", input=ids))
-    ones = apply_op("Fill", dims=apply_op("Reshape", tensor=inner, shape=[1]), value=1)
-    shape = apply_op("ConcatV2", values=[apply_op("Shape", input=ids), ones], axis=0)
-    kept = apply_op("Reshape", tensor=greater_equal(ids, zero), shape=shape)
+    kept = append_ones(greater_equal(ids, zero), rows, ids)
     kept = logical_and(kept, cast(apply_op("OnesLike", x=rows), dtypes.bool))
     return _where(kept, rows, _zeros_like(rows)), safe_ids, kept
 

@@ -22,8 +22,9 @@ from dtf.tensor import Operation, Tensor
 from dtf.tensor_shape import TensorShape
 
 __all__ = [
-    "get_seed", "multinomial", "random_crop", "random_gamma", "random_normal", "random_poisson", "random_shuffle",
-    "random_uniform", "set_random_seed", "truncated_normal",
+    "categorical", "get_seed", "multinomial", "random_crop", "random_gamma", "random_normal", "random_poisson",
+    "random_shuffle", "random_uniform", "set_random_seed", "stateless_normal", "stateless_truncated_normal",
+    "stateless_uniform", "truncated_normal",
 ]  # fmt: skip
 
 # -- seeds --
@@ -118,14 +119,23 @@ def truncated_normal(
 
 
 def _scaled(
-    op_type: str, default_name: str, shape: Any, mean: Any, stddev: Any, dtype: Any, seed: int | None, name: str | None
+    op_type: str,
+    default_name: str,
+    shape: Any,
+    mean: Any,
+    stddev: Any,
+    dtype: Any,
+    seed: int | None | dict[str, Any],
+    name: str | None,
 ) -> Tensor:
+    """Draws by an op of standard numbers, then scales. seed: an op seed, or the arguments that stand for it."""
     with name_scope(name, default_name, [shape, mean, stddev]) as name:
         dtype = dtypes.as_dtype(dtype)
         shape = _shape_tensor(shape)
         mean = convert_to_tensor(mean, dtype=dtype, name="mean")
         stddev = convert_to_tensor(stddev, dtype=dtype, name="stddev")
-        numbers = apply_op(op_type, shape=shape, dtype=dtype, **_seeds(seed))
+        seeds = seed if isinstance(seed, dict) else _seeds(seed)
+        numbers = apply_op(op_type, shape=shape, dtype=dtype, **seeds)
         return add(multiply(numbers, stddev), mean, name=name)
 
 
@@ -162,6 +172,44 @@ def random_poisson(
         return apply_op("RandomPoissonV2", name, shape=shape, rate=lam, dtype=dtypes.as_dtype(dtype), **_seeds(seed))
 
 
+# -- distributions whose numbers depend on nothing but the seed that is given: a tensor of two integers --
+
+
+def stateless_uniform(
+    shape: Any,
+    seed: Any,
+    minval: Any = 0,
+    maxval: Any = None,
+    dtype: Any = dtypes.float32,
+    name: str | None = None,
+) -> Tensor:
+    """As `random_uniform` for floating-point types, but the same numbers at every run. seed: [2], integers."""
+    dtype = dtypes.as_dtype(dtype)
+    if not dtype.is_floating:
+        raise ValueError(f"Invalid dtype {dtype!r}")
+    with name_scope(name, "stateless_random_uniform", [shape, seed, minval, maxval]) as name:
+        low = convert_to_tensor(minval, dtype=dtype, name="min")
+        high = convert_to_tensor(1 if maxval is None else maxval, dtype=dtype, name="max")
+        numbers = apply_op("StatelessRandomUniform", shape=_shape_tensor(shape), seed=seed, dtype=dtype)
+        return add(multiply(numbers, subtract(high, low)), low, name=name)
+
+
+def stateless_normal(
+    shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, name: str | None = None
+) -> Tensor:
+    """As `random_normal`, but the same numbers at every run. seed: [2], integers."""
+    attrs = {"seed": seed}
+    return _scaled("StatelessRandomNormal", "stateless_random_normal", shape, mean, stddev, dtype, attrs, name)
+
+
+def stateless_truncated_normal(
+    shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, name: str | None = None
+) -> Tensor:
+    """As `truncated_normal`, but the same numbers at every run. seed: [2], integers."""
+    attrs = {"seed": seed}
+    return _scaled("StatelessTruncatedNormal", "stateless_truncated_normal", shape, mean, stddev, dtype, attrs, name)
+
+
 # -- choices --
 
 
@@ -177,6 +225,13 @@ def multinomial(
     with name_scope(name, "multinomial", [logits]):
         dtype = None if output_dtype is None else dtypes.as_dtype(output_dtype)
         return apply_op("Multinomial", logits=logits, num_samples=num_samples, output_dtype=dtype, **_seeds(seed))
+
+
+def categorical(
+    logits: Any, num_samples: Any, dtype: Any = None, seed: int | None = None, name: str | None = None
+) -> Tensor:
+    """The newer name of `multinomial`; `dtype` is that of the result, int64 by default."""
+    return multinomial(logits, num_samples, seed, name or "categorical", dtype)
 
 
 def random_crop(value: Any, size: Any, seed: int | None = None, name: str | None = None) -> Tensor:
