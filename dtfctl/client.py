@@ -6,6 +6,7 @@ is alive, dead, or long done.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import shutil
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from dtfctl.control import ControlClient, Reply
-from dtfctl.errors import SupervisorUnreachable, UnknownCluster
+from dtfctl.errors import SupervisorHasGone, SupervisorUnreachable, UnknownCluster
 from dtfctl.launchers.local import end_keeper, start_daemon
 from dtfctl.paths import ClusterPaths
 from dtfctl.plan import ClusterPlan, to_json
@@ -70,29 +71,30 @@ class Cluster:
 
     def up(self, plan: ClusterPlan) -> Reply:
         self.paths.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return self._ask({"do": "up", "plan": to_json(plan), "environment": dict(os.environ)})
+        return self._ask("serve", {"do": "up", "plan": to_json(plan), "environment": dict(os.environ)})
 
     def down(self, why: str, grace_period_s: float | None = None) -> Reply:
-        return self._ask({"do": "down", "why": why, "grace_period_s": grace_period_s})
+        return self._ask("adopt", {"do": "down", "why": why, "grace_period_s": grace_period_s})
 
     def wake(self) -> None:
         """Makes sure that somebody looks after a run that is not over: an adopting supervisor if need be."""
-        self._connect().close()
+        with contextlib.suppress(_RunIsOver):
+            self._connect("adopt").close()
 
     def wait_for_change(self, timeout_s: float) -> None:
         """Returns when something has changed, or after `timeout_s`. A supervisor that is gone is woken again,
         unless its run is over."""
         try:
             if self._watch is None:
-                self._watch = self._connect()
+                self._watch = self._connect("adopt")
                 self._watch.send({"do": "watch"})
             self._watch.wait_for_change(timeout_s)
-        except SupervisorUnreachable:
+        except _RunIsOver:
+            pass
+        except SupervisorHasGone:
             if self._watch is not None:
                 self._watch.close()
                 self._watch = None
-            if self.is_active():
-                self.wake()
 
     def wait_until(self, condition: Callable[[Run, dict[str, TaskStatus]], bool], deadline: float | None) -> bool:
         """Whether the condition came true before the monotonic `deadline`."""
@@ -122,22 +124,33 @@ class Cluster:
                 end_keeper(run_dir)
         shutil.rmtree(self.paths.folder, ignore_errors=True)
 
-    def _ask(self, request: dict[str, Any]) -> Reply:
-        client = self._connect()
-        try:
-            return client.ask(request)
-        finally:
-            client.close()
+    def _ask(self, purpose: str, request: dict[str, Any]) -> Reply:
+        """Again, should the supervisor be killed in the middle: every request may be repeated."""
+        while True:
+            try:
+                client = self._connect(purpose)
+            except _RunIsOver:
+                return {"error": "it is over"}
+            try:
+                return client.ask(request)
+            except SupervisorHasGone:
+                continue
+            finally:
+                client.close()
 
-    def _connect(self) -> ControlClient:
+    def _connect(self, purpose: str) -> ControlClient:
+        """Raises _RunIsOver when there is nothing to `adopt`."""
         deadline = time.monotonic() + DAEMON_START_S
         pause_s = 0.005
         while (client := ControlClient.connect(self.paths.control)) is None:
             if self._is_unlocked():
-                if self._daemon is not None and self._daemon.poll() not in (None, 0):
+                if purpose == "adopt" and not self.is_active():
+                    raise _RunIsOver
+                # One that somebody has killed, or that was not needed, says nothing against another.
+                if self._daemon is not None and (self._daemon.poll() or 0) > 0:
                     raise SupervisorUnreachable(f"the supervisor does not start:\n{self._end_of_log()}")
                 if self._daemon is None or self._daemon.poll() is not None:
-                    self._daemon = start_daemon(self.paths.folder)
+                    self._daemon = start_daemon(self.paths.folder, purpose)
             if time.monotonic() > deadline:
                 raise SupervisorUnreachable(f"the supervisor does not answer:\n{self._end_of_log()}")
             time.sleep(pause_s)
@@ -163,6 +176,10 @@ class Cluster:
         except FileNotFoundError:
             lines = []
         return "\n".join(f"    {line}" for line in lines)
+
+
+class _RunIsOver(Exception):
+    """Nobody needs a supervisor any more."""
 
 
 def clusters(root: Path) -> list[Cluster]:

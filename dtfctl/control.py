@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from dtfctl.errors import SupervisorUnreachable
+from dtfctl.errors import SupervisorHasGone, SupervisorUnreachable
 from dtfctl.paths import ClusterPaths, socket_address
 
 Request = dict[str, Any]
@@ -93,7 +93,7 @@ class ControlServer:
 
 
 class ControlClient:
-    """The command line's end. Raises SupervisorUnreachable when the daemon goes away in the middle."""
+    """The command line's end. Raises SupervisorHasGone when the daemon goes away in the middle."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
@@ -123,7 +123,7 @@ class ControlClient:
             self._connection.settimeout(10)
             self._connection.sendall(json.dumps(request).encode() + b"\n")
         except OSError as error:
-            raise SupervisorUnreachable(f"the supervisor has gone away ({error})") from None
+            raise SupervisorHasGone(f"the supervisor has gone away ({error})") from None
 
     def wait_for_change(self, timeout_s: float) -> None:
         """After `watch` was sent: returns at the next change, or when `timeout_s` has passed."""
@@ -141,9 +141,9 @@ class ControlClient:
             except TimeoutError:
                 return None
             except OSError as error:
-                raise SupervisorUnreachable(f"the supervisor has gone away ({error})") from None
+                raise SupervisorHasGone(f"the supervisor has gone away ({error})") from None
             if not data:
-                raise SupervisorUnreachable("the supervisor has gone away")
+                raise SupervisorHasGone("the supervisor has gone away")
             self._received += data
         line, _, self._received = self._received.partition(b"\n")
         return line

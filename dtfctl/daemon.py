@@ -1,7 +1,7 @@
-"""The supervisor's process: `python -m dtfctl.daemon STATE_DIR`. One per cluster; ends with the cluster.
+"""The supervisor's process: `python -m dtfctl.daemon STATE_DIR PURPOSE`. One per cluster; ends with the cluster.
 
 Wires clock, disk, launcher, probes and control socket to the Supervisor, and turns its loop. When a run is on record
-that is not over, it adopts it; otherwise it waits a moment for an `up`.
+that is not over, it adopts it. Otherwise its purpose decides: `adopt` ends, `serve` waits a moment for an `up`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def main() -> None:
     if not take_lock(paths.lock):
         # Two were started at once, by the keeper and by a command: one is enough.
         return
-    asyncio.run(Daemon(paths).main())
+    asyncio.run(Daemon(paths).main(is_serving=sys.argv[2] == "serve"))
 
 
 def take_lock(path: Path) -> bool:
@@ -80,12 +80,14 @@ class Daemon:
         self._up_lock = asyncio.Lock()
         self._probes: dict[str, tuple[int, asyncio.Task[None]]] = {}
 
-    async def main(self) -> None:
+    async def main(self, is_serving: bool) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._stop_by_signal)
         loaded = self._store.load()
         if loaded is not None and not loaded[0].is_over:
             await self._supervise(*loaded)
+        elif not is_serving:
+            return
         await self._control.start()
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(self._begun.wait(), PATIENCE_FOR_UP_S)

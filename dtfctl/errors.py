@@ -5,6 +5,7 @@ DtfctlError (exit status 1)
 |-- UnknownCluster (4)         no such cluster; which there are
 |-- UnknownTask (4)            no such task; which there are
 |-- SupervisorUnreachable (7)  the daemon does not start or does not answer; the end of its log
+    |   `-- SupervisorHasGone      in the middle of a conversation
 |-- StoreError (1)             the state on disk is damaged or of another version
 `-- PortTaken (1)              a port that the cluster file names belongs to somebody else; to whom
 """
@@ -30,6 +31,10 @@ class UnknownTask(DtfctlError):
 
 class SupervisorUnreachable(DtfctlError):
     exit_status = 7
+
+
+class SupervisorHasGone(SupervisorUnreachable):
+    """In the middle of a conversation: it was killed, or its work is done."""
 
 
 class StoreError(DtfctlError):

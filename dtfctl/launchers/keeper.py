@@ -252,6 +252,8 @@ class Keeper:
                 # Its group goes while the pid cannot yet be anybody else's.
                 kill_group(info.si_pid)
                 self.orphan_exits[info.si_pid] = exit_of(info)
+            if info.si_pid == self.daemon_pid:
+                self.daemon_pid = 0
             os.waitpid(info.si_pid, 0)
 
     # -- the daemon's side
@@ -302,6 +304,9 @@ class Keeper:
     def respawn_daemon(self):
         # Looked at again should this attempt come to nothing; a daemon that connects ends the waiting.
         self.daemon_lost()
+        self.reap()
+        if self.daemon_pid:
+            return
         pid = os.fork()
         if pid == 0:
             with dying():
@@ -449,6 +454,12 @@ class Keeper:
         return found
 
     def do_bye(self):
+        """The last request. A daemon that was started here and came too late to be needed goes too."""
+        peer = struct.unpack("3i", self.connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+        self.reap()
+        if self.daemon_pid not in (0, peer):
+            os.kill(self.daemon_pid, signal.SIGKILL)
+            os.waitpid(self.daemon_pid, 0)
         self.respawn = {}
         self.respawn_at = None
         self.running = False

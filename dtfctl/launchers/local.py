@@ -117,7 +117,7 @@ class LocalLauncher:
         while True:
             reader, writer = await self._reach_keeper()
             self._writer = writer
-            self._send({"do": "hello", "respawn": respawn_request(self._state_dir)})
+            self._send({"do": "hello", "respawn": daemon_request(self._state_dir, "adopt")})
             try:
                 with contextlib.suppress(ConnectionError):
                     while line := await reader.readline():
@@ -179,9 +179,9 @@ class LocalLauncher:
             self._on_event(Exited(message["task"], message["generation"], ended))
 
 
-def start_daemon(state_dir: Path) -> subprocess.Popen[bytes]:
+def start_daemon(state_dir: Path, purpose: str) -> subprocess.Popen[bytes]:
     """The supervisor's process, in a session of its own: no terminal's hang-up or Ctrl-C reaches it."""
-    request = respawn_request(state_dir)
+    request = daemon_request(state_dir, purpose)
     with open(request["log"], "ab") as log:
         return subprocess.Popen(
             request["argv"],
@@ -194,10 +194,10 @@ def start_daemon(state_dir: Path) -> subprocess.Popen[bytes]:
         )
 
 
-def respawn_request(state_dir: Path) -> dict[str, Any]:
-    """How the daemon of `state_dir` is started, by the command line or by the keeper."""
+def daemon_request(state_dir: Path, purpose: str) -> dict[str, Any]:
+    """How the daemon of `state_dir` is started, by the command line or by the keeper; `purpose` is daemon.py's."""
     return {
-        "argv": [sys.executable, "-m", "dtfctl.daemon", str(state_dir)],
+        "argv": [sys.executable, "-m", "dtfctl.daemon", str(state_dir), purpose],
         "environment": own_environment(),
         "log": str(state_dir / "daemon.log"),
     }
@@ -223,9 +223,12 @@ def end_keeper(run_dir: Path) -> None:
         with contextlib.suppress(OSError):
             connection.connect(address)
             connection.sendall(b'{"do": "sweep", "id": 0}\n')
-            connection.makefile("rb").readline()
-            connection.sendall(b'{"do": "bye"}\n')
-            connection.recv(1)
+            with connection.makefile("rb") as messages:
+                # The ends of the tasks are told in between.
+                while b'"swept"' not in messages.readline(LINE_BYTES_MAX):
+                    pass
+                connection.sendall(b'{"do": "bye"}\n')
+                messages.read()
 
 
 async def run_command(command: str, environment: dict[str, str], working_dir: str, timeout_s: float) -> str:

@@ -1,0 +1,132 @@
+"""Drives the `dtfctl` command on a cluster of plain programs, as a user at a shell would."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+
+SLEEPERS = """
+name: trial
+readiness: none
+grace_period: 5s
+jobs:
+  ps: {replicas: 2, program: "echo ps {task} at {port}; exec sleep 1000"}
+  worker: {replicas: 2, program: "echo worker {task}; while [ ! -e done ]; do sleep 0.02; done; echo bye"}
+"""
+
+
+def wait_until(condition: Callable[[], Any], what: str, timeout_s: float = 20.0) -> Any:
+    """Returns the first true value of `condition`; fails with `what` after `timeout_s`."""
+    deadline = time.monotonic() + timeout_s
+    while not (value := condition()):
+        assert time.monotonic() < deadline, f"waited {timeout_s} s for {what}"
+        time.sleep(0.02)
+    return value
+
+
+class CommandLine:
+    """One cluster file in a folder of its own, with a state folder of its own."""
+
+    def __init__(self, folder: Path, text: str = SLEEPERS) -> None:
+        self.folder = folder / "cluster"
+        self.folder.mkdir()
+        self.state = folder / "state"
+        self.write(text)
+        self.environment = {
+            **{key: value for key, value in os.environ.items() if not key.startswith("DTFCTL_")},
+            "DTFCTL_STATE_DIR": str(self.state),
+            "PYTHONPATH": str(ROOT),
+        }
+
+    def write(self, text: str) -> None:
+        (self.folder / "cluster.yaml").write_text(text)
+
+    def run(self, *arguments: str, status: int | None = 0) -> subprocess.CompletedProcess[str]:
+        """Runs one command to its end; `status` is the exit status that it must have (None: any)."""
+        done = subprocess.run(
+            [sys.executable, "-m", "dtfctl", *arguments],
+            cwd=self.folder,
+            env=self.environment,
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            timeout=60,
+        )
+        assert "Traceback" not in done.stderr, done.stderr
+        assert status is None or done.returncode == status, (done.returncode, done.stdout, done.stderr)
+        return done
+
+    def start(self, *arguments: str, **options: Any) -> subprocess.Popen[str]:
+        """Starts a command in a session of its own; its output goes to out.txt and err.txt beside the cluster file."""
+        with open(self.folder / "out.txt", "a") as out, open(self.folder / "err.txt", "a") as err:
+            return subprocess.Popen(
+                [sys.executable, "-m", "dtfctl", *arguments],
+                cwd=self.folder,
+                env=self.environment,
+                **{"stdout": out, "stderr": err, "text": True, "start_new_session": True, **options},
+            )
+
+    def out(self) -> str:
+        return (self.folder / "out.txt").read_text()
+
+    def err(self) -> str:
+        return (self.folder / "err.txt").read_text()
+
+    def status(self) -> dict[str, Any]:
+        return json.loads(self.run("status", "-o", "json").stdout)
+
+    def task(self, name: str) -> dict[str, Any]:
+        return next(task for task in self.status()["tasks"] if task["name"] == name)
+
+    def kill(self, name: str) -> int:
+        """kill -9 of a task's process; returns what its pid was."""
+        pid = self.task(name)["pid"]
+        os.kill(pid, signal.SIGKILL)
+        return pid
+
+    def wait_for_restart(self, name: str, pid: int) -> dict[str, Any]:
+        def look() -> dict[str, Any] | None:
+            task = self.task(name)
+            return task if task["ready"] and task["pid"] != pid else None
+
+        return wait_until(look, f"{name} to come back")
+
+    def finish(self) -> None:
+        """The workers of SLEEPERS are done."""
+        (self.folder / "done").touch()
+
+    def processes(self, containing: str = "") -> dict[int, str]:
+        """pid -> command line of all processes that know this state folder, this test's own aside."""
+        token = f"DTFCTL_STATE_DIR={self.state}".encode()
+        found = {}
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdigit() or int(entry.name) == os.getpid():
+                continue
+            try:
+                if token in (entry / "environ").read_bytes().split(b"\0"):
+                    command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                    is_zombie = (entry / "stat").read_text().rpartition(")")[2].split()[0] == "Z"
+                    if containing in command and not is_zombie:
+                        found[int(entry.name)] = command
+            except OSError:
+                continue
+        return found
+
+    def supervisor(self) -> int:
+        return wait_until(lambda: next(iter(self.processes("dtfctl.daemon")), 0), "the supervisor")
+
+    def keeper(self) -> int:
+        """Of all processes that look like it the one whose parent is not one of them."""
+        alike = self.processes("keeper.py")
+        parents = {pid: int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]) for pid in alike}
+        children = {pid: sum(parent == pid for parent in parents.values()) for pid in alike}
+        return max(children, key=lambda pid: children[pid])

@@ -1,0 +1,214 @@
+"""up, status, logs, down as typed: what they print, what they return, what they leave behind (nothing)."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+
+import pytest
+
+from tests.e2e.dtfctl_cluster import SLEEPERS, CommandLine, wait_until
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    cluster = CommandLine(tmp_path)
+    yield cluster
+    if cluster.state.exists():
+        cluster.write(SLEEPERS)
+        cluster.run("down", "--timeout", "0", status=None)
+    assert cluster.processes() == {}
+
+
+def test_up_must_return_when_all_are_ready_and_down_must_leave_nothing(cluster):
+    done = cluster.run("up")
+    assert done.stdout == ""
+    assert "all tasks are ready" in done.stderr
+    document = cluster.status()
+    assert (document["apiVersion"], document["name"], document["state"]) == ("dtfctl/v1", "trial", "running")
+    assert [task["name"] for task in document["tasks"]] == ["ps:0", "ps:1", "worker:0", "worker:1"]
+    for task in document["tasks"]:
+        assert set(task) == {"name", "state", "ready", "pid", "host", "address", "restarts", "reason"}
+        assert (task["state"], task["ready"], task["host"], task["restarts"]) == ("running", True, "localhost", 0)
+        assert re.fullmatch(r"127\.0\.0\.1:2\d{4}|127\.0\.0\.1:3\d{4}", task["address"])
+        os.kill(task["pid"], 0)
+    assert "stopped by dtfctl down" in cluster.run("down").stderr
+    assert cluster.processes() == {}
+    assert cluster.status()["state"] == "stopped"
+    assert {task["state"] for task in cluster.status()["tasks"]} == {"stopped"}
+
+
+def test_the_end_of_the_workers_must_end_the_ps_and_be_the_result(cluster):
+    up = cluster.start("up", "--attach")
+    wait_until(lambda: "worker 1" in cluster.out(), "the workers")
+    cluster.finish()
+    assert up.wait(20) == 0
+    assert cluster.processes() == {}
+    document = cluster.status()
+    assert document["state"] == "succeeded"
+    assert {task["state"] for task in document["tasks"]} == {"succeeded"}
+    assert "worker:0 | bye\n" in cluster.out()
+    assert "trial succeeded after" in cluster.err()
+    assert all(re.match(r"(ps|worker):\d +\| ", line) for line in cluster.out().splitlines())
+
+
+def test_a_failure_must_be_the_exit_status_and_its_cause_with_its_last_words_come_first(cluster):
+    cluster.write(SLEEPERS + "  chief: {program: 'echo last words; exit 3', restart: {attempts: 2, backoff: 10ms}}\n")
+    done = cluster.run("up", "--attach", status=10)
+    assert "chief:0  | last words\n" in done.stdout
+    assert "failed" in done.stderr
+    assert "chief:0 failed: exited with status 3; gave up after 2 restarts within 10m" in done.stderr
+    assert "    last words\n" in done.stderr
+    document = cluster.status()
+    assert document["state"] == "failed"
+    assert {task["name"]: task["state"] for task in document["tasks"]}["chief:0"] == "gave-up"
+    assert "last words" in cluster.run("logs", "chief").stdout
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_up_must_stop_everything_within_the_grace_period(cluster, number):
+    up = cluster.start("up", "--attach")
+    wait_until(lambda: "worker 1" in cluster.out(), "the workers")
+    up.send_signal(number)
+    assert up.wait(10) == 128 + number
+    assert cluster.processes() == {}
+    assert cluster.status()["state"] == "stopped"
+
+
+def test_a_second_ctrl_c_must_kill_what_does_not_want_to_end(cluster):
+    cluster.write(SLEEPERS.replace("5s", "1h").replace("echo worker", "trap '' TERM; echo worker"))
+    up = cluster.start("up", "--attach")
+    wait_until(lambda: "worker 1" in cluster.out(), "the workers")
+    up.send_signal(signal.SIGINT)
+    wait_until(lambda: "Ctrl-C again kills" in cluster.err(), "the first one to be answered")
+    up.send_signal(signal.SIGINT)
+    assert up.wait(10) == 130
+    assert cluster.processes() == {}
+
+
+def test_a_deaf_task_must_be_killed_after_its_grace_period(cluster):
+    cluster.write(SLEEPERS.replace("5s", "200ms").replace("echo worker", "trap '' TERM; echo worker"))
+    cluster.run("up")
+    cluster.run("down")
+    assert cluster.processes() == {}
+
+
+def test_the_second_up_must_start_anew_with_the_same_addresses_and_fresh_counts(cluster):
+    cluster.run("up")
+    before = cluster.status()
+    cluster.wait_for_restart("ps:0", cluster.kill("ps:0"))
+    cluster.run("down")
+    cluster.run("up")
+    after = cluster.status()
+    assert [task["address"] for task in after["tasks"]] == [task["address"] for task in before["tasks"]]
+    assert [task["restarts"] for task in after["tasks"]] == [0, 0, 0, 0]
+
+
+def test_up_on_a_running_cluster_must_change_nothing_and_say_what_differs(cluster):
+    cluster.run("up")
+    before = cluster.status()
+    assert "running already" in cluster.run("up").stderr
+    cluster.write(SLEEPERS.replace("worker: {replicas: 2", "worker: {replicas: 3"))
+    assert "jobs.worker.replicas: 2 -> 3" in cluster.run("up", status=1).stderr
+    assert cluster.status() == before
+
+
+def test_up_must_say_who_is_missing_and_why_and_be_bounded_by_its_timeout(cluster):
+    cluster.write("name: trial\nprogram: echo I am slow; exec sleep 1000\njobs: {worker: 1}\n")
+    done = cluster.run("up", "--timeout", "2.5", status=5)
+    assert re.search(r"waiting 2s for worker:0: starting \(2s\): 127\.0\.0\.1:\d+ is not open yet", done.stderr)
+    assert "    I am slow\n" in done.stderr
+    assert "error: not ready within 2.5s" in done.stderr
+    assert cluster.status()["state"] == "starting"
+
+
+def test_a_port_in_use_must_be_refused_with_its_owner_and_nothing_started(cluster):
+    with socket.create_server(("127.0.0.1", 0)) as owner:
+        port = owner.getsockname()[1]
+        cluster.write(f"name: trial\nprogram: sleep 1000\nreadiness: none\njobs: {{worker: {{port: {port}}}}}\n")
+        done = cluster.run("up", status=1)
+    words = f"error: trial cannot start: port {port} of worker:0: Address already in use, by pid {os.getpid()}"
+    assert words in done.stderr
+    wait_until(lambda: cluster.processes() == {}, "the supervisor to end")
+    cluster.run("up")
+    assert cluster.task("worker:0")["address"] == f"127.0.0.1:{port}"
+
+
+def test_logs_must_be_those_of_the_tasks_asked_for(cluster):
+    cluster.run("up")
+    wait_until(lambda: "worker 1" in cluster.run("logs").stdout, "the workers' lines")
+    assert cluster.run("logs", "worker:1").stdout == "worker 1\n"
+    assert cluster.run("logs", "w*").stdout == "worker:0 | worker 0\nworker:1 | worker 1\n"
+    follow = cluster.start("logs", "-f", "-n", "0", "worker")
+    wait_until(lambda: "watch" in cluster.run("status").stdout or True, "nothing")
+    cluster.finish()
+    assert follow.wait(20) == 0
+    assert "worker:0 | bye\n" in cluster.out()
+    cluster.run("down", "--purge")
+    assert "error: " in cluster.run("logs", status=4).stderr
+    assert not (cluster.state / "trial").exists()
+
+
+def test_two_clusters_of_one_file_must_live_side_by_side(cluster):
+    cluster.run("up", "-n", "one")
+    cluster.run("up", "-n", "two")
+    assert "name one (there are one, two)" in cluster.run("status", status=4).stderr
+    assert json.loads(cluster.run("status", "two", "-o", "json").stdout)["name"] == "two"
+    cluster.run("down", "one")
+    assert json.loads(cluster.run("status", "-o", "json").stdout)["name"] == "two"
+    cluster.run("down")
+
+
+def test_down_of_what_does_not_run_must_be_no_error_and_of_what_never_was_one(cluster):
+    assert "never up" in cluster.run("down", status=4).stderr
+    cluster.run("up")
+    cluster.run("down")
+    assert "trial is not running" in cluster.run("down").stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (["up", "nowhere.yaml"], 2, "error: nowhere.yaml: No such file or directory"),
+        (
+            ["validate", "bad.yaml"],
+            2,
+            'error: bad.yaml:3:7: unknown key "replica" under jobs.w (did you mean "replicas"?)',
+        ),
+        (["status", "stranger"], 4, 'error: no cluster is called "stranger" (there are none)'),
+        (["logs"], 4, "error: cluster.yaml was never up (there are none)"),
+        (["sing"], 2, "No such command 'sing'"),
+        (["up", "--timeout", "soon"], 2, "'soon' is not a valid float"),
+    ],
+)
+def test_a_mistake_must_get_one_message_and_its_exit_status(cluster, arguments, status, words):
+    (cluster.folder / "bad.yaml").write_text("program: x\njobs:\n  w: {replica: 2}\n")
+    done = cluster.run(*arguments, status=status)
+    assert words in done.stderr
+    assert done.stdout == ""
+
+
+def test_validate_config_and_expand_must_start_nothing(cluster):
+    assert cluster.run("validate").stdout == "trial: 2 ps, 2 worker\n"
+    assert "grace_period_s: 5.0" in cluster.run("config").stdout
+    expanded = cluster.run("expand").stdout
+    assert "worker:1:\n  argv: /bin/sh -c 'echo worker 1;" in expanded
+    assert 'TF_CONFIG={"cluster": {"ps": ["127.0.0.1:0", "127.0.0.1:0"]' in expanded
+    assert not cluster.state.exists()
+
+
+def test_a_damaged_store_must_be_said_in_words_and_purged_with_its_processes(cluster):
+    cluster.run("up")
+    supervisor, store = cluster.supervisor(), cluster.state / "trial" / "store.sqlite"
+    os.kill(cluster.keeper(), signal.SIGSTOP)
+    os.kill(supervisor, signal.SIGKILL)
+    for path in cluster.state.glob("trial/store.sqlite*"):
+        path.unlink()
+    store.write_bytes(b"nonsense" * 1000)
+    os.kill(cluster.keeper(), signal.SIGCONT)
+    assert "dtfctl down --purge" in cluster.run("status", "trial", status=1).stderr
+    cluster.run("down", "trial", "--purge")
+    assert not (cluster.state / "trial").exists()
