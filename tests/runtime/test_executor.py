@@ -414,3 +414,53 @@ def test_many_steps_of_one_executor_run_at_the_same_time():
         assert step.rendezvous.take(KEY.format("y")) == -number
     for thread in threads:
         thread.join()
+
+
+def test_a_segment_that_takes_long_is_not_run_in_the_thread_that_made_it_ready(monkeypatch):
+    threads: list[str] = []
+
+    def note(value):
+        threads.append(threading.current_thread().name)
+        return value
+
+    kernels.load_all()
+    monkeypatch.setitem(kernels._kernels._entries, "Neg", kernels.Kernel(lambda node: note, False, False, False))
+    g = GraphBuilder()
+    g.send(g.node("Neg", g.recv("x"), T=F32), "y")
+    executor = Executor(g.graph_def)
+    for cost_ns in (0, 10**9):
+        executor._program.segments[1].cost_ns = cost_ns
+        step, outcome = local_step(), Outcome()
+        executor.run_async(step, outcome)
+        step.rendezvous.send(KEY.format("x"), np.float32(1))
+        assert outcome.error() is None
+    assert threads[0] == threading.current_thread().name
+    assert threads[1].startswith("dtf-compute-")
+
+
+def test_a_kernel_that_answers_twice_is_heard_once(monkeypatch):
+    def twice(step, done):
+        done(np.float32(1))
+        done(np.float32(2))
+        done(error=errors.InternalError(None, None, "and again"))
+
+    kernels.load_all()
+    monkeypatch.setitem(kernels._kernels._entries, "_Recv", kernels.Kernel(lambda node: twice, True, True, False))
+    g = GraphBuilder()
+    g.send(g.recv("x"), "y")
+    step = local_step()
+    Executor(g.graph_def).run(step)
+    assert step.rendezvous.take(KEY.format("y")) == 1
+
+
+def test_a_long_chain_of_segments_needs_no_deep_stack():
+    g = GraphBuilder()
+    value = g.const(np.float32(0))
+    for number in range(600):
+        value = g.node("AddV2", value, g.recv(f"x{number}", controls=(f"^{value}",)), T=F32)
+    g.send(value, "sum")
+    step = local_step()
+    for number in range(600):
+        step.rendezvous.send(KEY.format(f"x{number}"), np.float32(1))
+    Executor(g.graph_def).run(step)
+    assert step.rendezvous.take(KEY.format("sum")) == 600
