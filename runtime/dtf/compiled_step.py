@@ -113,9 +113,7 @@ class CompiledStep:
     def _value(self, values: dict[str, Any], name: str) -> Any:
         value = values.pop(name)
         if value is DEAD:
-            raise errors.InvalidArgumentError(
-                None, None, f"The tensor returned for {name} was not valid: it is in a branch that was not taken."
-            )
+            raise dead_fetch(name)
         return value
 
     def _metadata(self, step: RunningStep, options: config_pb2.RunOptions) -> config_pb2.RunMetadata | None:
@@ -299,6 +297,13 @@ class _Watch:
         return errors.DeadlineExceededError(
             None, None, f"Timed out waiting for notification: the step has run for {waited:.1f} s; waiting for {whom}"
         )
+
+
+def dead_fetch(name: str) -> errors.InvalidArgumentError:
+    """The error for a fetched tensor that control flow did not reach."""
+    return errors.InvalidArgumentError(
+        None, None, f"The tensor returned for {name} was not valid: it is in a branch that was not taken."
+    )
 
 
 def _with_task(error: errors.OpError, task: str) -> errors.OpError:

@@ -53,14 +53,15 @@ def ask(
         except (errors.UnavailableError, errors.DeadlineExceededError) as error:
             last = error
         waited_s = time.monotonic() - started
-        if timeout_s is not None and waited_s + backoff_s >= timeout_s:
+        if timeout_s is not None and waited_s >= timeout_s:
             raise errors.DeadlineExceededError(
                 None, None, f"{where} did not answer for {waited_s:.1f} s. Last error: {last.message}"
             ) from last
         if time.monotonic() >= next_log:
             next_log += _LOG_PERIOD_S
             _logger.warning("Still waiting for %s after %.0f s. Last error: %s", where, waited_s, last.message)
-        if (stopped or _never).wait(backoff_s):
+        pause_s = backoff_s if timeout_s is None else min(backoff_s, max(0.0, timeout_s - waited_s))
+        if (stopped or _never).wait(pause_s):
             raise errors.CancelledError(None, None, f"The session was closed while it waited for {where}.")
         backoff_s = min(2 * backoff_s, _BACKOFF_S_MAX)
 

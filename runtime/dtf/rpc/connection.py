@@ -26,7 +26,7 @@ CHANNEL_OPTIONS = (
     ("grpc.max_receive_message_length", -1),
     ("grpc.initial_reconnect_backoff_ms", 50),
     ("grpc.min_reconnect_backoff_ms", 1000),
-    ("grpc.max_reconnect_backoff_ms", 300),
+    ("grpc.max_reconnect_backoff_ms", 150),
     ("grpc.enable_http_proxy", 0),
     ("grpc.enable_retries", 0),
 )

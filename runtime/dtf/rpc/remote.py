@@ -123,10 +123,12 @@ class RemoteWorker:
         def answered(response: bytes = b"", error: errors.OpError | None = None) -> None:
             if error is None:
                 try:
-                    done(_graph_result(response, recv_keys))
-                    return
+                    result = _graph_result(response, recv_keys)
                 except errors.OpError as failure:
                     error = failure
+                else:
+                    done(result)
+                    return
             done(error=error)
 
         return self._call_async("RunGraph", data, answered)

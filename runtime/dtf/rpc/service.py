@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import logging
 import queue
 import socket
 import threading
@@ -24,8 +25,11 @@ import grpc.aio
 from dtf import errors
 from dtf.cancellation import CancellationManager
 from dtf.cluster import split_address
+from dtf.compiled_step import dead_fetch
+from dtf.kernels import DEAD
 from dtf.pb import config_pb2, device_attributes_pb2, master_pb2, worker_pb2
 from dtf.rpc import MASTER_SERVICE, WORKER_SERVICE, messages, status
+from dtf.rendezvous import parse_key
 from dtf.step import Device
 
 _OPTIONS = (
@@ -122,8 +126,8 @@ def _handler(method: Callable[[bytes], Awaitable[bytes]]) -> Callable[[bytes, An
     async def handle(request: bytes, context: Any) -> bytes:
         try:
             return await method(request)
-        except errors.OpError as error:
-            code, details, metadata = status.encode(error)
+        except Exception as error:
+            code, details, metadata = status.encode(_as_op_error(error))
             await context.abort(code, details, metadata)
             raise  # abort has raised already
 
@@ -335,8 +339,8 @@ class _WorkerMethods:
         def _encode(value: Any) -> None:
             try:
                 answer.set(messages.recv_tensor_response(value, time.time_ns() // 1000))
-            except errors.OpError as error:
-                answer.fail(error)
+            except Exception as error:
+                answer.fail(_as_op_error(error))
 
         answer.on_cancel(self._worker.recv_tensor(request.step_id, request.rendezvous_key, done))
         return await answer
@@ -358,8 +362,8 @@ class _WorkerMethods:
                 try:
                     answer.set(_graph_response(keys, result))
                     return
-                except errors.OpError as failure:
-                    error = failure
+                except Exception as failure:
+                    error = _as_op_error(failure)
             if not request.store_errors_in_response_body:
                 answer.fail(error)
                 return
@@ -462,6 +466,7 @@ class _Pool:
                 self._idle += 1
 
 
+_logger = logging.getLogger("dtf")
 _pool = _Pool()
 
 
@@ -486,6 +491,13 @@ def _parse(message_class: Any, data: bytes) -> Any:
         raise errors.InvalidArgumentError(None, None, f"Malformed {message_class.__name__}") from None
 
 
+def _as_op_error(error: Exception) -> errors.OpError:
+    if isinstance(error, errors.OpError):
+        return error
+    _logger.error("a request failed", exc_info=error)
+    return errors.InternalError(None, None, f"{type(error).__name__}: {error}")
+
+
 def _attributes(device: Device) -> device_attributes_pb2.DeviceAttributes:
     return device_attributes_pb2.DeviceAttributes(
         name=device.name,
@@ -497,6 +509,9 @@ def _attributes(device: Device) -> device_attributes_pb2.DeviceAttributes:
 
 
 def _graph_response(keys: list[str], result: Any) -> bytes:
+    for key in keys:
+        if result.values[key] is DEAD:
+            raise dead_fetch(parse_key(key).tensor_name)
     response = worker_pb2.RunGraphResponse(step_stats=result.step_stats)
     named = [(key, result.values[key]) for key in keys]
     return messages.with_named_tensors(response, worker_pb2.RunGraphResponse.RECV_FIELD_NUMBER, named)
