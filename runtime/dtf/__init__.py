@@ -70,6 +70,7 @@ from dtf.graph import *
 from dtf.importer import *
 from dtf.initializers import *
 from dtf.ops.array import *
+from dtf.ops.check_ops import *
 from dtf.ops.clip import *
 from dtf.ops.control_flow import *
 from dtf.ops.data_flow import *
@@ -80,6 +81,7 @@ from dtf.ops.math import *
 from dtf.ops.random import *
 from dtf.ops.state import *
 from dtf.ops.string import *
+from dtf.ops.tensor_array import *
 from dtf.partitioned import *
 from dtf.sparse import (
     IndexedSlices,
