@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 
 from dtf import errors
-from dtf.step import StepContext
+from dtf.step import StepContext, as_derived
 
 __all__ = ["Outcome"]
 
@@ -32,13 +32,11 @@ class Outcome:
         """Takes note of an error; the first one cancels the step. Call it without locks: callbacks run in this
         thread.
         """
+        if error.error_code == errors.CANCELLED and self._step.cancellation.is_cancelled:
+            error = as_derived(error)
         with self._lock:
             is_first = self.error is None
-            if is_first or (self.error is not None and self.error.derived and not _follows(error)):
+            if is_first or (self.error is not None and self.error.derived and not error.derived):
                 self.error = error
         if is_first:
             self._step.cancel(error)
-
-
-def _follows(error: errors.OpError) -> bool:
-    return error.derived or error.error_code == errors.CANCELLED

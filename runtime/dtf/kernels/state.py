@@ -383,7 +383,10 @@ def _container(node) -> str:
 
 
 def _shared_name(node) -> str:
-    return node.attr("shared_name").decode() or node.name
+    name = node.attr("shared_name").decode()
+    if name.startswith("_"):
+        raise errors.InvalidArgumentError(None, None, f"shared_name cannot start with '_': {name}")
+    return name or node.name
 
 
 def _dims(shape) -> tuple[int | None, ...] | None:
