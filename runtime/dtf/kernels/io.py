@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from dtf import codec, dtypes, errors, py_functions
 from dtf.checkpoint import BundleReader, BundleWriter, merge_bundles, parse_slice_spec
+from dtf.files import file_errors
 from dtf.kernels import kernel
 
 
@@ -44,7 +43,7 @@ def _invalid(message: str) -> errors.OpError:
 def _(node):
     def save(step, prefix, tensor_names, shape_and_slices, *tensors):
         path = _text(prefix)
-        with _file_errors(path):
+        with file_errors(path):
             os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
         with BundleWriter(path) as writer:
             for name, spec, tensor in zip(_texts(tensor_names), _texts(shape_and_slices), tensors, strict=True):
@@ -104,24 +103,11 @@ def _(node):
 # -- whole files
 
 
-@contextmanager
-def _file_errors(path: str) -> Iterator[None]:
-    """Turns what the operating system says into the class that TensorFlow's file system gives."""
-    try:
-        yield
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise errors.NotFoundError(None, None, f"{path}; {error.strerror}") from None
-    except PermissionError as error:
-        raise errors.PermissionDeniedError(None, None, f"{path}; {error.strerror}") from None
-    except OSError as error:
-        raise errors.UnknownError(None, None, f"{path}; {error.strerror}") from None
-
-
 @kernel("ReadFile", stateful=True)
 def _(node):
     def read_file(step, filename):
         path = _text(filename)
-        with _file_errors(path), open(path, "rb") as file:
+        with file_errors(path), open(path, "rb") as file:
             return _string(file.read())
 
     return read_file
@@ -131,7 +117,7 @@ def _(node):
 def _(node):
     def write_file(step, filename, contents):
         path = _text(filename)
-        with _file_errors(path):
+        with file_errors(path):
             os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
             with open(path, "wb") as file:
                 file.write(contents.item())

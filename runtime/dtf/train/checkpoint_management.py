@@ -34,8 +34,9 @@ def latest_checkpoint(checkpoint_dir: str, latest_filename: str | None = None) -
 
 def get_checkpoint_state(checkpoint_dir: str, latest_filename: str | None = None) -> Any:
     """The CheckpointState of a folder with absolute paths, or None when there is none or it cannot be read."""
-    from dtf.pb import checkpoint_state_pb2
     from google.protobuf import text_format
+
+    from dtf.pb import checkpoint_state_pb2
 
     path = _state_file(checkpoint_dir, latest_filename)
     try:
@@ -126,7 +127,8 @@ def checkpoint_exists(checkpoint_prefix: str) -> bool:
 
 def get_checkpoint_mtimes(checkpoint_prefixes: Iterable[str]) -> list[float]:
     """When each checkpoint was written, in seconds since the epoch; those that do not exist are left out."""
-    return [os.path.getmtime(checkpoint.index_file(prefix)) for prefix in checkpoint_prefixes if checkpoint_exists(prefix)]
+    found = [prefix for prefix in checkpoint_prefixes if checkpoint_exists(prefix)]
+    return [os.path.getmtime(checkpoint.index_file(prefix)) for prefix in found]
 
 
 def remove_checkpoint(checkpoint_prefix: str, meta_graph_suffix: str = "meta") -> None:

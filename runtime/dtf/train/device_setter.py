@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+
 from dtf.cluster import ClusterSpec
 from dtf.device import DeviceSpec
 

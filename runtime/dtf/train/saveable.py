@@ -141,9 +141,7 @@ def _names_of(var_list: Iterable[Any]) -> dict[str, Any]:
 
     parts: dict[str, list[Any]] = {}
     for value in var_list:
-        if isinstance(value, SaveableObject):
-            add(value.name, value)
-        elif _is_partitioned(value):
+        if isinstance(value, SaveableObject) or _is_partitioned(value):
             add(value.name, value)
         elif isinstance(value, list | tuple):
             parts.setdefault(value[0]._save_slice_info.full_name, []).extend(value)

@@ -78,7 +78,7 @@ class Saver:
     ) -> None:
         if defer_build and var_list is not None:
             raise ValueError(
-                "If `var_list` is provided then build cannot be deferred. Either set defer_build=False or var_list=None."
+                "If `var_list` is provided then build cannot be deferred. Set defer_build=False or var_list=None."
             )
         if write_version != saver_pb2.SaverDef.V2:
             raise ValueError("Only checkpoints of format V2 are written")
@@ -188,7 +188,7 @@ class Saver:
         folder = os.path.dirname(prefix)
         try:
             saved = sess.run(self.saver_def.save_tensor_name, {self.saver_def.filename_tensor_name: prefix})
-        except (errors.FailedPreconditionError, errors.NotFoundError) as error:
+        except (errors.AlreadyExistsError, errors.FailedPreconditionError, errors.NotFoundError) as error:
             if not os.path.isdir(folder or "."):
                 raise ValueError(f"Parent directory of {save_path} doesn't exist, can't save.") from error
             raise
@@ -304,7 +304,7 @@ class Saver:
         strip_default_attrs: bool = False,
         save_debug_info: bool = False,
     ) -> Any:
-        """Writes and returns the MetaGraphDef of the default graph, with this Saver; see `tf.train.export_meta_graph`."""
+        """As `tf.train.export_meta_graph`, with this Saver's SaverDef."""
         from dtf.train.meta_graph import export_meta_graph
 
         return export_meta_graph(
@@ -329,7 +329,6 @@ class Saver:
                 graph=graph, saver_def=self.saver_def, strip_default_attrs=strip_default_attrs
             )
             self._meta_graph = (key, message.SerializeToString(deterministic=True))
-        # The step number is cut off in no name: "<prefix>.meta" lies beside each checkpoint.
         path = f"{prefix}.{suffix}"
         with file_errors(path):
             write_atomically(path, self._meta_graph[1])
