@@ -181,7 +181,7 @@ class Optimizer:
     # Slots
 
     def get_slot(self, var: Any, name: str) -> Any:
-        """The slot called `name` of a variable, or None. A partitioned variable gives that of each of its pieces."""
+        """The slot called `name` of a variable, or None."""
         slots = self._slots.get(name)
         return None if slots is None else slots.get(_key(var))
 
