@@ -39,6 +39,7 @@ def start(program: str, *arguments: str) -> subprocess.Popen[str]:
         [PYTHON, "-c", _PRELUDE + textwrap.dedent(program), *arguments],
         cwd=ROOT,
         env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""},
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
