@@ -396,9 +396,33 @@ def _is_half(dtype: np.dtype) -> bool:
 
 @_reduction("Sum")
 def _sum(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
+    if not axis:
+        return x
     if _is_half(x.dtype):
         return _reduce_add(x, axis, np.float32, keepdims=keepdims).astype(x.dtype)
+    if _is_tall(x, axis):
+        kept = (1,) * len(axis) if keepdims else ()
+        return column_sums(x.reshape(math.prod(x.shape[: len(axis)]), -1)).reshape(kept + x.shape[len(axis) :])
     return _reduce_add(x, axis, x.dtype, keepdims=keepdims)  # without a dtype numpy would widen small integers
+
+
+def _is_tall(x: Array, axis: tuple[int, ...]) -> bool:
+    """Whether the first axes of an array with few columns are summed."""
+    return len(axis) < x.ndim and axis == tuple(range(len(axis))) and x.size >= 4096 and x.flags.c_contiguous
+
+
+def column_sums(matrix: np.ndarray) -> np.ndarray:
+    """The sums of the columns of a C-contiguous matrix, in its dtype.
+
+    numpy adds row to row, which is slow for short rows: several of them are added as one long row first, and the
+    parts of that sum at the end (six times faster for 32 columns). BLAS is no faster, and slow on a busy machine.
+    """
+    rows, columns = matrix.shape
+    together = 1
+    while together * columns < 1024 and rows % (2 * together) == 0 and rows > 2 * together:
+        together *= 2
+    sums = _reduce_add(matrix.reshape(rows // together, together * columns), 0, matrix.dtype)
+    return _reduce_add(sums.reshape(together, columns), 0, matrix.dtype) if together > 1 else sums
 
 
 @_reduction("Mean")
@@ -408,9 +432,13 @@ def _mean(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
     if dtype.kind in "iu":
         total = _reduce_add(x, axis, np.int64, keepdims=keepdims)
         return (_truncated_quotient(total, np.int64(count)) if count else total).astype(dtype)
-    total = _reduce_add(x, axis, np.float32 if _is_half(dtype) else dtype, keepdims=keepdims)
+    if not axis:
+        return x
+    if _is_half(dtype):
+        return (_reduce_add(x, axis, np.float32, keepdims=keepdims) / np.float32(count)).astype(dtype)
+    total = _sum(x, axis, keepdims)
     total /= count
-    return total.astype(dtype) if total.dtype != dtype else total
+    return total
 
 
 @_reduction("Prod")

@@ -19,7 +19,7 @@ from dtf.constant import constant, constant_value
 from dtf.conversion import convert_to_tensor
 from dtf.graph import name_scope
 from dtf.shape_rules import broadcast, shape_rule, unchanged
-from dtf.sparse import IndexedSlices
+from dtf.sparse import IndexedSlices, SparseTensor
 from dtf.tensor import Operation, Tensor
 from dtf.tensor_shape import TensorShape, unknown_shape
 
@@ -106,8 +106,10 @@ def _same_type(x: Any, y: Any) -> tuple[Tensor, Tensor]:
     return x, y
 
 
-def abs(x: Any, name: str | None = None) -> Tensor:
-    """|x|; of complex numbers the modulus, in the type of their parts."""
+def abs(x: Any, name: str | None = None) -> Any:
+    """|x|; of complex numbers the modulus, in the type of their parts. A SparseTensor stays one."""
+    if isinstance(x, SparseTensor):
+        return SparseTensor(x.indices, abs(x.values, name), x.dense_shape)
     with name_scope(name, "Abs", [x]) as name:
         x = convert_to_tensor(x, name="x")
         if x.dtype.is_complex:
@@ -281,7 +283,7 @@ def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> Any:
 
 
 def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
-    """x in another type; x itself when it has that type already. IndexedSlices stay IndexedSlices.
+    """x in another type; x itself when it has that type already. IndexedSlices and SparseTensors stay such.
 
     Floating-point numbers are cut toward zero when cast to integers; of complex numbers the real part is kept; numbers
     become True when they are not zero.
@@ -289,6 +291,8 @@ def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
     base = dtypes.as_dtype(dtype).base_dtype
     if isinstance(x, Tensor) and x.dtype == base:
         return x
+    if isinstance(x, SparseTensor):
+        return SparseTensor(x.indices, cast(x.values, base, name), x.dense_shape)
     with name_scope(name, "Cast", [x]) as name:
         if isinstance(x, IndexedSlices):
             return IndexedSlices(cast(x.values, base, name), x.indices, x.dense_shape)
@@ -786,6 +790,19 @@ def _of_one(op_type: str, name: str, text: str) -> OneArgument:
     return _one_op(op_type, name, ["x"], text)
 
 
+def _of_one_or_sparse(op_type: str, name: str, text: str) -> OneArgument:
+    """A function with f(0) = 0: of a SparseTensor it is the SparseTensor of f of the stored values."""
+
+    def function(x: Any, name: str | None = None) -> Any:
+        if isinstance(x, SparseTensor):
+            return SparseTensor(x.indices, apply_op(op_type, name, x=x.values), x.dense_shape)
+        return apply_op(op_type, name, x=x)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = text + " A SparseTensor stays one."
+    return function
+
+
 def _of_two(op_type: str, name: str, text: str) -> OneArgument:
     return _one_op(op_type, name, ["x", "y"], text + " Shapes broadcast.")
 
@@ -800,7 +817,7 @@ ceil = _of_one("Ceil", "ceil", "The least integer not below x, in the type of x.
 cos = _of_one("Cos", "cos", "The cosine of x radians.")
 cosh = _of_one("Cosh", "cosh", "(exp(x) + exp(-x)) / 2.")
 digamma = _of_one("Digamma", "digamma", "The derivative of lgamma.")
-erf = _of_one("Erf", "erf", "The error function.")
+erf = _of_one_or_sparse("Erf", "erf", "The error function.")
 erfc = _of_one("Erfc", "erfc", "1 - erf(x), exact where erf(x) is near 1.")
 erfinv = _of_one("Erfinv", "erfinv", "The inverse of erf.")
 exp = _of_one("Exp", "exp", "e to the power x.")
@@ -815,18 +832,18 @@ log = _of_one("Log", "log", "The natural logarithm of x.")
 log1p = _of_one("Log1p", "log1p", "log(1 + x), exact near x = 0.")
 logical_not = _of_one("LogicalNot", "logical_not", "True where x is False.")
 ndtri = _of_one("Ndtri", "ndtri", "The quantile function of the standard normal distribution.")
-negative = _of_one("Neg", "negative", "-x.")
+negative = _of_one_or_sparse("Neg", "negative", "-x.")
 reciprocal = _of_one("Reciprocal", "reciprocal", "1 / x.")
 rint = _of_one("Rint", "rint", "x rounded to the nearest integer, halves to the even one, in the type of x.")
 rsqrt = _of_one("Rsqrt", "rsqrt", "1 / sqrt(x).")
 sigmoid = _of_one("Sigmoid", "sigmoid", "1 / (1 + exp(-x)).")
-sign = _of_one("Sign", "sign", "-1, 0 or 1 as x is below, at or above 0; x / |x| of complex numbers.")
+sign = _of_one_or_sparse("Sign", "sign", "-1, 0 or 1 as x is below, at or above 0; x / |x| of complex numbers.")
 sin = _of_one("Sin", "sin", "The sine of x radians.")
 sinh = _of_one("Sinh", "sinh", "(exp(x) - exp(-x)) / 2.")
-sqrt = _of_one("Sqrt", "sqrt", "The square root of x.")
-square = _of_one("Square", "square", "x * x.")
+sqrt = _of_one_or_sparse("Sqrt", "sqrt", "The square root of x.")
+square = _of_one_or_sparse("Square", "square", "x * x.")
 tan = _of_one("Tan", "tan", "The tangent of x radians.")
-tanh = _of_one("Tanh", "tanh", "The hyperbolic tangent of x.")
+tanh = _of_one_or_sparse("Tanh", "tanh", "The hyperbolic tangent of x.")
 
 add = _of_two("Add", "add", "x + y; strings are joined.")
 bitwise_and = _of_two("BitwiseAnd", "bitwise_and", "The bits set in both x and y. Integers.")
