@@ -58,8 +58,11 @@ def stay(cluster: Cluster, follower: LogFollower, say: Say, show: Callable[[str,
     reporter = _Reporter(cluster, say)
     with _Interrupts() as interrupts:
         served = 0
+        has_changed = True
         while True:
-            run, statuses = cluster.load()
+            if has_changed:
+                run, statuses = cluster.load()
+                reporter.tell_history(run)
             for task, line in follower.poll(run.is_over):
                 show(task, line)
             reporter.tell(run, statuses, progress.poll() if progress else None)
@@ -70,7 +73,7 @@ def stay(cluster: Cluster, follower: LogFollower, say: Say, show: Callable[[str,
                 if served == 1:
                     say("stopping (Ctrl-C again kills at once)")
                 cluster.down("interrupted by the user", None if served == 1 else 0.0)
-            cluster.wait_for_change(TICK_S)
+            has_changed = cluster.wait_for_change(TICK_S)
 
 
 def conclude(cluster: Cluster, say: Say) -> None:
@@ -110,13 +113,15 @@ class _Reporter:
         self._next_at = 0.0
         self._missing_at = time.monotonic() + REPORT_INTERVAL_S
 
-    def tell(self, run: Run, statuses: dict[str, TaskStatus], progress: Progress | None) -> None:
-        now = time.monotonic()
+    def tell_history(self, run: Run) -> None:
         history = self._cluster.history(run)
         for happening in history[self._told :]:
             if happening.task and happening.what in STEADY_EVENTS:
                 self._say(f"{happening.task} {happening.cause}")
         self._told = len(history)
+
+    def tell(self, run: Run, statuses: dict[str, TaskStatus], progress: Progress | None) -> None:
+        now = time.monotonic()
         if run.all_were_ready and not self._was_ready:
             self._was_ready = True
             self._say(f"all {len(statuses)} tasks are ready after {time.time() - run.started_at:.1f}s")

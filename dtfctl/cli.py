@@ -168,10 +168,10 @@ def logs(options: dict, tasks: tuple[str, ...], cluster: str | None, follow: boo
         while True:
             for task, line in lines:
                 show(task, line)
-            run = chosen.load()[0]
             if run.is_over or not follow:
                 break
-            chosen.wait_for_change(TICK_S)
+            if chosen.wait_for_change(TICK_S):
+                run = chosen.load()[0]
             lines = follower.poll()
         for task, line in follower.poll(is_last=True) if tail != 0 else []:
             show(task, line)

@@ -10,11 +10,10 @@ import contextlib
 import fcntl
 import os
 import shutil
-import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtfctl.control import ControlClient, Reply
 from dtfctl.errors import SupervisorHasGone, SupervisorUnreachable, UnknownCluster
@@ -23,6 +22,9 @@ from dtfctl.paths import ClusterPaths
 from dtfctl.plan import ClusterPlan, to_json
 from dtfctl.store import Run, Store
 from dtfctl.task import TaskStatus
+
+if TYPE_CHECKING:
+    import subprocess
 
 DAEMON_START_S = 15.0
 CLUSTER_FILE = "cluster.yaml"
@@ -81,20 +83,21 @@ class Cluster:
         with contextlib.suppress(_RunIsOver):
             self._connect("adopt").close()
 
-    def wait_for_change(self, timeout_s: float) -> None:
-        """Returns when something has changed, or after `timeout_s`. A supervisor that is gone is woken again,
-        unless its run is over."""
+    def wait_for_change(self, timeout_s: float) -> bool:
+        """Returns when something may have changed, or False after `timeout_s`. A supervisor that is gone is woken
+        again, unless its run is over."""
         try:
             if self._watch is None:
                 self._watch = self._connect("adopt")
                 self._watch.send({"do": "watch"})
-            self._watch.wait_for_change(timeout_s)
+            return self._watch.wait_for_change(timeout_s)
         except _RunIsOver:
-            pass
+            return True
         except SupervisorHasGone:
             if self._watch is not None:
                 self._watch.close()
                 self._watch = None
+            return True
 
     def wait_until(self, condition: Callable[[Run, dict[str, TaskStatus]], bool], deadline: float | None) -> bool:
         """Whether the condition came true before the monotonic `deadline`."""

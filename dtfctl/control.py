@@ -125,9 +125,9 @@ class ControlClient:
         except OSError as error:
             raise SupervisorHasGone(f"the supervisor has gone away ({error})") from None
 
-    def wait_for_change(self, timeout_s: float) -> None:
-        """After `watch` was sent: returns at the next change, or when `timeout_s` has passed."""
-        self._line(timeout_s)
+    def wait_for_change(self, timeout_s: float) -> bool:
+        """After `watch` was sent: whether something changed before `timeout_s` had passed."""
+        return self._line(timeout_s) is not None
 
     def close(self) -> None:
         self._connection.close()

@@ -455,6 +455,7 @@ class Keeper:
 
     def do_bye(self):
         """The last request. A daemon that was started here and came too late to be needed goes too."""
+        assert self.connection is not None
         peer = struct.unpack("3i", self.connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
         self.reap()
         if self.daemon_pid not in (0, peer):

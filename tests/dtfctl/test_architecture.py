@@ -1,0 +1,42 @@
+"""Who may touch what in dtfctl: the pure middle stays pure, each edge has one home."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.test_architecture import ROOT, imports, module_name
+
+SOURCES = sorted((ROOT / "dtfctl").rglob("*.py"))
+
+PURE = "state plan task restart reconcile expand view errors".split()
+OUTSIDE = {"asyncio", "fcntl", "socket", "sqlite3", "subprocess", "threading", "time", "random"}
+HOMES = {
+    "subprocess": {"dtfctl.launchers.local"},
+    "sqlite3": {"dtfctl.store"},
+    "yaml": {"dtfctl.config", "dtfctl.cli"},
+    "grpc": {"dtfctl.probe"},
+    "psutil": {"dtfctl.launchers.local"},
+}
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=module_name)
+def test_every_edge_has_its_home(path):
+    name = module_name(path)
+    tops = {imported.split(".")[0] for imported in imports(path)}
+    assert not {top for top in tops & HOMES.keys() if name not in HOMES[top]}
+
+
+@pytest.mark.parametrize("name", PURE)
+def test_what_decides_touches_no_world(name):
+    found = imports(ROOT / "dtfctl" / f"{name}.py")
+    assert not {imported.split(".")[0] for imported in found} & OUTSIDE
+    inner = {imported.split(".")[1] for imported in found if imported.startswith("dtfctl.")}
+    assert inner <= {*PURE, "store"}
+
+
+def test_the_states_import_nothing():
+    assert imports(ROOT / "dtfctl" / "state.py") == set()
+
+
+def test_the_keeper_needs_nothing_but_python():
+    assert not {name for name in imports(ROOT / "dtfctl" / "launchers" / "keeper.py") if name.startswith("dtfctl")}
