@@ -86,7 +86,7 @@ def _(node):
             return values
         kept = [axis for axis in range(rank) if axis not in axes]
         shape = [np.shape(values)[axis] for axis in kept]
-        rows = np.transpose(values, [*kept, *axes]).reshape(int(np.prod(shape, dtype=np.int64)), -1)
+        rows = np.transpose(values, [*kept, *reversed(axes)]).reshape(int(np.prod(shape, dtype=np.int64)), -1)
         joined = _strings([separator.join(row) for row in rows.tolist()])
         if keep_dims:
             shape = [1 if axis in axes else np.shape(values)[axis] for axis in range(rank)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from dtf.apply import apply_op
 from dtf.resources import Variable
 
 import dtf as tf
@@ -65,7 +66,7 @@ def an_unfed_placeholder_names_itself_and_its_type():
 
 def an_unfed_old_placeholder_names_itself():
     with tf.Graph().as_default():
-        holder = tf.apply_op("PlaceholderV2", "y", dtype=tf.float64, shape=tf.TensorShape([]))
+        holder = apply_op("PlaceholderV2", "y", dtype=tf.float64, shape=tf.TensorShape([]))
         try:
             evaluate(tf.identity(holder))
         except errors.InvalidArgumentError as error:
