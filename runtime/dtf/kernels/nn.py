@@ -9,6 +9,7 @@ import numpy as np
 
 from dtf import errors
 from dtf.kernels import kernel
+from dtf.kernels.math import column_sums
 from dtf.windows import channel_axis
 
 # Klambauer et al., "Self-Normalizing Neural Networks", arXiv 1706.02515.
@@ -223,17 +224,10 @@ def _(node):
 
     def bias_add_grad(gradient):
         if channel_axis(data_format, gradient.ndim) == gradient.ndim - 1:
-            return _sum_rows(gradient.reshape(-1, gradient.shape[-1]))
+            return column_sums(gradient.reshape(-1, gradient.shape[-1]))
         return gradient.reshape(gradient.shape[0], gradient.shape[1], -1).sum(axis=(0, 2), dtype=gradient.dtype)
 
     return bias_add_grad
-
-
-def _sum_rows(matrix):
-    """Sum over axis 0. BLAS reads a tall matrix of floats several times faster than numpy's reduction does."""
-    if matrix.dtype in (np.float32, np.float64):
-        return np.ones(matrix.shape[0], matrix.dtype) @ matrix
-    return matrix.sum(axis=0, dtype=matrix.dtype)
 
 
 # Normalisation
@@ -337,7 +331,7 @@ def _channels(x, data_format):
 
 def _channel_mean(x, axis):
     if axis == x.ndim - 1:
-        return _sum_rows(x.reshape(-1, x.shape[-1])) / x.dtype.type(x.size // max(x.shape[-1], 1))
+        return column_sums(x.reshape(-1, x.shape[-1])) / x.dtype.type(x.size // max(x.shape[-1], 1))
     return x.mean(axis=tuple(i for i in range(x.ndim) if i != axis), dtype=x.dtype)
 
 
