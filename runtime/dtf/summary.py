@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dtf.ops.summary import *  # noqa: F403
+from dtf.ops.summary_ops import *  # noqa: F403
 from dtf.pb.event_pb2 import Event, SessionLog, TaggedRunMetadata
 from dtf.pb.summary_pb2 import Summary
 from dtf.train.summary_writer import FileWriter, FileWriterCache

@@ -98,7 +98,7 @@ class Scaffold:
                 "local_init_op", GraphKeys.LOCAL_INIT_OP, self.default_local_init_op
             )
         if self._summary_op is None:
-            from dtf.ops.summary import merge_all
+            from dtf.ops.summary_ops import merge_all
 
             self._summary_op = self.get_or_default("summary_op", GraphKeys.SUMMARY_OP, merge_all)
         if self._saver is None:
