@@ -77,7 +77,7 @@ def dense(
         )
         rank = inputs.shape.ndims
         if rank == 2:
-            outputs = math_ops.matmul(inputs, kernel)
+            outputs = linalg_ops.matmul(inputs, kernel)
         else:
             outputs = linalg_ops.tensordot(inputs, kernel, [[rank - 1], [0]])
             outputs.set_shape([*inputs.shape.as_list()[:-1], units])

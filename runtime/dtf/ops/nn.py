@@ -20,6 +20,7 @@ from dtf.conversion import convert_to_tensor
 from dtf.graph import colocate_with, control_dependencies, name_scope
 from dtf.ops import array as array_ops
 from dtf.ops import control_flow as control_flow_ops
+from dtf.ops import linalg as linalg_ops
 from dtf.ops import math as math_ops
 from dtf.ops import random as random_ops
 from dtf.shape_rules import broadcast_shape, merge_all, scalar, shape_rule, unchanged
@@ -332,13 +333,13 @@ def bias_add(value: Any, bias: Any, data_format: str | None = None, name: str | 
 def xw_plus_b(x: Any, weights: Any, biases: Any, name: str | None = None) -> Tensor:
     """matmul(x, weights) + biases."""
     with name_scope(name, "xw_plus_b", [x, weights, biases]) as scope:
-        return bias_add(math_ops.matmul(x, weights), biases, name=scope)
+        return bias_add(linalg_ops.matmul(x, weights), biases, name=scope)
 
 
 def relu_layer(x: Any, weights: Any, biases: Any, name: str | None = None) -> Tensor:
     """relu(matmul(x, weights) + biases)."""
     with name_scope(name, "relu_layer", [x, weights, biases]) as scope:
-        return relu(bias_add(math_ops.matmul(x, weights), biases), name=scope)
+        return relu(bias_add(linalg_ops.matmul(x, weights), biases), name=scope)
 
 
 # Normalisation and statistics

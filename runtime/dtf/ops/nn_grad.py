@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtf import gradients as gradients_module
 from dtf.apply import apply_op
-from dtf.gradients import gradient, not_differentiable
+from dtf.gradients import gradient, gradients, not_differentiable
 from dtf.ops import array as array_ops
 from dtf.ops import math as math_ops
 from dtf.tensor import Operation, Tensor
@@ -58,8 +57,8 @@ def _(op: Operation, grad: Any) -> Gradients:
 @gradient("EluGrad", "SeluGrad")
 def _(op: Operation, grad: Any) -> Gradients:
     """Both multiply by the output plus a constant where it is negative, and by a constant elsewhere."""
-    gradients, outputs = op.inputs
-    product = grad * gradients
+    inner, outputs = op.inputs
+    product = grad * inner
     return [
         apply_op(op.type, gradients=grad, outputs=outputs),
         array_ops.where(outputs < 0, product, array_ops.zeros_like(product)),
@@ -78,9 +77,9 @@ def _(op: Operation, grad: Any) -> Gradients:
 
 @gradient("SoftplusGrad")
 def _(op: Operation, grad: Any) -> Gradients:
-    gradients, features = op.inputs
+    inner, features = op.inputs
     curvature = 1 / (math_ops.exp(-features) + 2 + math_ops.exp(features))
-    return [apply_op("SoftplusGrad", gradients=grad, features=features), grad * gradients * curvature]
+    return [apply_op("SoftplusGrad", gradients=grad, features=features), grad * inner * curvature]
 
 
 @gradient("Softsign")
@@ -90,11 +89,11 @@ def _(op: Operation, grad: Any) -> Gradients:
 
 @gradient("SoftsignGrad")
 def _(op: Operation, grad: Any) -> Gradients:
-    gradients, features = op.inputs
+    inner, features = op.inputs
     cube = math_ops.pow(math_ops.abs(features) + 1, 3)
     return [
         apply_op("SoftsignGrad", gradients=grad, features=features),
-        -2 * grad * gradients * math_ops.sign(features) / cube,
+        -2 * grad * inner * math_ops.sign(features) / cube,
     ]
 
 
@@ -221,7 +220,7 @@ def _(op: Operation, *grads: Any) -> Gradients:
     """Differentiates the same computation spelled in simple ops."""
     y_backprop, x, scale, mean, variance = op.inputs[:5]
     outputs = _batch_norm_grad(op, y_backprop, x, scale, mean, variance)
-    made = gradients_module.gradients(list(outputs), [y_backprop, x, scale], list(grads[:3]))
+    made = gradients(list(outputs), [y_backprop, x, scale], list(grads[:3]))
     return [*made, *[None] * (len(op.inputs) - 3)]
 
 
