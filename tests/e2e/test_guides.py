@@ -31,8 +31,8 @@ def test_the_cluster_spec_of_the_guide_answers_as_printed():
     assert cluster.num_tasks("worker") == 3
     assert cluster.task_address("worker", 2) == "w2:5"
     assert cluster.task_indices("worker") == [0, 1, 2]
-    text = str(cluster.as_cluster_def())
-    assert text.startswith('job {\n  name: "ps"\n  tasks {\n    value: "ps0:1"\n  }\n  tasks {\n    key: 1\n')
+    jobs = {job.name: dict(job.tasks) for job in cluster.as_cluster_def().job}
+    assert jobs == {"ps": {0: "ps0:1", 1: "ps1:2"}, "worker": {0: "w0:3", 1: "w1:4", 2: "w2:5"}}
 
 
 def test_two_servers_of_one_local_job_serve_each_other():
