@@ -336,6 +336,8 @@ def _converted_replacements(replacements: dict[str, Any]) -> dict[str, Any]:
     for key, value in replacements.items():
         if key.startswith("^"):
             mapped[key] = value
+        elif isinstance(value, Tensor):
+            mapped[_canonical(key)] = value
         else:
             with name_scope("_inputs"):
                 mapped[_canonical(key)] = convert_to_tensor(value)

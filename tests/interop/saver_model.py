@@ -5,10 +5,10 @@ def model(tf):
     x = tf.placeholder(tf.float32, [None, 2], name="x")
     w = tf.get_variable("w", initializer=tf.constant([[1.0], [2.0]]))
     b = tf.get_variable("b", initializer=tf.constant([0.5]), use_resource=True)
-    parts = tf.get_variable("parts", initializer=tf.constant([[1.0], [2.0], [3.0]]),
-                            partitioner=tf.fixed_size_partitioner(2))
+    partitioner = tf.fixed_size_partitioner(2)
+    parts = tf.get_variable("parts", initializer=tf.constant([[1.0], [2.0], [3.0]]), partitioner=partitioner)
     y = tf.add(tf.matmul(x, w), b + tf.reduce_sum(tf.convert_to_tensor(parts)), name="y")
-    step = tf.train.get_or_create_global_step()
+    tf.train.get_or_create_global_step()
     queue = tf.FIFOQueue(10, [tf.float32], shapes=[[]], name="queue")
     tf.train.add_queue_runner(tf.train.QueueRunner(queue, [queue.enqueue(1.0)]))
     tf.identity(queue.dequeue(), name="dequeued")
