@@ -127,7 +127,7 @@ class CompiledStep:
 
 
 class RunningStep:
-    """One step in flight. Its lock guards what the partitions' answers change; `_ended` is released by the last answer."""
+    """One step in flight. Its lock guards what the partitions' answers change; the last one releases `_ended`."""
 
     __slots__ = (
         "_cancels", "_ended", "_lock", "_options", "_pending", "_sends", "compiled", "error", "results", "step_id",

@@ -103,7 +103,8 @@ class FeedSlot:
         if isinstance(value, int) and not isinstance(value, bool) and not self._holds(value):
             raise TypeError(
                 f"Type of feed value {value} with type {type(value)} is not compatible with Tensor type "
-                f"{self._numpy_dtype}. Try explicitly setting the type of the feed tensor to a larger type (e.g. int64)."
+                f"{self._numpy_dtype}. Try explicitly setting the type of the feed tensor to a larger type "
+                "(e.g. int64)."
             )
         return np.asarray(value, dtype=self._numpy_dtype)
 
@@ -292,6 +293,9 @@ _conversions = [
         SparseTensor, _sparse_fetch, lambda feed, value: list(zip(_sparse_keys(feed), value, strict=True)), _sparse_keys
     ),
     _Conversion(
-        IndexedSlices, _slices_fetch, lambda feed, value: list(zip(_slices_keys(feed), value, strict=False)), _slices_keys
+        IndexedSlices,
+        _slices_fetch,
+        lambda feed, value: list(zip(_slices_keys(feed), value, strict=False)),
+        _slices_keys,
     ),
 ]

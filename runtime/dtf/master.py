@@ -179,7 +179,8 @@ class Master:
                 raise errors.InvalidArgumentError(None, None, f"Session {handle} is not found.")
             return DeviceList(tuple(session.list_devices()), ())
         tasks = SessionTasks("", self._tasks, config_pb2.ConfigProto())
-        local, remote = [], []
+        local: list[Device] = []
+        remote: list[Device] = []
         for device in tasks.list_devices(_LIST_DEVICES_TIMEOUT_S):
             (local if device.name.startswith(self._tasks.own_task + "/") else remote).append(device)
         return DeviceList(tuple(local), tuple(remote))
@@ -224,7 +225,7 @@ class Master:
 
 
 class MasterSession:
-    """One session. `_graph_lock` guards the graph and the compiled steps, `_steps_lock` who runs and whether it is closed."""
+    """One session. `_graph_lock` guards the graph and what was compiled, `_steps_lock` who runs and `_is_closed`."""
 
     def __init__(self, handle: str, tasks: Tasks, config: config_pb2.ConfigProto) -> None:
         if config.HasField("cluster_def") and config.cluster_def.job:
@@ -313,7 +314,9 @@ class MasterSession:
             run = self._partial_runs.get(handle)
         if run is None:
             raise errors.InvalidArgumentError(
-                None, None, "Must run 'setup' before performing partial runs, and a partial run ends with its last fetch."
+                None,
+                None,
+                "Must run 'setup' before performing partial runs, and a partial run ends with its last fetch.",
             )
         try:
             values, is_finished = run.run(feeds, fetches, self._default_timeout_s)

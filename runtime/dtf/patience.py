@@ -30,7 +30,7 @@ def ask(
 ) -> _Answer:
     """The answer of `attempt(timeout_s of this attempt)`, tried until it gives one.
 
-    Only UnavailableError and DeadlineExceededError are worth another attempt. While it waits a line is logged every 10 s.
+    Only UnavailableError and DeadlineExceededError are worth another attempt. A line is logged every 10 s.
 
     Args:
       where: whom is asked: "/job:ps/replica:0/task:0 at host:port".

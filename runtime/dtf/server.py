@@ -250,7 +250,7 @@ class _OneTask:
 
     def __init__(self, worker: Any) -> None:
         self.own_task = _LOCAL_TASK
-        self.names = (_LOCAL_TASK,)
+        self.names: tuple[str, ...] = (_LOCAL_TASK,)
         self._worker = worker
 
     def worker(self, task: str) -> Any:
@@ -283,7 +283,7 @@ def _copied(value: Any) -> Any:
 
 
 def _handle_sigterm(stopped: threading.Event) -> Any:
-    """Has SIGTERM set `stopped`, and returns the handler before; None, and nothing is changed, where that is not ours to do."""
+    """Has SIGTERM set `stopped` and returns the former handler; None, and nothing done, where it is not ours."""
     if threading.current_thread() is not threading.main_thread():
         return None
     if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:

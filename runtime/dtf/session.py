@@ -10,6 +10,7 @@ local master from a remote one.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import re
 import threading
@@ -120,7 +121,7 @@ class BaseSession:
         """Runs one step.
 
         Args:
-          fetches: a tensor, operation, name, SparseTensor, IndexedSlices, or nested lists, tuples, dictionaries of them.
+          fetches: a tensor, operation, name, SparseTensor, IndexedSlices, or nested lists, tuples, dictionaries.
           feed_dict: values that replace tensors for this step.
           options: a RunOptions.
           run_metadata: a RunMetadata, filled with what `options` ask for.
@@ -202,7 +203,7 @@ class BaseSession:
         ]
 
     def close(self) -> None:
-        """Cancels running steps and frees what the session holds. Harmless when repeated; never waits for a dead server."""
+        """Cancels running steps and frees what the session holds. Harmless when repeated, or when the server is dead."""
         with self._lock:
             if self._closed:
                 return
@@ -374,10 +375,8 @@ class InteractiveSession(BaseSession):
         """As `Session.close`; the default session is again what it was."""
         super().close()
         while self._contexts:
-            try:
+            with contextlib.suppress(AssertionError):  # another one has been opened since, and stays
                 self._contexts.pop().__exit__(None, None, None)
-            except AssertionError:
-                pass  # another one has been opened since, and stays
 
 
 class _ClientErrors:
@@ -400,10 +399,8 @@ def _as_client_error(graph: Graph, error: errors.OpError) -> errors.OpError:
     name = found[1] if found else getattr(error.node_def, "name", None)
     op = None
     if name is not None:
-        try:
+        with contextlib.suppress(KeyError, ValueError):  # it may be a node that the runtime added
             op = graph.get_operation_by_name(name)
-        except (KeyError, ValueError):
-            pass  # a node that the runtime added
     node_def = op.node_def if op is not None else error.node_def
     client_error = errors.error_from_code(error.error_code, error.message, node_def, op)
     client_error.derived = error.derived

@@ -7,6 +7,7 @@ without one it goes on, and says every 10 s whom it waits for.
 
 from __future__ import annotations
 
+import functools
 import logging
 import threading
 import time
@@ -18,7 +19,7 @@ from dtf import errors
 from dtf.device import DeviceSpec
 from dtf.patience import ATTEMPT_TIMEOUT_S, ask
 from dtf.pb import config_pb2, tensorflow_server_pb2
-from dtf.step import Device
+from dtf.step import Device, task_of
 
 _LEAVE_TIMEOUT_S = 3.0
 
@@ -31,7 +32,7 @@ class Tasks(Protocol):
     own_task: str
     """The master's own task, "/job:worker/replica:0/task:0"."""
 
-    names: Sequence[str]
+    names: tuple[str, ...]
     """All tasks of the cluster in its order, the own one among them."""
 
     def worker(self, task: str) -> Any:
@@ -85,7 +86,7 @@ class SessionTasks:
                 None,
                 None,
                 f"{self.address(task)} is to be {task}, but the task that answers there calls itself "
-                f"{devices[0].name.partition('/device:')[0] if devices else 'nothing'}. Do all tasks have the same ClusterSpec?",
+                f"{task_of(devices[0].name) if devices else 'nothing'}. Do all tasks have the same ClusterSpec?",
             )
         worker.create_worker_session(
             self._handle,
@@ -101,7 +102,7 @@ class SessionTasks:
         """Joins several tasks, all at the same time. Raises the first error."""
         ordered = [task for task in self.names if task in set(tasks)]
         missing = [task for task in ordered if task not in self._joined]
-        found = _in_parallel({task: lambda task=task: self.join(task, timeout_s) for task in missing})
+        found = _in_parallel({task: functools.partial(self.join, task, timeout_s) for task in missing})
         for outcome in found.values():
             if isinstance(outcome, BaseException):
                 raise outcome
@@ -110,7 +111,7 @@ class SessionTasks:
     def list_devices(self, timeout_s: float) -> list[Device]:
         """The devices of every task that answers in time; those that do not are logged."""
         found = _in_parallel(
-            {task: lambda task=task: self._ask(task, self._tasks.worker(task), timeout_s) for task in self.names}
+            {task: functools.partial(self._ask, task, self._tasks.worker(task), timeout_s) for task in self.names}
         )
         devices: list[Device] = []
         for outcome in found.values():
@@ -130,7 +131,7 @@ class SessionTasks:
             self._ask(task, worker, timeout_s)
             worker.cleanup_all(list(containers))
 
-        for outcome in _in_parallel({task: lambda task=task: empty(task) for task in self.names}).values():
+        for outcome in _in_parallel({task: functools.partial(empty, task) for task in self.names}).values():
             if isinstance(outcome, BaseException):
                 raise outcome
 

@@ -119,7 +119,12 @@ def run_there(target):
 @pytest.mark.parametrize("client", [run_here, run_there], ids=["dtf client", "tensorflow client"])
 @pytest.mark.parametrize(
     ("ps", "worker"),
-    [(dtf_server, dtf_server), (tensorflow_server, dtf_server), (dtf_server, tensorflow_server), (tensorflow_server,) * 2],
+    [
+        (dtf_server, dtf_server),
+        (tensorflow_server, dtf_server),
+        (dtf_server, tensorflow_server),
+        (tensorflow_server, tensorflow_server),
+    ],
     ids=["dtf", "tensorflow ps", "tensorflow worker", "tensorflow"],
 )
 @pytest.mark.parametrize("master", ["worker", "ps"])

@@ -210,7 +210,8 @@ def test_an_edge_between_tasks_becomes_one_pair_for_all_its_consumers():
 def test_both_ends_of_an_edge_agree_on_the_key():
     nodes = placed(graph("v = Placeholder() @/job:ps\na = Neg(v)"))
     parts = partition(nodes, DEVICES)
-    send, recv = (next(n for n in parts[t].graph_def.node if n.op == op) for t, op in ((PS0, "_Send"), (WORKER, "_Recv")))
+    send = next(node for node in parts[PS0].graph_def.node if node.op == "_Send")
+    recv = next(node for node in parts[WORKER].graph_def.node if node.op == "_Recv")
     for attr in ("tensor_name", "send_device", "recv_device", "send_device_incarnation", "client_terminated"):
         assert send.attr[attr] == recv.attr[attr]
     assert send.attr["tensor_name"].s == b"edge_0_v"
@@ -268,7 +269,8 @@ def test_a_partial_run_is_fed_and_fetched_at_the_clients_device():
 
 def test_a_loop_over_two_tasks_is_refused_by_name():
     nodes = graph(
-        "a = Placeholder()\ne = Enter(a) frame:f\nm = Merge(e, n)\ni = Neg(m) @/job:ps\nn = NextIteration(i)\nx = Exit(m)"
+        "a = Placeholder()\ne = Enter(a) frame:f\nm = Merge(e, n)\n"
+        "i = Neg(m) @/job:ps\nn = NextIteration(i)\nx = Exit(m)"
     )
     with pytest.raises(errors.UnimplementedError, match="loop 'f' has nodes on several tasks"):
         partition(placed(nodes), DEVICES)

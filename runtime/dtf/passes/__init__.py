@@ -80,6 +80,11 @@ def op_def(node: node_def_pb2.NodeDef) -> opdef.OpDef:
         raise errors.NotFoundError(node, None, f"{error.args[0]} (node {node.name})") from None
 
 
+def set_type(node: node_def_pb2.NodeDef, attr: str, enum: int) -> None:
+    """Sets a type attribute to a DataType enum."""
+    node.attr[attr].type = enum  # type: ignore[assignment]
+
+
 def _types(node: node_def_pb2.NodeDef, arguments: tuple[opdef.ArgDef, ...]) -> list[int]:
     types: list[int] = []
     for argument in arguments:
@@ -87,10 +92,14 @@ def _types(node: node_def_pb2.NodeDef, arguments: tuple[opdef.ArgDef, ...]) -> l
         if argument.type_list_attr:
             types.extend(enum + mark for enum in node.attr[argument.type_list_attr].list.type)
             continue
-        if argument.type is not None:
-            enum = argument.type.as_datatype_enum
-        else:
-            enum = node.attr[argument.type_attr].type
+        enum = _type(node, argument)
         count = node.attr[argument.number_attr].i if argument.number_attr else 1
         types.extend([enum + mark] * count)
     return types
+
+
+def _type(node: node_def_pb2.NodeDef, argument: opdef.ArgDef) -> int:
+    if argument.type is not None:
+        return argument.type.as_datatype_enum
+    assert argument.type_attr is not None
+    return node.attr[argument.type_attr].type

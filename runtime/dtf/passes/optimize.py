@@ -11,7 +11,7 @@ from dtf.passes import Nodes, input_types, is_handle, op_def, output_types, pars
 from dtf.pb import config_pb2, node_def_pb2
 
 # These carry deadness, loops or the names of what they stand for; two of them are never the same.
-_NEVER_MERGED = frozenset({"Placeholder", "PlaceholderV2", "Enter", "Exit", "NextIteration", "Merge", "LoopCond", "NoOp"})
+_NEVER_MERGED = frozenset("Placeholder PlaceholderV2 Enter Exit NextIteration Merge LoopCond NoOp".split())
 _CONSTANT_BYTES_MAX = 1 << 16
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from dtf import errors
 from dtf.dtypes import float32
-from dtf.passes import CONTROL, Nodes, base_type, output_types, parse_tensor_name, tensor_name
+from dtf.passes import CONTROL, Nodes, base_type, output_types, parse_tensor_name, set_type, tensor_name
 from dtf.pb import graph_pb2, node_def_pb2
 from dtf.rendezvous import make_key
 from dtf.step import Device, task_of
@@ -137,8 +137,8 @@ class _Partitioner:
                 name=f"{source}_C{self._edges}", op="Const", device=device, input=["^" + source]
             )
             enum = float32.as_datatype_enum
-            token.attr["dtype"].type = enum
-            token.attr["value"].tensor.dtype = enum
+            set_type(token, "dtype", enum)
+            token.attr["value"].tensor.dtype = enum  # type: ignore[assignment]
             token.attr["value"].tensor.tensor_shape.dim.add(size=0)
             name = self._pair(source, token.name, enum, device, source_task, task)
             self._received[source, CONTROL, task] = name
@@ -153,9 +153,9 @@ class _Partitioner:
         send = self._part(source_task).graph_def.node.add(
             name=f"{source}_S{edge}", op="_Send", device=device, input=[value]
         )
-        send.attr["T"].type = enum
+        set_type(send, "T", enum)
         recv = self._part(task).graph_def.node.add(name=f"{source}_R{edge}", op="_Recv", device=there)
-        recv.attr["tensor_type"].type = enum
+        set_type(recv, "tensor_type", enum)
         for node in (send, recv):
             _set_key(node, label, device, self._incarnations[device], there, client_terminated=False)
         return recv.name

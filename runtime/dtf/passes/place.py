@@ -14,9 +14,11 @@ variable has the same home in every step. A group that asks for the impossible h
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from dtf import errors
 from dtf.device import DeviceSpec
@@ -25,13 +27,14 @@ from dtf.pb import node_def_pb2
 from dtf.step import Device
 
 _LOCATION = b"loc:@"
+_REQUEST_FIELDS = ("job", "replica", "task", "device_type", "device_index")
 
 
 @dataclass(frozen=True)
 class Request:
     """What one group of nodes that stand together asks for; None where anything will do.
 
-    `leader` is the node that asked first, for messages. `conflict` says why no device can satisfy the group, or is None.
+    `leader` is the node that asked first, for messages. `conflict` says why no device can satisfy the group, if so.
     """
 
     leader: str
@@ -127,7 +130,9 @@ def unplaceable(node: node_def_pb2.NodeDef, request: Request, known: Sequence[st
     if request.conflict:
         why = request.conflict
     else:
-        whose = "" if request.leader == node.name else f" (by way of '{request.leader}', with which it must share a device)"
+        whose = ""
+        if request.leader != node.name:
+            whose = f" (by way of '{request.leader}', with which it must share a device)"
         why = (
             f"Operation was explicitly assigned to {request}{whose} but available devices are "
             f"[ {', '.join(known)} ]. Make sure the device specification refers to a valid device."
@@ -183,9 +188,8 @@ def _merge_groups(
 
 def _combine(current: Request, asked: Request, may_conflict: bool) -> Request:
     """What both ask for. A follower that disagrees about anything gives way entirely."""
-    fields = ("job", "replica", "task", "device_type", "device_index")
-    values: dict[str, str | int | None] = {}
-    for field in fields:
+    values: dict[str, Any] = {}
+    for field in _REQUEST_FIELDS:
         ours, theirs = getattr(current, field), getattr(asked, field)
         if ours is not None and theirs is not None and ours != theirs:
             if not may_conflict or current.conflict:
@@ -194,10 +198,10 @@ def _combine(current: Request, asked: Request, may_conflict: bool) -> Request:
                 f"'{asked.leader}' and '{current.leader}' must share a device but ask for "
                 f"'{asked}' and '{current}', which are incompatible."
             )
-            return Request(current.leader, *(getattr(current, name) for name in fields), conflict)
+            return dataclasses.replace(current, conflict=conflict)
         values[field] = theirs if ours is None else ours
     leader = current.leader if str(current) else asked.leader
-    return Request(leader, *values.values(), current.conflict)  # type: ignore[arg-type]
+    return Request(leader, conflict=current.conflict, **values)
 
 
 def _handle_sources(node: node_def_pb2.NodeDef) -> list[str]:

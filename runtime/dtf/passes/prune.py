@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from dtf import errors
-from dtf.passes import CONTROL, Nodes, NodesView, base_type, output_types, parse_tensor_name, tensor_name
+from dtf.passes import CONTROL, Nodes, NodesView, base_type, output_types, parse_tensor_name, set_type, tensor_name
 from dtf.pb import node_def_pb2
 
 _PLACEHOLDERS = frozenset({"Placeholder", "PlaceholderV2"})
@@ -92,7 +92,7 @@ def _reachable(graph: _Fed, wanted: Iterable[str]) -> Nodes:
         try:
             node = graph.get(name)
         except KeyError:
-            raise errors.InvalidArgumentError(None, None, f"Node '{name}' is an input but is not in the graph") from None
+            raise errors.InvalidArgumentError(None, None, f"The graph has no node '{name}', an input") from None
         stack.append((name, node))
         for text in node.input:
             source = parse_tensor_name(text)[0]
@@ -132,10 +132,10 @@ def _endpoint(nodes: NodesView, op: str, tensor: str) -> node_def_pb2.NodeDef:
     endpoint = node_def_pb2.NodeDef(op=op)
     if op == "_Recv":
         endpoint.name = f"_recv_{name}_{index}"
-        endpoint.attr["tensor_type"].type = base_type(types[index])
+        set_type(endpoint, "tensor_type", base_type(types[index]))
     else:
         endpoint.name = f"_send_{name}_{index}"
-        endpoint.attr["T"].type = base_type(types[index])
+        set_type(endpoint, "T", base_type(types[index]))
         endpoint.input.append(tensor_name(name, index))
     endpoint.attr["tensor_name"].s = tensor.encode()
     endpoint.attr["client_terminated"].b = True
@@ -149,8 +149,8 @@ def _check(nodes: NodesView, feeds: Sequence[str], fetches: Sequence[str], targe
             raise errors.InvalidArgumentError(None, None, f"Endpoint \"{twice}\" {kind} more than once.")
         for tensor in tensors:
             if parse_tensor_name(tensor)[0] not in nodes:
-                verb = "FeedInputs: unable to find feed output" if kind == "feed" else "FetchOutputs: unable to find node"
-                raise errors.NotFoundError(None, None, f"{verb} {tensor}")
+                what = "FeedInputs: unable to find feed output" if kind == "feed" else "FetchOutputs: unable to find"
+                raise errors.NotFoundError(None, None, f"{what} {tensor}")
     both = set(feeds) & set(fetches)
     if both:
         raise errors.InvalidArgumentError(None, None, f"Tensor {min(both)} is both fed and fetched.")

@@ -94,8 +94,8 @@ class Connection:
     def explain(self, error: errors.OpError) -> errors.OpError:
         """The error to report for a first contact that failed with `error`.
 
-        Unavailable or DeadlineExceeded mean that trying again may help. When the port is served by something else it will
-        not, and the result is a FailedPreconditionError that says what answered.
+        Unavailable or DeadlineExceeded mean that trying again may help. When the port is served by something else it
+        will not, and the result is a FailedPreconditionError that says what answered.
         """
         if error.error_code == errors.UNIMPLEMENTED:
             what = "a gRPC server that does not speak TensorFlow's protocol"
@@ -118,7 +118,7 @@ class Connection:
         method = self._methods.get(name)
         if method is None:
             with self._lock:
-                method = self._methods.setdefault(name, self._channel.unary_unary(name))
+                method = self._methods.setdefault(name, self._channel.unary_unary(name, None, None))
         return method
 
     def _wait(self, future: Any) -> bytes:

@@ -28,8 +28,8 @@ from dtf.cluster import split_address
 from dtf.compiled_step import dead_fetch
 from dtf.kernels import DEAD
 from dtf.pb import config_pb2, device_attributes_pb2, master_pb2, worker_pb2
-from dtf.rpc import MASTER_SERVICE, WORKER_SERVICE, messages, status
 from dtf.rendezvous import parse_key
+from dtf.rpc import MASTER_SERVICE, WORKER_SERVICE, messages, status
 from dtf.step import Device
 
 _OPTIONS = (
@@ -168,7 +168,9 @@ class _MasterMethods:
             except errors.OpError as error:
                 if not request.store_errors_in_response_body:
                     raise
-                return master_pb2.RunStepResponse(status_code=error.error_code, status_error_message=error.message)
+                return master_pb2.RunStepResponse(
+                    status_code=status.code_of(error), status_error_message=error.message
+                )
 
         return await _in_pool(call, cancellation)
 
@@ -368,7 +370,7 @@ class _WorkerMethods:
                 answer.fail(error)
                 return
             response = worker_pb2.RunGraphResponse(
-                status_code=error.error_code, status_error_message=status.encode_message(error)
+                status_code=status.code_of(error), status_error_message=status.encode_message(error)
             )
             answer.set(response.SerializeToString())
 
@@ -424,10 +426,7 @@ class _Answer:
         if threading.current_thread() is _loop_thread:
             resolve()
             return
-        try:
-            self._loop.call_soon_threadsafe(resolve)
-        except RuntimeError:
-            pass  # the loop has been closed with the process
+        self._loop.call_soon_threadsafe(resolve)
 
 
 class _Pool:

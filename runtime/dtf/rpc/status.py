@@ -40,6 +40,11 @@ def encode(error: errors.OpError) -> tuple[Any, str, Metadata]:
     return code, encode_message(error), metadata
 
 
+def code_of(error: errors.OpError) -> Any:
+    """The code as the responses that carry errors have it."""
+    return error.error_code
+
+
 def encode_message(error: errors.OpError) -> str:
     """The text of an error as it travels: marked when derived, and cut where headers would grow too long."""
     message = error.message
