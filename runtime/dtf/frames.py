@@ -40,10 +40,18 @@ from dtf.step import StepContext
 
 __all__ = ["FrameProgram"]
 
-_ENTER_OPS = frozenset({"Enter", "RefEnter"})
-_EXIT_OPS = frozenset({"Exit", "RefExit"})
-_NEXT_OPS = frozenset({"NextIteration", "RefNextIteration"})
-_MERGE_OPS = frozenset({"Merge", "RefMerge"})
+_PLAIN, _ENTER, _EXIT, _NEXT, _MERGE, _TAKES_DEAD, _TRIGGER = range(7)
+_KIND_OF_OP = {
+    "Enter": _ENTER,
+    "RefEnter": _ENTER,
+    "Exit": _EXIT,
+    "RefExit": _EXIT,
+    "NextIteration": _NEXT,
+    "RefNextIteration": _NEXT,
+    "Merge": _MERGE,
+    "RefMerge": _MERGE,
+    "ControlTrigger": _TRIGGER,
+}
 
 
 class FrameProgram:
@@ -51,25 +59,29 @@ class FrameProgram:
 
     Attributes:
       instructions: the nodes.
-      data_edges: per node, (output number, consumer, its input number) of each data edge that leaves it.
-      control_edges: per node, the consumers of its control edges.
+      kinds: per node, which of the rules above apply to it.
+      data_edges: per node, (output number, consumer, its input number, its kind) of each data edge that leaves it.
+      control_edges: per node, (consumer, its kind) of each control edge that leaves it.
+      input_counts: per node, how many data inputs it has.
       waiting_for: per node, how many edges must arrive.
       enters: per frame name, how many Enter nodes lead into it.
     """
 
     def __init__(self, instructions: list[Instruction]) -> None:
         self.instructions = instructions
-        self.data_edges: list[list[tuple[int, int, int]]] = [[] for _ in instructions]
-        self.control_edges: list[list[int]] = [[] for _ in instructions]
+        self.kinds = [_kind(each) for each in instructions]
+        self.data_edges: list[list[tuple[int, int, int, int]]] = [[] for _ in instructions]
+        self.control_edges: list[list[tuple[int, int]]] = [[] for _ in instructions]
         self.enters: dict[bytes, int] = {}
         for each in instructions:
             for number, (source, output) in enumerate(each.inputs):
-                self.data_edges[source].append((output, each.index, number))
+                self.data_edges[source].append((output, each.index, number, self.kinds[each.index]))
             for source in each.controls:
-                self.control_edges[source].append(each.index)
-            if each.op in _ENTER_OPS:
+                self.control_edges[source].append((each.index, self.kinds[each.index]))
+            if self.kinds[each.index] == _ENTER:
                 name = each.node.attr("frame_name")
                 self.enters[name] = self.enters.get(name, 0) + 1
+        self.input_counts = [len(each.inputs) for each in instructions]
         self.waiting_for = [len(each.inputs) + len(each.controls) for each in instructions]
         self.roots = [index for index, count in enumerate(self.waiting_for) if count == 0]
 
@@ -103,11 +115,12 @@ class _Iteration:
     under_way: nodes that are ready or running, and frames entered from here that are not over.
     """
 
-    __slots__ = ("arrivals", "children", "merges", "number", "step", "under_way")
+    __slots__ = ("arrivals", "children", "frame", "merges", "number", "step", "under_way")
 
-    def __init__(self, number: int, step: StepContext) -> None:
+    def __init__(self, number: int, frame: _Frame) -> None:
         self.number = number
-        self.step = step
+        self.frame = frame
+        self.step: StepContext | None = None
         self.arrivals: dict[int, list[Any]] = {}
         self.merges: dict[int, _MergeState] = {}
         self.children: dict[bytes, _Frame] = {}
@@ -168,7 +181,7 @@ class _FrameRun:
 
     def start(self) -> None:
         root = _Frame(b"", 0, 1, None, None)
-        iteration = root.iterations[0] = _Iteration(0, self._step)
+        iteration = self._add_iteration(root, 0)
         for index in self._program.roots:
             self._schedule(index, root, iteration, [])
         self._is_draining = True
@@ -204,22 +217,19 @@ class _FrameRun:
             return
         started = time.time_ns() if self._step.collector is not None else 0
         try:
-            values = [
-                value.read() if wanted and value is not DEAD else value
-                for value, wanted in zip(inputs, instruction.dereferences, strict=True)
-            ] if True in instruction.dereferences else inputs  # fmt: skip
-            kernel = instruction.kernel
-            if kernel.asynchronous:
-                with self._lock:
-                    self._waiting += 1
-                try:
-                    instruction.function(iteration.step, _Once(partial(self._finish, index, frame, iteration)), *values)
-                except BaseException:
-                    with self._lock:
-                        self._waiting -= 1
-                    raise
+            values = inputs
+            if True in instruction.dereferences:
+                values = [
+                    value.read() if wanted and value is not DEAD else value
+                    for value, wanted in zip(inputs, instruction.dereferences, strict=True)
+                ]
+            if instruction.kernel.asynchronous:
+                self._start_waiting(instruction, frame, iteration, values)
                 return
-            result = instruction.function(iteration.step, *values) if kernel.stateful else instruction.function(*values)
+            if instruction.kernel.stateful:
+                result = instruction.function(self._step_of(iteration), *values)
+            else:
+                result = instruction.function(*values)
         except BaseException as error:
             self._fail(instruction, error)
             return
@@ -227,6 +237,15 @@ class _FrameRun:
         if self._step.collector is not None:
             self._step.collector.record(instruction.name, instruction.op, started, time.time_ns(), outputs)
         self._propagate(index, frame, iteration, outputs, False)
+
+    def _start_waiting(self, instruction: Instruction, frame: _Frame, iteration: _Iteration, values: list[Any]) -> None:
+        with self._lock:
+            self._waiting += 1
+        done = _Once(partial(self._finish, instruction.index, frame, iteration))
+        try:
+            instruction.function(self._step_of(iteration), done, *values)
+        except BaseException as error:
+            done(error=error)
 
     def _finish(
         self, index: int, frame: _Frame, iteration: _Iteration, value: Any = None, error: BaseException | None = None
@@ -265,64 +284,67 @@ class _FrameRun:
         self, index: int, frame: _Frame, iteration: _Iteration, outputs: tuple[Any, ...], is_dead: bool
     ) -> None:
         """Sends what a node made to its consumers, in the frame and iteration where they are."""
-        op = self._program.instructions[index].op
-        if op in _ENTER_OPS:
+        kind = self._program.kinds[index]
+        if kind == _ENTER:
             self._enter(index, frame, iteration, outputs[0])
-        elif op in _EXIT_OPS:
+        elif kind == _EXIT:
             if not is_dead:
                 assert frame.parent is not None and frame.parent_iteration is not None
                 self._deliver(index, frame.parent, frame.parent_iteration, outputs, False)
             elif iteration.number == frame.latest:
                 frame.dead_exits.append(index)
-        elif op in _NEXT_OPS:
+        elif kind == _NEXT:
             if not is_dead:
                 self._next(index, frame, iteration, outputs[0])
         else:
             self._deliver(index, frame, iteration, outputs, is_dead)
         iteration.under_way -= 1
-        self._clean_up(frame, iteration)
+        if iteration.under_way == 0:
+            self._clean_up(frame, iteration)
 
     def _deliver(
         self, index: int, frame: _Frame, iteration: _Iteration, outputs: tuple[Any, ...], is_dead: bool
     ) -> None:
-        is_enter = self._program.instructions[index].op in _ENTER_OPS
-        for output, consumer, number in self._program.data_edges[index]:
-            if self._program.instructions[consumer].op in _MERGE_OPS:
-                self._arrive_at_merge(consumer, frame, iteration, number, outputs[output], is_enter)
+        for output, consumer, number, kind in self._program.data_edges[index]:
+            value = outputs[output]
+            if kind == _MERGE:
+                self._arrive_at_merge(consumer, frame, iteration, number, value, self._program.kinds[index] == _ENTER)
             else:
-                self._arrive(consumer, frame, iteration, number, outputs[output], outputs[output] is DEAD)
-        for consumer in self._program.control_edges[index]:
-            if self._program.instructions[consumer].op in _MERGE_OPS:
+                self._arrive(consumer, kind, frame, iteration, number, value, value is DEAD)
+        for consumer, kind in self._program.control_edges[index]:
+            if kind == _MERGE:
                 self._arrive_at_merge(consumer, frame, iteration, None, None, False)
             else:
-                self._arrive(consumer, frame, iteration, None, None, is_dead)
+                self._arrive(consumer, kind, frame, iteration, None, None, is_dead)
 
     def _arrive(
-        self, index: int, frame: _Frame, iteration: _Iteration, number: int | None, value: Any, is_dead: bool
+        self,
+        index: int,
+        kind: int,
+        frame: _Frame,
+        iteration: _Iteration,
+        number: int | None,
+        value: Any,
+        is_dead: bool,
     ) -> None:
-        instruction = self._program.instructions[index]
         state = iteration.arrivals.get(index)
         if state is None:
             state = iteration.arrivals[index] = [
                 self._program.waiting_for[index],
                 False,
-                [None] * len(instruction.inputs),
+                [None] * self._program.input_counts[index],
             ]
         if number is not None:
             state[2][number] = value
-        if (
-            is_dead
-            and not (instruction.kernel.accepts_dead and number is not None)
-            and instruction.op != "ControlTrigger"
-        ):
+        if is_dead and kind != _TRIGGER and (kind != _TAKES_DEAD or number is None):
             state[1] = True
         state[0] -= 1
         if state[0] == 0:
             del iteration.arrivals[index]
             inputs = None if state[1] else state[2]
-            if inputs is None and instruction.kernel.accepts_dead:
+            if inputs is None and kind == _TAKES_DEAD:
                 # A send in a branch that was not taken tells its receiver so.
-                inputs = [DEAD] * len(instruction.inputs)
+                inputs = [DEAD] * len(state[2])
             self._schedule(index, frame, iteration, inputs)
 
     def _arrive_at_merge(
@@ -384,12 +406,19 @@ class _FrameRun:
             self._deliver(index, frame, iteration, (value,), value is DEAD)
 
     def _add_iteration(self, frame: _Frame, number: int) -> _Iteration:
-        assert frame.parent_iteration is not None
-        outside = frame.parent_iteration.step.frame_iteration
-        frame_id = zlib.crc32(outside.encode() + b";" + frame.name)
-        step = dataclasses.replace(self._step, frame_iteration=f"{frame_id:x}:{number}")
-        iteration = frame.iterations[number] = _Iteration(number, step)
+        iteration = frame.iterations[number] = _Iteration(number, frame)
         return iteration
+
+    def _step_of(self, iteration: _Iteration) -> StepContext:
+        """The step as kernels of an iteration see it: only the rendezvous keys differ."""
+        if iteration.step is None:
+            frame, outside = iteration.frame, iteration.frame.parent_iteration
+            if outside is None:
+                iteration.step = self._step
+            else:
+                frame_id = zlib.crc32(self._step_of(outside).frame_iteration.encode() + b";" + frame.name)
+                iteration.step = dataclasses.replace(self._step, frame_iteration=f"{frame_id:x}:{iteration.number}")
+        return iteration.step
 
     def _clean_up(self, frame: _Frame, iteration: _Iteration) -> None:
         """Forgets iterations, and then the frame, that are over."""
@@ -444,3 +473,10 @@ def _as_outputs(instruction: Instruction, result: Any) -> tuple[Any, ...]:
             return (result[0],)
         return (result,)
     return tuple(result) if count else ()
+
+
+def _kind(instruction: Instruction) -> int:
+    kind = _KIND_OF_OP.get(instruction.op)
+    if kind is not None:
+        return kind
+    return _TAKES_DEAD if instruction.kernel.accepts_dead else _PLAIN
