@@ -356,9 +356,9 @@ def _seed_gradient(seed: Any, y: Any, index: int, place: Callable[[Any], Any]) -
         if dtype.is_complex:
             raise TypeError(f"Gradients of complex tensors must set grad_ys (y.dtype = {dtype.name})")
         with place(y.op):
-            shape = apply_op("Shape", None, input=y)
-            one = convert_to_tensor(1, dtype, name=f"grad_ys_{index}")
-            return apply_op("Fill", None, dims=shape, value=one)
+            from dtf.ops import array
+
+            return array.fill(array.shape(y), convert_to_tensor(1, dtype, name=f"grad_ys_{index}"))
     seed = convert_to_tensor_or_indexed_slices(seed, name=f"grad_y_{index}")
     for kind in ("is_floating", "is_integer", "is_complex"):
         if getattr(dtype, kind) and not getattr(seed.dtype, kind):

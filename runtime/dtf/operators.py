@@ -32,6 +32,7 @@ Binary = Callable[[Any, Any, str], Any]
 
 def _forward(scope: str, function: Binary) -> Callable[[Any, Any], Any]:
     def operator(x: Any, y: Any) -> Any:
+        x = convert_to_tensor(x)
         with name_scope(None, scope, [x, y]) as name:
             if not isinstance(y, Tensor | SparseTensor):
                 try:
@@ -40,16 +41,17 @@ def _forward(scope: str, function: Binary) -> Callable[[Any, Any], Any]:
                     if hasattr(type(y), "__array_priority__") and not isinstance(y, np.ndarray | np.generic):
                         return NotImplemented
                     raise
-            return function(convert_to_tensor(x), y, name)
+            return function(x, y, name)
 
     return operator
 
 
 def _reflected(scope: str, function: Binary) -> Callable[[Any, Any], Any]:
     def operator(y: Any, x: Any) -> Any:
+        y = convert_to_tensor(y)
         with name_scope(None, scope, [x, y]) as name:
             x = convert_to_tensor(x, _operand_dtype(y, x), name="x")
-            return function(x, convert_to_tensor(y), name)
+            return function(x, y, name)
 
     return operator
 
@@ -104,20 +106,22 @@ def _logical_xor(x: Tensor, y: Tensor, name: str) -> Tensor:
 
 
 def _comparison(op_type: str) -> Callable[[Any, Any], Any]:
-    return lambda x, y: apply_op(op_type, None, x=x, y=y)
+    return lambda x, y: apply_op(op_type, None, x=convert_to_tensor(x), y=y)
 
 
 def _negative(x: Any) -> Tensor:
-    return apply_op("Neg", None, x=x)
+    return apply_op("Neg", None, x=convert_to_tensor(x))
 
 
 def _absolute(x: Any) -> Tensor:
+    x = convert_to_tensor(x)
     if x.dtype.is_complex:
         return apply_op("ComplexAbs", "Abs", x=x, Tout=x.dtype.base_dtype.real_dtype)
     return apply_op("Abs", None, x=x)
 
 
 def _invert(x: Any) -> Tensor:
+    x = convert_to_tensor(x)
     return apply_op("LogicalNot" if x.dtype.base_dtype == dtypes.bool else "Invert", None, x=x)
 
 
@@ -131,6 +135,7 @@ def get_item(tensor: Any, index: Any) -> Tensor:
         from dtf.ops import array
 
         return array.boolean_mask(tensor, index)
+    tensor = convert_to_tensor(tensor)
     entries = index if isinstance(index, tuple) else (index,)
     begin: list[Any] = []
     end: list[Any] = []
@@ -197,16 +202,14 @@ def _check_index(entry: Any) -> None:
 def _index_vector(values: list[Any]) -> Tensor:
     if not values:
         return convert_to_tensor(np.zeros([0], np.int32), name="stack")
-    if any(is_dense_tensor_like(value) for value in values):
-        wide = any(is_dense_tensor_like(value) and value.dtype.base_dtype == dtypes.int64 for value in values)
-        dtype = dtypes.int64 if wide else dtypes.int32
-        parts = [
-            apply_op("Cast", None, x=value, DstT=dtype)
-            if is_dense_tensor_like(value) and value.dtype.base_dtype != dtype
-            else value
-            for value in values
-        ]
-        return apply_op("Pack", "stack", values=parts)
+    tensors = [value for value in values if is_dense_tensor_like(value)]
+    if tensors:
+        if len({value.dtype.base_dtype for value in tensors}) > 1:
+            values = [
+                apply_op("Cast", None, x=value, DstT=dtypes.int64) if is_dense_tensor_like(value) else value
+                for value in values
+            ]
+        return convert_to_tensor(values, name="stack")
     return convert_to_tensor([int(value) for value in values], name="stack")
 
 

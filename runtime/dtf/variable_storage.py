@@ -24,7 +24,7 @@ def create_reference(name: str, shape: TensorShape, dtype: DType) -> Tensor:
 def create_resource(name: str, shape: TensorShape, dtype: DType) -> Tensor:
     """Adds a VarHandleOp at `name`, a scope with its final slash."""
     shared_name = name.rstrip("/")
-    return apply_op("VarHandleOp", name, shape=shape, dtype=dtype, shared_name=shared_name, debug_name=shared_name)
+    return apply_op("VarHandleOp", name, shape=shape, dtype=dtype, shared_name=shared_name, debug_name=name)
 
 
 @dataclass(frozen=True)

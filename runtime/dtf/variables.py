@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable
+from contextlib import nullcontext
 from typing import Any
 
 from dtf import dtypes, operators
@@ -43,6 +44,8 @@ __all__ = [
 ]  # fmt: skip
 
 _VARIABLE_OPS = ("Variable", "VariableV2", "VarHandleOp")
+
+_LOOP_OPS = ("Enter", "RefEnter", "Exit", "RefExit", "NextIteration", "RefNextIteration", "LoopCond")
 
 _resource_by_default = False
 
@@ -206,34 +209,31 @@ class Variable:
         from_function = callable(initial_value) and not isinstance(initial_value, Tensor | Variable)
         graph = get_default_graph()
         with name_scope(name, "Variable", [] if from_function else [initial_value]) as scope:
-            if from_function:
-                group = attr_value_pb2.AttrValue()
-                group.list.s.append(b"loc:@" + scope.rstrip("/").encode())
-                with graph._attr_scope({"_class": group}), graph.name_scope("Initializer"), device(None):
-                    value = convert_to_tensor(initial_value(), wanted, name="initial_value")
-            elif is_resource:
-                with graph.name_scope("Initializer"):
-                    value = convert_to_tensor(initial_value, wanted, name="initial_value")
-            else:
-                value = convert_to_tensor(initial_value, wanted, name="initial_value")
-            if value._op._get_control_flow_context() is not None and from_function is False:
-                raise ValueError(
-                    f"Initializer for variable {scope} is from inside a control-flow construct, such as a loop or "
-                    "conditional. Give a function that makes the initial value instead."
-                )
-            static_shape = value.shape if shape is None else TensorShape(shape)
-            if validate_shape and not static_shape.is_fully_defined() and shape is None:
-                raise ValueError(f"initial_value must have a shape specified: {value}")
-            if not validate_shape:
-                static_shape = unknown_shape()
+            group = attr_value_pb2.AttrValue()
+            group.list.s.append(b"loc:@" + scope.rstrip("/").encode())
+            grouped = is_resource or from_function
+            with graph._attr_scope({"_class": group}) if grouped else nullcontext():
+                with graph.name_scope("Initializer") if grouped else nullcontext():
+                    if from_function:
+                        with device(None):
+                            value = convert_to_tensor(initial_value(), wanted, name="initial_value")
+                    else:
+                        value = convert_to_tensor(initial_value, wanted, name="initial_value")
+                static_shape = self._checked_shape(scope, value, validate_shape, shape)
+                if value.op._get_control_flow_context() is not None:
+                    raise ValueError(
+                        f"Initializer for variable {scope} is from inside a control-flow construct, such as a loop or "
+                        "conditional. Give a function that makes the initial value instead."
+                    )
+                element_type = value.dtype.base_dtype
+                if is_resource:
+                    self._storage = ResourceStorage(create_resource(scope, static_shape, element_type), element_type)
+                else:
+                    self._storage = ReferenceStorage(create_reference(scope, static_shape, element_type))
             self._initial_value: Tensor | None = value
             if is_resource:
-                handle = create_resource(scope, static_shape, value.dtype.base_dtype)
-                self._storage = ResourceStorage(handle, value.dtype.base_dtype)
                 with graph.name_scope("IsInitialized"):
-                    self._is_initialized = self._storage.is_initialized(None)
-            else:
-                self._storage = ReferenceStorage(create_reference(scope, static_shape, value.dtype.base_dtype))
+                    self._storage.is_initialized(None)
             guarded = _without_uninitialized_variables(scope.rstrip("/"), value)
             self._initializer = self._storage.initialize(guarded, validate_shape)
             self._static_shape = static_shape
@@ -243,6 +243,15 @@ class Variable:
                 self._is_cached = True
             else:
                 self._snapshot = self._storage.read_beside("read")
+
+    def _checked_shape(self, scope: str, value: Tensor, validate_shape: bool, shape: Any) -> TensorShape:
+        if not validate_shape:
+            return unknown_shape()
+        if shape is not None:
+            return TensorShape(shape)
+        if not value.shape.is_fully_defined():
+            raise ValueError(f"initial_value must have a shape specified: {value} (variable {scope})")
+        return value.shape
 
     # What it is
 
@@ -570,31 +579,33 @@ def _without_uninitialized_variables(variable_name: str, initial_value: Tensor) 
 
 
 def _depends_on_variable(tensor: Tensor, known: dict[Operation, bool]) -> bool:
+    """Whether a variable is among the sources of `tensor`; False for a value that comes out of a loop."""
     op = tensor.op
     if op not in known:
         known[op] = False
-        known[op] = op.type in _VARIABLE_OPS or any([_depends_on_variable(each, known) for each in op._inputs])
+        inputs = [] if op.type in _LOOP_OPS else op._inputs
+        known[op] = op.type in _VARIABLE_OPS or any([_depends_on_variable(each, known) for each in inputs])
     return known[op]
 
 
 def _rebuilt(variable_name: str, tensor: Tensor, done: dict[Operation, Operation]) -> Tensor:
     op = tensor.op
-    if op.type in ("IsVariableInitialized", "VarIsInitializedOp", "ReadVariableOp", "If"):
+    if op.type in ("IsVariableInitialized", "VarIsInitializedOp", "ReadVariableOp", "If", *_LOOP_OPS):
         return tensor
     if op.type in _VARIABLE_OPS:
         variable = _find_variable(tensor)
         return tensor if variable is None or op.type == "VarHandleOp" else variable.initialized_value()
-    if op.type in ("Switch", "Merge", "Enter", "Exit", "NextIteration", "LoopCond"):
-        return tensor
     if op not in done:
         inputs = [_rebuilt(variable_name, each, done) for each in op._inputs]
         if all(new is old for new, old in zip(inputs, op._inputs, strict=True)):
             done[op] = op
         else:
-            name = f"{op.name.replace('/', '_')}_{variable_name.replace('/', '_')}"
-            attrs = {key: value for key, value in op._attrs.items() if key != "_class"}
-            types = [output.dtype for output in op.outputs]
-            done[op] = op.graph.create_op(op.type, inputs, types, name=name, attrs=attrs, op_def=op.op_def)
+            # What was a reference is a value now.
+            op_type = op.type.removeprefix("Ref") if op.type in ("RefSwitch", "RefIdentity") else op.type
+            name = f"{op.name}_{variable_name}"
+            types = [output.dtype.base_dtype for output in op.outputs]
+            with op.graph.name_scope(None):
+                done[op] = op.graph.create_op(op_type, inputs, types, name=name, attrs=dict(op._attrs))
     return done[op].outputs[tensor.value_index]
 
 

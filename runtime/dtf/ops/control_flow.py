@@ -368,7 +368,7 @@ def Assert(condition: Any, data: Sequence[Any], summarize: int | None = None, na
     with name_scope(name, "Assert", [condition, *data]):
         tensors = [convert_to_tensor(each) for each in data]
         if all(tensor.dtype in (dtypes.string, dtypes.int32) for tensor in tensors):
-            return apply_op("Assert", "Assert", condition=condition, data=tensors, summarize=summarize)
+            return apply_op("Assert", "Assert", condition=condition, data=list(data), summarize=summarize)
         condition = convert_to_tensor(condition, name="Condition")
 
         def fail() -> Operation:

@@ -127,8 +127,6 @@ class CondContext:
         result = function()
         if result is None:
             return None, []
-        if not isinstance(result, Operation):
-            result = nest.map_structure(lambda leaf: leaf if isinstance(leaf, Operation) else _identity(leaf), result)
         return result, [self._output(leaf) for leaf in nest.flatten(result)]
 
     def _output(self, leaf: Any) -> Any:
@@ -361,13 +359,13 @@ class WhileContext:
 def switch_ref_or_tensor(data: Tensor, pred: Tensor) -> Any:
     """(output_false, output_true) of a Switch beside `data`; references stay references."""
     with colocate_with(data.op, ignore_existing=True):
-        return apply_op("RefSwitch" if data.dtype._is_ref_dtype else "Switch", None, data=data, pred=pred)
+        return apply_op("RefSwitch" if data.dtype._is_ref_dtype else "Switch", "Switch", data=data, pred=pred)
 
 
 def merge(inputs: Sequence[Tensor]) -> Any:
     """(output, value_index) of the input that is live."""
     is_ref = all(tensor.dtype._is_ref_dtype for tensor in inputs)
-    return apply_op("RefMerge" if is_ref else "Merge", None, inputs=list(inputs))
+    return apply_op("RefMerge" if is_ref else "Merge", "Merge", inputs=list(inputs))
 
 
 def enter_frame(
