@@ -186,7 +186,7 @@ def _canonical(name: str) -> str:
 
 
 class _Segment:
-    """Instructions that run straight through. `cost_ns` is what it took last; unknown ones count by their length."""
+    """Instructions that run straight through. `cost_ns` is what it took lately; at first, a guess by its length."""
 
     __slots__ = ("asynchronous", "cost_ns", "index", "instructions", "predecessors", "shared_slots", "successors")
 
@@ -656,7 +656,7 @@ class _FlatRun:
                 variant.functions[segment.index](self.step, self.shared, self)
             except BaseException as error:
                 self._segment_failed(segment, variant, error)
-            segment.cost_ns = time.perf_counter_ns() - started
+            segment.cost_ns = (segment.cost_ns + time.perf_counter_ns() - started) // 2
         else:
             self._abandon(segment.asynchronous)
         with self._lock:
