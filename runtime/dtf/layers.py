@@ -387,6 +387,7 @@ def _fused(inputs: Tensor, axis: int, gamma: Any, beta: Any, mean: Any, variance
 def _plain(inputs: Tensor, axis: int, gamma: Any, beta: Any, mean: Any, variance: Any, epsilon: float) -> Normalize:
     """The same in simple ops, for any rank; the variance is that of the batch."""
     rank = inputs.shape.ndims
+    assert rank is not None
     others = [i for i in range(rank) if i != axis]
     around = [-1 if i == axis else 1 for i in range(rank)]
 
@@ -398,12 +399,11 @@ def _plain(inputs: Tensor, axis: int, gamma: Any, beta: Any, mean: Any, variance
             used_mean, used_variance = nn_ops.moments(math_ops.cast(inputs, mean.dtype.base_dtype), others)
         else:
             used_mean, used_variance = convert_to_tensor(mean), convert_to_tensor(variance)
-        outputs = nn_ops.batch_normalization(
-            inputs,
-            *(math_ops.cast(spread(each), inputs.dtype) for each in (used_mean, used_variance)),
-            *(None if each is None else math_ops.cast(spread(each), inputs.dtype) for each in (beta, gamma)),
-            epsilon,
-        )
+        statistics = [
+            None if each is None else math_ops.cast(spread(each), inputs.dtype)
+            for each in (used_mean, used_variance, beta, gamma)
+        ]
+        outputs = nn_ops.batch_normalization(inputs, *statistics, variance_epsilon=epsilon)
         return [outputs, used_mean, used_variance]
 
     return normalize

@@ -1,4 +1,4 @@
-"""The namespace tf.nn. Owns nothing: the functions are those of `ops/nn`, `ops/conv`, `ops/embedding` and `ops/math`."""
+"""The namespace tf.nn. Owns nothing: its functions are those of `ops.nn`, `ops.conv`, `ops.embedding`, `ops.math`."""
 
 from __future__ import annotations
 

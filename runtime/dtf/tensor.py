@@ -214,6 +214,38 @@ class Tensor:
     # numpy arrays on the left of an operator leave the operation to us.
     __array_priority__ = 100
 
+    # The operators, which `operators` installs.
+    __add__: Any
+    __radd__: Any
+    __sub__: Any
+    __rsub__: Any
+    __mul__: Any
+    __rmul__: Any
+    __truediv__: Any
+    __rtruediv__: Any
+    __floordiv__: Any
+    __rfloordiv__: Any
+    __mod__: Any
+    __rmod__: Any
+    __pow__: Any
+    __rpow__: Any
+    __matmul__: Any
+    __rmatmul__: Any
+    __and__: Any
+    __rand__: Any
+    __or__: Any
+    __ror__: Any
+    __xor__: Any
+    __rxor__: Any
+    __lt__: Any
+    __le__: Any
+    __gt__: Any
+    __ge__: Any
+    __neg__: Any
+    __abs__: Any
+    __invert__: Any
+    __getitem__: Any
+
     def __init__(self, op: Operation, value_index: int, dtype: DType) -> None:
         self._op = op
         self._value_index = value_index

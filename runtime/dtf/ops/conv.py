@@ -493,6 +493,7 @@ def _windowed(
 ) -> TensorShape:
     """The shape of what a window makes of images."""
     data_format, padding = op.get_attr("data_format").decode(), op.get_attr("padding").decode()
+    assert op.op_def is not None
     attrs = op.op_def.attr_by_name
     dilations = op.get_attr("dilations") if "dilations" in attrs else [1] * 4
     explicit = (op.get_attr("explicit_paddings") if "explicit_paddings" in attrs else []) or [0] * 8
@@ -540,7 +541,7 @@ def _padding(padding: Any) -> tuple[str, list[int]]:
             raise ValueError("Explicit padding must be four pairs (before, after), one for each dimension")
         return "EXPLICIT", [number for pair in padding for number in pair]
     if padding == "EXPLICIT":
-        raise ValueError('"EXPLICIT" is not a valid value for the padding parameter; give the pairs of padding instead.')
+        raise ValueError('"EXPLICIT" is not a valid value for padding; give the four pairs of padding instead.')
     return padding, []
 
 

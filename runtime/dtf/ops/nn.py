@@ -7,7 +7,6 @@ https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/nn
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Sequence
 from typing import Any
 
@@ -144,7 +143,7 @@ def _along_last(op_type: str, logits: Any, axis: int, name: str | None) -> Tenso
         return result
 
 
-def _with_axis_last(tensor: Tensor, axis: int, name: str | None = None) -> Tensor:
+def _with_axis_last(tensor: Tensor, axis: int, name: str = "transpose") -> Tensor:
     """`axis` and the last one change places; done twice it is undone."""
     rank = tensor.shape.ndims
     if rank is not None and not -rank <= axis < rank:
@@ -557,7 +556,7 @@ def dropout(
         x = convert_to_tensor(x, name="x")
         if not x.dtype.is_floating:
             raise ValueError(f"x has to be a floating point tensor because it will be scaled. Got a {x.dtype} tensor.")
-        if isinstance(rate, numbers.Real) and not 0 <= rate < 1:
+        if isinstance(rate, int | float | np.number) and not 0 <= rate < 1:
             raise ValueError(f"rate must be a scalar tensor or a float in the range [0, 1), got {rate}")
         rate = convert_to_tensor(rate, dtype=x.dtype.base_dtype, name="rate")
         rate.shape.assert_has_rank(0)

@@ -202,6 +202,7 @@ def _(op: Operation, *grads: Any) -> Gradients:
     third = {"reserve_space_3": op.outputs[5]} if version == "V3" else {}
     result = apply_op(
         f"FusedBatchNormGrad{version}",
+        None,
         y_backprop=grads[0],
         x=op.inputs[0],
         scale=scale,

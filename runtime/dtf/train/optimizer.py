@@ -362,6 +362,7 @@ class RuleOptimizer(Optimizer):
         grad_name = "delta" if rule.endswith("GradientDescent") and not indices else "grad"
         return apply_op(
             form + rule,
+            None,
             var=held(var),
             **{name: held(value) for name, value in arguments.items()},
             **{grad_name: grad},
