@@ -203,7 +203,7 @@ class BaseSession:
         ]
 
     def close(self) -> None:
-        """Cancels running steps and frees what the session holds. Harmless when repeated, or when the server is dead."""
+        """Cancels running steps and frees what the session holds. Harmless when repeated or the server is dead."""
         with self._lock:
             if self._closed:
                 return
