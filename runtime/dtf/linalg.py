@@ -14,4 +14,10 @@ from dtf.ops.linalg import *  # noqa: F403
 from dtf.ops.linalg import matrix_determinant as det  # noqa: F401
 from dtf.ops.linalg import matrix_inverse as inv  # noqa: F401
 from dtf.ops.linalg import matrix_solve as solve  # noqa: F401
+from dtf.ops.linalg import matrix_solve_ls as lstsq  # noqa: F401
 from dtf.ops.linalg import matrix_triangular_solve as triangular_solve  # noqa: F401
+from dtf.ops.linalg import self_adjoint_eig as eigh  # noqa: F401
+from dtf.ops.linalg import self_adjoint_eigvals as eigvalsh  # noqa: F401
+from dtf.ops.nn import l2_normalize  # noqa: F401
+
+transpose = matrix_transpose

@@ -3,4 +3,13 @@
 from __future__ import annotations
 
 from dtf.ops.math import *  # noqa: F403
-from dtf.ops.nn import in_top_k, log_softmax, softmax, softplus, softsign, top_k  # noqa: F401
+from dtf.ops.nn import (  # noqa: F401
+    in_top_k,
+    l2_normalize,
+    log_softmax,
+    softmax,
+    softplus,
+    softsign,
+    top_k,
+    zero_fraction,
+)

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dtf.ops.random import (
+    categorical,
     get_seed,
     multinomial,
     set_random_seed,
+    stateless_normal,
+    stateless_truncated_normal,
+    stateless_uniform,
     truncated_normal,
 )
 from dtf.ops.random import random_gamma as gamma
@@ -15,5 +19,6 @@ from dtf.ops.random import random_shuffle as shuffle
 from dtf.ops.random import random_uniform as uniform
 
 __all__ = [
-    "gamma", "get_seed", "multinomial", "normal", "poisson", "set_random_seed", "shuffle", "truncated_normal", "uniform",
+    "categorical", "gamma", "get_seed", "multinomial", "normal", "poisson", "set_random_seed", "shuffle",
+    "stateless_normal", "stateless_truncated_normal", "stateless_uniform", "truncated_normal", "uniform",
 ]  # fmt: skip
