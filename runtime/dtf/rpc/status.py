@@ -93,7 +93,7 @@ def _plain(details: str) -> str:
     """gRPC's report without its inner workings."""
     if "onnection refused" in details:
         return "connection refused"
-    if "DNS resolution failed" in details or "Name or service not known" in details or "C-ares status" in details:
+    if re.search("DNS resolution failed|errors resolving|lookup failed|C-ares status|Name or service not", details):
         return "the host name does not resolve"
     if "Socket closed" in details or "Connection reset" in details or "recvmsg" in details:
         return "the connection was lost"
