@@ -79,6 +79,7 @@ from dtf.ops.linalg import *
 from dtf.ops.logging_ops import *
 from dtf.ops.math import *
 from dtf.ops.random import *
+from dtf.ops.sparse import *
 from dtf.ops.state import *
 from dtf.ops.string import *
 from dtf.ops.tensor_array import *
