@@ -102,11 +102,7 @@ def instantiate(function: Any, attrs: Mapping[str, Any], library: Mapping[str, A
         node.CopyFrom(template)
         for name, value in node.attr.items():
             if value.WhichOneof("value") == "placeholder":
-                if value.placeholder not in attrs:
-                    raise errors.InvalidArgumentError(
-                        None, None, f"Function attribute '{value.placeholder}' has no value"
-                    )
-                node.attr[name].CopyFrom(attrs[value.placeholder])
+                node.attr[name].CopyFrom(_attribute(attrs, value.placeholder))
         nodes.append(node)
         number = 0
         for output in opdef.get(node.op).outputs:
@@ -139,18 +135,22 @@ def instantiate(function: Any, attrs: Mapping[str, Any], library: Mapping[str, A
     return result
 
 
+def _attribute(attrs: Mapping[str, Any], name: str) -> Any:
+    if name not in attrs:
+        raise errors.InvalidArgumentError(None, None, f"Function attribute '{name}' has no value")
+    return attrs[name]
+
+
 def _argument_count(argument: Any, attrs: Mapping[str, Any]) -> int:
     if argument.type_list_attr:
-        return len(attrs[argument.type_list_attr].list.type)
-    if argument.number_attr:
-        return attrs[argument.number_attr].i
-    return 1
+        return len(_attribute(attrs, argument.type_list_attr).list.type)
+    return _attribute(attrs, argument.number_attr).i if argument.number_attr else 1
 
 
 def _argument_type(argument: Any, attrs: Mapping[str, Any], number: int) -> int:
     if argument.type_list_attr:
-        return attrs[argument.type_list_attr].list.type[number]
-    return attrs[argument.type_attr].type if argument.type_attr else argument.type
+        return _attribute(attrs, argument.type_list_attr).list.type[number]
+    return _attribute(attrs, argument.type_attr).type if argument.type_attr else argument.type
 
 
 def _output_count(output: opdef.ArgDef, node: Any) -> int:
