@@ -114,8 +114,8 @@ _LAZY = {
 
 #: Modules that are public namespaces, imported at their first use.
 _NAMESPACES = frozenset(
-    "app compat contrib flags gfile io layers linalg logging losses math metrics nest nn python_io random sets strings "
-    "summary test testing train".split()
+    "app bitwise compat contrib flags gfile io layers linalg logging losses math metrics nest nn python_io random sets "
+    "strings summary test testing train".split()
 )
 
 

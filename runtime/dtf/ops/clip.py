@@ -104,7 +104,7 @@ def clip_by_global_norm(
             values = _values([entry])[0]
             with colocate_with(values):
                 factor = cast(scale, values.dtype.base_dtype)
-                scaled = apply_op("Identity", f"{name}{index}", input=multiply(values, factor))
+                scaled = apply_op("Identity", f"{name}_{index}", input=multiply(values, factor))
             is_slices = isinstance(entry, IndexedSlices)
             clipped.append(IndexedSlices(scaled, entry.indices, entry.dense_shape) if is_slices else scaled)
     return clipped, norm

@@ -238,7 +238,7 @@ def add_n(inputs: Any, name: str | None = None) -> Tensor:
 
 
 def accumulate_n(inputs: Any, shape: Any = None, tensor_dtype: Any = None, name: str | None = None) -> Tensor:
-    """As `add_n`, for tensors that arrive at different times: `shape` may say what all of them agree on.
+    """As `add_n`; `shape` may say what the inputs agree on, `tensor_dtype` what their type must be.
 
     Raises:
       TypeError: a tensor is not of type `tensor_dtype`.
@@ -246,16 +246,11 @@ def accumulate_n(inputs: Any, shape: Any = None, tensor_dtype: Any = None, name:
     """
     tensors = _list_of_tensors(inputs)
     for tensor in tensors:
-        if tensor.dtype.base_dtype != tensors[0].dtype.base_dtype:
-            raise ValueError("inputs must be a list of at least one Tensor with the same dtype and shape")
         if tensor_dtype is not None and tensor.dtype.base_dtype != dtypes.as_dtype(tensor_dtype):
             raise TypeError(f"tensor_dtype is {tensor_dtype}, but input is of type {tensor.dtype!r}")
-    known = TensorShape(shape)
-    for tensor in tensors:
-        known = known.merge_with(tensor.shape)
-    if len(tensors) == 1:
-        return apply_op("Identity", name, input=tensors[0]) if name else tensors[0]
-    return apply_op("AccumulateNV2", name, inputs=tensors, shape=known)
+    result = add_n(tensors, name)
+    result.set_shape(shape)
+    return result
 
 
 def _list_of_tensors(inputs: Any) -> list[Tensor]:

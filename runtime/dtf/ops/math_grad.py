@@ -563,7 +563,7 @@ def _cumprod(op: Operation, grad: Any) -> Gradients:
     x, axis = op.inputs
     exclusive, reverse = op.get_attr("exclusive"), op.get_attr("reverse")
     total = cumsum(multiply(_conj(op.outputs[0]), grad), axis, exclusive, not reverse)
-    return [divide(total, _conj(x)), None]
+    return [div_no_nan(total, _conj(x)), None]
 
 
 @gradient("CumulativeLogsumexp")
