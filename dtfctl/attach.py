@@ -48,32 +48,40 @@ def wait_until_ready(cluster: Cluster, deadline: float | None, say: Say) -> bool
         cluster.wait_for_change(max(0.01, until - now))
 
 
-def stay(cluster: Cluster, follower: LogFollower, say: Say, show: Callable[[str, str], None]) -> int:
+def stay(
+    cluster: Cluster, interrupts: Interrupts, deadline: float | None, say: Say, show: Callable[[str, str], None]
+) -> bool:
     """`up --attach`: follows logs, restarts and progress to the end of the run.
 
-    The first Ctrl-C (or SIGTERM) stops the cluster, the second kills it. Returns the number of that signal, or 0.
+    The first of the `interrupts` stops the cluster, the second kills it. So does the monotonic `deadline` when not all
+    tasks have been ready by then; returns whether it was kept.
     """
-    run, _ = cluster.load()
+    run, statuses = cluster.load()
+    follower = LogFollower(cluster.paths.logs(run.number), statuses)
     progress = ProgressReader(Path(run.plan.checkpoint_dir)) if run.plan.checkpoint_dir else None
     reporter = _Reporter(cluster, say)
-    with _Interrupts() as interrupts:
-        served = 0
-        has_changed = True
-        while True:
-            if has_changed:
-                run, statuses = cluster.load()
-                reporter.tell_history(run)
-            for task, line in follower.poll(run.is_over):
-                show(task, line)
-            reporter.tell(run, statuses, progress.poll() if progress else None)
-            if run.is_over:
-                return interrupts.first
-            if interrupts.count > served:
-                served = interrupts.count
-                if served == 1:
-                    say("stopping (Ctrl-C again kills at once)")
-                cluster.down("interrupted by the user", None if served == 1 else 0.0)
-            has_changed = cluster.wait_for_change(TICK_S)
+    served = 0
+    is_in_time = True
+    has_changed = True
+    while True:
+        if has_changed:
+            run, statuses = cluster.load()
+            reporter.tell_history(run)
+        for task, line in follower.poll(run.is_over):
+            show(task, line)
+        reporter.tell(run, statuses, progress.poll() if progress else None)
+        if run.is_over:
+            return is_in_time
+        if interrupts.count > served:
+            served = interrupts.count
+            if served == 1:
+                say("stopping (Ctrl-C again kills at once)")
+            cluster.down("interrupted by the user", None if served == 1 else 0.0)
+        elif deadline is not None and time.monotonic() > deadline and not (run.all_were_ready or run.outcome):
+            is_in_time, deadline = False, None
+            _report_missing(cluster, run, statuses, say)
+            cluster.down("not ready in time")
+        has_changed = cluster.wait_for_change(TICK_S)
 
 
 def conclude(cluster: Cluster, say: Say) -> None:
@@ -135,7 +143,7 @@ class _Reporter:
             self._next_at = now + REPORT_INTERVAL_S
 
 
-class _Interrupts:
+class Interrupts:
     """Counts SIGINT and SIGTERM instead of dying of them."""
 
     def __init__(self) -> None:
@@ -143,7 +151,7 @@ class _Interrupts:
         self.first = 0
         self._former: list[tuple[signal.Signals, object]] = []
 
-    def __enter__(self) -> _Interrupts:
+    def __enter__(self) -> Interrupts:
         for number in (signal.SIGINT, signal.SIGTERM):
             self._former.append((number, signal.signal(number, self._take)))
         return self

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, NoReturn
 
 import click
@@ -78,12 +78,11 @@ def up(options: dict, file: str | None, name: str | None, attach: bool, wait: bo
     import time
     from pathlib import Path
 
-    from dtfctl.attach import conclude, say_on_stderr, stay, wait_until_ready
+    from dtfctl.attach import Interrupts, conclude, say_on_stderr, stay, wait_until_ready
     from dtfctl.client import CLUSTER_FILE, Cluster
-    from dtfctl.logs import LogFollower
     from dtfctl.paths import ClusterPaths, state_root
 
-    with _errors(options):
+    with _errors(options), Interrupts() if attach else nullcontext() as interrupts:
         started_at = time.monotonic()
         plan = _load_plan(file or CLUSTER_FILE, name)
         cluster = Cluster(ClusterPaths(state_root(options["state_dir"]) / plan.name))
@@ -102,14 +101,15 @@ def up(options: dict, file: str | None, name: str | None, attach: bool, wait: bo
             jobs = ", ".join(f"{job.replicas} {job.name}" for job in plan.jobs)
             say_on_stderr(f"{plan.name}: starting {jobs} (logs: {cluster.paths.logs(cluster.load()[0].number)})")
         deadline = None if timeout is None else started_at + timeout
-        if attach:
-            run, statuses = cluster.load()
-            show = _prefixed_printer(list(statuses), always=True)
-            received = stay(cluster, LogFollower(cluster.paths.logs(run.number), statuses), say_on_stderr, show)
+        if interrupts is not None:
+            show = _prefixed_printer([task.name for task in plan.tasks()], always=True)
+            is_in_time = stay(cluster, interrupts, deadline, say_on_stderr, show)
             conclude(cluster, say_on_stderr)
             cluster.wait_for_end_of_supervisor()
-            if received:
-                sys.exit(SIGNALLED + received)
+            if interrupts.first:
+                sys.exit(SIGNALLED + interrupts.first)
+            if not is_in_time:
+                _fail(TIMED_OUT, f"not ready within {timeout:g}s, and stopped")
             _exit_with_result(cluster)
         elif wait:
             if not wait_until_ready(cluster, deadline, say_on_stderr):

@@ -73,7 +73,12 @@ class Cluster:
 
     def up(self, plan: ClusterPlan) -> Reply:
         self.paths.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return self._ask("serve", {"do": "up", "plan": to_json(plan), "environment": dict(os.environ)})
+        request = {"do": "up", "plan": to_json(plan), "environment": dict(os.environ)}
+        while (reply := self._ask("serve", request)).get("is") == "ending":
+            # The former run has its grace periods, and then it is this one's turn.
+            self.wait_until(lambda run, _: run.is_over, None)
+            self.wait_for_end_of_supervisor()
+        return reply
 
     def down(self, why: str, grace_period_s: float | None = None) -> Reply:
         return self._ask("adopt", {"do": "down", "why": why, "grace_period_s": grace_period_s})

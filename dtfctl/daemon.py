@@ -131,7 +131,7 @@ class Daemon:
         if self._supervisor is not None:
             run = self._supervisor.run
             if run.outcome:
-                return {"error": f"{run.plan.name} is just ending: {run.why}"}
+                return {"is": "ending"}
             return {"is": "running", "differences": plans.differences(run.plan, plan)}
         former = self._store.load()
         number = former[0].number + 1 if former else 1

@@ -65,6 +65,11 @@ class JobPlan:
         return self.ports != ()
 
     @property
+    def is_done_once(self) -> bool:
+        """Training that has come to its end is not begun again, whatever the restart policy."""
+        return self.name in ("chief", "master", "worker")
+
+    @property
     def stops_last(self) -> bool:
         """Parameter servers outlive the tasks that save their variables."""
         return self.name == "ps"

@@ -105,6 +105,8 @@ def _settle(task: Task, status: TaskStatus, jitter: Callable[[], float]) -> Acti
         return Action("succeed", task.name, f"{status.stop_why}: {status.exit}")
     if status.stop_why:
         return Action("stop", task.name, f"{status.stop_why}: {status.exit}")
+    if status.exit.ok and task.job.is_done_once:
+        return Action("succeed", task.name, str(status.exit))
     decision = decide(task.job.restart, status, jitter())
     return Action(decision.event, task.name, decision.reason, decision.delay_s, decision.failures)
 

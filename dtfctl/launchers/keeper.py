@@ -31,6 +31,7 @@ import gc
 import json
 import os
 import random
+import resource
 import selectors
 import signal
 import socket
@@ -53,6 +54,9 @@ SWEEP_S = 5.0
 SEND_S = 2.0
 LINE_BYTES_MAX = 16 << 20
 
+OWN_LIMITS = resource.getrlimit(resource.RLIMIT_NOFILE)
+"""What the tasks get; the keeper itself takes all that it may have."""
+
 PR_SET_CHILD_SUBREAPER = 36
 PIDFD_SIGNAL_PROCESS_GROUP = 4
 PIDFD_GET_INFO = 0xC040FF0B
@@ -70,6 +74,8 @@ def main() -> None:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         sys.exit("another keeper is at work here")
+    # A descriptor for each task, and one for each held port.
+    resource.setrlimit(resource.RLIMIT_NOFILE, (OWN_LIMITS[1], OWN_LIMITS[1]))
     keeper = Keeper(token)
     # The guards are forks of this process: what is frozen now stays shared with them.
     gc.collect()
@@ -526,6 +532,7 @@ def become(argv, environment, working_dir, log, error_writer):
         for target, source in ((0, null), (1, output), (2, output)):
             os.dup2(source, target)
         os.umask(0o022)
+        resource.setrlimit(resource.RLIMIT_NOFILE, OWN_LIMITS)
         what = f"the folder {working_dir}"
         os.chdir(working_dir)
         what = argv[0]

@@ -69,6 +69,16 @@ def test_a_worker_that_is_done_is_not_started_again_while_the_other_works():
     assert plan_text(observed(ps_0=RUNNING, worker_0=SUCCEEDED, worker_1=RUNNING)) == ""
 
 
+def test_a_worker_that_is_done_is_not_restarted_even_if_everything_always_is():
+    plan = plan_of("program: x\nrestart: always\njobs: {ps: 1, worker: 2}")
+    done = replace(RUNNING, state="exited", exit=Exit(NOW, 0))
+    statuses = observed(ps_0=done, worker_0=done, worker_1=RUNNING)
+    assert lines(str(reconcile(Desired(plan), statuses, NOW, lambda: 0.0))) == [
+        "retry ps:0 exited with status 0; restart 1 of 5 within 10m",
+        "succeed worker:0 exited with status 0",
+    ]
+
+
 def test_when_all_workers_are_done_the_ps_is_stopped_and_counts_as_a_success():
     done = observed(ps_0=RUNNING, worker_0=SUCCEEDED, worker_1=SUCCEEDED)
     assert lines(plan_text(done)) == ["terminate ps:0 the training is done"]

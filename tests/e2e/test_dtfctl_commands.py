@@ -125,6 +125,13 @@ def test_up_must_say_who_is_missing_and_why_and_be_bounded_by_its_timeout(cluste
     assert cluster.status()["state"] == "starting"
 
 
+def test_an_attached_up_that_is_not_ready_in_time_must_stop_what_it_started(cluster):
+    cluster.write("name: trial\nprogram: echo I am slow; exec sleep 1000\njobs: {worker: 1}\n")
+    done = cluster.run("up", "--attach", "--timeout", "0.5", status=5)
+    assert "error: not ready within 0.5s, and stopped" in done.stderr
+    assert cluster.processes() == {}
+
+
 def test_a_port_in_use_must_be_refused_with_its_owner_and_nothing_started(cluster):
     with socket.create_server(("127.0.0.1", 0)) as owner:
         port = owner.getsockname()[1]
