@@ -77,6 +77,7 @@ from dtf.ops.data_flow import *
 from dtf.ops.io import *
 from dtf.ops.linalg import *
 from dtf.ops.logging_ops import *
+from dtf.ops.lookup import *
 from dtf.ops.math import *
 from dtf.ops.random import *
 from dtf.ops.sparse import *

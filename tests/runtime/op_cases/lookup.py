@@ -1,0 +1,105 @@
+"""Cases of lookup tables."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+
+import numpy as np
+from dtf.apply import apply_op
+from dtf.ops.lookup import HashTable, KeyValueTensorInitializer, MutableHashTable, TextFileIndex, TextFileInitializer
+
+import dtf as tf
+from dtf import errors
+from tests.runtime.op_cases import Case
+from tests.runtime.op_cases.array import evaluate
+from tests.runtime.op_cases.data_flow import in_order
+from tests.runtime.op_cases.io import raises
+
+
+def a_table_is_filled_once_and_found_in():
+    with tf.Graph().as_default():
+        table = HashTable(KeyValueTensorInitializer(["a", "b"], np.array([1, 2])), -1)
+        with raises(errors.FailedPreconditionError, "Table not initialized."):
+            evaluate(table.size())
+        with tf.control_dependencies([tf.tables_initializer()]):
+            found, size = table.lookup(tf.constant([["b", "x"]])), table.size()
+        assert [value.tolist() for value in evaluate(found, size)] == [[[2, -1]], 2]
+        other = apply_op("InitializeTableV2", table_handle=table.resource_handle, keys=["c"], values=np.array([3]))
+        with raises(errors.FailedPreconditionError, "Table already initialized."):
+            evaluate(in_order(lambda: table.init, lambda: tf.identity(1), lambda: other, lambda: table.size()))
+
+
+def a_table_is_filled_from_the_lines_of_a_file():
+    with tempfile.TemporaryDirectory() as folder, tf.Graph().as_default():
+        path = os.path.join(folder, "words")
+        with open(path, "w") as file:
+            file.write("zero\none\ntwo\n")
+        source = TextFileInitializer(path, tf.string, TextFileIndex.WHOLE_LINE, tf.int64, TextFileIndex.LINE_NUMBER)
+        table = HashTable(source, -1)
+        with tf.control_dependencies([table.init]):
+            found = table.lookup(tf.constant(["two", "three"]))
+        assert evaluate(found)[0].tolist() == [2, -1]
+
+
+def a_mutable_table_is_changed_by_steps():
+    with tf.Graph().as_default():
+        table = MutableHashTable(tf.int64, tf.float32, 0.5)
+        keys, values = in_order(
+            lambda: table.insert(np.array([1, 2, 3]), [10.0, 20.0, 30.0]),
+            lambda: table.remove(np.array([2, 9])),
+            lambda: table.insert(np.array([1]), [11.0]),
+            lambda: table.export(),
+        )
+        replaced = in_order(
+            lambda: tf.identity(keys),
+            lambda: apply_op("LookupTableImportV2", table_handle=table.resource_handle, keys=np.array([7]), values=[70.0]),
+            lambda: table.lookup(tf.constant([7, 1], tf.int64)),
+        )
+        assert [value.tolist() for value in evaluate(keys, values, replaced)] == [[1, 3], [11, 30], [70, 0.5]]
+
+
+def the_older_ops_pass_the_table_by_reference():
+    with tf.Graph().as_default():
+        types = {"key_dtype": tf.string, "value_dtype": tf.int64}
+        fixed, mutable = apply_op("HashTable", **types), apply_op("MutableHashTable", **types)
+        one, two = np.array([1]), np.array([2])
+
+        def on(table, op, **inputs):
+            return apply_op(op, table_handle=table, **inputs)
+
+        found = in_order(
+            lambda: on(fixed, "InitializeTable", keys=["a"], values=one),
+            lambda: on(fixed, "LookupTableFind", keys=["a", "b"], default_value=np.int64(0)),
+        )
+        size = in_order(
+            lambda: on(mutable, "LookupTableInsert", keys=["a"], values=one),
+            lambda: on(mutable, "LookupTableImport", keys=["b"], values=two),
+            lambda: on(mutable, "LookupTableSize"),
+        )
+        with tf.control_dependencies([size]):
+            keys, values = on(mutable, "LookupTableExport", Tkeys=tf.string, Tvalues=tf.int64)
+        assert [value.tolist() for value in evaluate(found, size, keys, values)] == [[1, 0], 1, [b"b"], [2]]
+
+
+_RUNS = {
+    **dict.fromkeys(
+        ("HashTableV2", "InitializeTableV2", "LookupTableFindV2", "LookupTableSizeV2"), a_table_is_filled_once_and_found_in
+    ),
+    "InitializeTableFromTextFileV2": a_table_is_filled_from_the_lines_of_a_file,
+    **dict.fromkeys(
+        (
+            "MutableHashTableV2", "LookupTableInsertV2", "LookupTableRemoveV2", "LookupTableExportV2", "LookupTableImportV2",
+        ),
+        a_mutable_table_is_changed_by_steps,
+    ),
+    **dict.fromkeys(
+        (
+            "HashTable", "MutableHashTable", "InitializeTable", "LookupTableFind", "LookupTableInsert", "LookupTableImport",
+            "LookupTableSize", "LookupTableExport",
+        ),
+        the_older_ops_pass_the_table_by_reference,
+    ),
+}  # fmt: skip
+
+CASES = [Case(op, run=run) for op, run in _RUNS.items()]
