@@ -27,6 +27,8 @@ from dtf import dtypes
 from dtf.apply import apply_op
 from dtf.conversion import convert_to_tensor, convert_to_tensor_or_indexed_slices
 from dtf.graph import Operation, Tensor, colocate_with, get_default_graph, name_scope
+from dtf.ops.control_flow_context import is_loop_exit
+from dtf.ops.loop_gradients import LoopGradients, is_loop_switch
 from dtf.sparse import IndexedSlices
 from dtf.table import Table
 
@@ -129,7 +131,7 @@ def gradients(
         if len(targets) > 1:
             targets = [apply_op("Identity", None, input=y) if y.consumers() else y for y in targets]
         walk = _Walk(targets, sources, constants, place, gate_gradients, scope)
-        walk.run(seeds)
+        walk.run(targets, seeds)
         found = [walk.gradient_of(x) for x in sources]
         if UnconnectedGradients(unconnected_gradients) is UnconnectedGradients.ZERO:
             found = [_zeros_like(x) if grad is None else grad for x, grad in zip(sources, found, strict=True)]
@@ -148,71 +150,85 @@ class _Walk:
         gate: bool,
         scope: str,
     ) -> None:
-        from dtf.ops import control_flow_grad
-
         self._grads: dict[Tensor, list[Any]] = {}
         self._place = place
         self._gate = gate
         self._scope = scope
-        self._targets = targets
-        self._sources = set(sources)
-        between = _between([y.op for y in targets], [x.op for x in sources], self._sources)
-        self._pending = dict.fromkeys(between, 0)
-        self._loops = control_flow_grad.loop_state(list(between))
-        for op in between:
-            for tensor in self._inputs(op):
+        self._targets = dict.fromkeys(y.op for y in targets)
+        #: Operation on a path from a source to a target -> how many consumers it still waits for.
+        self._pending = dict.fromkeys(_between(self._targets, [x.op for x in sources]), 0)
+        self._loops = LoopGradients(self._pending)
+        for op in self._pending:
+            for tensor in op._inputs:
                 if tensor.op in self._pending:
                     self._pending[tensor.op] += 1
         self._stop_ops = {stop.op for stop in constants}
         for x in sources:
-            if all(self._pending.get(tensor.op, 0) <= 0 for tensor in self._inputs(x.op)):
+            if all(self._pending.get(tensor.op, 0) <= 0 for tensor in x.op._inputs):
                 self._stop_ops.add(x.op)
 
-    def run(self, seeds: Sequence[Any]) -> None:
+    def run(self, targets: Sequence[Tensor], seeds: Sequence[Any]) -> None:
         """Sends `seeds`, the gradients of the targets, back to the sources."""
-        for y, seed in zip(self._targets, seeds, strict=True):
-            self._grads.setdefault(y, []).append(seed)
-        ready = deque(dict.fromkeys(y.op for y in self._targets if self._pending.get(y.op) == 0))
-        if self._loops is not None:
-            ready.extend(op for op in self._loops.start(self._pending, self._grads) if op not in ready)
+        for y, seed in zip(targets, seeds, strict=True):
+            self.send(y, seed)
+        ready = deque(op for op in self._targets if self._pending.get(op) == 0)
+        ready.extend(op for op in self._loops.start(self._pending, self._targets, self) if op not in ready)
         while ready:
             op = ready.popleft()
-            if self._loops is not None:
-                self._loops.enter(op, before=True)
             with self._place(op):
                 self._visit(op)
-            if self._loops is not None:
-                self._loops.exit(op, before=True)
-            for tensor in self._inputs(op):
-                producer = tensor.op
-                if producer not in self._pending:
-                    continue
-                self._pending[producer] -= 1
-                is_ready = self._pending[producer] == 0
-                if self._loops is not None and not is_ready:
-                    is_ready = self._loops.is_ready_switch(producer, self._pending)
-                if is_ready and self._loops is not None and self._loops.defer_exit(producer):
-                    ready.extend(self._loops.finished_exits(producer, self._grads))
-                elif is_ready:
-                    ready.append(producer)
-        if self._loops is not None:
-            self._loops.finish()
+            for tensor in op._inputs:
+                ready.extend(self._count_down(tensor.op))
+        self._loops.finish()
+
+    def send(self, tensor: Tensor, grad: Any) -> None:
+        """Adds a gradient to those that have arrived at `tensor`."""
+        self._grads.setdefault(tensor, []).append(grad)
+
+    def has_gradient(self, tensor: Tensor) -> bool:
+        """Whether a gradient has arrived at `tensor`."""
+        return bool(self._grads.get(tensor))
+
+    def is_trainable(self, tensor: Tensor) -> bool:
+        """Whether the values of `tensor` can have a gradient."""
+        return _carries_gradient(tensor)
 
     def gradient_of(self, tensor: Tensor) -> Any:
         """What has arrived at `tensor`, added up; None if nothing has."""
-        with self._place(tensor.op):
+        with self._place(tensor.op), self._loops.inside(tensor.op, before=True):
             return self._added_up(tensor)
 
+    def _count_down(self, op: Operation) -> list[Operation]:
+        """Notes that one more consumer of `op` is done; returns what can be visited because of it."""
+        if op not in self._pending:
+            return []
+        self._pending[op] -= 1
+        # The Switch of a loop is visited twice: from the exit, to start the backward loop, and from the body.
+        if self._pending[op] and not (self._pending[op] > 0 and is_loop_switch(op)):
+            return []
+        return self._loops.ready_exits(op, self) if is_loop_exit(op) else [op]
+
     def _visit(self, op: Operation) -> None:
-        out_grads = [self._added_up(tensor) for tensor in op.outputs]
+        with self._loops.inside(op, before=True):
+            out_grads = [self._added_up(tensor) for tensor in op.outputs]
         if op in self._stop_ops or all(grad is None for grad in out_grads):
             return
         function = self._function(op)
         if function is None:
             return
-        for index, (tensor, grad) in enumerate(zip(op.outputs, out_grads, strict=True)):
-            if grad is None and _is_trainable(tensor):
-                out_grads[index] = self._zeros(op, index)
+        with self._loops.inside(op, before=False):
+            for index, (tensor, grad) in enumerate(zip(op.outputs, out_grads, strict=True)):
+                if grad is None and _carries_gradient(tensor):
+                    out_grads[index] = self._loops.zeros_like(op, index)
+            in_grads = self._called(function, op, out_grads)
+        for tensor, grad in zip(op.inputs, in_grads, strict=True):
+            if grad is None:
+                continue
+            if isinstance(grad, Tensor) and tensor.dtype != dtypes.resource:
+                self._check_shape(op, tensor, grad)
+            self.send(tensor, grad)
+
+    def _called(self, function: GradientFunction, op: Operation, out_grads: list[Any]) -> list[Any]:
         with get_default_graph().name_scope(op.name + "_grad"):
             in_grads = function(op, *out_grads)
             in_grads = list(in_grads) if isinstance(in_grads, list | tuple) else [in_grads]
@@ -223,21 +239,7 @@ class _Walk:
                 )
             if self._gate and sum(grad is not None for grad in in_grads) > 1:
                 in_grads = _gated(in_grads)
-        for tensor, grad in zip(op.inputs, in_grads, strict=True):
-            if grad is None:
-                continue
-            if isinstance(grad, Tensor) and tensor.dtype != dtypes.resource:
-                self._check_shape(op, tensor, grad)
-            self._grads.setdefault(tensor, []).append(grad)
-            if self._loops is not None:
-                self._loops.note(op, tensor, grad)
-
-    def _zeros(self, op: Operation, index: int) -> Any:
-        if self._loops is not None:
-            return self._loops.zeros_like(op, index)
-        from dtf.ops import control_flow_grad
-
-        return control_flow_grad.zeros_like_output(op, index)
+        return in_grads
 
     def _check_shape(self, op: Operation, tensor: Tensor, grad: Tensor) -> None:
         try:
@@ -265,9 +267,6 @@ class _Walk:
             with get_default_graph().name_scope(self._scope):
                 grads[:] = [add_gradients(grads)]
         return grads[0]
-
-    def _inputs(self, op: Operation) -> list[Tensor]:
-        return op._inputs
 
 
 def add_gradients(grads: Sequence[Any]) -> Any:
@@ -300,7 +299,7 @@ def _sum(tensors: list[Tensor]) -> Tensor:
         return apply_op("AddN", None, inputs=tensors)
 
 
-def _between(to_ops: Iterable[Operation], from_ops: Iterable[Operation], sources: set[Tensor]) -> dict[Operation, None]:
+def _between(to_ops: Iterable[Operation], from_ops: Iterable[Operation]) -> dict[Operation, None]:
     """The operations on a path from a source to a target, targets first."""
     reached = set()
     queue = deque(from_ops)
@@ -330,9 +329,6 @@ def _carries_gradient(tensor: Tensor) -> bool:
     return base.is_floating or base.is_complex or base in (dtypes.resource, dtypes.variant)
 
 
-_is_trainable = _carries_gradient
-
-
 def _as_list(value: Any) -> list[Any]:
     if value is None:
         return []
@@ -358,7 +354,9 @@ def _seed_gradient(seed: Any, y: Any, index: int, place: Callable[[Any], Any]) -
         with place(y.op):
             from dtf.ops import array
 
-            return array.fill(array.shape(y), convert_to_tensor(1, dtype, name=f"grad_ys_{index}"))
+            shape = array.shape(y)
+            with name_scope(f"grad_ys_{index}") as scope:
+                return apply_op("Fill", scope, dims=shape, value=convert_to_tensor(1, dtype))
     seed = convert_to_tensor_or_indexed_slices(seed, name=f"grad_y_{index}")
     for kind in ("is_floating", "is_integer", "is_complex"):
         if getattr(dtype, kind) and not getattr(seed.dtype, kind):

@@ -54,6 +54,8 @@ class CondContext:
     def __init__(self, pred: Tensor, pivot: Tensor, branch: int, name: str = "cond_text") -> None:
         graph = get_default_graph()
         self.outer: Any = graph._get_control_flow_context()
+        # What was current when this context was entered; once per `enter` that is still open.
+        self._around: list[Any] = []
         self.name = graph.unique_name(name)
         self.pred = pred
         self.pivot = pivot
@@ -65,12 +67,12 @@ class CondContext:
     def enter(self) -> None:
         """Makes this the context of new operations."""
         graph = get_default_graph()
-        self._around = graph._get_control_flow_context()
+        self._around.append(graph._get_control_flow_context())
         graph._set_control_flow_context(self)
 
     def exit(self) -> None:
         """Puts the context around this one back."""
-        get_default_graph()._set_control_flow_context(self._around)
+        get_default_graph()._set_control_flow_context(self._around.pop())
 
     def while_context(self) -> Any:
         """The innermost loop around this branch."""
@@ -170,6 +172,8 @@ class WhileContext:
             raise ValueError(f"`parallel_iterations` must be a positive integer: {parallel_iterations}")
         graph = get_default_graph()
         self.outer: Any = graph._get_control_flow_context()
+        # What was current when this context was entered; once per `enter` that is still open.
+        self._around: list[Any] = []
         self.name = graph.unique_name(name)
         self.parallel_iterations = parallel_iterations
         self.back_prop = back_prop
@@ -187,12 +191,12 @@ class WhileContext:
     def enter(self) -> None:
         """Makes this the context of new operations."""
         graph = get_default_graph()
-        self._around = graph._get_control_flow_context()
+        self._around.append(graph._get_control_flow_context())
         graph._set_control_flow_context(self)
 
     def exit(self) -> None:
         """Puts the context around this one back."""
-        get_default_graph()._set_control_flow_context(self._around)
+        get_default_graph()._set_control_flow_context(self._around.pop())
 
     def while_context(self) -> Any:
         """This one."""
@@ -233,7 +237,7 @@ class WhileContext:
         state = gradient_loop.grad_state
         context = output_context(tensor.op)
         forward = None if context is None else context.while_context()
-        return state.real_value(tensor) if forward is state.forward_context else None
+        return state.real_value(tensor) if forward is state.forward else None
 
     def add_op(self, op: Operation) -> None:
         """Takes in a new operation: routes its inputs, and ties it to the pivot if nothing else starts it."""
@@ -356,10 +360,10 @@ class WhileContext:
         return True
 
 
-def switch_ref_or_tensor(data: Tensor, pred: Tensor) -> Any:
+def switch_ref_or_tensor(data: Tensor, pred: Tensor, name: str = "Switch") -> Any:
     """(output_false, output_true) of a Switch beside `data`; references stay references."""
     with colocate_with(data.op, ignore_existing=True):
-        return apply_op("RefSwitch" if data.dtype._is_ref_dtype else "Switch", "Switch", data=data, pred=pred)
+        return apply_op("RefSwitch" if data.dtype._is_ref_dtype else "Switch", name, data=data, pred=pred)
 
 
 def merge(inputs: Sequence[Tensor]) -> Any:
