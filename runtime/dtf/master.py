@@ -82,7 +82,7 @@ class Master:
             merged.MergeFrom(config)
         handle = f"{random.getrandbits(64):016x}"
         session = MasterSession(handle, self._tasks, merged)
-        session.extend(graph_def, 0)
+        session.add_nodes(graph_def)
         with self._lock:
             self._sessions[handle] = session
         return handle, session.graph_version
@@ -258,20 +258,26 @@ class MasterSession:
                 raise errors.AbortedError(
                     None, None, f"Current version is {self.graph_version} but caller expected {version}."
                 )
+            self.add_nodes(graph_def)
+            self.graph_version += 1
+            return self.graph_version
+
+    def add_nodes(self, graph_def: graph_pb2.GraphDef) -> None:
+        """Adds nodes, and functions that are new.
+
+        Raises:
+          InvalidArgumentError: a node is there already.
+        """
+        with self._graph_lock:
             for node in graph_def.node:
                 if node.name in self._nodes:
                     raise errors.InvalidArgumentError(
                         None, None, f"The graph has a node '{node.name}' already; it cannot be added again."
                     )
-            is_first = not self._nodes and not version
-            for node in graph_def.node:
-                self._nodes[node.name] = node
+            self._nodes.update((node.name, node) for node in graph_def.node)
             self._add_functions(graph_def.library)
             self._versions.CopyFrom(graph_def.versions)
             self._requests = None
-            if not is_first:
-                self.graph_version += 1
-            return self.graph_version
 
     def run(
         self,

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from dtf import errors
 
-ATTEMPT_TIMEOUT_S = 5.0
+ATTEMPT_TIMEOUT_S = 2.0
 _LOG_PERIOD_S = 10.0
 _BACKOFF_S_MIN = 0.02
 _BACKOFF_S_MAX = 0.5

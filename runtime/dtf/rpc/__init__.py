@@ -11,5 +11,10 @@ Only this package imports grpc, and it is imported only when a server starts or 
 Protobuf messages stop here: behind it are values and `errors.OpError`.
 """
 
+import os
+
+# What gRPC logs of itself (a peer that goes away, a connection that is refused) reaches the caller as an error.
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+
 MASTER_SERVICE = "tensorflow.MasterService"
 WORKER_SERVICE = "tensorflow.WorkerService"
