@@ -296,7 +296,8 @@ def test_a_graph_with_an_unknown_op_harms_only_the_steps_that_need_it(master, gr
 
 
 def test_asking_ends_with_the_first_answer():
-    outcomes = [errors.UnavailableError(None, None, "refused"), errors.DeadlineExceededError(None, None, "slow"), "here"]
+    refused = errors.UnavailableError(None, None, "refused")
+    outcomes = [refused, errors.DeadlineExceededError(None, None, "slow"), "here"]
 
     def attempt(timeout_s):
         outcome = outcomes.pop(0)
