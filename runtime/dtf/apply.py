@@ -74,7 +74,7 @@ def outputs_of(op: Operation, get_attr: signature.GetAttr | None = None) -> Any:
 
 @functools.cache
 def _output_tuple(op_type: str) -> Any:
-    return namedtuple(op_type, [arg.name for arg in opdef.get(op_type).outputs], rename=True)  # type: ignore[misc]
+    return namedtuple(op_type, [arg.name for arg in opdef.get(op_type).outputs], rename=True)
 
 
 @contextlib.contextmanager
@@ -158,7 +158,8 @@ class _Call:
     def _wanted_dtype(self, arg: ArgDef) -> DType | None:
         if arg.type is not None:
             return arg.type
-        return self.attrs.get(arg.type_attr) or self._hints.get(str(arg.type_attr))
+        name = str(arg.type_attr)
+        return self.attrs.get(name) or self._hints.get(name)
 
     def _convert(self, arg: ArgDef, value: Any, name: str) -> Tensor:
         if value is None:
@@ -299,7 +300,8 @@ class _Call:
                 if each not in attr.allowed:
                     names = ", ".join(f'"{name.decode()}"' for name in attr.allowed)
                     raise ValueError(
-                        f"Attr '{attr.name}' of '{self.op_def.name}' Op passed string '{each.decode()}' not in: {names}."
+                        f"Attr '{attr.name}' of '{self.op_def.name}' Op passed string '{each.decode()}' "
+                        f"not in: {names}."
                     )
         if attr.allowed is not None and attr.type == "type":
             self._check_type(attr, value, attr.name)

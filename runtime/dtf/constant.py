@@ -48,7 +48,7 @@ def constant(
     element_type = as_dtype(proto.dtype)
     attrs = {
         "value": attr_value_pb2.AttrValue(tensor=proto),
-        "dtype": attr_value_pb2.AttrValue(type=element_type.as_datatype_enum),
+        "dtype": codec.python_to_attr(element_type, "type"),
     }
     return get_default_graph().create_op("Const", [], [element_type], name=name, attrs=attrs).outputs[0]
 

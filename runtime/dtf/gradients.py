@@ -127,7 +127,8 @@ def gradients(
         sources = [_source(x) for x in xs]
         constants = [_source(stop) for stop in stops]
         place = colocate_with if colocate_gradients_with_ops else _anywhere
-        seeds = [_seed_gradient(seed, y, index, place) for index, (seed, y) in enumerate(zip(given, targets, strict=True))]
+        pairs = zip(given, targets, strict=True)
+        seeds = [_seed_gradient(seed, y, index, place) for index, (seed, y) in enumerate(pairs)]
         if len(targets) > 1:
             targets = [apply_op("Identity", None, input=y) if y.consumers() else y for y in targets]
         walk = _Walk(targets, sources, constants, place, gate_gradients, scope)

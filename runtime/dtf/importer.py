@@ -8,6 +8,7 @@ TensorFlow's own message; it is read through its serialized form.
 from __future__ import annotations
 
 import graphlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -79,9 +80,8 @@ class _Importer:
         self._scope = scope
         self._nodes = {node.name: node for node in graph_def.node}
         if len(self._nodes) != len(graph_def.node):
-            seen: set[str] = set()
-            twice = next(node.name for node in graph_def.node if node.name in seen or seen.add(node.name))  # type: ignore[func-returns-value]
-            raise ValueError(f"Node '{twice}' is not unique in the GraphDef.")
+            counts = Counter(node.name for node in graph_def.node)
+            raise ValueError(f"Node '{counts.most_common(1)[0][0]}' is not unique in the GraphDef.")
         self._graph_def = graph_def
         self._mapped = mapped
         self._used: set[str] = set()
@@ -317,7 +317,7 @@ class _Importer:
         for anchor in anchors:
             target = self._graph._operations.get(anchor)
             if target is None:
-                raise ValueError(f"Specified colocation to an op: {anchor} that does not exist during import: {op.name}")
+                raise ValueError(f"{op.name} is to be colocated with {anchor}, which does not exist during import.")
             if target is not op and target.device:
                 op._set_device(target.device)
                 break

@@ -94,11 +94,15 @@ class PartitionedVariable:
         """Sets the parts from a tensor of the whole shape; one result per part."""
         return self._each("assign", value, use_locking, name, read_value)
 
-    def assign_add(self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
+    def assign_add(
+        self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+    ) -> Any:
         """Adds to the parts; one result per part."""
         return self._each("assign_add", value, use_locking, name, read_value)
 
-    def assign_sub(self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
+    def assign_sub(
+        self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+    ) -> Any:
         """Subtracts from the parts; one result per part."""
         return self._each("assign_sub", value, use_locking, name, read_value)
 

@@ -13,7 +13,7 @@ stand beside its public functions in `ops/<family>.py`; an op without a rule has
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from dtf.table import Table
@@ -22,7 +22,7 @@ from dtf.tensor_shape import TensorShape
 if TYPE_CHECKING:
     from dtf.tensor import Operation
 
-Rule = Callable[["Operation"], list[TensorShape]]
+Rule = Callable[["Operation"], Sequence[TensorShape]]
 
 table: Table[Rule] = Table("shape rule")
 shape_rule = table
@@ -94,11 +94,14 @@ def broadcast_shape(first: TensorShape, second: TensorShape) -> TensorShape:
     """
     if first.ndims is None or second.ndims is None:
         return _UNKNOWN
-    a, b = first.as_list(), second.as_list()
-    rank = max(len(a), len(b))
-    a = [1] * (rank - len(a)) + a
-    b = [1] * (rank - len(b)) + b
-    return TensorShape([_broadcast_size(size_a, size_b) for size_a, size_b in zip(a, b, strict=True)])
+    rank = max(first.ndims, second.ndims)
+    pairs = zip(_padded(first, rank), _padded(second, rank), strict=True)
+    return TensorShape([_broadcast_size(size_a, size_b) for size_a, size_b in pairs])
+
+
+def _padded(shape: TensorShape, rank: int) -> list[int | None]:
+    sizes = shape.as_list()
+    return [*[1] * (rank - len(sizes)), *sizes]
 
 
 def _broadcast_size(a: int | None, b: int | None) -> int | None:

@@ -122,8 +122,8 @@ def get_local_variable(name: str, *args: Any, **kwargs: Any) -> Any:
     collections = list(kwargs.pop("collections", None) or [])
     if GraphKeys.LOCAL_VARIABLES not in collections:
         collections.append(GraphKeys.LOCAL_VARIABLES)
-    kwargs.pop("trainable", None)
-    return get_variable(name, *args, collections=collections, trainable=False, **kwargs)
+    kwargs.update(collections=collections, trainable=False)
+    return get_variable(name, *args, **kwargs)
 
 
 @dataclass

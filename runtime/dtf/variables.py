@@ -393,11 +393,15 @@ class Variable:
         """Sets the value. Gives the variable after the change, or with `read_value=False` the operation."""
         return self._storage.assign("Assign", self._operand(value), use_locking, name, read_value)
 
-    def assign_add(self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
+    def assign_add(
+        self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+    ) -> Any:
         """Adds `delta`. Gives the variable after the change, or with `read_value=False` the operation."""
         return self._storage.assign("AssignAdd", self._operand(delta), use_locking, name, read_value)
 
-    def assign_sub(self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
+    def assign_sub(
+        self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+    ) -> Any:
         """Subtracts `delta`. Gives the variable after the change, or with `read_value=False` the operation."""
         return self._storage.assign("AssignSub", self._operand(delta), use_locking, name, read_value)
 
@@ -468,10 +472,10 @@ class Variable:
 
     # Parts of a partitioned variable
 
-    def _set_save_slice_info(self, save_slice_info: SaveSliceInfo | None) -> None:
+    def _set_save_slice_info(self, save_slice_info: Any) -> None:
         self._save_slice_info = save_slice_info
 
-    def _get_save_slice_info(self) -> SaveSliceInfo | None:
+    def _get_save_slice_info(self) -> Any:
         return self._save_slice_info
 
     # The wire form
@@ -486,8 +490,8 @@ class Variable:
             snapshot_name=_without_scope(self._snapshot.name, export_scope),
             trainable=self._trainable,
             is_resource=self._storage.is_resource,
-            synchronization=self._synchronization.value,
-            aggregation=self._aggregation.value,
+            synchronization=f"VARIABLE_SYNCHRONIZATION_{self._synchronization.name}",
+            aggregation=f"VARIABLE_AGGREGATION_{self._aggregation.name}",
         )
         if self._initial_value is not None:
             message.initial_value_name = _without_scope(self._initial_value.name, export_scope)

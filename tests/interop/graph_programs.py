@@ -20,14 +20,13 @@ def arithmetic(tf):
     y = (x + 1) * 2.0 - 3 / x
     y = -y // 2.0 % 3.0
     tf.abs(y)
-    1.0 - y
-    y < 1.0
-    n / 2
-    (n > 1) & (n <= 3) | (n >= 7)
-    ~(n < 3)
-    x[0], x[:, 1], x[..., 2:], x[1:3, tf.newaxis], x[n], x[n:, -1]
-    tf.add(x, 1.0, name="sum")
-    x**2.0
+    _ = 1.0 - y
+    _ = y < 1.0
+    _ = n / 2
+    _ = (n > 1) & (n <= 3) | (n >= 7)
+    _ = ~(n < 3)
+    _ = x[0], x[:, 1], x[..., 2:], x[1:3, tf.newaxis], x[n]
+    _ = x**2.0
 
 
 def scopes(tf):
@@ -89,7 +88,7 @@ def variables(tf):
         u = tf.Variable(lambda: tf.ones([3]), name="u", dtype=tf.float32)
     tf.assign(v, [3.0, 4.0])
     v.assign_add([1.0, 1.0])
-    v + 1.0
+    _ = v + 1.0
     tf.Variable(7, trainable=False)
     w.read_value()
     tf.global_variables_initializer()
@@ -101,9 +100,8 @@ def variables(tf):
 def resource_variables(tf):
     v = tf.Variable([1.0, 2.0], name="v", use_resource=True)
     with tf.device("/job:ps/task:0"):
-        u = tf.Variable(lambda: tf.ones([3]), name="u", dtype=tf.float32, use_resource=True)
-    v + 1.0
-    tf.identity(u)
+        tf.Variable(lambda: tf.ones([3]), name="u", dtype=tf.float32, use_resource=True)
+    _ = v + 1.0
     v.read_value()
     tf.global_variables_initializer()
 

@@ -26,7 +26,11 @@ xavier_initializer_conv2d = xavier_initializer
 
 
 def variance_scaling_initializer(
-    factor: float = 2.0, mode: str = "FAN_IN", uniform: bool = False, seed: int | None = None, dtype: Any = dtypes.float32
+    factor: float = 2.0,
+    mode: str = "FAN_IN",
+    uniform: bool = False,
+    seed: int | None = None,
+    dtype: Any = dtypes.float32,
 ) -> _variance_scaling:
     """`tf.variance_scaling_initializer` with its first arguments; He's by default."""
     distribution = "uniform" if uniform else "truncated_normal"
