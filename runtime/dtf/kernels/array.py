@@ -10,6 +10,7 @@ index here ends with an Ellipsis, which keeps the array.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,6 +24,10 @@ from dtf.tensor_shape import TensorShape
 _MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
 
 
+# From how many elements on a row is combined as a whole; measured.
+_WIDE_ROW = 256
+
+
 def scatter_rows(function: np.ufunc, out: np.ndarray, rows: np.ndarray, updates: np.ndarray) -> None:
     """Combines `updates[i]` into `out[rows[i]]` in place; a row that occurs often takes every update.
 
@@ -32,13 +37,18 @@ def scatter_rows(function: np.ufunc, out: np.ndarray, rows: np.ndarray, updates:
       rows: integers [k], all within [0, n).
       updates: [k, ...].
 
-    ufunc.at takes an update at a time; grouping equal rows by a sort first is several times faster for wide
-    rows, and rows that are all different need no grouping at all.
+    ufunc.at has a fast loop for one dimension only, in which narrow rows are spread element by element. For wide rows
+    it is faster to group equal rows by a sort, and rows that are all different need no grouping at all.
     """
     if rows.size == 0:
         return
     if out.ndim == 1:
         function.at(out, rows, updates)
+        return
+    width = math.prod(out.shape[1:])
+    if width < _WIDE_ROW and out.flags.c_contiguous:
+        positions = rows.astype(np.int64, copy=False)[:, None] * width + np.arange(width)
+        function.at(out.reshape(-1), positions.reshape(-1), updates.reshape(-1))
         return
     order = np.argsort(rows, kind="stable")
     sorted_rows = rows[order]
@@ -188,7 +198,8 @@ def _(node):
         if not TensorShape(np.shape(value)).is_compatible_with(expected):
             wanted = shape_text(["?" if dim is None else dim for dim in expected.as_list()])
             raise _invalid(
-                f"Shape of tensor {node.name} {shape_text(np.shape(value))} is not compatible with expected shape {wanted}."
+                f"Shape of tensor {node.name} {shape_text(np.shape(value))} is not compatible with expected shape "
+                f"{wanted}."
             )
         return value
 
@@ -245,7 +256,8 @@ def _reshape_message(size: int, dims: list[int]) -> str:
         return f"Size {negative[0]} must be non-negative, not {dims[negative[0]]}"
     if unknown and known == 0:
         return (
-            "reshape cannot infer the missing input size for an empty tensor unless all specified input sizes are non-zero"
+            "reshape cannot infer the missing input size for an empty tensor unless all specified input sizes "
+            "are non-zero"
         )
     wants = f"requires a multiple of {known}" if unknown else f"has {known}"
     return f"Input to reshape is a tensor with {size} values, but the requested shape {wants}"
@@ -261,7 +273,9 @@ def _(node):
             if not -len(shape) <= axis < len(shape):
                 raise _invalid(f"Tried to squeeze dim index {axis} for tensor with {len(shape)} dimensions.")
             if shape[axis] != 1:
-                raise _invalid(f"Can not squeeze dim[{axis % len(shape)}], expected a dimension of 1, got {shape[axis]}")
+                raise _invalid(
+                    f"Can not squeeze dim[{axis % len(shape)}], expected a dimension of 1, got {shape[axis]}"
+                )
         return np.squeeze(value, axes or None)
 
     return squeeze
@@ -398,7 +412,8 @@ def _(node):
         half = value.ndim // 2
         if value.ndim % 2 or value.ndim == 0 or value.shape[:half] != value.shape[half:]:
             raise _invalid(
-                f"The rank of the tensor should be even and positive, with equal halves, got shape {shape_text(value.shape)}"
+                "The rank of the tensor should be even and positive, with equal halves, got shape "
+                f"{shape_text(value.shape)}"
             )
         size = int(np.prod(value.shape[:half], dtype=np.int64))
         return np.diagonal(value.reshape(size, size)).reshape(value.shape[:half])
@@ -703,7 +718,9 @@ def _(node):
     def pad(value, paddings, constant=zero):
         pairs = _check_paddings(value, paddings)
         shape = np.shape(value)
-        out = np.full([size + before + after for size, (before, after) in zip(shape, pairs, strict=True)], constant, dtype)
+        out = np.full(
+            [size + before + after for size, (before, after) in zip(shape, pairs, strict=True)], constant, dtype
+        )
         out[tuple(slice(before, before + size) for size, (before, _) in zip(shape, pairs, strict=True))] = value
         return out
 
@@ -760,7 +777,8 @@ def _(node):
     def tile(value, multiples):
         if np.shape(multiples) != (np.ndim(value),):
             raise _invalid(
-                f"Expected multiples argument to be a vector of length {np.ndim(value)} but got length {np.size(multiples)}"
+                f"Expected multiples argument to be a vector of length {np.ndim(value)} but got length "
+                f"{np.size(multiples)}"
             )
         counts = multiples.tolist()
         if any(count < 0 for count in counts):
@@ -837,7 +855,9 @@ def _(node):
     def reverse_sequence(value, lengths):
         size = value.shape[seq_dim]
         if lengths.shape != (value.shape[batch_dim],):
-            raise _invalid(f"Length of seq_lengths != input.dims({batch_dim}), ({lengths.size} vs. {value.shape[batch_dim]})")
+            raise _invalid(
+                f"Length of seq_lengths != input.dims({batch_dim}), ({lengths.size} vs. {value.shape[batch_dim]})"
+            )
         for i, length in enumerate(lengths.tolist()):
             if not 0 <= length <= size:
                 raise _invalid(f"seq_lengths({i}) must be in [0, input.dims({seq_dim})={size}], got {length}")
@@ -899,7 +919,9 @@ def _(node):
 def _batch_to_space(value: np.ndarray, block: list[int], crops: list[list[int]]) -> np.ndarray:
     spatial, blocks = len(block), int(np.prod(block))
     if value.shape[0] % blocks:
-        raise _invalid(f"Input batch dimension ({value.shape[0]}) is not divisible by product of block sizes ({blocks})")
+        raise _invalid(
+            f"Input batch dimension ({value.shape[0]}) is not divisible by product of block sizes ({blocks})"
+        )
     sizes, rest = value.shape[1 : 1 + spatial], value.shape[1 + spatial :]
     split = value.reshape(*block, value.shape[0] // blocks, *sizes, *rest)
     pairs = itertools.chain(*((spatial + 1 + i, i) for i in range(spatial)))
@@ -973,7 +995,8 @@ def _(node):
             ratio = target.itemsize // source.itemsize
             if array.ndim == 0 or array.shape[-1] != ratio:
                 raise _invalid(
-                    f"Cannot bitcast from {node.attr('T').name} to {node.attr('type').name}: shape {shape_text(array.shape)}"
+                    f"Cannot bitcast from {node.attr('T').name} to {node.attr('type').name}: shape "
+                    f"{shape_text(array.shape)}"
                 )
             return array.view(target).reshape(array.shape[:-1])
         if target.itemsize < source.itemsize:
@@ -1027,7 +1050,9 @@ def _(node):
     def gather_nd(params, indices):
         depth = indices.shape[-1]
         if depth > np.ndim(params):
-            raise _invalid(f"index innermost dimension length must be <= params rank; saw: {depth} vs. {np.ndim(params)}")
+            raise _invalid(
+                f"index innermost dimension length must be <= params rank; saw: {depth} vs. {np.ndim(params)}"
+            )
         rows = rows_of_nd_indices(indices, params.shape, "param shape")
         return params.reshape(-1, *params.shape[depth:])[rows] if params.size else _empty_rows(params, rows, depth)
 
@@ -1056,7 +1081,8 @@ def scatter_nd(function: np.ufunc | None, out: np.ndarray, indices: np.ndarray, 
     if np.shape(updates) != indices.shape[:-1] + out.shape[depth:]:
         raise _invalid(
             f"Must have updates.shape = indices.shape[:-1] + shape[{depth}:], got updates.shape: "
-            f"{shape_text(np.shape(updates))}, indices.shape: {shape_text(indices.shape)}, shape: {shape_text(out.shape)}"
+            f"{shape_text(np.shape(updates))}, indices.shape: {shape_text(indices.shape)}, shape: "
+            f"{shape_text(out.shape)}"
         )
     rows = rows_of_nd_indices(indices, out.shape, "shape").ravel()
     if not np.size(updates):
@@ -1128,7 +1154,8 @@ def _(node):
             if np.shape(values) != np.shape(index) + rest:
                 raise _invalid(
                     f"Need data[{i}].shape to start with indices[{i}].shape and to continue like data[0], got "
-                    f"data[{i}].shape = {shape_text(np.shape(values))}, indices[{i}].shape = {shape_text(np.shape(index))}"
+                    f"data[{i}].shape = {shape_text(np.shape(values))}, indices[{i}].shape = "
+                    f"{shape_text(np.shape(index))}"
                 )
         size = max((int(np.max(index)) for index in indices if np.size(index)), default=-1) + 1
         out = np.full((size, *rest), _zero_of(dtype), dtype)

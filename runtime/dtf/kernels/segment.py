@@ -1,8 +1,6 @@
-"""Sums (products, maxima, minima) of rows that share a segment or a target row.
+"""Segment ops: sums, products, means and extremes of the rows that share an id.
 
-Owns `accumulate_rows`, the one way in which this runtime adds rows with repeated indices into an array, and the
-segment ops built on it. numpy's `ufunc.at` has a fast loop for one-dimensional arrays only, several times faster
-than its general one and than sorting and `reduceat`; so rows are spread into flat positions first.
+The rows are combined by `scatter_rows`, as everywhere in the runtime.
 """
 
 from __future__ import annotations
@@ -14,22 +12,9 @@ import numpy as np
 
 from dtf import errors
 from dtf.kernels import KernelNode, kernel
+from dtf.kernels.array import scatter_rows
 
 Array = Any  # an ndarray or a numpy scalar
-
-
-def accumulate_rows(ufunc: np.ufunc, target: np.ndarray, rows: np.ndarray, values: Array) -> None:
-    """target[rows[i]] = ufunc(target[rows[i]], values[i]) for every i in order, in place, repeated rows included.
-
-    target: [n, ...], C-contiguous. rows: [k], integers in [0, n). values: [k, ...] or anything that broadcasts to it.
-    """
-    if target.ndim > 1:
-        width = target[:1].size if len(target) else 0
-        positions = rows.astype(np.int64, copy=False)[:, None] * width + np.arange(width)
-        values = np.broadcast_to(values, (len(rows), *target.shape[1:]))
-        ufunc.at(target.reshape(-1), positions.reshape(-1), values.reshape(-1))
-    else:
-        ufunc.at(target, rows, values)
 
 
 def reduce_segments(ufunc: np.ufunc, initial: Any, data: Array, ids: Array, count: int) -> np.ndarray:
@@ -40,7 +25,7 @@ def reduce_segments(ufunc: np.ufunc, initial: Any, data: Array, ids: Array, coun
     dtype = data.dtype
     narrow = dtype.itemsize == 2 and dtype.kind not in "iu" and ufunc in (np.add, np.multiply)
     target = np.full((count, *data.shape[1:]), initial, np.float32 if narrow else dtype)
-    accumulate_rows(ufunc, target, ids, data.astype(np.float32) if narrow else data)
+    scatter_rows(ufunc, target, ids, data.astype(np.float32) if narrow else data)
     return target.astype(dtype) if narrow else target
 
 
