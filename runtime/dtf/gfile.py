@@ -112,6 +112,11 @@ class GFile:
     def __exit__(self, *_: Any) -> None:
         self.close()
 
+    def __del__(self) -> None:
+        # `GFile(name).read()` is a common way to write it.
+        if getattr(self, "_file", None) is not None:
+            self._file.close()
+
     def _opened(self, purpose: str) -> Any:
         """The open file. `purpose` is "r" or "w"."""
         plain = self._mode.replace("b", "")

@@ -591,4 +591,5 @@ def _unless_default(value: Any) -> Any:
 def _cause(error: errors.OpError) -> str:
     """The first line that says what happened."""
     lines = [line for line in str(error.message).splitlines() if line.strip() and not line.startswith("From /job:")]
-    return f"{type(error).__name__}: {lines[0] if lines else ''}"
+    line = lines[0].replace("[_Derived_]", "") if lines else ""
+    return f"{type(error).__name__}: {line}"

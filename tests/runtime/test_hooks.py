@@ -1,0 +1,259 @@
+"""The standard hooks, each on a plain session and a clock that a test moves."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import dtf as tf
+from dtf import train
+from dtf.pb import summary_pb2
+from dtf.train import basic_session_run_hooks as hooks
+from dtf.train.summary_writer import FileWriter, FileWriterCache
+
+
+class Clock:
+    def __init__(self):
+        self.now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+class RecordingWriter:
+    """Stands for a FileWriter."""
+
+    def __init__(self):
+        self.scalars = []
+        self.logs = []
+
+    def add_summary(self, summary, step):
+        message = summary if isinstance(summary, summary_pb2.Summary) else summary_pb2.Summary.FromString(summary)
+        self.scalars += [(value.tag, value.simple_value, step) for value in message.value]
+
+    def add_session_log(self, log, step):
+        self.logs.append((log.status, step))
+
+    def flush(self):
+        pass
+
+
+@pytest.fixture(autouse=True)
+def graph():
+    with tf.Graph().as_default() as graph:
+        yield graph
+    FileWriterCache.clear()
+
+
+@pytest.fixture
+def add():
+    """An op that adds one to the global step."""
+    return tf.assign_add(train.get_or_create_global_step(), 1)
+
+
+def run_until_stop(hook_list, fetches, most=50):
+    """Returns what the runs gave."""
+    values = []
+    with train.SingularMonitoredSession(hooks=hook_list) as session:
+        while not session.should_stop() and len(values) < most:
+            values.append(session.run(fetches))
+    return values
+
+
+def test_a_timer_of_steps_is_due_every_so_many():
+    timer = hooks.SecondOrStepTimer(every_steps=3)
+    due = []
+    for step in range(1, 9):
+        if timer.should_trigger_for_step(step):
+            due.append(step)
+            timer.update_last_triggered_step(step)
+            assert not timer.should_trigger_for_step(step)
+    assert due == [1, 4, 7]
+    assert timer.last_triggered_step() == 7
+
+
+def test_a_timer_of_seconds_is_due_when_they_have_passed():
+    clock = Clock()
+    timer = hooks.SecondOrStepTimer(every_secs=2.0, clock=clock)
+    assert timer.should_trigger_for_step(1)
+    assert timer.update_last_triggered_step(1) == (None, None)
+    clock.now += 1.0
+    assert not timer.should_trigger_for_step(2)
+    clock.now += 1.5
+    assert timer.should_trigger_for_step(5)
+    assert timer.update_last_triggered_step(5) == (2.5, 4)
+    timer.reset()
+    assert timer.should_trigger_for_step(5)
+
+
+def test_a_timer_has_one_interval():
+    for arguments in ({}, {"every_secs": 1.0, "every_steps": 1}):
+        with pytest.raises(ValueError, match="every_secs"):
+            hooks.SecondOrStepTimer(**arguments)
+
+
+def test_training_stops_at_the_last_step_and_not_before(add):
+    assert len(run_until_stop([train.StopAtStepHook(last_step=4)], add)) == 4
+
+
+def test_training_stops_after_so_many_steps_counted_from_the_start(add, tmp_path):
+    for _ in range(2):
+        with train.MonitoredTrainingSession(
+            checkpoint_dir=str(tmp_path), hooks=[train.StopAtStepHook(num_steps=3)], log_step_count_steps=None
+        ) as session:
+            while not session.should_stop():
+                last = session.run(add)
+    assert last == 6
+
+
+def test_a_stop_hook_has_one_bound_and_needs_a_global_step():
+    with pytest.raises(ValueError, match="One of"):
+        train.StopAtStepHook()
+    with pytest.raises(ValueError, match="Only one of"):
+        train.StopAtStepHook(num_steps=1, last_step=1)
+    with pytest.raises(RuntimeError, match="Global step should be created to use StopAtStepHook"):
+        train.StopAtStepHook(last_step=1).begin()
+
+
+def test_checkpoints_are_saved_at_the_start_at_the_interval_and_at_the_end(add, tmp_path):
+    saved = []
+
+    class Listener(train.CheckpointSaverListener):
+        def begin(self):
+            saved.append("begin")
+
+        def before_save(self, session, global_step_value):
+            saved.append(f"before {global_step_value}")
+
+        def after_save(self, session, global_step_value):
+            saved.append(f"after {global_step_value}")
+
+        def end(self, session, global_step_value):
+            saved.append(f"end {global_step_value}")
+
+    hook = train.CheckpointSaverHook(str(tmp_path), save_steps=3, saver=train.Saver(), listeners=[Listener()])
+    run_until_stop([hook, train.StopAtStepHook(last_step=5)], add)
+    steps = [0, 3, 5]
+    expected = [text for step in steps for text in (f"before {step}", f"after {step}")]
+    assert saved == ["begin", *expected, "end 5"]
+    assert train.latest_checkpoint(str(tmp_path)) == str(tmp_path / "model.ckpt-5")
+    assert (tmp_path / "graph.pbtxt").exists()
+
+
+def test_a_listener_may_end_the_training(add, tmp_path):
+    class Listener(train.CheckpointSaverListener):
+        def after_save(self, session, global_step_value):
+            return global_step_value >= 2
+
+    hook = train.CheckpointSaverHook(str(tmp_path), save_steps=1, saver=train.Saver(), listeners=[Listener()])
+    assert len(run_until_stop([hook], add)) == 2
+
+
+def test_a_checkpoint_hook_finds_the_one_saver_of_the_graph(add, tmp_path):
+    with pytest.raises(RuntimeError, match="No items in collection savers"):
+        hooks.CheckpointSaverHook(str(tmp_path), save_steps=1)._get_saver()
+    tf.add_to_collection(tf.GraphKeys.SAVERS, train.Saver())
+    run_until_stop([train.CheckpointSaverHook(str(tmp_path), save_steps=1), train.StopAtStepHook(last_step=1)], add)
+    assert train.latest_checkpoint(str(tmp_path))
+
+
+def test_the_step_rate_is_logged_and_summarised(add, caplog):
+    caplog.set_level("INFO", "dtf")
+    writer = RecordingWriter()
+    hook = train.StepCounterHook(every_n_steps=2, summary_writer=writer)
+    clock = Clock()
+    hook._timer = hooks.SecondOrStepTimer(every_steps=2, clock=clock)
+
+    class Pass(train.SessionRunHook):
+        def before_run(self, run_context):
+            clock.now += 0.25
+
+    run_until_stop([Pass(), hook, train.StopAtStepHook(last_step=7)], add)
+    assert {(tag, value) for tag, value, _ in writer.scalars} == {("global_step/sec", 4.0)}
+    assert len(writer.scalars) == 3
+    assert "global_step/sec: 4" in caplog.text
+
+
+def test_tensors_are_logged_at_the_interval_and_at_the_end(caplog):
+    caplog.set_level("INFO", "dtf")
+    x = tf.constant(2.0, name="x")
+    hook = train.LoggingTensorHook({"value": x}, every_n_iter=2, at_end=True)
+    run_until_stop([hook], x, most=3)
+    lines = [record.getMessage().split(" (")[0] for record in caplog.records if "value" in record.getMessage()]
+    assert lines == ["value = 2.0"] * 3
+    caplog.clear()
+    formatted = train.LoggingTensorHook(["x:0"], every_n_iter=10, formatter=lambda values: f"<{values['x:0']}>")
+    run_until_stop([formatted], x, most=1)
+    assert "<2.0>" in caplog.text
+
+
+def test_a_loss_that_is_not_a_number_stops_or_fails():
+    loss = tf.constant(np.float32("nan"))
+    assert len(run_until_stop([train.NanTensorHook(loss, fail_on_nan_loss=False)], loss)) == 1
+    with pytest.raises(train.NanLossDuringTrainingError, match="NaN loss during training"):
+        run_until_stop([train.NanTensorHook(loss)], loss)
+
+
+def test_summaries_are_saved_at_the_interval(add):
+    writer = RecordingWriter()
+    summary = tf.constant(summary_pb2.Summary(value=[{"tag": "loss", "simple_value": 0.5}]).SerializeToString())
+    hook = train.SummarySaverHook(save_steps=2, summary_writer=writer, summary_op=summary)
+    run_until_stop([hook, train.StopAtStepHook(last_step=5)], add)
+    assert writer.scalars == [("loss", 0.5, 1), ("loss", 0.5, 3), ("loss", 0.5, 5)]
+    assert writer.logs == [(1, 1)]
+    with pytest.raises(ValueError, match="Exactly one"):
+        train.SummarySaverHook(save_steps=1)
+
+
+def test_a_replica_waits_for_its_step(add, monkeypatch):
+    hook = train.GlobalStepWaiterHook(wait_until_step=3)
+    looked = []
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        monkeypatch.setattr(hooks.time, "sleep", lambda _: looked.append(int(session.run(add))))
+        hook.begin()
+        context = train.SessionRunContext(train.SessionRunArgs(add), session)
+        hook.before_run(context)
+        hook.before_run(context)
+    assert looked == [1, 2, 3]
+
+
+def test_final_ops_are_evaluated_at_the_end(add):
+    x = tf.placeholder(tf.int64, [])
+    hook = train.FinalOpsHook({"sum": x + train.get_global_step()}, {x: 10})
+    run_until_stop([hook, train.StopAtStepHook(last_step=2)], add)
+    assert hook.final_ops_values == {"sum": 12}
+
+
+def test_feeds_come_from_a_function():
+    x = tf.placeholder(tf.float32, [])
+    values = iter([1.0, 2.0])
+    assert run_until_stop([train.FeedFnHook(lambda: {x: next(values)})], x * 2.0, most=2) == [2.0, 4.0]
+
+
+def test_timelines_are_written(add, tmp_path):
+    hook = train.ProfilerHook(save_steps=2, output_dir=str(tmp_path))
+    run_until_stop([hook, train.StopAtStepHook(last_step=4)], add)
+    traces = sorted(path.name for path in tmp_path.glob("timeline-*.json"))
+    assert traces == ["timeline-3.json"]
+    events = json.loads((tmp_path / traces[0]).read_text())["traceEvents"]
+    assert any(event["ph"] == "X" for event in events)
+
+
+def test_two_hooks_share_one_event_file(add, tmp_path):
+    with train.MonitoredTrainingSession(
+        checkpoint_dir=str(tmp_path), hooks=[train.StopAtStepHook(last_step=3)], log_step_count_steps=1
+    ) as session:
+        while not session.should_stop():
+            session.run(add)
+    assert isinstance(FileWriterCache.get(str(tmp_path)), FileWriter)
+    FileWriterCache.clear()
+    (path,) = tmp_path.glob("events.out.tfevents.*")
+    events = list(train.summary_iterator(str(path)))
+    kinds = [event.WhichOneof("what") for event in events]
+    assert kinds[0] == "file_version"
+    assert {"graph_def", "meta_graph_def", "session_log", "summary"} <= set(kinds)
+    rates = [e.step for e in events if e.WhichOneof("what") == "summary" and e.summary.value[0].tag == "global_step/sec"]
+    assert rates == [2, 3]
