@@ -1,6 +1,7 @@
 """Accumulators: gradients summed until enough have come, the heart of synchronous replicas.
 
-Owns the dense and the sparse accumulator, their rule of stale gradients, and the wait for `num_required` of them, which holds
+Owns the dense and the sparse accumulator, their rule of stale gradients, and the wait for `num_required` of them,
+which holds
 no thread (`waiting.py`). Does not know ops or nodes: `kernels/data_flow.py` binds them.
 
 A gradient computed at `local_step` is dropped when the accumulator's global step has moved past it. Taking a gradient
@@ -18,6 +19,7 @@ import numpy as np
 from dtf import errors
 from dtf.cancellation import CancellationManager
 from dtf.dtypes import DType
+from dtf.kernels.array import scatter_rows
 from dtf.tensor_shape import TensorShape
 from dtf.waiting import Done, Operation, WaitingLine, flush
 
@@ -73,7 +75,8 @@ class Accumulator:
             raise errors.InvalidArgumentError(
                 None,
                 None,
-                f"Shared accumulator '{self.name}' is a {self.kind} of {self.dtype.name} {self.shape}, requested was a {kind} of "
+                f"Shared accumulator '{self.name}' is a {self.kind} of {self.dtype.name} {self.shape}, requested "
+                f"was a {kind} of "
                 f"{dtype.name} {shape}.",
             )
 
@@ -89,7 +92,9 @@ class Accumulator:
     def take(self, num_required: int, cancellation: CancellationManager | None, done: Done) -> None:
         """done(gradient) as soon as `num_required` are in; the global step then moves on by one."""
         if num_required < 1:
-            raise errors.InvalidArgumentError(None, None, f"Argument num_required must be positive, but was {num_required}")
+            raise errors.InvalidArgumentError(
+                None, None, f"Argument num_required must be positive, but was {num_required}"
+            )
 
         def attempt(operation: Operation) -> bool:
             if self.num_accumulated < num_required:
@@ -110,14 +115,19 @@ class Accumulator:
         with self._lock:
             if new_global_step < self.global_step:
                 logging.getLogger("dtf").warning(
-                    "accumulator %s: the global step goes back from %d to %d", self.name, self.global_step, new_global_step
+                    "accumulator %s: the global step goes back from %d to %d",
+                    self.name,
+                    self.global_step,
+                    new_global_step,
                 )
             self.global_step = new_global_step
 
     def close(self) -> None:
         """The container that held it is gone: everyone who waits gets a CancelledError."""
         with self._lock:
-            ended = self._takers.drain(lambda _: errors.CancelledError(None, None, f"{self.kind} '{self.name}' was removed"))
+            ended = self._takers.drain(
+                lambda _: errors.CancelledError(None, None, f"{self.kind} '{self.name}' was removed")
+            )
         for operation in ended:
             operation.report()
 
@@ -163,7 +173,7 @@ class SparseSum:
         self._row_shape = values.shape[1:]
         distinct, inverse = np.unique(indices, return_inverse=True)
         sums = np.zeros((len(distinct), *self._row_shape), values.dtype)
-        np.add.at(sums, inverse, values)
+        scatter_rows(np.add, sums, inverse, values)
         for index, row in zip(distinct.tolist(), sums, strict=True):
             entry = self._rows.get(index)
             if entry is None:
@@ -189,7 +199,8 @@ class SparseSum:
             raise _invalid(f"Input indices should be vector but received shape: {list(indices.shape)}")
         if values.ndim < 1 or len(values) != len(indices):
             raise _invalid(
-                f"Number of indices and values do not match: {len(indices)} indices, values of shape {list(values.shape)}"
+                f"Number of indices and values do not match: {len(indices)} indices, values of shape "
+                f"{list(values.shape)}"
             )
         if dense_shape.size and self._shape.ndims is not None:
             given = TensorShape([None if dim < 0 else dim for dim in dense_shape.tolist()])
@@ -198,7 +209,9 @@ class SparseSum:
         row = TensorShape(list(values.shape[1:]))
         expected = self._row_shape
         if expected is not None and tuple(expected) != values.shape[1:]:
-            raise _invalid(f"Shape mismatch: expected values shape [?,{','.join(map(str, expected))}], got {list(values.shape)}")
+            raise _invalid(
+                f"Shape mismatch: expected values shape [?,{','.join(map(str, expected))}], got {list(values.shape)}"
+            )
         if self._shape.ndims is not None and not TensorShape(self._shape.as_list()[1:]).is_compatible_with(row):
             raise _invalid(f"Shape mismatch: expected {_text(self._shape)}, got values of shape {list(values.shape)}")
 
