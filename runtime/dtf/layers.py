@@ -399,11 +399,12 @@ def _plain(inputs: Tensor, axis: int, gamma: Any, beta: Any, mean: Any, variance
             used_mean, used_variance = nn_ops.moments(math_ops.cast(inputs, mean.dtype.base_dtype), others)
         else:
             used_mean, used_variance = convert_to_tensor(mean), convert_to_tensor(variance)
-        statistics = [
-            None if each is None else math_ops.cast(spread(each), inputs.dtype)
-            for each in (used_mean, used_variance, beta, gamma)
-        ]
-        outputs = nn_ops.batch_normalization(inputs, *statistics, variance_epsilon=epsilon)
+        def cast(vector: Any) -> Any:
+            return None if vector is None else math_ops.cast(spread(vector), inputs.dtype)
+
+        outputs = nn_ops.batch_normalization(
+            inputs, cast(used_mean), cast(used_variance), cast(beta), cast(gamma), epsilon
+        )
         return [outputs, used_mean, used_variance]
 
     return normalize

@@ -29,6 +29,7 @@ from dtf.graph import name_scope as in_name_scope
 from dtf.ops import array as array_ops
 from dtf.ops import control_flow as control_flow_ops
 from dtf.ops import math as math_ops
+from dtf.partitioned import PartitionedVariable
 from dtf.sparse import IndexedSlices
 from dtf.tensor import Operation, Tensor
 from dtf.train import slot_creator
@@ -395,9 +396,9 @@ def _gradient(grad: Any) -> Any:
 
 def _flat(variables: Any) -> list[Any]:
     """The variables of nested lists; a partitioned variable is the list of its pieces."""
-    if isinstance(variables, Variable | Tensor):
-        return [variables]
-    return [each for item in variables for each in _flat(item)]
+    if isinstance(variables, list | tuple | PartitionedVariable):
+        return [each for item in variables for each in _flat(item)]
+    return [variables]
 
 
 def _key(variable: Any) -> Any:
