@@ -197,6 +197,9 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     )
 }  # fmt: skip
 
+#: Programs of which only the forward part must be the same, node by node.
+GRADIENT_PROGRAMS = {"dense_gradients", "branch_gradients"}
+
 
 def described(tf: Any, program: Callable[[Any], Any]) -> Described:
     """Node name -> op, inputs, device, and attributes as text, of the graph that `program` builds."""

@@ -16,7 +16,7 @@ from dtf.apply import apply_op
 from dtf.constant import constant, constant_value, constant_value_as_shape
 from dtf.conversion import convert_to_tensor
 from dtf.graph import get_default_graph, name_scope
-from dtf.ops.math import add, divide, maximum, multiply, subtract
+from dtf.ops.math import add, divide, maximum, subtract
 from dtf.shape_rules import shape_rule, unchanged
 from dtf.tensor import Operation, Tensor
 from dtf.tensor_shape import TensorShape
@@ -91,7 +91,7 @@ def random_uniform(
         if dtype.is_integer:
             return apply_op("RandomUniformInt", name, shape=shape, minval=low, maxval=high, **_seeds(seed))
         numbers = apply_op("RandomUniform", shape=shape, dtype=dtype, **_seeds(seed))
-        return add(multiply(numbers, subtract(high, low)), low, name=name)
+        return apply_op("AddV2", name, x=numbers * (high - low), y=low)
 
 
 def random_normal(
@@ -136,7 +136,7 @@ def _scaled(
         stddev = convert_to_tensor(stddev, dtype=dtype, name="stddev")
         seeds = seed if isinstance(seed, dict) else _seeds(seed)
         numbers = apply_op(op_type, shape=shape, dtype=dtype, **seeds)
-        return add(multiply(numbers, stddev), mean, name=name)
+        return apply_op("AddV2", name, x=numbers * stddev, y=mean)
 
 
 def random_gamma(
@@ -191,7 +191,7 @@ def stateless_uniform(
         low = convert_to_tensor(minval, dtype=dtype, name="min")
         high = convert_to_tensor(1 if maxval is None else maxval, dtype=dtype, name="max")
         numbers = apply_op("StatelessRandomUniform", shape=_shape_tensor(shape), seed=seed, dtype=dtype)
-        return add(multiply(numbers, subtract(high, low)), low, name=name)
+        return apply_op("AddV2", name, x=numbers * (high - low), y=low)
 
 
 def stateless_normal(
