@@ -67,7 +67,12 @@ class LookupTable:
         given: dict[Any, Any] = {}
         for key, value in zip(np.ravel(keys).tolist(), np.ravel(values).tolist(), strict=True):
             if given.setdefault(key, value) != value:
-                raise errors.InvalidArgumentError(None, None, f"HashTable has different value for same key. Key {key!r} has {given[key]!r} and trying to add value {value!r}")
+                raise errors.InvalidArgumentError(
+                    None,
+                    None,
+                    f"HashTable has different value for same key. Key {key!r} has {given[key]!r} and trying to add "
+                    f"value {value!r}",
+                )
         with self._lock:
             if self.is_initialized and given != self._values:
                 raise errors.FailedPreconditionError(None, None, "Table already initialized.")

@@ -1,7 +1,9 @@
 """Queues: tuples of arrays that wait between steps, shared by name.
 
-Owns `Queue`, its four kinds of storage (first in first out, shuffled, padded, by priority), and the rules of when an operation
-waits, fails or ends. An operation that must wait stands in a line (`waiting.py`) and holds no thread. Does not know ops or
+Owns `Queue`, its four kinds of storage (first in first out, shuffled, padded, by priority), and the rules of when an
+operation
+waits, fails or ends. An operation that must wait stands in a line (`waiting.py`) and holds no thread. Does not know
+ops or
 nodes: `kernels/data_flow.py` binds it to them.
 
 The words of errors and the rules are those of TensorFlow's queues
@@ -165,22 +167,27 @@ class Queue:
         """The value of the old string handle: container and name."""
         return np.array([b"", self.name.encode()], object)
 
-    def check_same(self, kind: str, capacity: int | None, dtypes: Sequence[DType], shapes: Sequence[TensorShape]) -> None:
+    def check_same(
+        self, kind: str, capacity: int | None, dtypes: Sequence[DType], shapes: Sequence[TensorShape]
+    ) -> None:
         """Raises InvalidArgumentError when a node that shares this queue by name describes another one."""
         if kind != self.kind:
             raise _invalid(f"Shared queue '{self.name}': expected {kind}, found {self.kind}")
         if capacity != self.capacity:
             raise _invalid(
-                f"Shared queue '{self.name}' has capacity {_bound(self.capacity)} but requested capacity was {_bound(capacity)}"
+                f"Shared queue '{self.name}' has capacity {_bound(self.capacity)} but requested capacity was "
+                f"{_bound(capacity)}"
             )
         if tuple(dtypes) != self.dtypes:
             raise _invalid(
-                f"Shared queue '{self.name}' has component types {_names(self.dtypes)} but requested component types were "
+                f"Shared queue '{self.name}' has component types {_names(self.dtypes)} but requested component "
+                "types were "
                 f"{_names(dtypes)}"
             )
         if [str(shape) for shape in shapes] != [str(shape) for shape in self.shapes]:
             raise _invalid(
-                f"Shared queue '{self.name}' has component shapes {_shapes_text(self.shapes)} but requested component shapes were "
+                f"Shared queue '{self.name}' has component shapes {_shapes_text(self.shapes)} but requested "
+                "component shapes were "
                 f"{_shapes_text(shapes)}"
             )
 
@@ -225,7 +232,8 @@ class Queue:
     ) -> None:
         """Takes `count` elements, stacked along a new first dimension; waits until they are there.
 
-        On a closed queue with fewer elements left: OutOfRangeError and they stay, or with `allow_fewer` (DequeueUpTo) all that are left.
+        On a closed queue with fewer elements left: OutOfRangeError and they stay, or with `allow_fewer` (DequeueUpTo)
+          all that are left.
         Elements are set aside as they come, so that more can be taken than the queue's capacity.
         """
         method = "DequeueUpTo" if allow_fewer else "DequeueMany"
@@ -270,7 +278,9 @@ class Queue:
         if cancel_pending_enqueues:
             with self._lock:
                 self.is_closed = True
-                ended = self._enqueues.drain(lambda waiting: errors.CancelledError(None, None, waiting.cancelled_message))
+                ended = self._enqueues.drain(
+                    lambda waiting: errors.CancelledError(None, None, waiting.cancelled_message)
+                )
         for operation in ended:
             operation.report()
 
@@ -294,7 +304,9 @@ class Queue:
             ended = [
                 operation
                 for line in (self._enqueues, self._dequeues)
-                for operation in line.drain(lambda _: errors.CancelledError(None, None, f"{self.kind} '{self.name}' was removed"))
+                for operation in line.drain(
+                    lambda _: errors.CancelledError(None, None, f"{self.kind} '{self.name}' was removed")
+                )
             ]
         for operation in ended:
             operation.report()
@@ -329,7 +341,8 @@ class Queue:
         return errors.OutOfRangeError(
             None,
             None,
-            f"{self.kind} '{self.name}' is closed and has insufficient elements (requested {requested}, current size {size})",
+            f"{self.kind} '{self.name}' is closed and has insufficient elements (requested {requested}, current "
+            f"size {size})",
         )
 
     def _check_element(self, components: Element, leading: tuple[int, ...]) -> None:
@@ -340,13 +353,12 @@ class Queue:
             expected = TensorShape(list(leading)).concatenate(shape)
             if not expected.is_compatible_with(TensorShape(list(got))):
                 raise _invalid(
-                    f"Shape mismatch in tuple component {i}. Expected {_shape_text(expected)}, got {_shape_text(TensorShape(list(got)))}"
+                    f"Shape mismatch in tuple component {i}. Expected {_shape_text(expected)}, got "
+                    f"{_shape_text(TensorShape(list(got)))}"
                 )
 
     def _stack(self, elements: list[Element]) -> Element:
-        return tuple(
-            self._stack_component(i, [element[i] for element in elements]) for i in range(len(self.dtypes))
-        )
+        return tuple(self._stack_component(i, [element[i] for element in elements]) for i in range(len(self.dtypes)))
 
     def _stack_component(self, i: int, values: list[Any]) -> np.ndarray:
         dtype = self.dtypes[i].as_numpy_dtype
@@ -384,5 +396,3 @@ def _shape_text(shape: TensorShape) -> str:
 
 def _shapes_text(shapes: Sequence[TensorShape]) -> str:
     return "[" + ", ".join(map(_shape_text, shapes)) + "]"
-
-

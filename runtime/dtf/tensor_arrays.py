@@ -2,7 +2,8 @@
 
 Owns the two containers and their rules. `kernels/tensor_array.py` binds them to nodes.
 
-A gradient array belongs to a forward array: writes to one of its places add up, and a place that nobody wrote reads as zeros.
+A gradient array belongs to a forward array: writes to one of its places add up, and a place that nobody wrote reads
+  as zeros.
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/TensorArray
 """
 
@@ -94,7 +95,8 @@ class TensorArray:
             if value is None:
                 if index in self._was_read and self.clear_after_read:
                     raise _invalid(
-                        f"Could not read index {index} twice because it was cleared after a previous read (perhaps try setting "
+                        f"Could not read index {index} twice because it was cleared after a previous read (perhaps "
+                        "try setting "
                         "clear_after_read = false?)."
                     )
                 return self._zeros(index)
@@ -138,8 +140,10 @@ class TensorArray:
         if shape is None or (self._forward is None and not self.element_shape.is_fully_defined()):
             raise _invalid(
                 f"Could not read from TensorArray index {index}.  Furthermore, the element shape is not fully defined: "
-                f"{self.element_shape}.  It is possible you are working with a resizeable TensorArray and stop_gradients is not "
-                "allowing the gradients to be written.  If you set the full element_shape property on the forward TensorArray, "
+                f"{self.element_shape}.  It is possible you are working with a resizeable TensorArray and "
+                "stop_gradients is not "
+                "allowing the gradients to be written.  If you set the full element_shape property on the forward "
+                "TensorArray, "
                 "the proper all-zeros array will be returned instead of incurring this error."
             )
         return np.zeros(shape, self.dtype.as_numpy_dtype)
@@ -151,8 +155,10 @@ class TensorArray:
     def _check_shape(self, index: int, shape: tuple[int, ...]) -> None:
         if not self.element_shape.is_compatible_with(TensorShape(list(shape))):
             raise _invalid(
-                f"Could not write to TensorArray index {index} because the value shape is {list(shape)} which is incompatible "
-                f"with the TensorArray's inferred element shape: {self.element_shape} (consider setting infer_shape=False)."
+                f"Could not write to TensorArray index {index} because the value shape is {list(shape)} which is "
+                "incompatible "
+                f"with the TensorArray's inferred element shape: {self.element_shape} (consider setting "
+                "infer_shape=False)."
             )
         if self.identical_element_shapes and not self.element_shape.is_fully_defined():
             self.element_shape = TensorShape(list(shape))

@@ -60,7 +60,7 @@ class WaitingLine:
     `lock` is the owner's: it guards the line and what the attempts change.
     """
 
-    def __init__(self, lock: threading.RLock) -> None:  # type: ignore[valid-type]
+    def __init__(self, lock: threading.RLock) -> None:
         self._lock: Any = lock
         self._operations: deque[Operation] = deque()
 

@@ -57,7 +57,8 @@ def scatter_rows(function: np.ufunc, out: np.ndarray, rows: np.ndarray, updates:
         out[rows] = function(out[rows], updates)
         return
     # Subtracting or dividing several times is subtracting or dividing the sum or the product.
-    group = {np.subtract: np.add, np.true_divide: np.multiply}.get(function, function)
+    inverses: dict[Any, np.ufunc] = {np.subtract: np.add, np.true_divide: np.multiply}
+    group = inverses.get(function, function)
     groups = group.reduceat(updates[order], starts, axis=0, dtype=updates.dtype)
     distinct = sorted_rows[starts]
     out[distinct] = function(out[distinct], groups)
@@ -196,7 +197,7 @@ def _(node):
 
     def ensure_shape(value):
         if not TensorShape(np.shape(value)).is_compatible_with(expected):
-            wanted = shape_text(["?" if dim is None else dim for dim in expected.as_list()])
+            wanted = "[" + ",".join("?" if dim is None else str(dim) for dim in expected.as_list()) + "]"
             raise _invalid(
                 f"Shape of tensor {node.name} {shape_text(np.shape(value))} is not compatible with expected shape "
                 f"{wanted}."
@@ -568,7 +569,7 @@ def _(node):
         if value.shape[position] != count:
             raise _invalid(f"Input shape axis {position} must equal {count}, got shape {shape_text(value.shape)}")
         leading = (slice(None),) * position
-        return [value[(*leading, i, ...)] for i in range(count)]
+        return [value[leading + (i, ...)] for i in range(count)]
 
     return unpack
 
@@ -610,7 +611,7 @@ def _(node):
 def _pieces(value: np.ndarray, axis: int, sizes: Sequence[int]) -> list[np.ndarray]:
     leading = (slice(None),) * axis
     ends = list(itertools.accumulate(sizes))
-    return [value[(*leading, slice(end - size, end))] for size, end in zip(sizes, ends, strict=True)]
+    return [value[leading + (slice(end - size, end),)] for size, end in zip(sizes, ends, strict=True)]
 
 
 # -- slicing and padding
@@ -634,7 +635,7 @@ def _(node):
             if not 0 <= length <= dim - start:
                 raise _invalid(f"Expected size[{i}] in [0, {dim - start}], but got {length}")
             index.append(slice(start, start + length))
-        return value[(*index, ...)]
+        return value[tuple(index) + (...,)]
 
     return slice_
 
@@ -928,7 +929,7 @@ def _batch_to_space(value: np.ndarray, block: list[int], crops: list[list[int]])
     moved = split.transpose(spatial, *pairs, *range(1 + 2 * spatial, split.ndim))
     whole = moved.reshape(-1, *(size * factor for size, factor in zip(sizes, block, strict=True)), *rest)
     index = [slice(before, size - after) for (before, after), size in zip(crops, whole.shape[1:], strict=False)]
-    return whole[(slice(None), *index)]
+    return whole[(slice(None),) + tuple(index)]
 
 
 @kernel("SpaceToDepth")
@@ -1039,7 +1040,8 @@ def _gather(params: np.ndarray, indices: Any, axis: int, batch_dims: int) -> np.
     moved = np.moveaxis(params, position, batch_dims)
     grid = np.ogrid[tuple(slice(size) for size in indices.shape[:batch_dims])]
     extra = indices.ndim - batch_dims
-    gathered = moved[(*(part.reshape(part.shape + (1,) * extra) for part in grid), indices)]
+    places = tuple(part.reshape(part.shape + (1,) * extra) for part in grid)
+    gathered = moved[places + (indices,)]
     inner = position - batch_dims
     sources = range(batch_dims + extra, batch_dims + extra + inner)
     return np.moveaxis(gathered, tuple(sources), tuple(range(batch_dims, batch_dims + inner)))

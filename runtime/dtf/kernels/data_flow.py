@@ -2,8 +2,10 @@
 
 Owns the ways by which a handle finds its object; the rules of waiting, closing and stale gradients are those modules'.
 
-A handle is a ResourceHandle (the ops with V2 or Resource in their names) or, for the older ops that pass a reference to a
-string, the object itself. An object without a shared_name belongs to one session, as TensorFlow has it, and is kept in that
+A handle is a ResourceHandle (the ops with V2 or Resource in their names) or, for the older ops that pass a reference
+to a
+string, the object itself. An object without a shared_name belongs to one session, as TensorFlow has it, and is kept
+in that
 session's state; one with a shared_name is kept in its container and found by every session of the task.
 """
 
@@ -150,7 +152,9 @@ def _check_component_types(node: Any, queue: Queue) -> None:
     if tuple(node.attr("component_types")) != queue.dtypes:
         expected = ", ".join(dtype.name for dtype in queue.dtypes)
         got = ", ".join(dtype.name for dtype in node.attr("component_types"))
-        raise _invalid(f"Expected the components of {queue.kind} '{queue.name}' to be {expected}, the dequeue wants {got}")
+        raise _invalid(
+            f"Expected the components of {queue.kind} '{queue.name}' to be {expected}, the dequeue wants {got}"
+        )
 
 
 @kernel("QueueDequeue", "QueueDequeueV2", asynchronous=True)
@@ -307,6 +311,8 @@ def _(node):
     def delete_session_tensor(step, handle):
         name = handle.item()
         if _session_tensors(step).values.pop(name, None) is None:
-            raise _invalid(f"Failed to delete a tensor with handle '{name.decode(errors='replace')}' in the session store.")
+            raise _invalid(
+                f"Failed to delete a tensor with handle '{name.decode(errors='replace')}' in the session store."
+            )
 
     return delete_session_tensor

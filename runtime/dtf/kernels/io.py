@@ -1,6 +1,7 @@
 """Kernels that touch files, serialized tensors and Python functions.
 
-Owns saving and restoring as ops (the format itself is `checkpoint.py`), reading and writing whole files, sharded file names,
+Owns saving and restoring as ops (the format itself is `checkpoint.py`), reading and writing whole files, sharded file
+names,
 and calls of registered Python functions (`py_functions.py`).
 """
 
@@ -66,7 +67,8 @@ def _(node):
         for name, dtype in zip(names, wanted, strict=True):
             if reader.dtype(name) != dtype:
                 raise _invalid(
-                    f"tensor_name = {name}; expected dtype {dtype.name} does not equal original dtype {reader.dtype(name).name}"
+                    f"tensor_name = {name}; expected dtype {dtype.name} does not equal original dtype "
+                    f"{reader.dtype(name).name}"
                 )
         values = [_read(reader, name, spec) for name, spec in zip(names, specs, strict=True)]
         return values[0] if node.num_outputs == 1 else values
@@ -159,7 +161,7 @@ def _(node):
 
 # -- Python functions
 
-_CLASS_OF_EXCEPTION: tuple[tuple[type[BaseException], type[errors.OpError]], ...] = (
+_CLASS_OF_EXCEPTION: tuple[tuple[type[BaseException], Any], ...] = (
     (ValueError, errors.InvalidArgumentError),
     (TypeError, errors.InvalidArgumentError),
     (StopIteration, errors.OutOfRangeError),
@@ -186,7 +188,9 @@ def _caller(node: Any) -> Any:
         function = py_functions.find(token)
         if function is None:
             raise errors.InternalError(
-                None, None, f"callback {token} is not found: the function was made in another process, or its graph is gone"
+                None,
+                None,
+                f"callback {token} is not found: the function was made in another process, or its graph is gone",
             )
         try:
             returned = function(*(np.array(value) if isinstance(value, np.ndarray) else value for value in inputs))

@@ -1,4 +1,6 @@
-"""Kernels of lookup tables: they bind `lookup_tables.py` to nodes, by resource handle or by the older string reference."""
+"""Kernels of lookup tables: they bind `lookup_tables.py` to nodes, by resource handle or by the older string
+reference.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,9 @@ def _(node):
         parts = line.split(mark)
         if index >= len(parts):
             raise errors.InvalidArgumentError(
-                None, None, f"Invalid number of columns in line {number} ({line.decode(errors='replace')}): expected {index + 1}"
+                None,
+                None,
+                f"Invalid number of columns in line {number} ({line.decode(errors='replace')}): expected {index + 1}",
             )
         return dtype(parts[index]) if dtype is not np.object_ else parts[index]
 
@@ -98,7 +102,9 @@ def _(node):
 
 @kernel("LookupTableImport", "LookupTableImportV2", stateful=True)
 def _(node):
-    return lambda step, handle, keys, values: resource_of(step, handle, LookupTable).insert(keys, values, replace_all=True)
+    return lambda step, handle, keys, values: resource_of(step, handle, LookupTable).insert(
+        keys, values, replace_all=True
+    )
 
 
 @kernel("LookupTableRemoveV2", stateful=True)

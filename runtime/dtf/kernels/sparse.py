@@ -27,9 +27,7 @@ def _(node):
         places = np.asarray(indices, np.int64)
         places = places.reshape(-1, 1) if places.ndim < 2 else places
         if places.shape[1] != len(shape):
-            raise _invalid(
-                f"output_shape has incorrect number of elements: {len(shape)} should be: {places.shape[1]}"
-            )
+            raise _invalid(f"output_shape has incorrect number of elements: {len(shape)} should be: {places.shape[1]}")
         rows = rows_of_nd_indices(places, shape, "output shape")
         if validate and len(rows) > 1 and (np.diff(rows) <= 0).any():
             at = int(np.flatnonzero(np.diff(rows) <= 0)[0]) + 1
@@ -53,7 +51,9 @@ def _(node):
         if adjoint_a:
             rows, columns, left, height, width = columns, rows, np.conj(values), width, height
         if width != right.shape[0]:
-            raise _invalid(f"Cannot multiply A and B because inner dimension does not match: {width} vs. {right.shape[0]}.")
+            raise _invalid(
+                f"Cannot multiply A and B because inner dimension does not match: {width} vs. {right.shape[0]}."
+            )
         for name, found, limit in (("row", rows, height), ("column", columns, width)):
             bad = np.flatnonzero((found < 0) | (found >= limit))
             if bad.size:
@@ -69,7 +69,9 @@ def _(node):
 def _(node):
     def add(indices, values, shape, dense):
         if tuple(shape.tolist()) != np.shape(dense):
-            raise _invalid(f"Shapes of a and b must be equal, got {shape_text(shape.tolist())} and {shape_text(np.shape(dense))}")
+            raise _invalid(
+                f"Shapes of a and b must be equal, got {shape_text(shape.tolist())} and {shape_text(np.shape(dense))}"
+            )
         out = np.array(dense, order="C")
         scatter_nd(np.add, out, indices, values)
         return out
@@ -98,13 +100,15 @@ def _(node):
             known = int(np.prod(dims[dims != -1]))
             if not known or elements % known:
                 raise _invalid(
-                    f"Input to reshape is a SparseTensor with {elements} dense values, but the requested shape requires a "
+                    f"Input to reshape is a SparseTensor with {elements} dense values, but the requested shape "
+                    "requires a "
                     f"multiple of {known}. input_shape={shape_text(shape)} output_shape={shape_text(dims)}"
                 )
             dims[unknown[0]] = elements // known
         if int(np.prod(dims)) != elements:
             raise _invalid(
-                f"Input to reshape is a tensor with {elements} dense values, but the requested shape has {int(np.prod(dims))}. "
+                f"Input to reshape is a tensor with {elements} dense values, but the requested shape has "
+                f"{int(np.prod(dims))}. "
                 f"input_shape={shape_text(shape)} output_shape={shape_text(dims)}"
             )
         flat = np.ravel_multi_index(tuple(indices.T), tuple(shape)) if len(indices) else np.zeros(0, np.int64)
@@ -156,7 +160,8 @@ def _(node):
         for i, shape in enumerate(shapes):
             if len(shape) != len(shapes[0]) or any(shape[d] != shapes[0][d] for d in range(len(shape)) if d != at):
                 raise _invalid(
-                    f"Concat dimensions must match: input 0 has shape {shape_text(shapes[0])}, input {i} {shape_text(shape)}"
+                    f"Concat dimensions must match: input 0 has shape {shape_text(shapes[0])}, input {i} "
+                    f"{shape_text(shape)}"
                 )
         moved, offset = [], 0
         for places, shape in zip(indices, shapes, strict=True):
@@ -179,7 +184,7 @@ def _(node):
 
     def reduce_sum(indices, values, shape, axes):
         rank = len(shape)
-        reduced = {int(axis) % rank for axis in np.ravel(axes)} if np.size(axes) else set(range(rank))
+        reduced = {int(axis) % rank for axis in np.ravel(axes)}
         kept = [axis for axis in range(rank) if axis not in reduced]
         out = np.zeros([int(shape[axis]) for axis in kept], values.dtype)
         if kept:

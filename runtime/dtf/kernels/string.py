@@ -1,6 +1,7 @@
 """Kernels of the string ops. Strings are bytes in object arrays, of any rank.
 
-Owns joining, splitting, matching, and conversion from and to numbers. Regular expressions are Python's, on bytes: the syntax that
+Owns joining, splitting, matching, and conversion from and to numbers. Regular expressions are Python's, on bytes: the
+syntax that
 TensorFlow's RE2 and Python share.
 """
 
@@ -255,10 +256,7 @@ def _(node):
     places = f".{precision}" if precision >= 0 else ""
     width_text = f"{fill}{width}" if width >= 0 else ""
     letter = "g" if node.attr("shortest") else "e" if node.attr("scientific") else "f"
-    if dtype.is_integer:
-        template = f"%{width_text}d"
-    else:
-        template = f"%{width_text}{places}{letter}"
+    template = f"%{width_text}d" if dtype.is_integer else f"%{width_text}{places}{letter}"
 
     def as_string(value: Any) -> bytes:
         if isinstance(value, bytes):
@@ -330,7 +328,8 @@ def _(node):
         length = lengths.pop() if lengths else 0
         if length % dtype.itemsize:
             raise _invalid(
-                f"Input to DecodeRaw has length {length} that is not a multiple of {dtype.itemsize}, the size of {dtype.name}"
+                f"Input to DecodeRaw has length {length} that is not a multiple of {dtype.itemsize}, the size of "
+                f"{dtype.name}"
             )
         flat = np.frombuffer(b"".join(np.ravel(values).tolist()), dtype)
         return (flat.byteswap() if swap else flat).reshape(*np.shape(values), length // dtype.itemsize)
@@ -344,7 +343,7 @@ def _(node):
     missing = _bytes(node.attr("na_value")).decode("latin-1")
     chosen = list(node.attr("select_cols"))
     delimiter = _text(node.attr("field_delim"))
-    quoting = csv.QUOTE_MINIMAL if node.attr("use_quote_delim") else csv.QUOTE_NONE
+    quoting: Any = csv.QUOTE_MINIMAL if node.attr("use_quote_delim") else csv.QUOTE_NONE
 
     def field(text: str, column: int, record: int, default: np.ndarray) -> Any:
         dtype = types[column]

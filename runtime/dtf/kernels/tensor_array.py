@@ -1,6 +1,7 @@
 """Kernels of tensor arrays and stacks: they bind `tensor_arrays.py` to nodes.
 
-Owns where the containers are kept: in the step's resources, under a number of their own, because a loop may make one in each of its
+Owns where the containers are kept: in the step's resources, under a number of their own, because a loop may make one
+  in each of its
 iterations.
 """
 
@@ -110,7 +111,8 @@ def _(node):
 def _sizes(shape: TensorShape) -> list[int]:
     if not shape.is_fully_defined():
         raise _invalid(
-            f"TensorArray has size zero, but element shape {shape} is not fully defined. Currently only static shapes are "
+            f"TensorArray has size zero, but element shape {shape} is not fully defined. Currently only static "
+            "shapes are "
             "supported when packing zero-size TensorArrays."
         )
     return shape.as_list()  # type: ignore[return-value]
@@ -131,9 +133,7 @@ def _stacked(values: list[Any]) -> np.ndarray:
 def _(node):
     def scatter(step, handle, indices, value, flow):
         if len(indices) != len(value):
-            raise _invalid(
-                f"Expected len(indices) == values.shape[0], but saw: {len(indices)} vs. {len(value)}"
-            )
+            raise _invalid(f"Expected len(indices) == values.shape[0], but saw: {len(indices)} vs. {len(value)}")
         array = _array(step, handle)
         for row, index in enumerate(indices.tolist()):
             array.write(index, value[(row, ...)])
@@ -164,7 +164,8 @@ def _(node):
         sizes = lengths.tolist()
         if sum(sizes) != len(value):
             raise _invalid(
-                f"Expected sum of lengths to be equal to values.shape[0], but sum of lengths is {sum(sizes)} and value's "
+                f"Expected sum of lengths to be equal to values.shape[0], but sum of lengths is {sum(sizes)} and "
+                "value's "
                 f"shape is: {list(np.shape(value))}"
             )
         end = 0

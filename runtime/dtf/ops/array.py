@@ -1,6 +1,7 @@
 """Array ops: their public functions, TensorFlow 1.x's names and signatures, and their static shapes.
 
-Owns making, reshaping, joining, slicing, gathering, scattering and rearranging tensors. Arithmetic is `ops/math.py`; what the ops
+Owns making, reshaping, joining, slicing, gathering, scattering and rearranging tensors. Arithmetic is `ops/math.py`;
+what the ops
 compute is `kernels/array.py`; their gradients are `ops/array_grad.py`.
 
 Reader's order: public functions by theme, then the shape rules in the same order.
@@ -232,9 +233,7 @@ def reshape(tensor: Any, shape: Any, name: str | None = None) -> Tensor:
     return apply_op("Reshape", name, tensor=tensor, shape=_shape_argument(shape))
 
 
-def squeeze(
-    input: Any, axis: Any = None, name: str | None = None, squeeze_dims: Any = None
-) -> Tensor:
+def squeeze(input: Any, axis: Any = None, name: str | None = None, squeeze_dims: Any = None) -> Tensor:
     """Removes the dimensions of size 1: all, or those in `axis`."""
     axis = squeeze_dims if axis is None else axis
     axes = [] if axis is None else list(axis) if isinstance(axis, (list, tuple)) else [axis]
@@ -289,7 +288,7 @@ def _filled(shape: Any, dtype: Any, number: int, name: str | None, default_name:
         if not isinstance(shape, Tensor):
             static = _static_dims(shape)
             if static is not None and math.prod(static) < _CONSTANT_ELEMENTS_MAX:
-                return constant(value, dtype, shape=static, name=scope)
+                return constant(value if math.prod(static) else [], dtype, shape=static, name=scope)
             shape = _shape_argument(shape)
         return apply_op("Fill", scope, dims=shape, value=constant(value, dtype))
 
@@ -375,12 +374,10 @@ def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool, na
 def meshgrid(*args: Any, indexing: str = "xy", name: str | None = None) -> list[Tensor]:
     """Coordinate arrays of a grid over the given vectors, as numpy.meshgrid."""
     if indexing not in ("xy", "ij"):
-        raise ValueError("Argument `indexing` parameter must be either 'xy' or 'ij', got '%s'" % indexing)
+        raise ValueError(f"Argument `indexing` parameter must be either 'xy' or 'ij', got '{indexing}'")
     with name_scope(name, "meshgrid", args):
         count = len(args)
-        columns = [
-            reshape(stack([arg]), [1] * i + [-1] + [1] * (count - i - 1)) for i, arg in enumerate(args)
-        ]
+        columns = [reshape(stack([arg]), [1] * i + [-1] + [1] * (count - i - 1)) for i, arg in enumerate(args)]
         sizes = [size(arg) for arg in args]
         if indexing == "xy" and count > 1:
             columns[0] = reshape(columns[0], [1, -1] + [1] * (count - 2))
@@ -497,7 +494,14 @@ def strided_slice(
             raise ValueError("Sliced assignment is only supported for variables")
         if getattr(var, "_is_resource", False) or not hasattr(var, "_ref"):
             return apply_op(
-                "ResourceStridedSliceAssign", name, ref=var.handle, begin=begin, end=end, strides=strides, value=value, **masks
+                "ResourceStridedSliceAssign",
+                name,
+                ref=var.handle,
+                begin=begin,
+                end=end,
+                strides=strides,
+                value=value,
+                **masks,
             )
         return apply_op(
             "StridedSliceAssign", name, ref=var._ref(), begin=begin, end=end, strides=strides, value=value, **masks
@@ -522,7 +526,9 @@ def slice_helper(tensor: Any, slice_spec: Any, var: Any = None) -> Tensor:
     begin: list[Any] = []
     end: list[Any] = []
     strides: list[Any] = []
-    masks = dict.fromkeys(("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"), 0)
+    masks: dict[str, Any] = dict.fromkeys(
+        ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"), 0
+    )
     for i, entry in enumerate(entries):
         bit = 1 << i
         start, stop, step = 0, 0, 1
@@ -545,11 +551,10 @@ def slice_helper(tensor: Any, slice_spec: Any, var: Any = None) -> Tensor:
         end.append(stop)
         strides.append(step)
     with name_scope(None, "strided_slice", [tensor]) as scope:
-        begin, end, strides = (_index_vector(entry) for entry in (begin, end, strides))
-        wide = [vector.dtype for vector in (begin, end, strides) if isinstance(vector, Tensor)]
-        if any(dtype == dtypes.int64 for dtype in wide):
-            begin, end, strides = (_cast(vector, dtypes.int64) for vector in (begin, end, strides))
-        return strided_slice(tensor, begin, end, strides, var=var, name=scope, **masks)
+        bounds = [_index_vector(entries) for entries in (begin, end, strides)]
+        if any(vector.dtype == dtypes.int64 for vector in bounds):
+            bounds = [_cast(vector, dtypes.int64) for vector in bounds]
+        return strided_slice(tensor, bounds[0], bounds[1], bounds[2], var=var, name=scope, **masks)
 
 
 def _check_index(entry: Any) -> None:
@@ -563,12 +568,13 @@ def _check_index(entry: Any) -> None:
     if type(entry).__name__ == "Dimension":
         return
     raise TypeError(
-        "Only integers, slices (`:`), ellipsis (`...`), tf.newaxis (`None`) and scalar tf.int32/tf.int64 tensors are valid "
+        "Only integers, slices (`:`), ellipsis (`...`), tf.newaxis (`None`) and scalar tf.int32/tf.int64 tensors "
+        "are valid "
         f"indices, got {entry!r}"
     )
 
 
-def _index_vector(entries: list[Any]) -> Any:
+def _index_vector(entries: list[Any]) -> Tensor:
     """The indices of one bound as a tensor; plain numbers make a constant of int32 (int64 where needed)."""
     if not entries:
         return constant([], dtypes.int32, shape=[0])
@@ -595,7 +601,8 @@ def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: int |
             raise ValueError("mask cannot be scalar.")
         if mask.shape.ndims is None:
             raise ValueError(
-                "Number of mask dimensions must be specified, even if some dimensions are None.  E.g. shape=[None] is ok, "
+                "Number of mask dimensions must be specified, even if some dimensions are None.  E.g. shape=[None] "
+                "is ok, "
                 "but shape=None is not."
             )
         at, masked = int(axis or 0), mask.shape.ndims
@@ -622,7 +629,8 @@ def gather(
 ) -> Tensor:
     """The slices of `params` along `axis` that `indices` name.
 
-    Shape: params.shape[:axis] + indices.shape[batch_dims:] + params.shape[axis + 1:]. An index outside of the dimension is an
+    Shape: params.shape[:axis] + indices.shape[batch_dims:] + params.shape[axis + 1:]. An index outside of the
+      dimension is an
     InvalidArgumentError. `axis` is `batch_dims` by default.
     """
     del validate_indices
@@ -782,7 +790,12 @@ def reverse_sequence(
     if along is None:
         raise ValueError("seq_axis must be given")
     return apply_op(
-        "ReverseSequence", name, input=input, seq_lengths=seq_lengths, seq_dim=along, batch_dim=0 if batch is None else batch
+        "ReverseSequence",
+        name,
+        input=input,
+        seq_lengths=seq_lengths,
+        seq_dim=along,
+        batch_dim=0 if batch is None else batch,
     )
 
 
@@ -936,7 +949,9 @@ def where_v2(condition: Any, x: Any = None, y: Any = None, name: str | None = No
 
 
 def unique(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> Any:
-    """(y, idx): the distinct values of a vector in order of their first occurrence, and each value's place among them."""
+    """(y, idx): the distinct values of a vector in order of their first occurrence, and each value's place among
+    them.
+    """
     return apply_op("Unique", name, x=x, out_idx=dtypes.as_dtype(out_idx))
 
 
@@ -993,7 +1008,8 @@ def _shape_argument(shape: Any) -> Any:
 # -- shape rules
 
 _NEVER_CHANGED = (
-    "Identity Snapshot StopGradient PreventGradient CheckNumerics GuaranteeConst DeepCopy ZerosLike OnesLike RefIdentity "
+    "Identity Snapshot StopGradient PreventGradient CheckNumerics GuaranteeConst DeepCopy ZerosLike OnesLike "
+    "RefIdentity "
     "Reverse MatrixBandPart InvertPermutation StridedSliceAssign TensorStridedSliceUpdate ScatterNdNonAliasingAdd "
     "TensorScatterUpdate TensorScatterAdd TensorScatterSub TensorScatterMax TensorScatterMin"
 )
@@ -1053,7 +1069,9 @@ def _(op):
         return unknown(op)
     if after > before:
         if not dims or dims[-1] not in (None, after // before):
-            raise ValueError(f"Cannot bitcast due to shape. {dims[-1] if dims else 'a scalar'} does not match {after // before}")
+            raise ValueError(
+                f"Cannot bitcast due to shape. {dims[-1] if dims else 'a scalar'} does not match {after // before}"
+            )
         return [TensorShape(dims[:-1])]
     return [TensorShape([*dims, before // after] if after < before else dims)]
 
@@ -1076,7 +1094,8 @@ def _(op):
     elif len(unknown_at) == 1 and product:
         if elements % product:
             raise ValueError(
-                f"Cannot reshape a tensor with {elements} elements to shape {wanted}: {elements} is not divisible by {product}"
+                f"Cannot reshape a tensor with {elements} elements to shape {wanted}: {elements} is not divisible "
+                f"by {product}"
             )
         dims[unknown_at[0]] = elements // product
     elif value is not None and len(unknown_at) > 1:
@@ -1155,8 +1174,7 @@ def _(op):
     if axis is None:
         return [TensorShape([None] * rank)]
     at = _axis_in(axis, rank, "concat dimension")
-    dims = [None] * rank
-    merged = TensorShape(dims)
+    merged = TensorShape([None] * rank)
     for shape in known:
         sizes = shape.as_list()
         sizes[at] = None
@@ -1219,13 +1237,13 @@ def _(op):
     if axis is None:
         return [TensorShape([None] * len(dims))] * count
     at = _axis_in(axis, len(dims), "split dimension")
-    lengths: list[int | None] = [None] * count if sizes is None else [int(one) for one in sizes]
-    if sizes is not None and dims[at] is not None:
-        rest = dims[at] - sum(one for one in lengths if one != -1)
-        if rest < 0 or (rest and -1 not in lengths):
-            raise ValueError(f"can't split axis of size {dims[at]} into pieces of size {lengths}")
-        lengths = [rest if one == -1 else one for one in lengths]
-    lengths = [None if one == -1 else one for one in lengths]
+    lengths: list[int | None] = [None] * count
+    if sizes is not None:
+        given, size = sizes.tolist(), dims[at]
+        rest = None if size is None else size - sum(one for one in given if one != -1)
+        if rest is not None and (rest < 0 or (rest and -1 not in given)):
+            raise ValueError(f"can't split axis of size {size} into pieces of size {given}")
+        lengths = [rest if one == -1 else one for one in given]
     return [TensorShape([*dims[:at], one, *dims[at + 1 :]]) for one in lengths]
 
 
@@ -1317,7 +1335,9 @@ def _(op):
     if dims is None or indices is None or indices[-1] is None:
         return unknown(op)
     if indices[-1] > len(dims):
-        raise ValueError(f"indices.shape[-1] must be <= params.rank, but saw indices shape {indices} and params shape {dims}")
+        raise ValueError(
+            f"indices.shape[-1] must be <= params.rank, but saw indices shape {indices} and params shape {dims}"
+        )
     return [TensorShape(indices[:-1] + dims[indices[-1] :])]
 
 
@@ -1334,9 +1354,9 @@ def _(op):
     for index, values in zip(indices, data, strict=True):
         if index.shape.ndims is not None and values.shape.ndims is not None:
             rest = rest.merge_with(values.shape[index.shape.ndims :])
-    known = [constant_value(index) for index in indices]
+    known = [value for value in map(constant_value, indices) if value is not None]
     rows = None
-    if all(value is not None for value in known):
+    if len(known) == count:
         rows = max((int(np.max(value)) for value in known if np.size(value)), default=-1) + 1
     return [TensorShape([rows]).concatenate(rest)]
 
@@ -1526,7 +1546,8 @@ def _(op):
     if dims is None:
         return unknown(op)
     op.inputs[0].shape.with_rank_at_least(2)
-    return [TensorShape([*dims[:-2], None if None in dims[-2:] else min(dims[-2:])])]
+    rows, columns = dims[-2:]
+    return [TensorShape([*dims[:-2], None if rows is None or columns is None else min(rows, columns)])]
 
 
 @shape_rule("MatrixSetDiag")

@@ -1,6 +1,7 @@
 """Gradients of the array ops.
 
-Most array ops move elements about, so their gradients move them back: the gradient of a gather is a scatter, that of a split a
+Most array ops move elements about, so their gradients move them back: the gradient of a gather is a scatter, that of
+  a split a
 concat, and so on. Owns nothing else; the public functions are `ops/array.py`.
 """
 
@@ -22,8 +23,10 @@ from dtf.tensor import Tensor
 
 not_differentiable(
     *(
-        "Const Placeholder PlaceholderV2 StopGradient Shape ShapeN Size Rank BroadcastArgs BroadcastGradientArgs Empty OneHot "
-        "ZerosLike OnesLike ConcatOffset InvertPermutation Where Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2 ListDiff "
+        "Const Placeholder PlaceholderV2 StopGradient Shape ShapeN Size Rank BroadcastArgs BroadcastGradientArgs "
+        "Empty OneHot "
+        "ZerosLike OnesLike ConcatOffset InvertPermutation Where Unique UniqueV2 UniqueWithCounts "
+        "UniqueWithCountsV2 ListDiff "
         "LowerBound UpperBound Bitcast ParallelConcat StridedSliceAssign TensorScatterMax TensorScatterMin"
     ).split()
 )
@@ -137,7 +140,7 @@ def _(op, *grads):
 _MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
 
 
-def _masks(op: Any) -> dict[str, int]:
+def _masks(op: Any) -> dict[str, Any]:
     return {mask: op.get_attr(mask) for mask in _MASKS}
 
 

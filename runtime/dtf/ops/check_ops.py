@@ -1,6 +1,7 @@
 """Checks as ops: `tf.assert_equal` and its kin, and checks of static properties.
 
-Owns the comparisons and their messages. What can be told statically raises at once (ValueError, or InvalidArgumentError for values);
+Owns the comparisons and their messages. What can be told statically raises at once (ValueError, or
+InvalidArgumentError for values);
 the rest is an Assert op, which fails with InvalidArgumentError when it runs: put it into `tf.control_dependencies`.
 
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/debugging
@@ -90,7 +91,9 @@ def assert_greater_equal(
     x: Any, y: Any, data: Any = None, summarize: int | None = None, message: str | None = None, name: str | None = None
 ) -> Operation:
     """x >= y for all elements."""
-    return _compare("GreaterEqual", np.greater_equal, "x >= y", "assert_greater_equal", x, y, data, summarize, message, name)
+    return _compare(
+        "GreaterEqual", np.greater_equal, "x >= y", "assert_greater_equal", x, y, data, summarize, message, name
+    )
 
 
 def assert_negative(
@@ -111,14 +114,18 @@ def assert_non_negative(
     x: Any, data: Any = None, summarize: int | None = None, message: str | None = None, name: str | None = None
 ) -> Operation:
     """x >= 0 for all elements."""
-    return _compare("GreaterEqual", np.greater_equal, "x >= 0", "assert_non_negative", x, None, data, summarize, message, name)
+    return _compare(
+        "GreaterEqual", np.greater_equal, "x >= 0", "assert_non_negative", x, None, data, summarize, message, name
+    )
 
 
 def assert_non_positive(
     x: Any, data: Any = None, summarize: int | None = None, message: str | None = None, name: str | None = None
 ) -> Operation:
     """x <= 0 for all elements."""
-    return _compare("LessEqual", np.less_equal, "x <= 0", "assert_non_positive", x, None, data, summarize, message, name)
+    return _compare(
+        "LessEqual", np.less_equal, "x <= 0", "assert_non_positive", x, None, data, summarize, message, name
+    )
 
 
 def assert_near(
@@ -157,7 +164,9 @@ def _compare(
     message: str | None,
     name: str | None,
 ) -> Operation:
-    """An Assert that `op_type` holds between x and y (zero: None) everywhere, or an error now when it is known not to."""
+    """An Assert that `op_type` holds between x and y (zero: None) everywhere, or an error now when it is known not
+    to.
+    """
     with name_scope(name, default_name, _tensors(x, y)):
         x = convert_to_tensor(x, name="x")
         texts: list[Any] = [f"Condition {words} did not hold element-wise:", f"x ({x.name}) = ", x]
@@ -188,18 +197,38 @@ def _assert(condition: Tensor, data: Sequence[Any], summarize: int | None) -> Op
 
 
 def assert_rank(
-    x: Any, rank: Any, data: Any = None, summarize: int | None = None, message: str | None = None, name: str | None = None
+    x: Any,
+    rank: Any,
+    data: Any = None,
+    summarize: int | None = None,
+    message: str | None = None,
+    name: str | None = None,
 ) -> Operation:
     """x has that many dimensions. ValueError when it is known not to."""
-    return _check_rank(x, [rank], "Equal", lambda have, want: have == want, "must have rank", data, summarize, message, name)
+    return _check_rank(
+        x, [rank], "Equal", lambda have, want: have == want, "must have rank", data, summarize, message, name
+    )
 
 
 def assert_rank_at_least(
-    x: Any, rank: Any, data: Any = None, summarize: int | None = None, message: str | None = None, name: str | None = None
+    x: Any,
+    rank: Any,
+    data: Any = None,
+    summarize: int | None = None,
+    message: str | None = None,
+    name: str | None = None,
 ) -> Operation:
     """x has that many dimensions or more. ValueError when it is known not to."""
     return _check_rank(
-        x, [rank], "GreaterEqual", lambda have, want: have >= want, "must have rank at least", data, summarize, message, name
+        x,
+        [rank],
+        "GreaterEqual",
+        lambda have, want: have >= want,
+        "must have rank at least",
+        data,
+        summarize,
+        message,
+        name,
     )
 
 
@@ -259,7 +288,9 @@ def assert_type(tensor: Any, tf_type: Any, message: str | None = None, name: str
     """TypeError unless the tensor is of that dtype."""
     tensor = convert_to_tensor(tensor)
     if tensor.dtype.base_dtype != dtypes.as_dtype(tf_type):
-        raise TypeError(f"{message or ''}{tensor.name} must be of type {dtypes.as_dtype(tf_type)!r}; got {tensor.dtype!r}")
+        raise TypeError(
+            f"{message or ''}{tensor.name} must be of type {dtypes.as_dtype(tf_type)!r}; got {tensor.dtype!r}"
+        )
     return apply_op("NoOp", name)
 
 
@@ -267,7 +298,7 @@ def assert_integer(x: Any, message: str | None = None, name: str | None = None) 
     """TypeError unless `x` is of an integer dtype."""
     x = convert_to_tensor(x)
     if not x.dtype.base_dtype.is_integer:
-        raise TypeError(f"{message or ''}Expected \"x\" to be integer type.  Found: {x.dtype!r}")
+        raise TypeError(f'{message or ""}Expected "x" to be integer type.  Found: {x.dtype!r}')
     return apply_op("NoOp", name)
 
 
@@ -278,12 +309,14 @@ def assert_proper_iterable(values: Any) -> None:
 
 
 def assert_same_float_dtype(tensors: Sequence[Any] | None = None, dtype: Any = None) -> Any:
-    """The one floating dtype of the tensors (float32 without any). ValueError when they differ or it is not floating."""
+    """The one floating dtype of the tensors, float32 without any. ValueError when there is no such dtype."""
     found = None if dtype is None else dtypes.as_dtype(dtype).base_dtype
     for tensor in tensors or ():
         own = tensor.dtype.base_dtype
         if found is not None and own != found:
-            raise ValueError(f"Tensor {tensor.name} must be of the same type as the others: {own.name} against {found.name}.")
+            raise ValueError(
+                f"Tensor {tensor.name} must be of the same type as the others: {own.name} against {found.name}."
+            )
         found = own
     found = found or dtypes.float32
     if not found.is_floating:

@@ -1,6 +1,7 @@
 """Queues and accumulators as TensorFlow 1.x's classes: `tf.FIFOQueue` and its kin, `tf.ConditionalAccumulator`.
 
-Owns the classes that make the nodes, and the nodes' static shapes. What the nodes do is `queues.py` and `accumulators.py`, run by
+Owns the classes that make the nodes, and the nodes' static shapes. What the nodes do is `queues.py` and
+`accumulators.py`, run by
 `kernels/data_flow.py`.
 
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/queue
@@ -40,7 +41,8 @@ __all__ = [
 class QueueBase:
     """A queue of tuples of tensors that lives at a task between steps.
 
-    Enqueues wait while it is full, dequeues while it has too little. A closed queue takes in nothing more (CancelledError) and ends
+    Enqueues wait while it is full, dequeues while it has too little. A closed queue takes in nothing more
+    (CancelledError) and ends
     dequeues that it cannot serve with OutOfRangeError. With `names`, tuples are dictionaries.
 
     Made through its subclasses, or here around the handle of a queue that exists.
@@ -48,7 +50,9 @@ class QueueBase:
 
     def __init__(self, dtypes: Any, shapes: Any, names: Any, queue_ref: Tensor) -> None:
         self._dtypes = list(dtypes)
-        self._shapes = [TensorShape(None)] * len(self._dtypes) if shapes is None else [as_shape(each) for each in shapes]
+        self._shapes = (
+            [TensorShape(None)] * len(self._dtypes) if shapes is None else [as_shape(each) for each in shapes]
+        )
         if len(self._shapes) != len(self._dtypes):
             raise ValueError(f"Queue shapes must have the same length as dtypes, received {shapes} and {dtypes}")
         if names is not None and len(names) != len(self._dtypes):
@@ -148,7 +152,9 @@ class QueueBase:
         return apply_op("QueueSizeV2", name or f"{self._name}_Size", handle=self._queue_ref)
 
     def _values(self, vals: Any) -> list[Any]:
-        values = list(vals.values()) if isinstance(vals, dict) else list(vals) if isinstance(vals, (list, tuple)) else [vals]
+        values = (
+            list(vals.values()) if isinstance(vals, dict) else list(vals) if isinstance(vals, (list, tuple)) else [vals]
+        )
         return [value for value in values if isinstance(value, Tensor)]
 
     def _components(self, vals: Any) -> list[Tensor]:
@@ -156,7 +162,10 @@ class QueueBase:
             if self._names is None:
                 raise ValueError("Queue must have names to enqueue a dictionary")
             if sorted(self._names) != sorted(vals):
-                raise ValueError(f"Keys in dictionary to enqueue do not match names of Queue.  Dictionary: {sorted(vals)}, Queue: {sorted(self._names)}")
+                raise ValueError(
+                    f"Keys in dictionary to enqueue do not match names of Queue.  Dictionary: {sorted(vals)}, "
+                    f"Queue: {sorted(self._names)}"
+                )
             vals = [vals[name] for name in self._names]
         else:
             if self._names is not None:
@@ -471,23 +480,30 @@ def _reference(op: Operation) -> Sequence[TensorShape]:
 
 shape_rule(
     *(
-        "FIFOQueueV2 RandomShuffleQueueV2 PaddingFIFOQueueV2 PriorityQueueV2 QueueSize QueueSizeV2 QueueIsClosed QueueIsClosedV2 "
+        "FIFOQueueV2 RandomShuffleQueueV2 PaddingFIFOQueueV2 PriorityQueueV2 QueueSize QueueSizeV2 QueueIsClosed "
+        "QueueIsClosedV2 "
         "ResourceConditionalAccumulator AccumulatorNumAccumulated ResourceAccumulatorNumAccumulated GetSessionHandle"
     ).split()
 )(scalar)
 shape_rule(
-    *"FIFOQueue RandomShuffleQueue PaddingFIFOQueue PriorityQueue ConditionalAccumulator SparseConditionalAccumulator".split()
+    *(
+        "FIFOQueue RandomShuffleQueue PaddingFIFOQueue PriorityQueue ConditionalAccumulator "
+        "SparseConditionalAccumulator"
+    ).split()
 )(_reference)
 shape_rule(
     *(
-        "QueueEnqueue QueueEnqueueV2 QueueEnqueueMany QueueEnqueueManyV2 QueueClose QueueCloseV2 AccumulatorApplyGradient "
-        "ResourceAccumulatorApplyGradient AccumulatorSetGlobalStep ResourceAccumulatorSetGlobalStep SparseAccumulatorApplyGradient "
+        "QueueEnqueue QueueEnqueueV2 QueueEnqueueMany QueueEnqueueManyV2 QueueClose QueueCloseV2 "
+        "AccumulatorApplyGradient "
+        "ResourceAccumulatorApplyGradient AccumulatorSetGlobalStep ResourceAccumulatorSetGlobalStep "
+        "SparseAccumulatorApplyGradient "
         "DeleteSessionTensor"
     ).split()
 )(no_outputs)
 shape_rule(
     *(
-        "QueueDequeue QueueDequeueV2 QueueDequeueMany QueueDequeueManyV2 QueueDequeueUpTo QueueDequeueUpToV2 AccumulatorTakeGradient "
+        "QueueDequeue QueueDequeueV2 QueueDequeueMany QueueDequeueManyV2 QueueDequeueUpTo QueueDequeueUpToV2 "
+        "AccumulatorTakeGradient "
         "ResourceAccumulatorTakeGradient GetSessionTensor"
     ).split()
 )(unknown)

@@ -30,14 +30,21 @@ __all__ = [
 ]
 
 
-def save_v2(prefix: Any, tensor_names: Any, shape_and_slices: Any, tensors: Sequence[Any], name: str | None = None) -> Operation:
+def save_v2(
+    prefix: Any, tensor_names: Any, shape_and_slices: Any, tensors: Sequence[Any], name: str | None = None
+) -> Operation:
     """Writes tensors as a checkpoint V2 under `prefix`.
 
     tensor_names, shape_and_slices: string vectors, one entry per tensor; a slice is "" for a whole tensor, else
     "full shape, then start,length per dimension" such as "4 3 0,2:-".
     """
     return apply_op(
-        "SaveV2", name, prefix=prefix, tensor_names=tensor_names, shape_and_slices=shape_and_slices, tensors=list(tensors)
+        "SaveV2",
+        name,
+        prefix=prefix,
+        tensor_names=tensor_names,
+        shape_and_slices=shape_and_slices,
+        tensors=list(tensors),
     )
 
 
@@ -105,7 +112,9 @@ def parse_tensor(serialized: Any, out_type: Any, name: str | None = None) -> Ten
     return apply_op("ParseTensor", name, serialized=serialized, out_type=dtypes.as_dtype(out_type))
 
 
-def py_func(func: Callable[..., Any], inp: Sequence[Any], Tout: Any, stateful: bool = True, name: str | None = None) -> Any:
+def py_func(
+    func: Callable[..., Any], inp: Sequence[Any], Tout: Any, stateful: bool = True, name: str | None = None
+) -> Any:
     """Calls a Python function with the values of `inp` as arrays; what it returns must be of the dtypes `Tout`.
 
     The op must run in this process. A single dtype gives a Tensor, a list of them a list.

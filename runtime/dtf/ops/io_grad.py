@@ -6,10 +6,14 @@ from dtf.gradients import gradient, not_differentiable
 
 not_differentiable(
     *(
-        "StringJoin StringSplit StringSplitV2 ReduceJoin AsString StringToNumber Substr StringLength StringStrip StringLower "
-        "StringUpper RegexReplace RegexFullMatch StaticRegexFullMatch StaticRegexReplace EncodeBase64 DecodeBase64 DecodeRaw "
-        "DecodeCSV ShardedFilename ShardedFilespec MergeV2Checkpoints SaveV2 RestoreV2 ReadFile WriteFile MatchingFiles ParseTensor "
-        "SerializeTensor PyFunc PyFuncStateless ScalarSummary HistogramSummary MergeSummary TensorSummary TensorSummaryV2 "
+        "StringJoin StringSplit StringSplitV2 ReduceJoin AsString StringToNumber Substr StringLength StringStrip "
+        "StringLower "
+        "StringUpper RegexReplace RegexFullMatch StaticRegexFullMatch StaticRegexReplace EncodeBase64 DecodeBase64 "
+        "DecodeRaw "
+        "DecodeCSV ShardedFilename ShardedFilespec MergeV2Checkpoints SaveV2 RestoreV2 ReadFile WriteFile "
+        "MatchingFiles ParseTensor "
+        "SerializeTensor PyFunc PyFuncStateless ScalarSummary HistogramSummary MergeSummary TensorSummary "
+        "TensorSummaryV2 "
         "ImageSummary AudioSummary AudioSummaryV2 PrintV2 Timestamp"
     ).split()
 )

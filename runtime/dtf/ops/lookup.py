@@ -1,4 +1,5 @@
-"""Lookup tables as TensorFlow 1.x's classes: `tf.lookup.StaticHashTable` (`tf.contrib.lookup.HashTable`) and MutableHashTable.
+"""Lookup tables as TensorFlow 1.x's classes: `tf.lookup.StaticHashTable` (`tf.contrib.lookup.HashTable`) and
+MutableHashTable.
 
 Owns the classes that make the nodes, and the nodes' static shapes. What tables do is `lookup_tables.py`.
 
@@ -44,7 +45,9 @@ class KeyValueTensorInitializer:
 
     def initialize(self, table: LookupTableBase) -> Operation:
         """The operation that fills `table`; it joins the collection of table initializers."""
-        made = apply_op("InitializeTableV2", self._name, table_handle=table.resource_handle, keys=self._keys, values=self._values)
+        made = apply_op(
+            "InitializeTableV2", self._name, table_handle=table.resource_handle, keys=self._keys, values=self._values
+        )
         add_to_collection(GraphKeys.TABLE_INITIALIZERS, made)
         return made
 
@@ -124,14 +127,20 @@ class LookupTableBase:
     def export(self, name: str | None = None) -> Any:
         """(keys, values), all of them."""
         return apply_op(
-            "LookupTableExportV2", name, table_handle=self.resource_handle, Tkeys=self.key_dtype, Tvalues=self.value_dtype
+            "LookupTableExportV2",
+            name,
+            table_handle=self.resource_handle,
+            Tkeys=self.key_dtype,
+            Tvalues=self.value_dtype,
         )
 
 
 class HashTable(LookupTableBase):
     """A table that is filled once, by its initializer."""
 
-    def __init__(self, initializer: Any, default_value: Any, shared_name: str | None = None, name: str = "hash_table") -> None:
+    def __init__(
+        self, initializer: Any, default_value: Any, shared_name: str | None = None, name: str = "hash_table"
+    ) -> None:
         handle = apply_op(
             "HashTableV2",
             name,
@@ -205,7 +214,8 @@ shape_rule("LookupTableFind", "LookupTableFindV2")(lambda op: [op.inputs[1].shap
 shape_rule("LookupTableExport", "LookupTableExportV2")(lambda op: [TensorShape([None])] * 2)
 shape_rule(
     *(
-        "InitializeTable InitializeTableV2 InitializeTableFromTextFileV2 LookupTableInsert LookupTableInsertV2 LookupTableImport "
+        "InitializeTable InitializeTableV2 InitializeTableFromTextFileV2 LookupTableInsert LookupTableInsertV2 "
+        "LookupTableImport "
         "LookupTableImportV2 LookupTableRemoveV2"
     ).split()
 )(no_outputs)

@@ -6,7 +6,8 @@ from dtf.gradients import not_differentiable
 
 not_differentiable(
     *(
-        "HashTable HashTableV2 MutableHashTable MutableHashTableV2 InitializeTable InitializeTableV2 InitializeTableFromTextFileV2 "
+        "HashTable HashTableV2 MutableHashTable MutableHashTableV2 InitializeTable InitializeTableV2 "
+        "InitializeTableFromTextFileV2 "
         "LookupTableFind LookupTableFindV2 LookupTableInsert LookupTableInsertV2 LookupTableImport LookupTableImportV2 "
         "LookupTableRemoveV2 LookupTableSize LookupTableSizeV2 LookupTableExport LookupTableExportV2"
     ).split()

@@ -1,6 +1,7 @@
 """Ops on SparseTensors: their public functions and static shapes.
 
-Owns `tf.sparse_*`. The container is `dtf.sparse`. Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/sparse
+Owns `tf.sparse_*`. The container is `dtf.sparse`. Source:
+https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/sparse
 """
 
 from __future__ import annotations
@@ -87,7 +88,12 @@ def sparse_add(a: Any, b: Any, name: str | None = None) -> Tensor:
     if not isinstance(sparse, SparseTensor) or isinstance(dense, SparseTensor):
         raise TypeError("sparse_add takes one SparseTensor and one dense tensor.")
     return apply_op(
-        "SparseTensorDenseAdd", name, a_indices=sparse.indices, a_values=sparse.values, a_shape=sparse.dense_shape, b=dense
+        "SparseTensorDenseAdd",
+        name,
+        a_indices=sparse.indices,
+        a_values=sparse.values,
+        a_shape=sparse.dense_shape,
+        b=dense,
     )
 
 
@@ -154,7 +160,10 @@ def sparse_reduce_sum(
 ) -> Tensor:
     """The dense sum over the dimensions `axis` (all without it)."""
     axis = reduction_axes if axis is None else axis
-    axes = [] if axis is None else axis if isinstance(axis, (list, tuple, Tensor)) else [axis]
+    if axis is None:
+        axes: Any = apply_op("Range", start=0, limit=apply_op("Size", input=sp_input.dense_shape), delta=1)
+    else:
+        axes = axis if isinstance(axis, (list, tuple, Tensor)) else [axis]
     keep = bool(keepdims if keepdims is not None else keep_dims)
     return apply_op(
         "SparseReduceSum",
@@ -169,9 +178,7 @@ def sparse_reduce_sum(
 def sparse_retain(sp_input: SparseTensor, to_retain: Any) -> SparseTensor:
     """Only the stored elements where the bool vector `to_retain` is True."""
     kept = convert_to_tensor(to_retain)
-    return SparseTensor(
-        boolean_mask(sp_input.indices, kept), boolean_mask(sp_input.values, kept), sp_input.dense_shape
-    )
+    return SparseTensor(boolean_mask(sp_input.indices, kept), boolean_mask(sp_input.values, kept), sp_input.dense_shape)
 
 
 def sparse_to_indicator(sp_input: SparseTensor, vocab_size: int, name: str | None = None) -> Tensor:
@@ -181,7 +188,9 @@ def sparse_to_indicator(sp_input: SparseTensor, vocab_size: int, name: str | Non
         ids = ids if ids.dtype.base_dtype == dtypes.int64 else apply_op("Cast", x=ids, DstT=dtypes.int64)
         rows = sp_input.indices[:, :-1]
         places = apply_op("ConcatV2", values=[rows, apply_op("ExpandDims", input=ids, dim=1)], axis=1)
-        shape = apply_op("ConcatV2", values=[sp_input.dense_shape[:-1], convert_to_tensor([vocab_size], dtypes.int64)], axis=0)
+        shape = apply_op(
+            "ConcatV2", values=[sp_input.dense_shape[:-1], convert_to_tensor([vocab_size], dtypes.int64)], axis=0
+        )
         hits = apply_op("ScatterNd", indices=places, updates=apply_op("OnesLike", x=ids), shape=shape)
         return apply_op("Greater", x=hits, y=convert_to_tensor(0, dtypes.int64))
 
@@ -239,7 +248,7 @@ def _(op):
     if shape.ndims is None or axes is None:
         return [TensorShape(None)]
     dims = shape.as_list()
-    reduced = {int(axis) % len(dims) for axis in axes.ravel()} if axes.size else set(range(len(dims)))
+    reduced = {int(axis) % len(dims) for axis in axes.ravel()}
     if op.get_attr("keep_dims"):
         return [TensorShape([1 if axis in reduced else dim for axis, dim in enumerate(dims)])]
     return [TensorShape([dim for axis, dim in enumerate(dims) if axis not in reduced])]

@@ -58,9 +58,7 @@ def _(op, _, grad, __, ___):
 
 @gradient("SparseReduceSum")
 def _(op, grad):
-    indices, values, shape, axes = op.inputs
-    if axes.shape.num_elements() == 0:
-        return [None, array.fill(array.shape(values), array.reshape(grad, [])), None, None]
+    indices, _, shape, axes = op.inputs
     # A reduced dimension keeps one place, number 0, which stands for all of its places.
     rank = array.size(shape)
     is_reduced = reduce_sum(array.one_hot(floormod(array.reshape(axes, [-1]), rank), rank, dtype=shape.dtype), 0) > 0

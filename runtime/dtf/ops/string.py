@@ -74,7 +74,9 @@ def reduce_join(
         inputs = convert_to_tensor(inputs)
         if axis is None:
             if inputs.shape.ndims is None:
-                axis = apply_op("Range", start=apply_op("Sub", x=apply_op("Rank", input=inputs), y=1), limit=-1, delta=-1)
+                axis = apply_op(
+                    "Range", start=apply_op("Sub", x=apply_op("Rank", input=inputs), y=1), limit=-1, delta=-1
+                )
             else:
                 axis = convert_to_tensor(list(range(inputs.shape.ndims))[::-1], dtypes.int32)
         return apply_op("ReduceJoin", scope, inputs=inputs, reduction_indices=axis, keep_dims=keep, separator=separator)
@@ -112,7 +114,9 @@ def regex_full_match(input: Any, pattern: Any, name: str | None = None) -> Tenso
     return apply_op("RegexFullMatch", name, input=input, pattern=pattern)
 
 
-def regex_replace(input: Any, pattern: Any, rewrite: Any, replace_global: bool = True, name: str | None = None) -> Tensor:
+def regex_replace(
+    input: Any, pattern: Any, rewrite: Any, replace_global: bool = True, name: str | None = None
+) -> Tensor:
     r"""Replaces what matches by `rewrite`, in which \1 ... \9 stand for groups and \0 for the whole match."""
     if isinstance(pattern, (str, bytes)) and isinstance(rewrite, (str, bytes)):
         return apply_op(
@@ -162,7 +166,11 @@ def decode_base64(input: Any, name: str | None = None) -> Tensor:
 
 
 def decode_raw(
-    input_bytes: Any = None, out_type: Any = None, little_endian: bool = True, name: str | None = None, bytes: Any = None
+    input_bytes: Any = None,
+    out_type: Any = None,
+    little_endian: bool = True,
+    name: str | None = None,
+    bytes: Any = None,
 ) -> Tensor:
     """The bytes of strings of one length as numbers, along a new last dimension."""
     given = bytes if input_bytes is None else input_bytes
@@ -196,7 +204,8 @@ def decode_csv(
 
 shape_rule(
     *(
-        "StringLength StringStrip StringLower StringUpper RegexReplace RegexFullMatch StaticRegexFullMatch StaticRegexReplace "
+        "StringLength StringStrip StringLower StringUpper RegexReplace RegexFullMatch StaticRegexFullMatch "
+        "StaticRegexReplace "
         "AsString StringToNumber EncodeBase64 DecodeBase64"
     ).split()
 )(unchanged)

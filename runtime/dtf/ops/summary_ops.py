@@ -1,6 +1,7 @@
 """Summary ops: `tf.summary.scalar` and its kin, which give serialized Summary messages.
 
-Owns tags (from the name scope, with an optional family), collections, and the merging of what was collected. Writing them to disk
+Owns tags (from the name scope, with an optional family), collections, and the merging of what was collected. Writing
+them to disk
 is `summary.FileWriter`. Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/summary
 """
 
@@ -24,9 +25,7 @@ from dtf.tensor import Tensor
 __all__ = ["audio", "histogram", "image", "merge", "merge_all", "scalar", "tensor_summary", "text"]
 
 
-def scalar(
-    name: str, tensor: Any, collections: Sequence[str] | None = None, family: str | None = None
-) -> Tensor:
+def scalar(name: str, tensor: Any, collections: Sequence[str] | None = None, family: str | None = None) -> Tensor:
     """The number `tensor` under the tag `name`.
 
     Args:
@@ -39,9 +38,7 @@ def scalar(
         return _collect(apply_op("ScalarSummary", scope, tags=tag, values=tensor), collections)
 
 
-def histogram(
-    name: str, values: Any, collections: Sequence[str] | None = None, family: str | None = None
-) -> Tensor:
+def histogram(name: str, values: Any, collections: Sequence[str] | None = None, family: str | None = None) -> Tensor:
     """The distribution of `values`, of any shape. Running it: InvalidArgumentError for a NaN or an infinity."""
     with _tag_scope(name, family, [values], "HistogramSummary") as (tag, scope):
         return _collect(apply_op("HistogramSummary", scope, tag=tag, values=values), collections)
@@ -50,7 +47,9 @@ def histogram(
 def image(
     name: str, tensor: Any, max_outputs: int = 3, collections: Sequence[str] | None = None, family: str | None = None
 ) -> Tensor:
-    """Up to `max_outputs` images of [batch, height, width, 1, 3 or 4 channels]; uint8 as it is, floats scaled to 0 ... 255."""
+    """Up to `max_outputs` images of [batch, height, width, 1, 3 or 4 channels]; uint8 as it is, floats scaled to 0
+    ... 255.
+    """
     with _tag_scope(name, family, [tensor]) as (tag, scope):
         made = apply_op("ImageSummary", scope, tag=tag, tensor=tensor, max_images=max_outputs)
         return _collect(made, collections)
@@ -146,12 +145,17 @@ def _clean(name: str) -> str:
     return cleaned
 
 
-def _collect(made: Tensor, collections: Sequence[str] | None, default: Sequence[str] = (GraphKeys.SUMMARIES,)) -> Tensor:
+def _collect(
+    made: Tensor, collections: Sequence[str] | None, default: Sequence[str] = (GraphKeys.SUMMARIES,)
+) -> Tensor:
     for key in default if collections is None else collections:
         made.graph.add_to_collection(key, made)
     return made
 
 
 shape_rule(
-    *"ScalarSummary HistogramSummary MergeSummary TensorSummary TensorSummaryV2 ImageSummary AudioSummary AudioSummaryV2".split()
+    *(
+        "ScalarSummary HistogramSummary MergeSummary TensorSummary TensorSummaryV2 ImageSummary AudioSummary "
+        "AudioSummaryV2"
+    ).split()
 )(scalar_shape)

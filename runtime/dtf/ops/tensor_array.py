@@ -2,7 +2,8 @@
 
 Owns the class that makes the nodes and their static shapes. What they do is `tensor_arrays.py`.
 
-Each operation takes the flow of the one before it, a float scalar without meaning, so that they run in order; `write` and its kin
+Each operation takes the flow of the one before it, a float scalar without meaning, so that they run in order; `write`
+and its kin
 give a new TensorArray with the new flow.
 
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/TensorArray
@@ -132,9 +133,7 @@ class TensorArray:
         """The array with `value` at `index`."""
         value = convert_to_tensor(value, self._dtype, name="value")
         self._learn_shape(value.shape)
-        flow = apply_op(
-            "TensorArrayWriteV3", name, handle=self._handle, index=index, value=value, flow_in=self.flow
-        )
+        flow = apply_op("TensorArrayWriteV3", name, handle=self._handle, index=index, value=value, flow_in=self.flow)
         return build_ta_with_new_flow(self, flow)
 
     def stack(self, name: str | None = None) -> Tensor:
@@ -180,7 +179,9 @@ class TensorArray:
         """The array with the slices of `value` along its first dimension as elements 0, 1, ..."""
         with name_scope(name, "TensorArrayUnstack", [self._handle]):
             value = convert_to_tensor(value, self._dtype)
-            count = apply_op("StridedSlice", input=_shape_of(value), begin=[0], end=[1], strides=[1], shrink_axis_mask=1)
+            count = apply_op(
+                "StridedSlice", input=_shape_of(value), begin=[0], end=[1], strides=[1], shrink_axis_mask=1
+            )
             return self.scatter(apply_op("Range", start=0, limit=count, delta=1), value)
 
     def scatter(self, indices: Any, value: Any, name: str | None = None) -> TensorArray:
@@ -218,14 +219,20 @@ class TensorArray:
     def _learn_shape(self, shape: TensorShape) -> None:
         if self._infer_shape:
             if not self._element_shape.is_compatible_with(shape):
-                raise ValueError(f"Inconsistent shapes: saw {shape} but expected {self._element_shape} (and infer_shape=True)")
+                raise ValueError(
+                    f"Inconsistent shapes: saw {shape} but expected {self._element_shape} (and infer_shape=True)"
+                )
             self._element_shape = self._element_shape.merge_with(shape)
 
 
 def build_ta_with_new_flow(array: TensorArray, flow: Tensor) -> TensorArray:
     """The same array after the operation that gave `flow`."""
     other = TensorArray(
-        array._dtype, handle=array._handle, flow=flow, infer_shape=array._infer_shape, element_shape=array._element_shape
+        array._dtype,
+        handle=array._handle,
+        flow=flow,
+        infer_shape=array._infer_shape,
+        element_shape=array._element_shape,
     )
     other._dynamic_size = array._dynamic_size
     other._size = array._size

@@ -1,4 +1,5 @@
-"""Gradients of the tensor array ops: each acts on the gradient array of its array, which the gradients computation names.
+"""Gradients of the tensor array ops: each acts on the gradient array of its array, which the gradients computation
+names.
 
 A write's gradient is a read of the gradient array, a read's is a write to it, and so for the ops on many elements.
 """

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from dtf.apply import apply_op
-from dtf.resources import Variable
 
 import dtf as tf
 from dtf import errors, executor
+from dtf.apply import apply_op
+from dtf.resources import Variable
 from tests.runtime.op_cases import Case
 
 
@@ -31,9 +31,7 @@ def strings(values) -> np.ndarray:
 def evaluate(*fetches, feeds=None):
     """The values of tensors of the default graph."""
     fed = {tensor.name: value for tensor, value in (feeds or {}).items()}
-    return executor.run_graph_def(
-        fetches[0].graph.as_graph_def(), [tensor.name for tensor in fetches], fed
-    )
+    return executor.run_graph_def(fetches[0].graph.as_graph_def(), [tensor.name for tensor in fetches], fed)
 
 
 def fails_with(error_class, text: str, make, feed=None) -> None:
@@ -108,7 +106,7 @@ def a_reference_stays_a_reference():
     from dtf.kernels import lookup
 
     variable = Variable("v", tf.float64)
-    assert lookup("RefIdentity").factory(FakeNode({})) (variable) is variable
+    assert lookup("RefIdentity").factory(FakeNode({}))(variable) is variable
 
 
 class FakeNode:
@@ -136,7 +134,9 @@ def reverse_sequences(x, lengths):
 
 def patches(images):
     rows = [
-        np.concatenate([images[:, i + a, j + b] for a in (0, 1) for b in (0, 1)], axis=-1) for i in range(2) for j in range(2)
+        np.concatenate([images[:, i + a, j + b] for a in (0, 1) for b in (0, 1)], axis=-1)
+        for i in range(2)
+        for j in range(2)
     ]
     return np.stack(rows, axis=1).reshape(images.shape[0], 2, 2, -1)
 
@@ -237,10 +237,27 @@ CASES = [
         grad=[0],
     ),
     # joining and splitting
-    Case("Concat", [np.int32(1), [doubles(2, 1), doubles(2, 3)]], expect=lambda a, x, y: np.hstack([x, y]), grad=[1, 2]),
-    Case("ConcatV2", [[doubles(2, 1), doubles(2, 3)], np.int32(-1)], expect=lambda x, y, a: np.hstack([x, y]), grad=[0, 1]),
-    Case("ConcatV2", [[strings([b"a"]), strings([b"b", b"c"])], np.int32(0)], expect=strings([b"a", b"b", b"c"]), name="strings"),
-    Case("ParallelConcat", [[doubles(1, 2), doubles(1, 2)]], {"shape": tf.TensorShape([2, 2])}, lambda x, y: np.vstack([x, y])),
+    Case(
+        "Concat", [np.int32(1), [doubles(2, 1), doubles(2, 3)]], expect=lambda a, x, y: np.hstack([x, y]), grad=[1, 2]
+    ),
+    Case(
+        "ConcatV2",
+        [[doubles(2, 1), doubles(2, 3)], np.int32(-1)],
+        expect=lambda x, y, a: np.hstack([x, y]),
+        grad=[0, 1],
+    ),
+    Case(
+        "ConcatV2",
+        [[strings([b"a"]), strings([b"b", b"c"])], np.int32(0)],
+        expect=strings([b"a", b"b", b"c"]),
+        name="strings",
+    ),
+    Case(
+        "ParallelConcat",
+        [[doubles(1, 2), doubles(1, 2)]],
+        {"shape": tf.TensorShape([2, 2])},
+        lambda x, y: np.vstack([x, y]),
+    ),
     Case("ConcatOffset", [np.int32(1), [ints([2, 3]), ints([2, 5])]], expect=[ints([0, 0]), ints([0, 3])]),
     Case("Pack", [[doubles(2), doubles(2) + 1]], {"axis": 1}, lambda x, y: np.stack([x, y], 1), grad=True),
     Case("Pack", [[strings(b"a"), strings(b"b")]], expect=strings([b"a", b"b"]), name="scalar_strings"),
@@ -274,7 +291,10 @@ CASES = [
     Case(
         "StridedSlice",
         run=lambda: fails_with(
-            errors.InvalidArgumentError, "slice index 3 of dimension 0 out of bounds.", lambda i: tf.zeros([3])[i], np.int32(3)
+            errors.InvalidArgumentError,
+            "slice index 3 of dimension 0 out of bounds.",
+            lambda i: tf.zeros([3])[i],
+            np.int32(3),
         ),
         name="out_of_bounds",
     ),
@@ -298,7 +318,13 @@ CASES = [
         expect=lambda x, p, c: np.pad(x, p, constant_values=c),
         grad=[0],
     ),
-    Case("MirrorPad", [doubles(2, 4), ints([[0, 0], [2, 1]])], {"mode": "REFLECT"}, lambda x, p: np.pad(x, p, "reflect"), grad=[0]),
+    Case(
+        "MirrorPad",
+        [doubles(2, 4), ints([[0, 0], [2, 1]])],
+        {"mode": "REFLECT"},
+        lambda x, p: np.pad(x, p, "reflect"),
+        grad=[0],
+    ),
     Case(
         "MirrorPad",
         [doubles(2, 3), ints([[1, 1], [2, 3]])],
@@ -307,12 +333,20 @@ CASES = [
         grad=[0],
         name="symmetric",
     ),
-    Case("MirrorPadGrad", [doubles(2, 7), ints([[0, 0], [2, 1]])], {"mode": "REFLECT"}, lambda y, p: mirrored_sum(y), grad=[0]),
+    Case(
+        "MirrorPadGrad",
+        [doubles(2, 7), ints([[0, 0], [2, 1]])],
+        {"mode": "REFLECT"},
+        lambda y, p: mirrored_sum(y),
+        grad=[0],
+    ),
     Case("Tile", [doubles(2, 3), ints([2, 1])], expect=lambda x, m: np.tile(x, m), grad=[0]),
     # rearranging
     Case("Transpose", [doubles(2, 3, 4), ints([2, 0, 1])], expect=lambda x, p: x.transpose(p), grad=[0]),
     Case("ConjugateTranspose", [doubles(2, 3), ints([1, 0])], expect=lambda x, p: x.T, grad=[0]),
-    Case("ConjugateTranspose", [np.array([[1 + 2j, 3j]]), ints([1, 0])], expect=lambda x, p: x.conj().T, name="complex"),
+    Case(
+        "ConjugateTranspose", [np.array([[1 + 2j, 3j]]), ints([1, 0])], expect=lambda x, p: x.conj().T, name="complex"
+    ),
     Case("InvertPermutation", [ints([2, 0, 1])], expect=ints([1, 2, 0])),
     Case("Reverse", [doubles(2, 3), np.array([False, True])], expect=lambda x, d: x[:, ::-1], grad=[0]),
     Case("ReverseV2", [doubles(2, 3), ints([-1])], expect=lambda x, a: x[:, ::-1], grad=[0]),
@@ -357,7 +391,13 @@ CASES = [
     Case("Gather", [doubles(4, 2), ints([[0, 3], [3, 1]])], expect=lambda x, i: x[i], grad=[0]),
     Case("Gather", run=a_gather_out_of_range_names_the_index, name="out_of_range"),
     Case("GatherV2", [doubles(4, 2), ints([0, 3, 3]), np.int32(0)], expect=lambda x, i, a: x[i], grad=[0]),
-    Case("GatherV2", [doubles(2, 4, 3), ints([0, 3, 3]), np.int32(1)], expect=lambda x, i, a: x[:, i], grad=[0], name="inner_axis"),
+    Case(
+        "GatherV2",
+        [doubles(2, 4, 3), ints([0, 3, 3]), np.int32(1)],
+        expect=lambda x, i, a: x[:, i],
+        grad=[0],
+        name="inner_axis",
+    ),
     Case(
         "GatherV2",
         [doubles(2, 4, 3), ints([[0, 3], [2, 2]]), np.int32(1)],
@@ -391,11 +431,11 @@ CASES = [
         expect=lambda i, u, s: np.array([np.zeros(2), u[0] + u[2], np.zeros(2), u[1]]),
         grad=[1],
     ),
-    Case(
-        "ScatterNdNonAliasingAdd", [doubles(4), ints([[1], [1]]), doubles(2)], expect=scattered(np.add), grad=True
-    ),
+    Case("ScatterNdNonAliasingAdd", [doubles(4), ints([[1], [1]]), doubles(2)], expect=scattered(np.add), grad=True),
     Case("TensorScatterAdd", [doubles(4, 2), ints([[1], [1]]), doubles(2, 2)], expect=scattered(np.add), grad=True),
-    Case("TensorScatterSub", [doubles(4, 2), ints([[1], [1]]), doubles(2, 2)], expect=scattered(np.subtract), grad=True),
+    Case(
+        "TensorScatterSub", [doubles(4, 2), ints([[1], [1]]), doubles(2, 2)], expect=scattered(np.subtract), grad=True
+    ),
     Case("TensorScatterMax", [doubles(4, 2), ints([[1], [1]]), doubles(2, 2)], expect=scattered(np.maximum)),
     Case("TensorScatterMin", [doubles(4, 2), ints([[1], [1]]), doubles(2, 2)], expect=scattered(np.minimum)),
     Case("TensorScatterUpdate", [doubles(4, 2), ints([[1], [3]]), doubles(2, 2)], expect=updated, grad=True),
@@ -419,7 +459,12 @@ CASES = [
         grad=[0],
     ),
     # choosing and searching
-    Case("Select", [np.array([True, False]), doubles(2, 2), -doubles(2, 2)], expect=lambda c, x, y: np.where(c[:, None], x, y), grad=[1, 2]),
+    Case(
+        "Select",
+        [np.array([True, False]), doubles(2, 2), -doubles(2, 2)],
+        expect=lambda c, x, y: np.where(c[:, None], x, y),
+        grad=[1, 2],
+    ),
     Case("Select", [np.array(True), doubles(2), -doubles(2)], expect=lambda c, x, y: x, grad=[1, 2], name="a_scalar"),
     Case("SelectV2", [np.array([True, False]), doubles(3, 2), doubles(3, 1)], expect=np.where, grad=[1, 2]),
     Case("Where", [np.array([[True, False], [False, True]])], expect=longs([[0, 0], [1, 1]])),

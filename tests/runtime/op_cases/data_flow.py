@@ -5,14 +5,14 @@ from __future__ import annotations
 import threading
 
 import numpy as np
+
+import dtf as tf
+from dtf import errors
 from dtf.accumulators import Accumulator, DenseSum
 from dtf.apply import apply_op
 from dtf.cancellation import CancellationManager
 from dtf.queues import FifoStorage, PriorityStorage, Queue, ShuffleStorage
 from dtf.tensor_shape import TensorShape
-
-import dtf as tf
-from dtf import errors
 from tests.runtime.op_cases import Case
 from tests.runtime.op_cases.array import evaluate
 from tests.runtime.op_cases.io import raises
@@ -42,7 +42,10 @@ class Outcome:
         self.done.set()
 
 
-def fifo(capacity=2, shapes=(TensorShape([]),), kind="FIFOQueue", storage=None) -> Queue:
+SCALAR = TensorShape([])
+
+
+def fifo(capacity=2, shapes=(SCALAR,), kind="FIFOQueue", storage=None) -> Queue:
     return Queue(kind, "q", FifoStorage() if storage is None else storage, capacity, [tf.int32], shapes)
 
 
@@ -124,7 +127,11 @@ def closing_waits_for_pending_enqueues_or_cancels_them():
 
 def a_shuffle_queue_keeps_some_back_until_it_closes():
     storage = ShuffleStorage(min_after_dequeue=2, seed=1)
-    queue, taken, waiting = filled(fifo(5, kind="RandomShuffleQueue", storage=storage), 0, 1, 2, 3), Outcome(), Outcome()
+    queue, taken, waiting = (
+        filled(fifo(5, kind="RandomShuffleQueue", storage=storage), 0, 1, 2, 3),
+        Outcome(),
+        Outcome(),
+    )
     queue.dequeue_many(2, None, taken)
     queue.dequeue(None, waiting)
     assert not waiting.done.is_set() and len(queue) == 2
@@ -180,9 +187,7 @@ def a_fifo_queue_keeps_the_order_and_its_size():
 def a_padding_queue_pads_to_the_largest():
     with tf.Graph().as_default():
         queue = tf.PaddingFIFOQueue(5, [tf.int32], [[None]])
-        batch = in_order(
-            lambda: queue.enqueue([[1]]), lambda: queue.enqueue([[2, 3]]), lambda: queue.dequeue_many(2)
-        )
+        batch = in_order(lambda: queue.enqueue([[1]]), lambda: queue.enqueue([[2, 3]]), lambda: queue.dequeue_many(2))
         assert evaluate(batch)[0].tolist() == [[1, 0], [2, 3]]
 
 
@@ -260,7 +265,9 @@ def a_dense_accumulator_gives_the_mean_and_drops_what_is_stale():
 
 def a_resource_accumulator_sums():
     with tf.Graph().as_default():
-        handle = apply_op("ResourceConditionalAccumulator", dtype=tf.float32, shape=TensorShape([]), reduction_type="SUM")
+        handle = apply_op(
+            "ResourceConditionalAccumulator", dtype=tf.float32, shape=TensorShape([]), reduction_type="SUM"
+        )
 
         def apply(step):
             return apply_op("ResourceAccumulatorApplyGradient", handle=handle, local_step=np.int64(step), gradient=2.0)
@@ -291,7 +298,9 @@ def a_sparse_accumulator_means_each_row_over_those_that_had_it():
 
 
 def taking_a_gradient_waits_until_enough_are_in():
-    accumulator = Accumulator("ConditionalAccumulator", "a", tf.float32, TensorShape([]), "MEAN", DenseSum(TensorShape([])))
+    accumulator = Accumulator(
+        "ConditionalAccumulator", "a", tf.float32, TensorShape([]), "MEAN", DenseSum(TensorShape([]))
+    )
     taken, cancelled, cancellation = Outcome(), Outcome(), CancellationManager()
     accumulator.take(2, None, taken)
     accumulator.take(1, cancellation, cancelled)
@@ -337,7 +346,10 @@ def an_array_is_unstacked_split_and_differentiated():
 def an_array_refuses_a_second_write_and_a_read_outside():
     with tf.Graph().as_default():
         array = tf.TensorArray(tf.float32, 1, tensor_array_name="a").write(0, 1.0)
-        with raises(errors.InvalidArgumentError, "Could not write to TensorArray index 0 because it has already been written to."):
+        with raises(
+            errors.InvalidArgumentError,
+            "Could not write to TensorArray index 0 because it has already been written to.",
+        ):
             evaluate(array.write(0, 2.0).flow)
         with raises(errors.InvalidArgumentError, "Tried to read from index 1 but array size is: 1"):
             evaluate(array.read(1))
@@ -429,22 +441,38 @@ _RUNS = {
     **dict.fromkeys(("QueueDequeueUpToV2", "QueueIsClosedV2"), a_closed_queue_says_so),
     **dict.fromkeys(
         (
-            "FIFOQueue", "PaddingFIFOQueue", "RandomShuffleQueue", "PriorityQueue", "QueueEnqueue", "QueueEnqueueMany",
-            "QueueDequeue", "QueueDequeueMany", "QueueDequeueUpTo", "QueueClose", "QueueSize", "QueueIsClosed",
+            "FIFOQueue",
+            "PaddingFIFOQueue",
+            "RandomShuffleQueue",
+            "PriorityQueue",
+            "QueueEnqueue",
+            "QueueEnqueueMany",
+            "QueueDequeue",
+            "QueueDequeueMany",
+            "QueueDequeueUpTo",
+            "QueueClose",
+            "QueueSize",
+            "QueueIsClosed",
         ),
         the_older_ops_pass_the_queue_by_reference,
     ),
     "AccumulatorTakeGradient": taking_a_gradient_waits_until_enough_are_in,
     **dict.fromkeys(
         (
-            "ConditionalAccumulator", "AccumulatorApplyGradient", "AccumulatorNumAccumulated", "AccumulatorSetGlobalStep",
+            "ConditionalAccumulator",
+            "AccumulatorApplyGradient",
+            "AccumulatorNumAccumulated",
+            "AccumulatorSetGlobalStep",
         ),
         a_dense_accumulator_gives_the_mean_and_drops_what_is_stale,
     ),
     **dict.fromkeys(
         (
-            "ResourceConditionalAccumulator", "ResourceAccumulatorApplyGradient", "ResourceAccumulatorTakeGradient",
-            "ResourceAccumulatorNumAccumulated", "ResourceAccumulatorSetGlobalStep",
+            "ResourceConditionalAccumulator",
+            "ResourceAccumulatorApplyGradient",
+            "ResourceAccumulatorTakeGradient",
+            "ResourceAccumulatorNumAccumulated",
+            "ResourceAccumulatorSetGlobalStep",
         ),
         a_resource_accumulator_sums,
     ),
@@ -454,12 +482,17 @@ _RUNS = {
     ),
     **dict.fromkeys(
         (
-            "TensorArrayV3", "TensorArrayGradV3", "TensorArrayGatherV3", "TensorArrayConcatV3", "TensorArraySizeV3",
+            "TensorArrayV3",
+            "TensorArrayGradV3",
+            "TensorArrayGatherV3",
+            "TensorArrayConcatV3",
+            "TensorArraySizeV3",
         ),
         an_array_is_written_stacked_and_differentiated,
     ),
     **dict.fromkeys(
-        ("TensorArrayScatterV3", "TensorArraySplitV3", "TensorArrayReadV3"), an_array_is_unstacked_split_and_differentiated
+        ("TensorArrayScatterV3", "TensorArraySplitV3", "TensorArrayReadV3"),
+        an_array_is_unstacked_split_and_differentiated,
     ),
     **dict.fromkeys(("TensorArrayWriteV3", "TensorArrayCloseV3"), an_array_refuses_a_second_write_and_a_read_outside),
     "TensorArrayGradWithShape": a_gradient_array_may_have_leading_dimensions,
@@ -467,8 +500,9 @@ _RUNS = {
         ("StackV2", "StackPushV2", "StackPopV2", "StackCloseV2"), a_stack_gives_the_last_first_and_has_a_bound
     ),
     **dict.fromkeys(
-        ("GetSessionHandle", "GetSessionTensor", "DeleteSessionTensor"), a_tensor_is_kept_in_the_session_until_it_is_deleted
+        ("GetSessionHandle", "GetSessionTensor", "DeleteSessionTensor"),
+        a_tensor_is_kept_in_the_session_until_it_is_deleted,
     ),
-}  # fmt: skip
+}
 
 CASES = [Case(op, run=run) for op, run in _RUNS.items()]

@@ -48,7 +48,10 @@ def shards_must_become_one_checkpoint():
     with tempfile.TemporaryDirectory() as folder, tf.Graph().as_default():
         whole = os.path.join(folder, "model")
         parts = [os.path.join(folder, "temp", name) for name in ("a", "b")]
-        saves = [io.save_v2(part, [name], [""], [tf.constant(i)]) for i, (part, name) in enumerate(zip(parts, "vw", strict=True))]
+        saves = [
+            io.save_v2(part, [name], [""], [tf.constant(i)])
+            for i, (part, name) in enumerate(zip(parts, "vw", strict=True))
+        ]
         with tf.control_dependencies(saves):
             merge = io.merge_v2_checkpoints(parts, whole)
         with tf.control_dependencies([merge]):
@@ -80,7 +83,9 @@ def a_written_file_must_be_read_and_listed():
 
 def a_python_function_is_called_with_arrays():
     with tf.Graph().as_default():
-        total, name = tf.py_func(lambda x, s: (x.sum(), s + b"!"), [tf.constant([1.0, 2.0]), tf.constant("a")], [tf.float32, tf.string])
+        total, name = tf.py_func(
+            lambda x, s: (x.sum(), s + b"!"), [tf.constant([1.0, 2.0]), tf.constant("a")], [tf.float32, tf.string]
+        )
         assert evaluate(total, name) == [3.0, np.array(b"a!", object)]
 
 

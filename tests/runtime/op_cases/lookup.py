@@ -6,11 +6,11 @@ import os
 import tempfile
 
 import numpy as np
-from dtf.apply import apply_op
-from dtf.ops.lookup import HashTable, KeyValueTensorInitializer, MutableHashTable, TextFileIndex, TextFileInitializer
 
 import dtf as tf
 from dtf import errors
+from dtf.apply import apply_op
+from dtf.ops.lookup import HashTable, KeyValueTensorInitializer, MutableHashTable, TextFileIndex, TextFileInitializer
 from tests.runtime.op_cases import Case
 from tests.runtime.op_cases.array import evaluate
 from tests.runtime.op_cases.data_flow import in_order
@@ -25,9 +25,13 @@ def a_table_is_filled_once_and_found_in():
         with tf.control_dependencies([tf.tables_initializer()]):
             found, size = table.lookup(tf.constant([["b", "x"]])), table.size()
         assert [value.tolist() for value in evaluate(found, size)] == [[[2, -1]], 2]
-        other = apply_op("InitializeTableV2", table_handle=table.resource_handle, keys=["c"], values=np.array([3]))
+        again = in_order(
+            lambda: tf.identity(size),
+            lambda: KeyValueTensorInitializer(["c"], np.array([3])).initialize(table),
+            lambda: table.size(),
+        )
         with raises(errors.FailedPreconditionError, "Table already initialized."):
-            evaluate(in_order(lambda: table.init, lambda: tf.identity(1), lambda: other, lambda: table.size()))
+            evaluate(again)
 
 
 def a_table_is_filled_from_the_lines_of_a_file():
@@ -53,7 +57,9 @@ def a_mutable_table_is_changed_by_steps():
         )
         replaced = in_order(
             lambda: tf.identity(keys),
-            lambda: apply_op("LookupTableImportV2", table_handle=table.resource_handle, keys=np.array([7]), values=[70.0]),
+            lambda: apply_op(
+                "LookupTableImportV2", table_handle=table.resource_handle, keys=np.array([7]), values=[70.0]
+            ),
             lambda: table.lookup(tf.constant([7, 1], tf.int64)),
         )
         assert [value.tolist() for value in evaluate(keys, values, replaced)] == [[1, 3], [11, 30], [70, 0.5]]
@@ -84,22 +90,33 @@ def the_older_ops_pass_the_table_by_reference():
 
 _RUNS = {
     **dict.fromkeys(
-        ("HashTableV2", "InitializeTableV2", "LookupTableFindV2", "LookupTableSizeV2"), a_table_is_filled_once_and_found_in
+        ("HashTableV2", "InitializeTableV2", "LookupTableFindV2", "LookupTableSizeV2"),
+        a_table_is_filled_once_and_found_in,
     ),
     "InitializeTableFromTextFileV2": a_table_is_filled_from_the_lines_of_a_file,
     **dict.fromkeys(
         (
-            "MutableHashTableV2", "LookupTableInsertV2", "LookupTableRemoveV2", "LookupTableExportV2", "LookupTableImportV2",
+            "MutableHashTableV2",
+            "LookupTableInsertV2",
+            "LookupTableRemoveV2",
+            "LookupTableExportV2",
+            "LookupTableImportV2",
         ),
         a_mutable_table_is_changed_by_steps,
     ),
     **dict.fromkeys(
         (
-            "HashTable", "MutableHashTable", "InitializeTable", "LookupTableFind", "LookupTableInsert", "LookupTableImport",
-            "LookupTableSize", "LookupTableExport",
+            "HashTable",
+            "MutableHashTable",
+            "InitializeTable",
+            "LookupTableFind",
+            "LookupTableInsert",
+            "LookupTableImport",
+            "LookupTableSize",
+            "LookupTableExport",
         ),
         the_older_ops_pass_the_table_by_reference,
     ),
-}  # fmt: skip
+}
 
 CASES = [Case(op, run=run) for op, run in _RUNS.items()]

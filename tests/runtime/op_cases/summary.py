@@ -8,12 +8,12 @@ import struct
 import zlib
 
 import numpy as np
-from dtf.apply import apply_op
-from dtf.ops import summary_ops
-from dtf.pb import summary_pb2
 
 import dtf as tf
 from dtf import errors
+from dtf.apply import apply_op
+from dtf.ops import summary_ops
+from dtf.pb import summary_pb2
 from tests.runtime.op_cases import Case
 from tests.runtime.op_cases.array import doubles, evaluate, strings
 from tests.runtime.op_cases.io import raises
