@@ -241,6 +241,14 @@ def test_a_control_edge_needs_no_message_where_a_value_of_the_node_goes_anyway()
     }
 
 
+def test_all_that_a_node_waits_for_on_one_task_is_one_message():
+    nodes = placed(graph("a = Placeholder() @/job:ps\nb = Placeholder() @/job:ps\nt = NoOp(^a, ^b)"))
+    assert describe(nodes) == {
+        PS0: ["a = Placeholder()", "b = Placeholder()", "a_C0 = Const(^a, ^b)", "a_S0 = _Send(a_C0)"],
+        WORKER: ["t = NoOp(^a_R0)", "a_R0 = _Recv()"],
+    }
+
+
 def test_a_constant_is_copied_instead_of_sent():
     nodes = placed(graph("c = Const()\na = Neg(c) @/job:ps"))
     assert describe(nodes) == {WORKER: ["c = Const()"], PS0: ["a = Neg(c)", "c = Const()"]}

@@ -1,9 +1,9 @@
 """Cuts a placed graph into one GraphDef per task.
 
 An edge between two tasks becomes a `_Send` and a `_Recv` that agree on a rendezvous key; there is one pair for each
-(node, output, destination task), however many consumers there are. A control edge needs a message too, an empty tensor,
-unless a value of the same node goes the same way anyway. Constants are copied instead of sent, and a feed is given to
-each task that uses it, so that the master talks to the consumers directly.
+(node, output, destination task), however many consumers there are. Control edges need a message too, an empty tensor,
+but one for all that a node waits for on one task, and none where a value goes the same way anyway. Constants are copied
+instead of sent, and a feed is given to each task that uses it, so that the master talks to the consumers directly.
 
 Keys: "source device;incarnation;destination device;tensor name;0:0" (`rendezvous.make_key`). Loops may not span tasks.
 """
@@ -70,12 +70,12 @@ class _Partitioner:
         self._frames = _frames(nodes)
         self._received: dict[tuple[str, int, str], str] = {}
         self._edges = 0
+        self._crossing_control: list[tuple[node_def_pb2.NodeDef, str, list[str]]] = []
         for name, node in nodes.items():
             if node.op == "_Send" and not node.device:
                 self._task[name] = self._task.get(parse_tensor_name(node.input[0])[0], "")
 
     def run(self) -> dict[str, Partition]:
-        crossing_control: list[tuple[node_def_pb2.NodeDef, str, str]] = []
         for name, node in self._nodes.items():
             task = self._task.get(name)
             if task is None:
@@ -84,18 +84,16 @@ class _Partitioner:
             copy.CopyFrom(node)
             if not copy.device:
                 self._finish_fetch(copy, task)
-            self._connect(copy, task, crossing_control)
+            self._connect(copy, task)
         # After all data edges are known, so that a value that goes the same way serves a control edge as well.
-        for copy, source, task in crossing_control:
-            signal = "^" + self._receive_control(source, task)
-            if signal not in copy.input:
-                copy.input.append(signal)
+        for node, task, sources in self._crossing_control:
+            for signal in dict.fromkeys(self._signals(sources, task)):
+                node.input.append("^" + signal)
         return self._parts
 
-    def _connect(
-        self, node: node_def_pb2.NodeDef, task: str, crossing_control: list[tuple[node_def_pb2.NodeDef, str, str]]
-    ) -> None:
+    def _connect(self, node: node_def_pb2.NodeDef, task: str) -> None:
         inputs: list[str] = []
+        control: list[str] = []
         for text in node.input:
             source, index = parse_tensor_name(text)
             source_task = self._task.get(source)
@@ -109,11 +107,13 @@ class _Partitioner:
             if self._is_small_constant(source):
                 inputs.append(tensor_name(self._copy_constant(source, task), index))
             elif index == CONTROL:
-                crossing_control.append((node, source, task))
+                control.append(source)
             else:
                 inputs.append(self._receive(source, index, source_task, task))
         if inputs != list(node.input):
             node.input[:] = inputs
+        if control:
+            self._crossing_control.append((node, task, control))
 
     def _receive(self, source: str, index: int, source_task: str, task: str) -> str:
         name = self._received.get((source, index, task))
@@ -124,24 +124,38 @@ class _Partitioner:
             self._received[source, index, task] = name
         return name
 
-    def _receive_control(self, source: str, task: str) -> str:
-        for index in range(len(output_types(self._nodes[source]))):
-            known = self._received.get((source, index, task))
-            if known is not None:
-                return known
-        name = self._received.get((source, CONTROL, task))
+    def _signals(self, sources: list[str], task: str) -> list[str]:
+        """The _Recv nodes that tell `task` that all of `sources` have run: one for each task that they are on."""
+        signals: list[str] = []
+        silent: dict[str, list[str]] = {}
+        for source in sources:
+            outputs = range(len(output_types(self._nodes[source])))
+            known = (self._received.get((source, index, task)) for index in outputs)
+            signal = next(filter(None, known), None)
+            if signal is not None:
+                signals.append(signal)
+            else:
+                silent.setdefault(self._task[source], []).append(source)
+        return signals + [self._receive_token(group, there, task) for there, group in silent.items()]
+
+    def _receive_token(self, sources: list[str], source_task: str, task: str) -> str:
+        """An empty tensor that is sent when all of `sources`, nodes of one task, have run."""
+        key = ("^".join(sorted(sources)), CONTROL, task)
+        name = self._received.get(key)
         if name is None:
-            device = self._nodes[source].device
-            source_task = self._task[source]
+            device = self._nodes[sources[0]].device
             token = self._part(source_task).graph_def.node.add(
-                name=f"{source}_C{self._edges}", op="Const", device=device, input=["^" + source]
+                name=f"{sources[0]}_C{self._edges}",
+                op="Const",
+                device=device,
+                input=["^" + source for source in sources],
             )
             enum = float32.as_datatype_enum
             set_type(token, "dtype", enum)
             token.attr["value"].tensor.dtype = enum  # type: ignore[assignment]
             token.attr["value"].tensor.tensor_shape.dim.add(size=0)
-            name = self._pair(source, token.name, enum, device, source_task, task)
-            self._received[source, CONTROL, task] = name
+            name = self._pair(sources[0], token.name, enum, device, source_task, task)
+            self._received[key] = name
         return name
 
     def _pair(self, source: str, value: str, enum: int, device: str, source_task: str, task: str) -> str:
