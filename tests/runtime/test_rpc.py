@@ -214,6 +214,17 @@ def test_a_waiting_call_fails_at_once_when_the_server_stops(worker):
     connection.close()
 
 
+def test_a_closed_connection_is_unavailable(worker):
+    remote = RemoteWorker(Connection("127.0.0.1:1", TASK))
+    remote._connection.close()
+    with pytest.raises(errors.UnavailableError, match="closed here"):
+        remote.get_status(5.0)
+    call = Call()
+    remote.recv_tensor(1, "key", call)
+    assert isinstance(call.wait().error, errors.UnavailableError)
+    remote.cleanup_graph(1)
+
+
 def test_nobody_there_is_unavailable_and_names_task_and_address():
     (port,) = free_ports(1)
     connection = Connection(f"127.0.0.1:{port}", TASK)

@@ -69,7 +69,12 @@ class Connection:
                 return self._method(method)(request, timeout=timeout_s)
             except grpc.RpcError as error:
                 raise status.decode_call(error, self.where) from None
-        future = self._method(method).future(request, timeout=timeout_s)
+            except ValueError:  # grpc's word for a channel that this process has closed
+                raise self._closed() from None
+        try:
+            future = self._method(method).future(request, timeout=timeout_s)
+        except ValueError:
+            raise self._closed() from None
         try:
             return self._wait(future)
         except BaseException:
@@ -80,7 +85,11 @@ class Connection:
         self, method: str, request: bytes, done: Done, timeout_s: float | None = None
     ) -> Callable[[], None]:
         """Calls `done(response)` or `done(error=OpError)` later, from another thread. Returns what cancels the call."""
-        future = self._method(method).future(request, timeout=timeout_s)
+        try:
+            future = self._method(method).future(request, timeout=timeout_s)
+        except ValueError:
+            done(error=self._closed())
+            return _nothing
 
         def answered(future: Any) -> None:
             if future.code() is grpc.StatusCode.OK:
@@ -132,6 +141,9 @@ class Connection:
             except grpc.RpcError:
                 raise status.decode_call(future, self.where) from None
 
+    def _closed(self) -> errors.OpError:
+        return errors.UnavailableError(None, None, f"{self.where}: the connection has been closed here")
+
     def _check_alive(self) -> None:
         try:
             self.call(_STATUS_METHOD, b"", _HEARTBEAT_TIMEOUT_S)
@@ -139,6 +151,10 @@ class Connection:
             raise errors.UnavailableError(None, None, f"{self.where} has stopped answering: {error.message}") from None
         except errors.OpError:
             pass  # it answers
+
+
+def _nothing() -> None:
+    """Cancels what was never sent."""
 
 
 def _who_answers(address: str) -> str | None:
