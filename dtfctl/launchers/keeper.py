@@ -682,7 +682,9 @@ def signal_process(pid, start_time, number, flags=0):
     try:
         signal.pidfd_send_signal(pidfd, number, None, flags)
     except ProcessLookupError:
-        pass
+        # Either it is gone, or it is so young that it does not lead its group yet: then it is all of the group.
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(pidfd, number)
     except OSError as error:
         if not flags or error.errno != errno.EINVAL:
             raise
