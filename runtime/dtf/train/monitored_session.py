@@ -35,6 +35,7 @@ _PREEMPTION_ERRORS = (errors.AbortedError, errors.UnavailableError)
 _RECOVERY_DEADLINE_S = 7200.0
 _RECOVERY_PAUSES_S = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 _MOST_RECOVERIES_WITHOUT_A_RUN = 20
+_LOG_EVERY_S = 10.0
 
 
 def MonitoredTrainingSession(  # noqa: N802  (TensorFlow's name)
@@ -443,6 +444,7 @@ class _RecoverableSession:
 
     def _create(self) -> _CoordinatedSession:
         deadline = time.monotonic() + _RECOVERY_DEADLINE_S
+        log_at = 0.0
         attempt = 0
         while True:
             try:
@@ -452,9 +454,9 @@ class _RecoverableSession:
                 attempt += 1
                 if time.monotonic() + pause_s > deadline:
                     raise
-                if attempt == 1 or pause_s >= 1.0:
-                    cause = _cause(error)
-                    logging.info("The session cannot be made yet; trying again in %g s. Cause: %s", pause_s, cause)
+                if time.monotonic() >= log_at:
+                    log_at = time.monotonic() + _LOG_EVERY_S
+                    logging.info("The session cannot be made yet; it is tried again. Cause: %s", _cause(error))
                 time.sleep(pause_s)
 
 
