@@ -6,9 +6,9 @@ import json
 import os
 import subprocess
 
-import dtf
 import pytest
 
+import dtf
 from tests.interop.graph_programs import GRADIENT_PROGRAMS, PROGRAMS, described
 from tests.interop.tensorflow_process import PYTHON, ROOT, needs_tensorflow
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import dtf as tf
 import numpy as np
 import pytest
+
+import dtf as tf
 from dtf.constant import constant_value, constant_value_as_shape
 
 

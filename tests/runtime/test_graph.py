@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 
-import dtf as tf
 import numpy as np
 import pytest
+
+import dtf as tf
 
 
 @pytest.fixture(autouse=True)

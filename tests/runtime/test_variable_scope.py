@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import dtf as tf
 import pytest
+
+import dtf as tf
 
 
 @pytest.fixture(autouse=True)

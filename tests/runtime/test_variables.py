@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import dtf as tf
 import numpy as np
 import pytest
+
+import dtf as tf
 
 KINDS = pytest.mark.parametrize("use_resource", [False, True], ids=["reference", "resource"])
 

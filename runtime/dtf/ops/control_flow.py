@@ -162,7 +162,8 @@ def cond(
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/cond
     """
-    true_fn, false_fn = true_fn or fn1, false_fn or fn2
+    true_fn = fn1 if true_fn is None else true_fn
+    false_fn = fn2 if false_fn is None else false_fn
     if not callable(true_fn):
         raise TypeError("true_fn must be callable.")
     if not callable(false_fn):
@@ -327,34 +328,27 @@ def while_loop(
     if not loop_vars:
         raise ValueError("No loop variables provided")
     with name_scope(name, "while", nest.flatten(loop_vars)):
-        if maximum_iterations is not None:
-            limit = convert_to_tensor(maximum_iterations, name="maximum_iterations")
-            if limit.shape.ndims not in (None, 0):
-                raise ValueError(f"maximum_iterations must be a scalar, saw shape: {limit.shape}")
-            counter = convert_to_tensor(0, limit.dtype, name="iteration_counter")
-            user_cond, user_body = cond, body
-            loop_vars = [counter, loop_vars if len(loop_vars) > 1 else loop_vars[0]]
-            if shape_invariants is not None:
-                shape_invariants = [TensorShape([]), shape_invariants]
-            is_single = not nest.is_nested(loop_vars[1])
-
-            def cond(i: Tensor, values: Any) -> Tensor:
-                wanted = user_cond(values) if is_single else user_cond(*values)
-                return apply_op("LogicalAnd", None, x=apply_op("Less", None, x=i, y=limit), y=wanted)
-
-            def body(i: Tensor, values: Any) -> Any:
-                result = user_body(values) if is_single else user_body(*values)
-                if is_single and isinstance(result, list | _Pair) and len(result) == 1:
-                    result = result[0]
-                return [apply_op("AddV2", "add", x=i, y=1), result]
-
-        context = WhileContext(
-            parallel_iterations, back_prop, swap_memory, maximum_iterations=maximum_iterations
-        )
         if maximum_iterations is None:
+            context = WhileContext(parallel_iterations, back_prop, swap_memory)
             return context.build_loop(cond, body, loop_vars, shape_invariants, return_same_structure)
-        result = context.build_loop(cond, body, loop_vars, shape_invariants, True)[1]
-        return [result] if return_same_structure and is_single else result
+        limit = convert_to_tensor(maximum_iterations, name="maximum_iterations")
+        if limit.shape.ndims not in (None, 0):
+            raise ValueError(f"maximum_iterations must be a scalar, saw shape: {limit.shape}")
+        counter = convert_to_tensor(0, limit.dtype, name="iteration_counter")
+
+        def counted_cond(i: Tensor, *values: Any) -> Tensor:
+            return apply_op("LogicalAnd", None, x=apply_op("Less", None, x=i, y=limit), y=cond(*values))
+
+        def counted_body(i: Tensor, *values: Any) -> Any:
+            result = body(*values)
+            return [apply_op("AddV2", "add", x=i, y=1), *(result if isinstance(result, list | _Pair) else [result])]
+
+        context = WhileContext(parallel_iterations, back_prop, swap_memory, maximum_iterations=maximum_iterations)
+        invariants = None if shape_invariants is None else [TensorShape([]), *shape_invariants]
+        results = context.build_loop(counted_cond, counted_body, [counter, *loop_vars], invariants, True)[1:]
+        if len(results) == 1 and not return_same_structure:
+            return results[0]
+        return nest.pack_sequence_as(loop_vars, nest.flatten(results))
 
 
 def Assert(condition: Any, data: Sequence[Any], summarize: int | None = None, name: str | None = None) -> Operation:
