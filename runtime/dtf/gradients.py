@@ -238,6 +238,11 @@ class _Walk:
                     f"Num gradients {len(in_grads)} generated for op {op.name} (op type: {op.type}) "
                     f"do not match num inputs {len(op.inputs)}"
                 )
+            # What leads to no source is dropped here, before the gate would make the others wait for it: the gradient
+            # of the first layer for its images costs as much as that for its weights.
+            in_grads = [
+                grad if tensor.op in self._pending else None for tensor, grad in zip(op.inputs, in_grads, strict=True)
+            ]
             if self._gate and sum(grad is not None for grad in in_grads) > 1:
                 in_grads = _gated(in_grads)
         return in_grads
