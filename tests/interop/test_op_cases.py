@@ -1,12 +1,12 @@
-"""Every row of the table of op cases must give the same values under real TensorFlow, from the GraphDef that dtf builds."""
+"""Every row of the table of op cases must give the same values under real TensorFlow, from the same GraphDef."""
 
 from __future__ import annotations
 
 import pickle
 
-import dtf as tf
 import numpy as np
 
+import dtf as tf
 from tests.interop import tensorflow_process
 from tests.interop.tensorflow_process import needs_tensorflow
 from tests.runtime.test_ops import CASES, build, run
@@ -40,14 +40,15 @@ COMPARE = """
         for fetch, value, wanted in zip(fetches, values, expected):
             value = np.asarray(value, object) if wanted.dtype == object else np.asarray(value)
             if value.dtype != wanted.dtype or value.shape != wanted.shape:
-                different.append([name, f"{fetch}: {value.dtype}{value.shape} here, {wanted.dtype}{wanted.shape} in dtf"])
-            elif value.dtype == object:
-                if value.tolist() != wanted.tolist():
-                    different.append([name, f"{fetch}: {value.tolist()} here, {wanted.tolist()} in dtf"])
-            elif not np.allclose(
-                value.astype(complex), wanted.astype(complex), 2e-2 if value.dtype.itemsize == 2 else 1e-4, 1e-5, equal_nan=True
-            ):
-                different.append([name, f"{fetch}: {value.tolist()} here, {wanted.tolist()} in dtf"])
+                different.append([name, f"{fetch}: {value.dtype}{value.shape}, dtf: {wanted.dtype}{wanted.shape}"])
+                continue
+            tolerance = 2e-2 if value.dtype.itemsize == 2 else 1e-4
+            if value.dtype == object:
+                same = value.tolist() == wanted.tolist()
+            else:
+                same = np.allclose(value.astype(complex), wanted.astype(complex), tolerance, 1e-5, equal_nan=True)
+            if not same:
+                different.append([name, f"{fetch}: {value.tolist()}, dtf: {wanted.tolist()}"])
     print(json.dumps(different))
 """
 
