@@ -22,7 +22,7 @@ import os
 import secrets
 import struct
 from collections.abc import Iterable, Sequence
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 
@@ -123,7 +123,7 @@ class BundleWriter:
 
         dtype = dtypes.string if array.dtype == object else dtypes.as_dtype(array.dtype)
         return tensor_bundle_pb2.BundleEntryProto(
-            dtype=dtype.as_datatype_enum, shape=TensorShape(list(shape)).as_proto()
+            dtype=cast(Any, dtype.as_datatype_enum), shape=TensorShape(list(shape)).as_proto()
         )
 
 

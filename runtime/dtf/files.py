@@ -10,10 +10,11 @@ import errno
 import os
 import secrets
 from collections.abc import Iterator
+from typing import Any
 
 from dtf import errors
 
-_KINDS: dict[int, type[errors.OpError]] = {
+_KINDS: dict[int, Any] = {
     errno.ENOENT: errors.NotFoundError,
     errno.ENOTDIR: errors.NotFoundError,
     errno.EEXIST: errors.AlreadyExistsError,

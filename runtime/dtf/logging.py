@@ -26,7 +26,7 @@ ERROR = logging.ERROR
 FATAL = logging.FATAL
 
 
-class _StandardError(logging.StreamHandler):  # type: ignore[type-arg]
+class _StandardError(logging.StreamHandler):
     """Writes to what sys.stderr is at the time, unless the program has handlers of its own."""
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class _StandardError(logging.StreamHandler):  # type: ignore[type-arg]
         self.setFormatter(logging.Formatter(logging.BASIC_FORMAT))
 
     @property
-    def stream(self) -> Any:  # type: ignore[override]
+    def stream(self) -> Any:
         return sys.stderr
 
     def emit(self, record: logging.LogRecord) -> None:

@@ -65,7 +65,8 @@ def test_folders_are_made_listed_walked_and_removed(tmp_path):
     assert sorted(gfile.ListDirectory(folder)) == ["1.txt", "2.txt", "c"]
     assert gfile.Glob(f"{folder}/*.txt") == [f"{folder}/1.txt", f"{folder}/2.txt"]
     assert gfile.Glob([f"{folder}/2*", f"{folder}/1*"]) == [f"{folder}/2.txt", f"{folder}/1.txt"]
-    assert [top for top, _, _ in gfile.Walk(str(tmp_path))] == [str(tmp_path), str(tmp_path / "a"), folder, f"{folder}/c"]
+    whole = [str(tmp_path), str(tmp_path / "a"), folder, f"{folder}/c"]
+    assert [top for top, _, _ in gfile.Walk(str(tmp_path))] == whole
     assert [top for top, _, _ in gfile.Walk(folder, in_order=False)] == [f"{folder}/c", folder]
     with pytest.raises(errors.FailedPreconditionError):
         gfile.Remove(str(tmp_path / "a"))

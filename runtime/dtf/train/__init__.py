@@ -63,6 +63,7 @@ from dtf.train.learning_rate_decay import (
     natural_exp_decay,
     noisy_linear_cosine_decay,
     piecewise_constant,
+    piecewise_constant_decay,
     polynomial_decay,
 )
 from dtf.train.meta_graph import export_meta_graph, import_meta_graph

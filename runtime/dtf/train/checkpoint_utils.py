@@ -9,8 +9,6 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from dtf.apply import apply_op
 from dtf.checkpoint import BundleReader
 from dtf.dtypes import DType
@@ -43,7 +41,7 @@ class CheckpointReader:
         value = self._reader.read(tensor_str)
         return value.item() if value.dtype == object and value.ndim == 0 else value
 
-    def get_variable_to_shape_map(self) -> dict[str, list[int]]:
+    def get_variable_to_shape_map(self) -> dict[str, list[Any]]:
         """The shape of each tensor."""
         return {name: self._reader.shape(name).as_list() for name in self._reader.keys()}  # noqa: SIM118
 
@@ -152,7 +150,7 @@ def _init_variable(prefix: str, shapes: dict[str, list[int]], stored: str, targe
         shape = info.full_shape if info is not None else variable.shape.as_list()
         if list(shape) != list(shapes[stored]):
             raise ValueError(
-                f"Shape of variable {variable.name} ({list(np.ravel(shape))}) doesn't match with shape of tensor "
+                f"Shape of variable {variable.name} ({list(shape)}) doesn't match with shape of tensor "
                 f"{stored} ({shapes[stored]}) from checkpoint reader."
             )
         with device(variable.device or None), device("/cpu:0"), control_dependencies(None):

@@ -135,7 +135,7 @@ class QueueRunner:
             enqueue_op_name=[strip(op.name) for op in self._enqueue_ops],
             close_op_name=strip(self._close_op.name),
             cancel_op_name=strip(self._cancel_op.name),
-            queue_closed_exception_types=[kind(None, None, "").error_code for kind in self._closed_types],
+            queue_closed_exception_types=[_code(kind) for kind in self._closed_types],
         )
 
     @staticmethod
@@ -196,6 +196,11 @@ class QueueRunner:
             sess.run(self._cancel_op)
         except Exception as error:
             logging.vlog(1, "Ignored exception: %s", error)
+
+
+def _code(kind: Any) -> Any:
+    """The error code of an exception class."""
+    return kind(None, None, "").error_code
 
 
 def add_queue_runner(qr: QueueRunner, collection: str = GraphKeys.QUEUE_RUNNERS) -> None:

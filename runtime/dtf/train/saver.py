@@ -519,9 +519,8 @@ def _check_saver_def(saver_def: Any) -> None:
 
 
 def _restore_error(error: errors.OpError, cause: str) -> errors.OpError:
-    return type(error)(
-        error.node_def,
-        error.op,
+    message = (
         f"Restoring from checkpoint failed. This is most likely due to {cause} from the checkpoint. Please check that "
-        f"the graph is the one that the checkpoint was made with. Original error:\n\n{error.message}",
+        f"the graph is the one that the checkpoint was made with. Original error:\n\n{error.message}"
     )
+    return errors.error_from_code(error.error_code, message, error.node_def, error.op)

@@ -11,6 +11,7 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/summary/Fil
 
 from __future__ import annotations
 
+import functools
 import queue
 import threading
 import time
@@ -256,7 +257,7 @@ class _Sink:
                 due = None
                 item.set()
                 continue
-            self._attempt(lambda event=item: self._writer.write(event))
+            self._attempt(functools.partial(self._writer.write, item))
             if due is None:
                 due = time.monotonic() + self._flush_secs
 
