@@ -32,19 +32,18 @@ def wait_until_ready(cluster: Cluster, deadline: float | None, say: Say) -> bool
 
     From the second second on it says who is missing, why, and what such a task wrote last.
     """
-    report_at = time.monotonic() + REPORT_INTERVAL_S
+    missing = _Missing(cluster, say)
     while True:
         run, statuses = cluster.load()
         if run.all_were_ready or run.is_over:
             return True
         now = time.monotonic()
-        if deadline is not None and now >= deadline:
-            _report_missing(cluster, run, statuses, say)
+        is_too_late = deadline is not None and now >= deadline
+        if is_too_late or now >= missing.due_at:
+            missing.tell(run, statuses)
+        if is_too_late:
             return False
-        if now >= report_at:
-            _report_missing(cluster, run, statuses, say)
-            report_at = now + REPORT_INTERVAL_S
-        until = report_at if deadline is None else min(report_at, deadline)
+        until = missing.due_at if deadline is None else min(missing.due_at, deadline)
         cluster.wait_for_change(max(0.01, until - now))
 
 
@@ -79,7 +78,7 @@ def stay(
             cluster.down("interrupted by the user", None if served == 1 else 0.0)
         elif deadline is not None and time.monotonic() > deadline and not (run.all_were_ready or run.outcome):
             is_in_time, deadline = False, None
-            _report_missing(cluster, run, statuses, say)
+            reporter.missing.tell(run, statuses)
             cluster.down("not ready in time")
         has_changed = cluster.wait_for_change(TICK_S)
 
@@ -112,6 +111,7 @@ class _Reporter:
     """Says what is new, each thing once."""
 
     def __init__(self, cluster: Cluster, say: Say) -> None:
+        self.missing = _Missing(cluster, say)
         self._cluster = cluster
         self._say = say
         run, _ = cluster.load()
@@ -119,7 +119,6 @@ class _Reporter:
         self._was_ready = run.all_were_ready
         self._progress: Progress | None = None
         self._next_at = 0.0
-        self._missing_at = time.monotonic() + REPORT_INTERVAL_S
 
     def tell_history(self, run: Run) -> None:
         history = self._cluster.history(run)
@@ -133,14 +132,34 @@ class _Reporter:
         if run.all_were_ready and not self._was_ready:
             self._was_ready = True
             self._say(f"all {len(statuses)} tasks are ready after {time.time() - run.started_at:.1f}s")
-        if not run.all_were_ready and not run.outcome and now >= self._missing_at:
-            _report_missing(self._cluster, run, statuses, self._say)
-            self._missing_at = now + REPORT_INTERVAL_S
+        if not run.all_were_ready and not run.outcome and now >= self.missing.due_at:
+            self.missing.tell(run, statuses)
         is_due = now >= self._next_at or run.is_over
         if progress is not None and is_due and (self._progress is None or progress.step != self._progress.step):
             self._say(str(progress))
             self._progress = progress
             self._next_at = now + REPORT_INTERVAL_S
+
+
+class _Missing:
+    """Says who is not ready, why, and what such a task wrote last unless that has been said, once in a while."""
+
+    def __init__(self, cluster: Cluster, say: Say) -> None:
+        self.due_at = time.monotonic() + REPORT_INTERVAL_S
+        self._cluster = cluster
+        self._say = say
+        self._lines: dict[str, list[str]] = {}
+
+    def tell(self, run: Run, statuses: dict[str, TaskStatus]) -> None:
+        self.due_at = time.monotonic() + REPORT_INTERVAL_S
+        waited_s = time.time() - run.started_at
+        for task, why in view.missing(statuses, time.monotonic()):
+            self._say(f"waiting {waited_s:.0f}s for {task}: {why}")
+            lines = last_lines(self._cluster.paths.logs(run.number), task, 3)
+            if lines != self._lines.get(task):
+                self._lines[task] = lines
+                for line in lines:
+                    self._say(f"    {line[:200]}")
 
 
 class Interrupts:
@@ -163,14 +182,6 @@ class Interrupts:
     def _take(self, number: int, _: FrameType | None) -> None:
         self.count += 1
         self.first = self.first or number
-
-
-def _report_missing(cluster: Cluster, run: Run, statuses: dict[str, TaskStatus], say: Say) -> None:
-    waited_s = time.time() - run.started_at
-    for task, why in view.missing(statuses, time.monotonic()):
-        say(f"waiting {waited_s:.0f}s for {task}: {why}")
-        for line in last_lines(cluster.paths.logs(run.number), task, 3):
-            say(f"    {line[:200]}")
 
 
 def say_on_stderr(text: str) -> None:

@@ -36,9 +36,8 @@ def main() -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except click.Abort:
-        sys.exit(SIGNALLED + 2)
-    except KeyboardInterrupt:
+    except (click.Abort, KeyboardInterrupt):
+        print("interrupted; what was started goes on (dtfctl status, dtfctl down)", file=sys.stderr)
         sys.exit(SIGNALLED + 2)
     except BrokenPipeError:
         # Whoever read stdout has seen enough; Python would complain once more at its end.
@@ -327,6 +326,10 @@ def _errors(options: dict) -> Iterator[None]:
         if options["debug"]:
             raise
         _fail(error.exit_status if isinstance(error, DtfctlError) else ERROR, str(error))
+    except Exception as error:
+        if options["debug"]:
+            raise
+        _fail(ERROR, f"this is a mistake in dtfctl itself: {type(error).__name__}: {error}  (--debug shows where)")
 
 
 def _fail(status: int, message: str) -> NoReturn:
