@@ -10,13 +10,16 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 DTF = ROOT / "runtime" / "dtf"
 
-WIRE = "errors dtypes table tensor_shape codec device cluster opdef checkpoint crc events files index_table windows pb".split()
+WIRE = (
+    "errors dtypes table tensor_shape codec device cluster opdef checkpoint crc events files index_table windows pb "
+    "py_functions slicing"
+).split()
 BUILD = (
     "apply behavior constant conversion default_stack gradients graph graph_keys importer initializers nest operators "
     "ops partitioned scopes shape_rules signature sparse tensor variable_scope variable_storage variables"
 ).split()
 RUN = (
-    "kernels resources queues accumulators waiting rendezvous step cancellation outcome step_stats thread_pool "
+    "kernels resources queues accumulators lookup_tables tensor_arrays waiting rendezvous step cancellation outcome step_stats thread_pool "
     "functions instructions executor frames passes worker master compiled_step partial_run session_tasks patience"
 ).split()
 EDGES = "rpc server session".split()

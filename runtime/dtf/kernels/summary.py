@@ -155,7 +155,7 @@ def _(node):
             )
         summary = summary_pb2.Summary()
         for i, image in enumerate(tensor[:most]):
-            pixels = image if image.dtype == np.uint8 else _as_pixels(np.asarray(image, np.float64), bad_color)
+            pixels = image if image.dtype == np.uint8 else _as_pixels(np.asarray(image, np.float32), bad_color)
             name = f"{_text(tag)}/image" if most == 1 else f"{_text(tag)}/image/{i}"
             summary.value.add(tag=name).image.CopyFrom(
                 summary_pb2.Summary.Image(
@@ -177,11 +177,11 @@ def _as_pixels(image: np.ndarray, bad_color: np.ndarray) -> np.ndarray:
     """
     finite = np.isfinite(image).all(axis=-1)
     known = image[finite]
-    low, high = (known.min(), known.max()) if known.size else (0.0, 0.0)
+    low, high = (known.min(), known.max()) if known.size else (np.float32(0), np.float32(0))
     largest, range_, offset = (max(-low, high), 127.0, 128.0) if low < 0 else (high, 255.0, 0.0)
-    scale = 0.0 if largest < _NEARLY_ZERO else range_ / largest
+    scale = np.float32(0.0 if largest < _NEARLY_ZERO else range_ / largest)
     with np.errstate(invalid="ignore"):
-        pixels = np.where(finite[..., None], image * scale + offset, 0.0).astype(np.uint8)
+        pixels = np.where(finite[..., None], image * scale + np.float32(offset), 0).astype(np.uint8)
     pixels[~finite] = bad_color[: image.shape[-1]]
     return pixels
 
@@ -235,7 +235,8 @@ def _audio_summary(tag: Any, tensor: np.ndarray, rate: float, most: int) -> np.n
 def encode_wav(samples: np.ndarray, rate: int) -> bytes:
     """Samples [frames, channels] within [-1, 1] as a WAV file of 16 bit integers."""
     channels = samples.shape[1]
-    data = np.clip(np.asarray(samples, np.float64) * 32767, -32768, 32767).astype("<i2").tobytes()
+    data = np.clip(np.round(np.asarray(samples, np.float32) * np.float32(1 << 15)), -(1 << 15), (1 << 15) - 1)
+    data = data.astype("<i2").tobytes()
     form = struct.pack("<HHIIHH", 1, channels, rate, rate * channels * 2, channels * 2, 16)
     body = b"WAVE" + b"fmt " + struct.pack("<I", len(form)) + form + b"data" + struct.pack("<I", len(data)) + data
     return b"RIFF" + struct.pack("<I", len(body)) + body

@@ -100,7 +100,7 @@ def sound_is_told_as_wav(op: str):
                 made = summary_ops.audio("a", clip, 8000, max_outputs=1)
             value = parsed(made).value[0]
             assert value.tag == "a/audio" and value.audio.length_frames == 3 and value.audio.sample_rate == 8000
-            assert np.frombuffer(value.audio.encoded_audio_string[44:], "<i2").tolist() == [0, 32767, -32767]
+            assert np.frombuffer(value.audio.encoded_audio_string[44:], "<i2").tolist() == [0, 32767, -32768]
 
     return run
 
