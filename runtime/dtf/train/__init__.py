@@ -8,6 +8,17 @@ from __future__ import annotations
 from dtf.cluster import ClusterSpec
 from dtf.pb.checkpoint_state_pb2 import CheckpointState
 from dtf.pb.cluster_pb2 import ClusterDef, JobDef
+from dtf.pb.example_pb2 import (
+    BytesList,
+    Example,
+    Feature,
+    FeatureList,
+    FeatureLists,
+    Features,
+    FloatList,
+    Int64List,
+    SequenceExample,
+)
 from dtf.pb.queue_runner_pb2 import QueueRunnerDef
 from dtf.pb.saver_pb2 import SaverDef
 from dtf.pb.tensorflow_server_pb2 import ServerDef
