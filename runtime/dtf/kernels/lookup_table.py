@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dtf import errors
+from dtf.files import file_errors
 from dtf.kernels import kernel
 from dtf.kernels.data_flow import node_resource, resource_of
 from dtf.lookup_tables import LookupTable
@@ -69,11 +70,8 @@ def _(node):
     def initialize(step, handle, filename):
         table = resource_of(step, handle, LookupTable)
         path = filename.item().decode()
-        try:
-            with open(path, "rb") as file:
-                lines = file.read().splitlines()[skipped:]
-        except OSError as error:
-            raise errors.NotFoundError(None, None, f"{path}; {error.strerror}") from None
+        with file_errors(path), open(path, "rb") as file:
+            lines = file.read().splitlines()[skipped:]
         if most >= 0:
             if len(lines) < most:
                 raise errors.InvalidArgumentError(
