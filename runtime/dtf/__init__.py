@@ -68,7 +68,6 @@ from dtf.errors import OpError
 from dtf.gradients import *
 from dtf.graph import *
 from dtf.importer import *
-from dtf.initializers import *
 from dtf.ops.array import *
 from dtf.ops.check_ops import *
 from dtf.ops.clip import *
@@ -105,8 +104,18 @@ _LAZY = {
         "dtf.pb.config_pb2",
     ),
     **dict.fromkeys(("AttrValue", "NameAttrList"), "dtf.pb.attr_value_pb2"),
-    **dict.fromkeys(("HistogramProto", "Summary", "SummaryMetadata"), "dtf.pb.summary_pb2"),
+    **dict.fromkeys(("Summary", "SummaryMetadata"), "dtf.pb.summary_pb2"),
+    "HistogramProto": "dtf.pb.histogram_pb2",
     **dict.fromkeys(("Event", "LogMessage", "SessionLog"), "dtf.pb.event_pb2"),
+    **dict.fromkeys(
+        (
+            "constant_initializer", "glorot_normal_initializer", "glorot_uniform_initializer", "initializers",
+            "ones_initializer", "orthogonal_initializer", "random_normal_initializer", "random_uniform_initializer",
+            "truncated_normal_initializer", "uniform_unit_scaling_initializer", "variance_scaling_initializer",
+            "zeros_initializer",
+        ),
+        "dtf.initializers",
+    ),
     "GraphDef": "dtf.pb.graph_pb2",
     "MetaGraphDef": "dtf.pb.meta_graph_pb2",
     "NodeDef": "dtf.pb.node_def_pb2",
@@ -115,8 +124,8 @@ _LAZY = {
 
 #: Modules that are public namespaces, imported at their first use.
 _NAMESPACES = frozenset(
-    "app bitwise compat contrib flags gfile io layers linalg logging losses math metrics nest nn python_io random sets "
-    "strings summary test testing train".split()
+    "app bitwise compat contrib flags gfile layers linalg logging losses math nest nn python_io random strings summary "
+    "testing train".split()
 )
 
 

@@ -16,9 +16,6 @@ from __future__ import annotations
 
 import contextlib
 import enum
-import functools
-import importlib
-import pkgutil
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -27,6 +24,7 @@ from dtf import dtypes
 from dtf.apply import apply_op
 from dtf.conversion import convert_to_tensor, convert_to_tensor_or_indexed_slices
 from dtf.graph import Operation, Tensor, colocate_with, get_default_graph, name_scope
+from dtf.ops import load_gradients
 from dtf.ops.control_flow_context import is_loop_exit
 from dtf.ops.loop_gradients import LoopGradients, is_loop_switch
 from dtf.sparse import IndexedSlices
@@ -72,13 +70,9 @@ NotDifferentiable = not_differentiable
 NoGradient = not_differentiable
 
 
-@functools.cache
 def load() -> None:
-    """Imports every `ops/*_grad` module, which fill the table."""
-    ops = importlib.import_module("dtf.ops")
-    for module in pkgutil.iter_modules(ops.__path__):
-        if module.name.endswith("_grad"):
-            importlib.import_module(f"dtf.ops.{module.name}")
+    """Fills the table."""
+    load_gradients()
 
 
 def gradients(

@@ -55,6 +55,7 @@ def import_graph_def(
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/graph_util/import_graph_def
     """
+    shape_rules.load()
     message = _own_graph_def(graph_def)
     replacements = dict(input_map or {})
     if not all(isinstance(key, str) for key in replacements):

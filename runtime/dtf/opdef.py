@@ -18,7 +18,6 @@ nothing. `tests/interop/opdef_lines.py` prints TensorFlow's own registry in this
 
 from __future__ import annotations
 
-import difflib
 import functools
 import json
 import re
@@ -120,6 +119,8 @@ def get(name: str) -> OpDef:
     try:
         return parse(_lines()[name][0])
     except KeyError:
+        import difflib  # slow to import, and seldom needed
+
         near = difflib.get_close_matches(name, _lines(), n=3)
         hint = f" Did you mean {', '.join(near)}?" if near else ""
         raise KeyError(f"Op type not registered '{name}'.{hint}") from None

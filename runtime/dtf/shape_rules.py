@@ -31,6 +31,13 @@ _SCALAR = TensorShape([])
 _UNKNOWN = TensorShape(None)
 
 
+def load() -> None:
+    """Fills the table with the rules of all families; those of `import dtf` alone are the common ones."""
+    from dtf.ops import load_shape_rules
+
+    load_shape_rules()
+
+
 def infer(op: Operation) -> None:
     """Sets the static shapes of the outputs of `op`.
 

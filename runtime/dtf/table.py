@@ -12,7 +12,6 @@ A duplicate is an error that names both places, an unknown name one that lists n
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
@@ -81,6 +80,8 @@ class Table(Generic[Entry]):
 
 def unknown_name_message(kind: str, name: str, known: Any) -> str:
     """The words for a `name` that is not among the names `known`, with the nearest ones that are."""
+    import difflib  # slow to import, and seldom needed
+
     near = difflib.get_close_matches(str(name), list(known), n=3)
     hint = f"; did you mean {' or '.join(repr(each) for each in near)}?" if near else ""
     return f"no {kind} for {name!r}{hint}"

@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -20,10 +21,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dtf.cluster import ClusterSpec
-from dtf.server import Server
+import numpy as np
 
-__all__ = ["LocalCluster"]
+from dtf import conversion, variables
+from dtf.cluster import ClusterSpec
+from dtf.gradients import gradients as reverse_gradients
+from dtf.server import Server
+from dtf.session import Session
+
+__all__ = ["LocalCluster", "check_gradient"]
 
 _STOP_TIMEOUT_S = 10.0
 _TASK_PROGRAM = """
@@ -145,6 +151,54 @@ class LocalCluster:
         assert process.stdout is not None
         if not process.stdout.readline():
             raise RuntimeError(f"the server of /job:{job}/task:{index} ended with status {process.wait()}")
+
+
+def check_gradient(
+    y: Any, xs: Any, feed_dict: Mapping[Any, Any], step: float = 1e-3, tolerance: float = 1e-3, session: Any = None
+) -> None:
+    """Compares `tf.gradients` with central differences.
+
+    Args:
+      y: a floating tensor of any shape; its elements are summed with fixed random weights.
+      xs: a floating placeholder, or a list of them.
+      feed_dict: the point at which to compare: an array for each of `xs`, and whatever else `y` needs.
+      step: how far to move each element of each x to both sides.
+      tolerance: what may differ, relative to the larger of 1 and the difference quotient.
+      session: where to run; a new local session by default, which also initializes the variables.
+
+    Raises:
+      AssertionError: a gradient differs, or there is none; the message names the x and the element.
+    """
+    with y.graph.as_default():
+        xs = list(xs) if isinstance(xs, list | tuple) else [xs]
+        feeds = {key: np.asarray(value, key.dtype.as_numpy_dtype) for key, value in feed_dict.items()}
+        with contextlib.ExitStack() as stack:
+            if session is None:
+                session = stack.enter_context(Session())
+                session.run(variables.global_variables_initializer())
+            shape = np.shape(session.run(y, feeds))
+            weights = np.random.RandomState(0).uniform(0.5, 1.5, shape).astype(y.dtype.as_numpy_dtype)
+            made = reverse_gradients(y, xs, conversion.convert_to_tensor(weights))
+            for x, grad in zip(xs, made, strict=True):
+                assert grad is not None, f"{y.name} does not depend on {x.name}"
+                grad = conversion.convert_to_tensor(grad)
+                _compare_with_differences(session, y, x, grad, feeds, weights, step, tolerance)
+
+
+def _compare_with_differences(
+    session: Any, y: Any, x: Any, grad: Any, feeds: dict[Any, Any], weights: Any, step: float, tolerance: float
+) -> None:
+    computed = session.run(grad, feeds)
+    for index in np.ndindex(feeds[x].shape):
+        moved = []
+        for sign in (1, -1):
+            point = feeds[x].copy()
+            point[index] += sign * step
+            moved.append(float(np.sum(np.float64(session.run(y, {**feeds, x: point})) * weights)))
+        quotient = (moved[0] - moved[1]) / (2 * step)
+        assert abs(computed[index] - quotient) <= tolerance * max(1.0, abs(quotient)), (
+            f"the gradient of {y.name} by {x.name}{list(index)} is {computed[index]}, differences give {quotient}"
+        )
 
 
 def _wait(process: subprocess.Popen[bytes]) -> int:

@@ -33,7 +33,6 @@ from dtf.graph import (
     init_scope,
     name_scope,
 )
-from dtf.initializers import PartitionInfo, glorot_uniform_initializer, zeros_initializer
 from dtf.partitioned import PartitionedVariable
 from dtf.tensor_shape import TensorShape
 from dtf.variables import SaveSliceInfo, Variable, VariableAggregation, VariableSynchronization
@@ -344,7 +343,7 @@ class _Request:
     reuse: Any
     validate_shape: bool
     make: Callable[..., Variable]
-    partition_info: PartitionInfo | None = None
+    partition_info: Any = None
 
     def check_found(self, found: Any) -> None:
         """Raises ValueError unless the variable that exists may be taken."""
@@ -376,6 +375,8 @@ class _Request:
 
     def part(self, index: int, shape: list[int], offset: list[int], full_shape: list[int]) -> _Request:
         """The request for one part of this variable."""
+        from dtf.initializers import PartitionInfo
+
         initializer = self.initializer
         if initializer is not None and not callable(initializer):
             where = tuple(slice(start, start + length) for start, length in zip(offset, shape, strict=True))
@@ -415,6 +416,8 @@ class _Request:
         return lambda: initializer(sizes, **arguments), self.dtype.base_dtype
 
     def _default_initializer(self) -> Any:
+        from dtf.initializers import glorot_uniform_initializer, zeros_initializer
+
         if self.dtype.is_floating:
             return glorot_uniform_initializer()
         if self.dtype.is_integer or self.dtype.is_bool:

@@ -179,3 +179,18 @@ def test_a_loop_variable_may_change_its_shape_around_a_loop():
         shape_invariants=[tf.TensorShape([]), tf.TensorShape([None])],
     )
     assert values(tf.gradients(y, x)[0], {x: [2.0]}).tolist() == [21.0]
+
+
+def test_check_gradient_tells_right_from_wrong(graph):
+    from dtf.testing import check_gradient
+
+    @tf.RegisterGradient("WrongForTest")
+    def wrong(op, grad):
+        return [grad * 2.0]
+
+    x, w = tf.placeholder(tf.float64, [2]), tf.Variable([2.0, 3.0], dtype=tf.float64)
+    check_gradient(tf.sin(x) * w, x, {x: [0.3, 0.7]})
+    with graph.gradient_override_map({"Sin": "WrongForTest"}):
+        y = tf.sin(x)
+    with pytest.raises(AssertionError, match=r"the gradient of Sin.*differences give"):
+        check_gradient(y, [x], {x: [0.3, 0.7]})
