@@ -20,7 +20,8 @@ BUILD = (
 ).split()
 RUN = (
     "kernels resources queues accumulators lookup_tables tensor_arrays waiting rendezvous step cancellation outcome "
-    "step_stats thread_pool functions instructions executor frames passes worker master compiled_step partial_run session_tasks patience"
+    "step_stats thread_pool functions instructions executor frames passes worker master compiled_step partial_run "
+    "session_tasks patience"
 ).split()
 EDGES = "rpc server session".split()
 ALLOWED = {
