@@ -671,7 +671,7 @@ def _(op: Operation) -> list[TensorShape]:
     for statistics in op.inputs[1 : 3 if op.get_attr("is_training") else 5]:
         channels = channels.merge_with(statistics.shape.with_rank(1)[0])
     y = TensorShape([channels if i == axis else x[i] for i in range(4)])
-    third = [TensorShape(None)] if op.type == "FusedBatchNormV3" else []
+    third = [TensorShape(None)] if len(op.outputs) == 6 else []
     return [y, *[TensorShape([channels])] * 4, *third]
 
 

@@ -14,6 +14,8 @@ from dtf.windows import channel_axis
 Gradients = list[Any]
 
 not_differentiable("InTopK", "InTopKV2", "LRNGrad")
+# TensorFlow's optimizer makes these after the gradients are made.
+not_differentiable("_FusedBatchNormEx", "_FusedConv2D", "_FusedDepthwiseConv2dNative", "_FusedMatMul")
 
 
 # Activations

@@ -553,4 +553,87 @@ RANKING = [
     ),
 ]
 
-CASES = [*ACTIVATIONS, *SOFTMAX, *NORMALISATION, *CONVOLUTION, *POOLING, *RANKING]
+# Fused ops
+
+
+def fused(plain, *stages):
+    """plain(first, second), then each stage with the result and the rest of the inputs."""
+
+    def expected(first, second, *rest):
+        result = plain(first, second)
+        for stage in stages:
+            result = stage(result, *rest)
+        return result
+
+    return expected
+
+
+def relu(x, *_):
+    return np.maximum(x, 0)
+
+
+def scaled(x, scale, offset, mean, variance):
+    return normalized(x, scale, offset, mean, variance, (), (1,) * (x.ndim - 1) + (-1,))
+
+
+FUSED = [
+    Case(
+        "_FusedMatMul",
+        [single(5, 3), single(5, 4), [single(4)]],
+        {"fused_ops": ["BiasAdd", "Relu"], "transpose_a": True},
+        expect=fused(lambda a, b: a.T @ b, np.add, relu),
+    ),
+    Case(
+        "_FusedMatMul",
+        [single(3, 5), single(5, 4), [single(4), single(3, 4)]],
+        {"fused_ops": ["BiasAdd", "Add", "LeakyRelu"], "leakyrelu_alpha": 0.5},
+        expect=fused(np.matmul, lambda x, bias, side: x + bias + side, lambda x, *_: np.where(x > 0, x, 0.5 * x)),
+        name="side-input",
+    ),
+    Case(
+        "_FusedConv2D",
+        [single(2, 4, 5, 2), single(3, 2, 2, 3), [single(3)], []],
+        {"fused_ops": ["BiasAdd", "Relu6"], "padding": "SAME", "strides": [1, 2, 2, 1], "num_args": 1},
+        expect=fused(conv2d((2, 2)), np.add, lambda x, *_: np.clip(x, 0, 6)),
+    ),
+    Case(
+        "_FusedConv2D",
+        [single(2, 4, 5, 2), single(3, 2, 2, 3), [positive(3), single(3), single(3), positive(3)], []],
+        {"fused_ops": ["FusedBatchNorm", "Elu"], "padding": "VALID", "strides": [1] * 4, "num_args": 4},
+        expect=fused(conv2d(padding="VALID"), scaled, lambda x, *_: np.where(x > 0, x, np.exp(x) - 1)),
+        name="batch-norm",
+        atol=1e-5,
+    ),
+    Case(
+        "_FusedConv2D",
+        [channels_first(single(2, 4, 5, 2)), single(3, 2, 2, 3), [single(3)], []],
+        {
+            "fused_ops": ["BiasAdd"],
+            "padding": "SAME",
+            "strides": [1] * 4,
+            "data_format": "NCHW",
+            "num_args": 1,
+        },
+        expect=lambda x, w, b: channels_first(conv2d()(np.moveaxis(x, 1, -1), w) + b),
+        name="NCHW",
+    ),
+    Case(
+        "_FusedDepthwiseConv2dNative",
+        [single(1, 4, 5, 2), single(3, 2, 2, 3), [single(6)]],
+        {"fused_ops": ["BiasAdd", "Relu"], "padding": "SAME", "strides": [1] * 4},
+        expect=fused(depthwise(), np.add, relu),
+    ),
+    Case(
+        "_FusedBatchNormEx",
+        [*batch_norm_inputs(4), (side := [single(2, 3, 2, 4)])],
+        {"activation_mode": "Relu"},
+        expect=lambda *inputs: [
+            relu((outputs := batch_norm(CHANNELS_LAST, third=True)(*inputs[:5]))[0] + side[0]),
+            *outputs[1:],
+        ],
+        rtol=1e-4,
+        atol=1e-5,
+    ),
+]
+
+CASES = [*ACTIVATIONS, *SOFTMAX, *NORMALISATION, *CONVOLUTION, *POOLING, *RANKING, *FUSED]
