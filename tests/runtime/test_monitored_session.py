@@ -221,6 +221,22 @@ def test_a_worker_goes_on_at_once_when_the_variables_are_ready(tmp_path):
         assert ran_at and ran_at[0] - ready_at < 0.5, "0.2 s, and what a busy machine adds"
 
 
+@pytest.mark.timeout(60)
+def test_a_loss_does_not_wait_for_queue_runners_that_are_stuck():
+    add = counting_model()
+    queue = tf.FIFOQueue(1, [tf.int32])
+    train.add_queue_runner(train.QueueRunner(queue, [queue.enqueue(1)]))
+    lost = [tf.errors.AbortedError(None, None, "ps 0 has restarted")]
+
+    class LoseOnce(train.SessionRunHook):
+        def after_run(self, run_context, run_values):
+            if lost:
+                raise lost.pop()
+
+    with train.MonitoredSession(hooks=[LoseOnce()]) as session:
+        assert session.run(add) == 1, "a new session, initialised anew"
+
+
 def test_sessions_that_are_lost_again_and_again_are_given_up_with_the_cause(monkeypatch, caplog):
     caplog.set_level(logging.INFO, "dtf")
     monkeypatch.setattr(monitored_session, "_RECOVERY_PAUSES_S", (0.0,))

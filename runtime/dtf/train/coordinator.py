@@ -40,6 +40,7 @@ class Coordinator:
         self._stop_event = threading.Event()
         self._exc_info: ExcInfo | None = None
         self._threads: set[threading.Thread] = set()
+        self._joins: list[threading.Event] = []  # each set when a stop is requested, or its threads have ended
         self._joined = False
 
     @property
@@ -71,6 +72,8 @@ class Coordinator:
                 name = type(exc_info[1]).__name__
                 logging.info("Error reported to Coordinator: %s, %s", name, exc_info[1])
             self._stop_event.set()
+            for join in self._joins:
+                join.set()
 
     def clear_stop(self) -> None:
         """Makes the coordinator usable again after `join`."""
@@ -114,8 +117,9 @@ class Coordinator:
           The first exception that was given to `request_stop`.
         """
         with self._lock:
-            waited_for = self._threads | set(threads or ())
-        _wait_for_end(waited_for, self._stop_event)
+            known = (self._threads | set(threads or ())) - {threading.current_thread()}
+        waited_for = {thread for thread in known if thread.is_alive()}
+        self._wait_for_stop_or_end(waited_for)
         deadline = time.monotonic() + stop_grace_period_secs
         for thread in waited_for:
             thread.join(max(0.0, deadline - time.monotonic()))
@@ -137,6 +141,25 @@ class Coordinator:
             exc_info = self._exc_info
         if exc_info is not None:
             raise exc_info[1].with_traceback(exc_info[2])
+
+    def _wait_for_stop_or_end(self, threads: set[threading.Thread]) -> None:
+        """Returns when a stop is requested or all threads have ended by themselves."""
+        over = threading.Event()
+        with self._lock:
+            if self._stop_event.is_set() or not threads:
+                return
+            self._joins.append(over)
+
+        def watch() -> None:
+            for thread in threads:
+                thread.join()
+            over.set()
+
+        # One helper thread turns "all have ended" into something that can be awaited beside the stop.
+        threading.Thread(target=watch, name="coordinator-watch", daemon=True).start()
+        over.wait()
+        with self._lock:
+            self._joins.remove(over)
 
     def _as_exc_info(self, ex: BaseException | ExcInfo | None) -> ExcInfo | None:
         if ex is None:
@@ -206,21 +229,3 @@ class LooperThread(threading.Thread):
         target, args, kwargs = self._call
         if target is not None:
             target(*args, **kwargs)
-
-
-def _wait_for_end(threads: set[threading.Thread], stop_event: threading.Event) -> None:
-    """Returns when a stop is requested or all threads have ended by themselves."""
-    if stop_event.is_set() or not threads:
-        return
-    ended = threading.Event()
-
-    def watch() -> None:
-        for thread in threads:
-            if thread is not threading.current_thread():
-                thread.join()
-        ended.set()
-
-    # One helper thread turns "all have ended" into something that can be awaited beside the stop event.
-    threading.Thread(target=watch, name="coordinator-watch", daemon=True).start()
-    while not ended.wait(0.01) and not stop_event.is_set():
-        pass

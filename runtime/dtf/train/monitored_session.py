@@ -364,12 +364,28 @@ class _CoordinatedSessionCreator:
     def create_session(self) -> _CoordinatedSession:
         self.tf_sess = self._session_creator.create_session()
         self.coord = Coordinator(clean_stop_exception_types=())
-        if get_default_graph().get_collection("queue_runners"):
-            start_queue_runners(sess=self.tf_sess, coord=self.coord)
-        for hook in self._hooks:
-            hook.after_create_session(self.tf_sess, self.coord)
+        try:
+            if get_default_graph().get_collection("queue_runners"):
+                start_queue_runners(sess=self.tf_sess, coord=self.coord)
+            for hook in self._hooks:
+                hook.after_create_session(self.tf_sess, self.coord)
+        except BaseException:
+            self.abandon()
+            raise
         hooked = _HookedSession(self.tf_sess, self._hooks)
         return _CoordinatedSession(hooked, self.coord, self._stop_grace_period_secs)
+
+    def abandon(self) -> None:
+        """Ends a session that is lost: at once, since its threads cannot finish what they wait for."""
+        session, coord = self.tf_sess, self.coord
+        self.forget()
+        if coord is not None:
+            coord.request_stop()
+        if session is not None:
+            session.close()
+        if coord is not None:
+            with contextlib.suppress(Exception):  # the cause is known already
+                coord.join(stop_grace_period_secs=self._stop_grace_period_secs, ignore_live_threads=True)
 
     def forget(self) -> None:
         """The session is closed."""
@@ -437,10 +453,8 @@ class _RecoverableSession:
             _MOST_RECOVERIES_WITHOUT_A_RUN,
             _cause(error),
         )
-        with contextlib.suppress(Exception):  # it is lost anyway
-            self._sess.close()
         self._sess = None
-        self._creator.forget()
+        self._creator.abandon()
 
     def _create(self) -> _CoordinatedSession:
         deadline = time.monotonic() + _RECOVERY_DEADLINE_S
