@@ -109,7 +109,7 @@ _LAZY = {
     **dict.fromkeys(("Event", "LogMessage", "SessionLog"), "dtf.pb.event_pb2"),
     **dict.fromkeys(
         (
-            "constant_initializer", "glorot_normal_initializer", "glorot_uniform_initializer", "initializers",
+            "constant_initializer", "glorot_normal_initializer", "glorot_uniform_initializer",
             "ones_initializer", "orthogonal_initializer", "random_normal_initializer", "random_uniform_initializer",
             "truncated_normal_initializer", "uniform_unit_scaling_initializer", "variance_scaling_initializer",
             "zeros_initializer",
@@ -124,8 +124,8 @@ _LAZY = {
 
 #: Modules that are public namespaces, imported at their first use.
 _NAMESPACES = frozenset(
-    "app bitwise compat contrib flags gfile layers linalg logging losses math nest nn python_io random strings summary "
-    "testing train".split()
+    "app bitwise compat contrib flags gfile initializers layers linalg logging losses math nest nn python_io random "
+    "strings summary testing train".split()
 )
 
 

@@ -1,8 +1,8 @@
 """Initializers: objects that make the first value of a variable from its shape.
 
-`tf.zeros_initializer` and the rest; also gathered as `tf.initializers`. Each is called with a shape (a list of
-ints), a dtype, and for a part of a partitioned variable a `partition_info` with the whole's `full_shape` and the
-part's `var_offset`.
+`tf.zeros_initializer` and the rest; the module itself is `tf.initializers`, where they have shorter names. Each is
+called with a shape (a list of ints), a dtype, and for a part of a partitioned variable a `partition_info` with the
+whole's `full_shape` and the part's `var_offset`.
 
 Sources: Glorot and Bengio 2010 (https://proceedings.mlr.press/v9/glorot10a.html), He et al. 2015
 (https://arxiv.org/abs/1502.01852), LeCun et al. 1998 ("Efficient BackProp"), Saxe et al. 2014
@@ -12,7 +12,7 @@ Sources: Glorot and Bengio 2010 (https://proceedings.mlr.press/v9/glorot10a.html
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,12 +20,12 @@ import numpy as np
 
 from dtf import dtypes
 from dtf.apply import apply_op
-from dtf.constant import constant
+from dtf.constant import constant as constant_tensor
 from dtf.dtypes import as_dtype
 from dtf.graph import Tensor
 
 __all__ = [
-    "constant_initializer", "glorot_normal_initializer", "glorot_uniform_initializer", "initializers",
+    "constant_initializer", "glorot_normal_initializer", "glorot_uniform_initializer",
     "ones_initializer", "orthogonal_initializer", "random_normal_initializer", "random_uniform_initializer",
     "truncated_normal_initializer", "uniform_unit_scaling_initializer", "variance_scaling_initializer",
     "zeros_initializer",
@@ -94,7 +94,7 @@ class constant_initializer:
         self, shape: Any, dtype: Any = None, partition_info: Any = None, verify_shape: bool | None = None
     ) -> Tensor:
         verify = self.verify_shape if verify_shape is None else verify_shape
-        return constant(self.value, dtype or self.dtype, shape, verify_shape=verify)
+        return constant_tensor(self.value, dtype or self.dtype, shape, verify_shape=verify)
 
 
 @dataclass(frozen=True)
@@ -281,32 +281,22 @@ class identity_initializer:
         if partition_info is not None:
             row, column = partition_info.var_offset
             whole = whole[row : row + shape[0], column : column + shape[1]]
-        return constant(whole, dtype or self.dtype)
+        return constant_tensor(whole, dtype or self.dtype)
 
 
-class initializers:
-    """`tf.initializers`: the same under shorter names."""
-
-    constant = constant_initializer
-    glorot_normal = staticmethod(glorot_normal_initializer)
-    glorot_uniform = staticmethod(glorot_uniform_initializer)
-    he_normal = staticmethod(he_normal)
-    he_uniform = staticmethod(he_uniform)
-    identity = identity_initializer
-    lecun_normal = staticmethod(lecun_normal)
-    lecun_uniform = staticmethod(lecun_uniform)
-    ones = ones_initializer
-    orthogonal = orthogonal_initializer
-    random_normal = random_normal_initializer
-    random_uniform = random_uniform_initializer
-    truncated_normal = truncated_normal_initializer
-    uniform_unit_scaling = uniform_unit_scaling_initializer
-    variance_scaling = variance_scaling_initializer
-    zeros = zeros_initializer
-
-
-Initializer = Callable[..., Tensor]
-
+# `tf.initializers` is this module: the same under shorter names.
+constant = constant_initializer
+glorot_normal = glorot_normal_initializer
+glorot_uniform = glorot_uniform_initializer
+identity = identity_initializer
+ones = ones_initializer
+orthogonal = orthogonal_initializer
+random_normal = random_normal_initializer
+random_uniform = random_uniform_initializer
+truncated_normal = truncated_normal_initializer
+uniform_unit_scaling = uniform_unit_scaling_initializer
+variance_scaling = variance_scaling_initializer
+zeros = zeros_initializer
 
 def _scale_shape(shape: Any, partition_info: Any) -> list[int]:
     return [int(size) for size in (shape if partition_info is None else partition_info.full_shape)]
