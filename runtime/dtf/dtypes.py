@@ -185,6 +185,11 @@ def as_dtype(type_value: Any) -> DType:
     return found
 
 
+def runtime_name(dtype: DType) -> str:
+    """What TensorFlow's runtime calls a dtype in its messages: float32 is "float" there."""
+    return {float16: "half", float32: "float", float64: "double"}.get(dtype, dtype.name)
+
+
 def _of_numpy(numpy_dtype: Any) -> DType | None:
     found = string if numpy_dtype.kind in "SUO" else _OF_NUMPY_NAME.get(numpy_dtype.name)
     if found is not None:

@@ -23,7 +23,7 @@ import numpy as np
 
 from dtf import errors
 from dtf.cancellation import CancellationManager
-from dtf.dtypes import DType
+from dtf.dtypes import DType, runtime_name
 from dtf.tensor_shape import TensorShape
 from dtf.waiting import Done, Operation, WaitingLine, flush
 
@@ -384,8 +384,7 @@ def _bound(capacity: int | None) -> int:
 
 
 def _names(dtypes: Sequence[DType]) -> str:
-    words = {"float16": "half", "float32": "float", "float64": "double"}
-    return ", ".join(words.get(dtype.name, dtype.name) for dtype in dtypes)
+    return ", ".join(map(runtime_name, dtypes))
 
 
 def _shape_text(shape: TensorShape) -> str:

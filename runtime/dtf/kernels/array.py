@@ -148,7 +148,7 @@ def _(node):
 @kernel("Placeholder", "PlaceholderV2")
 def _(node):
     dtype, shape = node.attr("dtype"), node.attr("shape")
-    word = {dtypes.float16: "half", dtypes.float32: "float", dtypes.float64: "double"}.get(dtype, dtype.name)
+    word = dtypes.runtime_name(dtype)
     message = f"You must feed a value for placeholder tensor '{node.name}' with dtype {word}"
     if shape is not None and shape.ndims:
         dims = ",".join("?" if dim is None else str(dim) for dim in shape.as_list())
@@ -940,7 +940,7 @@ def _(node):
         value = np.moveaxis(value, 1, -1) if channels_first else value
         batch, height, width, depth = value.shape
         if height % size or width % size:
-            raise _invalid(f"Image height {height} and width {width} should be divisible by block_size: {size}")
+            raise _invalid(f"Image width {width} and height {height} should be divisible by block_size: {size}")
         split = value.reshape(batch, height // size, size, width // size, size, depth).transpose(0, 1, 3, 2, 4, 5)
         out = split.reshape(batch, height // size, width // size, size * size * depth)
         return np.moveaxis(out, -1, 1) if channels_first else out
@@ -1192,11 +1192,23 @@ def _(node):
 @kernel("Select")
 def _(node):
     def select(condition, then, otherwise):
-        if np.ndim(condition) == 1 and np.ndim(then) > 1:
-            condition = condition.reshape(-1, *[1] * (np.ndim(then) - 1))
+        shape, chosen = np.shape(then), np.shape(condition)
+        if chosen == shape[:1] and len(shape) > 1:
+            condition = condition.reshape(-1, *[1] * (len(shape) - 1))
+        elif chosen not in ((), shape):
+            raise _different_sizes(0, chosen, shape)
+        if np.shape(otherwise) != shape:
+            raise _different_sizes(2, np.shape(otherwise), shape)
         return np.where(condition, then, otherwise)
 
     return select
+
+
+def _different_sizes(number: int, found: Sequence[int], wanted: Sequence[int]) -> errors.OpError:
+    return _invalid(
+        "Inputs to operation Select of type Select must have the same size and shape.  "
+        f"Input {number}: {shape_text(found)} != input 1: {shape_text(wanted)}"
+    )
 
 
 @kernel("SelectV2")

@@ -13,6 +13,7 @@ import numpy as np
 from dtf import errors
 from dtf.functions import FunctionBody
 from dtf.kernels import DEAD, kernel
+from dtf.kernels.logging import summarized
 
 
 @kernel("NoOp", "ControlTrigger")
@@ -59,7 +60,7 @@ def _(node):
 
     def check(step, condition, *data):
         if not condition:
-            words = " ".join(f"[{_summary(value, summarize)}]" for value in data)
+            words = " ".join(f"[{summarized(value, summarize)}]" for value in data)
             raise errors.InvalidArgumentError(None, None, f"assertion failed: {words}")
 
     return check
@@ -196,18 +197,3 @@ def _truth(value) -> bool:
     """What If and While take for true: a scalar that is not zero or empty, any other tensor that has elements."""
     array = np.asarray(value)
     return bool(array[()]) if array.ndim == 0 else array.size > 0
-
-
-def _summary(value, limit: int) -> str:
-    """The first `limit` elements, as Assert prints them."""
-    array = np.asarray(value)
-    shown = [_element(element) for element in array.ravel()[: limit if limit >= 0 else None]]
-    return " ".join(shown) + ("..." if len(shown) < array.size else "")
-
-
-def _element(element) -> str:
-    if isinstance(element, bytes):
-        return element.decode(errors="replace")
-    if isinstance(element, (bool, np.bool_)):
-        return str(int(element))
-    return f"{element:g}" if isinstance(element, (float, np.floating)) else str(element)

@@ -213,7 +213,8 @@ def _returned(token: str, i: int, value: Any, dtype: dtypes.DType) -> np.ndarray
     if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind not in "SUO":
         found = dtypes.as_dtype(value.dtype)
         if found != dtype:
-            raise _invalid(f"{i}-th value returned by {token} is {found.name}, but expects {dtype.name}")
+            got, wanted = dtypes.runtime_name(found), dtypes.runtime_name(dtype)
+            raise _invalid(f"{i}-th value returned by {token} is {got}, but expects {wanted}")
         return np.asarray(value)
     try:
         return codec.values_to_array(value, dtype)[0]

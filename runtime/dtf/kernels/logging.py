@@ -67,14 +67,31 @@ def _(node):
 
 
 def summarized(value: Any, most: int) -> str:
-    """The first `most` elements of a value (all: negative), row by row in brackets: "[1 2][3...]"."""
+    """The first `most` elements of a value (all: negative), one pair of brackets per row: "[1 2][3...]..."."""
     array = np.asarray(value)
-    flat = array.ravel()
-    shown = flat.size if most < 0 else min(most, flat.size)
-    words = [each.decode(errors="replace") if isinstance(each, bytes) else f"{each}" for each in flat[:shown].tolist()]
-    cut = "..." if shown < flat.size else ""
-    if array.ndim < 2:
-        return " ".join(words) + cut
-    width = array.shape[-1] or 1
-    rows = [" ".join(words[i : i + width]) for i in range(0, len(words), width)] or [""]
-    return "".join(f"[{row}" + ("]" if i < len(rows) - 1 else cut + "]") for i, row in enumerate(rows))
+    limit = array.size if most < 0 else most
+    words = [_word(each) for each in array.ravel()[:limit]]
+    text = _rows(words, array.shape, 0, limit) if array.ndim else " ".join(words)
+    return text + ("..." if array.size > limit else "")
+
+
+def _rows(words: list[str], shape: tuple[int, ...], first: int, limit: int) -> str:
+    """The elements from number `first` on that belong to one slice of `shape`; "..." for those past the limit."""
+    if len(shape) == 1:
+        shown = words[first : min(first + shape[0], limit)]
+        return " ".join(shown)
+    width = int(np.prod(shape[1:]))
+    starts = range(first, min(first + shape[0] * width, limit), max(width, 1)) if width else ()
+    rows = []
+    for start in starts:
+        cut = "..." if len(shape) == 2 and start + width > limit else ""
+        rows.append(f"[{_rows(words, shape[1:], start, limit)}{cut}]")
+    return "".join(rows)
+
+
+def _word(element: Any) -> str:
+    if isinstance(element, bytes):
+        return element.decode(errors="replace")
+    if isinstance(element, (bool, np.bool_)):
+        return str(int(element))
+    return f"{element:g}" if isinstance(element, (float, np.floating)) else str(element)

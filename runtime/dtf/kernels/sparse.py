@@ -28,6 +28,12 @@ def _(node):
         places = places.reshape(-1, 1) if places.ndim < 2 else places
         if places.shape[1] != len(shape):
             raise _invalid(f"output_shape has incorrect number of elements: {len(shape)} should be: {places.shape[1]}")
+        outside = np.flatnonzero(((places < 0) | (places >= shape)).any(axis=1))
+        if outside.size:
+            at = int(outside[0])
+            raise _invalid(
+                f"indices[{at}] = {shape_text(places[at])} is out of bounds: need 0 <= index < {shape_text(shape)}"
+            )
         rows = rows_of_nd_indices(places, shape, "output shape")
         if validate and len(rows) > 1 and (np.diff(rows) <= 0).any():
             at = int(np.flatnonzero(np.diff(rows) <= 0)[0]) + 1

@@ -177,11 +177,12 @@ def _change_case(node: Any, of_bytes: Any, of_text: Any) -> Callable[..., np.nda
 def _(node):
     in_characters = _text(node.attr("unit")) == "UTF8_CHAR"
 
-    def cut(value: bytes, position: int, length: int) -> bytes:
+    def cut(number: int, value: bytes, position: int, length: int) -> bytes:
         whole: Any = value.decode(errors="replace") if in_characters else value
         start = position + len(whole) if position < 0 else position
         if not 0 <= start <= len(whole):
-            raise _invalid(f"pos {position} out of range for string b'{value.decode(errors='replace')}'")
+            text = value.decode(errors="replace")
+            raise _invalid(f"pos {position} out of range for string b'{text}' at index {number}")
         part = whole[start : start + max(length, 0)]
         return part.encode() if in_characters else part
 
@@ -189,7 +190,7 @@ def _(node):
         shape = np.broadcast_shapes(np.shape(values), np.shape(position))
         out = np.empty(shape, object)
         columns = (np.broadcast_to(each, shape).ravel().tolist() for each in (values, position, length))
-        out.reshape(-1)[:] = _strings([cut(*row) for row in zip(*columns, strict=True)])
+        out.reshape(-1)[:] = _strings([cut(i, *row) for i, row in enumerate(zip(*columns, strict=True))])
         return out
 
     return substr

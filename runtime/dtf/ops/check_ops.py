@@ -147,7 +147,7 @@ def assert_near(
         atol = convert_to_tensor(epsilon if atol is None else atol, x.dtype.base_dtype)
         room = apply_op("AddV2", x=atol, y=apply_op("Mul", x=rtol, y=apply_op("Abs", x=y)))
         distance = apply_op("Abs", x=apply_op("Sub", x=x, y=y))
-        words = [message or "", "x and y not equal to tolerance", f"x ({x.name}) = ", x, f"y ({y.name}) = ", y]
+        words = [*_said(message), "x and y not equal to tolerance", f"x ({x.name}) = ", x, f"y ({y.name}) = ", y]
         holds = reduce_all(apply_op("LessEqual", x=distance, y=room))
         return _assert(holds, data if data is not None else words, summarize)
 
@@ -180,7 +180,11 @@ def _compare(
             where = f" x ({x.name}) = {known_x.tolist()}, y ({y.name}) = {known_y.tolist()}"
             raise errors.InvalidArgumentError(None, None, f"{message or ''}{texts[0]}{where}")
         holds = reduce_all(apply_op(op_type, x=x, y=y))
-        return _assert(holds, data if data is not None else [message or "", *texts], summarize)
+        return _assert(holds, data if data is not None else [*_said(message), *texts], summarize)
+
+
+def _said(message: str | None) -> list[str]:
+    return [message] if message else []
 
 
 def _tensors(*values: Any) -> list[Tensor]:
@@ -272,7 +276,7 @@ def _check_rank(
             one = apply_op(op_type, x=rank(x), y=each)
             holds = one if holds is None else apply_op("LogicalOr", x=holds, y=one)
         assert holds is not None
-        texts = [message or "", f"Tensor {x.name} {words} {wanted}", "Received shape: ", shape(x)]
+        texts = [*_said(message), f"Tensor {x.name} {words} {wanted}", "Received shape: ", shape(x)]
         return _assert(holds, data if data is not None else texts, summarize)
 
 
