@@ -187,14 +187,13 @@ class _Importer:
         self._check_inputs(name, op_def, inputs, get_attr)
         shapes = attrs.pop("_output_shapes", None)
         op = Operation(graph, name, node.op, inputs, control_inputs, attrs, types, op_def)
-        op._device = ""
         try:
             shape_rules.infer(op)
+            if shapes is not None and len(shapes.list.shape) == len(op.outputs):
+                for tensor, shape in zip(op.outputs, shapes.list.shape, strict=True):
+                    tensor.set_shape(TensorShape(shape))
         except (ValueError, AttributeError, TypeError) as error:
             raise ValueError(f"Node '{name}': {error}") from error
-        if shapes is not None and len(shapes.list.shape) == len(op.outputs):
-            for tensor, shape in zip(op.outputs, shapes.list.shape, strict=True):
-                tensor.set_shape(TensorShape(shape))
         graph._add(op)
         context = graph._get_control_flow_context()
         op._set_control_flow_context(context)

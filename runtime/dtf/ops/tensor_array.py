@@ -245,8 +245,10 @@ def _shape_of(tensor: Tensor) -> Tensor:
 
 # -- shape rules
 
-shape_rule("StackV2", "TensorArraySizeV3", "TensorArrayWriteV3", "TensorArrayScatterV3", "TensorArraySplitV3")(scalar)
+shape_rule("TensorArraySizeV3", "TensorArrayWriteV3", "TensorArrayScatterV3", "TensorArraySplitV3")(scalar)
 shape_rule("TensorArrayV3", "TensorArrayGradV3", "TensorArrayGradWithShape")(scalar)
+# TensorFlow gives the handle of a stack the shape [2]; here it is a scalar. Graphs of both are imported.
+shape_rule("StackV2")(unknown)
 shape_rule("StackPopV2", "TensorArrayReadV3", "TensorArrayGatherV3")(unknown)
 shape_rule("StackCloseV2", "TensorArrayCloseV3")(no_outputs)
 
