@@ -76,6 +76,9 @@ class Store:
         self._wall_clock = wall_clock
         try:
             self._database = sqlite3.connect(path, isolation_level=None, timeout=10)
+        except sqlite3.Error as error:
+            raise self._error(str(error)) from None
+        try:
             path.chmod(0o600)
             self._database.execute("PRAGMA journal_mode = WAL")
             # A process that is killed loses nothing with this; a machine that is switched off loses its processes too.
@@ -83,10 +86,14 @@ class Store:
             version = self._database.execute("PRAGMA user_version").fetchone()[0]
             if version == 0:
                 self._database.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} COMMIT;")
+            elif version != SCHEMA_VERSION:
+                raise self._error(f"it was written by another version of dtfctl (schema {version})")
         except sqlite3.Error as error:
+            self._database.close()
             raise self._error(str(error)) from None
-        if version not in (0, SCHEMA_VERSION):
-            raise self._error(f"it was written by another version of dtfctl (schema {version})")
+        except StoreError:
+            self._database.close()
+            raise
 
     def load(self) -> tuple[Run, dict[str, TaskStatus]] | None:
         """The present or last run, or None before the first."""

@@ -149,8 +149,8 @@ def test_logs_must_be_those_of_the_tasks_asked_for(cluster):
     wait_until(lambda: "worker 1" in cluster.run("logs").stdout, "the workers' lines")
     assert cluster.run("logs", "worker:1").stdout == "worker 1\n"
     assert cluster.run("logs", "w*").stdout == "worker:0 | worker 0\nworker:1 | worker 1\n"
-    follow = cluster.start("logs", "-f", "-n", "0", "worker")
-    wait_until(lambda: "watch" in cluster.run("status").stdout or True, "nothing")
+    follow = cluster.start("logs", "-f", "-n", "1", "worker")
+    wait_until(lambda: cluster.out() == "worker:0 | worker 0\nworker:1 | worker 1\n", "what is there already")
     cluster.finish()
     assert follow.wait(20) == 0
     assert "worker:0 | bye\n" in cluster.out()
