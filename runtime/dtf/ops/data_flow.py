@@ -9,6 +9,7 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/queue
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -60,6 +61,27 @@ class QueueBase:
         self._names = None if names is None else list(names)
         self._queue_ref = queue_ref
         self._name = queue_ref.op.name.split("/")[-1]
+
+    @staticmethod
+    def from_list(index: Any, queues: Sequence[QueueBase]) -> QueueBase:
+        """The queue number `index` (a scalar tensor) of several with the same components.
+
+          Raises:
+            TypeError: their components have different dtypes.
+        ValueError: their components have different names.
+        """
+        first = queues[0]
+        if any(queue.dtypes != first.dtypes for queue in queues):
+            raise TypeError("Queues do not have matching component dtypes.")
+        if any(queue.names != first.names for queue in queues):
+            raise ValueError("Queues do not have matching component names.")
+        shapes = [
+            functools.reduce(TensorShape.most_specific_compatible_shape, each)
+            for each in zip(*(queue.shapes for queue in queues), strict=True)
+        ]
+        handles = apply_op("Pack", values=[queue.queue_ref for queue in queues])
+        chosen = apply_op("GatherV2", params=handles, indices=index, axis=0)
+        return QueueBase(first.dtypes, shapes, first.names, chosen)
 
     @property
     def queue_ref(self) -> Tensor:

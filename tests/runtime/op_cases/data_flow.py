@@ -184,6 +184,17 @@ def a_fifo_queue_keeps_the_order_and_its_size():
         assert values[2].tolist() == [2, 3] and values[3].tolist() == [b"b", b"c"] and values[4] == 0
 
 
+def one_of_several_queues_is_chosen_by_a_tensor():
+    with tf.Graph().as_default():
+        queues = [tf.FIFOQueue(5, [tf.int32], [[]]) for _ in range(3)]
+        at = tf.placeholder(tf.int32, [])
+        taken = in_order(
+            lambda: [queue.enqueue(i) for i, queue in enumerate(queues)],
+            lambda: tf.QueueBase.from_list(at, queues).dequeue(),
+        )
+        assert evaluate(taken, feeds={at: np.int32(2)}) == [2]
+
+
 def a_padding_queue_pads_to_the_largest():
     with tf.Graph().as_default():
         queue = tf.PaddingFIFOQueue(5, [tf.int32], [[None]])
@@ -412,6 +423,7 @@ _FIFO = run_all(
     a_full_queue_makes_an_enqueue_wait_for_room,
     a_fifo_queue_keeps_the_order_and_its_size,
     a_shared_name_with_another_description_is_refused,
+    one_of_several_queues_is_chosen_by_a_tensor,
 )
 _DEQUEUE = run_all(
     a_dequeue_waits_for_an_element,
