@@ -20,15 +20,16 @@ BUILD = (
 ).split()
 RUN = (
     "kernels resources queues accumulators lookup_tables tensor_arrays waiting rendezvous step cancellation outcome "
-    "step_stats thread_pool functions instructions executor frames passes worker master compiled_step partial_run "
-    "session_tasks patience"
+    "step_stats thread_pool growing_pool functions instructions executor frames passes worker master compiled_step "
+    "partial_run session_tasks patience"
 ).split()
-EDGES = "rpc server session".split()
+EDGES = "channel rpc server session".split()
 ALLOWED = {
     "wire": {"wire"},
     "build": {"wire", "build"},
     "run": {"wire", "run"},
-    "rpc": {"wire", "run", "rpc"},
+    "channel": {"wire", "run", "channel"},
+    "rpc": {"wire", "run", "channel", "rpc"},
     "server": {"wire", "run", "rpc", "server"},
     "session": {"wire", "build", "server", "session"},
     "train": {"wire", "build", "server", "session", "train"},

@@ -186,13 +186,19 @@ def proto_to_array(proto: Any) -> Any:
 # ---- arrays <-> bytes
 
 
-def encode_tensor(array: Any, dtype: Any = None) -> list[Buffer]:
-    """The serialized TensorProto of an array, in pieces; a large array's piece is its own memory, not a copy."""
+def encode_tensor(array: Any, dtype: Any = None, position: int | None = None) -> list[Buffer]:
+    """The serialized TensorProto of an array, in pieces; a large array's piece is its own memory, not a copy.
+
+    Where `position`, the offset of the TensorProto in the whole message, is given, a large array's elements are aligned
+    there.
+    """
     array, tensor_dtype = _value_and_dtype(array, dtype)
     if not tensor_dtype.size:
         return [array_to_proto(array, tensor_dtype).SerializeToString()]
     array = _little_endian(array)
     head = _tensor_head(tensor_dtype.as_datatype_enum, array.shape, array.nbytes)
+    if position is not None and array.nbytes >= BY_HAND_FROM_BYTES:
+        head = _padding(-(position + len(head)) % _ALIGNMENT, b"\x18") + head
     return [head, _memory(array)] if array.nbytes else [head]
 
 
@@ -216,7 +222,7 @@ def encode_recv_tensor_response(
     tail = b"\x0a" + _varint(tensor_bytes) + pieces[0]
     if is_dead:
         head = b"\x10\x01" + head
-    elif tensor_bytes >= _BY_HAND_FROM_BYTES:
+    elif tensor_bytes >= BY_HAND_FROM_BYTES:
         head = _padding(-(len(head) + len(tail)) % _ALIGNMENT) + head
     return [head + tail, *pieces[1:]]
 
@@ -228,7 +234,7 @@ def decode_tensor(data: Buffer) -> Any:
       InvalidArgumentError: `data` is not a TensorProto, or contradicts itself.
     """
     view = memoryview(data)
-    found = _scan_tensor(view) if len(view) >= _BY_HAND_FROM_BYTES else None
+    found = _scan_tensor(view) if len(view) >= BY_HAND_FROM_BYTES else None
     if found is None:
         return proto_to_array(_parse(tensor_pb2.TensorProto, view))
     dtype, sizes, content = found
@@ -242,11 +248,11 @@ def decode_recv_tensor_response(data: Buffer) -> ReceivedTensor:
       InvalidArgumentError: `data` is not a RecvTensorResponse, or its tensor contradicts itself.
     """
     view = memoryview(data)
-    if len(view) < _BY_HAND_FROM_BYTES:
+    if len(view) < BY_HAND_FROM_BYTES:
         return _decode_any_response(view)
     tensor: memoryview | None = None
     numbers = {2: 0, 3: 0, 5: 0}
-    for field, value in _fields(view):
+    for field, value, _ in message_fields(view):
         if field == 1:
             if tensor is not None or isinstance(value, int):
                 return _decode_any_response(view)
@@ -257,6 +263,39 @@ def decode_recv_tensor_response(data: Buffer) -> ReceivedTensor:
         return _decode_any_response(view)
     is_dead = bool(numbers[2])
     return ReceivedTensor(None if is_dead else decode_tensor(tensor), is_dead, numbers[3], bool(numbers[5]))
+
+
+def length_delimited(field: int, size: int) -> bytes:
+    """What stands before the `size` bytes of a string, bytes or message field."""
+    return _varint(field << 3 | 2) + _varint(size)
+
+
+def message_fields(view: memoryview) -> Iterator[tuple[int, Any, int]]:
+    """(field number, int of a varint field | memoryview of any other, where it ends) for each field of a message.
+
+    Raises:
+      InvalidArgumentError: it is cut short, or no message.
+    """
+    at = 0
+    while at < len(view):
+        tag, at = _read_varint(view, at)
+        kind = tag & 7
+        value: Any
+        if kind == 0:
+            value, at = _read_varint(view, at)
+            yield tag >> 3, value, at
+            continue
+        if kind == 2:
+            length, at = _read_varint(view, at)
+        elif kind in (1, 5):
+            length = 8 if kind == 1 else 4
+        else:
+            raise _malformed(f"field {tag >> 3} is of an unknown kind")
+        if at + length > len(view):
+            raise _malformed("it is cut short")
+        value = view[at : at + length]
+        at += length
+        yield tag >> 3, value, at
 
 
 # ---- AttrValue <-> Python values
@@ -601,7 +640,7 @@ def _malformed(why: str) -> errors.InvalidArgumentError:
 
 # Below this size protobuf's C code is faster than ours in Python; from it on tensors are read in place, and are laid
 # out so that their elements are aligned in the message.
-_BY_HAND_FROM_BYTES = 4096
+BY_HAND_FROM_BYTES = 4096
 _ALIGNMENT = 8
 _NO_VALUE = np.empty(0, np.float32)
 
@@ -629,13 +668,15 @@ def _tensor_head(enum: int, sizes: tuple[int, ...], content_bytes: int) -> bytes
     return head + b"\x22" + _varint(content_bytes) if content_bytes else head
 
 
-def _padding(length: int) -> bytes:
-    """`length` bytes (modulo the alignment) that say is_dead = false, in a varint longer than it need be."""
+def _padding(length: int, tag: bytes = b"\x10") -> bytes:
+    """`length` bytes (modulo the alignment) that say a field is 0, in a varint longer than it need be; by default
+    is_dead = false.
+    """
     if length == 0:
         return b""
     if length == 1:
         length += _ALIGNMENT
-    return b"\x10" + b"\x80" * (length - 2) + b"\x00"
+    return tag + b"\x80" * (length - 2) + b"\x00"
 
 
 def _varint(value: int) -> bytes:
@@ -662,34 +703,12 @@ def _read_varint(view: memoryview, at: int) -> tuple[int, int]:
         shift += 7
 
 
-def _fields(view: memoryview) -> Iterator[tuple[int, Any]]:
-    """(field number, int of a varint field | memoryview of any other) for each field of a message."""
-    at = 0
-    while at < len(view):
-        tag, at = _read_varint(view, at)
-        kind = tag & 7
-        if kind == 0:
-            value, at = _read_varint(view, at)
-            yield tag >> 3, value
-            continue
-        if kind == 2:
-            length, at = _read_varint(view, at)
-        elif kind in (1, 5):
-            length = 8 if kind == 1 else 4
-        else:
-            raise _malformed(f"field {tag >> 3} is of an unknown kind")
-        if at + length > len(view):
-            raise _malformed("it is cut short")
-        yield tag >> 3, view[at : at + length]
-        at += length
-
-
 def _scan_tensor(view: memoryview) -> tuple[DType, tuple[int, ...], memoryview] | None:
     """(dtype, sizes, content) of a TensorProto laid out as our and TensorFlow's encoders do; None for other layouts."""
     enum = 0
     sizes: tuple[int, ...] = ()
     content: memoryview | None = None
-    for field, value in _fields(view):
+    for field, value, _ in message_fields(view):
         if field == 1 and isinstance(value, int):
             enum = value
         elif field == 2 and isinstance(value, memoryview):
@@ -711,11 +730,11 @@ def _scan_tensor(view: memoryview) -> tuple[DType, tuple[int, ...], memoryview] 
 
 def _scan_shape(view: memoryview) -> tuple[int, ...] | None:
     sizes = []
-    for field, dim in _fields(view):
+    for field, dim, _ in message_fields(view):
         if field != 2 or not isinstance(dim, memoryview):
             return None
         size = 0
-        for dim_field, value in _fields(dim):
+        for dim_field, value, _ in message_fields(dim):
             if dim_field == 1 and isinstance(value, int):
                 size = value - (1 << 64) if value >> 63 else value
         sizes.append(size)

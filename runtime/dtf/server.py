@@ -179,10 +179,10 @@ def find_master(target: str, config: config_pb2.ConfigProto) -> Any:
             server = _servers.get(address)
         if server is not None:
             return InProcessMaster(server._master)
-    from dtf.rpc.connection import Connection
+    from dtf.rpc.discovery import connect
     from dtf.rpc.remote import RemoteMaster
 
-    return RemoteMaster(Connection(address))
+    return RemoteMaster(connect(address))
 
 
 def release_master(master: Any) -> None:

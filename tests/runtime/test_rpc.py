@@ -129,17 +129,19 @@ def test_foreign_details_do_no_harm():
 def test_values_in_a_request_are_what_protobuf_itself_would_write(value):
     request = worker_pb2.RunGraphRequest(graph_handle="g", step_id=5)
     field = worker_pb2.RunGraphRequest.SEND_FIELD_NUMBER
-    data = messages.with_named_tensors(request, field, [("k", value), ("l", value)])
+    data = messages.joined(messages.with_named_tensors(request, field, [("k", value), ("l", value)]))
     parsed = worker_pb2.RunGraphRequest.FromString(data)
-    assert (parsed.graph_handle, parsed.step_id) == ("g", 5)
-    found = messages.named_values(parsed.send)
-    for name in ("k", "l"):
-        np.testing.assert_array_equal(found[name], value)
-        assert np.asarray(found[name]).dtype == np.asarray(value).dtype
+    apart, entries = messages.parse_apart(worker_pb2.RunGraphRequest, field, data)
+    for message, sends in ((parsed, parsed.send), (apart, entries)):
+        assert (message.graph_handle, message.step_id) == ("g", 5)
+        found = messages.named_values(sends)
+        for name in ("k", "l"):
+            np.testing.assert_array_equal(found[name], value)
+            assert np.asarray(found[name]).dtype == np.asarray(value).dtype
 
 
 def test_a_dead_value_stays_dead():
-    assert messages.received_value(messages.recv_tensor_response(DEAD, 1)) is DEAD
+    assert messages.received_value(messages.joined(messages.recv_tensor_response(DEAD, 1))) is DEAD
 
 
 # -- calls
@@ -164,7 +166,7 @@ def test_a_thousand_waiting_receives_hold_up_nobody(remote, worker):
     assert remote.get_status(10.0)
     while len(worker.parked) < 1000:
         threading.Event().wait(0.01)
-    assert sum(thread.name == "dtf-rpc" for thread in threading.enumerate()) < 20
+    assert sum(thread.name == "dtf-pool" for thread in threading.enumerate()) < 20
     for done in worker.parked.values():
         done(np.float32(1))
     for call in calls.values():

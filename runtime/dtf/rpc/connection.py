@@ -1,6 +1,7 @@
-"""One channel to one task: calls that wait and calls that call back, and what it means when nobody answers.
+"""One gRPC channel to one task: calls that wait and calls that call back, and what it means when nobody answers.
 
-Owns the channel. Does not know the services' messages: requests and responses are bytes.
+Owns the channel. Does not know the services' messages: requests and responses are bytes. `discovery` puts the faster
+way beside it.
 
 A call fails at once when the connection is lost or cannot be made; gRPC itself tries to reconnect in the background.
 Nothing is ever sent twice. `explain` looks at the port itself when gRPC could not talk to it, to tell a task that is
@@ -12,14 +13,15 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import grpc
 
 from dtf import errors
 from dtf.cluster import split_address
-from dtf.rpc import status
+from dtf.rpc import WORKER_SERVICE, status
+from dtf.rpc.messages import Buffer, joined
 
 CHANNEL_OPTIONS = (
     ("grpc.max_send_message_length", -1),
@@ -32,11 +34,14 @@ CHANNEL_OPTIONS = (
 )
 _HEARTBEAT_PERIOD_S = 10.0
 _HEARTBEAT_TIMEOUT_S = 10.0
+_TELL_TIMEOUT_S = 60.0
 _PROBE_TIMEOUT_S = 1.0
 _HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
-_STATUS_METHOD = "/tensorflow.WorkerService/GetStatus"
+_STATUS_METHOD = f"/{WORKER_SERVICE}/GetStatus"
 
 Done = Callable[..., None]
+Request = bytes | Sequence[Buffer]
+"""A message, or the pieces of one."""
 
 
 class Connection:
@@ -51,7 +56,7 @@ class Connection:
         self._methods: dict[str, Any] = {}
         self._lock = threading.Lock()
 
-    def call(self, method: str, request: bytes, timeout_s: float | None = None, watch: bool = False) -> bytes:
+    def call(self, method: str, request: Request, timeout_s: float | None = None, watch: bool = False) -> bytes:
         """Calls and waits for the response.
 
         Args:
@@ -66,13 +71,13 @@ class Connection:
         """
         if not watch:
             try:
-                return self._method(method)(request, timeout=timeout_s)
+                return self._method(method)(joined(request), timeout=timeout_s)
             except grpc.RpcError as error:
                 raise status.decode_call(error, self.where) from None
             except ValueError:  # grpc's word for a channel that this process has closed
                 raise self._closed() from None
         try:
-            future = self._method(method).future(request, timeout=timeout_s)
+            future = self._method(method).future(joined(request), timeout=timeout_s)
         except ValueError:
             raise self._closed() from None
         try:
@@ -82,11 +87,11 @@ class Connection:
             raise
 
     def call_async(
-        self, method: str, request: bytes, done: Done, timeout_s: float | None = None
+        self, method: str, request: Request, done: Done, timeout_s: float | None = None
     ) -> Callable[[], None]:
         """Calls `done(response)` or `done(error=OpError)` later, from another thread. Returns what cancels the call."""
         try:
-            future = self._method(method).future(request, timeout=timeout_s)
+            future = self._method(method).future(joined(request), timeout=timeout_s)
         except ValueError:
             done(error=self._closed())
             return _nothing
@@ -99,6 +104,10 @@ class Connection:
 
         future.add_done_callback(answered)
         return future.cancel
+
+    def tell(self, method: str, request: Request) -> None:
+        """Calls without caring for the answer."""
+        self.call_async(method, request, _nothing, _TELL_TIMEOUT_S)
 
     def explain(self, error: errors.OpError) -> errors.OpError:
         """The error to report for a first contact that failed with `error`.
@@ -153,8 +162,8 @@ class Connection:
             pass  # it answers
 
 
-def _nothing() -> None:
-    """Cancels what was never sent."""
+def _nothing(*_: Any, **__: Any) -> None:
+    """Cancels what was never sent, hears an answer that nobody wants."""
 
 
 def _who_answers(address: str) -> str | None:

@@ -1,8 +1,8 @@
 """Values inside requests and responses.
 
-Owns the fields of messages that carry tensors: a tensor's bytes go from the array into the message in one copy, and
-out of it as a view. Protobuf allows fields of a message in any order and repeated fields anywhere, so a message is the
-serialized rest of it followed by its tensors.
+Owns the fields of messages that carry tensors: a tensor's bytes go into the message as a piece of their own, which is
+the array's memory, and out of it as a view. Protobuf allows fields of a message in any order and repeated fields
+anywhere, so a message is the serialized rest of it followed by its tensors. Below a few kB protobuf itself is faster.
 """
 
 from __future__ import annotations
@@ -10,69 +10,123 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from dtf import codec
+from dtf import codec, errors
 from dtf.kernels import DEAD
 from dtf.pb import named_tensor_pb2, tensor_pb2
 
+Buffer = codec.Buffer
 
-def with_named_tensors(message: Any, field: int, named: Iterable[tuple[str, Any]]) -> bytes:
-    """The serialized `message` with `named` values added to its repeated NamedTensorProto field of that number."""
+
+def parse(message_class: Any, data: Buffer) -> Any:
+    """The message. Raises InvalidArgumentError when `data` is not one."""
+    try:
+        return message_class.FromString(data if type(data) is bytes else bytes(data))
+    except Exception:
+        raise errors.InvalidArgumentError(None, None, f"Malformed {message_class.__name__}") from None
+
+
+def parse_apart(message_class: Any, field: int, data: Buffer) -> tuple[Any, list[Any]]:
+    """The message without its repeated message field of that number, and the entries of that field: messages, or views
+    of the bytes of each when they are large.
+    """
+    if len(data) < codec.BY_HAND_FROM_BYTES:
+        message = parse(message_class, data)
+        name = message_class.DESCRIPTOR.fields_by_number[field].name
+        entries = list(getattr(message, name))
+        message.ClearField(name)
+        return message, entries
+    view = memoryview(data)
+    rest, views, begin = [], [], 0
+    for number, value, end in codec.message_fields(view):
+        if number == field:
+            views.append(value)
+        else:
+            rest.append(view[begin:end])
+        begin = end
+    return parse(message_class, b"".join(rest)), views
+
+
+def with_named_tensors(message: Any, field: int, named: Iterable[tuple[str, Any]]) -> list[Buffer]:
+    """The serialized `message`, in pieces, with `named` values added to its repeated NamedTensorProto field of that
+    number.
+    """
     pieces: list[Any] = [message.SerializeToString()]
+    at = len(pieces[0])
     for name, value in named:
-        tensor = codec.encode_tensor(value)
-        tensor_bytes = sum(map(len, tensor))
         key = name.encode()
-        head = b"\x0a" + _varint(len(key)) + key + b"\x12" + _varint(tensor_bytes)
-        pieces.append(_tag(field) + _varint(len(head) + tensor_bytes) + head)
-        pieces.extend(tensor)
-    return b"".join(pieces)
+        head = codec.length_delimited(1, len(key)) + key
+        at = _add_tensor(pieces, at, field, head, value)
+    return pieces
 
 
-def with_tensors(message: Any, field: int, values: Iterable[Any]) -> bytes:
-    """The serialized `message` with `values` added to its repeated TensorProto field of that number."""
+def with_tensors(message: Any, field: int, values: Iterable[Any]) -> list[Buffer]:
+    """The serialized `message`, in pieces, with `values` added to its repeated TensorProto field of that number."""
     pieces: list[Any] = [message.SerializeToString()]
     for value in values:
         tensor = codec.encode_tensor(value)
-        pieces.append(_tag(field) + _varint(sum(map(len, tensor))))
+        pieces.append(codec.length_delimited(field, sum(map(len, tensor))))
         pieces.extend(tensor)
-    return b"".join(pieces)
+    return pieces
 
 
-def named_values(named: Iterable[named_tensor_pb2.NamedTensorProto]) -> dict[str, Any]:
-    """The values by name."""
-    return {entry.name: codec.proto_to_array(entry.tensor) for entry in named}
+def named_values(named: Iterable[Any]) -> dict[str, Any]:
+    """The values by name, of NamedTensorProtos or views of them."""
+    values: dict[str, Any] = {}
+    for entry in named:
+        if isinstance(entry, named_tensor_pb2.NamedTensorProto):
+            values[entry.name] = codec.proto_to_array(entry.tensor)
+            continue
+        name, tensor = "", memoryview(b"")
+        for number, value, _ in codec.message_fields(entry):
+            if number == 1:
+                name = bytes(value).decode()
+            elif number == 2:
+                tensor = value
+        values[name] = codec.decode_tensor(tensor)
+    return values
 
 
-def values(tensors: Iterable[tensor_pb2.TensorProto]) -> list[Any]:
-    """The values in order."""
-    return [codec.proto_to_array(tensor) for tensor in tensors]
+def values(tensors: Iterable[Any]) -> list[Any]:
+    """The values in order, of TensorProtos or views of them."""
+    return [
+        codec.proto_to_array(tensor) if isinstance(tensor, tensor_pb2.TensorProto) else codec.decode_tensor(tensor)
+        for tensor in tensors
+    ]
 
 
-def recv_tensor_response(value: Any, send_start_micros: int) -> bytes:
-    """The serialized RecvTensorResponse of a value, DEAD included."""
+def recv_tensor_response(value: Any, send_start_micros: int) -> list[Buffer]:
+    """The serialized RecvTensorResponse of a value, DEAD included, in pieces."""
     is_dead = value is DEAD
-    pieces = codec.encode_recv_tensor_response(
+    return codec.encode_recv_tensor_response(
         None if is_dead else value, is_dead=is_dead, send_start_micros=send_start_micros
     )
-    return b"".join(pieces)
 
 
-def received_value(response: bytes) -> Any:
+def received_value(response: Buffer) -> Any:
     """The value of a RecvTensorResponse, or DEAD."""
     received = codec.decode_recv_tensor_response(response)
     return DEAD if received.is_dead else received.value
 
 
-def _tag(field: int) -> bytes:
-    return _varint(field << 3 | 2)
+def joined(pieces: Iterable[Buffer]) -> bytes:
+    """The pieces as one message."""
+    return pieces if isinstance(pieces, bytes) else b"".join(pieces)
 
 
-def _varint(value: int) -> bytes:
-    if value < 0x80:
-        return bytes((value,))
-    out = bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
+def _add_tensor(pieces: list[Buffer], at: int, field: int, head: bytes, value: Any) -> int:
+    """Adds a NamedTensorProto of which `head` is the name; returns where the message ends now."""
+    tensor = codec.encode_tensor(value)
+    size = sum(map(len, tensor))
+    if size >= codec.BY_HAND_FROM_BYTES:
+        lengths = _lengths(field, head, size)
+        tensor = codec.encode_tensor(value, position=at + len(lengths))
+        size = sum(map(len, tensor))
+    lengths = _lengths(field, head, size)
+    pieces.append(lengths)
+    pieces.extend(tensor)
+    return at + len(lengths) + size
+
+
+def _lengths(field: int, head: bytes, size: int) -> bytes:
+    inner = head + codec.length_delimited(2, size)
+    return codec.length_delimited(field, len(inner) + size) + inner

@@ -8,7 +8,7 @@ from typing import Any
 from dtf import errors
 from dtf.cluster import ClusterSpec
 from dtf.device import task_name
-from dtf.rpc.connection import Connection
+from dtf.rpc.discovery import Way, connect
 from dtf.rpc.remote import RemoteWorker
 
 
@@ -25,7 +25,7 @@ class Peers:
         }
         self.names = tuple(self._addresses)
         self._lock = threading.Lock()
-        self._connections: dict[str, Connection] = {}
+        self._connections: dict[str, Way] = {}
         self._workers: dict[str, Any] = {own_task: own_worker}
 
     def worker(self, task: str) -> Any:
@@ -40,7 +40,7 @@ class Peers:
             with self._lock:
                 worker = self._workers.get(task)
                 if worker is None:
-                    connection = self._connections[task] = Connection(address, task)
+                    connection = self._connections[task] = connect(address, task)
                     worker = self._workers[task] = RemoteWorker(connection)
         return worker
 

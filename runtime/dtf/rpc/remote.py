@@ -13,7 +13,9 @@ from dtf.master import DeviceList
 from dtf.patience import ask
 from dtf.pb import config_pb2, device_attributes_pb2, graph_pb2, master_pb2, tensorflow_server_pb2, worker_pb2
 from dtf.rpc import MASTER_SERVICE, WORKER_SERVICE, messages, status
-from dtf.rpc.connection import Connection, Done
+from dtf.rpc.connection import Done, Request
+from dtf.rpc.discovery import Way
+from dtf.rpc.messages import Buffer
 from dtf.step import Device
 
 _CONTROL_TIMEOUT_S = 60.0
@@ -24,7 +26,7 @@ _DEADLINE_SLACK_S = 2.0
 class RemoteWorker:
     """The worker of another task. Calls fail at once with UnavailableError when it cannot be reached."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Way) -> None:
         self._connection = connection
 
     def get_status(self, timeout_s: float) -> list[Device]:
@@ -38,11 +40,11 @@ class RemoteWorker:
             response = self._call("GetStatus", worker_pb2.GetStatusRequest(), timeout_s)
         except errors.OpError as error:
             raise self._connection.explain(error) from None
-        return devices_of(worker_pb2.GetStatusResponse.FromString(response).device_attributes)
+        return devices_of(messages.parse(worker_pb2.GetStatusResponse, response).device_attributes)
 
     def get_status_async(self, done: Done, timeout_s: float) -> None:
         """Calls done(bytes) or done(error=...): a heartbeat."""
-        self._call_async("GetStatus", b"", done, timeout_s)
+        self._call_async("GetStatus", (), done, timeout_s)
 
     def create_worker_session(
         self,
@@ -70,7 +72,7 @@ class RemoteWorker:
     def delete_worker_session_async(self, handle: str, done: Done, timeout_s: float) -> None:
         """As `delete_worker_session`, without waiting."""
         request = worker_pb2.DeleteWorkerSessionRequest(session_handle=handle)
-        self._call_async("DeleteWorkerSession", request.SerializeToString(), done, timeout_s)
+        self._call_async("DeleteWorkerSession", (request.SerializeToString(),), done, timeout_s)
 
     def register_graph(
         self,
@@ -88,7 +90,7 @@ class RemoteWorker:
             config_proto=config,
         )
         response = self._call("RegisterGraph", request, watch=True)
-        return worker_pb2.RegisterGraphResponse.FromString(response).graph_handle
+        return messages.parse(worker_pb2.RegisterGraphResponse, response).graph_handle
 
     def deregister_graph(self, session_handle: str, graph_handle: str) -> None:
         """Lets the task forget a partition."""
@@ -120,7 +122,7 @@ class RemoteWorker:
         )
         data = messages.with_named_tensors(request, worker_pb2.RunGraphRequest.SEND_FIELD_NUMBER, sends)
 
-        def answered(response: bytes = b"", error: errors.OpError | None = None) -> None:
+        def answered(response: Buffer = b"", error: errors.OpError | None = None) -> None:
             if error is None:
                 try:
                     result = _graph_result(response, recv_keys)
@@ -136,7 +138,7 @@ class RemoteWorker:
     def cleanup_graph(self, step_id: int) -> None:
         """Lets the task forget a step. Does not wait; a task that cannot be reached has forgotten it already."""
         request = worker_pb2.CleanupGraphRequest(step_id=step_id)
-        self._call_async("CleanupGraph", request.SerializeToString(), _ignore, _CONTROL_TIMEOUT_S)
+        self._connection.tell(f"/{WORKER_SERVICE}/CleanupGraph", (request.SerializeToString(),))
 
     def cleanup_all(self, containers: Sequence[str]) -> None:
         """Empties resource containers; the default one if none is named."""
@@ -146,7 +148,7 @@ class RemoteWorker:
         """Fetches a value from the step's rendezvous at the task: done(value) or done(error=...)."""
         request = worker_pb2.RecvTensorRequest(step_id=step_id, rendezvous_key=key, request_id=_new_request_id())
 
-        def answered(response: bytes = b"", error: errors.OpError | None = None) -> None:
+        def answered(response: Buffer = b"", error: errors.OpError | None = None) -> None:
             if error is None:
                 try:
                     value = messages.received_value(response)
@@ -157,14 +159,14 @@ class RemoteWorker:
                     return
             done(error=error)
 
-        return self._call_async("RecvTensor", request.SerializeToString(), answered)
+        return self._call_async("RecvTensor", (request.SerializeToString(),), answered)
 
-    def _call(self, name: str, request: Any, timeout_s: float = _CONTROL_TIMEOUT_S, watch: bool = False) -> bytes:
+    def _call(self, name: str, request: Any, timeout_s: float = _CONTROL_TIMEOUT_S, watch: bool = False) -> Buffer:
         method = f"/{WORKER_SERVICE}/{name}"
-        return self._connection.call(method, request.SerializeToString(), None if watch else timeout_s, watch)
+        return self._connection.call(method, (request.SerializeToString(),), None if watch else timeout_s, watch)
 
     def _call_async(
-        self, name: str, data: bytes, done: Done, timeout_s: float | None = None
+        self, name: str, data: Request, done: Done, timeout_s: float | None = None
     ) -> Callable[[], None]:
         return self._connection.call_async(f"/{WORKER_SERVICE}/{name}", data, done, timeout_s)
 
@@ -172,7 +174,7 @@ class RemoteWorker:
 class RemoteMaster:
     """The master of a server, as `master.Master`."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Way) -> None:
         self._connection = connection
 
     def create_session(
@@ -223,10 +225,12 @@ class RemoteMaster:
         raw = self._connection.call(
             f"/{MASTER_SERVICE}/RunStep", data, timeout_s + _DEADLINE_SLACK_S if timeout_s else None, watch=True
         )
-        response = master_pb2.RunStepResponse.FromString(raw)
+        response, tensors = messages.parse_apart(
+            master_pb2.RunStepResponse, master_pb2.RunStepResponse.TENSOR_FIELD_NUMBER, raw
+        )
         if response.status_code:
             raise status.decode(response.status_code, response.status_error_message)
-        found = messages.named_values(response.tensor)
+        found = messages.named_values(tensors)
         return [_required(found, name) for name in fetches], response.metadata if options is not None else None
 
     def partial_run_setup(
@@ -258,8 +262,10 @@ class RemoteMaster:
         )
         data = messages.with_tensors(request, master_pb2.RunCallableRequest.FEED_FIELD_NUMBER, feeds)
         raw = self._connection.call(f"/{MASTER_SERVICE}/RunCallable", data, watch=True)
-        response = master_pb2.RunCallableResponse.FromString(raw)
-        return messages.values(response.fetch), response.metadata if response.HasField("metadata") else None
+        response, fetches = messages.parse_apart(
+            master_pb2.RunCallableResponse, master_pb2.RunCallableResponse.FETCH_FIELD_NUMBER, raw
+        )
+        return messages.values(fetches), response.metadata if response.HasField("metadata") else None
 
     def release_callable(self, handle: str, callable_handle: int) -> None:
         """See `Master.release_callable`."""
@@ -291,9 +297,9 @@ class RemoteMaster:
 
     def _call(self, name: str, request: Any, response_class: Any, timeout_s: float | None = None) -> Any:
         raw = self._connection.call(
-            f"/{MASTER_SERVICE}/{name}", request.SerializeToString(), timeout_s, watch=timeout_s is None
+            f"/{MASTER_SERVICE}/{name}", (request.SerializeToString(),), timeout_s, watch=timeout_s is None
         )
-        return response_class.FromString(raw)
+        return messages.parse(response_class, raw)
 
 
 def devices_of(attributes: Sequence[device_attributes_pb2.DeviceAttributes]) -> list[Device]:
@@ -301,11 +307,13 @@ def devices_of(attributes: Sequence[device_attributes_pb2.DeviceAttributes]) -> 
     return [Device(entry.name, entry.device_type, entry.memory_limit, entry.incarnation) for entry in attributes]
 
 
-def _graph_result(response: bytes, recv_keys: Sequence[str]) -> GraphResult:
-    message = worker_pb2.RunGraphResponse.FromString(response)
+def _graph_result(response: Buffer, recv_keys: Sequence[str]) -> GraphResult:
+    message, tensors = messages.parse_apart(
+        worker_pb2.RunGraphResponse, worker_pb2.RunGraphResponse.RECV_FIELD_NUMBER, response
+    )
     if message.status_code:
         raise status.decode(message.status_code, message.status_error_message)
-    found = messages.named_values(message.recv)
+    found = messages.named_values(tensors)
     return GraphResult(
         {key: _required(found, key) for key in recv_keys},
         message.step_stats if message.HasField("step_stats") else None,
@@ -321,7 +329,3 @@ def _required(found: Mapping[str, Any], name: str) -> Any:
 
 def _new_request_id() -> int:
     return random.getrandbits(62) + 1
-
-
-def _ignore(*_: Any, **__: Any) -> None:
-    pass

@@ -1,0 +1,271 @@
+"""Channel: calls to one task over its lanes.
+
+Owns the calls that wait, their deadlines, and what it means when the connection is lost. Does not know the messages:
+requests are lists of buffers, responses bytes, or a memoryview of a large one's own buffer. Nothing is ever sent twice.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dtf import errors
+from dtf.channel import lane as lanes
+from dtf.channel.endpoint import Endpoint, greet, new_connection_id
+from dtf.channel.lane import Buffer, Lane
+
+LARGE_FROM_BYTES = 1 << 16
+"""Messages of this size and more take the large lane."""
+CONNECT_TIMEOUT_S = 1.0
+_HEARTBEAT_PERIOD_S = 10.0
+_HEARTBEAT_TIMEOUT_S = 10.0
+
+Done = Callable[..., None]
+
+
+class Channel:
+    """An open connection to the channel of a task. `_pending` (call id -> done) is changed by single operations only;
+    the lock guards the end.
+    """
+
+    def __init__(self, endpoint: Endpoint, host: str, where: str, on_lost: Callable[[], None] = lambda: None) -> None:
+        """Connects: by Unix socket if that is on this host, else by TCP.
+
+        Args:
+          host: where the task is; its channel's port is in the endpoint.
+          where: what messages call the task.
+          on_lost: called when the connection is over.
+
+        Raises:
+          UnavailableError: it cannot be reached, or does not know the endpoint's token.
+        """
+        self.where = where
+        self.token = endpoint.token
+        self._told_lost = on_lost
+        self._lock = threading.Lock()
+        self._pending: dict[int, Done] = {}
+        self._ids = itertools.count(1)
+        self._lost: errors.OpError | None = None
+        self._last_frame = time.monotonic()
+        self._numbers: dict[str, int] = {}
+        self._welcomed = threading.Event()
+        identity = new_connection_id()
+        sockets: list[socket.socket] = []
+        try:
+            for number in range(2):
+                sockets.append(_connect(endpoint, host))
+                if not greet(sockets[-1], endpoint.token, identity, number):
+                    raise OSError("it is another task that answers")
+        except OSError as error:
+            for sock in sockets:
+                sock.close()
+            raise errors.UnavailableError(None, None, f"{where}: no channel: {error}") from None
+        self._small, self._large = (Lane(sock, self._on_frame, self._on_lost) for sock in sockets)
+        for each in (self._small, self._large):
+            threading.Thread(target=self._read, args=(each,), name=f"dtf-channel {where}", daemon=True).start()
+        if not self._welcomed.wait(CONNECT_TIMEOUT_S) or not self.is_open:
+            self.close()
+            raise errors.UnavailableError(None, None, f"{where}: no channel: it does not answer")
+
+    @property
+    def is_open(self) -> bool:
+        return self._lost is None
+
+    def call(
+        self, method: str, request: Sequence[Buffer], timeout_s: float | None = None, watch: bool = False
+    ) -> Buffer:
+        """Calls and waits for the response; arguments and errors as in `rpc.connection.Connection.call`."""
+        answered = _Answered()
+        cancel = self._start(method, request, answered)
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        try:
+            while True:
+                wait_s = _HEARTBEAT_PERIOD_S if watch else -1
+                if deadline is not None:
+                    left_s = max(0.0, deadline - time.monotonic())
+                    wait_s = min(left_s, wait_s) if watch else left_s
+                if answered.wait(wait_s):
+                    break
+                if deadline is not None and time.monotonic() >= deadline:
+                    cancel()
+                    answered.wait(-1)
+                    if answered.was_cancelled:
+                        raise errors.DeadlineExceededError(None, None, f"{self.where}: no answer in time")
+                    break
+                self._check_alive()
+        except BaseException:
+            cancel()
+            raise
+        if answered.error is not None:
+            raise answered.error
+        assert answered.response is not None
+        return answered.response
+
+    def call_async(
+        self, method: str, request: Sequence[Buffer], done: Done, timeout_s: float | None = None
+    ) -> Callable[[], None]:
+        """Calls `done(response)` or `done(error=OpError)` later, from another thread. Returns what cancels the call."""
+        if timeout_s is None:
+            return self._start(method, request, done)
+        return self._start_timed(method, request, done, timeout_s)
+
+    def tell(self, method: str, request: Sequence[Buffer]) -> None:
+        """Sends a request that wants no answer."""
+        number = self._numbers.get(method)
+        if number is not None:
+            self._lane(request).send(lanes.REQUEST, lanes.NO_REPLY, number, 0, request)
+
+    def close(self) -> None:
+        """Ends the connection; waiting calls fail."""
+        self._on_lost("the connection was closed")
+
+    # --
+
+    def _start(self, method: str, request: Sequence[Buffer], done: Done) -> Callable[[], None]:
+        number = self._numbers.get(method)
+        if number is None:
+            done(error=errors.UnimplementedError(None, None, f"{self.where} has no method {method}"))
+            return _nothing
+        call_id = next(self._ids)
+        self._pending[call_id] = done
+        lane = self._lane(request)
+        lane.send(lanes.REQUEST, 0, number, call_id, request)
+        if self._lost is not None and self._pending.pop(call_id, None) is not None:
+            done(error=self._lost)
+        return functools.partial(self._cancel, call_id, lane)
+
+    def _start_timed(
+        self, method: str, request: Sequence[Buffer], done: Done, timeout_s: float
+    ) -> Callable[[], None]:
+        expired = False
+
+        def expire() -> None:
+            nonlocal expired
+            expired = True
+            cancel()
+
+        timer = threading.Timer(timeout_s, expire)
+        timer.daemon = True
+
+        def answered(response: Any = None, error: errors.OpError | None = None) -> None:
+            timer.cancel()
+            if expired and error is not None:
+                error = errors.DeadlineExceededError(None, None, f"{self.where}: no answer in time")
+            if error is not None:
+                done(error=error)
+            else:
+                done(response)
+
+        cancel = self._start(method, request, answered)
+        timer.start()
+        return cancel
+
+    def _lane(self, request: Sequence[Buffer]) -> Lane:
+        return self._small if sum(map(len, request)) < LARGE_FROM_BYTES else self._large
+
+    def _cancel(self, call_id: int, lane: Lane) -> None:
+        done = self._pending.pop(call_id, None)
+        if done is not None:
+            lane.send(lanes.CANCEL, 0, 0, call_id)
+            error = errors.CancelledError(None, None, f"{self.where}: the call was cancelled")
+            error.derived = True
+            done(error=error)
+
+    def _check_alive(self) -> None:
+        """Closes the connection when nothing has come for a while and a ping is not answered."""
+        if time.monotonic() - self._last_frame < _HEARTBEAT_PERIOD_S or not self.is_open:
+            return
+        answered = _Answered()
+        call_id = next(self._ids)
+        self._pending[call_id] = answered
+        self._small.send(lanes.PING, 0, 0, call_id)
+        if not answered.wait(_HEARTBEAT_TIMEOUT_S):
+            self._pending.pop(call_id, None)
+            self._on_lost(f"no answer to a heartbeat for {_HEARTBEAT_TIMEOUT_S:.0f} s", "has stopped answering")
+
+    def _read(self, lane: Lane) -> None:
+        lane.read()
+        lane.close_socket()
+
+    def _on_frame(self, lane: Lane, kind: int, flags: int, number: int, call_id: int, body: Any) -> None:
+        self._last_frame = time.monotonic()
+        if kind == lanes.RESPONSE or kind == lanes.PONG:
+            done = self._pending.pop(call_id, None)
+            if done is not None:
+                done(body)
+        elif kind == lanes.ERROR:
+            done = self._pending.pop(call_id, None)
+            if done is not None:
+                done(error=self._error(number, bool(flags & lanes.DERIVED), bytes(body).decode("utf-8", "replace")))
+        elif kind == lanes.WELCOME and not self._numbers:
+            names = bytes(body).decode().split("\n")
+            self._numbers = {name: index for index, name in enumerate(names)}
+            self._welcomed.set()
+
+    def _error(self, code: int, derived: bool, message: str) -> errors.OpError:
+        if code in (errors.UNAVAILABLE, errors.DEADLINE_EXCEEDED):
+            message = f"{self.where}: {message}"
+        error = errors.error_from_code(code, message)
+        error.derived = derived or code == errors.CANCELLED
+        return error
+
+    def _on_lost(self, reason: str, what: str = "") -> None:
+        with self._lock:
+            if self._lost is not None:
+                return
+            words = f"{self.where} {what}: {reason}" if what else f"{self.where}: {reason}"
+            self._lost = errors.UnavailableError(None, None, words)
+        for each in (self._small, self._large):
+            each.close(reason)
+        self._welcomed.set()
+        self._told_lost()
+        for call_id in list(self._pending):
+            done = self._pending.pop(call_id, None)
+            if done is not None:
+                done(error=errors.UnavailableError(None, None, self._lost.message))
+
+
+class _Answered:
+    """A `done` that one thread waits for."""
+
+    __slots__ = ("_over", "error", "response")
+
+    def __init__(self) -> None:
+        self._over = threading.Lock()
+        self._over.acquire()
+        self.response: Any = None
+        self.error: errors.OpError | None = None
+
+    def __call__(self, response: Any = None, error: errors.OpError | None = None) -> None:
+        self.response, self.error = response, error
+        self._over.release()
+
+    def wait(self, timeout_s: float) -> bool:
+        """Whether the answer has come within this time; -1: waits for it. True once only."""
+        return self._over.acquire(timeout=timeout_s)
+
+    @property
+    def was_cancelled(self) -> bool:
+        return isinstance(self.error, errors.CancelledError)
+
+
+def _connect(endpoint: Endpoint, host: str) -> socket.socket:
+    if endpoint.unix and sys.platform == "linux":
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            sock.settimeout(CONNECT_TIMEOUT_S)
+            sock.connect("\0" + endpoint.unix)
+            return sock
+        except OSError:  # another host, or another network namespace of this one
+            sock.close()
+    return socket.create_connection((host, endpoint.port), timeout=CONNECT_TIMEOUT_S)
+
+
+def _nothing() -> None:
+    """Cancels what was never sent."""

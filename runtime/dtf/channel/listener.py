@@ -1,0 +1,284 @@
+"""Listener: answers calls that come over the channel.
+
+Owns the listening sockets and the connections of peers. The methods are given: `method(request, answer)` returns soon,
+and the answer is set or failed once, then or later, from any thread. Each lane is read by a thread of its own, in which
+the methods are called; waiting calls hold no thread.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import selectors
+import socket
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from dtf import errors
+from dtf.channel import lane as lanes
+from dtf.channel.client import LARGE_FROM_BYTES
+from dtf.channel.endpoint import Endpoint, new_token, welcome
+from dtf.channel.lane import Buffer, Lane
+
+_STRANGERS_MAX = 128
+_GREETING_TIMEOUT_S = 5.0
+_BACKLOG = 128
+_MESSAGE_BYTES_MAX = 1 << 16
+
+
+class Answer:
+    """The answer to one request. If the caller goes away first, what was given to `on_cancel` is called."""
+
+    __slots__ = ("_cancel", "_is_gone", "_reply")
+
+    def __init__(self, reply: Callable[[Sequence[Buffer], errors.OpError | None], None]) -> None:
+        """`reply(pieces, None)` or `reply((), error)` is called once, from any thread."""
+        self._reply: Callable[[Sequence[Buffer], errors.OpError | None], None] | None = reply
+        self._cancel: Callable[[], Any] | None = None
+        self._is_gone = False
+
+    def set(self, pieces: Sequence[Buffer]) -> None:
+        """The response, in pieces that may be the memory of arrays which nobody changes."""
+        reply, self._reply, self._cancel = self._reply, None, None
+        if reply is not None:
+            reply(pieces, None)
+
+    def fail(self, error: errors.OpError) -> None:
+        """The error that the caller gets. Only the first answer counts."""
+        reply, self._reply, self._cancel = self._reply, None, None
+        if reply is not None:
+            reply((), error)
+
+    def on_cancel(self, cancel: Callable[[], Any] | None) -> None:
+        """Has `cancel()` called when the caller goes away before the answer."""
+        if cancel is None or self._reply is None:
+            return
+        self._cancel = cancel
+        if self._is_gone:
+            cancel()
+
+    def cancel(self) -> None:
+        """The caller has gone away."""
+        self._is_gone = True
+        cancel, self._cancel = self._cancel, None
+        if cancel is not None:
+            cancel()
+
+
+Method = Callable[[Any, Answer], None]
+
+
+class Listener:
+    """The channel's side of a server. The lock guards `_peers` and `_strangers`."""
+
+    def __init__(self, host: str, name: str) -> None:
+        """Listens at a port of `host` that the system chooses, and for peers of this host at a Unix socket.
+
+        Args:
+          name: of the task, for messages.
+
+        Raises:
+          OSError: the host is not one of this machine's addresses.
+        """
+        self._name = name
+        self._token = new_token()
+        self._methods: list[Method] = []
+        self._method_names: list[str] = []
+        self._lock = threading.Lock()
+        self._peers: dict[bytes, _Peer] = {}
+        self._strangers = 0
+        self._is_stopped = False
+        family, kind, protocol, _, place = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]
+        tcp = socket.socket(family, kind, protocol)
+        try:
+            tcp.bind(place)
+        except OSError:
+            tcp.close()
+            raise
+        self._sockets = [tcp]
+        unix = ""
+        if sys.platform == "linux":
+            unix = f"dtf-{secrets.token_hex(16)}"
+            local = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            local.bind("\0" + unix)
+            self._sockets.append(local)
+        for sock in self._sockets:
+            sock.listen(_BACKLOG)
+            sock.setblocking(False)
+        self._wake, self._woken = socket.socketpair()
+        self.endpoint = Endpoint(unix, tcp.getsockname()[1], self._token)
+
+    def start(self, methods: Mapping[str, Method]) -> None:
+        """Begins to answer calls."""
+        self._method_names = list(methods)
+        self._methods = list(methods.values())
+        threading.Thread(target=self._accept, name="dtf-channel-accept", daemon=True).start()
+
+    def stop(self, grace_s: float = 0.5) -> None:
+        """Frees the port, gives running calls `grace_s`, and ends the connections. Harmless when repeated."""
+        with self._lock:
+            if self._is_stopped:
+                return
+            self._is_stopped = True
+            peers = list(self._peers.values())
+        self._wake.close()
+        if not self._methods:
+            self._close_sockets()
+        for peer in peers:
+            peer.finish(grace_s)
+
+    def _accept(self) -> None:
+        with selectors.DefaultSelector() as selector:
+            for sock in (*self._sockets, self._woken):
+                selector.register(sock, selectors.EVENT_READ)
+            while not self._is_stopped:
+                for key, _ in selector.select():
+                    if key.fileobj is not self._woken:
+                        self._accept_one(key.fileobj)
+        self._close_sockets()
+
+    def _accept_one(self, listening: Any) -> None:
+        try:
+            sock, _ = listening.accept()
+        except OSError:
+            return  # it has gone already
+        with self._lock:
+            is_welcome = self._strangers < _STRANGERS_MAX
+            self._strangers += is_welcome
+        if is_welcome:
+            threading.Thread(target=self._serve, args=(sock,), name="dtf-channel", daemon=True).start()
+        else:
+            sock.close()
+
+    def _close_sockets(self) -> None:
+        for sock in (*self._sockets, self._woken):
+            sock.close()
+
+    def _serve(self, sock: socket.socket) -> None:
+        """One lane: its greeting, then its frames. Runs in the lane's own thread."""
+        known = None
+        try:
+            sock.settimeout(_GREETING_TIMEOUT_S)
+            known = welcome(sock, self._token)
+            if known is None:
+                _logger.warning("%s: a stranger at the channel's port was cut off", self._name)
+        except OSError:
+            pass
+        finally:
+            with self._lock:
+                self._strangers -= 1
+        if known is None:
+            sock.close()
+            return
+        identity, number = known
+        with self._lock:
+            peer = None if self._is_stopped else self._peers.setdefault(identity, _Peer(self, identity))
+        if peer is None:
+            sock.close()
+            return
+        lane = Lane(sock, peer.on_frame, peer.on_lost)
+        peer.add(lane, number)
+        lane.send(lanes.WELCOME, 0, 0, 0, ["\n".join(self._method_names).encode()])
+        lane.read()
+        lane.close_socket()
+
+    def _call(self, number: int, request: Any, answer: Answer) -> None:
+        if number >= len(self._methods):
+            answer.fail(errors.UnimplementedError(None, None, f"{self._name} has no method {number}"))
+            return
+        try:
+            self._methods[number](request, answer)
+        except Exception as error:
+            if not isinstance(error, errors.OpError):
+                _logger.error("a request failed", exc_info=error)
+                error = errors.InternalError(None, None, f"{type(error).__name__}: {error}")
+            answer.fail(error)
+
+    def _forget(self, identity: bytes) -> None:
+        with self._lock:
+            self._peers.pop(identity, None)
+
+
+class _Peer:
+    """One connection: its lanes, and the calls that have not been answered. Its lock guards `_lanes` and `_is_lost`;
+    `_running` is changed by single operations only.
+    """
+
+    def __init__(self, listener: Listener, identity: bytes) -> None:
+        self._listener = listener
+        self._identity = identity
+        self._lock = threading.Lock()
+        self._lanes: dict[int, Lane] = {}
+        self._running: dict[int, Answer] = {}
+        self._is_lost = False
+        self._finishing = threading.Event()
+        self._is_finishing = False
+
+    def add(self, lane: Lane, number: int) -> None:
+        with self._lock:
+            is_new = not self._is_lost and self._lanes.setdefault(number, lane) is lane
+        if not is_new:
+            lane.close("it is over already")
+
+    def on_frame(self, lane: Lane, kind: int, flags: int, number: int, call_id: int, body: Any) -> None:
+        if kind == lanes.REQUEST:
+            if flags & lanes.NO_REPLY:
+                self._listener._call(number, body, Answer(_ignore))
+                return
+            answer = Answer(lambda pieces, error: self._reply(call_id, pieces, error))
+            self._running[call_id] = answer
+            self._listener._call(number, body, answer)
+        elif kind == lanes.CANCEL:
+            running = self._running.pop(call_id, None)
+            if running is not None:
+                running.cancel()
+        elif kind == lanes.PING:
+            lane.send(lanes.PONG, 0, 0, call_id)
+
+    def on_lost(self, reason: str) -> None:
+        """Ends the other lane too, and tells whatever runs for this peer that nobody waits for it any more."""
+        with self._lock:
+            if self._is_lost:
+                return
+            self._is_lost = True
+            open_lanes = list(self._lanes.values())
+        for lane in open_lanes:
+            lane.close(reason)
+        self._listener._forget(self._identity)
+        for call_id in list(self._running):
+            running = self._running.pop(call_id, None)
+            if running is not None:
+                running.cancel()
+        self._finishing.set()
+
+    def finish(self, grace_s: float) -> None:
+        """Gives the running calls some time, then ends the connection."""
+        self._is_finishing = True
+        if self._running:
+            self._finishing.wait(grace_s)
+        for lane in list(self._lanes.values()):
+            lane.drain(grace_s)
+        self.on_lost("the server was stopped")
+
+    def _reply(self, call_id: int, pieces: Sequence[Buffer], error: errors.OpError | None) -> None:
+        if self._running.pop(call_id, None) is None:
+            return
+        if error is not None:
+            lane = self._lanes[min(self._lanes)]
+            message = error.message.encode()[:_MESSAGE_BYTES_MAX]
+            lane.send(lanes.ERROR, lanes.DERIVED if error.derived else 0, error.error_code, call_id, (message,))
+        else:
+            is_large = sum(map(len, pieces)) >= LARGE_FROM_BYTES
+            lane = self._lanes[max(self._lanes) if is_large else min(self._lanes)]
+            lane.send(lanes.RESPONSE, 0, 0, call_id, pieces)
+        if self._is_finishing and not self._running:
+            self._finishing.set()
+
+
+def _ignore(pieces: Sequence[Buffer], error: errors.OpError | None) -> None:
+    pass
+
+
+_logger = logging.getLogger("dtf")

@@ -1,0 +1,161 @@
+"""A connection that begins on gRPC and moves to the channel when the task turns out to have one.
+
+Owns which of the two carries a call. A task says where its channel listens in every answer to GetStatus, in a field
+that TensorFlow skips; so whoever asks for the status of a dtf task learns of it, nobody ever makes a call that fails,
+and a TensorFlow task is left in peace. When the channel is lost, as when the task restarts, calls go over gRPC again
+and find what gRPC finds, and one of them is a GetStatus.
+
+DTF_CHANNEL=off keeps everything on gRPC.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from dtf import errors, growing_pool
+from dtf.channel.client import Channel
+from dtf.channel.endpoint import find_endpoint
+from dtf.cluster import split_address
+from dtf.rpc import WORKER_SERVICE
+from dtf.rpc.connection import Connection, Done, Request
+from dtf.rpc.messages import Buffer
+
+_STATUS_METHOD = f"/{WORKER_SERVICE}/GetStatus"
+_STATUS_TIMEOUT_S = 10.0
+_SWITCH = "DTF_CHANNEL"
+
+
+class Way(Protocol):
+    """How calls reach a task; see `connection.Connection` for arguments and errors."""
+
+    address: str
+    where: str
+
+    def call(
+        self, method: str, request: Request, timeout_s: float | None = None, watch: bool = False
+    ) -> Buffer: ...
+
+    def call_async(
+        self, method: str, request: Request, done: Done, timeout_s: float | None = None
+    ) -> Callable[[], None]: ...
+
+    def tell(self, method: str, request: Request) -> None: ...
+
+    def explain(self, error: errors.OpError) -> errors.OpError: ...
+
+    def close(self) -> None: ...
+
+
+def is_channel_on() -> bool:
+    """Whether this process uses the channel."""
+    return os.environ.get(_SWITCH, "").lower() not in ("off", "0", "no", "false")
+
+
+def connect(address: str, name: str = "") -> Way:
+    """The best way to a task ("host:port"). Connects when the first call is made."""
+    return DiscoveringConnection(address, name) if is_channel_on() else Connection(address, name)
+
+
+class DiscoveringConnection:
+    """A `Way`. The lock guards the change from one way to the other."""
+
+    def __init__(self, address: str, name: str = "") -> None:
+        self._grpc = Connection(address, name)
+        self.address = address
+        self.where = self._grpc.where
+        self._host, _ = split_address(address)
+        self._lock = threading.Lock()
+        self._channel: Channel | None = None
+        self._is_asked = False
+        self._is_closed = False
+        self._unreachable = b""
+
+    def call(self, method: str, request: Request, timeout_s: float | None = None, watch: bool = False) -> Buffer:
+        channel = self._channel
+        if channel is not None:
+            response = channel.call(method, _pieces(request), timeout_s, watch)
+        else:
+            if method != _STATUS_METHOD:
+                self._discover()
+            response = self._grpc.call(method, request, timeout_s, watch)
+            if method == _STATUS_METHOD:
+                self._learn(response)
+        return response
+
+    def call_async(
+        self, method: str, request: Request, done: Done, timeout_s: float | None = None
+    ) -> Callable[[], None]:
+        channel = self._channel
+        if channel is not None:
+            return channel.call_async(method, _pieces(request), done, timeout_s)
+        self._discover()
+        return self._grpc.call_async(method, request, done, timeout_s)
+
+    def tell(self, method: str, request: Request) -> None:
+        channel = self._channel
+        if channel is not None:
+            channel.tell(method, _pieces(request))
+        else:
+            self._grpc.tell(method, request)
+
+    def explain(self, error: errors.OpError) -> errors.OpError:
+        return self._grpc.explain(error)
+
+    def close(self) -> None:
+        with self._lock:
+            self._is_closed = True
+            channel = self._channel
+        if channel is not None:
+            channel.close()
+        self._grpc.close()
+
+    def _discover(self) -> None:
+        """Asks the task once, in the background, whether it has a channel."""
+        if self._is_asked:
+            return
+        with self._lock:
+            if self._is_asked or self._is_closed:
+                return
+            self._is_asked = True
+
+        def answered(response: bytes = b"", error: errors.OpError | None = None) -> None:
+            if error is not None:
+                self._is_asked = False
+            elif find_endpoint(response) is not None:
+                growing_pool.submit(self._learn, response)
+
+        self._grpc.call_async(_STATUS_METHOD, b"", answered, _STATUS_TIMEOUT_S)
+
+    def _learn(self, status_response: Any) -> None:
+        """Opens the channel that the task says it has."""
+        endpoint = find_endpoint(status_response)
+        self._is_asked = True
+        if endpoint is None:
+            return
+        with self._lock:
+            if self._is_closed or self._channel is not None or endpoint.token == self._unreachable:
+                return
+            try:
+                channel = Channel(endpoint, self._host, self.where, self._lose)
+            except errors.OpError as error:
+                self._unreachable = endpoint.token
+                _logger.info("%s; it is reached over gRPC", error.message)
+                return
+            if channel.is_open:
+                self._channel = channel
+
+    def _lose(self) -> None:
+        """The channel has been lost: from now on it is as in the beginning."""
+        self._channel = None
+        self._is_asked = False
+
+
+def _pieces(request: Request) -> Any:
+    return (request,) if isinstance(request, bytes) else request
+
+
+_logger = logging.getLogger("dtf")

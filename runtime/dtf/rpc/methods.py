@@ -1,0 +1,348 @@
+"""The methods of tensorflow.MasterService and tensorflow.WorkerService, whatever carries them.
+
+Owns what requests and responses mean. A method gets the request's bytes and an answer, which it sets or fails now or
+later, from any thread; it returns soon. RecvTensor that waits holds no thread; what may compute or wait runs in a pool
+that grows as long as its threads are busy, so that no number of waiting steps keeps another call out.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+from dtf import errors, growing_pool
+from dtf.cancellation import CancellationManager
+from dtf.channel.listener import Answer, Method
+from dtf.compiled_step import dead_fetch
+from dtf.kernels import DEAD
+from dtf.pb import config_pb2, device_attributes_pb2, master_pb2, worker_pb2
+from dtf.rendezvous import parse_key
+from dtf.rpc import MASTER_SERVICE, WORKER_SERVICE, messages, status
+from dtf.rpc.messages import Buffer
+from dtf.step import Device
+
+_STRINGS_ENCODED_AT_ONCE_MAX = 1000
+
+
+def methods(master: Any, worker: Any, status_tail: bytes = b"") -> dict[str, Method]:
+    """The methods by name, "/service/method". `status_tail` is appended to the response of GetStatus."""
+    table: dict[str, Method] = {}
+    owners = ((MASTER_SERVICE, _MasterMethods(master)), (WORKER_SERVICE, _WorkerMethods(worker, status_tail)))
+    for service, owner in owners:
+        for name, method in vars(type(owner)).items():
+            if not name.startswith("_"):
+                table[f"/{service}/{name}"] = method.__get__(owner)
+    return table
+
+
+def as_op_error(error: BaseException) -> errors.OpError:
+    """What a caller gets to see of an error; one that is not an OpError is a bug, and logged."""
+    if isinstance(error, errors.OpError):
+        return error
+    _logger.error("a request failed", exc_info=error)
+    return errors.InternalError(None, None, f"{type(error).__name__}: {error}")
+
+
+class _MasterMethods:
+    """tensorflow.MasterService."""
+
+    def __init__(self, master: Any) -> None:
+        self._master = master
+
+    def CreateSession(self, data: Buffer, answer: Answer) -> None:
+        def call() -> Any:
+            request = messages.parse(master_pb2.CreateSessionRequest, data)
+            handle, version = self._master.create_session(request.graph_def, request.config, request.target)
+            return master_pb2.CreateSessionResponse(session_handle=handle, graph_version=version)
+
+        _in_pool(call, answer)
+
+    def ExtendSession(self, data: Buffer, answer: Answer) -> None:
+        def call() -> Any:
+            request = messages.parse(master_pb2.ExtendSessionRequest, data)
+            version = self._master.extend_session(
+                request.session_handle, request.graph_def, request.current_graph_version
+            )
+            return master_pb2.ExtendSessionResponse(new_graph_version=version)
+
+        _in_pool(call, answer)
+
+    def RunStep(self, data: Buffer, answer: Answer) -> None:
+        cancellation = CancellationManager()
+
+        def call() -> Any:
+            request, feeds = messages.parse_apart(
+                master_pb2.RunStepRequest, master_pb2.RunStepRequest.FEED_FIELD_NUMBER, data
+            )
+            try:
+                return self._run_step(request, feeds, cancellation)
+            except errors.OpError as error:
+                if not request.store_errors_in_response_body:
+                    raise
+                return master_pb2.RunStepResponse(
+                    status_code=status.code_of(error), status_error_message=error.message
+                )
+
+        answer.on_cancel(cancellation.start_cancel)
+        _in_pool(call, answer)
+
+    def PartialRunSetup(self, data: Buffer, answer: Answer) -> None:
+        def call() -> Any:
+            request = messages.parse(master_pb2.PartialRunSetupRequest, data)
+            handle = self._master.partial_run_setup(
+                request.session_handle,
+                list(request.feed),
+                list(request.fetch),
+                list(request.target),
+                request.request_id,
+            )
+            return master_pb2.PartialRunSetupResponse(partial_run_handle=handle)
+
+        _in_pool(call, answer)
+
+    def CloseSession(self, data: Buffer, answer: Answer) -> None:
+        def call() -> Any:
+            self._master.close_session(messages.parse(master_pb2.CloseSessionRequest, data).session_handle)
+            return master_pb2.CloseSessionResponse()
+
+        _in_pool(call, answer)
+
+    def ListDevices(self, data: Buffer, answer: Answer) -> None:
+        def call() -> Any:
+            found = self._master.list_devices(messages.parse(master_pb2.ListDevicesRequest, data).session_handle)
+            return master_pb2.ListDevicesResponse(
+                local_device=map(_attributes, found.local), remote_device=map(_attributes, found.remote)
+            )
+
+        _in_pool(call, answer)
+
+    def Reset(self, data: Buffer, answer: Answer) -> None:
+        def call() -> Any:
+            request = messages.parse(master_pb2.ResetRequest, data)
+            self._master.reset(list(request.container), list(request.device_filters))
+            return master_pb2.ResetResponse()
+
+        _in_pool(call, answer)
+
+    def MakeCallable(self, data: Buffer, answer: Answer) -> None:
+        def call() -> Any:
+            request = messages.parse(master_pb2.MakeCallableRequest, data)
+            handle = self._master.make_callable(request.session_handle, request.options, request.request_id)
+            return master_pb2.MakeCallableResponse(handle=handle)
+
+        _in_pool(call, answer)
+
+    def RunCallable(self, data: Buffer, answer: Answer) -> None:
+        def call() -> Any:
+            request, feeds = messages.parse_apart(
+                master_pb2.RunCallableRequest, master_pb2.RunCallableRequest.FEED_FIELD_NUMBER, data
+            )
+            values, metadata = self._master.run_callable(
+                request.session_handle, request.handle, messages.values(feeds), request.request_id
+            )
+            response = master_pb2.RunCallableResponse(metadata=metadata)
+            return messages.with_tensors(response, master_pb2.RunCallableResponse.FETCH_FIELD_NUMBER, values)
+
+        _in_pool(call, answer)
+
+    def ReleaseCallable(self, data: Buffer, answer: Answer) -> None:
+        def call() -> Any:
+            request = messages.parse(master_pb2.ReleaseCallableRequest, data)
+            self._master.release_callable(request.session_handle, request.handle)
+            return master_pb2.ReleaseCallableResponse()
+
+        _in_pool(call, answer)
+
+    def _run_step(
+        self, request: master_pb2.RunStepRequest, feeds: list[Any], cancellation: CancellationManager
+    ) -> list[Buffer]:
+        fetches = list(request.fetch)
+        options = request.options if request.options != config_pb2.RunOptions() else None
+        values, metadata = self._master.run_step(
+            request.session_handle,
+            messages.named_values(feeds),
+            fetches,
+            list(request.target),
+            options,
+            request.partial_run_handle,
+            request.request_id,
+            cancellation,
+        )
+        response = master_pb2.RunStepResponse(metadata=metadata or config_pb2.RunMetadata())
+        named = zip(fetches, values, strict=True)
+        return messages.with_named_tensors(response, master_pb2.RunStepResponse.TENSOR_FIELD_NUMBER, named)
+
+
+class _WorkerMethods:
+    """tensorflow.WorkerService."""
+
+    def __init__(self, worker: Any, status_tail: bytes) -> None:
+        self._worker = worker
+        self._status_tail = status_tail
+
+    def GetStatus(self, _: Buffer, answer: Answer) -> None:
+        response = worker_pb2.GetStatusResponse(device_attributes=map(_attributes, self._worker.get_status()))
+        answer.set((response.SerializeToString(), self._status_tail))
+
+    def CreateWorkerSession(self, data: Buffer, answer: Answer) -> None:
+        def call() -> Any:
+            request = messages.parse(worker_pb2.CreateWorkerSessionRequest, data)
+            self._worker.create_worker_session(
+                request.session_handle,
+                request.server_def,
+                request.isolate_session_state,
+                request.master_task,
+                request.master_incarnation,
+            )
+            return worker_pb2.CreateWorkerSessionResponse()
+
+        _in_pool(call, answer)
+
+    def DeleteWorkerSession(self, data: Buffer, answer: Answer) -> None:
+        def call() -> Any:
+            request = messages.parse(worker_pb2.DeleteWorkerSessionRequest, data)
+            self._worker.delete_worker_session(request.session_handle)
+            return worker_pb2.DeleteWorkerSessionResponse()
+
+        _in_pool(call, answer)
+
+    def RegisterGraph(self, data: Buffer, answer: Answer) -> None:
+        def call() -> Any:
+            request = messages.parse(worker_pb2.RegisterGraphRequest, data)
+            handle = self._worker.register_graph(
+                request.session_handle if request.create_worker_session_called else "",
+                request.graph_def,
+                request.graph_options,
+                request.config_proto,
+            )
+            return worker_pb2.RegisterGraphResponse(graph_handle=handle)
+
+        _in_pool(call, answer)
+
+    def DeregisterGraph(self, data: Buffer, answer: Answer) -> None:
+        def call() -> Any:
+            request = messages.parse(worker_pb2.DeregisterGraphRequest, data)
+            session = request.session_handle if request.create_worker_session_called else ""
+            self._worker.deregister_graph(session, request.graph_handle)
+            return worker_pb2.DeregisterGraphResponse()
+
+        _in_pool(call, answer)
+
+    def RunGraph(self, data: Buffer, answer: Answer) -> None:
+        growing_pool.submit(self._start_graph, data, answer)
+
+    def CleanupGraph(self, data: Buffer, answer: Answer) -> None:
+        self._worker.cleanup_graph(messages.parse(worker_pb2.CleanupGraphRequest, data).step_id)
+        answer.set(())
+
+    def CleanupAll(self, data: Buffer, answer: Answer) -> None:
+        def call() -> Any:
+            self._worker.cleanup_all(list(messages.parse(worker_pb2.CleanupAllRequest, data).container))
+            return worker_pb2.CleanupAllResponse()
+
+        _in_pool(call, answer)
+
+    def RecvTensor(self, data: Buffer, answer: Answer) -> None:
+        request = messages.parse(worker_pb2.RecvTensorRequest, data)
+
+        def done(value: Any = None, error: errors.OpError | None = None) -> None:
+            if error is not None:
+                answer.fail(error)
+            elif getattr(value, "size", 0) > _STRINGS_ENCODED_AT_ONCE_MAX and value.dtype.hasobject:
+                growing_pool.submit(_encode, value)
+            else:
+                _encode(value)
+
+        def _encode(value: Any) -> None:
+            try:
+                answer.set(messages.recv_tensor_response(value, time.time_ns() // 1000))
+            except Exception as error:
+                answer.fail(as_op_error(error))
+
+        answer.on_cancel(self._worker.recv_tensor(request.step_id, request.rendezvous_key, done))
+
+    def MarkRecvFinished(self, _: Buffer, answer: Answer) -> None:
+        answer.set(())  # responses are not kept for a second request
+
+    def Logging(self, _: Buffer, answer: Answer) -> None:
+        answer.set((worker_pb2.LoggingResponse().SerializeToString(),))
+
+    def Tracing(self, _: Buffer, answer: Answer) -> None:
+        raise errors.UnimplementedError(None, None, "Tracing is not supported.")
+
+    def _start_graph(self, data: Buffer, answer: Answer) -> None:
+        try:
+            self._run_graph(data, answer)
+        except Exception as error:
+            answer.fail(as_op_error(error))
+
+    def _run_graph(self, data: Buffer, answer: Answer) -> None:
+        request, sends = messages.parse_apart(
+            worker_pb2.RunGraphRequest, worker_pb2.RunGraphRequest.SEND_FIELD_NUMBER, data
+        )
+        keys = list(request.recv_key)
+
+        def done(result: Any = None, error: errors.OpError | None = None) -> None:
+            if error is None:
+                try:
+                    answer.set(_graph_response(keys, result))
+                    return
+                except Exception as failure:
+                    error = as_op_error(failure)
+            if not request.store_errors_in_response_body:
+                answer.fail(error)
+                return
+            response = worker_pb2.RunGraphResponse(
+                status_code=status.code_of(error), status_error_message=status.encode_message(error)
+            )
+            answer.set((response.SerializeToString(),))
+
+        cancel = self._worker.run_graph(
+            request.session_handle if request.create_worker_session_called else "",
+            request.graph_handle,
+            request.step_id,
+            list(messages.named_values(sends).items()),
+            keys,
+            request.exec_opts,
+            done,
+            request.is_partial,
+            request.is_last_partial_run,
+        )
+        answer.on_cancel(cancel)
+
+
+def _attributes(device: Device) -> device_attributes_pb2.DeviceAttributes:
+    return device_attributes_pb2.DeviceAttributes(
+        name=device.name,
+        device_type=device.device_type,
+        memory_limit=device.memory_limit,
+        incarnation=device.incarnation,
+        locality=device_attributes_pb2.DeviceLocality(),
+    )
+
+
+def _graph_response(keys: list[str], result: Any) -> list[Buffer]:
+    for key in keys:
+        if result.values[key] is DEAD:
+            raise dead_fetch(parse_key(key).tensor_name)
+    response = worker_pb2.RunGraphResponse(step_stats=result.step_stats)
+    named = [(key, result.values[key]) for key in keys]
+    return messages.with_named_tensors(response, worker_pb2.RunGraphResponse.RECV_FIELD_NUMBER, named)
+
+
+def _in_pool(call: Callable[[], Any], answer: Answer) -> None:
+    """Answers with the message (or the pieces of one) that `call()` returns, run in the pool."""
+
+    def run() -> None:
+        try:
+            response = call()
+            answer.set(response if isinstance(response, list) else (response.SerializeToString(),))
+        except Exception as error:
+            answer.fail(as_op_error(error))
+
+    growing_pool.submit(run)
+
+
+_logger = logging.getLogger("dtf")
