@@ -48,6 +48,7 @@ class Channel:
         self.where = where
         self.token = endpoint.token
         self._told_lost = on_lost
+        self._reading = 2
         self._lock = threading.Lock()
         self._pending: dict[int, Done] = {}
         self._ids = itertools.count(1)
@@ -123,7 +124,8 @@ class Channel:
 
     def close(self) -> None:
         """Ends the connection; waiting calls fail."""
-        self._on_lost("the connection was closed")
+        self._on_lost("the connection has been closed here")
+        self._fail_pending()
 
     # --
 
@@ -187,11 +189,18 @@ class Channel:
         self._small.send(lanes.PING, 0, 0, call_id)
         if not answered.wait(_HEARTBEAT_TIMEOUT_S):
             self._pending.pop(call_id, None)
-            self._on_lost(f"no answer to a heartbeat for {_HEARTBEAT_TIMEOUT_S:.0f} s", "has stopped answering")
+            self._on_lost(f"no answer to a heartbeat for {_HEARTBEAT_TIMEOUT_S:.0f} s", " has stopped answering")
+            self._fail_pending()
 
     def _read(self, lane: Lane) -> None:
+        """Reads a lane to its end. What has come on the other one still counts, so calls fail when both have ended."""
         lane.read()
         lane.close_socket()
+        with self._lock:
+            self._reading -= 1
+            is_last = self._reading == 0
+        if is_last:
+            self._fail_pending()
 
     def _on_frame(self, lane: Lane, kind: int, flags: int, number: int, call_id: int, body: Any) -> None:
         self._last_frame = time.monotonic()
@@ -219,12 +228,14 @@ class Channel:
         with self._lock:
             if self._lost is not None:
                 return
-            words = f"{self.where} {what}: {reason}" if what else f"{self.where}: {reason}"
-            self._lost = errors.UnavailableError(None, None, words)
+            self._lost = errors.UnavailableError(None, None, f"{self.where}{what}: {reason}")
         for each in (self._small, self._large):
             each.close(reason)
         self._welcomed.set()
         self._told_lost()
+
+    def _fail_pending(self) -> None:
+        assert self._lost is not None
         for call_id in list(self._pending):
             done = self._pending.pop(call_id, None)
             if done is not None:
