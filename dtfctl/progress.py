@@ -2,11 +2,13 @@
 
 Reads just enough of the format (TFRecord frames, Event and Summary messages) to find the global step, the rate and
 the loss; works for dtf's and TensorFlow's trainers alike, and is nothing but a view: no decision depends on it.
+TensorFlow keeps events back for up to two minutes; until then the step is that of the newest checkpoint.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -15,6 +17,8 @@ from typing import BinaryIO
 
 RATE_TAG = "global_step/sec"
 RECORD_BYTES_MAX = 64 << 20
+
+_CHECKPOINT = re.compile(r'^model_checkpoint_path: ".*-(\d{1,18})"', re.MULTILINE)
 
 _WIRE_VARINT, _WIRE_64, _WIRE_BYTES, _WIRE_32 = 0, 1, 2, 5
 
@@ -43,10 +47,13 @@ class ProgressReader:
         self._folder = folder
         self._offsets: dict[Path, int] = {path: _size(path) for path in self._paths()}
         self._progress = Progress()
+        self._first_checkpoint = self._newest_checkpoint()
         self._last: tuple[float, int] | None = None
+        # Who tells the rate has averaged it; between two events it is a guess.
+        self._is_rate_told = False
 
     def poll(self) -> Progress | None:
-        """The newest progress, or None before the first event that has a step."""
+        """The newest progress, or None before the first event or checkpoint that has a step."""
         for path in self._paths():
             if _size(path) <= self._offsets.get(path, 0):
                 continue
@@ -54,7 +61,18 @@ class ProgressReader:
                 for payload, end in _records(file, self._offsets.get(path, 0)):
                     self._offsets[path] = end
                     self._take(payload)
+        checkpoint = self._newest_checkpoint()
+        if checkpoint != self._first_checkpoint and checkpoint > self._progress.step:
+            self._progress = replace(self._progress, step=checkpoint)
         return self._progress if self._progress.step else None
+
+    def _newest_checkpoint(self) -> int:
+        """The step in the name of the newest complete checkpoint, 0 without one."""
+        try:
+            match = _CHECKPOINT.search((self._folder / "checkpoint").read_text())
+        except (OSError, UnicodeDecodeError):
+            return 0
+        return int(match[1]) if match else 0
 
     def _paths(self) -> list[Path]:
         try:
@@ -69,13 +87,14 @@ class ProgressReader:
             return
         progress = self._progress
         if step > 0:
-            if self._last is not None and step > self._last[1] and wall_time > self._last[0]:
+            if not self._is_rate_told and self._last is not None and step > self._last[1] and wall_time > self._last[0]:
                 progress = replace(progress, steps_per_s=(step - self._last[1]) / (wall_time - self._last[0]))
             if self._last is None or step != self._last[1]:
                 self._last = wall_time, step
             progress = replace(progress, step=step)
         for tag, value in values:
             if tag == RATE_TAG:
+                self._is_rate_told = True
                 progress = replace(progress, steps_per_s=value)
             elif tag.rpartition("/")[2].startswith("loss"):
                 progress = replace(progress, loss=value)

@@ -62,6 +62,17 @@ def test_events_of_earlier_runs_are_not_progress(tmp_path, events):
     assert reader.poll().step == 100
 
 
+def test_until_there_are_events_a_new_checkpoint_tells_the_step(tmp_path, events):
+    (tmp_path / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-40"\n')
+    reader = ProgressReader(tmp_path)
+    assert reader.poll() is None
+    state = 'model_checkpoint_path: "/save/model.ckpt-60"\nall_model_checkpoint_paths: "/save/model.ckpt-40"\n'
+    (tmp_path / "checkpoint").write_text(state)
+    assert str(reader.poll()) == "step 60"
+    append(events, record(1.0, 70, loss=1.0))
+    assert str(reader.poll()) == "step 70, loss 1"
+
+
 @pytest.mark.parametrize("junk", [b"\xff" * 40, struct.pack("<QI", 3, 0) + b"\xff\xff\xff" + b"0000", b"{}" * 50])
 def test_a_file_that_holds_something_else_does_no_harm(tmp_path, events, junk):
     reader = ProgressReader(tmp_path)

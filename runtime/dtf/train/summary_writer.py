@@ -196,7 +196,8 @@ class FileWriterCache:
         """The writer of a folder; made at the first call."""
         with FileWriterCache._lock:
             if logdir not in FileWriterCache._writers:
-                FileWriterCache._writers[logdir] = FileWriter(logdir)
+                # Whoever watches a run (TensorBoard, dtfctl) sees it as it is, not as it was two minutes ago.
+                FileWriterCache._writers[logdir] = FileWriter(logdir, flush_secs=1)
             return FileWriterCache._writers[logdir]
 
     @staticmethod
