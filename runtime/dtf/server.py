@@ -61,6 +61,7 @@ class Server:
           UnknownError: the port is in use, or the address is another machine's.
           InvalidArgumentError: the address is malformed or its host name does not resolve.
         """
+        from dtf.blas_threads import share_cores
         from dtf.master import Master
         from dtf.rpc.peers import Peers
         from dtf.rpc.service import Service
@@ -75,6 +76,7 @@ class Server:
         self._task = task_name(self._server_def.job_name, self._server_def.task_index)
         address = cluster.task_address(self._server_def.job_name, self._server_def.task_index)
         settings = self._server_def.default_session_config
+        share_cores(_tasks_beside(cluster, address), settings.intra_op_parallelism_threads)
         self._worker = LocalWorker(_cpu_devices(self._task, settings))
         self._peers = Peers(cluster, self._task, self._worker)
         self._worker.peers = self._peers.worker
@@ -266,6 +268,13 @@ def _local_master(config: config_pb2.ConfigProto) -> InProcessMaster:
 
     worker = LocalWorker(_cpu_devices(_LOCAL_TASK, config))
     return InProcessMaster(Master(_OneTask(worker)), owned=True)
+
+
+def _tasks_beside(cluster: ClusterSpec, address: str) -> int:
+    """How many tasks of the cluster are on the host of `address`, its own among them."""
+    host, _ = split_address(address)
+    addresses = [each for job in cluster.jobs for each in cluster.job_tasks(job) if each]
+    return sum(split_address(each)[0] == host for each in addresses)
 
 
 def _cpu_devices(task: str, config: config_pb2.ConfigProto) -> list[Any]:

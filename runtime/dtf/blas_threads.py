@@ -1,0 +1,37 @@
+"""How many threads numpy's matrix products use.
+
+Owns the one call into the BLAS library that numpy carries. By itself the library takes every core in every process:
+several tasks on one machine then spin against each other, and a step takes several times as long. A setting of the
+user's (OPENBLAS_NUM_THREADS, OMP_NUM_THREADS) stands.
+
+    share_cores(4)    # this process is one of four on this machine
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+from pathlib import Path
+
+import numpy as np
+
+_SETTINGS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
+_SETTERS = ("scipy_openblas_set_num_threads64_", "scipy_openblas_set_num_threads", "openblas_set_num_threads")
+
+
+def share_cores(processes: int, threads: int = 0) -> None:
+    """Takes this process's part of the cores: `threads`, or if that is 0 the cores divided by `processes`.
+
+    Does nothing where numpy has another BLAS library, or the user has decided.
+    """
+    if any(os.environ.get(name) for name in _SETTINGS):
+        return
+    wanted = threads or max(1, len(os.sched_getaffinity(0)) // max(1, processes))
+    for path in (Path(np.__file__).parent.parent / "numpy.libs").glob("*openblas*"):
+        library = ctypes.CDLL(str(path))
+        for name in _SETTERS:
+            if hasattr(library, name):
+                getattr(library, name)(ctypes.c_int(wanted))
+                logging.getLogger("dtf").debug("numpy's matrix products use %d threads", wanted)
+                return

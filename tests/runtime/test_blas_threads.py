@@ -1,0 +1,47 @@
+"""Tasks of one machine share its cores."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from dtf import blas_threads
+from dtf.cluster import ClusterSpec
+from dtf.server import _tasks_beside
+
+
+class Library:
+    """Stands for numpy's BLAS."""
+
+    def __init__(self, set_to):
+        self.openblas_set_num_threads = lambda count: set_to.append(count.value)
+
+
+@pytest.fixture
+def set_to(monkeypatch):
+    found: list[int] = []
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(blas_threads.ctypes, "CDLL", lambda path: Library(found))
+    monkeypatch.setattr(blas_threads.Path, "glob", lambda self, pattern: ["libopenblas.so"])
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: range(8))
+    return found
+
+
+@pytest.mark.parametrize(("processes", "threads", "expected"), [(1, 0, 8), (4, 0, 2), (20, 0, 1), (4, 3, 3)])
+def test_a_process_takes_its_part_of_the_cores(set_to, processes, threads, expected):
+    blas_threads.share_cores(processes, threads)
+    assert set_to == [expected]
+
+
+def test_a_setting_of_the_user_stands(set_to, monkeypatch):
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "5")
+    blas_threads.share_cores(4)
+    assert set_to == []
+
+
+def test_only_tasks_of_the_same_host_count():
+    cluster = ClusterSpec({"ps": ["a:1", "b:1"], "worker": ["a:2", "a:3"]})
+    assert _tasks_beside(cluster, "a:1") == 3
+    assert _tasks_beside(cluster, "b:1") == 1
