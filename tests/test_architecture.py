@@ -19,9 +19,9 @@ BUILD = (
     "ops partitioned scopes shape_rules signature sparse tensor variable_scope variable_storage variables"
 ).split()
 RUN = (
-    "blas_threads kernels resources queues accumulators lookup_tables tensor_arrays waiting rendezvous step cancellation "
-    "outcome step_stats thread_pool growing_pool functions instructions executor frames passes worker master compiled_step "
-    "partial_run session_tasks patience"
+    "blas_threads kernels resources queues accumulators lookup_tables tensor_arrays waiting rendezvous step "
+    "cancellation outcome step_stats thread_pool growing_pool functions instructions executor frames passes "
+    "worker master compiled_step partial_run session_tasks patience"
 ).split()
 EDGES = "channel rpc server session".split()
 ALLOWED = {
