@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from dtfctl.control import ControlClient, Reply
 from dtfctl.errors import SupervisorHasGone, SupervisorUnreachable, UnknownCluster
+from dtfctl.expand import thread_defaults
 from dtfctl.launchers.local import end_keeper, start_daemon
 from dtfctl.paths import ClusterPaths
 from dtfctl.plan import ClusterPlan, to_json
@@ -73,7 +74,8 @@ class Cluster:
 
     def up(self, plan: ClusterPlan) -> Reply:
         self.paths.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        request = {"do": "up", "plan": to_json(plan), "environment": dict(os.environ)}
+        environment = {**thread_defaults(plan, os.cpu_count() or 1), **os.environ}
+        request = {"do": "up", "plan": to_json(plan), "environment": environment}
         while (reply := self._ask("serve", request)).get("is") == "ending":
             # The former run has its grace periods, and then it is this one's turn.
             self.wait_until(lambda run, _: run.is_over, None)

@@ -83,6 +83,14 @@ def environment(
     return result | {key: _fill(value, values) for key, value in task.job.environment.items()}
 
 
+def thread_defaults(plan: ClusterPlan, cores: int) -> dict[str, str]:
+    """How many threads a task's arithmetic should use when the user does not say: the tasks that decide share the
+    cores, since libraries that each take all of them slow one another down many times over.
+    """
+    computing = sum(job.replicas for job in plan.jobs if job.name in plan.success)
+    return {"OMP_NUM_THREADS": str(max(1, cores // max(1, computing)))}
+
+
 def fill_command(text: str, plan: ClusterPlan, task: Task, addresses: Mapping[str, str]) -> str:
     """Fills the placeholders of a shell line, such as a readiness command."""
     spec = cluster_spec(plan, addresses)
