@@ -65,11 +65,9 @@ class Tasks:
     def start(self, job: str, index: int, program: str = "serve", *arguments: str) -> subprocess.Popen[str]:
         """Starts a task; a program other than `serve` is one of tests.bench.programs."""
         spec = ";".join(f"{name}={','.join(hosts)}" for name, hosts in self.cluster.items())
-        environment = {**os.environ, "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "2")}
         process = subprocess.Popen(
             [sys.executable, "-m", "tests.bench.task", self.runtime, spec, job, str(index), program, *arguments],
             cwd=ROOT,
-            env=environment,
             stdout=subprocess.PIPE,
             text=True,
         )
