@@ -319,6 +319,9 @@ class LocalWorker:
 
     def _check_incarnation(self, key: str) -> None:
         parsed = parse_key(key)
+        own = self.devices[0]
+        if parsed.source_incarnation == own.incarnation & 0xFFFFFFFFFFFFFFFF and parsed.source_device == own.name:
+            return
         local_part = parsed.source_device.rpartition("/")[2]
         device = next((each for each in self.devices if each.name.rpartition("/")[2] == local_part), self.devices[0])
         if parsed.source_incarnation != device.incarnation & 0xFFFFFFFFFFFFFFFF:

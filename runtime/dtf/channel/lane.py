@@ -44,17 +44,23 @@ _MARK = 0x31667464
 _SCRATCH_BYTES = 1 << 16
 _BUFFERS_AT_ONCE_MAX = 512
 _UNIX_BUFFER_BYTES = 1 << 20
+_WRITE = int(getattr(socket, "MSG_NOSIGNAL", 0))
+_TRY_TO_WRITE = _WRITE | int(socket.MSG_DONTWAIT)
 
 
 class Lane:
     """A connected socket, after the greeting. `_writing` is held by whoever writes; `_queue` is safe by itself."""
 
-    def __init__(self, sock: socket.socket, on_frame: OnFrame, on_lost: Callable[[str], None]) -> None:
+    def __init__(
+        self, sock: socket.socket, on_frame: OnFrame, on_lost: Callable[[str], None], holds: bool = False
+    ) -> None:
         """A lane; call `read` from a thread of its own.
 
         Args:
           on_frame: called for each frame, in the reading thread; it must not wait.
           on_lost: called once with the reason when the connection is over, from any thread.
+          holds: what `on_frame` sends from the reading thread while further frames are there already leaves together
+            after the last of them. Only where `on_frame` never runs a kernel or anything else that may take long.
         """
         sock.settimeout(None)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", STALL_S_MAX, 0))
@@ -66,6 +72,7 @@ class Lane:
         self._socket = sock
         self._on_frame = on_frame
         self._on_lost = on_lost
+        self._holds = holds
         self._queue: collections.deque[Sequence[Buffer]] = collections.deque()
         self._unsent: list[Buffer] = []
         self._writing = threading.Lock()
@@ -81,7 +88,11 @@ class Lane:
         if len(self._queue) > WAITING_FRAMES_MAX:
             self.close(f"{WAITING_FRAMES_MAX} messages wait for it")
             return
-        self._flush()
+        held = getattr(_reader, "held", None)
+        if held is not None:
+            held.add(self)
+        else:
+            self._flush()
 
     def read(self) -> None:
         """Reads frames until the connection is over."""
@@ -127,11 +138,15 @@ class Lane:
         view = memoryview(scratch)
         receive, unpack, on_frame = self._socket.recv_into, _HEADER.unpack_from, self._on_frame
         start = end = 0
+        held: set[Lane] = set()
         while True:
+            _let_go(held)
             received = receive(view[end:])
             if not received:
                 return "the connection was lost"
             end += received
+            # While further frames wait here, what this thread sends waits too, and leaves in one piece.
+            _reader.held = held if self._holds and end - start > 2 * _HEADER.size else None
             while end - start >= 24:
                 kind, flags, number, mark, call_id, length = unpack(scratch, start)
                 if mark != _MARK or length > BODY_BYTES_MAX:
@@ -143,6 +158,7 @@ class Lane:
                 elif 24 + length <= _SCRATCH_BYTES // 2:
                     break
                 else:
+                    _let_go(held)
                     body = self._large_body(view[begin:end], length)
                     if body is None:
                         return "the connection was lost"
@@ -172,7 +188,7 @@ class Lane:
         # Whoever finds the lock taken may leave: its holder looks at the queue again after it has let go.
         while self._queue and self._writing.acquire(blocking=False):
             try:
-                is_done = self._write(socket.MSG_DONTWAIT)
+                is_done = self._write(_TRY_TO_WRITE)
             except OSError:
                 self._writing.release()
                 self.close("the connection was lost")
@@ -184,7 +200,7 @@ class Lane:
 
     def _write_rest(self) -> None:
         try:
-            is_done = self._write(0)
+            is_done = self._write(_WRITE)
         except OSError:
             is_done = None
         self._writing.release()
@@ -207,7 +223,7 @@ class Lane:
             if not unsent:
                 return True
             try:
-                sent = self._socket.sendmsg(unsent[:_BUFFERS_AT_ONCE_MAX], (), flags | socket.MSG_NOSIGNAL)
+                sent = self._socket.sendmsg(unsent[:_BUFFERS_AT_ONCE_MAX], (), flags)
             except BlockingIOError:
                 return False
             done = 0
@@ -220,3 +236,13 @@ class Lane:
                 sent -= size
                 done += 1
             del unsent[:done]
+
+
+def _let_go(held: set[Lane]) -> None:
+    """Sends what this reading thread has held back."""
+    _reader.held = None
+    while held:
+        held.pop()._flush()
+
+
+_reader = threading.local()

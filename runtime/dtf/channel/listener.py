@@ -178,7 +178,7 @@ class Listener:
         if peer is None:
             sock.close()
             return
-        lane = Lane(sock, peer.on_frame, peer.on_lost)
+        lane = Lane(sock, peer.on_frame, peer.on_lost, holds=True)
         peer.add(lane, number)
         lane.send(lanes.WELCOME, 0, 0, 0, ["\n".join(self._method_names).encode()])
         lane.read()

@@ -104,6 +104,9 @@ def recv_tensor_response(value: Any, send_start_micros: int) -> list[Buffer]:
 
 def received_value(response: Buffer) -> Any:
     """The value of a RecvTensorResponse, or DEAD."""
+    value = codec.plain_response_value(response)
+    if value is not None:
+        return value
     received = codec.decode_recv_tensor_response(response)
     return DEAD if received.is_dead else received.value
 
