@@ -110,7 +110,7 @@ def training(model: str, mode: str = "async") -> Callable[[Any, str], dict[str, 
 
 def ps_lost(tf: Any, runtime: str) -> dict[str, float]:
     """The longest pause between two steps when a ps is killed and started again at once."""
-    with Tasks(runtime, ps=1, worker=1) as tasks, tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, Tasks(runtime, ps=1, worker=1) as tasks:
         tasks.serve(["ps"])
         chief = tasks.start("worker", 0, "linear", "12", "gaps", folder)
         assert chief.stdout is not None and chief.stdout.readline().strip() == "training"
