@@ -8,7 +8,10 @@ the class by `operators`, which needs the ops to exist.
 from __future__ import annotations
 
 import copy
+import sys
 from collections.abc import Iterable, Sequence
+from traceback import FrameSummary, StackSummary
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from dtf import codec
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from dtf.opdef import OpDef
 
 _COLOCATION_PREFIX = b"loc:@"
+_FRAMES_MAX = 20
 
 
 class Operation:
@@ -54,6 +58,7 @@ class Operation:
         self._control_flow_context: Any = None
         self._control_outputs: list[Operation] = []
         self._id = -1
+        self._made_at = _users_frames()
         self._outputs = [Tensor(self, index, dtype) for index, dtype in enumerate(output_types)]
 
     @property
@@ -102,9 +107,9 @@ class Operation:
         return self._to_node_def(add_shapes=False)
 
     @property
-    def traceback(self) -> None:
-        """Not recorded."""
-        return None
+    def traceback(self) -> StackSummary:
+        """Where the user's program made this operation, outermost call first; the package's own frames are left out."""
+        return StackSummary.from_list([FrameSummary(code.co_filename, line, code.co_name) for code, line in self._made_at])
 
     def values(self) -> tuple[Tensor, ...]:
         """The outputs as a tuple."""
@@ -383,3 +388,15 @@ def session_for(graph: Graph, session: Any, what: str, action: str) -> Any:
             "from the session's graph."
         )
     return session
+
+
+def _users_frames() -> list[tuple[CodeType, int]]:
+    """The innermost frames outside this package, outermost first. Code objects only: a frame would keep its locals."""
+    found: list[tuple[CodeType, int]] = []
+    frame = sys._getframe(2)
+    while frame is not None and len(found) < _FRAMES_MAX:
+        if frame.f_globals.get("__name__", "").partition(".")[0] != "dtf":
+            found.append((frame.f_code, frame.f_lineno))
+        frame = frame.f_back  # type: ignore[assignment]
+    found.reverse()
+    return found

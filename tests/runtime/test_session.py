@@ -451,3 +451,16 @@ def test_many_threads_may_run_at_once(session):
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_an_error_shows_where_the_program_made_the_op():
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, name="inputs")
+        with pytest.raises(tf.errors.InvalidArgumentError) as caught:
+            session.run(x)
+    frames = [(frame.name, frame.line) for frame in caught.value.op.traceback]
+    assert frames[-1] == (
+        "test_an_error_shows_where_the_program_made_the_op",
+        'x = tf.placeholder(tf.float32, name="inputs")',
+    )
+    assert "Original stack trace for 'inputs'" in str(caught.value) and "test_session.py" in str(caught.value)
