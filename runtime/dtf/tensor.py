@@ -109,7 +109,8 @@ class Operation:
     @property
     def traceback(self) -> StackSummary:
         """Where the user's program made this operation, outermost call first; the package's own frames are left out."""
-        return StackSummary.from_list([FrameSummary(code.co_filename, line, code.co_name) for code, line in self._made_at])
+        frames = [FrameSummary(code.co_filename, line, code.co_name) for code, line in self._made_at]
+        return StackSummary.from_list(frames)
 
     def values(self) -> tuple[Tensor, ...]:
         """The outputs as a tuple."""
