@@ -142,9 +142,10 @@ def test_a_port_served_by_something_else():
         threading.Thread(target=answer, daemon=True).start()
         address = f"localhost:{listener.getsockname()[1]}"
         config = tf.ConfigProto(operation_timeout_in_ms=1000)
-        with tf.Graph().as_default(), tf.Session(f"grpc://{address}", config=config) as session:
-            with pytest.raises(tf.errors.FailedPreconditionError, match=f"{address} is not a TensorFlow or dtf server"):
-                session.run(tf.constant(1.0))
+        words = f"{address} is not a TensorFlow or dtf server"
+        session = tf.Session(f"grpc://{address}", graph=tf.Graph(), config=config)
+        with session, session.graph.as_default(), pytest.raises(tf.errors.FailedPreconditionError, match=words):
+            session.run(tf.constant(1.0))
 
 
 def test_rubbish_sent_to_a_server_costs_nobody_anything(cluster):

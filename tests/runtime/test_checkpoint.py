@@ -7,6 +7,7 @@ import os
 import ml_dtypes
 import numpy as np
 import pytest
+
 from dtf import checkpoint, errors
 from dtf.checkpoint import BundleReader, BundleWriter
 

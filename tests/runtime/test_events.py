@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
+
 from dtf import errors
 from dtf.events import EventsWriter, read_events, read_records, record_bytes
 from dtf.pb import event_pb2

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import dtf as tf
 import numpy as np
 import pytest
+
+import dtf as tf
 from dtf import executor, kernels, opdef, shape_rules
 from dtf.apply import apply_op
 from dtf.gradients import load as load_gradients
 from dtf.gradients import table as gradient_table
-
 from tests.runtime.op_cases import Case, all_cases
 
 CASES = all_cases()
