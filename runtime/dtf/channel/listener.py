@@ -13,6 +13,7 @@ import selectors
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -22,9 +23,9 @@ from dtf.channel.client import LARGE_FROM_BYTES
 from dtf.channel.endpoint import Endpoint, new_token, welcome
 from dtf.channel.lane import Buffer, Lane
 
-_STRANGERS_MAX = 128
+_STRANGERS_MAX = 1024
 _GREETING_TIMEOUT_S = 5.0
-_BACKLOG = 128
+_BACKLOG = 1024
 _MESSAGE_BYTES_MAX = 1 << 16
 
 
@@ -126,8 +127,9 @@ class Listener:
         self._wake.close()
         if not self._methods:
             self._close_sockets()
+        deadline = time.monotonic() + grace_s
         for peer in peers:
-            peer.finish(grace_s)
+            peer.finish(max(0.0, deadline - time.monotonic()))
 
     def _accept(self) -> None:
         with selectors.DefaultSelector() as selector:

@@ -1,9 +1,11 @@
-"""gRPC: TensorFlow's standard protocol, from both ends.
+"""gRPC: TensorFlow's standard protocol, from both ends; and who uses the channel instead.
 
+    methods      what the services' requests mean, whatever carries them
     service      serves a Master and a Worker on a port
     remote       RemoteMaster, RemoteWorker: the same two interfaces over a connection
     peers        the tasks of a cluster as a master and a worker see them
-    connection   one channel: calls, deadlines, cancelling, and what it means when nobody answers
+    discovery    a connection that moves to the faster channel when the other task is dtf
+    connection   gRPC to one task: calls, deadlines, cancelling, and what it means when nobody answers
     status       errors as gRPC statuses and back
     messages     values inside requests and responses, without protobuf on large tensors
 

@@ -11,8 +11,10 @@ DTF_CHANNEL=off keeps everything on gRPC.
 from __future__ import annotations
 
 import logging
+import math
 import os
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -26,6 +28,8 @@ from dtf.rpc.messages import Buffer
 
 _STATUS_METHOD = f"/{WORKER_SERVICE}/GetStatus"
 _STATUS_TIMEOUT_S = 10.0
+_RETRY_S = 30.0
+_NEVER = math.inf
 _SWITCH = "DTF_CHANNEL"
 
 
@@ -61,7 +65,11 @@ def connect(address: str, name: str = "") -> Way:
 
 
 class DiscoveringConnection:
-    """A `Way`. The lock guards the change from one way to the other."""
+    """A `Way`. The lock guards the change from one way to the other.
+
+    `_ask_at` is when the next call may ask for the channel: at once in the beginning and after a loss, later when the
+    channel could not be reached, never while it is open or when the task has none.
+    """
 
     def __init__(self, address: str, name: str = "") -> None:
         self._grpc = Connection(address, name)
@@ -70,9 +78,8 @@ class DiscoveringConnection:
         self._host, _ = split_address(address)
         self._lock = threading.Lock()
         self._channel: Channel | None = None
-        self._is_asked = False
+        self._ask_at = 0.0
         self._is_closed = False
-        self._unreachable = b""
 
     def call(self, method: str, request: Request, timeout_s: float | None = None, watch: bool = False) -> Buffer:
         channel = self._channel
@@ -91,6 +98,8 @@ class DiscoveringConnection:
     ) -> Callable[[], None]:
         channel = self._channel
         if channel is not None:
+            if method == _STATUS_METHOD:
+                done = _closing(channel, done)
             return channel.call_async(method, _pieces(request), done, timeout_s)
         self._discover()
         return self._grpc.call_async(method, request, done, timeout_s)
@@ -114,17 +123,17 @@ class DiscoveringConnection:
         self._grpc.close()
 
     def _discover(self) -> None:
-        """Asks the task once, in the background, whether it has a channel."""
-        if self._is_asked:
+        """Asks the task in the background whether it has a channel, unless that is known."""
+        if time.monotonic() < self._ask_at:
             return
         with self._lock:
-            if self._is_asked or self._is_closed:
+            if time.monotonic() < self._ask_at or self._is_closed:
                 return
-            self._is_asked = True
+            self._ask_at = _NEVER
 
         def answered(response: bytes = b"", error: errors.OpError | None = None) -> None:
             if error is not None:
-                self._is_asked = False
+                self._ask_at = 0.0
             elif find_endpoint(response) is not None:
                 growing_pool.submit(self._learn, response)
 
@@ -133,25 +142,40 @@ class DiscoveringConnection:
     def _learn(self, status_response: Any) -> None:
         """Opens the channel that the task says it has."""
         endpoint = find_endpoint(status_response)
-        self._is_asked = True
-        if endpoint is None:
-            return
         with self._lock:
-            if self._is_closed or self._channel is not None or endpoint.token == self._unreachable:
+            if self._is_closed or self._channel is not None or time.monotonic() < self._ask_at < _NEVER:
+                return
+            self._ask_at = _NEVER
+            if endpoint is None:
                 return
             try:
                 channel = Channel(endpoint, self._host, self.where, self._lose)
             except errors.OpError as error:
-                self._unreachable = endpoint.token
+                self._ask_at = time.monotonic() + _RETRY_S
                 _logger.info("%s; it is reached over gRPC", error.message)
                 return
-            if channel.is_open:
-                self._channel = channel
+            self._channel = channel
+            if not channel.is_open:  # it was lost before it could be forgotten
+                self._lose()
 
     def _lose(self) -> None:
         """The channel has been lost: from now on it is as in the beginning."""
         self._channel = None
-        self._is_asked = False
+        self._ask_at = 0.0
+
+
+def _closing(channel: Channel, done: Done) -> Done:
+    """`done` of a heartbeat: a channel that does not answer it is given up."""
+
+    def answered(response: Any = None, error: errors.OpError | None = None) -> None:
+        if error is None:
+            done(response)
+            return
+        done(error=error)
+        if isinstance(error, errors.DeadlineExceededError):
+            channel.close()
+
+    return answered
 
 
 def _pieces(request: Request) -> Any:
