@@ -16,7 +16,7 @@ WIRE = (
 ).split()
 BUILD = (
     "apply behavior constant conversion default_stack gradients graph graph_keys importer initializers nest operators "
-    "ops partitioned scopes shape_rules signature sparse tensor variable_scope variable_storage variables"
+    "ops partitioned scopes shape_rules signature sparse template tensor variable_scope variable_storage variables"
 ).split()
 RUN = (
     "blas_threads kernels resources queues accumulators lookup_tables tensor_arrays waiting rendezvous step "

@@ -71,8 +71,10 @@ from dtf.importer import *
 from dtf.ops.array import *
 from dtf.ops.check_ops import *
 from dtf.ops.clip import *
+from dtf.ops.confusion_matrix import *
 from dtf.ops.control_flow import *
 from dtf.ops.data_flow import *
+from dtf.ops.functional import *
 from dtf.ops.io import *
 from dtf.ops.linalg import *
 from dtf.ops.logging_ops import *
@@ -90,6 +92,7 @@ from dtf.sparse import (
     SparseTensorValue,
     convert_to_tensor_or_sparse_tensor,
 )
+from dtf.template import *
 from dtf.tensor_shape import Dimension, TensorShape
 from dtf.variable_scope import *
 from dtf.variables import *
@@ -124,8 +127,8 @@ _LAZY = {
 
 #: Modules that are public namespaces, imported at their first use.
 _NAMESPACES = frozenset(
-    "app bitwise compat contrib flags gfile initializers layers linalg logging losses math nest nn python_io random "
-    "strings summary testing train".split()
+    "app bitwise compat contrib flags gfile initializers layers linalg logging losses math metrics nest nn python_io "
+    "random strings summary testing train".split()
 )
 
 

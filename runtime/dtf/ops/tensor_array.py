@@ -11,6 +11,7 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/TensorArray
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from dtf import dtypes
@@ -23,6 +24,13 @@ from dtf.tensor import Operation, Tensor
 from dtf.tensor_shape import TensorShape, as_shape
 
 __all__ = ["TensorArray"]
+
+
+@dataclass
+class _Known:
+    """What is learnt of an array, shared by all the objects that stand for it: a loop's result knows its writes."""
+
+    element_shape: TensorShape
 
 
 class TensorArray:
@@ -57,7 +65,7 @@ class TensorArray:
             raise ValueError("Size must be provided if handle is not provided")
         self._dtype = dtypes.as_dtype(dtype).base_dtype
         self._infer_shape = infer_shape
-        self._element_shape = TensorShape(None) if element_shape is None else as_shape(element_shape)
+        self._known = _Known(TensorShape(None) if element_shape is None else as_shape(element_shape))
         self._dynamic_size = bool(dynamic_size)
         self._size = size
         if handle is None:
@@ -216,13 +224,17 @@ class TensorArray:
         """The operation that forgets the elements."""
         return apply_op("TensorArrayCloseV3", name, handle=self._handle)
 
+    @property
+    def _element_shape(self) -> TensorShape:
+        return self._known.element_shape
+
     def _learn_shape(self, shape: TensorShape) -> None:
         if self._infer_shape:
             if not self._element_shape.is_compatible_with(shape):
                 raise ValueError(
                     f"Inconsistent shapes: saw {shape} but expected {self._element_shape} (and infer_shape=True)"
                 )
-            self._element_shape = self._element_shape.merge_with(shape)
+            self._known.element_shape = self._element_shape.merge_with(shape)
 
 
 def build_ta_with_new_flow(array: TensorArray, flow: Tensor) -> TensorArray:
@@ -232,8 +244,8 @@ def build_ta_with_new_flow(array: TensorArray, flow: Tensor) -> TensorArray:
         handle=array._handle,
         flow=flow,
         infer_shape=array._infer_shape,
-        element_shape=array._element_shape,
     )
+    other._known = array._known
     other._dynamic_size = array._dynamic_size
     other._size = array._size
     return other
