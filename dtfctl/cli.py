@@ -37,7 +37,7 @@ def main() -> None:
         error.show()
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        print("interrupted; what was started goes on (dtfctl status, dtfctl down)", file=sys.stderr)
+        print("interrupted; dtfctl status shows whether anything goes on, dtfctl down ends it", file=sys.stderr)
         sys.exit(SIGNALLED + 2)
     except BrokenPipeError:
         # Whoever read stdout has seen enough; Python would complain once more at its end.

@@ -470,6 +470,8 @@ class Keeper:
         self.respawn = {}
         self.respawn_at = None
         self.running = False
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(SOCKET)
 
 
 def guard(task, generation, argv, environment, working_dir, log, address, boot, to_keeper):

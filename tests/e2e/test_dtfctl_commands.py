@@ -37,6 +37,7 @@ def test_up_must_return_when_all_are_ready_and_down_must_leave_nothing(cluster):
         os.kill(task["pid"], 0)
     assert "stopped by dtfctl down" in cluster.run("down").stderr
     assert cluster.processes() == {}
+    assert list(cluster.state.rglob("*.sock")) == []
     assert cluster.status()["state"] == "stopped"
     assert {task["state"] for task in cluster.status()["tasks"]} == {"stopped"}
 

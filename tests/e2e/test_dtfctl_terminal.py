@@ -67,6 +67,28 @@ def test_ctrl_c_at_a_terminal_must_stop_the_cluster_in_order_and_not_hit_the_tas
     assert {task["reason"] for task in cluster.status()["tasks"]} == {"interrupted by the user: killed by SIGTERM"}
 
 
+@pytest.mark.parametrize("module", ["click", "dtfctl.attach"])
+def test_ctrl_c_while_python_is_still_loading_must_be_no_traceback(module, tmp_path):
+    cluster = CommandLine(tmp_path)
+    # An importer that is asked for `module` finds that the user has typed Ctrl-C.
+    typed = f"""
+import runpy, signal, sys
+class CtrlC:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            signal.raise_signal(signal.SIGINT)
+sys.meta_path.insert(0, CtrlC())
+sys.argv = ["dtfctl", "up"]
+runpy.run_module("dtfctl", run_name="__main__")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", typed], cwd=cluster.folder, env=cluster.environment, capture_output=True, text=True
+    )
+    assert done.returncode == 130
+    assert "Traceback" not in done.stderr
+    assert cluster.processes() == {}
+
+
 def test_prefixes_must_be_coloured_at_a_terminal(cluster):
     terminal = Terminal(cluster, "up", "--attach")
     wait_until(lambda: "worker 1" in terminal.read(), "the workers")
