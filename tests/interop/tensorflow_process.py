@@ -5,10 +5,12 @@ The Python that has TensorFlow is named by DTF_TENSORFLOW_PYTHON; tests that nee
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -53,3 +55,27 @@ def run(program: str, *arguments: str) -> Any:
     assert process.returncode == 0, complaints[-4000:]
     lines = output.strip().splitlines()
     return json.loads(lines[-1]) if lines else None
+
+
+_SERVE = """
+server = tf.train.Server(json.loads(sys.argv[1]), sys.argv[2], int(sys.argv[3]))
+print("ready", flush=True)
+sys.stdin.read()
+import os
+os._exit(0)
+"""
+
+
+@contextlib.contextmanager
+def tensorflow_server(cluster: dict[str, list[str]], job: str, index: int) -> Iterator[None]:
+    """A server of TensorFlow's, from when it answers to the end of the block."""
+    process = start(_SERVE, json.dumps(cluster), job, str(index))
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    if line.strip() != "ready":
+        raise AssertionError(process.communicate()[1][-3000:])
+    try:
+        yield
+    finally:
+        process.kill()
+        process.communicate()

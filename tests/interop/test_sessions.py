@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import sys
 
 import numpy as np
@@ -14,18 +12,10 @@ from dtf import errors
 from dtf.pb import config_pb2
 from dtf.server import Server
 from tests.interop import tensorflow_process
-from tests.interop.tensorflow_process import needs_tensorflow
+from tests.interop.tensorflow_process import needs_tensorflow, tensorflow_server
 from tests.ports import free_ports
 
 pytestmark = needs_tensorflow
-
-SERVE = """
-server = tf.train.Server(json.loads(sys.argv[1]), sys.argv[2], int(sys.argv[3]))
-print("ready", flush=True)
-sys.stdin.read()
-import os
-os._exit(0)
-"""
 
 # One program for both: build, train, and say what came of it. `tf`, `np` and `target` are given.
 PROGRAM = """
@@ -66,20 +56,6 @@ with tf.Graph().as_default():
         except tf.errors.InvalidArgumentError as error:
             result["unfed"] = "must feed a value for placeholder tensor 'x'" in error.message
 """
-
-
-@contextlib.contextmanager
-def tensorflow_server(cluster, job, index):
-    process = tensorflow_process.start("import json, sys\n" + SERVE, json.dumps(cluster), job, str(index))
-    # Its output comes after all of TensorFlow has been imported.
-    line = process.stdout.readline()
-    if line.strip() != "ready":
-        raise AssertionError(process.communicate()[1][-3000:])
-    try:
-        yield
-    finally:
-        process.kill()
-        process.communicate()
 
 
 def dtf_server(cluster, job, index):
