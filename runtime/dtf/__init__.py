@@ -127,8 +127,8 @@ _LAZY = {
 
 #: Modules that are public namespaces, imported at their first use.
 _NAMESPACES = frozenset(
-    "app bitwise compat contrib flags gfile initializers layers linalg logging losses math metrics nest nn python_io "
-    "random strings summary testing train".split()
+    "app bitwise compat contrib debugging flags gfile initializers layers linalg logging losses math metrics nest nn "
+    "python_io random strings summary testing train".split()
 )
 
 
