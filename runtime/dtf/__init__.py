@@ -71,10 +71,8 @@ from dtf.importer import *
 from dtf.ops.array import *
 from dtf.ops.check_ops import *
 from dtf.ops.clip import *
-from dtf.ops.confusion_matrix import *
 from dtf.ops.control_flow import *
 from dtf.ops.data_flow import *
-from dtf.ops.functional import *
 from dtf.ops.io import *
 from dtf.ops.linalg import *
 from dtf.ops.logging_ops import *
@@ -92,7 +90,6 @@ from dtf.sparse import (
     SparseTensorValue,
     convert_to_tensor_or_sparse_tensor,
 )
-from dtf.template import *
 from dtf.tensor_shape import Dimension, TensorShape
 from dtf.variable_scope import *
 from dtf.variables import *
@@ -101,6 +98,9 @@ __version__ = "0.1.0"
 
 #: Public names -> the modules that have them, imported at their first use.
 _LAZY = {
+    **dict.fromkeys(("foldl", "foldr", "map_fn", "scan"), "dtf.ops.functional"),
+    "confusion_matrix": "dtf.ops.confusion_matrix",
+    "make_template": "dtf.template",
     **dict.fromkeys(("InteractiveSession", "Session"), "dtf.session"),
     **dict.fromkeys(
         ("ConfigProto", "GPUOptions", "GraphOptions", "OptimizerOptions", "RunMetadata", "RunOptions"),
