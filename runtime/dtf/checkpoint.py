@@ -83,14 +83,20 @@ class BundleWriter:
         header.version.producer = _PRODUCER
         items = [(_HEADER_KEY, header.SerializeToString())]
         items += [(key, entry.SerializeToString()) for key, entry in sorted(self._entries.items())]
-        with file_errors(self.prefix):
-            _sync_and_close(self._data)
-            os.replace(self._aside, data_file(self.prefix, 0, 1))
-            write_atomically(index_file(self.prefix), write_table(items))
+        try:
+            with file_errors(self.prefix):
+                _sync_and_close(self._data)
+                os.replace(self._aside, data_file(self.prefix, 0, 1))
+                write_atomically(index_file(self.prefix), write_table(items))
+        except BaseException:
+            self.abandon()
+            raise
 
     def abandon(self) -> None:
         """Gives up: removes what was written aside."""
-        self._data.close()
+        # On a full disk closing fails as well, for what is still buffered; the file is closed all the same.
+        with contextlib.suppress(OSError):
+            self._data.close()
         with contextlib.suppress(FileNotFoundError):
             os.remove(self._aside)
 
@@ -162,6 +168,18 @@ class BundleReader:
     def data_files(self) -> list[str]:
         """The paths of the data files that the index speaks of, whether they exist or not."""
         return [data_file(self.prefix, shard, self._num_shards) for shard in range(self._num_shards)]
+
+    def is_whole(self) -> bool:
+        """Whether all data files are there and reach as far as the index says; their contents are not read."""
+        ends = dict.fromkeys(range(self._num_shards), 0)
+        for entry in self._entries.values():
+            ends[entry.shard_id] = max(ends.get(entry.shard_id, 0), entry.offset + entry.size)
+        try:
+            return all(
+                os.path.getsize(data_file(self.prefix, shard, self._num_shards)) >= end for shard, end in ends.items()
+            )
+        except OSError:
+            return False
 
     def has(self, name: str) -> bool:
         """Whether the bundle holds `name`."""

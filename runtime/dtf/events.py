@@ -12,6 +12,7 @@ Source: https://www.tensorflow.org/tutorials/load_data/tfrecord ("TFRecords form
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import struct
@@ -21,6 +22,7 @@ from typing import Any, BinaryIO
 
 from dtf import errors
 from dtf.crc import masked_crc32c
+from dtf.files import file_errors
 
 _FILE_VERSION = "brain.Event:2"
 
@@ -85,7 +87,8 @@ class EventsWriter:
       clock: returns the wall time in seconds since the epoch.
 
     Raises:
-      PermissionDeniedError, NotFoundError: the folder or file cannot be made.
+      PermissionDeniedError, AlreadyExistsError (the folder is a file), ResourceExhaustedError, UnknownError: the folder
+        or file cannot be made; the message names it.
     """
 
     def __init__(self, folder: str, suffix: str = "", clock: Callable[[], float] | None = None) -> None:
@@ -96,15 +99,19 @@ class EventsWriter:
         now = (clock or time.time)()
         self._lock = threading.Lock()
         base = f"events.out.tfevents.{int(now):010d}.{socket.gethostname()}"
-        try:
+        with file_errors(folder):
             os.makedirs(folder, exist_ok=True)
             self.path, self._file = _open_new(os.path.join(folder, base), suffix)
-        except PermissionError as error:
-            raise errors.PermissionDeniedError(None, None, f"{folder}: {error.strerror}") from error
-        except OSError as error:
-            raise errors.NotFoundError(None, None, f"{folder}: {error.strerror}") from error
-        self.write(event_pb2.Event(wall_time=now, file_version=_FILE_VERSION))
-        self.flush()
+            try:
+                self.write(event_pb2.Event(wall_time=now, file_version=_FILE_VERSION))
+                self.flush()
+            except OSError:
+                # A full disk. Closing fails as well, for what is still buffered; the file is closed all the same.
+                with contextlib.suppress(OSError):
+                    self._file.close()
+                with contextlib.suppress(OSError):
+                    os.remove(self.path)
+                raise
 
     def write(self, event: Any) -> None:
         """Appends one Event message, or the bytes of one."""

@@ -132,6 +132,17 @@ def test_a_writer_that_fails_leaves_nothing(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.parametrize("size", [3, 1 << 20])
+def test_a_full_disk_is_named_and_nothing_is_left(tmp_path, size):
+    """A few bytes fail when the file is finished, many when they are added."""
+    writer = BundleWriter(str(tmp_path / "model"))
+    writer._data.close()
+    writer._data = open("/dev/full", "wb")  # noqa: SIM115  (closed by the writer)
+    with pytest.raises(errors.ResourceExhaustedError, match="model; No space left on device"), writer:
+        writer.add("x", np.zeros(size, np.uint8))
+    assert os.listdir(tmp_path) == []
+
+
 def test_the_slice_specification_is_parsed():
     assert checkpoint.parse_slice_spec("4 3 0,2:-") == ([4, 3], [(0, 2), (0, -1)])
     for bad in ("", "4 3 0,2", "4 x", "4 0-2"):

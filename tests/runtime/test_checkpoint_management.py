@@ -26,7 +26,7 @@ def test_the_latest_is_what_the_state_file_names(tmp_path):
     assert list(state.all_model_checkpoint_paths) == [first, second]
 
 
-@pytest.mark.parametrize("damage", ["index", "data", "cut index"])
+@pytest.mark.parametrize("damage", ["index", "data", "cut index", "cut data"])
 def test_one_that_is_not_whole_is_passed_over_for_the_one_before(tmp_path, damage):
     first, second = checkpoint(tmp_path / "model-1"), checkpoint(tmp_path / "model-2")
     train.update_checkpoint_state(str(tmp_path), second, [first, second])
@@ -34,9 +34,11 @@ def test_one_that_is_not_whole_is_passed_over_for_the_one_before(tmp_path, damag
         os.remove(f"{second}.index")
     elif damage == "data":
         os.remove(f"{second}.data-00000-of-00001")
+    elif damage == "cut data":
+        os.truncate(f"{second}.data-00000-of-00001", os.path.getsize(f"{second}.data-00000-of-00001") - 1)
     else:
         os.truncate(f"{second}.index", 20)
-    assert not train.checkpoint_exists(second)
+    assert train.checkpoint_exists(second) == (damage == "cut data")
     assert train.latest_checkpoint(str(tmp_path)) == first
 
 

@@ -56,4 +56,17 @@ def test_a_missing_file_and_a_folder_that_cannot_be_made_are_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(errors.NotFoundError, match="file"):
         EventsWriter(str(tmp_path / "file" / "logs"))
+    with pytest.raises(errors.AlreadyExistsError, match="file"):
+        EventsWriter(str(tmp_path / "file"))
     assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_full_disk_is_named_at_the_start(tmp_path, monkeypatch):
+    def open_on_a_full_disk(base, suffix):
+        os.symlink("/dev/full", base)
+        return base, open(base, "wb")
+
+    monkeypatch.setattr("dtf.events._open_new", open_on_a_full_disk)
+    with pytest.raises(errors.ResourceExhaustedError, match="logs; No space left on device"):
+        EventsWriter(str(tmp_path / "logs"))
+    assert os.listdir(tmp_path / "logs") == []

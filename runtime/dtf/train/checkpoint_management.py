@@ -26,7 +26,7 @@ def latest_checkpoint(checkpoint_dir: str, latest_filename: str | None = None) -
         return None
     candidates = [state.model_checkpoint_path, *reversed(state.all_model_checkpoint_paths)]
     for prefix in dict.fromkeys(candidates):
-        if checkpoint_exists(prefix):
+        if checkpoint_exists(prefix) and checkpoint.BundleReader(prefix).is_whole():
             return prefix
         logging.warning("Couldn't match files for checkpoint %s", prefix)
     return None
