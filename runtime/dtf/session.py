@@ -40,6 +40,8 @@ __all__ = ["InteractiveSession", "Session", "register_session_run_conversion_fun
 
 _PLANS_MAX = 10_000
 _NODE_IN_MESSAGE = re.compile(r"\{\{node ([^}\s]+)\}\}")
+_PARTITION_SUFFIX = re.compile(r"_[SG]\d+$")
+"""What TensorFlow's master adds to the names of nodes that it cuts apart or copies."""
 
 
 @dataclass(frozen=True)
@@ -398,9 +400,10 @@ def _as_client_error(graph: Graph, error: errors.OpError) -> errors.OpError:
     found = _NODE_IN_MESSAGE.search(error.message)
     name = found[1] if found else getattr(error.node_def, "name", None)
     op = None
-    if name is not None:
+    for candidate in () if name is None else (name, _PARTITION_SUFFIX.sub("", name)):
         with contextlib.suppress(KeyError, ValueError):  # it may be a node that the runtime added
-            op = graph.get_operation_by_name(name)
+            op = graph.get_operation_by_name(candidate)
+            break
     node_def = op.node_def if op is not None else error.node_def
     client_error = errors.error_from_code(error.error_code, error.message, node_def, op)
     client_error.derived = error.derived

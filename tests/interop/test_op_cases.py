@@ -22,6 +22,10 @@ NOT_COMPARED = {
     "Conv2D-NCHW": "NHWC only there",
     "MaxPool-NCHW": "NHWC only there",
     "TopK": "not available to graphs as new as ours there",
+    "_FusedMatMul-side-input": "no side input there",
+    "_FusedConv2D-NCHW": "NHWC only there",
+    "_FusedDepthwiseConv2dNative": "only with oneDNN there",
+    "_FusedBatchNormEx": "only on accelerators there",
 }
 
 COMPARE = """
