@@ -43,7 +43,7 @@ import numpy as np
 
 from dtf import errors, thread_pool
 from dtf.cancellation import CancellationManager
-from dtf.instructions import Instruction, in_running_order, is_loop, read_graph, with_node
+from dtf.instructions import ALIASES, Instruction, in_running_order, is_loop, read_graph, with_node
 from dtf.kernels import DEAD
 from dtf.outcome import Outcome
 from dtf.pb import graph_pb2, types_pb2
@@ -56,7 +56,6 @@ __all__ = ["Executor", "local_step", "run_graph_def"]
 _LONG_NS = 100_000
 """A segment that took longer than this is not run in a thread that somebody else needs."""
 
-_ALIASES = frozenset({"Identity", "StopGradient", "PreventGradient", "Snapshot"})
 _SEND_OPS = frozenset({"_Send", "_HostSend", "_Retval"})
 _TOKEN = -1
 """The output number that stands for "this node has run" where deadness of a control edge is checked."""
@@ -355,8 +354,12 @@ class _SegmentWriter:
             self._load(index, value)
         gives_token = index in self._token_sources and self._may_be_dead((index, _TOKEN))
         if is_alias:
+            source = self._program._alias[index, 0]
+            if instruction.passes_reference and not self._may_be_dead(source):
+                # Its consumers read; this one looks, so that a variable without a value is told of under this name.
+                self._load(index, source)
+                self._line(index, f"    {self._name(source)}.read()")
             if gives_token:
-                source = self._program._alias[index, 0]
                 self._load(index, source)
                 self._line(index, f"    {self._name((index, _TOKEN))} = DEAD if {self._name(source)} is DEAD else None")
                 self._define(index, (index, _TOKEN))
@@ -416,7 +419,7 @@ class _SegmentWriter:
 
     def _call(self, instruction: Instruction, names: list[str], outputs: list[tuple[int, int]]) -> str:
         index = instruction.index
-        if instruction.op in _ALIASES:
+        if instruction.op in ALIASES:
             call = names[0]
             if not outputs:
                 return call
@@ -720,7 +723,7 @@ def _aliases(instructions: list[Instruction], order: list[int]) -> dict[tuple[in
     alias: dict[tuple[int, int], tuple[int, int]] = {}
     for index in order:
         instruction = instructions[index]
-        if instruction.op in _ALIASES and not instruction.controls and not instruction.dereferences[0]:
+        if instruction.op in ALIASES and not instruction.controls and not instruction.dereferences[0]:
             source = instruction.inputs[0]
             alias[index, 0] = alias.get(source, source)
     return alias

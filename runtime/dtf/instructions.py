@@ -30,6 +30,7 @@ class Instruction:
       inputs: per data input (index of the source, its output number).
       controls: indices of the control inputs.
       dereferences: per data input, whether a Variable arrives where the kernel wants its value.
+      passes_reference: it is another name of a Variable, which its consumers read.
       has_list_output: whether the kernel may give a list although there is one output.
     """
 
@@ -41,6 +42,7 @@ class Instruction:
     controls: tuple[int, ...]
     dereferences: tuple[bool, ...]
     has_list_output: bool
+    passes_reference: bool = False
 
     @property
     def name(self) -> str:
@@ -53,6 +55,10 @@ class Instruction:
     def sources(self) -> set[int]:
         """Indices of everything that this instruction comes after."""
         return {source for source, _ in self.inputs} | set(self.controls)
+
+
+ALIASES = frozenset({"Identity", "StopGradient", "PreventGradient", "Snapshot"})
+"""Ops whose output is their input under another name."""
 
 
 def read_graph(graph_def: Any) -> list[Instruction]:
@@ -68,6 +74,7 @@ def read_graph(graph_def: Any) -> list[Instruction]:
         raise errors.InvalidArgumentError(None, None, "The graph has two nodes of one name")
     parts = [_bind(node, library) for node in graph_def.node]
     references = [_reference_flags(part.node) for part in parts]
+    _pass_references_on(graph_def, index_of, references)
     result = []
     for index, (node_def, part) in enumerate(zip(graph_def.node, parts, strict=True)):
         inputs, controls = [], []
@@ -101,7 +108,15 @@ def read_graph(graph_def: Any) -> list[Instruction]:
         has_list = any(argument.is_list for argument in part.node.op_def.outputs)
         result.append(
             Instruction(
-                index, part.node, part.kernel, part.function, tuple(inputs), tuple(controls), dereferences, has_list
+                index,
+                part.node,
+                part.kernel,
+                part.function,
+                tuple(inputs),
+                tuple(controls),
+                dereferences,
+                has_list,
+                part.node.op in ALIASES and references[index][1][0],
             )
         )
     return result
@@ -217,6 +232,27 @@ def _argument_count(argument: opdef.ArgDef, attrs: Mapping[str, Any]) -> int:
     if argument.number_attr is not None:
         return attrs[argument.number_attr]
     return 1
+
+
+def _pass_references_on(
+    graph_def: graph_pb2.GraphDef, index_of: dict[str, int], references: list[tuple[list[bool], list[bool]]]
+) -> None:
+    """Lets an Identity of a reference pass the reference on, so that each consumer reads the variable when it runs.
+
+    That is what TensorFlow's shared buffers come to: a moving average that waits for the train op sees its updates. An
+    Identity that itself waits for something reads then, once.
+    """
+    pending = [index for index, node in enumerate(graph_def.node) if node.op in ALIASES and len(node.input) == 1]
+    while pending:
+        passed = set()
+        for index in pending:
+            name, _, output = graph_def.node[index].input[0].partition(":")
+            source = index_of.get(name)
+            number = int(output or 0)
+            if source is not None and number < len(references[source][1]) and references[source][1][number]:
+                references[index] = ([True], [True])
+                passed.add(index)
+        pending = [index for index in pending if index not in passed] if passed else []
 
 
 def _reference_flags(node: kernels.KernelNode) -> tuple[list[bool], list[bool]]:

@@ -84,3 +84,16 @@ def test_only_floating_values_are_averaged():
     with pytest.raises(TypeError, match="must be half, float, or double"):
         tf.train.ExponentialMovingAverage(0.9).apply([tf.get_variable("n", initializer=1)])
     assert tf.train.ExponentialMovingAverage(0.9).average(tf.constant(1.0)) is None
+
+
+def test_an_average_that_waits_for_the_train_op_sees_its_update():
+    """As where reads share the variable's buffer: the same read serves the loss before the update."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        w = tf.Variable([4.0])
+        train = tf.train.GradientDescentOptimizer(0.5).minimize(tf.reduce_sum(tf.square(w)))
+        average = tf.train.ExponentialMovingAverage(0.5)
+        with tf.control_dependencies([train]):
+            update = average.apply([w])
+        session.run(tf.global_variables_initializer())
+        session.run(update)
+        assert session.run([w, average.average(w)]) == [[0.0], [2.0]]
