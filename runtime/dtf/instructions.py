@@ -235,7 +235,7 @@ def _argument_count(argument: opdef.ArgDef, attrs: Mapping[str, Any]) -> int:
 
 
 def _pass_references_on(
-    graph_def: graph_pb2.GraphDef, index_of: dict[str, int], references: list[tuple[list[bool], list[bool]]]
+    graph_def: Any, index_of: dict[str, int], references: list[tuple[list[bool], list[bool]]]
 ) -> None:
     """Lets an Identity of a reference pass the reference on, so that each consumer reads the variable when it runs.
 

@@ -3,7 +3,7 @@
 Owns the table `opdefs/*.txt`, one op per line, and its parsed form `OpDef`; does not know shapes, gradients
 or kernels (tables of their own). A line reads
 
-    MatMul(a: T, b: T) -> (product: T) {transpose_a: bool = false, transpose_b: bool = false, T: type in [float32, int32]}
+    MatMul(a: T, b: T) -> (product: T) {transpose_a: bool = false, T: type in [float32, int32]}
 
 Argument kinds: a dtype name, a type attribute (`T`), a repeated one (`N*T`), a list of types (`[Tlist]`), each
 possibly as a reference (`Ref(T)`). Attributes: `name: type`, then ` in [allowed]`, ` >= minimum`, ` = default`.
@@ -32,7 +32,9 @@ from dtf.tensor_shape import TensorShape
 
 _FOLDER = Path(__file__).parent / "opdefs"
 _FLAGS = ("is_stateful", "is_commutative", "is_aggregate", "allows_uninitialized_input")
-_LINE = re.compile(r"(?P<name>\w+)\((?P<inputs>.*?)\) -> \((?P<outputs>.*?)\)(?: \{(?P<attrs>.*)\})?(?P<flags>[ \w]*)$")
+_LINE = re.compile(
+    r"(?P<name>\w+)\((?P<inputs>.*?)\) -> \((?P<outputs>.*?)\)(?: \{(?P<attrs>.*)\})?(?P<flags>[ \w]*)$"
+)
 _ATTR = re.compile(
     r"(?P<name>\w+): (?P<type>[\w()]+)(?: in (?P<allowed>\[[^]]*\]))?(?: >= (?P<minimum>-?\d+))?(?: = (?P<default>.+))?$"
 )
