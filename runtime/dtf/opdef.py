@@ -36,7 +36,8 @@ _LINE = re.compile(
     r"(?P<name>\w+)\((?P<inputs>.*?)\) -> \((?P<outputs>.*?)\)(?: \{(?P<attrs>.*)\})?(?P<flags>[ \w]*)$"
 )
 _ATTR = re.compile(
-    r"(?P<name>\w+): (?P<type>[\w()]+)(?: in (?P<allowed>\[[^]]*\]))?(?: >= (?P<minimum>-?\d+))?(?: = (?P<default>.+))?$"
+    r"(?P<name>\w+): (?P<type>[\w()]+)(?: in (?P<allowed>\[[^]]*\]))?"
+    r"(?: >= (?P<minimum>-?\d+))?(?: = (?P<default>.+))?$"
 )
 
 
