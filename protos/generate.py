@@ -1,4 +1,4 @@
-"""Writes `runtime/dtf/pb` from `protos/dtf/*.proto`. Needs grpcio-tools; run it after a change of a .proto file:
+"""Writes `runtime/dtf/wire/pb` from `protos/dtf/*.proto`. Needs grpcio-tools; run it after a change of a .proto file:
 
     python protos/generate.py
 
@@ -23,8 +23,8 @@ from google.protobuf import descriptor_pb2
 from grpc_tools import protoc
 
 ROOT = Path(__file__).resolve().parent
-OUTPUT = ROOT.parent / "runtime" / "dtf" / "pb"
-PACKAGE = "dtf.pb"
+OUTPUT = ROOT.parent / "runtime" / "dtf" / "wire" / "pb"
+PACKAGE = "dtf.wire.pb"
 
 
 def main(output: Path = OUTPUT) -> None:

@@ -15,14 +15,41 @@ from __future__ import annotations
 import importlib as _importlib
 from typing import Any as _Any
 
-from dtf import errors
 from dtf.behavior import *
-from dtf.cluster import ClusterSpec
-from dtf.codec import make_ndarray, make_tensor_proto
-from dtf.constant import constant
-from dtf.conversion import convert_to_tensor, register_tensor_conversion_function
-from dtf.device import DeviceSpec
-from dtf.dtypes import (
+from dtf.build.constant import constant
+from dtf.build.conversion import convert_to_tensor, register_tensor_conversion_function
+from dtf.build.gradients import *
+from dtf.build.graph import *
+from dtf.build.importer import *
+from dtf.build.ops.array import *
+from dtf.build.ops.check_ops import *
+from dtf.build.ops.clip import *
+from dtf.build.ops.control_flow import *
+from dtf.build.ops.data_flow import *
+from dtf.build.ops.io import *
+from dtf.build.ops.linalg import *
+from dtf.build.ops.logging_ops import *
+from dtf.build.ops.lookup import *
+from dtf.build.ops.math import *
+from dtf.build.ops.random import *
+from dtf.build.ops.sparse import *
+from dtf.build.ops.state import *
+from dtf.build.ops.string import *
+from dtf.build.ops.tensor_array import *
+from dtf.build.partitioned import *
+from dtf.build.sparse import (
+    IndexedSlices,
+    SparseTensor,
+    SparseTensorValue,
+    convert_to_tensor_or_sparse_tensor,
+)
+from dtf.build.variable_scope import *
+from dtf.build.variables import *
+from dtf.wire import errors
+from dtf.wire.cluster import ClusterSpec
+from dtf.wire.codec import make_ndarray, make_tensor_proto
+from dtf.wire.device import DeviceSpec
+from dtf.wire.dtypes import (
     DType,
     as_dtype,
     bfloat16,
@@ -64,52 +91,25 @@ from dtf.dtypes import (
     uint64,
     variant,
 )
-from dtf.errors import OpError
-from dtf.gradients import *
-from dtf.graph import *
-from dtf.importer import *
-from dtf.ops.array import *
-from dtf.ops.check_ops import *
-from dtf.ops.clip import *
-from dtf.ops.control_flow import *
-from dtf.ops.data_flow import *
-from dtf.ops.io import *
-from dtf.ops.linalg import *
-from dtf.ops.logging_ops import *
-from dtf.ops.lookup import *
-from dtf.ops.math import *
-from dtf.ops.random import *
-from dtf.ops.sparse import *
-from dtf.ops.state import *
-from dtf.ops.string import *
-from dtf.ops.tensor_array import *
-from dtf.partitioned import *
-from dtf.sparse import (
-    IndexedSlices,
-    SparseTensor,
-    SparseTensorValue,
-    convert_to_tensor_or_sparse_tensor,
-)
-from dtf.tensor_shape import Dimension, TensorShape
-from dtf.variable_scope import *
-from dtf.variables import *
+from dtf.wire.errors import OpError
+from dtf.wire.tensor_shape import Dimension, TensorShape
 
 __version__ = "0.1.0"
 
 #: Public names -> the modules that have them, imported at their first use.
 _LAZY = {
-    **dict.fromkeys(("foldl", "foldr", "map_fn", "scan"), "dtf.ops.functional"),
-    "confusion_matrix": "dtf.ops.confusion_matrix",
-    "make_template": "dtf.template",
+    **dict.fromkeys(("foldl", "foldr", "map_fn", "scan"), "dtf.build.ops.functional"),
+    "confusion_matrix": "dtf.build.ops.confusion_matrix",
+    "make_template": "dtf.build.template",
     **dict.fromkeys(("InteractiveSession", "Session"), "dtf.session"),
     **dict.fromkeys(
         ("ConfigProto", "GPUOptions", "GraphOptions", "OptimizerOptions", "RunMetadata", "RunOptions"),
-        "dtf.pb.config_pb2",
+        "dtf.wire.pb.config_pb2",
     ),
-    **dict.fromkeys(("AttrValue", "NameAttrList"), "dtf.pb.attr_value_pb2"),
-    **dict.fromkeys(("Summary", "SummaryMetadata"), "dtf.pb.summary_pb2"),
-    "HistogramProto": "dtf.pb.histogram_pb2",
-    **dict.fromkeys(("Event", "LogMessage", "SessionLog"), "dtf.pb.event_pb2"),
+    **dict.fromkeys(("AttrValue", "NameAttrList"), "dtf.wire.pb.attr_value_pb2"),
+    **dict.fromkeys(("Summary", "SummaryMetadata"), "dtf.wire.pb.summary_pb2"),
+    "HistogramProto": "dtf.wire.pb.histogram_pb2",
+    **dict.fromkeys(("Event", "LogMessage", "SessionLog"), "dtf.wire.pb.event_pb2"),
     **dict.fromkeys(
         (
             "constant_initializer", "glorot_normal_initializer", "glorot_uniform_initializer",
@@ -117,31 +117,32 @@ _LAZY = {
             "truncated_normal_initializer", "uniform_unit_scaling_initializer", "variance_scaling_initializer",
             "zeros_initializer",
         ),
-        "dtf.initializers",
+        "dtf.build.initializers",
     ),
-    "GraphDef": "dtf.pb.graph_pb2",
-    "MetaGraphDef": "dtf.pb.meta_graph_pb2",
-    "NodeDef": "dtf.pb.node_def_pb2",
-    "TensorInfo": "dtf.pb.meta_graph_pb2",
+    "GraphDef": "dtf.wire.pb.graph_pb2",
+    "MetaGraphDef": "dtf.wire.pb.meta_graph_pb2",
+    "NodeDef": "dtf.wire.pb.node_def_pb2",
+    "TensorInfo": "dtf.wire.pb.meta_graph_pb2",
 }
 
-#: Modules that are public namespaces, imported at their first use.
-_NAMESPACES = frozenset(
-    "app bitwise compat contrib debugging flags gfile initializers layers linalg logging losses math metrics nest nn "
-    "python_io random strings summary testing train".split()
-)
+#: Public namespaces -> their modules, imported at their first use.
+_NAMESPACES = {
+    "initializers": "dtf.build.initializers",
+    "nest": "dtf.build.nest",
+} | {
+    name: f"dtf.{name}"
+    for name in (
+        "app bitwise compat contrib debugging flags gfile layers linalg logging losses math metrics nn python_io "
+        "random strings summary testing train"
+    ).split()
+}
 
 
 def __getattr__(name: str) -> _Any:
     if name in _LAZY:
         value = getattr(_importlib.import_module(_LAZY[name]), name)
     elif name in _NAMESPACES:
-        try:
-            value = _importlib.import_module(f"dtf.{name}")
-        except ModuleNotFoundError as error:
-            if error.name != f"dtf.{name}":
-                raise
-            raise AttributeError(f"module 'dtf' has no attribute {name!r}") from None
+        value = _importlib.import_module(_NAMESPACES[name])
     else:
         raise AttributeError(f"module 'dtf' has no attribute {name!r}")
     globals()[name] = value

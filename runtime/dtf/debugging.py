@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dtf.ops.array import check_numerics  # noqa: F401
-from dtf.ops.check_ops import *  # noqa: F403
-from dtf.ops.control_flow import Assert  # noqa: F401
-from dtf.ops.math import is_finite, is_inf, is_nan  # noqa: F401
+from dtf.build.ops.array import check_numerics  # noqa: F401
+from dtf.build.ops.check_ops import *  # noqa: F403
+from dtf.build.ops.control_flow import Assert  # noqa: F401
+from dtf.build.ops.math import is_finite, is_inf, is_nan  # noqa: F401

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from dtf import codec, dtypes
-from dtf.graph import Graph
-from dtf.sparse import IndexedSlices, IndexedSlicesValue, SparseTensor, SparseTensorValue
-from dtf.tensor import Operation, Tensor
+from dtf.build.graph import Graph
+from dtf.build.sparse import IndexedSlices, IndexedSlicesValue, SparseTensor, SparseTensorValue
+from dtf.build.tensor import Operation, Tensor
+from dtf.wire import codec, dtypes
 
 _Build = Callable[[Sequence[Any]], Any]
 

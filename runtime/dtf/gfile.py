@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from dtf import errors
-from dtf.files import file_errors
+from dtf.wire import errors
+from dtf.wire.files import file_errors
 
 __all__ = [
     "Copy", "DeleteRecursively", "Exists", "FastGFile", "FileStatistics", "GFile", "Glob", "IsDirectory",

@@ -12,20 +12,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dtf import dtypes
-from dtf.constant import constant, constant_value
-from dtf.conversion import convert_to_tensor
-from dtf.graph import GraphKeys, add_to_collection, name_scope
-from dtf.initializers import ones_initializer, zeros_initializer
-from dtf.ops import array as array_ops
-from dtf.ops import control_flow as control_flow_ops
-from dtf.ops import conv as conv_ops
-from dtf.ops import linalg as linalg_ops
-from dtf.ops import math as math_ops
-from dtf.ops import nn as nn_ops
-from dtf.tensor import Tensor
+from dtf.build.constant import constant, constant_value
+from dtf.build.conversion import convert_to_tensor
+from dtf.build.graph import GraphKeys, add_to_collection, name_scope
+from dtf.build.initializers import ones_initializer, zeros_initializer
+from dtf.build.ops import array as array_ops
+from dtf.build.ops import control_flow as control_flow_ops
+from dtf.build.ops import conv as conv_ops
+from dtf.build.ops import linalg as linalg_ops
+from dtf.build.ops import math as math_ops
+from dtf.build.ops import nn as nn_ops
+from dtf.build.tensor import Tensor
+from dtf.build.variable_scope import get_variable, variable_scope
 from dtf.train.moving_averages import assign_moving_average
-from dtf.variable_scope import get_variable, variable_scope
+from dtf.wire import dtypes
 
 __all__ = [
     "average_pooling2d",

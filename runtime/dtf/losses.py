@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtf import dtypes
-from dtf.constant import constant
-from dtf.conversion import convert_to_tensor
-from dtf.graph import GraphKeys, add_to_collection, get_collection, name_scope
-from dtf.ops import array as array_ops
-from dtf.ops import math as math_ops
-from dtf.ops import nn as nn_ops
-from dtf.shape_rules import broadcast_shape
-from dtf.tensor import Tensor
+from dtf.build.constant import constant
+from dtf.build.conversion import convert_to_tensor
+from dtf.build.graph import GraphKeys, add_to_collection, get_collection, name_scope
+from dtf.build.ops import array as array_ops
+from dtf.build.ops import math as math_ops
+from dtf.build.ops import nn as nn_ops
+from dtf.build.shape_rules import broadcast_shape
+from dtf.build.tensor import Tensor
+from dtf.wire import dtypes
 
 __all__ = [
     "Reduction",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dtf.ops.math import *  # noqa: F403
-from dtf.ops.nn import (  # noqa: F401
+from dtf.build.ops.math import *  # noqa: F403
+from dtf.build.ops.nn import (  # noqa: F401
     in_top_k,
     l2_normalize,
     log_softmax,

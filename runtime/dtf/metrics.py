@@ -11,15 +11,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtf import dtypes
-from dtf.conversion import convert_to_tensor
-from dtf.graph import GraphKeys, add_to_collection, control_dependencies
-from dtf.ops import array as array_ops
-from dtf.ops import math as math_ops
-from dtf.ops.state import assign_add
-from dtf.tensor import Tensor
-from dtf.variable_scope import variable_scope
-from dtf.variables import Variable
+from dtf.build.conversion import convert_to_tensor
+from dtf.build.graph import GraphKeys, add_to_collection, control_dependencies
+from dtf.build.ops import array as array_ops
+from dtf.build.ops import math as math_ops
+from dtf.build.ops.state import assign_add
+from dtf.build.tensor import Tensor
+from dtf.build.variable_scope import variable_scope
+from dtf.build.variables import Variable
+from dtf.wire import dtypes
 
 __all__ = [
     "accuracy",

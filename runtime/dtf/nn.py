@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dtf.ops.conv import *  # noqa: F403
-from dtf.ops.embedding import *  # noqa: F403
-from dtf.ops.math import sigmoid, tanh  # noqa: F401
-from dtf.ops.nn import *  # noqa: F403
+from dtf.build.ops.conv import *  # noqa: F403
+from dtf.build.ops.embedding import *  # noqa: F403
+from dtf.build.ops.math import sigmoid, tanh  # noqa: F401
+from dtf.build.ops.nn import *  # noqa: F403

@@ -13,9 +13,9 @@ import zlib
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from dtf import errors
-from dtf.events import read_records, record_bytes
-from dtf.files import file_errors
+from dtf.wire import errors
+from dtf.wire.events import read_records, record_bytes
+from dtf.wire.files import file_errors
 
 __all__ = ["TFRecordCompressionType", "TFRecordOptions", "TFRecordWriter", "tf_record_iterator"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dtf.ops.random import (
+from dtf.build.ops.random import (
     categorical,
     get_seed,
     multinomial,
@@ -12,11 +12,11 @@ from dtf.ops.random import (
     stateless_uniform,
     truncated_normal,
 )
-from dtf.ops.random import random_gamma as gamma
-from dtf.ops.random import random_normal as normal
-from dtf.ops.random import random_poisson as poisson
-from dtf.ops.random import random_shuffle as shuffle
-from dtf.ops.random import random_uniform as uniform
+from dtf.build.ops.random import random_gamma as gamma
+from dtf.build.ops.random import random_normal as normal
+from dtf.build.ops.random import random_poisson as poisson
+from dtf.build.ops.random import random_shuffle as shuffle
+from dtf.build.ops.random import random_uniform as uniform
 
 __all__ = [
     "categorical", "gamma", "get_seed", "multinomial", "normal", "poisson", "set_random_seed", "shuffle",

@@ -21,10 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from dtf import errors
-from dtf.cluster import ClusterSpec, make_server_def, parse_target, split_address
-from dtf.device import task_name
-from dtf.pb import config_pb2
+from dtf.wire import errors
+from dtf.wire.cluster import ClusterSpec, make_server_def, parse_target, split_address
+from dtf.wire.device import task_name
+from dtf.wire.pb import config_pb2
 
 _STOP_GRACE_S = 0.5
 _SIGNAL_CHECK_PERIOD_S = 0.5
@@ -61,11 +61,11 @@ class Server:
           UnknownError: the port is in use, or the address is another machine's.
           InvalidArgumentError: the address is malformed or its host name does not resolve.
         """
-        from dtf.blas_threads import share_cores
-        from dtf.master import Master
         from dtf.rpc.peers import Peers
         from dtf.rpc.service import Service
-        from dtf.worker import LocalWorker
+        from dtf.run.blas_threads import share_cores
+        from dtf.run.master import Master
+        from dtf.run.worker import LocalWorker
 
         self._server_def = make_server_def(server_or_cluster_def, job_name, task_index, protocol, config)
         if self._server_def.protocol not in ("", "grpc"):
@@ -200,7 +200,7 @@ class InProcessMaster:
     """
 
     def __init__(self, master: Any, owned: bool = False) -> None:
-        from dtf.resources import unaliased
+        from dtf.run.resources import unaliased
 
         self._master = master
         self._is_owned = owned
@@ -263,8 +263,8 @@ class _OneTask:
 
 
 def _local_master(config: config_pb2.ConfigProto) -> InProcessMaster:
-    from dtf.master import Master
-    from dtf.worker import LocalWorker
+    from dtf.run.master import Master
+    from dtf.run.worker import LocalWorker
 
     worker = LocalWorker(_cpu_devices(_LOCAL_TASK, config))
     return InProcessMaster(Master(_OneTask(worker)), owned=True)
@@ -278,7 +278,7 @@ def _tasks_beside(cluster: ClusterSpec, address: str) -> int:
 
 
 def _cpu_devices(task: str, config: config_pb2.ConfigProto) -> list[Any]:
-    from dtf.step import Device
+    from dtf.run.step import Device
 
     count = max(1, config.device_count.get("CPU", 1))
     return [

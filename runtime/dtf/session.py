@@ -21,7 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from dtf import errors, server
+from dtf import server
+from dtf.build.graph import Graph, default_session_stack, get_default_graph
+from dtf.build.tensor import Operation, Tensor
+from dtf.build.variables import Variable
 from dtf.fetches import (
     FeedSlot,
     FetchPlan,
@@ -31,10 +34,8 @@ from dtf.fetches import (
     plan_fetches,
     register_session_run_conversion_functions,
 )
-from dtf.graph import Graph, default_session_stack, get_default_graph
-from dtf.pb import config_pb2
-from dtf.tensor import Operation, Tensor
-from dtf.variables import Variable
+from dtf.wire import errors
+from dtf.wire.pb import config_pb2
 
 __all__ = ["InteractiveSession", "Session", "register_session_run_conversion_functions"]
 

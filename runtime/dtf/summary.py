@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dtf.ops.summary_ops import *  # noqa: F403
-from dtf.pb.event_pb2 import Event, SessionLog, TaggedRunMetadata
-from dtf.pb.summary_pb2 import Summary
+from dtf.build.ops.summary_ops import *  # noqa: F403
 from dtf.train.summary_writer import FileWriter, FileWriterCache
+from dtf.wire.pb.event_pb2 import Event, SessionLog, TaggedRunMetadata
+from dtf.wire.pb.summary_pb2 import Summary
 
 __all__ = ["Event", "FileWriter", "FileWriterCache", "SessionLog", "Summary", "TaggedRunMetadata"]

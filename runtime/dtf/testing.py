@@ -23,11 +23,11 @@ from typing import Any
 
 import numpy as np
 
-from dtf import conversion, variables
-from dtf.cluster import ClusterSpec
-from dtf.gradients import gradients as reverse_gradients
+from dtf.build import conversion, variables
+from dtf.build.gradients import gradients as reverse_gradients
 from dtf.server import Server
 from dtf.session import Session
+from dtf.wire.cluster import ClusterSpec
 
 __all__ = ["LocalCluster", "check_gradient"]
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import dtf as tf
-from dtf import errors
-from dtf.pb import config_pb2
 from dtf.session import Session
 from dtf.testing import LocalCluster
+from dtf.wire import errors
+from dtf.wire.pb import config_pb2
 
 
 @pytest.fixture(autouse=True)
@@ -112,7 +112,7 @@ def test_tensors_of_all_kinds_cross_between_tasks(cluster):
 
 
 def test_a_dead_branch_crosses_between_tasks(cluster):
-    from dtf.apply import apply_op
+    from dtf.build.apply import apply_op
 
     with tf.device("/job:ps/task:0"):
         switch = apply_op("Switch", data=tf.constant(1.0), pred=tf.placeholder(tf.bool, [], name="choice"))
@@ -127,7 +127,7 @@ def test_a_dead_branch_crosses_between_tasks(cluster):
 
 
 def test_a_queue_on_one_task_feeds_another(cluster):
-    from dtf.apply import apply_op
+    from dtf.build.apply import apply_op
 
     with tf.device("/job:ps/task:0"):
         queue = apply_op("FIFOQueueV2", component_types=[tf.float32], shared_name="line")
@@ -147,7 +147,7 @@ def test_a_queue_on_one_task_feeds_another(cluster):
 
 
 def test_many_steps_that_wait_do_not_keep_others_out(cluster):
-    from dtf.apply import apply_op
+    from dtf.build.apply import apply_op
 
     with tf.device("/job:ps/task:0"):
         queue = apply_op("FIFOQueueV2", component_types=[tf.float32], shared_name="crowd")

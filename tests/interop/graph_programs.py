@@ -228,7 +228,7 @@ def _attr_text(value: Any) -> str:
         if type(value).__module__.startswith("tensorflow"):
             from tensorflow.python.framework.tensor_util import MakeNdarray as make_array
         else:
-            from dtf.codec import make_ndarray as make_array
+            from dtf.wire.codec import make_ndarray as make_array
         return f"tensor {proto.dtype} {sizes} {np.asarray(make_array(proto)).tolist()}"
     return " ".join(str(value).split())
 

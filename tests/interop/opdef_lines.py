@@ -1,7 +1,7 @@
-"""Prints op contracts of the installed TensorFlow in the line format of runtime/dtf/opdefs.
+"""Prints op contracts of the installed TensorFlow in the line format of runtime/dtf/wire/opdefs.
 
 Runs under TensorFlow's Python, apart from the project's: `python opdef_lines.py [--json] [OP ...]`; without
-names it prints all ops that the wheel registers. The format is described in `dtf.opdef`, which parses it.
+names it prints all ops that the wheel registers. The format is described in `dtf.wire.opdef`, which parses it.
 """
 
 from __future__ import annotations

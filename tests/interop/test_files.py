@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from dtf import checkpoint
-from dtf.events import EventsWriter, read_events
-from dtf.pb import event_pb2
+from dtf.wire import checkpoint
+from dtf.wire.events import EventsWriter, read_events
+from dtf.wire.pb import event_pb2
 from tests.interop.tensorflow_process import needs_tensorflow, run
 
 pytestmark = needs_tensorflow

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 
-from dtf import opdef
+from dtf.wire import opdef
 from tests.interop.tensorflow_process import PYTHON, ROOT, needs_tensorflow
 
 pytestmark = needs_tensorflow

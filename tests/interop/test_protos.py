@@ -7,7 +7,7 @@ import importlib
 import numpy as np
 from google.protobuf import descriptor_pb2
 
-from dtf import codec
+from dtf.wire import codec
 from tests.interop.tensorflow_process import ROOT, needs_tensorflow, run
 
 pytestmark = needs_tensorflow
@@ -114,7 +114,7 @@ def test_our_messages_are_tensorflows():
     checked = 0
     for path in sorted((ROOT / "protos" / "dtf").glob("*.proto")):
         file = descriptor_pb2.FileDescriptorProto()
-        importlib.import_module(f"dtf.pb.{path.stem}_pb2").DESCRIPTOR.CopyToProto(file)
+        importlib.import_module(f"dtf.wire.pb.{path.stem}_pb2").DESCRIPTOR.CopyToProto(file)
         ours = {name: fact for name, fact in facts(file, "dtf").items() if name not in OURS_ALONE}
         assert ours == {name: theirs.get(name) for name in ours}, path.name
         messages = [name for name, fact in ours.items() if fact == "message"]
@@ -126,10 +126,10 @@ def test_our_messages_are_tensorflows():
 
 
 def test_both_fit_into_one_process_in_either_order():
-    for order in (["dtf.pb.worker_pb2", "tensorflow"], ["tensorflow", "dtf.pb.worker_pb2"]):
+    for order in (["dtf.wire.pb.worker_pb2", "tensorflow"], ["tensorflow", "dtf.wire.pb.worker_pb2"]):
         program = f"""
             import subprocess
-            code = "import sys; sys.path.insert(0, 'runtime'); import {order[0]}, {order[1]}, dtf.codec"
+            code = "import sys; sys.path.insert(0, 'runtime'); import {order[0]}, {order[1]}, dtf.wire.codec"
             print(json.dumps(subprocess.run([sys.executable, "-c", code]).returncode))
         """
         assert run(program) == 0, order

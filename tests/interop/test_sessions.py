@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import dtf as tf
-from dtf import errors
-from dtf.pb import config_pb2
 from dtf.server import Server
+from dtf.wire import errors
+from dtf.wire.pb import config_pb2
 from tests.interop import tensorflow_process
 from tests.interop.tensorflow_process import needs_tensorflow, tensorflow_server
 from tests.ports import free_ports

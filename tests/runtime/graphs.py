@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from dtf import codec, dtypes, opdef
-from dtf.pb import graph_pb2
-from dtf.tensor_shape import TensorShape
+from dtf.wire import codec, dtypes, opdef
+from dtf.wire.pb import graph_pb2
+from dtf.wire.tensor_shape import TensorShape
 
 
 class GraphBuilder:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dtf as tf
-from dtf.apply import apply_op
+from dtf.build.apply import apply_op
 
 
 @pytest.fixture(autouse=True)

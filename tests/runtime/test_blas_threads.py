@@ -6,9 +6,9 @@ import os
 
 import pytest
 
-from dtf import blas_threads
-from dtf.cluster import ClusterSpec
+from dtf.run import blas_threads
 from dtf.server import _tasks_beside
+from dtf.wire.cluster import ClusterSpec
 
 
 class Library:

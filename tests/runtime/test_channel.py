@@ -11,18 +11,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dtf import errors
 from dtf.channel import lane as lanes
 from dtf.channel.client import Channel
 from dtf.channel.endpoint import Endpoint, find_endpoint, greet, new_connection_id
 from dtf.channel.lane import Lane
 from dtf.channel.listener import Listener
-from dtf.pb import worker_pb2
 from dtf.rpc import discovery
 from dtf.rpc.connection import Connection
 from dtf.rpc.remote import RemoteWorker
 from dtf.rpc.service import Service
-from dtf.step import Device
+from dtf.run.step import Device
+from dtf.wire import errors
+from dtf.wire.pb import worker_pb2
 from tests.ports import free_ports
 
 TASK = "/job:ps/replica:0/task:0"

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import dtf as tf
-from dtf import errors
-from dtf.executor import run_graph_def
+from dtf.run.executor import run_graph_def
+from dtf.wire import errors
 
 
 @pytest.fixture(autouse=True)

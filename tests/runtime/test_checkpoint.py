@@ -8,8 +8,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from dtf import checkpoint, errors
-from dtf.checkpoint import BundleReader, BundleWriter
+from dtf.wire import checkpoint, errors
+from dtf.wire.checkpoint import BundleReader, BundleWriter
 
 ARRAYS = {
     "float": np.arange(6, dtype=np.float32).reshape(2, 3),

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dtf import train
-from dtf.checkpoint import BundleWriter
 from dtf.train import checkpoint_management
+from dtf.wire.checkpoint import BundleWriter
 
 
 def checkpoint(prefix):

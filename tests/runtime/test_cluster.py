@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dtf import errors
-from dtf.cluster import ClusterSpec, make_server_def, parse_target, split_address
-from dtf.pb import config_pb2
+from dtf.wire import errors
+from dtf.wire.cluster import ClusterSpec, make_server_def, parse_target, split_address
+from dtf.wire.pb import config_pb2
 
 SPARSE = {"ps": ["a:1", "b:2"], "worker": {3: "d:2", 0: "c:1"}}
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dtf.device import DeviceSpec, canonical_name, merge_device, merge_devices, task_name, task_of
+from dtf.wire.device import DeviceSpec, canonical_name, merge_device, merge_devices, task_name, task_of
 
 
 @pytest.mark.parametrize(

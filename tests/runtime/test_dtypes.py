@@ -7,9 +7,9 @@ import pickle
 import numpy as np
 import pytest
 
-from dtf import dtypes
-from dtf.dtypes import as_dtype
-from dtf.pb import types_pb2
+from dtf.wire import dtypes
+from dtf.wire.dtypes import as_dtype
+from dtf.wire.pb import types_pb2
 
 ALL = [as_dtype(enum) for enum in range(1, 34)]
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dtf import errors
+from dtf.wire import errors
 
 CODES = {
     "CancelledError": 1,

@@ -6,9 +6,9 @@ import os
 
 import pytest
 
-from dtf import errors
-from dtf.events import EventsWriter, read_events, read_records, record_bytes
-from dtf.pb import event_pb2
+from dtf.wire import errors
+from dtf.wire.events import EventsWriter, read_events, read_records, record_bytes
+from dtf.wire.pb import event_pb2
 
 
 def test_events_come_back_in_order_after_the_version(tmp_path):
@@ -66,7 +66,7 @@ def test_a_full_disk_is_named_at_the_start(tmp_path, monkeypatch):
         os.symlink("/dev/full", base)
         return base, open(base, "wb")
 
-    monkeypatch.setattr("dtf.events._open_new", open_on_a_full_disk)
+    monkeypatch.setattr("dtf.wire.events._open_new", open_on_a_full_disk)
     with pytest.raises(errors.ResourceExhaustedError, match="logs; No space left on device"):
         EventsWriter(str(tmp_path / "logs"))
     assert os.listdir(tmp_path / "logs") == []

@@ -7,8 +7,8 @@ import threading
 import numpy as np
 import pytest
 
-from dtf import dtypes, errors
-from dtf.executor import Executor, local_step, run_graph_def
+from dtf.run.executor import Executor, local_step, run_graph_def
+from dtf.wire import dtypes, errors
 from tests.runtime.graphs import GraphBuilder
 
 F32, I32 = dtypes.float32, dtypes.int32

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dtf import dtypes, errors
-from dtf.executor import Executor, local_step, run_graph_def
-from dtf.functions import instantiate
-from dtf.pb import attr_value_pb2, function_pb2, types_pb2
+from dtf.run.executor import Executor, local_step, run_graph_def
+from dtf.run.functions import instantiate
+from dtf.wire import dtypes, errors
+from dtf.wire.pb import attr_value_pb2, function_pb2, types_pb2
 from tests.runtime.graphs import GraphBuilder
 
 F32 = dtypes.float32

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dtf import errors, gfile, python_io
+from dtf import gfile, python_io
+from dtf.wire import errors
 
 
 def test_text_and_bytes_are_written_and_read(tmp_path):

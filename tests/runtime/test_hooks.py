@@ -9,9 +9,9 @@ import pytest
 
 import dtf as tf
 from dtf import train
-from dtf.pb import summary_pb2
 from dtf.train import basic_session_run_hooks as hooks
 from dtf.train.summary_writer import FileWriter, FileWriterCache
+from dtf.wire.pb import summary_pb2
 
 
 class Clock:

@@ -7,8 +7,9 @@ import pickle
 
 import pytest
 
-from dtf import kernels, opdef
-from dtf.table import UnknownNameError
+from dtf.run import kernels
+from dtf.wire import opdef
+from dtf.wire.table import UnknownNameError
 
 
 def test_every_kernel_has_an_op_contract():

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 import dtf as tf
-from dtf import compiled_step, errors, patience
-from dtf.apply import apply_op
-from dtf.cancellation import CancellationManager
-from dtf.master import Master
-from dtf.pb import config_pb2
-from dtf.step import Device
-from dtf.worker import LocalWorker
+from dtf.build.apply import apply_op
+from dtf.run import compiled_step, patience
+from dtf.run.cancellation import CancellationManager
+from dtf.run.master import Master
+from dtf.run.step import Device
+from dtf.run.worker import LocalWorker
+from dtf.wire import errors
+from dtf.wire.pb import config_pb2
 
 OWN, PS0, PS1 = "/job:worker/replica:0/task:0", "/job:ps/replica:0/task:0", "/job:ps/replica:0/task:1"
 

@@ -6,8 +6,8 @@ import pytest
 
 import dtf as tf
 from dtf import train
-from dtf.pb import meta_graph_pb2, queue_runner_pb2, variable_pb2
 from dtf.train import meta_graph
+from dtf.wire.pb import meta_graph_pb2, queue_runner_pb2, variable_pb2
 
 
 @pytest.fixture(autouse=True)

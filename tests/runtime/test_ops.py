@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 import dtf as tf
-from dtf import executor, kernels, opdef, shape_rules
-from dtf.apply import apply_op
-from dtf.gradients import load as load_gradients
-from dtf.gradients import table as gradient_table
+from dtf.build import shape_rules
+from dtf.build.apply import apply_op
+from dtf.build.gradients import load as load_gradients
+from dtf.build.gradients import table as gradient_table
+from dtf.run import executor, kernels
+from dtf.wire import opdef
 from tests.runtime.op_cases import Case, all_cases
 
 CASES = all_cases()

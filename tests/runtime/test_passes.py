@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from dtf import errors
-from dtf.passes import Nodes
-from dtf.passes.optimize import optimize
-from dtf.passes.partition import partition
-from dtf.passes.place import choose_task, collect_requests, place
-from dtf.passes.prune import prune
-from dtf.pb import config_pb2, node_def_pb2
-from dtf.rendezvous import make_key
-from dtf.step import Device
+from dtf.run.passes import Nodes
+from dtf.run.passes.optimize import optimize
+from dtf.run.passes.partition import partition
+from dtf.run.passes.place import choose_task, collect_requests, place
+from dtf.run.passes.prune import prune
+from dtf.run.rendezvous import make_key
+from dtf.run.step import Device
+from dtf.wire import errors
+from dtf.wire.pb import config_pb2, node_def_pb2
 
 PS0, PS1, WORKER = "/job:ps/replica:0/task:0", "/job:ps/replica:0/task:1", "/job:worker/replica:0/task:0"
 TASKS = [PS0, PS1, WORKER]

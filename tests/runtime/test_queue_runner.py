@@ -99,9 +99,9 @@ def test_all_runners_of_the_collection_are_started(session):
 
 def test_no_session_is_an_error():
     with tf.Graph().as_default():
-        import dtf.graph
+        import dtf.build.graph
 
-        stack = dtf.graph.default_session_stack
+        stack = dtf.build.graph.default_session_stack
         with stack.using(None), pytest.raises(ValueError, match="No default session"):
             train.start_queue_runners()
 

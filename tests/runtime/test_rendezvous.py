@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dtf import errors
-from dtf.rendezvous import Rendezvous, StepRendezvous, make_key, parse_key
+from dtf.run.rendezvous import Rendezvous, StepRendezvous, make_key, parse_key
+from dtf.wire import errors
 
 PS = "/job:ps/replica:0/task:0/device:CPU:0"
 WORKER = "/job:worker/replica:0/task:1/device:CPU:0"

@@ -7,8 +7,8 @@ import threading
 import numpy as np
 import pytest
 
-from dtf import dtypes, errors
-from dtf.resources import ResourceHandle, ResourceManager, Variable, unaliased
+from dtf.run.resources import ResourceHandle, ResourceManager, Variable, unaliased
+from dtf.wire import dtypes, errors
 
 
 def variable_of(array) -> Variable:

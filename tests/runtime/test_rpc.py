@@ -9,16 +9,16 @@ import grpc
 import numpy as np
 import pytest
 
-from dtf import errors
-from dtf.cluster import ClusterSpec
-from dtf.kernels import DEAD
-from dtf.pb import worker_pb2
 from dtf.rpc import messages, status
 from dtf.rpc.connection import Connection
 from dtf.rpc.peers import Peers
 from dtf.rpc.remote import RemoteWorker
 from dtf.rpc.service import Service
-from dtf.step import Device
+from dtf.run.kernels import DEAD
+from dtf.run.step import Device
+from dtf.wire import errors
+from dtf.wire.cluster import ClusterSpec
+from dtf.wire.pb import worker_pb2
 from tests.ports import free_ports
 
 TASK = "/job:worker/replica:0/task:0"

@@ -9,9 +9,9 @@ import pytest
 
 import dtf as tf
 from dtf import train
-from dtf.pb import saver_pb2
 from dtf.testing import LocalCluster
 from dtf.train import saver as saver_module
+from dtf.wire.pb import saver_pb2
 
 
 @pytest.fixture(autouse=True)

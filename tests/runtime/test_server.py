@@ -11,12 +11,12 @@ import threading
 import pytest
 
 import dtf as tf
-from dtf import errors
-from dtf.cluster import ClusterSpec
-from dtf.pb import config_pb2
 from dtf.server import Server
 from dtf.session import Session
 from dtf.testing import LocalCluster
+from dtf.wire import errors
+from dtf.wire.cluster import ClusterSpec
+from dtf.wire.pb import config_pb2
 from tests.ports import free_ports
 
 OVER_GRPC = config_pb2.ConfigProto(rpc_options={"use_rpc_for_inprocess_master": True})

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import dtf as tf
-from dtf import errors
-from dtf.pb import config_pb2
+from dtf.build.sparse import IndexedSlices, IndexedSlicesValue, SparseTensor, SparseTensorValue
 from dtf.session import InteractiveSession, Session, register_session_run_conversion_functions
-from dtf.sparse import IndexedSlices, IndexedSlicesValue, SparseTensor, SparseTensorValue
+from dtf.wire import errors
+from dtf.wire.pb import config_pb2
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +33,7 @@ def session(graph):
 
 def blocking_dequeue():
     """An op that waits until it is cancelled."""
-    from dtf.apply import apply_op
+    from dtf.build.apply import apply_op
 
     queue = apply_op("FIFOQueueV2", component_types=[tf.float32])
     return apply_op("QueueDequeueV2", handle=queue, component_types=[tf.float32])[0]

@@ -7,9 +7,10 @@ import errno
 import pytest
 
 import dtf as tf
-from dtf import errors, train
-from dtf.pb import config_pb2, event_pb2, summary_pb2
+from dtf import train
 from dtf.train.summary_writer import FileWriter, FileWriterCache
+from dtf.wire import errors
+from dtf.wire.pb import config_pb2, event_pb2, summary_pb2
 
 
 def events(folder, number=0):

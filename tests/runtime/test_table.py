@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dtf.table import Table, UnknownNameError
+from dtf.wire.table import Table, UnknownNameError
 
 
 def make():

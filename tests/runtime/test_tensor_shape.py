@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from dtf.tensor_shape import Dimension, TensorShape, as_shape, unknown_shape
+from dtf.wire.tensor_shape import Dimension, TensorShape, as_shape, unknown_shape
 
 
 @pytest.mark.parametrize(

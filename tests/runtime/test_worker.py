@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dtf import dtypes, errors
-from dtf.kernels import DEAD
-from dtf.pb import tensorflow_server_pb2, worker_pb2
-from dtf.rendezvous import make_key
-from dtf.resources import Variable
-from dtf.step import Device
-from dtf.worker import LocalWorker
+from dtf.run.kernels import DEAD
+from dtf.run.rendezvous import make_key
+from dtf.run.resources import Variable
+from dtf.run.step import Device
+from dtf.run.worker import LocalWorker
+from dtf.wire import dtypes, errors
+from dtf.wire.pb import tensorflow_server_pb2, worker_pb2
 from tests.runtime.graphs import GraphBuilder
 
 F32 = dtypes.float32

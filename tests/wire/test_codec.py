@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from dtf import codec, dtypes, errors
-from dtf.codec import ResourceHandle
-from dtf.pb import attr_value_pb2, tensor_pb2, worker_pb2
-from dtf.tensor_shape import TensorShape
+from dtf.wire import codec, dtypes, errors
+from dtf.wire.codec import ResourceHandle
+from dtf.wire.pb import attr_value_pb2, tensor_pb2, worker_pb2
+from dtf.wire.tensor_shape import TensorShape
 
 NUMERIC = [dtypes.as_dtype(enum) for enum in range(1, 31) if dtypes.as_dtype(enum).size]
 SHAPES = [(), (1,), (0,), (2, 3), (0, 4), (3000,)]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-MODULES = sorted(path.stem for path in (ROOT / "runtime" / "dtf" / "pb").glob("*_pb2.py"))
+MODULES = sorted(path.stem for path in (ROOT / "runtime" / "dtf" / "wire" / "pb").glob("*_pb2.py"))
 
 
 def test_the_generated_modules_are_up_to_date():
@@ -19,12 +19,12 @@ def test_the_generated_modules_are_up_to_date():
     generate = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(generate)
     modules = {name: text for name, text in generate.generate().items() if name.endswith(".py")}
-    written = {f"{name}.py": (ROOT / "runtime" / "dtf" / "pb" / f"{name}.py").read_text() for name in MODULES}
+    written = {f"{name}.py": (ROOT / "runtime" / "dtf" / "wire" / "pb" / f"{name}.py").read_text() for name in MODULES}
     assert modules == written, "run protos/generate.py"
 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_every_module_loads_and_registers_under_our_own_names(name):
-    descriptor = importlib.import_module(f"dtf.pb.{name}").DESCRIPTOR
+    descriptor = importlib.import_module(f"dtf.wire.pb.{name}").DESCRIPTOR
     assert descriptor.name.startswith("dtf/")
     assert descriptor.package.split(".")[0] == "dtf"

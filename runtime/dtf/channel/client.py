@@ -15,10 +15,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dtf import errors
 from dtf.channel import lane as lanes
 from dtf.channel.endpoint import Endpoint, greet, new_connection_id
 from dtf.channel.lane import Buffer, Lane
+from dtf.wire import errors
 
 LARGE_FROM_BYTES = 1 << 16
 """Messages of this size and more take the large lane."""

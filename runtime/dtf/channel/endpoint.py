@@ -20,7 +20,7 @@ import socket
 import struct
 from dataclasses import dataclass
 
-from dtf import codec
+from dtf.wire import codec
 
 STATUS_FIELD = 47_474
 """Number of the field of GetStatusResponse that holds the endpoint."""

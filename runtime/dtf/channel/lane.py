@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from dtf import growing_pool
+from dtf.run import growing_pool
 
 WAITING_FRAMES_MAX = 100_000
 BODY_BYTES_MAX = 1 << 36

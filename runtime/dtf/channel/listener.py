@@ -17,11 +17,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from dtf import errors
 from dtf.channel import lane as lanes
 from dtf.channel.client import LARGE_FROM_BYTES
 from dtf.channel.endpoint import Endpoint, new_token, welcome
 from dtf.channel.lane import Buffer, Lane
+from dtf.wire import errors
 
 _STRANGERS_MAX = 1024
 _GREETING_TIMEOUT_S = 5.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dtf import nest
+from dtf.build import nest
 from dtf.train.training_util import (
     assert_global_step,
     create_global_step,

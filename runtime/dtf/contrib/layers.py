@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dtf import dtypes
-from dtf.apply import apply_op
-from dtf.conversion import convert_to_tensor
-from dtf.graph import Tensor, name_scope
-from dtf.initializers import variance_scaling_initializer as _variance_scaling
+from dtf.build.apply import apply_op
+from dtf.build.conversion import convert_to_tensor
+from dtf.build.graph import Tensor, name_scope
+from dtf.build.initializers import variance_scaling_initializer as _variance_scaling
+from dtf.wire import dtypes
 
 __all__ = [
     "l1_regularizer", "l2_regularizer", "variance_scaling_initializer", "xavier_initializer",
@@ -52,7 +52,7 @@ def l1_regularizer(scale: float, scope: str | None = None) -> Callable[[Any], Te
     Raises:
       ValueError: `scale` is negative.
     """
-    from dtf.ops import math
+    from dtf.build.ops import math
 
     return _regularizer(scale, scope, "l1_regularizer", lambda weights: math.reduce_sum(math.abs(weights)))
 

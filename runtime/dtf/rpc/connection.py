@@ -18,10 +18,10 @@ from typing import Any
 
 import grpc
 
-from dtf import errors
-from dtf.cluster import split_address
 from dtf.rpc import WORKER_SERVICE, status
 from dtf.rpc.messages import Buffer, joined
+from dtf.wire import errors
+from dtf.wire.cluster import split_address
 
 CHANNEL_OPTIONS = (
     ("grpc.max_send_message_length", -1),

@@ -18,13 +18,14 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from dtf import errors, growing_pool
 from dtf.channel.client import Channel
 from dtf.channel.endpoint import find_endpoint
-from dtf.cluster import split_address
 from dtf.rpc import WORKER_SERVICE
 from dtf.rpc.connection import Connection, Done, Request
 from dtf.rpc.messages import Buffer
+from dtf.run import growing_pool
+from dtf.wire import errors
+from dtf.wire.cluster import split_address
 
 _STATUS_METHOD = f"/{WORKER_SERVICE}/GetStatus"
 _STATUS_TIMEOUT_S = 10.0

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from dtf import codec, errors
-from dtf.kernels import DEAD
-from dtf.pb import named_tensor_pb2, tensor_pb2
+from dtf.run.kernels import DEAD
+from dtf.wire import codec, errors
+from dtf.wire.pb import named_tensor_pb2, tensor_pb2
 
 Buffer = codec.Buffer
 

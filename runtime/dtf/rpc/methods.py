@@ -12,16 +12,17 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from dtf import errors, growing_pool
-from dtf.cancellation import CancellationManager
 from dtf.channel.listener import Answer, Method
-from dtf.compiled_step import dead_fetch
-from dtf.kernels import DEAD
-from dtf.pb import config_pb2, device_attributes_pb2, master_pb2, worker_pb2
-from dtf.rendezvous import parse_key
 from dtf.rpc import MASTER_SERVICE, WORKER_SERVICE, messages, status
 from dtf.rpc.messages import Buffer
-from dtf.step import Device
+from dtf.run import growing_pool
+from dtf.run.cancellation import CancellationManager
+from dtf.run.compiled_step import dead_fetch
+from dtf.run.kernels import DEAD
+from dtf.run.rendezvous import parse_key
+from dtf.run.step import Device
+from dtf.wire import errors
+from dtf.wire.pb import config_pb2, device_attributes_pb2, master_pb2, worker_pb2
 
 _STRINGS_ENCODED_AT_ONCE_MAX = 1000
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from dtf import errors
-from dtf.cluster import ClusterSpec
-from dtf.device import task_name
 from dtf.rpc.discovery import Way, connect
 from dtf.rpc.remote import RemoteWorker
+from dtf.wire import errors
+from dtf.wire.cluster import ClusterSpec
+from dtf.wire.device import task_name
 
 
 class Peers:

@@ -6,17 +6,17 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from dtf import errors
-from dtf.cancellation import CancellationManager
-from dtf.compiled_step import GraphResult
-from dtf.master import DeviceList
-from dtf.patience import ask
-from dtf.pb import config_pb2, device_attributes_pb2, graph_pb2, master_pb2, tensorflow_server_pb2, worker_pb2
 from dtf.rpc import MASTER_SERVICE, WORKER_SERVICE, messages, status
 from dtf.rpc.connection import Done, Request
 from dtf.rpc.discovery import Way
 from dtf.rpc.messages import Buffer
-from dtf.step import Device
+from dtf.run.cancellation import CancellationManager
+from dtf.run.compiled_step import GraphResult
+from dtf.run.master import DeviceList
+from dtf.run.patience import ask
+from dtf.run.step import Device
+from dtf.wire import errors
+from dtf.wire.pb import config_pb2, device_attributes_pb2, graph_pb2, master_pb2, tensorflow_server_pb2, worker_pb2
 
 _CONTROL_TIMEOUT_S = 60.0
 _CLOSE_TIMEOUT_S = 15.0

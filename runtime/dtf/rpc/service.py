@@ -18,12 +18,13 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from dtf import errors, growing_pool
 from dtf.channel.listener import Answer, Listener, Method
-from dtf.cluster import split_address
 from dtf.rpc import discovery, messages, status
 from dtf.rpc.messages import Buffer
 from dtf.rpc.methods import as_op_error, methods
+from dtf.run import growing_pool
+from dtf.wire import errors
+from dtf.wire.cluster import split_address
 
 _OPTIONS = (
     ("grpc.max_send_message_length", -1),

@@ -12,8 +12,8 @@ from typing import Any
 
 import grpc
 
-from dtf import errors
-from dtf.pb import distributed_runtime_payloads_pb2
+from dtf.wire import errors
+from dtf.wire.pb import distributed_runtime_payloads_pb2
 
 _DETAILS_KEY = "grpc-status-details-bin"
 _DERIVED_PAYLOAD = "type.googleapis.com/tensorflow.DerivedStatus"

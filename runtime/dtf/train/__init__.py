@@ -5,23 +5,6 @@ Owns nothing: every name comes from a module of this folder, of which each has o
 
 from __future__ import annotations
 
-from dtf.cluster import ClusterSpec
-from dtf.pb.checkpoint_state_pb2 import CheckpointState
-from dtf.pb.cluster_pb2 import ClusterDef, JobDef
-from dtf.pb.example_pb2 import (
-    BytesList,
-    Example,
-    Feature,
-    FeatureList,
-    FeatureLists,
-    Features,
-    FloatList,
-    Int64List,
-    SequenceExample,
-)
-from dtf.pb.queue_runner_pb2 import QueueRunnerDef
-from dtf.pb.saver_pb2 import SaverDef
-from dtf.pb.tensorflow_server_pb2 import ServerDef
 from dtf.server import Server
 from dtf.train.adadelta import AdadeltaOptimizer
 from dtf.train.adagrad import AdagradOptimizer
@@ -104,3 +87,20 @@ from dtf.train.training_util import (
     get_or_create_global_step,
     global_step,
 )
+from dtf.wire.cluster import ClusterSpec
+from dtf.wire.pb.checkpoint_state_pb2 import CheckpointState
+from dtf.wire.pb.cluster_pb2 import ClusterDef, JobDef
+from dtf.wire.pb.example_pb2 import (
+    BytesList,
+    Example,
+    Feature,
+    FeatureList,
+    FeatureLists,
+    Features,
+    FloatList,
+    Int64List,
+    SequenceExample,
+)
+from dtf.wire.pb.queue_runner_pb2 import QueueRunnerDef
+from dtf.wire.pb.saver_pb2 import SaverDef
+from dtf.wire.pb.tensorflow_server_pb2 import ServerDef

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtf.constant import constant
-from dtf.ops import array as array_ops
-from dtf.tensor import Tensor
+from dtf.build.constant import constant
+from dtf.build.ops import array as array_ops
+from dtf.build.tensor import Tensor
 from dtf.train.optimizer import Optimizer, RuleOptimizer
 
 __all__ = ["AdagradOptimizer"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtf.constant import constant
-from dtf.graph import colocate_with, device
-from dtf.ops import array as array_ops
+from dtf.build.constant import constant
+from dtf.build.graph import colocate_with, device
+from dtf.build.ops import array as array_ops
 from dtf.train.adagrad import check_positive, constant_slot
 from dtf.train.optimizer import RuleOptimizer
 

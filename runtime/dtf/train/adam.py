@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtf.graph import colocate_with, control_dependencies
-from dtf.ops import control_flow as control_flow_ops
-from dtf.ops import math as math_ops
-from dtf.sparse import IndexedSlices
-from dtf.tensor import Tensor
+from dtf.build.graph import colocate_with, control_dependencies
+from dtf.build.ops import control_flow as control_flow_ops
+from dtf.build.ops import math as math_ops
+from dtf.build.sparse import IndexedSlices
+from dtf.build.tensor import Tensor
 from dtf.train.optimizer import RuleOptimizer
 
 __all__ = ["AdamOptimizer"]

@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from dtf import errors, logging
-from dtf.files import file_errors
-from dtf.graph import GraphKeys, get_default_graph
+from dtf import logging
+from dtf.build.graph import GraphKeys, get_default_graph
 from dtf.train.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
 from dtf.train.training_util import get_global_step
+from dtf.wire import errors
+from dtf.wire.files import file_errors
 
 Clock = Callable[[], float]
 
@@ -225,7 +226,7 @@ class CheckpointSaverHook(SessionRunHook):
 
     def _save(self, session: Any, step: int) -> bool:
         """Saves. Returns whether a listener asks for the end."""
-        from dtf.pb import event_pb2
+        from dtf.wire.pb import event_pb2
 
         logging.info("Saving checkpoints for %d into %s.", step, self._save_path)
         for listener in self._listeners:
@@ -293,7 +294,7 @@ class StepCounterHook(SessionRunHook):
             self._log_and_record(steps, elapsed_s, step)
 
     def _log_and_record(self, elapsed_steps: int, elapsed_time: float, global_step: int) -> None:
-        from dtf.pb import summary_pb2
+        from dtf.wire.pb import summary_pb2
 
         rate = elapsed_steps / elapsed_time
         if self._summary_writer is not None:
@@ -439,7 +440,7 @@ class SummarySaverHook(SessionRunHook):
         return SessionRunArgs(fetches)
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
-        from dtf.pb import event_pb2
+        from dtf.wire.pb import event_pb2
 
         if not self._summary_writer:
             return
@@ -564,7 +565,7 @@ class ProfilerHook(SessionRunHook):
         self._global_step_tensor = _required_global_step("ProfilerHook")
 
     def before_run(self, run_context: SessionRunContext) -> SessionRunArgs:
-        from dtf.pb import config_pb2
+        from dtf.wire.pb import config_pb2
 
         self._due = self._next_step is not None and self._timer.should_trigger_for_step(self._next_step)
         options = config_pb2.RunOptions(trace_level=config_pb2.RunOptions.FULL_TRACE) if self._due else None

@@ -1,6 +1,6 @@
 """Which checkpoints a folder holds: the `checkpoint` state file, the latest one, and their removal.
 
-Owns the state file (text-format CheckpointState, replaced atomically); the bundles themselves are dtf.checkpoint's.
+Owns the state file (text-format CheckpointState, replaced atomically); the bundles themselves are wire.checkpoint's.
 
 Source: https://www.tensorflow.org/api_docs/python/tf/train/latest_checkpoint
 """
@@ -12,8 +12,9 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from dtf import checkpoint, errors, logging
-from dtf.files import write_atomically
+from dtf import logging
+from dtf.wire import checkpoint, errors
+from dtf.wire.files import write_atomically
 
 
 def latest_checkpoint(checkpoint_dir: str, latest_filename: str | None = None) -> str | None:
@@ -36,7 +37,7 @@ def get_checkpoint_state(checkpoint_dir: str, latest_filename: str | None = None
     """The CheckpointState of a folder with absolute paths, or None when there is none or it cannot be read."""
     from google.protobuf import text_format
 
-    from dtf.pb import checkpoint_state_pb2
+    from dtf.wire.pb import checkpoint_state_pb2
 
     path = _state_file(checkpoint_dir, latest_filename)
     try:
@@ -69,7 +70,7 @@ def generate_checkpoint_state_proto(
     Raises:
       ValueError: the timestamps are not as many as the paths.
     """
-    from dtf.pb import checkpoint_state_pb2
+    from dtf.wire.pb import checkpoint_state_pb2
 
     paths = list(all_model_checkpoint_paths or [])
     if all_model_checkpoint_timestamps is not None and len(all_model_checkpoint_timestamps) != len(paths):

@@ -9,13 +9,13 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from dtf.apply import apply_op
-from dtf.checkpoint import BundleReader
-from dtf.dtypes import DType
-from dtf.graph import control_dependencies, device, name_scope
+from dtf.build.apply import apply_op
+from dtf.build.graph import control_dependencies, device, name_scope
+from dtf.build.variables import Variable, global_variables
 from dtf.train.checkpoint_management import latest_checkpoint
 from dtf.train.saveable import VariableSaveable
-from dtf.variables import Variable, global_variables
+from dtf.wire.checkpoint import BundleReader
+from dtf.wire.dtypes import DType
 
 
 class CheckpointReader:

@@ -19,7 +19,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from dtf import errors, logging
+from dtf import logging
+from dtf.wire import errors
 
 ExcInfo = tuple[Any, Any, Any]
 

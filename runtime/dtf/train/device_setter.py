@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from dtf.cluster import ClusterSpec
-from dtf.device import DeviceSpec
+from dtf.wire.cluster import ClusterSpec
+from dtf.wire.device import DeviceSpec
 
 STANDARD_PS_OPS = (
     "Variable",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtf.ops import math as math_ops
-from dtf.sparse import IndexedSlices
-from dtf.tensor import Tensor
+from dtf.build.ops import math as math_ops
+from dtf.build.sparse import IndexedSlices
+from dtf.build.tensor import Tensor
 from dtf.train.optimizer import RuleOptimizer
 
 __all__ = ["GradientDescentOptimizer"]

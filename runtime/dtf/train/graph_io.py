@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from dtf.files import file_errors, write_atomically
-from dtf.graph import Graph
+from dtf.build.graph import Graph
+from dtf.wire.files import file_errors, write_atomically
 
 
 def write_graph(graph_or_graph_def: Any, logdir: str, name: str, as_text: bool = True) -> str:

@@ -10,14 +10,14 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from dtf import dtypes
-from dtf.constant import constant
-from dtf.conversion import convert_to_tensor
-from dtf.graph import name_scope
-from dtf.ops import control_flow as control_flow_ops
-from dtf.ops import math as math_ops
-from dtf.ops import random as random_ops
-from dtf.tensor import Tensor
+from dtf.build.constant import constant
+from dtf.build.conversion import convert_to_tensor
+from dtf.build.graph import name_scope
+from dtf.build.ops import control_flow as control_flow_ops
+from dtf.build.ops import math as math_ops
+from dtf.build.ops import random as random_ops
+from dtf.build.tensor import Tensor
+from dtf.wire import dtypes
 
 __all__ = [
     "cosine_decay",

@@ -20,11 +20,12 @@ from typing import Any
 from google.protobuf import any_pb2
 from google.protobuf.message import DecodeError
 
-from dtf import errors, logging, opdef
-from dtf.codec import python_to_attr
-from dtf.files import file_errors, write_atomically
-from dtf.graph import Graph, GraphKeys, get_default_graph
-from dtf.pb import graph_pb2, meta_graph_pb2, queue_runner_pb2, saver_pb2, variable_pb2
+from dtf import logging
+from dtf.build.graph import Graph, GraphKeys, get_default_graph
+from dtf.wire import errors, opdef
+from dtf.wire.codec import python_to_attr
+from dtf.wire.files import file_errors, write_atomically
+from dtf.wire.pb import graph_pb2, meta_graph_pb2, queue_runner_pb2, saver_pb2, variable_pb2
 
 # The release whose format and ops these graphs are of, for readers that want to know.
 _TENSORFLOW_VERSION = "1.15.0"
@@ -197,7 +198,7 @@ def import_scoped_meta_graph(
     Returns:
       The variables that it brought, by their names without `import_scope`.
     """
-    from dtf.importer import import_graph_def
+    from dtf.build.importer import import_graph_def
 
     message = meta_graph_or_file
     if not isinstance(message, meta_graph_pb2.MetaGraphDef):
@@ -324,7 +325,7 @@ def _codec_of(key: str) -> _Codec | None:
 def _standard_codec(key: str) -> _Codec | None:
     """The codecs of the standard collections, each loaded when it is needed."""
     if key in GraphKeys._VARIABLE_COLLECTIONS or key == GraphKeys.GLOBAL_STEP:
-        from dtf.variables import Variable
+        from dtf.build.variables import Variable
 
         return _Codec(variable_pb2.VariableDef, _variable_to_proto, Variable.from_proto)
     if key == GraphKeys.QUEUE_RUNNERS:
@@ -336,8 +337,8 @@ def _standard_codec(key: str) -> _Codec | None:
 
         return _Codec(saver_pb2.SaverDef, _to_proto, Saver.from_proto)
     if key in (GraphKeys.COND_CONTEXT, GraphKeys.WHILE_CONTEXT):
-        from dtf.ops import control_flow_context
-        from dtf.pb import control_flow_pb2
+        from dtf.build.ops import control_flow_context
+        from dtf.wire.pb import control_flow_pb2
 
         kind = "Cond" if key == GraphKeys.COND_CONTEXT else "While"
         context = getattr(control_flow_context, f"{kind}Context")

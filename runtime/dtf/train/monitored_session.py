@@ -18,14 +18,15 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from dtf import errors, logging
-from dtf.graph import get_default_graph
+from dtf import logging
+from dtf.build.graph import get_default_graph
 from dtf.train import basic_session_run_hooks as basic_hooks
 from dtf.train.coordinator import Coordinator
 from dtf.train.queue_runner import start_queue_runners
 from dtf.train.scaffold import Scaffold
 from dtf.train.session_manager import SessionManager
 from dtf.train.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
+from dtf.wire import errors
 
 USE_DEFAULT = object()
 _PREEMPTION_ERRORS = (errors.AbortedError, errors.UnavailableError)
@@ -556,7 +557,7 @@ class _HookedSession:
             self._merge_feeds(feeds, request.feed_dict, hook)
             options = _merged_options(options, request.options)
         if options is not None and run_metadata is None:
-            from dtf.pb import config_pb2
+            from dtf.wire.pb import config_pb2
 
             run_metadata = config_pb2.RunMetadata()
         # A dict keyed by hooks is no fetch structure; a list in the same order is.

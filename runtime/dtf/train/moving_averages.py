@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from dtf import dtypes
-from dtf.constant import constant
-from dtf.conversion import convert_to_tensor
-from dtf.graph import GraphKeys, add_to_collection, colocate_with, get_default_graph, init_scope, name_scope
-from dtf.ops import array as array_ops
-from dtf.ops import control_flow as control_flow_ops
-from dtf.ops import math as math_ops
-from dtf.tensor import Operation, Tensor
+from dtf.build.constant import constant
+from dtf.build.conversion import convert_to_tensor
+from dtf.build.graph import GraphKeys, add_to_collection, colocate_with, get_default_graph, init_scope, name_scope
+from dtf.build.ops import array as array_ops
+from dtf.build.ops import control_flow as control_flow_ops
+from dtf.build.ops import math as math_ops
+from dtf.build.tensor import Operation, Tensor
+from dtf.build.variable_scope import get_variable, variable_scope
+from dtf.build.variables import Variable, global_variables, moving_average_variables, trainable_variables
 from dtf.train import slot_creator
-from dtf.variable_scope import get_variable, variable_scope
-from dtf.variables import Variable, global_variables, moving_average_variables, trainable_variables
+from dtf.wire import dtypes
 
 __all__ = ["ExponentialMovingAverage"]
 

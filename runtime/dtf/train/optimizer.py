@@ -20,20 +20,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from dtf import dtypes
-from dtf.apply import apply_op
-from dtf.conversion import convert_to_tensor, convert_to_tensor_or_indexed_slices
-from dtf.gradients import gradients
-from dtf.graph import GraphKeys, colocate_with, control_dependencies, get_default_graph, init_scope
-from dtf.graph import name_scope as in_name_scope
-from dtf.ops import array as array_ops
-from dtf.ops import control_flow as control_flow_ops
-from dtf.ops import math as math_ops
-from dtf.partitioned import PartitionedVariable
-from dtf.sparse import IndexedSlices
-from dtf.tensor import Operation, Tensor
+from dtf.build.apply import apply_op
+from dtf.build.conversion import convert_to_tensor, convert_to_tensor_or_indexed_slices
+from dtf.build.gradients import gradients
+from dtf.build.graph import GraphKeys, colocate_with, control_dependencies, get_default_graph, init_scope
+from dtf.build.graph import name_scope as in_name_scope
+from dtf.build.ops import array as array_ops
+from dtf.build.ops import control_flow as control_flow_ops
+from dtf.build.ops import math as math_ops
+from dtf.build.partitioned import PartitionedVariable
+from dtf.build.sparse import IndexedSlices
+from dtf.build.tensor import Operation, Tensor
+from dtf.build.variables import Variable, trainable_variables
 from dtf.train import slot_creator
-from dtf.variables import Variable, trainable_variables
+from dtf.wire import dtypes
 
 __all__ = ["Optimizer"]
 

@@ -13,9 +13,10 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
-from dtf import errors, logging
-from dtf.graph import GraphKeys, get_default_graph, get_default_session
+from dtf import logging
+from dtf.build.graph import GraphKeys, get_default_graph, get_default_session
 from dtf.train.coordinator import Coordinator
+from dtf.wire import errors
 
 
 class QueueRunner:
@@ -122,7 +123,7 @@ class QueueRunner:
 
     def to_proto(self, export_scope: str | None = None) -> Any:
         """The QueueRunnerDef, or None when the queue lies outside `export_scope`."""
-        from dtf.pb import queue_runner_pb2
+        from dtf.wire.pb import queue_runner_pb2
 
         if export_scope is not None and not self._queue.name.startswith(export_scope):
             return None

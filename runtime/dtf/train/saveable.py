@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from dtf.apply import apply_op
-from dtf.conversion import convert_to_tensor
-from dtf.dtypes import DType
-from dtf.graph import Tensor, device
-from dtf.tensor_shape import TensorShape
-from dtf.variables import Variable
+from dtf.build.apply import apply_op
+from dtf.build.conversion import convert_to_tensor
+from dtf.build.graph import Tensor, device
+from dtf.build.variables import Variable
+from dtf.wire.dtypes import DType
+from dtf.wire.tensor_shape import TensorShape
 
 
 class SaveSpec:

@@ -20,14 +20,15 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
-from dtf import errors, logging
-from dtf.apply import apply_op
-from dtf.graph import GraphKeys, Operation, Tensor, control_dependencies, device, get_default_graph, name_scope
-from dtf.ops.control_flow import group
-from dtf.pb import saver_pb2
+from dtf import logging
+from dtf.build.apply import apply_op
+from dtf.build.graph import GraphKeys, Operation, Tensor, control_dependencies, device, get_default_graph, name_scope
+from dtf.build.ops.control_flow import group
+from dtf.build.variables import global_variables
 from dtf.train.checkpoint_management import checkpoint_exists, remove_checkpoint, update_checkpoint_state
 from dtf.train.saveable import SaveableObject, saveables_of
-from dtf.variables import global_variables
+from dtf.wire import errors
+from dtf.wire.pb import saver_pb2
 
 
 class Saver:
@@ -319,8 +320,8 @@ class Saver:
         )
 
     def _write_meta_graph(self, graph: Any, prefix: str, suffix: str, strip_default_attrs: bool) -> None:
-        from dtf.files import file_errors, write_atomically
         from dtf.train.meta_graph import create_meta_graph_def
+        from dtf.wire.files import file_errors, write_atomically
 
         # A finalized graph stays as it is: its message is made once, not at every save.
         key = (graph, graph.version, strip_default_attrs)
@@ -492,8 +493,8 @@ def _after(ops: list[Operation], value: Tensor, name: str) -> Tensor:
 
 
 def _constant(value: Any, name: str) -> Tensor:
-    from dtf.constant import constant
-    from dtf.dtypes import int32
+    from dtf.build.constant import constant
+    from dtf.wire.dtypes import int32
 
     return constant(value, int32, name=name)
 

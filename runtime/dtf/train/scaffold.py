@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dtf import dtypes
-from dtf.constant import constant
-from dtf.graph import GraphKeys, get_default_graph
-from dtf.ops.array import concat
-from dtf.ops.control_flow import group
-from dtf.variables import (
+from dtf.build.constant import constant
+from dtf.build.graph import GraphKeys, get_default_graph
+from dtf.build.ops.array import concat
+from dtf.build.ops.control_flow import group
+from dtf.build.variables import (
     global_variables,
     global_variables_initializer,
     local_variables_initializer,
     report_uninitialized_variables,
 )
+from dtf.wire import dtypes
 
 
 class Scaffold:
@@ -98,7 +98,7 @@ class Scaffold:
                 "local_init_op", GraphKeys.LOCAL_INIT_OP, self.default_local_init_op
             )
         if self._summary_op is None:
-            from dtf.ops.summary_ops import merge_all
+            from dtf.build.ops.summary_ops import merge_all
 
             self._summary_op = self.get_or_default("summary_op", GraphKeys.SUMMARY_OP, merge_all)
         if self._saver is None:

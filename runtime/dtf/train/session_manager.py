@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from dtf import errors, logging
-from dtf.graph import get_default_graph
+from dtf import logging
+from dtf.build.graph import get_default_graph
 from dtf.session import Session
 from dtf.train.checkpoint_management import get_checkpoint_state, latest_checkpoint
+from dtf.wire import errors
 
 _LOG_EVERY_S = 10.0
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtf.graph import colocate_with
-from dtf.ops import array as array_ops
-from dtf.tensor import Tensor
-from dtf.tensor_shape import TensorShape
-from dtf.variable_scope import get_variable, get_variable_scope, variable_scope
-from dtf.variables import Variable
+from dtf.build.graph import colocate_with
+from dtf.build.ops import array as array_ops
+from dtf.build.tensor import Tensor
+from dtf.build.variable_scope import get_variable, get_variable_scope, variable_scope
+from dtf.build.variables import Variable
+from dtf.wire.tensor_shape import TensorShape
 
 
 def create_slot(primary: Any, val: Any, name: str, colocate_with_primary: bool = True) -> Any:

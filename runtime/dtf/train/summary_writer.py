@@ -1,7 +1,7 @@
 """FileWriter: writes summaries, graphs and other events for TensorBoard, from a thread of its own.
 
 Owns the queue between a training loop and its event file, and the cache of one writer per folder. Framing and file
-names are `dtf.events`'; the summaries themselves are made by summary ops.
+names are `dtf.wire.events`'; the summaries themselves are made by summary ops.
 
     with tf.summary.FileWriter("logs", session.graph) as writer:
         writer.add_summary(session.run(merged), global_step=step)
@@ -18,10 +18,11 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from dtf import errors, logging
-from dtf.events import EventsWriter, read_events
-from dtf.graph import Graph
-from dtf.pb import event_pb2, graph_pb2, summary_pb2
+from dtf import logging
+from dtf.build.graph import Graph
+from dtf.wire import errors
+from dtf.wire.events import EventsWriter, read_events
+from dtf.wire.pb import event_pb2, graph_pb2, summary_pb2
 
 Clock = Callable[[], float]
 
@@ -121,7 +122,7 @@ class FileWriter:
         Raises:
           TypeError: it is none.
         """
-        from dtf.pb import meta_graph_pb2
+        from dtf.wire.pb import meta_graph_pb2
 
         if not isinstance(meta_graph_def, meta_graph_pb2.MetaGraphDef):
             raise TypeError(f"meta_graph_def must be type MetaGraphDef, saw type: {type(meta_graph_def)}")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtf import dtypes
-from dtf.constant import constant
-from dtf.graph import Graph, GraphKeys, get_default_graph
-from dtf.tensor import Tensor
-from dtf.variable_scope import get_variable
+from dtf.build.constant import constant
+from dtf.build.graph import Graph, GraphKeys, get_default_graph
+from dtf.build.tensor import Tensor
+from dtf.build.variable_scope import get_variable
+from dtf.wire import dtypes
 
 __all__ = [
     "assert_global_step",

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 import dtf as tf
-from dtf import errors, executor
-from dtf.apply import apply_op
-from dtf.resources import Variable
+from dtf.build.apply import apply_op
+from dtf.run import executor
+from dtf.run.resources import Variable
+from dtf.wire import errors
 from tests.runtime.op_cases import Case
 
 
@@ -92,7 +93,7 @@ def a_bad_reshape_names_both_sizes():
 
 
 def a_slice_is_assigned_into_a_variable():
-    from dtf.kernels import lookup
+    from dtf.run.kernels import lookup
 
     node = FakeNode({"begin_mask": 0, "end_mask": 0, "ellipsis_mask": 0, "new_axis_mask": 0, "shrink_axis_mask": 0})
     variable = Variable("v", tf.float64)
@@ -103,7 +104,7 @@ def a_slice_is_assigned_into_a_variable():
 
 
 def a_reference_stays_a_reference():
-    from dtf.kernels import lookup
+    from dtf.run.kernels import lookup
 
     variable = Variable("v", tf.float64)
     assert lookup("RefIdentity").factory(FakeNode({}))(variable) is variable

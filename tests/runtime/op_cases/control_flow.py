@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dtf import dtypes, errors
-from dtf.executor import run_graph_def
-from dtf.pb import attr_value_pb2, types_pb2
-from dtf.resources import ResourceManager
+from dtf.run.executor import run_graph_def
+from dtf.run.resources import ResourceManager
+from dtf.wire import dtypes, errors
+from dtf.wire.pb import attr_value_pb2, types_pb2
 from tests.runtime.graphs import GraphBuilder
 from tests.runtime.op_cases import Case
 

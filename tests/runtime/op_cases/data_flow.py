@@ -7,12 +7,12 @@ import threading
 import numpy as np
 
 import dtf as tf
-from dtf import errors
-from dtf.accumulators import Accumulator, DenseSum
-from dtf.apply import apply_op
-from dtf.cancellation import CancellationManager
-from dtf.queues import FifoStorage, PriorityStorage, Queue, ShuffleStorage
-from dtf.tensor_shape import TensorShape
+from dtf.build.apply import apply_op
+from dtf.run.accumulators import Accumulator, DenseSum
+from dtf.run.cancellation import CancellationManager
+from dtf.run.queues import FifoStorage, PriorityStorage, Queue, ShuffleStorage
+from dtf.wire import errors
+from dtf.wire.tensor_shape import TensorShape
 from tests.runtime.op_cases import Case
 from tests.runtime.op_cases.array import evaluate
 from tests.runtime.op_cases.io import raises

@@ -8,8 +8,8 @@ import tempfile
 import numpy as np
 
 import dtf as tf
-from dtf import codec, errors
-from dtf.ops import io
+from dtf.build.ops import io
+from dtf.wire import codec, errors
 from tests.runtime.op_cases import Case
 from tests.runtime.op_cases.array import doubles, evaluate, ints, strings
 

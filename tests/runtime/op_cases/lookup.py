@@ -8,9 +8,15 @@ import tempfile
 import numpy as np
 
 import dtf as tf
-from dtf import errors
-from dtf.apply import apply_op
-from dtf.ops.lookup import HashTable, KeyValueTensorInitializer, MutableHashTable, TextFileIndex, TextFileInitializer
+from dtf.build.apply import apply_op
+from dtf.build.ops.lookup import (
+    HashTable,
+    KeyValueTensorInitializer,
+    MutableHashTable,
+    TextFileIndex,
+    TextFileInitializer,
+)
+from dtf.wire import errors
 from tests.runtime.op_cases import Case
 from tests.runtime.op_cases.array import evaluate
 from tests.runtime.op_cases.data_flow import in_order

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 import dtf as tf
-from dtf import errors, executor
-from dtf.apply import apply_op
-from dtf.step import SessionState
+from dtf.build.apply import apply_op
+from dtf.run import executor
+from dtf.run.step import SessionState
+from dtf.wire import errors
 from tests.runtime.op_cases import Case
 
 SHAPE = [200, 50]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dtf import errors
-from dtf.ops.sparse import sparse_to_dense
+from dtf.build.ops.sparse import sparse_to_dense
+from dtf.wire import errors
 from tests.runtime.op_cases import Case
 from tests.runtime.op_cases.array import doubles, fails_with, ints, longs
 

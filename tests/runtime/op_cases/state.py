@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dtf import dtypes, errors
-from dtf.executor import run_graph_def
-from dtf.resources import ResourceManager
-from dtf.tensor_shape import TensorShape
+from dtf.run.executor import run_graph_def
+from dtf.run.resources import ResourceManager
+from dtf.wire import dtypes, errors
+from dtf.wire.tensor_shape import TensorShape
 from tests.runtime.graphs import GraphBuilder
 from tests.runtime.op_cases import Case
 
@@ -36,7 +36,7 @@ class Held:
 
     def node(self, op: str, *operands: Any, **attrs: Any) -> str:
         """Adds an op on the variable; operands are arrays. Type attributes follow from them."""
-        from dtf import opdef
+        from dtf.wire import opdef
 
         inputs = [self.variable, *(self.g.const(operand) for operand in operands)]
         for argument, operand in zip(opdef.get(op).inputs, [None, *operands], strict=True):

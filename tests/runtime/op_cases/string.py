@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import dtf as tf
-from dtf import errors
+from dtf.wire import errors
 from tests.runtime.op_cases import Case
 from tests.runtime.op_cases.array import fails_with, ints, longs, strings
 

@@ -10,10 +10,10 @@ import zlib
 import numpy as np
 
 import dtf as tf
-from dtf import errors
-from dtf.apply import apply_op
-from dtf.ops import summary_ops
-from dtf.pb import summary_pb2
+from dtf.build.apply import apply_op
+from dtf.build.ops import summary_ops
+from dtf.wire import errors
+from dtf.wire.pb import summary_pb2
 from tests.runtime.op_cases import Case
 from tests.runtime.op_cases.array import doubles, evaluate, strings
 from tests.runtime.op_cases.io import raises

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dtf import dtypes, errors, opdef
-from dtf.executor import run_graph_def
-from dtf.resources import ResourceManager
-from dtf.tensor_shape import TensorShape
+from dtf.run.executor import run_graph_def
+from dtf.run.resources import ResourceManager
+from dtf.wire import dtypes, errors, opdef
+from dtf.wire.tensor_shape import TensorShape
 from tests.runtime.graphs import GraphBuilder
 from tests.runtime.op_cases import Case
 

@@ -1,0 +1,200 @@
+"""From Python values to tensors: `convert_to_tensor` and the registry of conversion functions.
+
+Owns the order in which the functions are asked and the check of their answers. Types that know how to become a
+tensor (variables, IndexedSlices) register themselves in their own modules; numbers, lists and arrays become
+constants, and lists with tensors in them are packed.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dtf.build.tensor import Tensor
+from dtf.wire.dtypes import DType, as_dtype
+from dtf.wire.tensor_shape import Dimension, TensorShape
+
+Converter = Callable[..., Any]
+
+_registry: list[tuple[int, int, type | tuple[type, ...], Converter]] = []
+_by_type: dict[type, list[Converter]] = {}
+
+
+def convert_to_tensor(
+    value: Any,
+    dtype: Any = None,
+    name: str | None = None,
+    preferred_dtype: Any = None,
+    dtype_hint: Any = None,
+    as_ref: bool = False,
+) -> Tensor:
+    """The tensor that stands for `value` in the default graph.
+
+    Args:
+      value: a Tensor, variable, number, string, (nested) sequence, numpy array, or an object of a registered type.
+      dtype: the element type it must have.
+      name: the name of the constant, if one is made.
+      preferred_dtype: the element type to use if `dtype` is None and `value` can be of it; `dtype_hint` is the same.
+      as_ref: give the reference to a variable's buffer rather than its value.
+
+    Raises:
+      ValueError: `value` is None, a tensor of another type than `dtype`, or ragged.
+      TypeError: no function converts `value`, or not to `dtype`.
+      RuntimeError: a registered function answered with something else than a tensor.
+    """
+    wanted = None if dtype is None else as_dtype(dtype)
+    if isinstance(value, Tensor):
+        return _checked(value, wanted)
+    hint = preferred_dtype if preferred_dtype is not None else dtype_hint
+    for convert in _converters(type(value)):
+        if wanted is None and hint is not None:
+            try:
+                result = convert(value, dtype=as_dtype(hint), name=name, as_ref=as_ref)
+            except (TypeError, ValueError, OverflowError):
+                result = NotImplemented
+            if isinstance(result, Tensor) and result.dtype.base_dtype == as_dtype(hint).base_dtype:
+                return result
+        result = convert(value, dtype=wanted, name=name, as_ref=as_ref)
+        if result is NotImplemented:
+            continue
+        if not isinstance(result, Tensor):
+            raise RuntimeError(
+                f"Conversion function {convert!r} for type {type(value)} returned non-Tensor: {result!r}"
+            )
+        return _checked(result, wanted)
+    raise TypeError(f"Cannot convert {value!r} with type {type(value).__name__} to Tensor: no conversion function.")
+
+
+def convert_n_to_tensor(values: Sequence[Any], dtype: Any = None, name: str | None = None) -> list[Tensor]:
+    """`convert_to_tensor` of each value; constants are named "<name>_<index>"."""
+    return [
+        convert_to_tensor(value, dtype, name=None if name is None else f"{name}_{index}")
+        for index, value in enumerate(values)
+    ]
+
+
+def convert_to_tensor_or_indexed_slices(value: Any, dtype: Any = None, name: str | None = None) -> Any:
+    """`value` itself if it is IndexedSlices (of `dtype`), else `convert_to_tensor` of it.
+
+    Raises:
+      ValueError: IndexedSlices of another element type.
+    """
+    from dtf.build.sparse import IndexedSlices
+
+    if isinstance(value, IndexedSlices):
+        if dtype is not None and not as_dtype(dtype).is_compatible_with(value.dtype):
+            raise ValueError(f"Tensor conversion requested dtype {as_dtype(dtype).name} for {value!r}")
+        return value
+    return convert_to_tensor(value, dtype, name)
+
+
+def register_tensor_conversion_function(
+    base_type: type | tuple[type, ...], conversion_func: Converter, priority: int = 100
+) -> None:
+    """Makes `convert_to_tensor` use a function for values of a type.
+
+    Args:
+      base_type: the type, or a tuple of types.
+      conversion_func: called as `(value, dtype=None, name=None, as_ref=False)`; returns a Tensor or NotImplemented.
+      priority: smaller ones are asked first; of equal ones, the one registered first.
+
+    Raises:
+      TypeError: `base_type` is no type, or `conversion_func` cannot be called.
+    """
+    types = base_type if isinstance(base_type, tuple) else (base_type,)
+    if not types or not all(isinstance(each, type) for each in types):
+        raise TypeError("base_type must be a type or a tuple of types.")
+    if not callable(conversion_func):
+        raise TypeError("conversion_func must be callable.")
+    bisect.insort(_registry, (priority, len(_registry), base_type, conversion_func), key=lambda entry: entry[:2])
+    _by_type.clear()
+
+
+def is_dense_tensor_like(value: Any) -> bool:
+    """Whether `value` is a Tensor or a variable."""
+    return isinstance(value, Tensor) or hasattr(value, "_as_graph_element") and isinstance(
+        getattr(value, "dtype", None), DType
+    )
+
+
+def _converters(kind: type) -> list[Converter]:
+    if kind not in _by_type:
+        _by_type[kind] = [convert for _, _, base, convert in _registry if issubclass(kind, base)]
+    return _by_type[kind]
+
+
+def _checked(tensor: Tensor, wanted: DType | None) -> Tensor:
+    if wanted is not None and not wanted.is_compatible_with(tensor.dtype):
+        raise ValueError(
+            f"Tensor conversion requested dtype {wanted.name} for Tensor with dtype {tensor.dtype.name}: {tensor!r}"
+        )
+    return tensor
+
+
+# What converts without registration by others
+
+
+def _from_values(value: Any, dtype: DType | None = None, name: str | None = None, as_ref: bool = False) -> Any:
+    from dtf.build.constant import constant
+
+    return constant(value, dtype, name=name or "Const")
+
+
+def _from_sequence(value: Any, dtype: DType | None = None, name: str | None = None, as_ref: bool = False) -> Any:
+    found = _tensor_dtype_inside(value)
+    if found is None:
+        if any(isinstance(each, Dimension) for each in value):
+            value = [each.value if isinstance(each, Dimension) else each for each in value]
+        return _from_values(value, dtype, name)
+    if dtype is not None and dtype.base_dtype != found.base_dtype:
+        return NotImplemented
+    return _pack(value, found.base_dtype, name or "packed")
+
+
+def _tensor_dtype_inside(value: Any) -> DType | None:
+    if is_dense_tensor_like(value):
+        return value.dtype
+    if isinstance(value, list | tuple):
+        for each in value:
+            found = _tensor_dtype_inside(each)
+            if found is not None:
+                return found
+    return None
+
+
+def _pack(values: Any, dtype: DType, name: str) -> Tensor:
+    from dtf.build.apply import apply_op
+    from dtf.build.graph import name_scope
+
+    if _tensor_dtype_inside(values) is None:
+        return convert_to_tensor(values, dtype, name)
+    if is_dense_tensor_like(values):
+        return convert_to_tensor(values, dtype)
+    with name_scope(name) as scope:
+        parts = [_pack(each, dtype, str(index)) for index, each in enumerate(values)]
+        return apply_op("Pack", scope, values=parts)
+
+
+def _from_shape(value: Any, dtype: DType | None = None, name: str | None = None, as_ref: bool = False) -> Any:
+    if not value.is_fully_defined():
+        raise ValueError(f"Cannot convert a partially known TensorShape to a Tensor: {value}")
+    sizes = value.as_list()
+    if dtype is not None and dtype.name not in ("int32", "int64"):
+        raise TypeError(f"Cannot convert a TensorShape to dtype {dtype.name}")
+    kind = dtype.name if dtype is not None else ("int64" if any(size >= 2**31 for size in sizes) else "int32")
+    return _from_values(np.array(sizes, kind), None, name or "shape_as_tensor")
+
+
+def _from_dimension(value: Any, dtype: DType | None = None, name: str | None = None, as_ref: bool = False) -> Any:
+    if value.value is None:
+        raise ValueError(f"Cannot convert unknown Dimension to a Tensor: {value}")
+    return _from_values(value.value, dtype, name)
+
+
+register_tensor_conversion_function((list, tuple), _from_sequence, 99)
+register_tensor_conversion_function(TensorShape, _from_shape, 100)
+register_tensor_conversion_function(Dimension, _from_dimension, 100)
+register_tensor_conversion_function(object, _from_values, 200)

@@ -1,0 +1,388 @@
+"""`tf.import_graph_def`: adds the nodes of a GraphDef to the default graph.
+
+Owns the checks (op contracts, attributes, types, names), the order of nodes in graphs with loops, and what changes
+on the way: names get a prefix, defaults are filled in, colocation follows the names. The GraphDef may be
+TensorFlow's own message; it is read through its serialized form.
+"""
+
+from __future__ import annotations
+
+import graphlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from dtf.build import shape_rules, signature
+from dtf.build.conversion import convert_to_tensor
+from dtf.build.graph import Graph, Operation, Tensor, get_default_graph, name_scope
+from dtf.build.scopes import check_op_name
+from dtf.wire import codec, opdef
+from dtf.wire.dtypes import DType, as_dtype
+from dtf.wire.opdef import ArgDef, AttrDef, OpDef
+from dtf.wire.pb import attr_value_pb2, graph_pb2, node_def_pb2
+from dtf.wire.tensor_shape import TensorShape
+
+__all__ = ["import_graph_def"]
+
+_COLOCATION_PREFIX = b"loc:@"
+
+
+def import_graph_def(
+    graph_def: Any,
+    input_map: dict[str, Any] | None = None,
+    return_elements: Sequence[str] | None = None,
+    name: str | None = None,
+    op_dict: Any = None,
+    producer_op_list: Any = None,
+) -> list[Any] | None:
+    """Adds the nodes of `graph_def` to the default graph.
+
+    Args:
+      graph_def: a GraphDef.
+      input_map: name of a tensor of `graph_def` ("node", "node:1"; "^node" for control inputs) -> what to use in
+        its place.
+      return_elements: names of operations or tensors of `graph_def` to return.
+      name: the name scope of the new operations; "import" by default, "" for none.
+      op_dict: deprecated; not looked at.
+      producer_op_list: an OpList of the ops as the producer knew them; attributes at a default that only the
+        producer knows are dropped.
+
+    Returns:
+      The operations and tensors asked for, or None if `return_elements` is None.
+
+    Raises:
+      TypeError: an argument is of the wrong type.
+      ValueError: the graph is not valid, or a name in the arguments is not in it.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/graph_util/import_graph_def
+    """
+    shape_rules.load()
+    message = _own_graph_def(graph_def)
+    replacements = dict(input_map or {})
+    if not all(isinstance(key, str) for key in replacements):
+        raise TypeError("input_map must be a dictionary mapping strings to Tensor objects.")
+    wanted = None if return_elements is None else list(return_elements)
+    if wanted is not None and not all(isinstance(element, str) for element in wanted):
+        raise TypeError("return_elements must be a list of strings.")
+    graph = get_default_graph()
+    with name_scope(name, "import") as scope:
+        mapped = _converted_replacements(replacements)
+    importer = _Importer(graph, message, mapped, scope, producer_op_list)
+    importer.run()
+    return None if wanted is None else [importer.element(element) for element in wanted]
+
+
+class _Importer:
+    """One import. `_made` holds the new operation of each node that is done."""
+
+    def __init__(
+        self, graph: Graph, graph_def: graph_pb2.GraphDef, mapped: dict[str, Any], scope: str, producer_op_list: Any
+    ) -> None:
+        self._graph = graph
+        self._scope = scope
+        self._nodes = {node.name: node for node in graph_def.node}
+        if len(self._nodes) != len(graph_def.node):
+            counts = Counter(node.name for node in graph_def.node)
+            raise ValueError(f"Node '{counts.most_common(1)[0][0]}' is not unique in the GraphDef.")
+        self._graph_def = graph_def
+        self._mapped = mapped
+        self._used: set[str] = set()
+        self._made: dict[str, Operation] = {}
+        self._functions = {function.signature.name: function.signature for function in graph_def.library.function}
+        self._producer_defaults = _producer_defaults(producer_op_list)
+        # (merge operation, input index, name of the tensor that comes around)
+        self._back_edges: list[tuple[Operation, int, str]] = []
+
+    def run(self) -> None:
+        """Adds everything."""
+        graph = self._graph
+        with graph._lock:
+            graph._check_not_finalized()
+            self._add_library()
+            for node in self._sorted():
+                self._made[node.name] = self._add(node)
+            for merge, index, source in self._back_edges:
+                merge._update_input(index, self._tensor(source, merge.name))
+            unused = [key for key in self._mapped if key not in self._used and not self._is_known(key)]
+            if unused:
+                raise ValueError(
+                    f"Attempted to map inputs that were not found in graph_def: [{', '.join(sorted(unused))}]"
+                )
+            for op in self._made.values():
+                self._place(op)
+            versions = self._graph_def.versions
+            if versions.producer:
+                graph._producer = min(graph._producer, versions.producer)
+            graph._min_consumer = max(graph._min_consumer, versions.min_consumer)
+
+    def element(self, name: str) -> Any:
+        """The new operation or tensor for a name in the GraphDef.
+
+        Raises:
+          ValueError: there is none.
+        """
+        op_name, _, index = name.partition(":")
+        op = self._made.get(op_name)
+        if op is None or index and (not index.isdigit() or int(index) >= len(op.outputs)):
+            raise ValueError(f"Requested return_element '{name}' not found in graph_def.")
+        if not index:
+            return op
+        return self._mapped.get(_canonical(name), op.outputs[int(index)])
+
+    def _is_known(self, key: str) -> bool:
+        return key.lstrip("^").partition(":")[0] in self._nodes
+
+    def _add_library(self) -> None:
+        known = {function.signature.name for function in self._graph._library.function}
+        for function in self._graph_def.library.function:
+            if function.signature.name not in known:
+                self._graph._library.function.add().CopyFrom(function)
+        self._graph._library.gradient.extend(self._graph_def.library.gradient)
+
+    # The order of the nodes
+
+    def _sorted(self) -> Iterator[node_def_pb2.NodeDef]:
+        """The nodes, producers first; the inputs of a Merge that come around a loop do not count."""
+        sorter: graphlib.TopologicalSorter[str] = graphlib.TopologicalSorter()
+        for node in self._nodes.values():
+            before = []
+            for text in node.input:
+                source = text.lstrip("^").partition(":")[0]
+                if self._mapped.get(_canonical(text)) is None and not self._is_back_edge(node, source):
+                    if source not in self._nodes:
+                        raise ValueError(f"Node '{node.name}': Unknown input node '{text}'")
+                    before.append(source)
+            sorter.add(node.name, *before)
+        try:
+            order = list(sorter.static_order())
+        except graphlib.CycleError as error:
+            raise ValueError(f"The GraphDef has a cycle that is no loop: {' -> '.join(error.args[1])}") from None
+        return (self._nodes[name] for name in order)
+
+    def _is_back_edge(self, node: node_def_pb2.NodeDef, source: str) -> bool:
+        if node.op not in ("Merge", "RefMerge") or source not in self._nodes:
+            return False
+        return self._nodes[source].op in ("NextIteration", "RefNextIteration")
+
+    # One node
+
+    def _add(self, node: node_def_pb2.NodeDef) -> Operation:
+        graph = self._graph
+        name = self._scope + node.name
+        if name in graph._operations:
+            raise ValueError(f"Node name '{name}' already exists in the Graph")
+        check_op_name(name)
+        # Marks the name, and those of the scopes in it, as taken.
+        self._reserve(name)
+        op_def = self._contract(node)
+        attrs = self._attrs(node, op_def)
+        values: dict[str, Any] = {}
+
+        def get_attr(key: str) -> Any:
+            if key not in values:
+                values[key] = codec.attr_to_python(attrs[key])
+            return values[key]
+
+        inputs, control_inputs, back_edges = self._inputs(node)
+        types = signature.output_types(op_def, get_attr)
+        self._check_inputs(name, op_def, inputs, get_attr)
+        shapes = attrs.pop("_output_shapes", None)
+        op = Operation(graph, name, node.op, inputs, control_inputs, attrs, types, op_def)
+        try:
+            shape_rules.infer(op)
+            if shapes is not None and len(shapes.list.shape) == len(op.outputs):
+                for tensor, shape in zip(op.outputs, shapes.list.shape, strict=True):
+                    tensor.set_shape(TensorShape(shape))
+        except (ValueError, AttributeError, TypeError) as error:
+            raise ValueError(f"Node '{name}': {error}") from error
+        graph._add(op)
+        context = graph._get_control_flow_context()
+        op._set_control_flow_context(context)
+        if context is not None:
+            context.add_op(op)
+        self._back_edges.extend((op, index, source) for index, source in back_edges)
+        return op
+
+    def _reserve(self, name: str) -> None:
+        names = self._graph._names
+        old, names.scope = names.scope, ""
+        names.unique(name)
+        parts = name.split("/")
+        for end in range(1, len(parts)):
+            prefix = "/".join(parts[:end])
+            if names.unique(prefix, mark_as_used=False) == prefix:
+                names.unique(prefix)
+        names.scope = old
+
+    def _contract(self, node: node_def_pb2.NodeDef) -> OpDef:
+        if node.op in self._functions:
+            return _contract_of_function(self._functions[node.op])
+        if not opdef.exists(node.op):
+            raise ValueError(f"Op type not registered '{node.op}' (node '{node.name}')")
+        return opdef.get(node.op)
+
+    def _attrs(self, node: node_def_pb2.NodeDef, op_def: OpDef) -> dict[str, attr_value_pb2.AttrValue]:
+        attrs: dict[str, attr_value_pb2.AttrValue] = {}
+        for key, value in node.attr.items():
+            if key in op_def.attr_by_name or key.startswith("_") or node.op in self._functions:
+                attrs[key] = attr_value_pb2.AttrValue()
+                attrs[key].CopyFrom(value)
+            elif self._producer_defaults.get((node.op, key)) != value.SerializeToString(deterministic=True):
+                raise ValueError(
+                    f"NodeDef mentions attribute '{key}' that is not in the op's contract: {node.op} "
+                    f"(node '{node.name}'). The graph may have been made by a newer version."
+                )
+        for attr in op_def.attrs:
+            if attr.name in attrs:
+                continue
+            if not attr.has_default:
+                raise ValueError(f"NodeDef missing attribute '{attr.name}' of op {node.op} (node '{node.name}')")
+            attrs[attr.name] = codec.python_to_attr(attr.default, attr.type)
+        if "_class" in attrs:
+            entries = [self._renamed(entry) for entry in attrs["_class"].list.s]
+            del attrs["_class"].list.s[:]
+            attrs["_class"].list.s.extend(entries)
+        return attrs
+
+    def _renamed(self, entry: bytes) -> bytes:
+        if not entry.startswith(_COLOCATION_PREFIX):
+            return entry
+        target = entry[len(_COLOCATION_PREFIX) :]
+        return _COLOCATION_PREFIX + self._scope.encode() + target if target.decode() in self._nodes else entry
+
+    def _inputs(self, node: node_def_pb2.NodeDef) -> tuple[list[Tensor], list[Operation], list[tuple[int, str]]]:
+        inputs: list[Tensor | None] = []
+        control_inputs: list[Operation] = []
+        back_edges = []
+        for text in node.input:
+            if text.startswith("^"):
+                control_inputs.append(self._control_input(text))
+            elif self._is_back_edge(node, text.partition(":")[0]) and _canonical(text) not in self._mapped:
+                back_edges.append((len(inputs), text))
+                inputs.append(None)
+            else:
+                inputs.append(self._tensor(text, node.name))
+        # Until the loop is closed, the value that enters it stands for the one that comes around.
+        entering = next((tensor for tensor in inputs if tensor is not None), None)
+        if entering is None and inputs:
+            raise ValueError(f"Node '{node.name}': every input of this Merge comes around a loop.")
+        filled = [entering if tensor is None else tensor for tensor in inputs]
+        return [tensor for tensor in filled if tensor is not None], control_inputs, back_edges
+
+    def _control_input(self, text: str) -> Operation:
+        mapped = self._mapped.get(text)
+        if mapped is not None:
+            self._used.add(text)
+            return mapped if isinstance(mapped, Operation) else mapped.op
+        return self._made[text[1:]]
+
+    def _tensor(self, text: str, consumer: str) -> Tensor:
+        key = _canonical(text)
+        if key in self._mapped:
+            self._used.add(key)
+            return self._mapped[key]
+        op_name, _, index = key.partition(":")
+        outputs = self._made[op_name].outputs
+        if int(index) >= len(outputs):
+            raise ValueError(
+                f"Node '{consumer}': Connecting to invalid output {index} of source node {op_name} which has "
+                f"{len(outputs)} outputs."
+            )
+        return outputs[int(index)]
+
+    def _check_inputs(self, name: str, op_def: OpDef, inputs: list[Tensor], get_attr: Callable[[str], Any]) -> None:
+        expected = signature.input_types(op_def, get_attr)
+        if len(expected) != len(inputs):
+            raise ValueError(
+                f"Node '{name}': NodeDef expected {len(expected)} inputs for op {op_def.name}, but {len(inputs)} are "
+                "specified."
+            )
+        for index, (tensor, dtype) in enumerate(zip(inputs, expected, strict=True)):
+            if not _accepts(dtype, tensor.dtype):
+                raise ValueError(
+                    f"Input {index} of node {name} was passed {tensor.dtype.name} from {tensor.name} incompatible with "
+                    f"expected {dtype.name}."
+                )
+
+    # Devices
+
+    def _place(self, op: Operation) -> None:
+        """The requested device: that of the node, merged with the device blocks around the import."""
+        node = self._nodes[op.name[len(self._scope) :]]
+        op._set_device(node.device)
+        anchors = [group[len(_COLOCATION_PREFIX) :].decode() for group in op.colocation_groups()]
+        anchors = [anchor for anchor in anchors if anchor != op.name]
+        if not anchors:
+            self._graph._devices.apply(op)
+            return
+        for anchor in anchors:
+            target = self._graph._operations.get(anchor)
+            if target is None:
+                raise ValueError(f"{op.name} is to be colocated with {anchor}, which does not exist during import.")
+            if target is not op and target.device:
+                op._set_device(target.device)
+                break
+
+
+def _own_graph_def(graph_def: Any) -> graph_pb2.GraphDef:
+    if isinstance(graph_def, graph_pb2.GraphDef):
+        return graph_def
+    if type(graph_def).__name__ == "GraphDef" and hasattr(graph_def, "SerializeToString"):
+        return graph_pb2.GraphDef.FromString(graph_def.SerializeToString())
+    raise TypeError(f"graph_def must be a GraphDef proto, not {type(graph_def).__name__}.")
+
+
+def _converted_replacements(replacements: dict[str, Any]) -> dict[str, Any]:
+    mapped: dict[str, Any] = {}
+    for key, value in replacements.items():
+        if key.startswith("^"):
+            mapped[key] = value
+        elif isinstance(value, Tensor):
+            mapped[_canonical(key)] = value
+        else:
+            with name_scope("_inputs"):
+                mapped[_canonical(key)] = convert_to_tensor(value)
+    return mapped
+
+
+def _canonical(text: str) -> str:
+    """A data input with its output index, "node" being "node:0"; control inputs as they are."""
+    return text if text.startswith("^") or ":" in text else text + ":0"
+
+
+def _accepts(expected: DType, found: DType) -> bool:
+    """Whether an input of type `expected` takes `found`; a reference may stand for its value, not the reverse."""
+    return expected == found or not expected._is_ref_dtype and expected == found.base_dtype
+
+
+def _producer_defaults(op_list: Any) -> dict[tuple[str, str], bytes]:
+    if op_list is None:
+        return {}
+    return {
+        (op.name, attr.name): attr.default_value.SerializeToString(deterministic=True)
+        for op in op_list.op
+        for attr in op.attr
+        if attr.HasField("default_value")
+    }
+
+
+def _contract_of_function(message: Any) -> OpDef:
+    """The contract of a call of a library function, from the OpDef message that is its signature."""
+
+    def argument(arg: Any) -> ArgDef:
+        return ArgDef(
+            arg.name,
+            type=as_dtype(arg.type) if arg.type else None,
+            type_attr=arg.type_attr or None,
+            number_attr=arg.number_attr or None,
+            type_list_attr=arg.type_list_attr or None,
+            is_ref=arg.is_ref,
+        )
+
+    return OpDef(
+        message.name,
+        tuple(argument(arg) for arg in message.input_arg),
+        tuple(argument(arg) for arg in message.output_arg),
+        tuple(AttrDef(attr.name, attr.type) for attr in message.attr),
+        is_stateful=message.is_stateful,
+    )

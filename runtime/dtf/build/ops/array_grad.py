@@ -1,0 +1,443 @@
+"""Gradients of the array ops.
+
+Most array ops move elements about, so their gradients move them back: the gradient of a gather is a scatter, that of
+  a split a
+concat, and so on. Owns nothing else; the public functions are `ops/array.py`.
+"""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+from dtf.build.apply import apply_op
+from dtf.build.constant import constant, constant_value
+from dtf.build.conversion import convert_to_tensor
+from dtf.build.gradients import gradient, not_differentiable
+from dtf.build.graph import colocate_with
+from dtf.build.ops import array
+from dtf.build.ops.math import cast, floormod, negative, range, reduce_prod, reduce_sum
+from dtf.build.sparse import IndexedSlices
+from dtf.build.tensor import Tensor
+from dtf.wire import dtypes
+
+not_differentiable(
+    *(
+        "Const Placeholder PlaceholderV2 StopGradient Shape ShapeN Size Rank BroadcastArgs BroadcastGradientArgs "
+        "Empty OneHot "
+        "ZerosLike OnesLike ConcatOffset InvertPermutation Where Unique UniqueV2 UniqueWithCounts "
+        "UniqueWithCountsV2 ListDiff "
+        "LowerBound UpperBound Bitcast ParallelConcat StridedSliceAssign TensorScatterMax TensorScatterMin"
+    ).split()
+)
+
+
+@gradient("Identity", "RefIdentity", "Snapshot", "GuaranteeConst", "PlaceholderWithDefault", "EnsureShape", "DeepCopy")
+def _(op, grad):
+    return [grad]
+
+
+@gradient("IdentityN")
+def _(op, *grads):
+    return list(grads)
+
+
+@gradient("PreventGradient")
+def _(op, grad):
+    raise LookupError(f"Gradient explicitly disabled. Reason: {op.get_attr('message')}")
+
+
+@gradient("CheckNumerics")
+def _(op, grad):
+    return [array.check_numerics(grad, "Not a number (NaN) or infinity (Inf) values detected in gradient.")]
+
+
+# -- shapes
+
+
+@gradient("Reshape", "ExpandDims")
+def _(op, grad):
+    return [_like_input(op, grad), None]
+
+
+@gradient("Squeeze")
+def _(op, grad):
+    return [_like_input(op, grad)]
+
+
+def _like_input(op: Any, grad: Any) -> Tensor:
+    return array.reshape(grad, array.shape(op.inputs[0]))
+
+
+@gradient("BroadcastTo")
+def _(op, grad):
+    return [_summed_to(grad, array.shape(op.inputs[0])), None]
+
+
+def _summed_to(grad: Any, shape: Tensor) -> Tensor:
+    """Sums the dimensions along which something of `shape` was repeated."""
+    grad = convert_to_tensor(grad)
+    axes, _ = apply_op("BroadcastGradientArgs", s0=shape, s1=array.shape(grad, out_type=shape.dtype))
+    return array.reshape(reduce_sum(grad, axes), shape)
+
+
+@gradient("Fill")
+def _(op, grad):
+    return [None, reduce_sum(grad)]
+
+
+# -- joining and splitting
+
+
+@gradient("Concat")
+def _(op, grad):
+    return [None, *_concat_pieces(grad, list(op.inputs[1:]), op.inputs[0])]
+
+
+@gradient("ConcatV2")
+def _(op, grad):
+    return [*_concat_pieces(grad, list(op.inputs[:-1]), op.inputs[-1]), None]
+
+
+def _concat_pieces(grad: Any, values: list[Tensor], axis: Tensor) -> list[Tensor]:
+    grad = convert_to_tensor(grad)
+    if len(values) == 1:
+        return [grad]
+    known_axis = constant_value(axis)
+    if known_axis is not None:
+        sizes = [value.shape.as_list()[int(known_axis)] if value.shape.ndims is not None else None for value in values]
+        if None not in sizes:
+            return array.split(grad, constant(sizes, dtypes.int32), int(known_axis))
+    shapes = array.shape_n(values)
+    rank = array.rank(values[0])
+    position = apply_op("FloorMod", x=cast(axis, dtypes.int32), y=rank)
+    offsets = apply_op("ConcatOffset", concat_dim=position, shape=shapes)
+    return [array.slice(grad, begin, size) for begin, size in zip(offsets, shapes, strict=True)]
+
+
+@gradient("Split")
+def _(op, *grads):
+    return [None, array.concat(list(grads), op.inputs[0])]
+
+
+@gradient("SplitV")
+def _(op, *grads):
+    return [array.concat(list(grads), op.inputs[2]), None, None]
+
+
+@gradient("Pack")
+def _(op, grad):
+    return array.unstack(grad, num=op.get_attr("N"), axis=op.get_attr("axis"))
+
+
+@gradient("Unpack")
+def _(op, *grads):
+    return [array.stack(list(grads), axis=op.get_attr("axis"))]
+
+
+# -- slicing and padding
+
+_MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
+
+
+def _masks(op: Any) -> dict[str, Any]:
+    return {mask: op.get_attr(mask) for mask in _MASKS}
+
+
+@gradient("Slice")
+def _(op, grad):
+    begin = op.inputs[1]
+    whole = array.shape(op.inputs[0], out_type=begin.dtype)
+    after = whole - array.shape(grad, out_type=begin.dtype) - begin
+    return [array.pad(grad, array.stack([begin, after], axis=1)), None, None]
+
+
+@gradient("StridedSlice")
+def _(op, grad):
+    begin, end, strides = op.inputs[1:4]
+    shape = array.shape(op.inputs[0], out_type=begin.dtype)
+    whole = apply_op("StridedSliceGrad", shape=shape, begin=begin, end=end, strides=strides, dy=grad, **_masks(op))
+    return [whole, None, None, None]
+
+
+@gradient("StridedSliceGrad")
+def _(op, grad):
+    _, begin, end, strides, _ = op.inputs
+    return [None, None, None, None, array.strided_slice(grad, begin, end, strides, **_masks(op))]
+
+
+@gradient("TensorStridedSliceUpdate")
+def _(op, grad):
+    _, begin, end, strides, value = op.inputs
+    rest = apply_op(
+        "TensorStridedSliceUpdate",
+        input=grad,
+        begin=begin,
+        end=end,
+        strides=strides,
+        value=array.zeros_like(value),
+        **_masks(op),
+    )
+    return [rest, None, None, None, array.strided_slice(grad, begin, end, strides, **_masks(op))]
+
+
+@gradient("Pad", "PadV2")
+def _(op, grad):
+    paddings = op.inputs[1]
+    begin = array.reshape(array.slice(paddings, [0, 0], array.stack([array.rank(op.inputs[0]), 1])), [-1])
+    size = array.shape(op.inputs[0], out_type=paddings.dtype)
+    return [array.slice(grad, begin, size)] + [None] * (len(op.inputs) - 1)
+
+
+@gradient("MirrorPad")
+def _(op, grad):
+    return [apply_op("MirrorPadGrad", input=grad, paddings=op.inputs[1], mode=op.get_attr("mode")), None]
+
+
+@gradient("MirrorPadGrad")
+def _(op, grad):
+    return [apply_op("MirrorPad", input=grad, paddings=op.inputs[1], mode=op.get_attr("mode")), None]
+
+
+@gradient("Tile")
+def _(op, grad):
+    # Each dimension becomes (copy, place), and the copies are added up.
+    multiples = op.inputs[1]
+    shape = array.shape(op.inputs[0], out_type=multiples.dtype)
+    split = array.reshape(array.transpose(array.stack([multiples, shape])), [-1])
+    axes = range(0, array.size(split), 2)
+    summed = reduce_sum(array.reshape(grad, split), axes)
+    return [array.reshape(summed, shape), None]
+
+
+# -- rearranging
+
+
+@gradient("Transpose")
+def _(op, grad):
+    return [array.transpose(grad, array.invert_permutation(op.inputs[1])), None]
+
+
+@gradient("ConjugateTranspose")
+def _(op, grad):
+    return [array.transpose(grad, array.invert_permutation(op.inputs[1]), conjugate=True), None]
+
+
+@gradient("Reverse")
+def _(op, grad):
+    return [apply_op("Reverse", tensor=grad, dims=op.inputs[1]), None]
+
+
+@gradient("ReverseV2")
+def _(op, grad):
+    return [array.reverse(grad, op.inputs[1]), None]
+
+
+@gradient("ReverseSequence")
+def _(op, grad):
+    back = array.reverse_sequence(
+        grad, op.inputs[1], seq_axis=op.get_attr("seq_dim"), batch_axis=op.get_attr("batch_dim")
+    )
+    return [back, None]
+
+
+@gradient("Roll")
+def _(op, grad):
+    return [array.roll(grad, negative(op.inputs[1]), op.inputs[2]), None, None]
+
+
+@gradient("SpaceToBatch")
+def _(op, grad):
+    return [apply_op("BatchToSpace", input=grad, crops=op.inputs[1], block_size=op.get_attr("block_size")), None]
+
+
+@gradient("BatchToSpace")
+def _(op, grad):
+    return [apply_op("SpaceToBatch", input=grad, paddings=op.inputs[1], block_size=op.get_attr("block_size")), None]
+
+
+@gradient("SpaceToBatchND")
+def _(op, grad):
+    return [array.batch_to_space_nd(grad, op.inputs[1], op.inputs[2]), None, None]
+
+
+@gradient("BatchToSpaceND")
+def _(op, grad):
+    return [array.space_to_batch_nd(grad, op.inputs[1], op.inputs[2]), None, None]
+
+
+@gradient("SpaceToDepth")
+def _(op, grad):
+    return [array.depth_to_space(grad, op.get_attr("block_size"), data_format=op.get_attr("data_format"))]
+
+
+@gradient("DepthToSpace")
+def _(op, grad):
+    return [array.space_to_depth(grad, op.get_attr("block_size"), data_format=op.get_attr("data_format"))]
+
+
+@gradient("ExtractImagePatches")
+def _(op, grad):
+    # Patches of an image of pixel numbers say from which pixel each place of a patch came; 0 is the padding.
+    images = op.inputs[0]
+    shape = array.shape(images)
+    batch, height, width, depth = (shape[i] for i in (0, 1, 2, 3))
+    pixels = height * width
+    numbers = array.reshape(range(1, pixels + 1), array.stack([1, height, width, 1]))
+    attrs = {name: op.get_attr(name) for name in ("ksizes", "strides", "rates", "padding")}
+    sources = apply_op("ExtractImagePatches", images=numbers, **attrs)
+    rows = array.reshape(sources, [-1])
+    by_place = array.transpose(array.reshape(grad, array.stack([batch, -1, depth])), [1, 0, 2])
+    sums = apply_op("UnsortedSegmentSum", data=by_place, segment_ids=rows, num_segments=pixels + 1)
+    by_pixel = array.transpose(sums[1:], [1, 0, 2])
+    return [array.reshape(by_pixel, shape)]
+
+
+# -- diagonals
+
+
+@gradient("Diag")
+def _(op, grad):
+    return [array.diag_part(grad)]
+
+
+@gradient("DiagPart")
+def _(op, grad):
+    return [array.diag(grad)]
+
+
+@gradient("MatrixDiag")
+def _(op, grad):
+    return [array.matrix_diag_part(grad)]
+
+
+@gradient("MatrixDiagPart")
+def _(op, grad):
+    return [array.matrix_set_diag(array.zeros_like(op.inputs[0]), grad)]
+
+
+@gradient("MatrixSetDiag")
+def _(op, grad):
+    return [array.matrix_set_diag(grad, array.zeros_like(op.inputs[1])), array.matrix_diag_part(grad)]
+
+
+@gradient("MatrixBandPart")
+def _(op, grad):
+    return [array.matrix_band_part(grad, op.inputs[1], op.inputs[2]), None, None]
+
+
+# -- gathering and scattering
+
+
+@gradient("Gather")
+def _(op, grad):
+    return [_gathered_rows(op, grad), None]
+
+
+@gradient("GatherV2")
+def _(op, grad):
+    axis, batch_dims = constant_value(op.inputs[2]), op.get_attr("batch_dims")
+    if axis is not None and int(axis) == 0 and batch_dims == 0:
+        return [_gathered_rows(op, grad), None, None]
+    rank = array.rank(op.inputs[0]) if op.inputs[0].shape.ndims is None else op.inputs[0].shape.ndims
+    position = floormod(cast(op.inputs[2], dtypes.int32), rank) if axis is None else int(axis) % rank
+    return [_gathered_along(op, grad, position, batch_dims), None, None]
+
+
+def _gathered_rows(op: Any, grad: Any) -> IndexedSlices:
+    params, indices = op.inputs[0], op.inputs[1]
+    # With the variable, so that its shape, not its value, goes to where the gradient is computed.
+    with colocate_with(params):
+        params_shape = array.shape(params, out_type=dtypes.int64 if indices.dtype == dtypes.int64 else dtypes.int32)
+    values = array.reshape(grad, array.concat([[-1], params_shape[1:]], 0))
+    return IndexedSlices(values, array.reshape(indices, [-1]), params_shape)
+
+
+def _gathered_along(op: Any, grad: Any, axis: Any, batch_dims: int) -> Tensor:
+    """Brings the gathered axis right behind the batch and sums the slices of each index there."""
+    params, indices = op.inputs[0], op.inputs[1]
+    rank, index_rank = params.shape.ndims, indices.shape.ndims
+    if rank is None or index_rank is None:
+        raise NotImplementedError("The gradient of gather along an inner axis needs static ranks.")
+    batch_dims %= index_rank + 1
+    picked = index_rank - batch_dims
+    batch = list(builtins.range(batch_dims))
+    shape = array.shape(params)
+    size = shape[axis]
+    to_front = array.concat(
+        [batch, range(axis, axis + picked), range(batch_dims, axis), range(axis + picked, rank - 1 + picked)], 0
+    )
+    moved = array.transpose(grad, to_front)
+    batches = reduce_prod(shape[:batch_dims])
+    kept = array.concat([shape[batch_dims:axis], shape[axis + 1 :]], 0)
+    flat = array.reshape(moved, array.concat([[-1], kept], 0))
+    starts = array.reshape(range(0, batches) * size, [-1, 1])
+    rows = array.reshape(array.reshape(cast(indices, dtypes.int32), array.stack([batches, -1])) + starts, [-1])
+    sums = apply_op("UnsortedSegmentSum", data=flat, segment_ids=rows, num_segments=batches * size)
+    whole = array.reshape(sums, array.concat([shape[:batch_dims], [size], kept], 0))
+    back = array.concat([batch, range(batch_dims + 1, axis + 1), [batch_dims], range(axis + 1, rank)], 0)
+    return array.transpose(whole, back)
+
+
+@gradient("GatherNd")
+def _(op, grad):
+    params, indices = op.inputs
+    return [array.scatter_nd(indices, grad, array.shape(params, out_type=indices.dtype)), None]
+
+
+@gradient("ScatterNd")
+def _(op, grad):
+    return [None, array.gather_nd(grad, op.inputs[0]), None]
+
+
+@gradient("ScatterNdNonAliasingAdd", "TensorScatterAdd")
+def _(op, grad):
+    return [grad, None, array.gather_nd(grad, op.inputs[1])]
+
+
+@gradient("TensorScatterSub")
+def _(op, grad):
+    return [grad, None, negative(array.gather_nd(grad, op.inputs[1]))]
+
+
+@gradient("TensorScatterUpdate")
+def _(op, grad):
+    rest = array.tensor_scatter_update(grad, op.inputs[1], array.zeros_like(op.inputs[2]))
+    return [rest, None, array.gather_nd(grad, op.inputs[1])]
+
+
+@gradient("DynamicStitch", "ParallelDynamicStitch")
+def _(op, grad):
+    indices = list(op.inputs[: op.get_attr("N")])
+    return [None] * len(indices) + [array.gather(grad, index) for index in indices]
+
+
+@gradient("DynamicPartition")
+def _(op, *grads):
+    data, partitions = op.inputs
+    prefix = array.shape(partitions)
+    places = array.reshape(range(reduce_prod(prefix)), prefix)
+    by_partition = array.dynamic_partition(places, partitions, op.get_attr("num_partitions"))
+    joined = array.dynamic_stitch(by_partition, list(grads))
+    return [array.reshape(joined, array.shape(data)), None]
+
+
+# -- choosing
+
+
+@gradient("Select")
+def _(op, grad):
+    condition = op.inputs[0]
+    zeros = array.zeros_like(op.inputs[1])
+    return [None, array.where(condition, grad, zeros), array.where(condition, zeros, grad)]
+
+
+@gradient("SelectV2")
+def _(op, grad):
+    condition, then, otherwise = op.inputs
+    zero = array.zeros([], grad.dtype.base_dtype)
+    return [
+        None,
+        _summed_to(array.where_v2(condition, grad, zero), array.shape(then)),
+        _summed_to(array.where_v2(condition, zero, grad), array.shape(otherwise)),
+    ]

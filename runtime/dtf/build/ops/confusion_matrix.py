@@ -1,0 +1,41 @@
+"""`tf.confusion_matrix`: how often each class was taken for each.
+
+Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/math/confusion_matrix
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dtf.build.graph import name_scope
+from dtf.build.ops.array import ones_like, scatter_nd, stack
+from dtf.build.ops.math import cast, maximum, reduce_max
+from dtf.build.tensor import Tensor
+from dtf.wire import dtypes
+
+__all__ = ["confusion_matrix"]
+
+
+def confusion_matrix(
+    labels: Any,
+    predictions: Any,
+    num_classes: Any = None,
+    dtype: Any = dtypes.int32,
+    name: str | None = None,
+    weights: Any = None,
+) -> Tensor:
+    """A square matrix: row is the label, column the prediction, the value how often both met.
+
+    Args:
+      labels, predictions: vectors of class numbers from 0.
+      num_classes: one more than the largest class by default.
+      weights: of each example; 1 by default.
+    """
+    with name_scope(name, "confusion_matrix", [labels, predictions, num_classes, weights]):
+        labels, predictions = cast(labels, dtypes.int64), cast(predictions, dtypes.int64)
+        if num_classes is None:
+            num_classes = maximum(reduce_max(predictions), reduce_max(labels)) + 1
+        count = cast(num_classes, dtypes.int64)
+        dtype = dtypes.as_dtype(dtype)
+        values = cast(ones_like(labels) if weights is None else weights, dtype)
+        return scatter_nd(stack([labels, predictions], axis=1), values, stack([count, count]))

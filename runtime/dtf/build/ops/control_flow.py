@@ -1,0 +1,402 @@
+"""Order and choice: `group`, `tuple`, `cond`, `case`, `while_loop`, `Assert`, and the shape rules of their ops.
+
+The public functions; what happens to the operations made inside a branch or a loop is `control_flow_context`'s, and
+their gradients are in `control_flow_grad`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dtf.build import nest
+from dtf.build.apply import apply_op
+from dtf.build.conversion import convert_to_tensor
+from dtf.build.graph import (
+    Operation,
+    Tensor,
+    colocate_with,
+    control_dependencies,
+    device,
+    name_scope,
+)
+from dtf.build.ops.control_flow_context import CondContext, WhileContext
+from dtf.build.ops.control_flow_context import merge as _merge_tensors
+from dtf.build.shape_rules import no_outputs, scalar, shape_rule, unchanged, unknown
+from dtf.build.sparse import IndexedSlices
+from dtf.wire import dtypes
+from dtf.wire.tensor_shape import TensorShape
+
+__all__ = [
+    "Assert", "case", "cond", "group", "no_op", "tuple", "while_loop",
+]  # fmt: skip
+
+# `tuple` below is TensorFlow's; this is Python's.
+_Pair = (1,).__class__
+
+
+def no_op(name: str | None = None) -> Operation:
+    """An operation that does nothing; what it waits for is its use."""
+    return apply_op("NoOp", name)
+
+
+def group(*inputs: Any, name: str | None = None) -> Operation:
+    """An operation that is done when all of `inputs` (operations, tensors, variables, nested) are.
+
+    One NoOp per device gathers what is there, so that a step needs one message per task and not one per input.
+
+    Raises:
+      TypeError: an input is nothing of the kind.
+    """
+    flat = nest.flatten(list(inputs))
+    with name_scope(name, "group_deps", flat) as scope:
+        by_device: dict[str, list[Any]] = {}
+        for entry in flat:
+            if entry is None:
+                continue
+            if not hasattr(entry, "device"):
+                raise TypeError(f"Expected tf.group() expected Tensor objects not None with type '{type(entry)}'")
+            by_device.setdefault(entry.device, []).append(entry)
+        if not by_device:
+            return no_op(scope)
+        if len(by_device) == 1:
+            [(place, entries)] = by_device.items()
+            return _gather(place, entries, scope)
+        gathered = [_gather(place, by_device[place], None) for place in sorted(by_device)]
+        with control_dependencies(gathered):
+            return no_op(scope)
+
+
+def _gather(place: str, entries: Sequence[Any], name: str | None) -> Operation:
+    with control_dependencies(entries), device(place or ""):
+        return no_op(name)
+
+
+def with_dependencies(dependencies: Sequence[Any], output_tensor: Any, name: str | None = None) -> Any:
+    """`output_tensor`, available only when all of `dependencies` are done.
+
+    Raises:
+      TypeError: `output_tensor` is neither a tensor nor IndexedSlices.
+    """
+    with name_scope(name, "control_dependency", [*dependencies, output_tensor]) as scope:
+        if isinstance(output_tensor, IndexedSlices):
+            with colocate_with(output_tensor.op), control_dependencies(dependencies):
+                values = _identity(output_tensor.values, scope)
+                return IndexedSlices(values, output_tensor.indices, output_tensor.dense_shape)
+        tensor = convert_to_tensor(output_tensor)
+        with colocate_with(tensor.op), control_dependencies(dependencies):
+            return _identity(tensor, scope)
+
+
+def _identity(tensor: Tensor, name: str | None = None) -> Tensor:
+    return apply_op("RefIdentity" if tensor.dtype._is_ref_dtype else "Identity", name, input=tensor)
+
+
+def tuple(tensors: Sequence[Any], name: str | None = None, control_inputs: Any = None) -> list[Any]:
+    """The same tensors (None stays None), each available only when all of them are.
+
+    Args:
+      tensors: tensors or IndexedSlices.
+      control_inputs: more operations or tensors to wait for.
+
+    Raises:
+      ValueError: there is no tensor.
+      TypeError: a control input is neither an operation nor a tensor.
+    """
+    with name_scope(name, "tuple", [each for each in tensors if each is not None]):
+        gates = [each.op for each in tensors if each is not None]
+        for entry in control_inputs or []:
+            if not isinstance(entry, Operation | Tensor):
+                raise TypeError(f"Control input must be Operation or Tensor: {entry}")
+            gates.append(entry.op if isinstance(entry, Tensor) else entry)
+        if not gates:
+            raise ValueError(f"Must have at least one Tensor: {tensors}")
+        gate = group(*sorted(set(gates), key=lambda op: op._id))
+        return [None if each is None else with_dependencies([gate], each) for each in tensors]
+
+
+# Choice
+
+
+def switch(data: Any, pred: Any, name: str | None = None) -> Any:
+    """(output_false, output_true): `data` on the side that `pred` chooses, a dead tensor on the other."""
+    data = convert_to_tensor(data, name="data", as_ref=True)
+    return apply_op("Switch", name, data=data, pred=pred)
+
+
+def merge(inputs: Sequence[Any], name: str | None = None) -> Any:
+    """(output, value_index) of the one input that is live.
+
+    Raises:
+      ValueError: an input is None.
+    """
+    if any(each is None for each in inputs):
+        raise ValueError(f"At least one of the merge inputs is None: {inputs}")
+    tensors = [convert_to_tensor(each, as_ref=True) for each in inputs]
+    is_ref = all(tensor.dtype._is_ref_dtype for tensor in tensors)
+    return apply_op("RefMerge" if is_ref else "Merge", name, inputs=tensors)
+
+
+def cond(
+    pred: Any,
+    true_fn: Callable[[], Any] | None = None,
+    false_fn: Callable[[], Any] | None = None,
+    strict: bool = False,
+    name: str | None = None,
+    fn1: Callable[[], Any] | None = None,
+    fn2: Callable[[], Any] | None = None,
+) -> Any:
+    """What `true_fn` returns if `pred` is true, else what `false_fn` returns.
+
+    Operations made inside a function run only if it is chosen; those made outside always run.
+
+    Args:
+      pred: a scalar bool tensor.
+      true_fn, false_fn: functions without arguments that return tensors in the same structure, or operations.
+      strict: give a list or tuple of one entry as such.
+      fn1, fn2: old names of the functions.
+
+    Raises:
+      TypeError: `pred` is a Python bool, a function cannot be called, or the dtypes differ.
+      ValueError: the functions return different structures, or nothing.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/cond
+    """
+    true_fn = fn1 if true_fn is None else true_fn
+    false_fn = fn2 if false_fn is None else false_fn
+    if not callable(true_fn):
+        raise TypeError("true_fn must be callable.")
+    if not callable(false_fn):
+        raise TypeError("false_fn must be callable.")
+    if isinstance(pred, bool):
+        raise TypeError("pred must not be a Python bool")
+    with name_scope(name, "cond", [pred]):
+        pivots = switch(pred, pred)
+        pivot_true = apply_op("Identity", "switch_t", input=pivots[1])
+        pivot_false = apply_op("Identity", "switch_f", input=pivots[0])
+        pred = apply_op("Identity", "pred_id", input=pred)
+        for tensor in (*pivots, pivot_true, pivot_false, pred):
+            tensor.op.graph.prevent_fetching(tensor.op)
+        original, true_results = _branch(CondContext(pred, pivot_true, 1), true_fn, "true_fn")
+        other, false_results = _branch(CondContext(pred, pivot_false, 0), false_fn, "false_fn")
+        _check_branches(original, true_results, other, false_results)
+        merged = [_merge_results(pair) for pair in zip(false_results, true_results, strict=True)]
+        structure = original if nest.is_nested(original) else [original]
+        packed = nest.pack_sequence_as(structure, merged)
+    if strict and nest.is_nested(original):
+        return packed
+    return packed[0] if isinstance(packed, list | _Pair) and len(packed) == 1 else packed
+
+
+def _branch(context: CondContext, function: Callable[[], Any], what: str) -> Any:
+    context.enter()
+    try:
+        original, results = context.build_branch(function)
+        if original is None:
+            raise ValueError(f"{what} must have a return value.")
+        context.exit_result(results)
+    finally:
+        context.exit()
+    return original, results
+
+
+def _check_branches(original: Any, true_results: list[Any], other: Any, false_results: list[Any]) -> None:
+    if len(true_results) != len(false_results):
+        raise ValueError(f"true_fn and false_fn must return the same number of tensors: {original} and {other}.")
+    try:
+        nest.assert_same_structure(original, other)
+    except (ValueError, TypeError) as error:
+        raise type(error)(f"Incompatible return types of true_fn and false_fn: {error}") from None
+    for first, second in zip(true_results, false_results, strict=True):
+        if isinstance(first, Operation) or isinstance(second, Operation):
+            continue
+        if first.dtype.base_dtype != second.dtype.base_dtype:
+            raise ValueError(
+                "Outputs of true_fn and false_fn must have the same type: "
+                f"{first.dtype.name}, {second.dtype.name}"
+            )
+
+
+def _merge_results(pair: Any) -> Any:
+    false_result, true_result = pair
+    if isinstance(true_result, Operation) or isinstance(false_result, Operation):
+        raise TypeError("An operation and a tensor were returned from true_fn and false_fn.")
+    if isinstance(true_result, IndexedSlices):
+        values = _merge_tensors([false_result.values, true_result.values])[0]
+        indices = _merge_tensors([false_result.indices, true_result.indices])[0]
+        shapes = [false_result.dense_shape, true_result.dense_shape]
+        dense_shape = None if any(shape is None for shape in shapes) else _merge_tensors(shapes)[0]
+        return IndexedSlices(values, indices, dense_shape)
+    return _merge_tensors([false_result, true_result])[0]
+
+
+def case(
+    pred_fn_pairs: Any,
+    default: Callable[[], Any] | None = None,
+    exclusive: bool = False,
+    strict: bool = False,
+    name: str = "case",
+) -> Any:
+    """What the function of the first true predicate returns.
+
+    Args:
+      pred_fn_pairs: a list of (scalar bool tensor, function), or a dict of them, which is in no order.
+      default: the function if none is true; without it that is an error when it runs.
+      exclusive: make it an error when it runs that several are true.
+
+    Raises:
+      TypeError, ValueError: the pairs have another form.
+    """
+    pairs = list(pred_fn_pairs.items()) if isinstance(pred_fn_pairs, dict) else list(pred_fn_pairs)
+    for pair in pairs:
+        if not isinstance(pair, _Pair) or len(pair) != 2:
+            raise TypeError(f"Each entry in pred_fn_pairs must be a 2-tuple. Received {pair}.")
+        if pair[0].dtype != dtypes.bool:
+            raise TypeError(f"pred must be Tensor of type bool: {pair[0]}")
+        if not callable(pair[1]):
+            raise TypeError(f"fn for pred {pair[0].name} must be callable.")
+    if not pairs and default is None:
+        raise ValueError("At least one pair or a default is needed.")
+    predicates = [pair[0] for pair in pairs]
+    with name_scope(name, "case", predicates):
+        if default is None:
+            *pairs, (last, action) = pairs
+            default = _guarded(predicates, last, action)
+        if not pairs:
+            return default()
+        checks = [_at_most_one(predicates)] if exclusive else []
+        function = default
+        for predicate, action in reversed(pairs):
+            function = functools.partial(cond, predicate, action, function, strict)
+        with control_dependencies(checks):
+            return function()
+
+
+def _guarded(predicates: list[Tensor], last: Tensor, action: Callable[[], Any]) -> Callable[[], Any]:
+    def guarded() -> Any:
+        words = "None of the conditions evaluated as True. Conditions: " + ", ".join(p.name for p in predicates)
+        with control_dependencies([Assert(last, [words])]):
+            return action()
+
+    return guarded
+
+
+def _at_most_one(predicates: list[Tensor]) -> Operation:
+    flags = apply_op("Cast", None, x=apply_op("Pack", "stack", values=predicates), DstT=dtypes.int32)
+    true_count = apply_op("Sum", "num_true_conds", input=flags, reduction_indices=[0])
+    words = "More than one condition evaluated as True but exclusive=True. Conditions: "
+    return Assert(
+        apply_op("Less", "at_most_one_true_cond", x=true_count, y=2),
+        [words + ", ".join(predicate.name for predicate in predicates)],
+    )
+
+
+def while_loop(
+    cond: Callable[..., Any],
+    body: Callable[..., Any],
+    loop_vars: Any,
+    shape_invariants: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    name: str | None = None,
+    maximum_iterations: Any = None,
+    return_same_structure: bool = False,
+) -> Any:
+    """Repeats `loop_vars = body(*loop_vars)` while `cond(*loop_vars)` is true.
+
+    Args:
+      cond: from the loop variables to a scalar bool tensor.
+      body: from the loop variables to new ones, in the same structure and with the same dtypes.
+      loop_vars: a list or tuple, nested, of tensors and TensorArrays.
+      shape_invariants: shapes that hold in all iterations; those of `loop_vars` by default.
+      parallel_iterations: how many iterations may be under way at once.
+      back_prop: whether gradients are wanted.
+      swap_memory: accepted; there is no second memory to swap to.
+      maximum_iterations: an upper bound on the iterations.
+      return_same_structure: give a list of one variable as such.
+
+    Raises:
+      TypeError, ValueError: functions or variables have the wrong form, dtypes or shapes.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/while_loop
+    """
+    if not callable(cond):
+        raise TypeError("cond must be callable.")
+    if not callable(body):
+        raise TypeError("body must be callable.")
+    if not loop_vars:
+        raise ValueError("No loop variables provided")
+    with name_scope(name, "while", nest.flatten(loop_vars)):
+        if maximum_iterations is None:
+            context = WhileContext(parallel_iterations, back_prop, swap_memory)
+            return context.build_loop(cond, body, loop_vars, shape_invariants, return_same_structure)
+        limit = convert_to_tensor(maximum_iterations, name="maximum_iterations")
+        if limit.shape.ndims not in (None, 0):
+            raise ValueError(f"maximum_iterations must be a scalar, saw shape: {limit.shape}")
+        counter = convert_to_tensor(0, limit.dtype, name="iteration_counter")
+
+        def counted_cond(i: Tensor, *values: Any) -> Tensor:
+            return apply_op("LogicalAnd", None, x=apply_op("Less", None, x=i, y=limit), y=cond(*values))
+
+        def counted_body(i: Tensor, *values: Any) -> Any:
+            result = body(*values)
+            return [apply_op("AddV2", "add", x=i, y=1), *(result if isinstance(result, list | _Pair) else [result])]
+
+        context = WhileContext(parallel_iterations, back_prop, swap_memory, maximum_iterations=maximum_iterations)
+        invariants = None if shape_invariants is None else [TensorShape([]), *shape_invariants]
+        results = context.build_loop(counted_cond, counted_body, [counter, *loop_vars], invariants, True)[1:]
+        if len(results) == 1 and not return_same_structure:
+            return results[0]
+        return nest.pack_sequence_as(loop_vars, nest.flatten(results))
+
+
+def Assert(condition: Any, data: Sequence[Any], summarize: int | None = None, name: str | None = None) -> Operation:
+    """An operation that fails with InvalidArgumentError and shows `data` if `condition` is false.
+
+    Args:
+      condition: a scalar bool tensor.
+      data: tensors to print.
+      summarize: how many elements of each; 3 by default.
+    """
+    with name_scope(name, "Assert", [condition, *data]):
+        tensors = [convert_to_tensor(each) for each in data]
+        if all(tensor.dtype in (dtypes.string, dtypes.int32) for tensor in tensors):
+            return apply_op("Assert", "Assert", condition=condition, data=list(data), summarize=summarize)
+        condition = convert_to_tensor(condition, name="Condition")
+
+        def fail() -> Operation:
+            return apply_op("Assert", "Assert", condition=condition, data=tensors, summarize=summarize)
+
+        return cond(condition, no_op, fail, name="AssertGuard").op
+
+
+shape_rule("NoOp", "Assert", "Abort", "ControlTrigger")(no_outputs)
+shape_rule("Exit", "RefExit", "NextIteration", "RefNextIteration")(unchanged)
+shape_rule("Switch", "RefSwitch")(unchanged)
+shape_rule("LoopCond")(scalar)
+shape_rule("If", "StatelessIf", "While", "StatelessWhile", "Case", "StatelessCase")(unknown)
+shape_rule("PartitionedCall", "StatefulPartitionedCall")(unknown)
+
+
+@shape_rule("Enter", "RefEnter")
+def _enter_shape(op: Operation) -> list[TensorShape]:
+    # A loop variable may change its shape; a constant of the loop may not.
+    return [op.inputs[0].shape if op.get_attr("is_constant") else TensorShape(None)]
+
+
+@shape_rule("Merge", "RefMerge")
+def _merge_shape(op: Operation) -> list[TensorShape]:
+    shape = op.inputs[0].shape
+    for tensor in op.inputs[1:]:
+        shape = shape.most_specific_compatible_shape(tensor.shape)
+    return [shape, TensorShape([])]
+
+
+@shape_rule("RefSelect")
+def _ref_select_shape(op: Operation) -> list[TensorShape]:
+    shape = op.inputs[1].shape
+    for tensor in op.inputs[2:]:
+        shape = shape.most_specific_compatible_shape(tensor.shape)
+    return [shape]

@@ -1,0 +1,24 @@
+"""Strings, files, summaries and messages pass no gradients on, but for Print, which is transparent."""
+
+from __future__ import annotations
+
+from dtf.build.gradients import gradient, not_differentiable
+
+not_differentiable(
+    *(
+        "StringJoin StringSplit StringSplitV2 ReduceJoin AsString StringToNumber Substr StringLength StringStrip "
+        "StringLower "
+        "StringUpper RegexReplace RegexFullMatch StaticRegexFullMatch StaticRegexReplace EncodeBase64 DecodeBase64 "
+        "DecodeRaw "
+        "DecodeCSV ShardedFilename ShardedFilespec MergeV2Checkpoints SaveV2 RestoreV2 ReadFile WriteFile "
+        "MatchingFiles ParseTensor "
+        "SerializeTensor PyFunc PyFuncStateless ScalarSummary HistogramSummary MergeSummary TensorSummary "
+        "TensorSummaryV2 "
+        "ImageSummary AudioSummary AudioSummaryV2 PrintV2 Timestamp"
+    ).split()
+)
+
+
+@gradient("Print")
+def _(op, grad):
+    return [grad] + [None] * (len(op.inputs) - 1)

@@ -1,0 +1,672 @@
+"""Public functions and shape rules of matrix products, contractions, norms, decompositions and solvers.
+
+Names, arguments and defaults are TensorFlow 1.x's (https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/linalg).
+The last two dimensions of a tensor are the matrix, those before them a batch. Gradients are in `linalg_grad`, kernels
+in `dtf.run.kernels.linalg`; diagonals and bands of matrices belong to `array`.
+"""
+
+from __future__ import annotations
+
+import math
+import string
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dtf.build.apply import apply_op
+from dtf.build.conversion import convert_to_tensor
+from dtf.build.graph import name_scope
+from dtf.build.ops.math import abs as absolute
+from dtf.build.ops.math import (
+    cast,
+    conj,
+    log,
+    multiply,
+    pow,
+    real,
+    reduce_max,
+    reduce_sum,
+    sqrt,
+    square,
+    truediv,
+)  # fmt: skip
+from dtf.build.shape_rules import broadcast_shape, shape_rule
+from dtf.build.tensor import Operation, Tensor
+from dtf.wire import dtypes
+from dtf.wire.tensor_shape import TensorShape, unknown_shape
+
+__all__ = [
+    "adjoint", "cholesky", "cholesky_solve", "cross", "einsum", "eye", "logdet", "matmul", "matrix_determinant",
+    "matrix_inverse", "matrix_solve", "matrix_solve_ls", "matrix_triangular_solve", "matvec", "norm", "normalize", "qr",
+    "self_adjoint_eig", "self_adjoint_eigvals", "slogdet", "sparse_matmul", "svd", "tensordot", "trace",
+]  # fmt: skip
+
+# -- products --
+
+
+def matmul(
+    a: Any,
+    b: Any,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    adjoint_a: bool = False,
+    adjoint_b: bool = False,
+    a_is_sparse: bool = False,
+    b_is_sparse: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """The matrix product. a: [..., n, k], b: [..., k, m] -> [..., n, m], after what is to be transposed is.
+
+    `a_is_sparse` and `b_is_sparse` say that a matrix has many zeros (float32 and bfloat16 only).
+
+    Raises:
+      ValueError: both transpose and adjoint are asked of one argument, or the shapes do not fit.
+    """
+    with name_scope(name, "MatMul", [a, b]) as name:
+        if transpose_a and adjoint_a:
+            raise ValueError("Only one of transpose_a and adjoint_a can be True.")
+        if transpose_b and adjoint_b:
+            raise ValueError("Only one of transpose_b and adjoint_b can be True.")
+        a, b = _pair(a, b)
+        if _is_batch(a) or _is_batch(b):
+            if transpose_a:
+                a = conj(a)
+            if transpose_b:
+                b = conj(b)
+            return apply_op(
+                "BatchMatMulV2", name, x=a, y=b, adj_x=transpose_a or adjoint_a, adj_y=transpose_b or adjoint_b
+            )
+        if adjoint_a:
+            a, transpose_a = conj(a), True
+        if adjoint_b:
+            b, transpose_b = conj(b), True
+        sparse_types = (dtypes.float32, dtypes.bfloat16)
+        if (a_is_sparse or b_is_sparse) and a.dtype.base_dtype in sparse_types and b.dtype.base_dtype in sparse_types:
+            product = sparse_matmul(a, b, transpose_a, transpose_b, a_is_sparse, b_is_sparse, name)
+            both_half = a.dtype.base_dtype == dtypes.bfloat16 and b.dtype.base_dtype == dtypes.bfloat16
+            return cast(product, dtypes.bfloat16) if both_half else product
+        return apply_op("MatMul", name, a=a, b=b, transpose_a=transpose_a, transpose_b=transpose_b)
+
+
+def _pair(a: Any, b: Any) -> tuple[Tensor, Tensor]:
+    """Both as tensors; what is no tensor yet takes the type of what is."""
+    if isinstance(b, Tensor) and not isinstance(a, Tensor):
+        b_tensor = convert_to_tensor(b, name="b")
+        return convert_to_tensor(a, _dtype_hint(a, b_tensor), name="a"), b_tensor
+    a_tensor = convert_to_tensor(a, name="a")
+    return a_tensor, convert_to_tensor(b, _dtype_hint(b, a_tensor), name="b")
+
+
+def _dtype_hint(value: Any, beside: Tensor) -> dtypes.DType | None:
+    return None if hasattr(value, "dtype") else beside.dtype.base_dtype
+
+
+def _is_batch(x: Tensor) -> bool:
+    return x.shape.ndims is None or x.shape.ndims > 2
+
+
+def sparse_matmul(
+    a: Any,
+    b: Any,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    a_is_sparse: bool = False,
+    b_is_sparse: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """The product of two dense matrices with many zeros, float32 or bfloat16 each. [n, k], [k, m] -> float32 [n, m]."""
+    return apply_op(
+        "SparseMatMul", name, a=a, b=b, transpose_a=transpose_a, transpose_b=transpose_b, a_is_sparse=a_is_sparse,
+        b_is_sparse=b_is_sparse,
+    )  # fmt: skip
+
+
+def matvec(
+    a: Any,
+    b: Any,
+    transpose_a: bool = False,
+    adjoint_a: bool = False,
+    a_is_sparse: bool = False,
+    b_is_sparse: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """The product of a matrix [..., n, k] and a vector [..., k]: [..., n]."""
+    with name_scope(name, "MatVec", [a, b]):
+        column = apply_op("ExpandDims", input=b, dim=-1)
+        product = matmul(a, column, transpose_a, False, adjoint_a, False, a_is_sparse, b_is_sparse)
+        return apply_op("Squeeze", input=product, squeeze_dims=[-1])
+
+
+def cross(a: Any, b: Any, name: str | None = None) -> Tensor:
+    """The cross product of vectors of three elements. Both [..., 3]."""
+    return apply_op("Cross", name, a=a, b=b)
+
+
+def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
+    """Sums products of a and b over pairs of axes; the remaining axes of a, then of b, are those of the result.
+
+    axes: n (the last n axes of a with the first n of b), or [axes of a, axes of b] of equal lengths, as Python numbers.
+
+    Raises:
+      ValueError: the axes do not pair, or are out of range.
+    """
+    with name_scope(name, "Tensordot", [a, b]) as name:
+        a, b = _pair(a, b)
+        rank_a, rank_b = _known_rank(a), _known_rank(b)
+        axes_a, axes_b = _contracted_axes(axes, rank_a, rank_b)
+        left, free_a = _as_matrix(a, rank_a, axes_a, contracted_last=True)
+        right, free_b = _as_matrix(b, rank_b, axes_b, contracted_last=False)
+        product = apply_op("MatMul", a=left, b=right)
+        sizes = [size for each in (free_a, free_b) for size in (each if isinstance(each, list) else [])]
+        if isinstance(free_a, list) and isinstance(free_b, list):
+            return apply_op("Reshape", name, tensor=product, shape=np.array(sizes, np.int32))
+        shape = apply_op("ConcatV2", values=[_int32_vector(free_a), _int32_vector(free_b)], axis=0)
+        result = apply_op("Reshape", name, tensor=product, shape=shape)
+        result.set_shape(_without(a.shape, axes_a).concatenate(_without(b.shape, axes_b)))
+        return result
+
+
+def _known_rank(x: Tensor) -> int:
+    if x.shape.ndims is None:
+        raise ValueError(f"tensordot needs tensors of known rank, got {x!r}")
+    return x.shape.ndims
+
+
+def _contracted_axes(axes: Any, rank_a: int, rank_b: int) -> tuple[list[int], list[int]]:
+    if np.ndim(axes) == 0:
+        count = int(axes)
+        if not 0 <= count <= min(rank_a, rank_b):
+            raise ValueError(f"'axes' must be in [0, {min(rank_a, rank_b)}] for ranks {rank_a} and {rank_b}: {axes}")
+        return list(range(rank_a - count, rank_a)), list(range(count))
+    if len(axes) != 2:
+        raise ValueError(f"'axes' must be an integer or have length 2: {axes}")
+    axes_a, axes_b = (np.reshape(each, -1).tolist() for each in axes)
+    if len(axes_a) != len(axes_b):
+        raise ValueError(f"Different number of contraction axes 'a' and 'b', {len(axes_a)} != {len(axes_b)}.")
+    for each, rank in ((axes_a, rank_a), (axes_b, rank_b)):
+        if any(not -rank <= axis < rank for axis in each):
+            raise ValueError(f"Axes {each} are out of range for a tensor of rank {rank}.")
+    return [axis % rank_a for axis in axes_a], [axis % rank_b for axis in axes_b]
+
+
+def _as_matrix(x: Tensor, rank: int, contracted: list[int], contracted_last: bool) -> tuple[Tensor, Any]:
+    """x as [free, contracted] (or the other way round) and the sizes of the free axes, a list or a vector tensor."""
+    free = [axis for axis in range(rank) if axis not in contracted]
+    order = free + contracted if contracted_last else contracted + free
+    moved = _transposed(x, order)
+    sizes = x.shape.as_list()
+    contracted_size = _product([sizes[axis] for axis in contracted])
+    free_sizes: Any = [sizes[axis] for axis in free]
+    if None in free_sizes:
+        free_sizes = apply_op("GatherV2", params=apply_op("Shape", input=x), indices=np.array(free, np.int32), axis=0)
+    if contracted_size is None:
+        shape = apply_op("Shape", input=x)
+        sides = [
+            apply_op("Prod", input=apply_op("GatherV2", params=shape, indices=axes, axis=0), reduction_indices=0)
+            for axes in (np.array(free, np.int32), np.array(contracted, np.int32))
+        ]
+        return apply_op("Reshape", tensor=moved, shape=sides if contracted_last else sides[::-1]), free_sizes
+    free_size = _product(free_sizes) if isinstance(free_sizes, list) else -1
+    target = [free_size, contracted_size] if contracted_last else [contracted_size, free_size]
+    if contracted_size == 0 and free_size == -1:
+        target[target.index(-1)] = apply_op("Prod", input=free_sizes, reduction_indices=0)
+    matrix = moved if moved.shape.as_list() == target else apply_op("Reshape", tensor=moved, shape=target)
+    return matrix, free_sizes
+
+
+def _transposed(x: Tensor, order: list[int]) -> Tensor:
+    return x if order == sorted(order) else apply_op("Transpose", x=x, perm=np.array(order, np.int32))
+
+
+def _product(sizes: Sequence[int | None]) -> int | None:
+    return None if None in sizes else math.prod(size for size in sizes if size is not None)
+
+
+def _int32_vector(sizes: Any) -> Tensor:
+    return sizes if isinstance(sizes, Tensor) else convert_to_tensor(np.array(sizes, np.int32))
+
+
+def _without(shape: TensorShape, axes: list[int]) -> TensorShape:
+    return TensorShape([size for axis, size in enumerate(shape.as_list()) if axis not in axes])
+
+
+# -- einsum --
+
+
+class Contraction(NamedTuple):
+    """An einsum equation without ellipses: one letter per axis."""
+
+    inputs: tuple[str, ...]
+    output: str
+
+    def __str__(self) -> str:
+        return f"{','.join(self.inputs)}->{self.output}"
+
+
+def einsum(equation: str, *inputs: Any, name: str | None = None) -> Tensor:
+    """Sums of products over named axes: einsum("ij,jk->ik", a, b) is the matrix product.
+
+    Letters name the axes of each input; those that the output lacks are summed. Without "->" the output has, sorted,
+    the letters that occur once. "..." stands for axes that broadcast. Several inputs are contracted from left to right.
+
+    Raises:
+      ValueError: the equation is malformed or does not fit the inputs.
+    """
+    with name_scope(name, "einsum", inputs) as name:
+        tensors = [convert_to_tensor(each) for each in inputs]
+        contraction = parse_einsum(equation, [tensor.shape for tensor in tensors])
+        labels = list(contraction.inputs)
+        while len(tensors) > 2:
+            later = "".join(labels[2:]) + contraction.output
+            kept = "".join(dict.fromkeys(letter for letter in labels[0] + labels[1] if letter in later))
+            step = Contraction((labels[0], labels[1]), kept)
+            tensors[:2] = [apply_op("Einsum", inputs=tensors[:2], equation=str(step))]
+            labels[:2] = [kept]
+        last = Contraction(tuple(labels), contraction.output)
+        return apply_op("Einsum", name, inputs=tensors, equation=str(last))
+
+
+def parse_einsum(equation: str, shapes: Sequence[TensorShape]) -> Contraction:
+    """The equation with the implied output written out and ellipses replaced by letters.
+
+    Raises:
+      ValueError: the equation is malformed, does not fit the number or the ranks of `shapes`, or has an ellipsis for an
+        input of unknown rank.
+    """
+    left, arrow, right = equation.replace(" ", "").partition("->")
+    terms = left.split(",")
+    if len(terms) != len(shapes):
+        raise ValueError(f"einsum equation {equation!r} has {len(terms)} inputs, got {len(shapes)}")
+    used = set(equation)
+    spare = [letter for letter in string.ascii_letters if letter not in used]
+    ellipsis_ranks = [_ellipsis_rank(equation, term, shape) for term, shape in zip(terms, shapes, strict=True)]
+    longest = max(ellipsis_ranks, default=0)
+    dots = "".join(spare[:longest])
+    inputs = tuple(
+        term.replace("...", dots[longest - rank :]) for term, rank in zip(terms, ellipsis_ranks, strict=True)
+    )
+    for term in (*inputs, right.replace("...", "")):
+        if term and not term.isalpha():
+            raise ValueError(f"einsum equation {equation!r} is malformed at {term!r}")
+    if arrow:
+        output = right.replace("...", dots)
+    else:
+        letters = left.replace("...", "").replace(",", "")
+        output = dots + "".join(sorted(letter for letter in set(letters) if letters.count(letter) == 1))
+    if len(set(output)) < len(output) or not set(output) <= set("".join(inputs)):
+        raise ValueError(f"einsum equation {equation!r}: each letter of the output must come once, and in an input")
+    return Contraction(inputs, output)
+
+
+def _ellipsis_rank(equation: str, term: str, shape: TensorShape) -> int:
+    """How many axes the "..." of an input stands for."""
+    letters = len(term.replace("...", ""))
+    if "..." not in term:
+        if shape.ndims is not None and shape.ndims != letters:
+            raise ValueError(f"einsum equation {equation!r}: {term!r} does not fit a tensor of shape {shape}")
+        return 0
+    if shape.ndims is None:
+        raise ValueError(f"einsum equation {equation!r}: the rank of an input with an ellipsis must be known")
+    if shape.ndims < letters:
+        raise ValueError(f"einsum equation {equation!r}: {term!r} does not fit a tensor of shape {shape}")
+    return shape.ndims - letters
+
+
+# -- norms and traces --
+
+
+def norm(
+    tensor: Any,
+    ord: Any = "euclidean",
+    axis: Any = None,
+    keepdims: bool | None = None,
+    name: str | None = None,
+    keep_dims: bool | None = None,
+) -> Tensor:
+    """The norm of vectors (axis: one axis, or None for all elements as one vector) or of matrices (axis: two axes).
+
+    ord: "euclidean" (of matrices: Frobenius), "fro" (matrices only), 1, 2, np.inf, or any positive p for vectors.
+
+    Raises:
+      ValueError: the norm does not exist for what `axis` selects.
+    """
+    keep = bool(keep_dims if keepdims is None else keepdims)
+    is_matrix = isinstance(axis, tuple | list) and len(axis) == 2
+    if isinstance(axis, tuple | list) and not is_matrix and len(axis) != 1:
+        raise ValueError(f"'axis' must be None, an integer, or a tuple of 2 unique integers, got {axis}")
+    if is_matrix and axis[0] == axis[1]:
+        raise ValueError(f"'axis' must be None, an integer, or a tuple of 2 unique integers, got {axis}")
+    supported = ("euclidean", "fro", 1, 2, np.inf) if is_matrix else ("euclidean", 1, 2, np.inf)
+    if ord not in supported and (is_matrix or not np.isreal(ord) or ord <= 0):
+        kind = "matrix" if is_matrix else "vector"
+        raise ValueError(f"'ord' must be a supported {kind} norm in {supported}, got {ord}")
+    with name_scope(name, "norm", [tensor]):
+        tensor = convert_to_tensor(tensor)
+        if ord in ("fro", "euclidean") or (ord == 2 and not is_matrix):
+            return sqrt(reduce_sum(_square_modulus(tensor), axis, keepdims=keep))
+        if is_matrix:
+            return _matrix_norm(tensor, ord, axis, keep)
+        size = absolute(tensor)
+        if ord == 1:
+            return reduce_sum(size, axis, keepdims=keep)
+        if ord == np.inf:
+            return reduce_max(size, axis, keepdims=keep)
+        return pow(reduce_sum(pow(size, ord), axis, keepdims=keep), 1.0 / ord)
+
+
+def _matrix_norm(tensor: Tensor, ord: Any, axis: Sequence[int], keep: bool) -> Tensor:
+    rows, columns = axis
+    if ord == 2:  # the largest singular value
+        rank = tensor.shape.ndims
+        if rank is None:
+            raise ValueError("the 2-norm of matrices needs a tensor of known rank")
+        order = [each for each in range(rank) if each not in (rows % rank, columns % rank)]
+        order += [rows % rank, columns % rank]
+        moved = _transposed(tensor, order)
+        largest = reduce_max(svd(moved, compute_uv=False), -1)
+        if not keep:
+            return largest
+        for each in sorted((rows % rank, columns % rank)):
+            largest = apply_op("ExpandDims", input=largest, dim=each)
+        return largest
+    along, over = (rows, columns) if ord == 1 else (columns, rows)  # sums along one axis, the greatest over the other
+    result = reduce_max(reduce_sum(absolute(tensor), along, keepdims=True), over, keepdims=True)
+    return result if keep else apply_op("Squeeze", input=result, squeeze_dims=[rows, columns])
+
+
+def _square_modulus(tensor: Tensor) -> Tensor:
+    return real(multiply(tensor, conj(tensor))) if tensor.dtype.is_complex else square(tensor)
+
+
+def normalize(tensor: Any, ord: Any = "euclidean", axis: Any = None, name: str | None = None) -> tuple[Tensor, Tensor]:
+    """(tensor / norm, norm), with the norm of `norm(tensor, ord, axis, keepdims=True)`."""
+    with name_scope(name, "normalize", [tensor]):
+        tensor = convert_to_tensor(tensor)
+        size = cast(norm(tensor, ord, axis, keepdims=True), tensor.dtype.base_dtype)
+        return truediv(tensor, size), size
+
+
+def trace(x: Any, name: str | None = None) -> Tensor:
+    """The sum of the main diagonal. [..., n, m] -> [...]."""
+    with name_scope(name, "Trace", [x]) as name:
+        x = convert_to_tensor(x, name="x")
+        return reduce_sum(apply_op("MatrixDiagPart", input=x), [-1], name=name)
+
+
+def adjoint(matrix: Any, name: str | None = None) -> Tensor:
+    """The conjugate transpose. [..., n, m] -> [..., m, n]."""
+    with name_scope(name, "adjoint", [matrix]):
+        matrix = convert_to_tensor(matrix, name="matrix")
+        rank = matrix.shape.ndims
+        op_type = "ConjugateTranspose" if matrix.dtype.is_complex else "Transpose"
+        if rank is not None:
+            perm: Any = np.array([*range(rank - 2), rank - 1, rank - 2], np.int32)
+        else:
+            dynamic = apply_op("Rank", input=matrix)
+            front = apply_op("Range", start=0, limit=apply_op("Sub", x=dynamic, y=2), delta=1)
+            back = [apply_op("Sub", x=dynamic, y=1), apply_op("Sub", x=dynamic, y=2)]
+            perm = apply_op("ConcatV2", values=[front, apply_op("Pack", values=back)], axis=0)
+        return apply_op(op_type, x=matrix, perm=perm)
+
+
+def eye(
+    num_rows: Any,
+    num_columns: Any = None,
+    batch_shape: Any = None,
+    dtype: Any = dtypes.float32,
+    name: str | None = None,
+) -> Tensor:
+    """Identity matrices: ones on the main diagonal, zeros elsewhere. [*batch_shape, num_rows, num_columns].
+
+    num_columns is num_rows by default; batch_shape is a list or an int32 vector.
+    """
+    with name_scope(name, "eye", [num_rows, num_columns, batch_shape]) as name:
+        square = num_columns is None
+        columns = num_rows if square else num_columns
+        known = isinstance(num_rows, int | np.integer) and isinstance(columns, int | np.integer)
+        batch = _int32_vector([] if batch_shape is None else batch_shape)
+        shorter = min(num_rows, columns) if known else apply_op("Minimum", x=num_rows, y=columns)
+        ones_shape = apply_op("ConcatV2", values=[batch, apply_op("Pack", values=[shorter])], axis=0)
+        ones = apply_op("Fill", dims=ones_shape, value=convert_to_tensor(1, dtype=dtypes.as_dtype(dtype)))
+        if square:
+            return apply_op("MatrixDiag", name, diagonal=ones)
+        shape = apply_op("ConcatV2", values=[batch, apply_op("Pack", values=[num_rows, columns])], axis=0)
+        zeros = apply_op("Fill", dims=shape, value=convert_to_tensor(0, dtype=dtypes.as_dtype(dtype)))
+        return apply_op("MatrixSetDiag", name, input=zeros, diagonal=ones)
+
+
+# -- decompositions and solvers --
+
+
+def matrix_inverse(input: Any, adjoint: bool = False, name: str | None = None) -> Tensor:
+    """The inverse of square matrices, or of their adjoints. A singular one is an InvalidArgumentError at run time."""
+    return apply_op("MatrixInverse", name, input=input, adjoint=adjoint)
+
+
+def matrix_determinant(input: Any, name: str | None = None) -> Tensor:
+    """The determinant. [..., n, n] -> [...]."""
+    return apply_op("MatrixDeterminant", name, input=input)
+
+
+def slogdet(input: Any, name: str | None = None) -> Any:
+    """(sign, log |determinant|). [..., n, n] -> twice [...]."""
+    return apply_op("LogMatrixDeterminant", name, input=input)
+
+
+def logdet(matrix: Any, name: str | None = None) -> Tensor:
+    """log of the determinant of hermitian positive definite matrices, from their Cholesky factors."""
+    with name_scope(name, "logdet", [matrix]):
+        diagonal = apply_op("MatrixDiagPart", input=cholesky(matrix))
+        return multiply(2.0, reduce_sum(log(real(diagonal)), axis=[-1]))
+
+
+def cholesky(input: Any, name: str | None = None) -> Tensor:
+    """The lower triangular L with L L^H = input, for hermitian positive definite matrices (else InvalidArgumentError).
+
+    Only the lower triangle of the input is read.
+    """
+    return apply_op("Cholesky", name, input=input)
+
+
+def cholesky_solve(chol: Any, rhs: Any, name: str | None = None) -> Tensor:
+    """The X with A X = rhs, where chol = cholesky(A). [..., n, n], [..., n, k] -> [..., n, k]."""
+    with name_scope(name, "cholesky_solve", [chol, rhs]):
+        first = matrix_triangular_solve(chol, rhs, adjoint=False, lower=True)
+        return matrix_triangular_solve(chol, first, adjoint=True, lower=True)
+
+
+def matrix_solve(matrix: Any, rhs: Any, adjoint: bool = False, name: str | None = None) -> Tensor:
+    """The X with matrix X = rhs (or the adjoint of the matrix). [..., n, n], [..., n, k] -> [..., n, k]."""
+    return apply_op("MatrixSolve", name, matrix=matrix, rhs=rhs, adjoint=adjoint)
+
+
+def matrix_triangular_solve(
+    matrix: Any, rhs: Any, lower: bool = True, adjoint: bool = False, name: str | None = None
+) -> Tensor:
+    """As `matrix_solve`, reading only the lower (or upper) triangle of the matrix."""
+    return apply_op("MatrixTriangularSolve", name, matrix=matrix, rhs=rhs, lower=lower, adjoint=adjoint)
+
+
+def matrix_solve_ls(
+    matrix: Any, rhs: Any, l2_regularizer: float = 0.0, fast: bool = True, name: str | None = None
+) -> Tensor:
+    """The X that makes |matrix X - rhs|^2 + l2_regularizer |X|^2 least. [..., m, n], [..., m, k] -> [..., n, k].
+
+    `fast` solves the normal equations; otherwise the pseudo-inverse is used and the regularizer ignored.
+    """
+    regularizer = np.float64(l2_regularizer)
+    return apply_op("MatrixSolveLs", name, matrix=matrix, rhs=rhs, l2_regularizer=regularizer, fast=fast)
+
+
+def qr(input: Any, full_matrices: bool = False, name: str | None = None) -> Any:
+    """(q, r) with q r = input, q unitary and r upper triangular. [..., m, n] -> [..., m, p], [..., p, n].
+
+    p is min(m, n), or m with `full_matrices`.
+    """
+    return apply_op("Qr", name, input=input, full_matrices=full_matrices)
+
+
+def svd(tensor: Any, full_matrices: bool = False, compute_uv: bool = True, name: str | None = None) -> Any:
+    """(s, u, v) with u diag(s) v^H = tensor; only s when `compute_uv` is False.
+
+    [..., m, n] -> s [..., p] in descending order, real; u [..., m, p]; v [..., n, p]; p = min(m, n), and u and v square
+    with `full_matrices`.
+    """
+    s, u, v = apply_op("Svd", name, input=tensor, compute_uv=compute_uv, full_matrices=full_matrices)
+    return (real(s), u, v) if compute_uv else real(s)
+
+
+def self_adjoint_eig(tensor: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
+    """(e, v): eigenvalues in ascending order and eigenvectors, the columns of v, of hermitian matrices [..., n, n]."""
+    e, v = apply_op("SelfAdjointEigV2", name, input=tensor, compute_v=True)
+    return e, v
+
+
+def self_adjoint_eigvals(tensor: Any, name: str | None = None) -> Tensor:
+    """The eigenvalues of hermitian matrices in ascending order. [..., n, n] -> [..., n]."""
+    return apply_op("SelfAdjointEigV2", name, input=tensor, compute_v=False).e
+
+
+# -- shape rules --
+
+
+@shape_rule("MatMul", "SparseMatMul")
+def _matmul_shape(op: Operation) -> list[TensorShape]:
+    rows, inner = _swapped(op.inputs[0].shape.with_rank(2), op.get_attr("transpose_a"))
+    inner_b, columns = _swapped(op.inputs[1].shape.with_rank(2), op.get_attr("transpose_b"))
+    _check_inner(inner, inner_b)
+    return [TensorShape([rows, columns])]
+
+
+@shape_rule("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3")
+def _batch_matmul_shape(op: Operation) -> list[TensorShape]:
+    x, y = (tensor.shape.with_rank_at_least(2) for tensor in op.inputs)
+    if x.ndims is None or y.ndims is None:
+        return [unknown_shape()]
+    rows, inner = _swapped(x[-2:], op.get_attr("adj_x"))
+    inner_y, columns = _swapped(y[-2:], op.get_attr("adj_y"))
+    _check_inner(inner, inner_y)
+    batch = x[:-2].merge_with(y[:-2]) if op.type == "BatchMatMul" else broadcast_shape(x[:-2], y[:-2])
+    return [batch.concatenate([rows, columns])]
+
+
+def _swapped(matrix: TensorShape, swap: bool) -> tuple[int | None, int | None]:
+    rows, columns = (None, None) if matrix.ndims is None else matrix.as_list()
+    return (columns, rows) if swap else (rows, columns)
+
+
+def _check_inner(a: int | None, b: int | None) -> None:
+    if a is not None and b is not None and a != b:
+        raise ValueError(f"Dimensions must be equal, but are {a} and {b}")
+
+
+@shape_rule("Einsum")
+def _einsum_shape(op: Operation) -> list[TensorShape]:
+    equation = op.get_attr("equation")
+    try:
+        contraction = parse_einsum(
+            equation.decode() if isinstance(equation, bytes) else equation, [tensor.shape for tensor in op.inputs]
+        )
+    except ValueError:
+        if any(tensor.shape.ndims is None for tensor in op.inputs):
+            return [unknown_shape()]
+        raise
+    sizes: dict[str, int | None] = {}
+    for labels, tensor in zip(contraction.inputs, op.inputs, strict=True):
+        if tensor.shape.ndims is None:
+            continue
+        for label, size in zip(labels, tensor.shape.as_list(), strict=True):
+            known = sizes.get(label)
+            if known not in (None, 1) and size not in (None, 1, known):
+                raise ValueError(f"Axis {label!r} has size {known} and size {size}")
+            sizes[label] = size if known in (None, 1) and size is not None else known
+    return [TensorShape([sizes.get(label) for label in contraction.output])]
+
+
+@shape_rule("Cross")
+def _cross_shape(op: Operation) -> list[TensorShape]:
+    shape = op.inputs[0].shape.merge_with(op.inputs[1].shape).with_rank_at_least(1)
+    if shape.ndims is not None and shape.as_list()[-1] not in (3, None):
+        raise ValueError("Cross-products are only defined for 3-element vectors")
+    return [shape]
+
+
+@shape_rule("MatrixInverse", "Cholesky")
+def _square_shape(op: Operation) -> list[TensorShape]:
+    batch, size = _square_matrix(op.inputs[0].shape)
+    return [unknown_shape() if batch is None else batch.concatenate([size, size])]
+
+
+@shape_rule("MatrixDeterminant", "LogMatrixDeterminant")
+def _determinant_shape(op: Operation) -> list[TensorShape]:
+    batch, _ = _square_matrix(op.inputs[0].shape)
+    return [unknown_shape() if batch is None else batch] * len(op.outputs)
+
+
+@shape_rule("SelfAdjointEigV2")
+def _self_adjoint_eig_shape(op: Operation) -> list[TensorShape]:
+    batch, size = _square_matrix(op.inputs[0].shape)
+    if batch is None:
+        return [unknown_shape()] * 2
+    vectors = batch.concatenate([size, size]) if op.get_attr("compute_v") else TensorShape([0])
+    return [batch.concatenate([size]), vectors]
+
+
+@shape_rule("MatrixSolve", "MatrixTriangularSolve")
+def _solve_shape(op: Operation) -> list[TensorShape]:
+    batch, size = _square_matrix(op.inputs[0].shape)
+    rhs = op.inputs[1].shape.with_rank_at_least(2)
+    if batch is None or rhs.ndims is None:
+        return [unknown_shape()]
+    rows, columns = rhs.as_list()[-2:]
+    _check_inner(size, rows)
+    batch = batch.merge_with(rhs[:-2]) if op.type == "MatrixSolve" else broadcast_shape(batch, rhs[:-2])
+    return [batch.concatenate([rows if size is None else size, columns])]
+
+
+@shape_rule("MatrixSolveLs")
+def _solve_ls_shape(op: Operation) -> list[TensorShape]:
+    matrix, rhs = (tensor.shape.with_rank_at_least(2) for tensor in op.inputs[:2])
+    if matrix.ndims is None or rhs.ndims is None:
+        return [unknown_shape()]
+    _check_inner(matrix.as_list()[-2], rhs.as_list()[-2])
+    return [matrix[:-2].merge_with(rhs[:-2]).concatenate([matrix[-1], rhs[-1]])]
+
+
+@shape_rule("Qr")
+def _qr_shape(op: Operation) -> list[TensorShape]:
+    shape = op.inputs[0].shape.with_rank_at_least(2)
+    if shape.ndims is None:
+        return [unknown_shape()] * 2
+    rows, columns = shape.as_list()[-2:]
+    inner = rows if op.get_attr("full_matrices") else _lesser(rows, columns)
+    return [shape[:-2].concatenate([rows, inner]), shape[:-2].concatenate([inner, columns])]
+
+
+@shape_rule("Svd")
+def _svd_shape(op: Operation) -> list[TensorShape]:
+    shape = op.inputs[0].shape.with_rank_at_least(2)
+    if shape.ndims is None:
+        return [unknown_shape()] * 3
+    rows, columns = shape.as_list()[-2:]
+    least = _lesser(rows, columns)
+    values = shape[:-2].concatenate([least])
+    if not op.get_attr("compute_uv"):
+        return [values, TensorShape([0]), TensorShape([0])]
+    inner = (rows, columns) if op.get_attr("full_matrices") else (least, least)
+    return [values, shape[:-2].concatenate([rows, inner[0]]), shape[:-2].concatenate([columns, inner[1]])]
+
+
+def _lesser(a: int | None, b: int | None) -> int | None:
+    return None if a is None or b is None else min(a, b)
+
+
+def _square_matrix(shape: TensorShape) -> tuple[TensorShape | None, int | None]:
+    """The batch shape (None if the rank is unknown) and the number of rows of square matrices."""
+    shape = shape.with_rank_at_least(2)
+    if shape.ndims is None:
+        return None, None
+    rows, columns = shape.as_list()[-2:]
+    _check_inner(rows, columns)
+    return shape[:-2], columns if rows is None else rows

@@ -1,0 +1,286 @@
+"""Public functions and shape rules of random numbers, and the seeds that make them repeatable.
+
+Names, arguments and defaults are TensorFlow 1.x's (https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/random).
+Each op carries two seeds: with neither a graph seed nor an op seed both are 0 and nothing can be repeated; otherwise
+the op draws the same numbers in every new session. The streams themselves differ from TensorFlow's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dtf.build.apply import apply_op
+from dtf.build.constant import constant, constant_value, constant_value_as_shape
+from dtf.build.conversion import convert_to_tensor
+from dtf.build.graph import get_default_graph, name_scope
+from dtf.build.ops.math import add, divide, maximum, subtract
+from dtf.build.shape_rules import shape_rule, unchanged
+from dtf.build.tensor import Operation, Tensor
+from dtf.wire import dtypes
+from dtf.wire.tensor_shape import TensorShape
+
+__all__ = [
+    "categorical", "get_seed", "multinomial", "random_crop", "random_gamma", "random_normal", "random_poisson",
+    "random_shuffle", "random_uniform", "set_random_seed", "stateless_normal", "stateless_truncated_normal",
+    "stateless_uniform", "truncated_normal",
+]  # fmt: skip
+
+# -- seeds --
+
+# The graph seed of an op that has only a seed of its own (TensorFlow's number).
+DEFAULT_GRAPH_SEED = 87654321
+_SEED_LIMIT = 2**31 - 1
+
+
+def set_random_seed(seed: int) -> None:
+    """Sets the seed of the default graph: all its random ops made from now on draw the same in every session.
+
+    Ops without a seed of their own get one each from their place in the graph, so they differ from each other.
+    """
+    get_default_graph().seed = seed
+
+
+def get_seed(op_seed: int | None) -> tuple[int | None, int | None]:
+    """The two seeds of an op that is about to be made in the default graph; (None, None) if nobody gave one."""
+    graph = get_default_graph()
+    if graph.seed is None and op_seed is None:
+        return None, None
+    if graph.seed is None:
+        seeds = DEFAULT_GRAPH_SEED, op_seed
+    else:
+        seeds = graph.seed, graph._last_id if op_seed is None else op_seed
+    first, second = (int(seed or 0) % _SEED_LIMIT for seed in seeds)
+    # Two zeros would mean: no seed.
+    return (0, _SEED_LIMIT) if (first, second) == (0, 0) else (first, second)
+
+
+def _seeds(op_seed: int | None) -> dict[str, Any]:
+    seed, seed2 = get_seed(op_seed)
+    return {"seed": seed or 0, "seed2": seed2 or 0}
+
+
+# -- distributions --
+
+
+def random_uniform(
+    shape: Any,
+    minval: Any = 0,
+    maxval: Any = None,
+    dtype: Any = dtypes.float32,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """Numbers that are uniform in [minval, maxval), of the given shape. `maxval` is 1 by default; integers need one.
+
+    Raises:
+      ValueError: the type is neither floating-point nor int32 or int64, or integers have no maxval.
+    """
+    dtype = dtypes.as_dtype(dtype)
+    if dtype not in (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64, dtypes.int32, dtypes.int64):
+        raise ValueError(f"Invalid dtype {dtype!r}")
+    if maxval is None:
+        if dtype.is_integer:
+            raise ValueError(f"Must specify maxval for integer dtype {dtype!r}")
+        maxval = 1
+    with name_scope(name, "random_uniform", [shape, minval, maxval]) as name:
+        shape = _shape_tensor(shape)
+        low = convert_to_tensor(minval, dtype=dtype, name="min")
+        high = convert_to_tensor(maxval, dtype=dtype, name="max")
+        if dtype.is_integer:
+            return apply_op("RandomUniformInt", name, shape=shape, minval=low, maxval=high, **_seeds(seed))
+        numbers = apply_op("RandomUniform", shape=shape, dtype=dtype, **_seeds(seed))
+        return apply_op("AddV2", name, x=numbers * (high - low), y=low)
+
+
+def random_normal(
+    shape: Any,
+    mean: Any = 0.0,
+    stddev: Any = 1.0,
+    dtype: Any = dtypes.float32,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """Normally distributed numbers of the given shape."""
+    return _scaled("RandomStandardNormal", "random_normal", shape, mean, stddev, dtype, seed, name)
+
+
+def truncated_normal(
+    shape: Any,
+    mean: Any = 0.0,
+    stddev: Any = 1.0,
+    dtype: Any = dtypes.float32,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """Normally distributed numbers, drawn again when they are more than two standard deviations from the mean."""
+    return _scaled("TruncatedNormal", "truncated_normal", shape, mean, stddev, dtype, seed, name)
+
+
+def _scaled(
+    op_type: str,
+    default_name: str,
+    shape: Any,
+    mean: Any,
+    stddev: Any,
+    dtype: Any,
+    seed: int | None | dict[str, Any],
+    name: str | None,
+) -> Tensor:
+    """Draws by an op of standard numbers, then scales. seed: an op seed, or the arguments that stand for it."""
+    with name_scope(name, default_name, [shape, mean, stddev]) as name:
+        dtype = dtypes.as_dtype(dtype)
+        shape = _shape_tensor(shape)
+        mean = convert_to_tensor(mean, dtype=dtype, name="mean")
+        stddev = convert_to_tensor(stddev, dtype=dtype, name="stddev")
+        seeds = seed if isinstance(seed, dict) else _seeds(seed)
+        numbers = apply_op(op_type, shape=shape, dtype=dtype, **seeds)
+        return apply_op("AddV2", name, x=numbers * stddev, y=mean)
+
+
+def random_gamma(
+    shape: Any,
+    alpha: Any,
+    beta: Any = None,
+    dtype: Any = dtypes.float32,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """Gamma(alpha, beta) distributed numbers: `shape` of them for each (alpha, beta), which broadcast.
+
+    alpha is the shape, beta the rate (1 by default) of the distribution. The result has the shape `shape` followed by
+    that of alpha and beta. Not differentiable.
+    """
+    with name_scope(name, "random_gamma", [shape, alpha, beta]):
+        dtype = dtypes.as_dtype(dtype)
+        shape = convert_to_tensor(shape, dtype=dtypes.int32, name="shape")
+        alpha = convert_to_tensor(alpha, dtype=dtype, name="alpha")
+        beta = convert_to_tensor(1 if beta is None else beta, dtype=dtype, name="beta")
+        repeated = add(alpha, apply_op("ZerosLike", x=beta))
+        numbers = apply_op("RandomGamma", shape=shape, alpha=repeated, **_seeds(seed))
+        least = constant(np.finfo(dtype.as_numpy_dtype).tiny, dtype=dtype)
+        return maximum(least, divide(numbers, beta))
+
+
+def random_poisson(
+    lam: Any, shape: Any, dtype: Any = dtypes.float32, seed: int | None = None, name: str | None = None
+) -> Tensor:
+    """Poisson distributed numbers: for each rate in `lam` `shape` of them. -> shape + lam.shape."""
+    with name_scope(name, "random_poisson", [lam, shape]) as name:
+        shape = convert_to_tensor(shape, dtype=dtypes.int32, name="shape")
+        return apply_op("RandomPoissonV2", name, shape=shape, rate=lam, dtype=dtypes.as_dtype(dtype), **_seeds(seed))
+
+
+# -- distributions whose numbers depend on nothing but the seed that is given: a tensor of two integers --
+
+
+def stateless_uniform(
+    shape: Any,
+    seed: Any,
+    minval: Any = 0,
+    maxval: Any = None,
+    dtype: Any = dtypes.float32,
+    name: str | None = None,
+) -> Tensor:
+    """As `random_uniform` for floating-point types, but the same numbers at every run. seed: [2], integers."""
+    dtype = dtypes.as_dtype(dtype)
+    if not dtype.is_floating:
+        raise ValueError(f"Invalid dtype {dtype!r}")
+    with name_scope(name, "stateless_random_uniform", [shape, seed, minval, maxval]) as name:
+        low = convert_to_tensor(minval, dtype=dtype, name="min")
+        high = convert_to_tensor(1 if maxval is None else maxval, dtype=dtype, name="max")
+        numbers = apply_op("StatelessRandomUniform", shape=_shape_tensor(shape), seed=seed, dtype=dtype)
+        return apply_op("AddV2", name, x=numbers * (high - low), y=low)
+
+
+def stateless_normal(
+    shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, name: str | None = None
+) -> Tensor:
+    """As `random_normal`, but the same numbers at every run. seed: [2], integers."""
+    attrs = {"seed": seed}
+    return _scaled("StatelessRandomNormal", "stateless_random_normal", shape, mean, stddev, dtype, attrs, name)
+
+
+def stateless_truncated_normal(
+    shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, name: str | None = None
+) -> Tensor:
+    """As `truncated_normal`, but the same numbers at every run. seed: [2], integers."""
+    attrs = {"seed": seed}
+    return _scaled("StatelessTruncatedNormal", "stateless_truncated_normal", shape, mean, stddev, dtype, attrs, name)
+
+
+# -- choices --
+
+
+def random_shuffle(value: Any, seed: int | None = None, name: str | None = None) -> Tensor:
+    """`value` with its rows (entries of the first dimension) in random order."""
+    return apply_op("RandomShuffle", name, value=value, **_seeds(seed))
+
+
+def multinomial(
+    logits: Any, num_samples: Any, seed: int | None = None, name: str | None = None, output_dtype: Any = None
+) -> Tensor:
+    """Class numbers drawn with probabilities proportional to exp(logits). [batch, classes] -> [batch, samples]."""
+    with name_scope(name, "multinomial", [logits]):
+        dtype = None if output_dtype is None else dtypes.as_dtype(output_dtype)
+        return apply_op("Multinomial", logits=logits, num_samples=num_samples, output_dtype=dtype, **_seeds(seed))
+
+
+def categorical(
+    logits: Any, num_samples: Any, dtype: Any = None, seed: int | None = None, name: str | None = None
+) -> Tensor:
+    """The newer name of `multinomial`; `dtype` is that of the result, int64 by default."""
+    return multinomial(logits, num_samples, seed, name or "categorical", dtype)
+
+
+def random_crop(value: Any, size: Any, seed: int | None = None, name: str | None = None) -> Tensor:
+    """A part of `value` of the given size, from a random place. An error at run time when `size` is larger than it."""
+    with name_scope(name, "random_crop", [value, size]) as name:
+        value = convert_to_tensor(value, name="value")
+        size = convert_to_tensor(size, dtype=dtypes.int32, name="size")
+        shape = apply_op("Shape", input=value)
+        fits = apply_op(
+            "Assert",
+            condition=apply_op("All", input=apply_op("GreaterEqual", x=shape, y=size), reduction_indices=[0]),
+            data=["Need value.shape >= size, got ", shape, size],
+            summarize=1000,
+        )
+        with get_default_graph().control_dependencies([fits]):
+            shape = apply_op("Identity", input=shape)
+        room = add(subtract(shape, size), 1)
+        drawn = random_uniform(apply_op("Shape", input=shape), maxval=size.dtype.max, dtype=size.dtype, seed=seed)
+        offset = apply_op("FloorMod", x=drawn, y=room)
+        return apply_op("Slice", name, input=value, begin=offset, size=size)
+
+
+def _shape_tensor(shape: Any) -> Tensor:
+    """A shape as an int32 or int64 vector; an empty list is the shape of a scalar."""
+    empty = isinstance(shape, list | tuple) and not shape
+    return convert_to_tensor(shape, dtype=dtypes.int32 if empty else None, name="shape")
+
+
+# -- shape rules --
+
+
+@shape_rule(
+    "RandomUniform", "RandomUniformInt", "RandomStandardNormal", "TruncatedNormal", "StatelessRandomUniform",
+    "StatelessRandomNormal", "StatelessTruncatedNormal",
+)  # fmt: skip
+def _given_shape(op: Operation) -> list[TensorShape]:
+    return [constant_value_as_shape(op.inputs[0])]
+
+
+@shape_rule("RandomGamma", "RandomPoisson", "RandomPoissonV2")
+def _given_shape_per_parameter(op: Operation) -> list[TensorShape]:
+    return [constant_value_as_shape(op.inputs[0]).concatenate(op.inputs[1].shape)]
+
+
+@shape_rule("Multinomial")
+def _multinomial_shape(op: Operation) -> list[TensorShape]:
+    batch = op.inputs[0].shape.with_rank(2)[0]
+    count = constant_value(op.inputs[1])
+    return [TensorShape([batch, None if count is None else int(count)])]
+
+
+shape_rule("RandomShuffle")(unchanged)

@@ -1,0 +1,254 @@
+"""Ops on SparseTensors: their public functions and static shapes.
+
+Owns `tf.sparse_*`. The container is `dtf.build.sparse`. Source:
+https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/sparse
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dtf.build.apply import apply_op
+from dtf.build.constant import constant_value, constant_value_as_shape
+from dtf.build.conversion import convert_to_tensor
+from dtf.build.graph import name_scope
+from dtf.build.ops.array import boolean_mask, zeros
+from dtf.build.shape_rules import shape_rule
+from dtf.build.sparse import SparseTensor
+from dtf.build.tensor import Tensor
+from dtf.wire import dtypes
+from dtf.wire.tensor_shape import TensorShape
+
+__all__ = [
+    "sparse_add",
+    "sparse_concat",
+    "sparse_fill_empty_rows",
+    "sparse_reduce_sum",
+    "sparse_reorder",
+    "sparse_reshape",
+    "sparse_retain",
+    "sparse_tensor_dense_matmul",
+    "sparse_tensor_to_dense",
+    "sparse_to_dense",
+    "sparse_to_indicator",
+]
+
+
+def sparse_to_dense(
+    sparse_indices: Any,
+    output_shape: Any,
+    sparse_values: Any,
+    default_value: Any = 0,
+    validate_indices: bool = True,
+    name: str | None = None,
+) -> Tensor:
+    """A dense tensor with `sparse_values` at `sparse_indices` and the default elsewhere."""
+    return apply_op(
+        "SparseToDense",
+        name,
+        sparse_indices=sparse_indices,
+        output_shape=output_shape,
+        sparse_values=sparse_values,
+        default_value=default_value,
+        validate_indices=validate_indices,
+    )
+
+
+def sparse_tensor_to_dense(
+    sp_input: SparseTensor, default_value: Any = None, validate_indices: bool = True, name: str | None = None
+) -> Tensor:
+    """A SparseTensor as a dense one; what it does not store is `default_value`: zero or the empty string."""
+    if default_value is None:
+        default_value = zeros([], sp_input.dtype)
+    return sparse_to_dense(
+        sp_input.indices, sp_input.dense_shape, sp_input.values, default_value, validate_indices, name
+    )
+
+
+def sparse_tensor_dense_matmul(
+    sp_a: SparseTensor, b: Any, adjoint_a: bool = False, adjoint_b: bool = False, name: str | None = None
+) -> Tensor:
+    """The matrix product of a sparse [m, k] and a dense [k, n] matrix, each conjugated and transposed if asked for."""
+    return apply_op(
+        "SparseTensorDenseMatMul",
+        name,
+        a_indices=sp_a.indices,
+        a_values=sp_a.values,
+        a_shape=sp_a.dense_shape,
+        b=b,
+        adjoint_a=adjoint_a,
+        adjoint_b=adjoint_b,
+    )
+
+
+def sparse_add(a: Any, b: Any, name: str | None = None) -> Tensor:
+    """The dense sum of a sparse and a dense tensor of one shape."""
+    sparse, dense = (a, b) if isinstance(a, SparseTensor) else (b, a)
+    if not isinstance(sparse, SparseTensor) or isinstance(dense, SparseTensor):
+        raise TypeError("sparse_add takes one SparseTensor and one dense tensor.")
+    return apply_op(
+        "SparseTensorDenseAdd",
+        name,
+        a_indices=sparse.indices,
+        a_values=sparse.values,
+        a_shape=sparse.dense_shape,
+        b=dense,
+    )
+
+
+def sparse_reorder(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
+    """The same with its indices in row-major order."""
+    indices, values = apply_op(
+        "SparseReorder",
+        name,
+        input_indices=sp_input.indices,
+        input_values=sp_input.values,
+        input_shape=sp_input.dense_shape,
+    )
+    return SparseTensor(indices, values, sp_input.dense_shape)
+
+
+def sparse_reshape(sp_input: SparseTensor, shape: Any, name: str | None = None) -> SparseTensor:
+    """The same elements in row-major order under another shape; one size may be -1."""
+    new_shape = convert_to_tensor(shape, dtypes.int64) if not isinstance(shape, Tensor) else shape
+    if new_shape.dtype.base_dtype != dtypes.int64:
+        new_shape = apply_op("Cast", x=new_shape, DstT=dtypes.int64)
+    indices, dense_shape = apply_op(
+        "SparseReshape", name, input_indices=sp_input.indices, input_shape=sp_input.dense_shape, new_shape=new_shape
+    )
+    return SparseTensor(indices, sp_input.values, dense_shape)
+
+
+def sparse_concat(axis: int, sp_inputs: Sequence[SparseTensor], name: str | None = None) -> SparseTensor:
+    """Joins sparse tensors along an existing dimension."""
+    if len(sp_inputs) == 1:
+        return sp_inputs[0]
+    made = apply_op(
+        "SparseConcat",
+        name,
+        indices=[each.indices for each in sp_inputs],
+        values=[each.values for each in sp_inputs],
+        shapes=[each.dense_shape for each in sp_inputs],
+        concat_dim=axis,
+    )
+    return SparseTensor(*made)
+
+
+def sparse_fill_empty_rows(
+    sp_input: SparseTensor, default_value: Any, name: str | None = None
+) -> tuple[SparseTensor, Tensor]:
+    """(the same with `default_value` at [row, 0] of each row that stores nothing, which rows those were)."""
+    default = convert_to_tensor(default_value, sp_input.values.dtype)
+    indices, values, empty, _ = apply_op(
+        "SparseFillEmptyRows",
+        name,
+        indices=sp_input.indices,
+        values=sp_input.values,
+        dense_shape=sp_input.dense_shape,
+        default_value=default,
+    )
+    return SparseTensor(indices, values, sp_input.dense_shape), empty
+
+
+def sparse_reduce_sum(
+    sp_input: SparseTensor,
+    axis: Any = None,
+    keepdims: bool | None = None,
+    reduction_axes: Any = None,
+    keep_dims: bool | None = None,
+) -> Tensor:
+    """The dense sum over the dimensions `axis` (all without it)."""
+    axis = reduction_axes if axis is None else axis
+    if axis is None:
+        axes: Any = apply_op("Range", start=0, limit=apply_op("Size", input=sp_input.dense_shape), delta=1)
+    else:
+        axes = axis if isinstance(axis, (list, tuple, Tensor)) else [axis]
+    keep = bool(keepdims if keepdims is not None else keep_dims)
+    return apply_op(
+        "SparseReduceSum",
+        input_indices=sp_input.indices,
+        input_values=sp_input.values,
+        input_shape=sp_input.dense_shape,
+        reduction_axes=convert_to_tensor(axes, dtypes.int32),
+        keep_dims=keep,
+    )
+
+
+def sparse_retain(sp_input: SparseTensor, to_retain: Any) -> SparseTensor:
+    """Only the stored elements where the bool vector `to_retain` is True."""
+    kept = convert_to_tensor(to_retain)
+    return SparseTensor(boolean_mask(sp_input.indices, kept), boolean_mask(sp_input.values, kept), sp_input.dense_shape)
+
+
+def sparse_to_indicator(sp_input: SparseTensor, vocab_size: int, name: str | None = None) -> Tensor:
+    """A dense bool tensor [..., vocab_size]: which ids the last dimension of `sp_input` stores."""
+    with name_scope(name, "SparseToIndicator", [sp_input.values]):
+        ids = sp_input.values
+        ids = ids if ids.dtype.base_dtype == dtypes.int64 else apply_op("Cast", x=ids, DstT=dtypes.int64)
+        rows = sp_input.indices[:, :-1]
+        places = apply_op("ConcatV2", values=[rows, apply_op("ExpandDims", input=ids, dim=1)], axis=1)
+        shape = apply_op(
+            "ConcatV2", values=[sp_input.dense_shape[:-1], convert_to_tensor([vocab_size], dtypes.int64)], axis=0
+        )
+        hits = apply_op("ScatterNd", indices=places, updates=apply_op("OnesLike", x=ids), shape=shape)
+        return apply_op("Greater", x=hits, y=convert_to_tensor(0, dtypes.int64))
+
+
+# -- shape rules
+
+
+@shape_rule("SparseToDense")
+def _(op):
+    return [constant_value_as_shape(op.inputs[1])]
+
+
+@shape_rule("SparseTensorDenseMatMul")
+def _(op):
+    left = constant_value_as_shape(op.inputs[2])
+    rows, columns = (None, None) if left.ndims is None else left.with_rank(2).as_list()
+    rows = columns if op.get_attr("adjoint_a") else rows
+    right = op.inputs[3].shape.with_rank(2).as_list()
+    return [TensorShape([rows, right[0] if op.get_attr("adjoint_b") else right[1]])]
+
+
+@shape_rule("SparseTensorDenseAdd")
+def _(op):
+    return [op.inputs[3].shape]
+
+
+shape_rule("SparseReorder")(lambda op: [op.inputs[0].shape, op.inputs[1].shape])
+shape_rule("SparseFillEmptyRowsGrad")(lambda op: [op.inputs[0].shape, TensorShape([])])
+
+
+@shape_rule("SparseReshape")
+def _(op):
+    rows = op.inputs[0].shape.with_rank(2).as_list()[0]
+    rank = op.inputs[2].shape.with_rank(1).as_list()[0]
+    return [TensorShape([rows, rank]), TensorShape([rank])]
+
+
+@shape_rule("SparseFillEmptyRows")
+def _(op):
+    rank = op.inputs[0].shape.with_rank(2).as_list()[1]
+    shape = constant_value_as_shape(op.inputs[2])
+    rows = None if shape.ndims is None else shape.as_list()[0]
+    return [TensorShape([None, rank]), TensorShape([None]), TensorShape([rows]), op.inputs[1].shape]
+
+
+@shape_rule("SparseConcat")
+def _(op):
+    rank = op.inputs[0].shape.with_rank(2).as_list()[1]
+    return [TensorShape([None, rank]), TensorShape([None]), TensorShape([rank])]
+
+
+@shape_rule("SparseReduceSum")
+def _(op):
+    shape, axes = constant_value_as_shape(op.inputs[2]), constant_value(op.inputs[3])
+    if shape.ndims is None or axes is None:
+        return [TensorShape(None)]
+    dims = shape.as_list()
+    reduced = {int(axis) % len(dims) for axis in axes.ravel()}
+    if op.get_attr("keep_dims"):
+        return [TensorShape([1 if axis in reduced else dim for axis, dim in enumerate(dims)])]
+    return [TensorShape([dim for axis, dim in enumerate(dims) if axis not in reduced])]

@@ -1,0 +1,67 @@
+"""Gradients of the ops on sparse tensors: of the stored values, and of dense operands."""
+
+from __future__ import annotations
+
+from dtf.build.apply import apply_op
+from dtf.build.gradients import gradient, not_differentiable
+from dtf.build.ops import array
+from dtf.build.ops.math import floormod, range, reduce_sum
+
+not_differentiable("SparseConcat", "SparseReshape", "SparseFillEmptyRowsGrad")
+
+
+@gradient("SparseToDense")
+def _(op, grad):
+    indices = op.inputs[0]
+    if indices.shape.ndims is not None and indices.shape.ndims < 2:
+        indices = array.reshape(indices, [-1, 1])
+    stored = array.reshape(array.gather_nd(grad, indices), array.shape(op.inputs[2]))
+    return [None, None, stored, reduce_sum(grad) - reduce_sum(stored)]
+
+
+@gradient("SparseTensorDenseMatMul")
+def _(op, grad):
+    indices, values, shape, dense = op.inputs
+    adjoint_a, adjoint_b = op.get_attr("adjoint_a"), op.get_attr("adjoint_b")
+    dense_grad = apply_op(
+        "SparseTensorDenseMatMul", a_indices=indices, a_values=values, a_shape=shape, b=grad, adjoint_a=not adjoint_a
+    )
+    right = dense
+    if adjoint_b:
+        dense_grad = array.matrix_transpose(dense_grad, conjugate=True)
+        right = array.matrix_transpose(dense, conjugate=True)
+    rows, columns = indices[:, 0], indices[:, 1]
+    if adjoint_a:
+        rows, columns = columns, rows
+    values_grad = reduce_sum(array.gather(grad, rows) * array.gather(right, columns), 1)
+    return [None, values_grad, None, dense_grad]
+
+
+@gradient("SparseTensorDenseAdd")
+def _(op, grad):
+    return [None, array.gather_nd(grad, op.inputs[0]), None, grad]
+
+
+@gradient("SparseReorder")
+def _(op, _, grad):
+    indices, values, shape = op.inputs
+    places = range(array.shape(values)[0])
+    _, order = apply_op("SparseReorder", input_indices=indices, input_values=places, input_shape=shape)
+    return [None, array.gather(grad, array.invert_permutation(order)), None]
+
+
+@gradient("SparseFillEmptyRows")
+def _(op, _, grad, __, ___):
+    values_grad, default_grad = apply_op("SparseFillEmptyRowsGrad", reverse_index_map=op.outputs[3], grad_values=grad)
+    return [None, values_grad, None, default_grad]
+
+
+@gradient("SparseReduceSum")
+def _(op, grad):
+    indices, _, shape, axes = op.inputs
+    # A reduced dimension keeps one place, number 0, which stands for all of its places.
+    rank = array.size(shape)
+    is_reduced = reduce_sum(array.one_hot(floormod(array.reshape(axes, [-1]), rank), rank, dtype=shape.dtype), 0) > 0
+    kept = array.where_v2(is_reduced, array.ones_like(shape), shape)
+    places = array.where_v2(is_reduced, array.zeros_like(indices), indices)
+    return [None, array.gather_nd(array.reshape(grad, kept), places), None, None]

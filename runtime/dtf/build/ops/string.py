@@ -1,0 +1,257 @@
+"""String ops: their public functions and static shapes. Strings are bytes.
+
+Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/strings
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dtf.build.apply import apply_op
+from dtf.build.constant import constant_value
+from dtf.build.conversion import convert_to_tensor
+from dtf.build.graph import name_scope
+from dtf.build.shape_rules import broadcast_shape, scalar, shape_rule, unchanged
+from dtf.build.sparse import SparseTensor
+from dtf.build.tensor import Tensor
+from dtf.wire import dtypes
+from dtf.wire.tensor_shape import TensorShape
+
+__all__ = [
+    "as_string",
+    "decode_base64",
+    "decode_csv",
+    "decode_raw",
+    "encode_base64",
+    "reduce_join",
+    "regex_full_match",
+    "regex_replace",
+    "string_join",
+    "string_length",
+    "string_lower",
+    "string_split",
+    "string_split_v2",
+    "string_strip",
+    "string_to_number",
+    "string_upper",
+    "substr",
+]
+
+
+def string_join(inputs: Sequence[Any], separator: str = "", name: str | None = None) -> Tensor:
+    """Joins strings element by element; scalars are repeated."""
+    return apply_op("StringJoin", name, inputs=list(inputs), separator=separator)
+
+
+def string_split(
+    source: Any = None, sep: Any = None, skip_empty: bool = True, delimiter: Any = None, name: str | None = None
+) -> SparseTensor:
+    """Splits each string of a vector at any of the characters of `delimiter` (a blank by default)."""
+    marks = delimiter if delimiter is not None else sep if sep is not None else " "
+    made = apply_op("StringSplit", name, input=source, delimiter=marks, skip_empty=skip_empty)
+    return SparseTensor(*made)
+
+
+def string_split_v2(source: Any, sep: Any = "", maxsplit: int = -1, name: str | None = None) -> SparseTensor:
+    """Splits each string of a vector at the string `sep` (runs of white space by default), as Python's str.split."""
+    return SparseTensor(*apply_op("StringSplitV2", name, input=source, sep=sep, maxsplit=maxsplit))
+
+
+def reduce_join(
+    inputs: Any,
+    axis: Any = None,
+    keep_dims: bool | None = None,
+    separator: str = "",
+    name: str | None = None,
+    reduction_indices: Any = None,
+    keepdims: bool | None = None,
+) -> Tensor:
+    """Joins the strings along the dimensions `axis`, in that order; all, from the last to the first, without it."""
+    axis = reduction_indices if axis is None else axis
+    keep = bool(keepdims if keep_dims is None else keep_dims)
+    with name_scope(name, "reduce_join", [inputs]) as scope:
+        inputs = convert_to_tensor(inputs)
+        if axis is None:
+            if inputs.shape.ndims is None:
+                axis = apply_op(
+                    "Range", start=apply_op("Sub", x=apply_op("Rank", input=inputs), y=1), limit=-1, delta=-1
+                )
+            else:
+                axis = convert_to_tensor(list(range(inputs.shape.ndims))[::-1], dtypes.int32)
+        return apply_op("ReduceJoin", scope, inputs=inputs, reduction_indices=axis, keep_dims=keep, separator=separator)
+
+
+def string_length(input: Any, name: str | None = None, unit: str = "BYTE") -> Tensor:
+    """Lengths as int32, in bytes or (unit UTF8_CHAR) in characters."""
+    return apply_op("StringLength", name, input=input, unit=unit)
+
+
+def string_strip(input: Any, name: str | None = None) -> Tensor:
+    """Without white space at both ends."""
+    return apply_op("StringStrip", name, input=input)
+
+
+def string_lower(input: Any, encoding: str = "", name: str | None = None) -> Tensor:
+    """In lower case; only ASCII letters unless `encoding` is utf-8."""
+    return apply_op("StringLower", name, input=input, encoding=encoding)
+
+
+def string_upper(input: Any, encoding: str = "", name: str | None = None) -> Tensor:
+    """In upper case; only ASCII letters unless `encoding` is utf-8."""
+    return apply_op("StringUpper", name, input=input, encoding=encoding)
+
+
+def substr(input: Any, pos: Any, len: Any, name: str | None = None, unit: str = "BYTE") -> Tensor:
+    """`len` bytes (or characters) from `pos` on; a negative `pos` counts from the end."""
+    return apply_op("Substr", name, input=input, pos=pos, len=len, unit=unit)
+
+
+def regex_full_match(input: Any, pattern: Any, name: str | None = None) -> Tensor:
+    """Whether the whole of each string matches."""
+    if isinstance(pattern, (str, bytes)):
+        return apply_op("StaticRegexFullMatch", name, input=input, pattern=pattern)
+    return apply_op("RegexFullMatch", name, input=input, pattern=pattern)
+
+
+def regex_replace(
+    input: Any, pattern: Any, rewrite: Any, replace_global: bool = True, name: str | None = None
+) -> Tensor:
+    r"""Replaces what matches by `rewrite`, in which \1 ... \9 stand for groups and \0 for the whole match."""
+    if isinstance(pattern, (str, bytes)) and isinstance(rewrite, (str, bytes)):
+        return apply_op(
+            "StaticRegexReplace", name, input=input, pattern=pattern, rewrite=rewrite, replace_global=replace_global
+        )
+    return apply_op("RegexReplace", name, input=input, pattern=pattern, rewrite=rewrite, replace_global=replace_global)
+
+
+def as_string(
+    input: Any,
+    precision: int = -1,
+    scientific: bool = False,
+    shortest: bool = False,
+    width: int = -1,
+    fill: str = "",
+    name: str | None = None,
+) -> Tensor:
+    """Numbers in words, as printf formats them."""
+    return apply_op(
+        "AsString",
+        name,
+        input=input,
+        precision=precision,
+        scientific=scientific,
+        shortest=shortest,
+        width=width,
+        fill=fill,
+    )
+
+
+def string_to_number(
+    string_tensor: Any = None, out_type: Any = dtypes.float32, name: str | None = None, input: Any = None
+) -> Tensor:
+    """The numbers that strings spell. InvalidArgumentError for what is none."""
+    given = input if string_tensor is None else string_tensor
+    return apply_op("StringToNumber", name, string_tensor=given, out_type=dtypes.as_dtype(out_type))
+
+
+def encode_base64(input: Any, pad: bool = False, name: str | None = None) -> Tensor:
+    """Web-safe base64."""
+    return apply_op("EncodeBase64", name, input=input, pad=pad)
+
+
+def decode_base64(input: Any, name: str | None = None) -> Tensor:
+    """The inverse of `encode_base64`, padded or not."""
+    return apply_op("DecodeBase64", name, input=input)
+
+
+def decode_raw(
+    input_bytes: Any = None,
+    out_type: Any = None,
+    little_endian: bool = True,
+    name: str | None = None,
+    bytes: Any = None,
+) -> Tensor:
+    """The bytes of strings of one length as numbers, along a new last dimension."""
+    given = bytes if input_bytes is None else input_bytes
+    return apply_op("DecodeRaw", name, bytes=given, out_type=dtypes.as_dtype(out_type), little_endian=little_endian)
+
+
+def decode_csv(
+    records: Any,
+    record_defaults: Sequence[Any],
+    field_delim: str = ",",
+    use_quote_delim: bool = True,
+    name: str | None = None,
+    na_value: str = "",
+    select_cols: Sequence[int] | None = None,
+) -> list[Tensor]:
+    """One tensor per column; the defaults give the dtypes and stand for empty fields (an empty default: required)."""
+    made = apply_op(
+        "DecodeCSV",
+        name,
+        records=records,
+        record_defaults=[convert_to_tensor(each) for each in record_defaults],
+        field_delim=field_delim,
+        use_quote_delim=use_quote_delim,
+        na_value=na_value,
+        select_cols=list(select_cols or []),
+    )
+    return list(made)
+
+
+# -- shape rules
+
+shape_rule(
+    *(
+        "StringLength StringStrip StringLower StringUpper RegexReplace RegexFullMatch StaticRegexFullMatch "
+        "StaticRegexReplace "
+        "AsString StringToNumber EncodeBase64 DecodeBase64"
+    ).split()
+)(unchanged)
+
+
+@shape_rule("StringJoin")
+def _(op):
+    shape = TensorShape([])
+    for tensor in op.inputs:
+        if tensor.shape.ndims is None:
+            return [TensorShape(None)]
+        if tensor.shape.ndims:
+            shape = tensor.shape.merge_with(shape if shape.ndims else None)
+    return [shape] if op.inputs else scalar(op)
+
+
+@shape_rule("StringSplit", "StringSplitV2")
+def _(op):
+    op.inputs[0].shape.assert_has_rank(1)
+    return [TensorShape([None, 2]), TensorShape([None]), TensorShape([2])]
+
+
+@shape_rule("ReduceJoin")
+def _(op):
+    axes, shape = constant_value(op.inputs[1]), op.inputs[0].shape
+    if axes is None or shape.ndims is None:
+        return [TensorShape(None)]
+    if not axes.size:
+        return [shape]
+    dims = shape.as_list()
+    reduced = {int(axis) % len(dims) for axis in axes.ravel()}
+    if op.get_attr("keep_dims"):
+        return [TensorShape([1 if axis in reduced else dim for axis, dim in enumerate(dims)])]
+    return [TensorShape([dim for axis, dim in enumerate(dims) if axis not in reduced])]
+
+
+@shape_rule("Substr")
+def _(op):
+    return [broadcast_shape(op.inputs[0].shape, op.inputs[1].shape)]
+
+
+@shape_rule("DecodeRaw")
+def _(op):
+    return [op.inputs[0].shape.concatenate([None])]
+
+
+@shape_rule("DecodeCSV")
+def _(op):
+    return [op.inputs[0].shape] * len(op.outputs)

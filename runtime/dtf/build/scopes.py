@@ -1,0 +1,162 @@
+"""What surrounds a new node: unique names, the device stack, control dependencies, colocation.
+
+Owns the rules, each as a small object that `graph.Graph` holds and asks when it creates an operation; knows nothing
+of how nodes are stored.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from dtf.wire.device import DeviceSpec
+
+if TYPE_CHECKING:
+    from dtf.build.tensor import Operation
+
+_OP_NAME = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*$")
+_INNER_SCOPE_NAME = re.compile(r"^[A-Za-z0-9_.\\/>-]*$")
+
+
+class NameTable:
+    """The names in use, and the name scope that new ones are put in."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+        self.scope = ""  # without the final slash
+
+    def unique(self, name: str, mark_as_used: bool = True) -> str:
+        """`name` inside the current scope, with the first free suffix "_1", "_2", ... if it is taken.
+
+        Names that differ only in case count as the same one, because event files and checkpoints may end up on
+        file systems that think so.
+        """
+        full = f"{self.scope}/{name}" if self.scope else name
+        key = full.lower()
+        count = self._counts.get(key, 0)
+        if mark_as_used:
+            self._counts[key] = count + 1
+        if not count:
+            return full
+        suffix = count
+        while f"{key}_{suffix}" in self._counts:
+            suffix += 1
+        if mark_as_used:
+            self._counts[key] = suffix + 1
+            self._counts[f"{key}_{suffix}"] = 1
+        return f"{full}_{suffix}"
+
+    def enter(self, name: str | None) -> str:
+        """Makes a new current scope and returns the previous one, for `scope` to be set back.
+
+        None or "" is the root; a name that ends in "/" is taken as it is, which is how a scope is entered again.
+
+        Raises:
+          ValueError: `name` is not a valid scope name.
+        """
+        previous = self.scope
+        if not name:
+            self.scope = ""
+            return previous
+        if not (_INNER_SCOPE_NAME if previous else _OP_NAME).match(name):
+            raise ValueError(f"'{name}' is not a valid scope name")
+        self.scope = name[:-1] if name.endswith("/") else self.unique(name)
+        return previous
+
+
+def check_op_name(name: str) -> None:
+    """Raises ValueError unless `name` may be the name of an operation."""
+    if not _OP_NAME.match(name):
+        raise ValueError(f"'{name}' is not a valid node name")
+
+
+class DeviceStack:
+    """The devices requested by the `with tf.device(...)` blocks around the point where nodes are made."""
+
+    def __init__(self) -> None:
+        self._functions: list[Callable[[Any], Any] | None] = []
+
+    def push(self, device: Any) -> None:
+        """Enters a block: a device string or DeviceSpec, a function from an operation to one, or None."""
+        self._functions.append(device if device is None or callable(device) else _merger(device))
+
+    def pop(self) -> None:
+        """Leaves the innermost block."""
+        self._functions.pop()
+
+    def swap(self, functions: list[Any]) -> list[Any]:
+        """Replaces the whole stack and returns the old one."""
+        old, self._functions = self._functions, functions
+        return old
+
+    def apply(self, op: Operation) -> None:
+        """Gives `op` its device, from the innermost block to the outermost.
+
+        A string fills in the parts that are still open; a function decides everything anew, from what the blocks
+        inside it have decided (`op.device`); None hides the blocks around it.
+        """
+        for function in reversed(self._functions):
+            if function is None:
+                return
+            op._set_device(function(op) or "")
+
+
+def _merger(device: Any) -> Callable[[Any], str]:
+    outer = device if isinstance(device, DeviceSpec) else DeviceSpec.from_string(device)
+
+    def merge(op: Any) -> str:
+        return outer.make_merged_spec(DeviceSpec.from_string(op.device or "")).to_string()
+
+    return merge
+
+
+class ControlDependencies:
+    """The `with tf.control_dependencies(...)` blocks; a stack of the operations each one waits for."""
+
+    def __init__(self) -> None:
+        self._blocks: list[ControlBlock] = []
+
+    def current(self) -> list[Operation]:
+        """All operations that some open block waits for."""
+        return list(dict.fromkeys(op for block in self._blocks for op in block.ops))
+
+    def push(self, block: ControlBlock) -> None:
+        """Enters a block."""
+        self._blocks.append(block)
+
+    def pop(self, block: ControlBlock) -> None:
+        """Leaves the innermost block, which must be `block`."""
+        assert self._blocks[-1] is block
+        self._blocks.pop()
+
+    def swap(self, blocks: list[ControlBlock]) -> list[ControlBlock]:
+        """Replaces the whole stack and returns the old one."""
+        old, self._blocks = self._blocks, blocks
+        return old
+
+    def for_inputs(self, input_ops: Iterable[Operation]) -> list[Operation]:
+        """The control inputs of a new node with these data inputs.
+
+        A block adds nothing if an input was made inside it: that input waits already. An operation that is a data
+        input is no control input as well.
+        """
+        inputs = set(input_ops)
+        found: dict[Operation, None] = {}
+        for block in self._blocks:
+            if inputs.isdisjoint(block.made_inside):
+                found.update((op, None) for op in block.ops if op not in inputs)
+        return list(found)
+
+    def record(self, op: Operation) -> None:
+        """Notes that `op` was made inside all open blocks."""
+        for block in self._blocks:
+            block.made_inside.add(op)
+
+
+class ControlBlock:
+    """One block: what it waits for, and which operations were made inside it."""
+
+    def __init__(self, ops: list[Operation]) -> None:
+        self.ops = ops
+        self.made_inside: set[Operation] = set()

@@ -1,0 +1,52 @@
+"""What an op's contract says once its attributes are known: the dtypes of its inputs and outputs.
+
+Owns the expansion of `N*T`, `[Tlist]` and `Ref(T)`; does not convert or check values (`apply` does).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from dtf.wire.dtypes import DType
+from dtf.wire.opdef import ArgDef, OpDef
+
+GetAttr = Callable[[str], Any]
+
+
+def argument_types(args: Iterable[ArgDef], get_attr: GetAttr) -> list[DType]:
+    """One dtype per tensor of `args`, lists flattened; `get_attr(name)` gives attribute values."""
+    return [dtype for arg in args for dtype in types_of(arg, get_attr)]
+
+
+def input_types(op_def: OpDef, get_attr: GetAttr) -> list[DType]:
+    """The dtypes that the contract asks of the inputs."""
+    return argument_types(op_def.inputs, get_attr)
+
+
+def output_types(op_def: OpDef, get_attr: GetAttr) -> list[DType]:
+    """The dtypes of the outputs."""
+    return argument_types(op_def.outputs, get_attr)
+
+
+def types_of(arg: ArgDef, get_attr: GetAttr) -> list[DType]:
+    """The dtypes of one argument: a single one unless it is a list."""
+    if arg.type_list_attr is not None:
+        types = list(get_attr(arg.type_list_attr))
+    else:
+        one = arg.type if arg.type is not None else get_attr(str(arg.type_attr))
+        types = [one] * (get_attr(arg.number_attr) if arg.number_attr is not None else 1)
+    return [dtype._as_ref for dtype in types] if arg.is_ref else types
+
+
+def argument_lengths(args: Iterable[ArgDef], get_attr: GetAttr) -> list[int | None]:
+    """How many tensors each argument stands for; None for one that is not a list."""
+    lengths: list[int | None] = []
+    for arg in args:
+        if arg.number_attr is not None:
+            lengths.append(get_attr(arg.number_attr))
+        elif arg.type_list_attr is not None:
+            lengths.append(len(get_attr(arg.type_list_attr)))
+        else:
+            lengths.append(None)
+    return lengths

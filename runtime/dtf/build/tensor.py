@@ -1,0 +1,403 @@
+"""The nodes and edges of a graph: `Operation` and its outputs, `Tensor`.
+
+Owns what a node knows about itself: name, type, inputs, attributes, device, static shapes, and its NodeDef. Makes
+no nodes: `Graph.create_op` does, and `apply.apply_op` on top of it. The arithmetic operators of Tensor are put on
+the class by `operators`, which needs the ops to exist.
+"""
+
+from __future__ import annotations
+
+import copy
+import sys
+from collections.abc import Iterable, Sequence
+from traceback import FrameSummary, StackSummary
+from types import CodeType
+from typing import TYPE_CHECKING, Any
+
+from dtf.wire import codec
+from dtf.wire.dtypes import DType
+from dtf.wire.pb import attr_value_pb2, node_def_pb2
+from dtf.wire.tensor_shape import TensorShape
+
+if TYPE_CHECKING:
+    from dtf.build.graph import Graph
+    from dtf.wire.opdef import OpDef
+
+_COLOCATION_PREFIX = b"loc:@"
+_FRAMES_MAX = 20
+
+
+class Operation:
+    """One node of a graph.
+
+    Not made directly: use an op function, or `Graph.create_op`. Inputs, attributes and device of a node may still
+    change (back edges of loops, devices set by a caller) until a session has sent it; the underscored methods are
+    for the modules of this package that build graphs.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        name: str,
+        op_type: str,
+        inputs: Sequence[Tensor],
+        control_inputs: Sequence[Operation],
+        attrs: dict[str, attr_value_pb2.AttrValue],
+        output_types: Sequence[DType],
+        op_def: OpDef | None,
+    ) -> None:
+        self._graph = graph
+        self._name = name
+        self._type = op_type
+        self._inputs = list(inputs)
+        self._control_inputs = list(control_inputs)
+        self._attrs = attrs
+        self._attr_values: dict[str, Any] = {}
+        self._op_def = op_def
+        self._device = ""
+        self._control_flow_context: Any = None
+        self._control_outputs: list[Operation] = []
+        self._id = -1
+        self._made_at = _users_frames()
+        self._outputs = [Tensor(self, index, dtype) for index, dtype in enumerate(output_types)]
+
+    @property
+    def name(self) -> str:
+        """The full name, scopes included; unique in the graph."""
+        return self._name
+
+    @property
+    def type(self) -> str:
+        """The op type, such as "MatMul"."""
+        return self._type
+
+    @property
+    def graph(self) -> Graph:
+        """The graph that holds this node."""
+        return self._graph
+
+    @property
+    def device(self) -> str:
+        """The requested device in canonical form, or "" when the runtime may choose."""
+        return self._device
+
+    @property
+    def inputs(self) -> list[Tensor]:
+        """The data inputs, in the order of the op's contract."""
+        return list(self._inputs)
+
+    @property
+    def control_inputs(self) -> list[Operation]:
+        """The operations that must have run before this one."""
+        return list(self._control_inputs)
+
+    @property
+    def outputs(self) -> list[Tensor]:
+        """The outputs."""
+        return self._outputs
+
+    @property
+    def op_def(self) -> OpDef | None:
+        """The contract of this op type; None for a type that this package does not know."""
+        return self._op_def
+
+    @property
+    def node_def(self) -> node_def_pb2.NodeDef:
+        """This node as a new NodeDef message."""
+        return self._to_node_def(add_shapes=False)
+
+    @property
+    def traceback(self) -> StackSummary:
+        """Where the user's program made this operation, outermost call first; the package's own frames are left out."""
+        frames = [FrameSummary(code.co_filename, line, code.co_name) for code, line in self._made_at]
+        return StackSummary.from_list(frames)
+
+    def values(self) -> tuple[Tensor, ...]:
+        """The outputs as a tuple."""
+        return tuple(self._outputs)
+
+    def get_attr(self, name: str) -> Any:
+        """The attribute `name` as a Python value (see `codec.attr_to_python`).
+
+        Raises:
+          ValueError: the node has no such attribute.
+        """
+        if name in self._attr_values:
+            value = self._attr_values[name]
+        else:
+            if name not in self._attrs:
+                raise ValueError(f"Operation '{self._name}' has no attr named '{name}'.")
+            value = codec.attr_to_python(self._attrs[name])
+            self._attr_values[name] = value
+        return copy.copy(value) if isinstance(value, list) else value
+
+    def colocation_groups(self) -> list[bytes]:
+        """The groups, as b"loc:@name", with which this node shares a device; its own one if it names none."""
+        groups = []
+        if "_class" in self._attrs:
+            groups = [entry for entry in self._attrs["_class"].list.s if entry.startswith(_COLOCATION_PREFIX)]
+        return groups or [_COLOCATION_PREFIX + self._name.encode()]
+
+    def run(self, feed_dict: dict[Any, Any] | None = None, session: Any = None) -> None:
+        """Runs this operation in `session`, or in the default session.
+
+        Raises:
+          ValueError: there is no default session, or the session is of another graph.
+        """
+        session_for(self._graph, session, f"`{self._name}.run()`", "execute operation").run(self, feed_dict)
+
+    def _set_device(self, device: Any) -> None:
+        from dtf.wire.device import canonical_name
+
+        self._device = canonical_name(device if isinstance(device, str) else device.to_string()) if device else ""
+
+    def _set_attr(self, name: str, value: attr_value_pb2.AttrValue) -> None:
+        self._attrs[name] = value
+        self._attr_values.pop(name, None)
+
+    def _clear_attr(self, name: str) -> None:
+        self._attrs.pop(name, None)
+        self._attr_values.pop(name, None)
+
+    def _add_control_input(self, op: Operation) -> None:
+        self._add_control_inputs([op])
+
+    def _add_control_inputs(self, ops: Iterable[Operation]) -> None:
+        for op in ops:
+            if not isinstance(op, Operation):
+                raise TypeError(f"op must be an Operation: {op!r}")
+            if op.graph is not self._graph:
+                raise ValueError(f"{op!r} must be from the same graph as {self!r}.")
+            if op not in self._control_inputs:
+                self._control_inputs.append(op)
+                op._control_outputs.append(self)
+
+    def _remove_all_control_inputs(self) -> None:
+        for op in self._control_inputs:
+            op._control_outputs.remove(self)
+        self._control_inputs.clear()
+
+    def _update_input(self, index: int, tensor: Tensor) -> None:
+        if tensor.graph is not self._graph:
+            raise ValueError(f"{tensor!r} must be from the same graph as {self!r}.")
+        old = self._inputs[index]
+        self._inputs[index] = tensor
+        if all(old is not still_used for still_used in self._inputs):
+            old._consumers.remove(self)
+        tensor._add_consumer(self)
+
+    def _set_control_flow_context(self, context: Any) -> None:
+        self._control_flow_context = context
+
+    def _get_control_flow_context(self) -> Any:
+        return self._control_flow_context
+
+    def _to_node_def(self, add_shapes: bool) -> node_def_pb2.NodeDef:
+        node = node_def_pb2.NodeDef(name=self._name, op=self._type, device=self._device)
+        node.input.extend(tensor._input_name() for tensor in self._inputs)
+        node.input.extend("^" + name for name in sorted(op.name for op in self._control_inputs))
+        for name, value in self._attrs.items():
+            node.attr[name].CopyFrom(value)
+        if add_shapes and self._outputs:
+            shapes = [tensor.shape.as_proto() for tensor in self._outputs]
+            node.attr["_output_shapes"].list.shape.extend(shapes)
+        return node
+
+    def __str__(self) -> str:
+        return str(self.node_def)
+
+    def __repr__(self) -> str:
+        return f"<tf.Operation '{self._name}' type={self._type}>"
+
+
+class Tensor:
+    """One output of an Operation: a handle on a value that exists only while a session runs.
+
+    Two tensors are equal only if they are the same object, as in TensorFlow 1.x, so that they can be keys of a
+    feed dictionary.
+    """
+
+    # numpy arrays on the left of an operator leave the operation to us.
+    __array_priority__ = 100
+
+    # The operators, which `operators` installs.
+    __add__: Any
+    __radd__: Any
+    __sub__: Any
+    __rsub__: Any
+    __mul__: Any
+    __rmul__: Any
+    __truediv__: Any
+    __rtruediv__: Any
+    __floordiv__: Any
+    __rfloordiv__: Any
+    __mod__: Any
+    __rmod__: Any
+    __pow__: Any
+    __rpow__: Any
+    __matmul__: Any
+    __rmatmul__: Any
+    __and__: Any
+    __rand__: Any
+    __or__: Any
+    __ror__: Any
+    __xor__: Any
+    __rxor__: Any
+    __lt__: Any
+    __le__: Any
+    __gt__: Any
+    __ge__: Any
+    __neg__: Any
+    __abs__: Any
+    __invert__: Any
+    __getitem__: Any
+
+    def __init__(self, op: Operation, value_index: int, dtype: DType) -> None:
+        self._op = op
+        self._value_index = value_index
+        self._dtype = dtype
+        self._shape = TensorShape(None)
+        self._consumers: list[Operation] = []
+
+    @property
+    def op(self) -> Operation:
+        """The operation that produces this tensor."""
+        return self._op
+
+    @property
+    def dtype(self) -> DType:
+        """The element type; a reference type for an output that is a variable's buffer."""
+        return self._dtype
+
+    @property
+    def graph(self) -> Graph:
+        """The graph of the operation."""
+        return self._op.graph
+
+    @property
+    def name(self) -> str:
+        """The name "<op name>:<output index>"."""
+        return f"{self._op.name}:{self._value_index}"
+
+    @property
+    def device(self) -> str:
+        """The requested device of the operation."""
+        return self._op.device
+
+    @property
+    def value_index(self) -> int:
+        """Which output of the operation this is."""
+        return self._value_index
+
+    @property
+    def shape(self) -> TensorShape:
+        """The static shape, as far as it is known."""
+        return self._shape
+
+    def get_shape(self) -> TensorShape:
+        """The static shape, as far as it is known."""
+        return self._shape
+
+    def set_shape(self, shape: Any) -> None:
+        """Adds what the caller knows to the static shape.
+
+        Raises:
+          ValueError: `shape` contradicts what is known.
+        """
+        self._shape = self._shape.merge_with(shape)
+
+    def consumers(self) -> list[Operation]:
+        """The operations that take this tensor as an input."""
+        return list(self._consumers)
+
+    def eval(self, feed_dict: dict[Any, Any] | None = None, session: Any = None) -> Any:
+        """The value of this tensor, computed by `session` or by the default session.
+
+        Raises:
+          ValueError: there is no default session, or the session is of another graph.
+        """
+        return session_for(self.graph, session, "`eval()`", "evaluate tensor").run(self, feed_dict)
+
+    def _as_node_def_input(self) -> str:
+        return self._input_name()
+
+    def _input_name(self) -> str:
+        return self._op.name if self._value_index == 0 else self.name
+
+    def _add_consumer(self, op: Operation) -> None:
+        if all(op is not known for known in self._consumers):
+            self._consumers.append(op)
+
+    def _as_tf_output(self) -> tuple[Operation, int]:
+        return self._op, self._value_index
+
+    # No __eq__: identity is what makes tensors keys of dictionaries. Named here so that a reader looks no further.
+    __hash__ = object.__hash__
+
+    def __bool__(self) -> bool:
+        raise TypeError(
+            "Using a `tf.Tensor` as a Python `bool` is not allowed. Compare with None (`if t is not None`) to ask "
+            "whether a tensor is there, and use tf.cond to act on the value of a tensor."
+        )
+
+    def __iter__(self) -> Any:
+        raise TypeError(
+            "Tensor objects are only iterable when eager execution is enabled. "
+            "To iterate over this tensor use tf.map_fn, or tf.unstack."
+        )
+
+    def __len__(self) -> int:
+        raise TypeError(f"len is not well defined for a symbolic Tensor ({self.name}). Use `x.shape` instead.")
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise NotImplementedError(f"Cannot convert a symbolic Tensor ({self.name}) to a numpy array.")
+
+    def __copy__(self) -> Tensor:
+        copied = Tensor(self._op, self._value_index, self._dtype)
+        copied._shape = self._shape
+        copied._consumers = self._consumers
+        return copied
+
+    def __str__(self) -> str:
+        shape = f", shape={self._shape}" if self._shape.ndims is not None else ""
+        device = f", device={self.device}" if self.device else ""
+        return f'Tensor("{self.name}"{shape}, dtype={self._dtype.name}{device})'
+
+    def __repr__(self) -> str:
+        return f"<tf.Tensor '{self.name}' shape={self._shape} dtype={self._dtype.name}>"
+
+
+def session_for(graph: Graph, session: Any, what: str, action: str) -> Any:
+    """`session`, or the default one, which must be of `graph`; `what` and `action` are words of the ValueErrors."""
+    from dtf.build.graph import get_default_session
+
+    if session is None:
+        session = get_default_session()
+        if session is None:
+            raise ValueError(
+                f"Cannot {action} using {what}: No default session is registered. "
+                "Use `with sess.as_default()` or pass an explicit session to it."
+            )
+        if session.graph is not graph:
+            raise ValueError(
+                f"Cannot use the default session to {action}: the {action.split()[1]}'s graph is different "
+                "from the session's graph. Pass an explicit session."
+            )
+    elif session.graph is not graph:
+        raise ValueError(
+            f"Cannot use the given session to {action}: the {action.split()[1]}'s graph is different "
+            "from the session's graph."
+        )
+    return session
+
+
+def _users_frames() -> list[tuple[CodeType, int]]:
+    """The innermost frames outside this package, outermost first. Code objects only: a frame would keep its locals."""
+    found: list[tuple[CodeType, int]] = []
+    frame = sys._getframe(2)
+    while frame is not None and len(found) < _FRAMES_MAX:
+        if frame.f_globals.get("__name__", "").partition(".")[0] != "dtf":
+            found.append((frame.f_code, frame.f_lineno))
+        frame = frame.f_back  # type: ignore[assignment]
+    found.reverse()
+    return found

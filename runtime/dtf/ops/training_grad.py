@@ -1,8 +1,0 @@
-"""Nothing flows back through the optimizers' updates."""
-
-from __future__ import annotations
-
-from dtf.gradients import not_differentiable
-from dtf.ops.training import UPDATE_OPS
-
-not_differentiable(*UPDATE_OPS)

@@ -1,0 +1,321 @@
+"""CompiledStep: one signature of a session (feeds, fetches, targets), registered at the tasks that take part.
+
+Owns how one step runs: values go to the partitions, all partitions start at once under a fresh step id, the results
+come together, the first root cause stops the rest, and every partition is told to forget the step. Does not know how
+the partitions came to be (`master`), nor what a task does with one (`worker`).
+
+Every wait here ends: the partitions answer, the caller's deadline comes, the step is cancelled, or a task no longer
+answers its heartbeat.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from dtf.run.cancellation import CancellationManager
+from dtf.run.kernels import DEAD
+from dtf.wire import errors
+from dtf.wire.pb import config_pb2, graph_pb2, step_stats_pb2, worker_pb2
+
+_STEP_ID_BITS = 57
+_DERIVED_GRACE_S = 1.0
+_HEARTBEAT_PERIOD_S = 10.0
+_HEARTBEAT_TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True)
+class GraphResult:
+    """What one partition gives: values by rendezvous key, and StepStats if they were asked for."""
+
+    values: dict[str, Any]
+    step_stats: step_stats_pb2.StepStats | None = None
+
+
+@dataclass(frozen=True)
+class RegisteredPartition:
+    """A partition at its task: where it is, and which keys carry what of the client's tensors."""
+
+    task: str
+    address: str
+    worker: Any
+    graph_handle: str
+    feeds: Mapping[str, str]
+    fetches: Mapping[str, str]
+    graph_def: graph_pb2.GraphDef = field(repr=False)
+    is_local: bool = False
+
+
+class StepOwner(Protocol):
+    """What a running step needs of its session: to be found by whoever cancels it."""
+
+    def add_step(self, step: RunningStep) -> None:
+        """Called before the step starts. Raises OpError when the session takes no more steps."""
+
+    def remove_step(self, step: RunningStep) -> None:
+        """Called when the step has ended."""
+
+
+class CompiledStep:
+    """Runs one signature, any number of times and from any number of threads at once."""
+
+    def __init__(self, session_handle: str, partitions: Sequence[RegisteredPartition], fetches: Sequence[str]) -> None:
+        self.session_handle = session_handle
+        self.partitions = list(partitions)
+        self._fetches = list(fetches)
+
+    def run(
+        self,
+        owner: StepOwner,
+        feeds: Mapping[str, Any],
+        options: config_pb2.RunOptions | None = None,
+        timeout_s: float | None = None,
+        cancellation: CancellationManager | None = None,
+    ) -> tuple[list[Any], config_pb2.RunMetadata | None]:
+        """Runs one step and returns the values of the fetches, in order.
+
+        Args:
+          owner: the session.
+          feeds: values by tensor name.
+          options: what to record; None: nothing.
+          timeout_s: limit of the whole step; None: none.
+          cancellation: stops the step when its caller has gone.
+
+        Raises:
+          OpError: the root cause of the failure, its message begun by the name of the task when that is another one.
+          DeadlineExceededError: `timeout_s` has passed; the step has been cancelled.
+        """
+        step = RunningStep(self, feeds, _executor_options(options))
+        owner.add_step(step)
+        token = cancellation.register(step.abandon) if cancellation is not None else None
+        try:
+            step.start()
+            step.wait(timeout_s)
+        except BaseException:
+            step.abandon()
+            raise
+        finally:
+            owner.remove_step(step)
+            if cancellation is not None:
+                cancellation.deregister(token)
+            for partition in self.partitions:
+                partition.worker.cleanup_graph(step.step_id)
+        if step.error is not None:
+            raise step.error
+        metadata = self._metadata(step, options) if options is not None else None
+        values = step.values
+        return [self._value(values, name) for name in self._fetches], metadata
+
+    def _value(self, values: dict[str, Any], name: str) -> Any:
+        value = values.pop(name)
+        if value is DEAD:
+            raise dead_fetch(name)
+        return value
+
+    def _metadata(self, step: RunningStep, options: config_pb2.RunOptions) -> config_pb2.RunMetadata | None:
+        metadata = config_pb2.RunMetadata()
+        for result in step.results:
+            if result.step_stats is not None:
+                metadata.step_stats.MergeFrom(result.step_stats)
+        if options.output_partition_graphs:
+            metadata.partition_graphs.extend(partition.graph_def for partition in self.partitions)
+        return metadata
+
+
+class RunningStep:
+    """One step in flight. Its lock guards what the partitions' answers change; the last one releases `_ended`."""
+
+    __slots__ = (
+        "_cancels", "_ended", "_lock", "_options", "_pending", "_sends", "compiled", "error", "results", "step_id",
+        "values",
+    )  # fmt: skip
+
+    def __init__(self, compiled: CompiledStep, feeds: Mapping[str, Any], options: Any) -> None:
+        self.compiled = compiled
+        self.step_id = random.getrandbits(_STEP_ID_BITS) or 1
+        self.values: dict[str, Any] = {}
+        self.results: list[Any] = []
+        self.error: errors.OpError | None = None
+        self._options = options
+        self._lock = threading.Lock()
+        self._ended = threading.Lock()
+        self._ended.acquire()
+        self._sends = [
+            [(key, feeds[name]) for name, key in partition.feeds.items()] for partition in compiled.partitions
+        ]
+        self._pending = dict.fromkeys(range(len(compiled.partitions)))
+        self._cancels: list[Callable[[], None]] = []
+
+    def start(self) -> None:
+        """Sends the step to every partition. Answers may come before this returns."""
+        if not self._pending:
+            self._ended.release()
+        for number, partition in enumerate(self.compiled.partitions):
+            self._start(number, partition)
+
+    def wait(self, timeout_s: float | None) -> None:
+        """Returns when every partition has answered or been given up; the outcome is in `error` and `values`."""
+        if self._ended.acquire(blocking=False):
+            return
+        _Watch(self, timeout_s).wait()
+
+    def wait_ended(self, timeout_s: float) -> bool:
+        return self._ended.acquire(timeout=timeout_s)
+
+    def cancel(self, error: errors.OpError) -> None:
+        """Stops the step for the reason `error`, unless it has ended or has a root cause already."""
+        with self._lock:
+            if not self._pending:
+                return
+            if self.error is None or self.error.derived:
+                self.error = error
+        self._cancel_rest()
+
+    def abandon(self) -> None:
+        """Stops the step because nobody waits for it any more."""
+        self.cancel(errors.CancelledError(None, None, "The caller of the step has gone."))
+
+    def pending_partitions(self) -> list[RegisteredPartition]:
+        """The partitions that have not answered yet."""
+        with self._lock:
+            return [self.compiled.partitions[number] for number in self._pending]
+
+    def _start(self, number: int, partition: RegisteredPartition) -> None:
+        def done(result: Any = None, error: errors.OpError | None = None) -> None:
+            self._answered(number, partition, result, error)
+
+        try:
+            cancel = partition.worker.run_graph(
+                self.compiled.session_handle,
+                partition.graph_handle,
+                self.step_id,
+                self._sends[number],
+                list(partition.fetches.values()),
+                self._options,
+                done,
+            )
+        except errors.OpError as error:
+            done(error=error)
+            return
+        if cancel is None:
+            return
+        with self._lock:
+            self._cancels.append(cancel)
+            stopped = self.error is not None and not self.error.derived
+        if stopped:
+            cancel()
+
+    def _answered(
+        self, number: int, partition: RegisteredPartition, result: Any, error: errors.OpError | None
+    ) -> None:
+        if error is not None and not partition.is_local:
+            error = _with_task(error, partition.task)
+        with self._lock:
+            if number not in self._pending:
+                return
+            del self._pending[number]
+            ended = not self._pending
+            stop = False
+            if error is not None:
+                stop = not error.derived and not ended
+                if self.error is None or (self.error.derived and not error.derived):
+                    self.error = error
+            else:
+                self.results.append(result)
+                for name, key in partition.fetches.items():
+                    self.values[name] = result.values[key]
+        if ended:
+            self._ended.release()
+        elif stop:
+            self._cancel_rest()
+
+    def _cancel_rest(self) -> None:
+        with self._lock:
+            cancels = list(self._cancels)
+            self._cancels.clear()
+        for cancel in cancels:
+            cancel()
+
+
+class _Watch:
+    """Waits for a step that did not end at once: minds the deadline, lone derived errors, and tasks that vanish."""
+
+    def __init__(self, step: RunningStep, timeout_s: float | None) -> None:
+        self._step = step
+        self._timeout_s = timeout_s
+        self._started = time.monotonic()
+        self._derived_since: float | None = None
+        self._next_heartbeat = self._started + _HEARTBEAT_PERIOD_S
+
+    def wait(self) -> None:
+        step = self._step
+        while not step.wait_ended(self._until_next_duty()):
+            now = time.monotonic()
+            if self._timeout_s is not None and now >= self._started + self._timeout_s:
+                self._timeout_s = None
+                step.cancel(self._deadline_error())
+            if step.error is not None and step.error.derived:
+                # Its root cause should be on the way from another task. If it is not, this error must do.
+                self._derived_since = self._derived_since or now
+                if now >= self._derived_since + _DERIVED_GRACE_S:
+                    step.cancel(step.error)
+                    step.error.derived = False
+            if now >= self._next_heartbeat:
+                self._next_heartbeat = now + _HEARTBEAT_PERIOD_S
+                self._send_heartbeats()
+
+    def _until_next_duty(self) -> float:
+        now = time.monotonic()
+        duties = [self._next_heartbeat, now + _DERIVED_GRACE_S if self._multiple() else self._next_heartbeat]
+        if self._timeout_s is not None:
+            duties.append(self._started + self._timeout_s)
+        return max(0.0, min(duties) - now)
+
+    def _multiple(self) -> bool:
+        return len(self._step.compiled.partitions) > 1
+
+    def _send_heartbeats(self) -> None:
+        for partition in self._step.pending_partitions():
+            if not partition.is_local:
+                self._send_heartbeat(partition)
+
+    def _send_heartbeat(self, partition: RegisteredPartition) -> None:
+        def done(_: Any = None, error: errors.OpError | None = None) -> None:
+            if error is not None:
+                message = f"{partition.task} at {partition.address} has stopped answering: {error.message}"
+                self._step.cancel(errors.UnavailableError(None, None, message))
+
+        partition.worker.get_status_async(done, _HEARTBEAT_TIMEOUT_S)
+
+    def _deadline_error(self) -> errors.OpError:
+        waited = time.monotonic() - self._started
+        whom = ", ".join(partition.task for partition in self._step.pending_partitions())
+        return errors.DeadlineExceededError(
+            None, None, f"Timed out waiting for notification: the step has run for {waited:.1f} s; waiting for {whom}"
+        )
+
+
+def dead_fetch(name: str) -> errors.InvalidArgumentError:
+    """The error for a fetched tensor that control flow did not reach."""
+    return errors.InvalidArgumentError(
+        None, None, f"The tensor returned for {name} was not valid: it is in a branch that was not taken."
+    )
+
+
+def _with_task(error: errors.OpError, task: str) -> errors.OpError:
+    if error.message.startswith("From /job:"):
+        return error
+    named = errors.error_from_code(error.error_code, f"From {task}:\n{error.message}", error.node_def, error.op)
+    named.derived = error.derived
+    named.__cause__ = error.__cause__
+    return named
+
+
+def _executor_options(options: config_pb2.RunOptions | None) -> worker_pb2.ExecutorOpts | None:
+    if options is None or options.trace_level == config_pb2.RunOptions.NO_TRACE:
+        return None
+    return worker_pb2.ExecutorOpts(record_timeline=True)

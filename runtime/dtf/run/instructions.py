@@ -1,0 +1,264 @@
+"""From GraphDef to instructions: nodes with their kernels bound and their edges resolved to numbers.
+
+Owns the reading of NodeDefs and the order in which nodes may run. Shared by the two ways to run a partition:
+`executor`'s flat program and the tagged tokens of `frames`.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dtf.run import kernels
+from dtf.wire import codec, errors, opdef
+
+__all__ = ["Instruction", "in_running_order", "is_loop", "read_graph", "with_node"]
+
+_LOOP_OPS = frozenset({"Enter", "RefEnter", "Exit", "RefExit", "NextIteration", "RefNextIteration"})
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One node, ready to run.
+
+    Attributes:
+      index: its place in the list that it belongs to.
+      node: name, op and attributes.
+      kernel: its row of the kernel table.
+      function: what the factory made of the node.
+      inputs: per data input (index of the source, its output number).
+      controls: indices of the control inputs.
+      dereferences: per data input, whether a Variable arrives where the kernel wants its value.
+      passes_reference: it is another name of a Variable, which its consumers read.
+      has_list_output: whether the kernel may give a list although there is one output.
+    """
+
+    index: int
+    node: kernels.KernelNode
+    kernel: kernels.Kernel
+    function: Callable[..., Any]
+    inputs: tuple[tuple[int, int], ...]
+    controls: tuple[int, ...]
+    dereferences: tuple[bool, ...]
+    has_list_output: bool
+    passes_reference: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.node.name
+
+    @property
+    def op(self) -> str:
+        return self.node.op
+
+    def sources(self) -> set[int]:
+        """Indices of everything that this instruction comes after."""
+        return {source for source, _ in self.inputs} | set(self.controls)
+
+
+ALIASES = frozenset({"Identity", "StopGradient", "PreventGradient", "Snapshot"})
+"""Ops whose output is their input under another name."""
+
+
+def read_graph(graph_def: Any) -> list[Instruction]:
+    """The instructions of a GraphDef, in the order of its nodes.
+
+    Raises:
+      NotFoundError: an op that nobody declared.
+      InvalidArgumentError: no kernel, a missing attribute or input, an edge that leads nowhere.
+    """
+    library = {function.signature.name: function for function in graph_def.library.function}
+    index_of = {node.name: index for index, node in enumerate(graph_def.node)}
+    if len(index_of) != len(graph_def.node):
+        raise errors.InvalidArgumentError(None, None, "The graph has two nodes of one name")
+    parts = [_bind(node, library) for node in graph_def.node]
+    references = [_reference_flags(part.node) for part in parts]
+    _pass_references_on(graph_def, index_of, references)
+    result = []
+    for index, (node_def, part) in enumerate(zip(graph_def.node, parts, strict=True)):
+        inputs, controls = [], []
+        for text in node_def.input:
+            name, _, number = text.lstrip("^").partition(":")
+            source = index_of.get(name)
+            if source is None:
+                raise errors.InvalidArgumentError(
+                    None, None, f"Node '{node_def.name}': Unknown input node '{text}' (not in this partition)"
+                )
+            if text.startswith("^"):
+                controls.append(source)
+                continue
+            output = int(number or 0)
+            if output >= parts[source].node.num_outputs:
+                raise errors.InvalidArgumentError(
+                    None, None, f"Node '{node_def.name}' wants output {output} of '{name}', which has no such output"
+                )
+            inputs.append((source, output))
+        wants_reference = references[index][0]
+        if len(inputs) != len(wants_reference):
+            raise errors.InvalidArgumentError(
+                None,
+                None,
+                f"Node '{node_def.name}' ({node_def.op}) has {len(inputs)} inputs, expected {len(wants_reference)}",
+            )
+        dereferences = tuple(
+            references[source][1][output] and not wanted
+            for (source, output), wanted in zip(inputs, wants_reference, strict=True)
+        )
+        has_list = any(argument.is_list for argument in part.node.op_def.outputs)
+        result.append(
+            Instruction(
+                index,
+                part.node,
+                part.kernel,
+                part.function,
+                tuple(inputs),
+                tuple(controls),
+                dereferences,
+                has_list,
+                part.node.op in ALIASES and references[index][1][0],
+            )
+        )
+    return result
+
+
+def is_loop(instructions: Iterable[Instruction]) -> bool:
+    """Whether there are loop frames, which the flat program cannot express."""
+    return any(instruction.op in _LOOP_OPS for instruction in instructions)
+
+
+def in_running_order(instructions: list[Instruction]) -> list[int]:
+    """The indices in an order that respects every edge: what others wait for (sends, waiting kernels) as early as
+    possible,
+    else as the graph lists them. InvalidArgumentError when there is a cycle."""
+    consumers: list[list[int]] = [[] for _ in instructions]
+    missing = [0] * len(instructions)
+    for instruction in instructions:
+        sources = instruction.sources()
+        missing[instruction.index] = len(sources)
+        for source in sources:
+            consumers[source].append(instruction.index)
+
+    def rank(index: int) -> tuple[bool, int]:
+        instruction = instructions[index]
+        return not (instruction.kernel.asynchronous or instruction.op in ("_Send", "_HostSend")), index
+
+    ready = [rank(index) for index, count in enumerate(missing) if count == 0]
+    heapq.heapify(ready)
+    order = []
+    while ready:
+        _, index = heapq.heappop(ready)
+        order.append(index)
+        for consumer in consumers[index]:
+            missing[consumer] -= 1
+            if missing[consumer] == 0:
+                heapq.heappush(ready, rank(consumer))
+    if len(order) != len(instructions):
+        stuck = sorted(instructions[index].name for index, count in enumerate(missing) if count)
+        raise errors.InvalidArgumentError(
+            None, None, f"Graph is invalid, contains a cycle through {', '.join(stuck[:5])}"
+        )
+    return order
+
+
+def with_node(error: BaseException, node: kernels.KernelNode) -> errors.OpError:
+    """What went wrong in a node as one of the runtime's errors, with the node named in its words.
+
+    A ValueError of numpy becomes InvalidArgumentError, a MemoryError ResourceExhaustedError, anything else that is
+    not an OpError InternalError; the original is the cause.
+    """
+    if isinstance(error, errors.OpError):
+        if "[[{{node" in error.message:
+            return error
+        named = errors.error_from_code(
+            error.error_code, f"{error.message}\n\t [[{{{{node {node.name}}}}}]]", error.node_def, error.op
+        )
+        named.derived = error.derived
+        return named
+    if isinstance(error, KeyboardInterrupt):
+        code, words = errors.CANCELLED, "Step was interrupted"
+    elif isinstance(error, MemoryError):
+        code, words = errors.RESOURCE_EXHAUSTED, f"Out of memory: {error}"
+    elif isinstance(error, ValueError):
+        code, words = errors.INVALID_ARGUMENT, str(error)
+    else:
+        code, words = errors.INTERNAL, f"{type(error).__name__}: {error}"
+    named = errors.error_from_code(code, f"{words}\n\t [[{{{{node {node.name}}}}}]]")
+    named.__cause__ = error
+    return named
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    node: kernels.KernelNode
+    kernel: kernels.Kernel
+    function: Callable[..., Any]
+
+
+def _bind(node_def: Any, library: Mapping[str, Any]) -> _Bound:
+    try:
+        op_def = opdef.get(node_def.op)
+    except KeyError as error:
+        raise errors.NotFoundError(None, None, f"{error.args[0]}\n\t [[{{{{node {node_def.name}}}}}]]") from None
+    attrs = {attr.name: attr.default for attr in op_def.attrs if attr.has_default}
+    for name, value in node_def.attr.items():
+        if not name.startswith("_"):
+            attrs[name] = codec.attr_to_python(value)
+    absent = [attr.name for attr in op_def.attrs if attr.name not in attrs]
+    if absent:
+        raise errors.InvalidArgumentError(
+            None, None, f"Node '{node_def.name}' ({node_def.op}) is missing attr '{absent[0]}'"
+        )
+    counts = [_argument_count(argument, attrs) for argument in op_def.outputs]
+    node = kernels.KernelNode(node_def.name, node_def.op, node_def.device, attrs, sum(counts), library)
+    try:
+        row = kernels.lookup(node_def.op)
+    except LookupError:
+        raise errors.InvalidArgumentError(
+            None,
+            None,
+            f"No OpKernel was registered to support Op '{node_def.op}' with these attrs.\n"
+            f"\t [[{{{{node {node_def.name}}}}}]]",
+        ) from None
+    try:
+        return _Bound(node, row, row.factory(node))
+    except Exception as error:
+        raise with_node(error, node) from error
+
+
+def _argument_count(argument: opdef.ArgDef, attrs: Mapping[str, Any]) -> int:
+    if argument.type_list_attr is not None:
+        return len(attrs[argument.type_list_attr])
+    if argument.number_attr is not None:
+        return attrs[argument.number_attr]
+    return 1
+
+
+def _pass_references_on(
+    graph_def: Any, index_of: dict[str, int], references: list[tuple[list[bool], list[bool]]]
+) -> None:
+    """Lets an Identity of a reference pass the reference on, so that each consumer reads the variable when it runs.
+
+    That is what TensorFlow's shared buffers come to: a moving average that waits for the train op sees its updates. An
+    Identity that itself waits for something reads then, once.
+    """
+    pending = [index for index, node in enumerate(graph_def.node) if node.op in ALIASES and len(node.input) == 1]
+    while pending:
+        passed = set()
+        for index in pending:
+            name, _, output = graph_def.node[index].input[0].partition(":")
+            source = index_of.get(name)
+            number = int(output or 0)
+            if source is not None and number < len(references[source][1]) and references[source][1][number]:
+                references[index] = ([True], [True])
+                passed.add(index)
+        pending = [index for index in pending if index not in passed] if passed else []
+
+
+def _reference_flags(node: kernels.KernelNode) -> tuple[list[bool], list[bool]]:
+    """Per flattened input and output, whether it is a reference."""
+    op_def = node.op_def
+    inputs = [argument.is_ref for argument in op_def.inputs for _ in range(_argument_count(argument, node.attrs))]
+    outputs = [argument.is_ref for argument in op_def.outputs for _ in range(_argument_count(argument, node.attrs))]
+    return inputs, outputs

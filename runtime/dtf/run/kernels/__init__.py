@@ -1,0 +1,149 @@
+"""The kernel table: for each op, how to compute it with numpy.
+
+Owns the table, the decorator that fills it, and the small values that kernels are given (`KernelNode`, `DEAD`). Does
+not run
+anything: that is `executor`. What a kernel may use during a step is described in `step`.
+
+A kernel is a *factory*. It is called once per node when a partition is compiled, with the node, and returns the
+function that each step runs, so that attributes are read once and the step pays only for arithmetic::
+
+    @kernel("AddV2", "Add")
+    def _(node):
+        return np.add                                   # pure: fn(*inputs) -> value(s)
+
+    @kernel("RandomUniform", stateful=True)
+    def _(node):
+        return lambda step, shape: ...                  # fn(step, *inputs) -> value(s)
+
+    @kernel("QueueDequeueV2", asynchronous=True)
+    def _(node):
+        return lambda step, done, handle: ...           # fn(step, done, *inputs), returns at once
+
+A function of one output returns the value; of several (or of a list output), a tuple or list of them; of none,
+anything. An asynchronous function calls `done(value_or_values)` or `done(error=OpError)` exactly once, from any
+thread, holding no lock that the rest of the step could want.
+
+Values are numpy arrays or numpy scalars; strings are object arrays of bytes (0-d too). Inputs are never modified: a
+constant, a variable or a peer may share them. List inputs arrive flattened. An input that the OpDef declares `Ref`
+arrives as a `resources.Variable`, a resource input as a `resources.ResourceHandle`.
+
+`accepts_dead=True` is for the few kernels that want to see `DEAD` inputs; all others are skipped when one of their
+inputs is dead.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dtf.wire import opdef
+from dtf.wire.table import Table
+
+__all__ = ["DEAD", "Kernel", "KernelNode", "has_kernel", "kernel", "lookup", "load_all", "registered_ops"]
+
+
+class _Dead:
+    """The value on an edge that control flow did not take. Compare with `is DEAD`."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "DEAD"
+
+    def __reduce__(self) -> str:
+        return "DEAD"
+
+
+DEAD = _Dead()
+
+
+@dataclass(frozen=True)
+class KernelNode:
+    """What a kernel factory knows of its node.
+
+    attrs holds python values with the OpDef's defaults filled in (`codec.attr_to_python`). `library` maps the names
+    of the graph's functions to their FunctionDefs, for the ops that call functions.
+    """
+
+    name: str
+    op: str
+    device: str
+    attrs: Mapping[str, Any]
+    num_outputs: int
+    library: Mapping[str, Any]
+
+    def attr(self, name: str) -> Any:
+        """The attribute's python value; KeyError names the node when the op has no such attribute."""
+        try:
+            return self.attrs[name]
+        except KeyError:
+            raise KeyError(
+                f"node {self.name!r} ({self.op}) has no attr {name!r}; it has {sorted(self.attrs)}"
+            ) from None
+
+    @property
+    def op_def(self) -> opdef.OpDef:
+        return opdef.get(self.op)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One row of the table: the factory and how the function that it returns is to be called."""
+
+    factory: Callable[[KernelNode], Callable[..., Any]]
+    stateful: bool
+    asynchronous: bool
+    accepts_dead: bool
+
+
+def kernel(
+    *ops: str, stateful: bool = False, asynchronous: bool = False, accepts_dead: bool = False
+) -> Callable[[Callable[[KernelNode], Callable[..., Any]]], Callable[[KernelNode], Callable[..., Any]]]:
+    """Registers the decorated factory for `ops`. A second registration of one op is an error that names both places."""
+
+    def register(factory: Callable[[KernelNode], Callable[..., Any]]) -> Callable[[KernelNode], Callable[..., Any]]:
+        row = Kernel(factory, stateful or asynchronous, asynchronous, accepts_dead)
+        for op in ops:
+            _kernels.add(op, row, f"{factory.__code__.co_filename}:{factory.__code__.co_firstlineno}")
+        return factory
+
+    return register
+
+
+def lookup(op: str) -> Kernel:
+    """The kernel of `op`; all families are imported at the first call. Unknown: a LookupError that lists near names."""
+    load_all()
+    return _kernels[op]
+
+
+def has_kernel(op: str) -> bool:
+    """Whether `op` has a kernel."""
+    load_all()
+    return op in _kernels
+
+
+def registered_ops() -> list[str]:
+    """Sorted names of all ops that have a kernel."""
+    load_all()
+    return _kernels.names()
+
+
+def load_all() -> None:
+    """Imports every module of this package once. Kernels load late so that `import dtf` stays fast."""
+    global _loaded
+    if _loaded:
+        return
+    with _load_lock:
+        if not _loaded:
+            for module in pkgutil.iter_modules(__path__):
+                importlib.import_module(f"{__name__}.{module.name}")
+            _loaded = True
+
+
+_kernels: Table[Kernel] = Table("kernel")
+_loaded = False
+_load_lock = threading.RLock()

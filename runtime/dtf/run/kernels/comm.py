@@ -1,0 +1,68 @@
+"""Kernels that move values into and out of a partition: _Send and _Recv, _Arg and _Retval.
+
+Own nothing but the keys; who carries a value is the matter of the step's rendezvous.
+"""
+
+from __future__ import annotations
+
+from dtf.run.kernels import kernel
+from dtf.run.rendezvous import make_key
+from dtf.run.step import task_of
+
+
+@kernel("_Send", "_HostSend", stateful=True, accepts_dead=True)
+def _(node):
+    key_of = _key_maker(node)
+
+    def send(step, value):
+        step.rendezvous.send(key_of(step.frame_iteration), value)
+
+    return send
+
+
+@kernel("_Recv", "_HostRecv", asynchronous=True)
+def _(node):
+    key_of = _key_maker(node)
+    source = task_of(node.attr("send_device").decode())
+    here = task_of(node.device) or task_of(node.attr("recv_device").decode())
+    remote_task = None if node.attr("client_terminated") or source == here else source
+
+    def recv(step, done):
+        step.rendezvous.recv_async(key_of(step.frame_iteration), done, remote_task)
+
+    return recv
+
+
+@kernel("_Arg", stateful=True)
+def _(node):
+    index = node.attr("index")
+    return lambda step: step.arguments[index]
+
+
+@kernel("_Retval", stateful=True, accepts_dead=True)
+def _(node):
+    index = node.attr("index")
+
+    def retval(step, value):
+        step.results[index] = value
+
+    return retval
+
+
+@kernel("_ArrayToList", "_ListToArray")
+def _(node):
+    return lambda *values: values
+
+
+def _key_maker(node):
+    """frame_iteration -> rendezvous key. Outside of loops it is always the same string."""
+    source, destination = node.attr("send_device").decode(), node.attr("recv_device").decode()
+    name, incarnation = node.attr("tensor_name").decode(), node.attr("send_device_incarnation")
+    outside = make_key(source, incarnation, destination, name)
+
+    def key_of(frame_iteration):
+        if frame_iteration == "0:0":
+            return outside
+        return make_key(source, incarnation, destination, name, frame_iteration)
+
+    return key_of

@@ -1,0 +1,199 @@
+"""Kernels of control flow: branches, loops' gates, assertions and calls of functions.
+
+Own what one node does with its inputs. The order of nodes, frames and iterations is the matter of `executor` and
+`frames`; what a function's body is, of `functions`.
+"""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+
+from dtf.run.functions import FunctionBody
+from dtf.run.kernels import DEAD, kernel
+from dtf.run.kernels.logging import summarized
+from dtf.wire import errors
+
+
+@kernel("NoOp", "ControlTrigger")
+def _(node):
+    return lambda: None
+
+
+@kernel("Enter", "RefEnter", "Exit", "RefExit", "NextIteration", "RefNextIteration", "LoopCond")
+def _(node):
+    return lambda value: value
+
+
+@kernel("Switch", "RefSwitch")
+def _(node):
+    return lambda data, predicate: (DEAD, data) if predicate else (data, DEAD)
+
+
+@kernel("Merge", "RefMerge", accepts_dead=True)
+def _(node):
+    def merge(*values):
+        for index, value in enumerate(values):
+            if value is not DEAD:
+                return value, np.int32(index)
+        return DEAD, DEAD
+
+    return merge
+
+
+@kernel("RefSelect")
+def _(node):
+    def select(index, *variables):
+        if not 0 <= index < len(variables):
+            raise errors.InvalidArgumentError(
+                None, None, f"Index must be in the range [0, {len(variables)}) but got {index}"
+            )
+        return variables[int(index)]
+
+    return select
+
+
+@kernel("Assert", stateful=True)
+def _(node):
+    summarize = node.attr("summarize")
+
+    def check(step, condition, *data):
+        if not condition:
+            words = " ".join(f"[{summarized(value, summarize)}]" for value in data)
+            raise errors.InvalidArgumentError(None, None, f"assertion failed: {words}")
+
+    return check
+
+
+@kernel("Abort")
+def _(node):
+    """Fails the step. TensorFlow ends the whole process here, which would let one client's graph stop a server for
+    all.
+    """
+    message = node.attr("error_msg").decode()
+
+    def abort():
+        raise errors.AbortedError(None, None, message or "Abort op was run")
+
+    return abort
+
+
+@kernel("PartitionedCall", "StatefulPartitionedCall", asynchronous=True)
+def _(node):
+    body = FunctionBody(node.attr("f"), node.library)
+    return lambda step, done, *arguments: body.call(step, arguments, done)
+
+
+@kernel("If", "StatelessIf", asynchronous=True)
+def _(node):
+    then_branch = FunctionBody(node.attr("then_branch"), node.library)
+    else_branch = FunctionBody(node.attr("else_branch"), node.library)
+
+    def choose(step, done, condition, *arguments):
+        (then_branch if _truth(condition) else else_branch).call(step, arguments, done)
+
+    return choose
+
+
+@kernel("Case", "StatelessCase", asynchronous=True)
+def _(node):
+    branches = [FunctionBody(branch, node.library) for branch in node.attr("branches")]
+
+    def choose(step, done, index, *arguments):
+        chosen = int(index) if 0 <= index < len(branches) else len(branches) - 1
+        branches[chosen].call(step, arguments, done)
+
+    return choose
+
+
+@kernel("While", "StatelessWhile", asynchronous=True)
+def _(node):
+    condition = FunctionBody(node.attr("cond"), node.library)
+    body = FunctionBody(node.attr("body"), node.library)
+    return lambda step, done, *values: _Loop(condition, body, step, done).check(values)
+
+
+class _Loop:
+    """One run of a While. The next iteration starts from the loop below and not from inside the last one's callback
+    when that
+    has been called at once, so a long loop needs no deep stack."""
+
+    def __init__(self, condition: FunctionBody, body: FunctionBody, step, done) -> None:
+        self._condition = condition
+        self._body = body
+        self._step = step
+        self._done = done
+
+    def check(self, values) -> None:
+        while True:
+            again = _Answer()
+            self._condition.call(self._step, values, again)
+            if not again.has_come(lambda outputs, values=values: self._go_on(outputs, values)):
+                return
+            if not self._may_go_on(again, values):
+                return
+            following = _Answer()
+            self._body.call(self._step, values, following)
+            if not following.has_come(self._check_again):
+                return
+            if following.error is not None:
+                self._done(error=following.error)
+                return
+            values = following.values
+
+    def _go_on(self, answer, values) -> None:
+        if self._may_go_on(answer, values):
+            following = _Answer()
+            self._body.call(self._step, values, following)
+            if following.has_come(self._check_again):
+                self._check_again(following)
+
+    def _check_again(self, answer) -> None:
+        if answer.error is not None:
+            self._done(error=answer.error)
+        else:
+            self.check(answer.values)
+
+    def _may_go_on(self, answer, values) -> bool:
+        if answer.error is not None:
+            self._done(error=answer.error)
+            return False
+        if not _truth(answer.values[0]):
+            self._done(tuple(values))
+            return False
+        return True
+
+
+class _Answer:
+    """What a function calls back with: there at once, or later for whoever asked by then. Its lock guards the
+    hand-over.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waiter = None
+        self._is_here = False
+        self.values = ()
+        self.error = None
+
+    def __call__(self, values=(), error=None) -> None:
+        with self._lock:
+            self.values, self.error = values, error
+            self._is_here = True
+            waiter = self._waiter
+        if waiter is not None:
+            waiter(self)
+
+    def has_come(self, otherwise) -> bool:
+        """True when the answer is here; else `otherwise(self)` is called when it comes."""
+        with self._lock:
+            if not self._is_here:
+                self._waiter = otherwise
+            return self._is_here
+
+
+def _truth(value) -> bool:
+    """What If and While take for true: a scalar that is not zero or empty, any other tensor that has elements."""
+    array = np.asarray(value)
+    return bool(array[()]) if array.ndim == 0 else array.size > 0

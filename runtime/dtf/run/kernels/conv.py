@@ -1,0 +1,328 @@
+"""Kernels of two-dimensional convolution, depthwise convolution and their gradients.
+
+A convolution is a matrix product of patches and filter. The patches of a few images at a time are copied into one
+buffer that stays in the processor's cache (copying those of the whole batch at once takes longer than the product).
+With few input channels the buffer is laid out patch element by patch element, because the runs that are then copied
+are rows of the image rather than rows of the window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from dtf.run.kernels import kernel
+from dtf.wire import errors
+from dtf.wire.windows import Extent, channel_axis, window_extent
+
+_BUFFER_BYTES = 2 << 20
+_FEW_CHANNELS = 4
+
+
+@kernel("Conv2D")
+def _(node):
+    settings = _settings(node)
+
+    def conv2d(images, filters):
+        images, filters = settings.channels_last(images), filters
+        result_type = images.dtype
+        images, filters = _computable(images), _computable(filters)
+        convolution = settings.convolution(images.shape, filters.shape)
+        return settings.back(convolution.forward(images, filters).astype(result_type, copy=False))
+
+    return conv2d
+
+
+@kernel("Conv2DBackpropInput")
+def _(node):
+    settings = _settings(node)
+
+    def conv2d_backprop_input(sizes, filters, gradient):
+        convolution = settings.convolution(settings.shape_channels_last(sizes.tolist()), filters.shape)
+        result_type = gradient.dtype
+        gradient, filters = _computable(settings.channels_last(gradient)), _computable(filters)
+        convolution.check_gradient(gradient)
+        return settings.back(convolution.backprop_input(filters, gradient).astype(result_type, copy=False))
+
+    return conv2d_backprop_input
+
+
+@kernel("Conv2DBackpropFilter")
+def _(node):
+    settings = _settings(node)
+
+    def conv2d_backprop_filter(images, sizes, gradient):
+        result_type = gradient.dtype
+        images, gradient = _computable(settings.channels_last(images)), _computable(settings.channels_last(gradient))
+        convolution = settings.convolution(images.shape, tuple(sizes.tolist()))
+        convolution.check_gradient(gradient)
+        return convolution.backprop_filter(images, gradient).astype(result_type, copy=False)
+
+    return conv2d_backprop_filter
+
+
+@kernel("DepthwiseConv2dNative")
+def _(node):
+    settings = _settings(node)
+
+    def depthwise(images, filters):
+        images = settings.channels_last(images)
+        convolution = settings.convolution(images.shape, filters.shape)
+        padded = convolution.pad(images)
+        result = np.zeros((*convolution.output_positions, *filters.shape[2:]), images.dtype)
+        for row, column in convolution.positions():
+            result += convolution.view(padded, row, column)[..., None] * filters[row, column]
+        return settings.back(result.reshape(*convolution.output_positions, -1))
+
+    return depthwise
+
+
+@kernel("DepthwiseConv2dNativeBackpropInput")
+def _(node):
+    settings = _settings(node)
+
+    def depthwise_backprop_input(sizes, filters, gradient):
+        convolution = settings.convolution(settings.shape_channels_last(sizes.tolist()), filters.shape)
+        gradient = settings.channels_last(gradient)
+        gradient = gradient.reshape(*gradient.shape[:3], *filters.shape[2:])
+        padded = np.zeros(convolution.padded_shape, gradient.dtype)
+        for row, column in convolution.positions():
+            convolution.view(padded, row, column)[...] += np.einsum("bhwcm,cm->bhwc", gradient, filters[row, column])
+        return settings.back(convolution.crop(padded))
+
+    return depthwise_backprop_input
+
+
+@kernel("DepthwiseConv2dNativeBackpropFilter")
+def _(node):
+    settings = _settings(node)
+
+    def depthwise_backprop_filter(images, sizes, gradient):
+        images, gradient = settings.channels_last(images), settings.channels_last(gradient)
+        shape = tuple(sizes.tolist())
+        convolution = settings.convolution(images.shape, shape)
+        gradient = gradient.reshape(*gradient.shape[:3], *shape[2:])
+        padded = convolution.pad(images)
+        result = np.empty(shape, gradient.dtype)
+        for row, column in convolution.positions():
+            result[row, column] = np.einsum("bhwc,bhwcm->cm", convolution.view(padded, row, column), gradient)
+        return result
+
+    return depthwise_backprop_filter
+
+
+@dataclass(frozen=True)
+class _Convolution:
+    """How filters [rows, columns, in, out] move over images [batch, height, width, channels]."""
+
+    images: tuple[int, ...]
+    filters: tuple[int, ...]
+    stride: tuple[int, int]
+    dilation: tuple[int, int]
+    rows: Extent
+    columns: Extent
+
+    @property
+    def output_positions(self) -> tuple[int, int, int]:
+        return self.images[0], self.rows.output, self.columns.output
+
+    @property
+    def padded_shape(self) -> tuple[int, ...]:
+        batch, height, width, channels = self.images
+        return (
+            batch,
+            height + self.rows.before + self.rows.after,
+            width + self.columns.before + self.columns.after,
+            channels,
+        )
+
+    def forward(self, images, filters):
+        output = np.empty((*self.output_positions, filters.shape[3]), images.dtype)
+        matrix = filters.reshape(-1, filters.shape[3])
+        for chunk, patches in self._patches(images):
+            np.matmul(patches, matrix, out=_rows(output[chunk]))
+        return output
+
+    def backprop_filter(self, images, gradient):
+        gradient = np.ascontiguousarray(gradient)
+        total = np.zeros((self.filters[0] * self.filters[1] * self.filters[2], self.filters[3]), gradient.dtype)
+        for chunk, patches in self._patches(images):
+            total += patches.T @ _rows(gradient[chunk])
+        return total.reshape(self.filters)
+
+    def backprop_input(self, filters, gradient):
+        if self.stride == (1, 1):
+            return self._transposed().forward(gradient, np.ascontiguousarray(filters[::-1, ::-1].swapaxes(2, 3)))
+        gradient = np.ascontiguousarray(gradient)
+        matrix = np.ascontiguousarray(filters.reshape(-1, filters.shape[3]).T)
+        padded = np.zeros(self.padded_shape, gradient.dtype)
+        for start in range(0, self.images[0], self._images_per_chunk(gradient.itemsize)):
+            chunk = slice(start, start + self._images_per_chunk(gradient.itemsize))
+            patches = (_rows(gradient[chunk]) @ matrix).reshape(*gradient[chunk].shape[:3], *self.filters[:3])
+            for row, column in self.positions():
+                self.view(padded[chunk], row, column)[...] += patches[:, :, :, row, column]
+        return self.crop(padded)
+
+    def _transposed(self) -> _Convolution:
+        """For stride 1: the convolution with the turned filter that makes the images' gradient of the outputs'."""
+
+        def turned(extent: Extent, size: int, window: int, dilation: int) -> Extent:
+            reach = (window - 1) * dilation
+            return Extent(size, reach - extent.before, reach - extent.after)
+
+        rows, columns, channels, filters = self.filters
+        return _Convolution(
+            (*self.output_positions, filters),
+            (rows, columns, filters, channels),
+            self.stride,
+            self.dilation,
+            turned(self.rows, self.images[1], rows, self.dilation[0]),
+            turned(self.columns, self.images[2], columns, self.dilation[1]),
+        )
+
+    def check_gradient(self, gradient) -> None:
+        expected = (*self.output_positions, self.filters[3])
+        if gradient.shape != expected:
+            raise errors.InvalidArgumentError(
+                None, None, f"Size of out_backprop doesn't match computed: actual = {list(gradient.shape)}, "
+                f"computed = {list(expected)}",
+            )
+
+    def positions(self) -> Iterator[tuple[int, int]]:
+        """All (row, column) of the window."""
+        for row in range(self.filters[0]):
+            for column in range(self.filters[1]):
+                yield row, column
+
+    def view(self, padded, row: int, column: int):
+        """The elements of the padded images that the outputs see at one position of the window."""
+        starts = row * self.dilation[0], column * self.dilation[1]
+        rows, columns = (
+            slice(start, start + (extent.output - 1) * stride + 1, stride)
+            for start, extent, stride in zip(starts, (self.rows, self.columns), self.stride, strict=True)
+        )
+        return padded[:, rows, columns]
+
+    def pad(self, images):
+        """The images with zeros around them; negative padding (of a transposed convolution) cuts them instead."""
+        if self.padded_shape == self.images and self.rows.before == self.columns.before == 0:
+            return images
+        padded = np.zeros(self.padded_shape, images.dtype)
+        target, source = [slice(None)], [slice(None)]
+        for extent, size in ((self.rows, self.images[1]), (self.columns, self.images[2])):
+            source.append(slice(max(-extent.before, 0), size - max(-extent.after, 0)))
+            target.append(slice(max(extent.before, 0), max(extent.before, 0) + source[-1].stop - source[-1].start))
+        padded[tuple(target)] = images[tuple(source)]
+        return padded
+
+    def crop(self, padded):
+        _, height, width, _ = self.images
+        return padded[
+            :, self.rows.before : self.rows.before + height, self.columns.before : self.columns.before + width
+        ]
+
+    def _images_per_chunk(self, itemsize: int) -> int:
+        one = self.rows.output * self.columns.output * self.filters[0] * self.filters[1] * self.filters[2] * itemsize
+        return max(1, _BUFFER_BYTES // max(one, 1))
+
+    def _patches(self, images) -> Iterator[tuple[slice, np.ndarray]]:
+        """Yields (slice of the batch, its patches as a matrix [output positions, elements of a window])."""
+        batch, height, width = self.output_positions
+        window = self.filters[:3]
+        padded = self.pad(images)
+        image, row, column, channel = padded.strides
+        view = as_strided(
+            padded,
+            (batch, height, width, *window),
+            (
+                image,
+                row * self.stride[0],
+                column * self.stride[1],
+                row * self.dilation[0],
+                column * self.dilation[1],
+                channel,
+            ),
+            writeable=False,
+        )
+        elements = window[0] * window[1] * window[2]
+        if window[:2] == (1, 1) and self.stride == (1, 1) and padded.flags.c_contiguous:
+            yield slice(None), padded.reshape(-1, window[2])
+            return
+        step = min(self._images_per_chunk(images.itemsize), max(batch, 1))
+        few = window[2] <= _FEW_CHANNELS
+        buffer = np.empty(step * height * width * elements, images.dtype)
+        for start in range(0, batch, step):
+            chunk = slice(start, min(start + step, batch))
+            count = (chunk.stop - chunk.start) * height * width
+            part = view[chunk].transpose(3, 4, 5, 0, 1, 2) if few else view[chunk]
+            filled = buffer[: count * elements].reshape(part.shape)
+            np.copyto(filled, part)
+            yield chunk, filled.reshape(elements, count).T if few else filled.reshape(count, elements)
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """What a convolution node says beside its shapes. Strides, dilations and paddings are of height and width."""
+
+    padding: str
+    channels_first: bool
+    stride: tuple[int, int]
+    dilation: tuple[int, int]
+    explicit: tuple[list[int], list[int]]
+
+    def channels_last(self, images):
+        return np.moveaxis(images, 1, -1) if self.channels_first else images
+
+    def shape_channels_last(self, shape) -> tuple[int, ...]:
+        return (shape[0], shape[2], shape[3], shape[1]) if self.channels_first else tuple(shape)
+
+    def back(self, images):
+        return np.ascontiguousarray(np.moveaxis(images, -1, 1) if self.channels_first else images)
+
+    def convolution(self, images: tuple[int, ...], filters: tuple[int, ...]) -> _Convolution:
+        if len(images) != 4 or len(filters) != 4:
+            raise errors.InvalidArgumentError(
+                None, None, f"input and filter must be 4-dimensional: {list(images)} and {list(filters)}"
+            )
+        if images[3] != filters[2]:
+            raise errors.InvalidArgumentError(
+                None, None, f"input depth must be equal to filter depth: {images[3]} vs {filters[2]}"
+            )
+        rows, columns = (
+            window_extent(images[1 + i], filters[i], self.stride[i], self.padding, self.dilation[i], self.explicit[i])
+            for i in range(2)
+        )
+        return _Convolution(tuple(images), tuple(filters), self.stride, self.dilation, rows, columns)
+
+
+def _settings(node) -> _Settings:
+    channels_first = channel_axis(node.attr("data_format").decode()) == 1
+    height, width = (2, 3) if channels_first else (1, 2)
+    strides, dilations = node.attr("strides"), node.attr("dilations")
+    if any(strides[i] != 1 or dilations[i] != 1 for i in range(4) if i not in (height, width)):
+        raise errors.InvalidArgumentError(
+            None,
+            None,
+            "Current implementation does not yet support strides or dilations in the batch and depth dimensions.",
+        )
+    explicit = list(node.attr("explicit_paddings")) or [0] * 8
+    return _Settings(
+        node.attr("padding").decode(),
+        channels_first,
+        (strides[height], strides[width]),
+        (dilations[height], dilations[width]),
+        (explicit[2 * height : 2 * height + 2], explicit[2 * width : 2 * width + 2]),
+    )
+
+
+def _computable(array):
+    """16-bit floats as float32, which BLAS multiplies."""
+    return array.astype(np.float32) if array.dtype.itemsize == 2 and array.dtype.kind in "fV" else array
+
+
+def _rows(images):
+    """[batch, height, width, n] as a matrix; a view, since what is passed is contiguous."""
+    return images.reshape(-1, images.shape[-1])

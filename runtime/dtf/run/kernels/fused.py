@@ -1,0 +1,79 @@
+"""Kernels of ops that TensorFlow's graph optimizer makes of several: a product or convolution, then bias, activation.
+
+Our own graphs do not have them; a real TensorFlow master that sends its partition to us does. Each is the plain
+kernel, followed in place by what `fused_ops` names.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dtf.run.kernels import KernelNode, kernel, lookup
+from dtf.wire import errors, opdef
+from dtf.wire.windows import channel_axis
+
+Function = Callable[..., Any]
+
+
+@kernel("_FusedMatMul", "_FusedConv2D", "_FusedDepthwiseConv2dNative")
+def _(node: KernelNode) -> Function:
+    plain = _plain(node, node.op.removeprefix("_Fused"))
+    stages = [name.decode() for name in node.attr("fused_ops")]
+    unknown = [name for name in stages if name not in (*_ACTIVATIONS, "BiasAdd", "Add", "FusedBatchNorm")]
+    if unknown:
+        raise errors.UnimplementedError(None, None, f"Fusion of {unknown[0]} is not implemented: {stages}")
+    data_format = node.attrs.get("data_format", b"NHWC").decode()
+    epsilon = node.attrs.get("epsilon", 0.0)
+    activations = [_plain(node, name, alpha=node.attr("leakyrelu_alpha")) for name in stages if name in _ACTIVATIONS]
+
+    def fused(first: Any, second: Any, *arguments: Any) -> Any:
+        result = plain(first, second)
+        axis = channel_axis(data_format, result.ndim) if result.ndim == 4 else result.ndim - 1
+        around = tuple(-1 if i == axis else 1 for i in range(result.ndim))
+        rest = iter(arguments)
+        for name in stages:
+            if name == "BiasAdd":
+                result += next(rest).reshape(around)
+            elif name == "Add":
+                result = result + next(rest)
+            elif name == "FusedBatchNorm":
+                scale, offset, mean, variance = (next(rest) for _ in range(4))
+                slope = scale / np.sqrt(variance + scale.dtype.type(epsilon))
+                result *= slope.reshape(around)
+                result += (offset - mean * slope).reshape(around)
+        for activation in activations:
+            result = activation(result)
+        return result
+
+    return fused
+
+
+@kernel("_FusedBatchNormEx")
+def _(node: KernelNode) -> Function:
+    plain = _plain(node, "FusedBatchNormV3")
+    mode = node.attr("activation_mode").decode()
+    if mode not in ("Identity", "Relu"):
+        raise errors.UnimplementedError(None, None, f"Fusion of batch normalisation and {mode} is not implemented")
+
+    def fused(x: Any, scale: Any, offset: Any, mean: Any, variance: Any, *side_inputs: Any) -> Any:
+        y, *statistics = plain(x, scale, offset, mean, variance)
+        for side_input in side_inputs:
+            y = y + side_input
+        if mode == "Relu":
+            y = np.maximum(y, y.dtype.type(0))
+        return (y, *statistics)
+
+    return fused
+
+
+_ACTIVATIONS = frozenset({"Relu", "Relu6", "Elu", "LeakyRelu", "Tanh", "Sigmoid"})
+
+
+def _plain(node: KernelNode, op: str, **attrs: Any) -> Function:
+    """The kernel of `op` with its defaults, the attributes of `node`, and these."""
+    defaults = {attr.name: attr.default for attr in opdef.get(op).attrs if attr.has_default}
+    return lookup(op).factory(dataclasses.replace(node, op=op, attrs={**defaults, **node.attrs, **attrs}))

@@ -1,0 +1,222 @@
+"""Kernels that touch files, serialized tensors and Python functions.
+
+Owns saving and restoring as ops (the format itself is `checkpoint.py`), reading and writing whole files, sharded file
+names,
+and calls of registered Python functions (`py_functions.py`).
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from typing import Any
+
+import numpy as np
+
+from dtf.run.kernels import kernel
+from dtf.wire import codec, dtypes, errors, py_functions
+from dtf.wire.checkpoint import BundleReader, BundleWriter, merge_bundles, parse_slice_spec
+from dtf.wire.files import file_errors
+
+
+def _text(value: Any) -> str:
+    """A string scalar (or an attribute) as str."""
+    value = value.item() if isinstance(value, np.ndarray) else value
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def _texts(values: np.ndarray) -> list[str]:
+    return [value.decode() for value in np.ravel(values).tolist()]
+
+
+def _string(value: str | bytes) -> np.ndarray:
+    return np.array(value.encode() if isinstance(value, str) else value, object)
+
+
+def _invalid(message: str) -> errors.OpError:
+    return errors.InvalidArgumentError(None, None, message)
+
+
+# -- checkpoints
+
+
+@kernel("SaveV2", stateful=True)
+def _(node):
+    def save(step, prefix, tensor_names, shape_and_slices, *tensors):
+        path = _text(prefix)
+        with file_errors(path):
+            os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        with BundleWriter(path) as writer:
+            for name, spec, tensor in zip(_texts(tensor_names), _texts(shape_and_slices), tensors, strict=True):
+                if not spec:
+                    writer.add(name, tensor)
+                    continue
+                shape, extents = parse_slice_spec(spec)
+                writer.add_slice(name, shape, extents, tensor)
+
+    return save
+
+
+@kernel("RestoreV2", stateful=True)
+def _(node):
+    wanted = list(node.attr("dtypes"))
+
+    def restore(step, prefix, tensor_names, shape_and_slices):
+        reader = BundleReader(_text(prefix))
+        names, specs = _texts(tensor_names), _texts(shape_and_slices)
+        for name, dtype in zip(names, wanted, strict=True):
+            if reader.dtype(name) != dtype:
+                raise _invalid(
+                    f"tensor_name = {name}; expected dtype {dtype.name} does not equal original dtype "
+                    f"{reader.dtype(name).name}"
+                )
+        values = [_read(reader, name, spec) for name, spec in zip(names, specs, strict=True)]
+        return values[0] if node.num_outputs == 1 else values
+
+    return restore
+
+
+def _read(reader: BundleReader, name: str, spec: str) -> np.ndarray:
+    if not spec:
+        return reader.read(name)
+    shape, extents = parse_slice_spec(spec)
+    stored = reader.shape(name).as_list()
+    if stored != shape:
+        raise _invalid(f"Shape in shape_and_slice spec {shape} does not match the shape in the save file: {stored}")
+    return reader.read_slice(name, extents)
+
+
+@kernel("MergeV2Checkpoints", stateful=True)
+def _(node):
+    delete = node.attr("delete_old_dirs")
+    return lambda step, prefixes, merged: merge_bundles(_texts(prefixes), _text(merged), delete)
+
+
+@kernel("ShardedFilename")
+def _(node):
+    return lambda base, shard, count: _string(f"{_text(base)}-{int(shard):05d}-of-{int(count):05d}")
+
+
+@kernel("ShardedFilespec")
+def _(node):
+    return lambda base, count: _string(f"{_text(base)}-?????-of-{int(count):05d}")
+
+
+# -- whole files
+
+
+@kernel("ReadFile", stateful=True)
+def _(node):
+    def read_file(step, filename):
+        path = _text(filename)
+        with file_errors(path), open(path, "rb") as file:
+            return _string(file.read())
+
+    return read_file
+
+
+@kernel("WriteFile", stateful=True)
+def _(node):
+    def write_file(step, filename, contents):
+        path = _text(filename)
+        with file_errors(path):
+            os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+            with open(path, "wb") as file:
+                file.write(contents.item())
+
+    return write_file
+
+
+@kernel("MatchingFiles", stateful=True)
+def _(node):
+    def matching_files(step, pattern):
+        found = [path for each in _texts(pattern) for path in glob.glob(each)]
+        return np.array([path.encode() for path in sorted(found)], object)
+
+    return matching_files
+
+
+# -- serialized tensors
+
+
+@kernel("SerializeTensor")
+def _(node):
+    dtype = node.attr("T")
+    return lambda tensor: _string(codec.array_to_proto(tensor, dtype).SerializeToString())
+
+
+@kernel("ParseTensor")
+def _(node):
+    wanted = node.attr("out_type")
+
+    def parse_tensor(serialized):
+        value = codec.decode_tensor(serialized.item())
+        dtype = dtypes.string if value.dtype == object else dtypes.as_dtype(value.dtype)
+        if dtype != wanted:
+            raise _invalid(f"Type mismatch between parsed tensor ({dtype.name}) and dtype ({wanted.name})")
+        return value
+
+    return parse_tensor
+
+
+# -- Python functions
+
+_CLASS_OF_EXCEPTION: tuple[tuple[type[BaseException], Any], ...] = (
+    (ValueError, errors.InvalidArgumentError),
+    (TypeError, errors.InvalidArgumentError),
+    (StopIteration, errors.OutOfRangeError),
+    (MemoryError, errors.ResourceExhaustedError),
+    (NotImplementedError, errors.UnimplementedError),
+)
+
+
+@kernel("PyFunc", stateful=True)
+def _(node):
+    call = _caller(node)
+    return lambda step, *inputs: call(*inputs)
+
+
+@kernel("PyFuncStateless")
+def _(node):
+    return _caller(node)
+
+
+def _caller(node: Any) -> Any:
+    token, types = _text(node.attr("token")), list(node.attr("Tout"))
+
+    def call(*inputs: Any) -> Any:
+        function = py_functions.find(token)
+        if function is None:
+            raise errors.InternalError(
+                None,
+                None,
+                f"callback {token} is not found: the function was made in another process, or its graph is gone",
+            )
+        try:
+            returned = function(*(np.array(value) if isinstance(value, np.ndarray) else value for value in inputs))
+        except errors.OpError:
+            raise
+        except Exception as error:
+            kind = next((kind for each, kind in _CLASS_OF_EXCEPTION if isinstance(error, each)), errors.UnknownError)
+            raise kind(None, None, f"{type(error).__name__}: {error}") from error
+        values = [] if not types else list(returned) if isinstance(returned, (list, tuple)) else [returned]
+        if len(values) != len(types):
+            raise _invalid(f"{token} returns {len(values)} values, but expects to see {len(types)} values.")
+        arrays = [_returned(token, i, value, dtype) for i, (value, dtype) in enumerate(zip(values, types, strict=True))]
+        return arrays[0] if len(arrays) == 1 else arrays
+
+    return call
+
+
+def _returned(token: str, i: int, value: Any, dtype: dtypes.DType) -> np.ndarray:
+    """A returned value as an array of the declared dtype; Python numbers take that dtype, arrays must have it."""
+    if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind not in "SUO":
+        found = dtypes.as_dtype(value.dtype)
+        if found != dtype:
+            got, wanted = dtypes.runtime_name(found), dtypes.runtime_name(dtype)
+            raise _invalid(f"{i}-th value returned by {token} is {got}, but expects {wanted}")
+        return np.asarray(value)
+    try:
+        return codec.values_to_array(value, dtype)[0]
+    except (TypeError, ValueError) as error:
+        raise _invalid(f"{i}-th value returned by {token}: {error}") from None

@@ -1,0 +1,120 @@
+"""Kernels of lookup tables: they bind `lookup_tables.py` to nodes, by resource handle or by the older string
+reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dtf.run.kernels import kernel
+from dtf.run.kernels.data_flow import node_resource, resource_of
+from dtf.run.lookup_tables import LookupTable
+from dtf.wire import errors
+from dtf.wire.files import file_errors
+
+_WHOLE_LINE, _LINE_NUMBER = -2, -1
+
+
+@kernel("HashTable", "HashTableV2", stateful=True)
+def _(node):
+    return _table_maker(node, is_mutable=False)
+
+
+@kernel("MutableHashTable", "MutableHashTableV2", stateful=True)
+def _(node):
+    return _table_maker(node, is_mutable=True)
+
+
+def _table_maker(node: Any, is_mutable: bool) -> Callable[..., Any]:
+    types = node.attr("key_dtype"), node.attr("value_dtype")
+    is_reference, by_node_name = node.op_def.outputs[0].is_ref, node.attr("use_node_name_sharing")
+
+    def make(step):
+        table, handle = node_resource(
+            node, step, LookupTable, lambda name: LookupTable(name, *types, is_mutable), always_shared=by_node_name
+        )
+        table.check_same(*types)
+        return table if is_reference else handle
+
+    return make
+
+
+@kernel("InitializeTable", "InitializeTableV2", stateful=True)
+def _(node):
+    return lambda step, handle, keys, values: resource_of(step, handle, LookupTable).initialize(keys, values)
+
+
+@kernel("InitializeTableFromTextFileV2", stateful=True)
+def _(node):
+    key_index, value_index = node.attr("key_index"), node.attr("value_index")
+    most, skipped, delimiter = node.attr("vocab_size"), node.attr("offset"), node.attr("delimiter")
+    mark = delimiter if isinstance(delimiter, bytes) else delimiter.encode()
+
+    def column(line: bytes, number: int, index: int, dtype: Any) -> Any:
+        if index == _WHOLE_LINE:
+            return line
+        if index == _LINE_NUMBER:
+            return number
+        parts = line.split(mark)
+        if index >= len(parts):
+            raise errors.InvalidArgumentError(
+                None,
+                None,
+                f"Invalid number of columns in line {number} ({line.decode(errors='replace')}): expected {index + 1}",
+            )
+        return dtype(parts[index]) if dtype is not np.object_ else parts[index]
+
+    def initialize(step, handle, filename):
+        table = resource_of(step, handle, LookupTable)
+        path = filename.item().decode()
+        with file_errors(path), open(path, "rb") as file:
+            lines = file.read().splitlines()[skipped:]
+        if most >= 0:
+            if len(lines) < most:
+                raise errors.InvalidArgumentError(
+                    None, None, f"Invalid vocab_size in {path}: expected {most} but got {len(lines)}"
+                )
+            lines = lines[:most]
+        columns = []
+        for index, dtype in ((key_index, table.key_dtype), (value_index, table.value_dtype)):
+            out = np.empty(len(lines), dtype.as_numpy_dtype)
+            out[:] = [column(line, number, index, dtype.as_numpy_dtype) for number, line in enumerate(lines)]
+            columns.append(out)
+        table.initialize(*columns)
+
+    return initialize
+
+
+@kernel("LookupTableFind", "LookupTableFindV2", stateful=True)
+def _(node):
+    return lambda step, handle, keys, default: resource_of(step, handle, LookupTable).find(keys, default)
+
+
+@kernel("LookupTableInsert", "LookupTableInsertV2", stateful=True)
+def _(node):
+    return lambda step, handle, keys, values: resource_of(step, handle, LookupTable).insert(keys, values)
+
+
+@kernel("LookupTableImport", "LookupTableImportV2", stateful=True)
+def _(node):
+    return lambda step, handle, keys, values: resource_of(step, handle, LookupTable).insert(
+        keys, values, replace_all=True
+    )
+
+
+@kernel("LookupTableRemoveV2", stateful=True)
+def _(node):
+    return lambda step, handle, keys: resource_of(step, handle, LookupTable).remove(keys)
+
+
+@kernel("LookupTableSize", "LookupTableSizeV2", stateful=True)
+def _(node):
+    return lambda step, handle: np.int64(len(resource_of(step, handle, LookupTable)))
+
+
+@kernel("LookupTableExport", "LookupTableExportV2", stateful=True)
+def _(node):
+    return lambda step, handle: resource_of(step, handle, LookupTable).export()

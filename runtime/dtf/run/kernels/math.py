@@ -1,0 +1,656 @@
+"""Kernels of element-wise arithmetic, comparison, reductions, scans, sequences and casts.
+
+Wherever numpy's ufunc means what TensorFlow means, the kernel is that ufunc itself. The rest differs in a way that
+the comment beside it names: integer division by zero is an error, sums keep their dtype, half precision is summed
+in float32, and so on. numpy's floating-point warnings are switched off by the executor. Segment reductions live in
+`segment`, formulas of special functions in `special`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dtf.run.kernels import KernelNode, kernel, special
+from dtf.run.kernels.segment import highest, lowest
+from dtf.wire import errors
+
+Array = Any  # an ndarray or a numpy scalar
+Function = Callable[..., Any]
+
+
+def direct(function: Function, *ops: str) -> None:
+    """Registers `function` itself as the kernel of `ops`, whatever the attributes are."""
+
+    @kernel(*ops)
+    def factory(node: KernelNode) -> Function:
+        return function
+
+
+def _invalid(message: str) -> errors.InvalidArgumentError:
+    return errors.InvalidArgumentError(None, None, message)
+
+
+def _reusable(temporary: Array) -> np.ndarray | None:
+    """The `out=` of an operation that may overwrite its own `temporary`; numpy scalars cannot be overwritten."""
+    return temporary if isinstance(temporary, np.ndarray) else None
+
+
+# -- one argument --
+
+_OF_ONE: dict[str, Function] = {
+    "Abs": np.abs,
+    "Acos": np.arccos,
+    "Acosh": np.arccosh,
+    "Angle": np.angle,
+    "Asin": np.arcsin,
+    "Asinh": np.arcsinh,
+    "Atan": np.arctan,
+    "Atanh": np.arctanh,
+    "Ceil": np.ceil,
+    "ComplexAbs": np.abs,
+    "Conj": np.conjugate,
+    "Cos": np.cos,
+    "Cosh": np.cosh,
+    "Digamma": special.digamma,
+    "Erf": special.erf,
+    "Erfc": special.erfc,
+    "Erfinv": special.erfinv,
+    "Exp": np.exp,
+    "Expm1": np.expm1,
+    "Floor": np.floor,
+    "Imag": np.imag,
+    "Inv": np.reciprocal,
+    "Invert": np.invert,
+    "IsFinite": np.isfinite,
+    "IsInf": np.isinf,
+    "IsNan": np.isnan,
+    "Lgamma": special.lgamma,
+    "Log": np.log,
+    "Log1p": np.log1p,
+    "LogicalNot": np.logical_not,
+    "Ndtri": special.ndtri,
+    "Neg": np.negative,
+    "Real": np.real,
+    "Reciprocal": np.reciprocal,
+    "Rint": np.rint,
+    "Sin": np.sin,
+    "Sinh": np.sinh,
+    "Sqrt": np.sqrt,
+    "Square": np.square,
+    "Tan": np.tan,
+    "Tanh": np.tanh,
+}
+for _op, _function in _OF_ONE.items():
+    direct(_function, _op)
+
+
+@kernel("Round")
+def _round(node: KernelNode) -> Function:
+    if node.attr("T").is_integer:
+        return lambda x: x
+    return np.rint  # half to even, as TensorFlow
+
+
+@kernel("Sign")
+def _sign(node: KernelNode) -> Function:
+    if not node.attr("T").is_complex:
+        return np.sign
+
+    def direction(x: Array) -> Array:
+        size = np.abs(x)
+        return np.where(size == 0, x, x / np.where(size == 0, 1, size)).astype(x.dtype)
+
+    return direction
+
+
+def _rsqrt(x: Array) -> Array:
+    root = np.sqrt(x)
+    return np.reciprocal(root, out=_reusable(root))
+
+
+def _sigmoid(x: Array) -> Array:
+    # exp overflows to infinity for very negative x, and 1/inf is the wanted 0.
+    result = np.exp(np.negative(x))
+    result += 1
+    return np.reciprocal(result, out=_reusable(result))
+
+
+direct(_rsqrt, "Rsqrt")
+direct(_sigmoid, "Sigmoid")
+
+
+@kernel("PopulationCount")
+def _population_count(node: KernelNode) -> Function:
+    unsigned = np.dtype(f"u{np.dtype(node.attr('T').as_numpy_dtype).itemsize}")
+    return lambda x: np.bitwise_count(x.view(unsigned))
+
+
+# -- gradients of one argument, from the output y and its gradient --
+
+
+def _sigmoid_grad(y: Array, dy: Array) -> Array:
+    result = 1 - y
+    result *= y
+    result *= dy
+    return result
+
+
+def _tanh_grad(y: Array, dy: Array) -> Array:
+    result = np.square(y)
+    result = np.subtract(1, result, out=_reusable(result))
+    result *= dy
+    return result
+
+
+def _sqrt_grad(y: Array, dy: Array) -> Array:
+    result = np.divide(dy, np.conjugate(y))
+    result *= result.dtype.type(0.5)
+    return _where_not_zero(dy, result)
+
+
+def _rsqrt_grad(y: Array, dy: Array) -> Array:
+    result = np.square(y)
+    result *= y
+    result = np.conjugate(result)
+    result *= dy
+    result *= result.dtype.type(-0.5)
+    return _where_not_zero(dy, result)
+
+
+def _reciprocal_grad(y: Array, dy: Array) -> Array:
+    result = np.negative(y)
+    result *= y
+    result = np.conjugate(result)
+    result *= dy
+    return _where_not_zero(dy, result)
+
+
+def _where_not_zero(decisive: Array, result: Array) -> Array:
+    """`result`, but 0 where `decisive` is 0, even where `result` is infinite or NaN there."""
+    zero = np.equal(decisive, 0)
+    return np.where(zero, result.dtype.type(0), result) if np.any(zero) else result
+
+
+direct(_sigmoid_grad, "SigmoidGrad")
+direct(_tanh_grad, "TanhGrad")
+direct(_sqrt_grad, "SqrtGrad")
+direct(_rsqrt_grad, "RsqrtGrad")
+direct(_reciprocal_grad, "ReciprocalGrad", "InvGrad")
+
+
+# -- two arguments --
+
+_OF_TWO: dict[str, Function] = {
+    "Atan2": np.arctan2,
+    "BitwiseAnd": np.bitwise_and,
+    "BitwiseOr": np.bitwise_or,
+    "BitwiseXor": np.bitwise_xor,
+    "Equal": np.equal,
+    "Greater": np.greater,
+    "GreaterEqual": np.greater_equal,
+    "Igamma": special.igamma,
+    "Igammac": special.igammac,
+    "Less": np.less,
+    "LessEqual": np.less_equal,
+    "LogicalAnd": np.logical_and,
+    "LogicalOr": np.logical_or,
+    "Maximum": np.maximum,
+    "Minimum": np.minimum,
+    "Mul": np.multiply,
+    "NextAfter": np.nextafter,
+    "NotEqual": np.not_equal,
+    "Polygamma": special.polygamma,
+    "Sub": np.subtract,
+    "Zeta": special.zeta,
+}
+for _op, _function in _OF_TWO.items():
+    direct(_function, _op)
+
+direct(special.betainc, "Betainc")
+
+
+@kernel("Add", "AddV2")
+def _add(node: KernelNode) -> Function:
+    if node.attr("T").name == "string":
+        return lambda x, y: np.asarray(np.add(x, y), object)  # 0-d object arrays would come out as bare bytes
+    return np.add
+
+
+def _division(*ops: str, of_floats: Function, of_integers: Function) -> None:
+    """Registers division-like ops: on integers a divisor of zero is an error."""
+
+    def checked(x: Array, y: Array) -> Array:
+        if not np.all(y):
+            raise _invalid("Integer division by zero")
+        return of_integers(x, y)
+
+    @kernel(*ops)
+    def factory(node: KernelNode) -> Function:
+        return checked if node.attr("T").is_integer else of_floats
+
+
+def _truncated_quotient(x: Array, y: Array) -> Array:
+    # The exact multiple of y nearest to x on the side of zero; floor_divide is then exact.
+    return np.floor_divide(np.subtract(x, np.fmod(x, y)), y)
+
+
+def _floored_quotient(x: Array, y: Array) -> Array:
+    # TensorFlow floors the rounded quotient (1 // 0.1 is 10); numpy's floor_divide goes by the remainder (and gives 9).
+    result = np.true_divide(x, y)
+    return np.floor(result, out=_reusable(result))
+
+
+def _float_truncated_quotient(x: Array, y: Array) -> Array:
+    result = np.true_divide(x, y)
+    return np.trunc(result, out=_reusable(result))
+
+
+_division("RealDiv", "Div", of_floats=np.true_divide, of_integers=_truncated_quotient)
+_division("TruncateDiv", of_floats=_float_truncated_quotient, of_integers=_truncated_quotient)
+_division("FloorDiv", of_floats=_floored_quotient, of_integers=np.floor_divide)
+_division("FloorMod", of_floats=np.mod, of_integers=np.mod)
+_division("TruncateMod", "Mod", of_floats=np.fmod, of_integers=np.fmod)
+
+
+direct(lambda x, y: _where_not_zero(y, np.divide(x, y)), "DivNoNan")
+direct(lambda x, y: _where_not_zero(y, np.multiply(x, y)), "MulNoNan")
+direct(lambda x, y: _where_not_zero(x, np.divide(x, y)), "Xdivy")
+direct(lambda x, y: _where_not_zero(x, np.multiply(x, np.log(y))), "Xlogy")
+direct(lambda x, y: _where_not_zero(x, np.multiply(x, np.log1p(y))), "Xlog1py")
+
+
+@kernel("Pow")
+def _pow(node: KernelNode) -> Function:
+    if not node.attr("T").is_integer:
+        return np.power
+
+    def integer_power(x: Array, y: Array) -> Array:
+        if np.any(np.less(y, 0)):
+            raise _invalid("Integers to negative integer powers are not allowed")
+        return np.power(x, y)
+
+    return integer_power
+
+
+@kernel("SquaredDifference")
+def _squared_difference(node: KernelNode) -> Function:
+    if node.attr("T").is_complex:
+        return lambda x, y: np.multiply(np.conjugate(x - y), x - y)
+
+    def run(x: Array, y: Array) -> Array:
+        difference = np.subtract(x, y)
+        return np.square(difference, out=_reusable(difference))
+
+    return run
+
+
+@kernel("ApproximateEqual")
+def _approximate_equal(node: KernelNode) -> Function:
+    tolerance = node.attr("tolerance")
+    return lambda x, y: np.less(np.abs(np.subtract(x, y)), tolerance)
+
+
+def _shift(shift: Function) -> Callable[[KernelNode], Function]:
+    def factory(node: KernelNode) -> Function:
+        # Shifts outside of the word are clamped to it, as TensorFlow does; C leaves them undefined.
+        last_bit = 8 * np.dtype(node.attr("T").as_numpy_dtype).itemsize - 1
+        return lambda x, y: shift(x, np.clip(y, 0, last_bit))
+
+    return factory
+
+
+kernel("LeftShift")(_shift(np.left_shift))
+kernel("RightShift")(_shift(np.right_shift))
+
+
+@kernel("Complex")
+def _complex(node: KernelNode) -> Function:
+    dtype = node.attr("Tout").as_numpy_dtype
+
+    def run(real: Array, imag: Array) -> np.ndarray:
+        result = np.empty(np.broadcast_shapes(np.shape(real), np.shape(imag)), dtype)
+        result.real = real  # not real + 1j * imag: an infinity there would make a NaN
+        result.imag = imag
+        return result
+
+    return run
+
+
+def _clip_by_value(t: Array, low: Array, high: Array) -> Array:
+    result = np.minimum(t, high)  # the lower bound comes last: it wins over an upper bound below it
+    return np.maximum(result, low, out=_reusable(result) if np.shape(low) in ((), np.shape(result)) else None)
+
+
+direct(_clip_by_value, "ClipByValue")
+
+
+@kernel("AddN", "AccumulateNV2")
+def _add_n(node: KernelNode) -> Function:
+    def run(*values: Array) -> Array:
+        first = values[0]
+        for index, value in enumerate(values):
+            if value.shape != first.shape:
+                raise _invalid(
+                    f"Inputs to operation {node.name} of type {node.op} must have the same size and shape.  "
+                    f"Input 0: {_shape_text(first)} != input {index}: {_shape_text(value)}"
+                )
+        if len(values) == 1:
+            return first
+        total = np.add(first, values[1])
+        for value in values[2:]:
+            total += value
+        return total
+
+    return run
+
+
+# -- reductions --
+
+_reduce_add: Function = np.add.reduce
+_reduce_multiply: Function = np.multiply.reduce
+_reduce_maximum: Function = np.maximum.reduce
+_reduce_minimum: Function = np.minimum.reduce
+_reduce_and: Function = np.logical_and.reduce
+_reduce_or: Function = np.logical_or.reduce
+
+
+def _axes(reduction_indices: Array, rank: int) -> tuple[int, ...]:
+    """The axes of a reduction as a tuple; an error unless each is in [-rank, rank) and names an axis of its own."""
+    listed = reduction_indices.tolist()
+    axes = tuple(listed) if isinstance(listed, list) else (listed,)
+    if axes and isinstance(axes[0], list):
+        axes = tuple(reduction_indices.ravel().tolist())
+    for axis in axes:
+        if not -rank <= axis < rank:
+            raise _invalid(f"Invalid reduction dimension ({axis} for input with {rank} dimension(s)")
+    if len(axes) > 1:
+        positive = sorted(axis % rank for axis in axes)
+        for axis, following in zip(positive, positive[1:], strict=False):
+            if axis == following:
+                raise _invalid(f"Invalid reduction arguments: Axes contains duplicate dimension: {axis}")
+    return axes
+
+
+def _reduction(*ops: str) -> Callable[[Function], Function]:
+    """Registers a reduction given as reduce(x, axis: tuple, keepdims) -> array of x's dtype."""
+
+    def register(reduce: Function) -> Function:
+        @kernel(*ops)
+        def factory(node: KernelNode) -> Function:
+            keep = node.attr("keep_dims")
+            return lambda x, axes: reduce(x, _axes(axes, x.ndim), keep)
+
+        return reduce
+
+    return register
+
+
+def _is_half(dtype: np.dtype) -> bool:
+    """float16 and bfloat16, whose sums are formed in float32."""
+    return dtype.itemsize == 2 and dtype.kind not in "iu"
+
+
+@_reduction("Sum")
+def _sum(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
+    if not axis:
+        return x
+    if _is_half(x.dtype):
+        return _reduce_add(x, axis, np.float32, keepdims=keepdims).astype(x.dtype)
+    if _is_tall(x, axis):
+        kept = (1,) * len(axis) if keepdims else ()
+        return column_sums(x.reshape(math.prod(x.shape[: len(axis)]), -1)).reshape(kept + x.shape[len(axis) :])
+    return _reduce_add(x, axis, x.dtype, keepdims=keepdims)  # without a dtype numpy would widen small integers
+
+
+def _is_tall(x: Array, axis: tuple[int, ...]) -> bool:
+    """Whether the first axes of an array with few columns are summed."""
+    return len(axis) < x.ndim and axis == tuple(range(len(axis))) and x.size >= 4096 and x.flags.c_contiguous
+
+
+def column_sums(matrix: np.ndarray) -> np.ndarray:
+    """The sums of the columns of a C-contiguous matrix, in its dtype.
+
+    numpy adds row to row, which is slow for short rows: several of them are added as one long row first, and the
+    parts of that sum at the end (six times faster for 32 columns). BLAS is no faster, and slow on a busy machine.
+    """
+    rows, columns = matrix.shape
+    together = 1
+    while together * columns < 1024 and rows % (2 * together) == 0 and rows > 2 * together:
+        together *= 2
+    sums = _reduce_add(matrix.reshape(rows // together, together * columns), 0, matrix.dtype)
+    return _reduce_add(sums.reshape(together, columns), 0, matrix.dtype) if together > 1 else sums
+
+
+@_reduction("Mean")
+def _mean(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
+    count = math.prod(x.shape[each] for each in axis)
+    dtype = x.dtype
+    if dtype.kind in "iu":
+        total = _reduce_add(x, axis, np.int64, keepdims=keepdims)
+        return (_truncated_quotient(total, np.int64(count)) if count else total).astype(dtype)
+    if not axis:
+        return x
+    if _is_half(dtype):
+        return (_reduce_add(x, axis, np.float32, keepdims=keepdims) / np.float32(count)).astype(dtype)
+    total = _sum(x, axis, keepdims)
+    total /= count
+    return total
+
+
+@_reduction("Prod")
+def _prod(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
+    if _is_half(x.dtype):
+        return _reduce_multiply(x, axis, np.float32, keepdims=keepdims).astype(x.dtype)
+    return _reduce_multiply(x, axis, x.dtype, keepdims=keepdims)
+
+
+@_reduction("Max")
+def _max(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
+    if x.size:
+        return _reduce_maximum(x, axis, keepdims=keepdims)
+    return _reduce_maximum(x, axis, keepdims=keepdims, initial=_below_all(x.dtype))
+
+
+@_reduction("Min")
+def _min(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
+    if x.size:
+        return _reduce_minimum(x, axis, keepdims=keepdims)
+    return _reduce_minimum(x, axis, keepdims=keepdims, initial=_above_all(x.dtype))
+
+
+def _below_all(dtype: np.dtype) -> Any:
+    return lowest(dtype) if dtype.kind in "iu" else dtype.type(-np.inf)
+
+
+def _above_all(dtype: np.dtype) -> Any:
+    return highest(dtype) if dtype.kind in "iu" else dtype.type(np.inf)
+
+
+@_reduction("All")
+def _all(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
+    return _reduce_and(x, axis, keepdims=keepdims)
+
+
+@_reduction("Any")
+def _any(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
+    return _reduce_or(x, axis, keepdims=keepdims)
+
+
+@_reduction("EuclideanNorm")
+def _euclidean_norm(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
+    squares = np.square(np.abs(x)) if x.dtype.kind == "c" else np.square(x)
+    return np.sqrt(_sum(squares, axis, keepdims)).astype(x.dtype)
+
+
+def _arg_reduction(op: str, function: Function) -> None:
+    @kernel(op)
+    def factory(node: KernelNode) -> Function:
+        dtype = node.attr("output_type").as_numpy_dtype
+
+        def run(x: Array, dimension: Array) -> Array:
+            axis = int(dimension)
+            if not -x.ndim <= axis < x.ndim:
+                raise _invalid(f"Expected dimension in the range [{-x.ndim}, {x.ndim}), but got {axis}")
+            if x.shape[axis] == 0:
+                raise _invalid(f"Reduction axis {axis % x.ndim} is empty in shape {_shape_text(x)}")
+            return function(x, axis).astype(dtype, copy=False)
+
+        return run
+
+
+_arg_reduction("ArgMax", np.argmax)
+_arg_reduction("ArgMin", np.argmin)
+
+
+# -- scans --
+
+
+def _scan(op: str, accumulate: Function, identity: float) -> None:
+    """Registers a running reduction; accumulate(x, axis) -> array of x's shape and dtype."""
+
+    @kernel(op)
+    def factory(node: KernelNode) -> Function:
+        exclusive, reverse = node.attr("exclusive"), node.attr("reverse")
+
+        def run(x: Array, axis: Array) -> Array:
+            axis = int(axis)
+            if not -x.ndim <= axis < x.ndim:
+                raise _invalid(f"ScanOp: Expected scan axis in the range [{-x.ndim}, {x.ndim}), but got {axis}")
+            if reverse:
+                x = np.flip(x, axis)
+            result = _shift_along(accumulate(x, axis), axis, identity) if exclusive else accumulate(x, axis)
+            return np.flip(result, axis) if reverse else result
+
+        return run
+
+
+def _shift_along(x: np.ndarray, axis: int, first: float) -> np.ndarray:
+    """x moved by one along `axis`: the last entry falls out, `first` comes in."""
+    moved = np.empty_like(x)
+    source, target = np.moveaxis(x, axis, 0), np.moveaxis(moved, axis, 0)
+    target[:1] = first
+    target[1:] = source[:-1]
+    return moved
+
+
+def _running_logsumexp(x: np.ndarray, axis: int) -> np.ndarray:
+    if x.dtype.kind == "f":
+        return np.logaddexp.accumulate(x, axis)
+    return np.logaddexp.accumulate(x.astype(np.float32), axis).astype(x.dtype)  # bfloat16
+
+
+_scan("Cumsum", lambda x, axis: np.add.accumulate(x, axis, x.dtype), 0)
+_scan("Cumprod", lambda x, axis: np.multiply.accumulate(x, axis, x.dtype), 1)
+_scan("CumulativeLogsumexp", _running_logsumexp, -math.inf)
+
+
+# -- sequences --
+
+
+@kernel("Range")
+def _range(node: KernelNode) -> Function:
+    dtype = np.dtype(node.attr("Tidx").as_numpy_dtype)
+
+    def run(start: Array, limit: Array, delta: Array) -> np.ndarray:
+        for name, value in (("start", start), ("limit", limit), ("delta", delta)):
+            if value.ndim:
+                raise _invalid(f"{name} must be a scalar, not shape {_shape_text(value)}")
+        first, last, step = start.item(), limit.item(), delta.item()
+        if step == 0:
+            raise _invalid(f"Requires delta != 0: {step:g}")
+        if (last - first) * step < 0:
+            needed = "start <= limit when delta > 0" if step > 0 else "start >= limit when delta < 0"
+            raise _invalid(f"Requires {needed}: {first:g}/{last:g}")
+        if dtype.kind in "iu":
+            return np.arange(first, last, step, dtype=dtype)
+        count = math.ceil(abs((last - first) / step))
+        return (first + step * np.arange(count, dtype=np.float64)).astype(dtype)
+
+    return run
+
+
+@kernel("LinSpace")
+def _lin_space(node: KernelNode) -> Function:
+    dtype = node.attr("T").as_numpy_dtype
+
+    def run(start: Array, stop: Array, num: Array) -> np.ndarray:
+        if num <= 0:
+            raise _invalid(f"Requires num > 0: {int(num)}")
+        return np.linspace(float(start), float(stop), int(num)).astype(dtype)
+
+    return run
+
+
+# -- casts --
+
+
+@kernel("Cast")
+def _cast(node: KernelNode) -> Function:
+    source, target = node.attr("SrcT").base_dtype, node.attr("DstT").base_dtype
+    if source == target:
+        return lambda x: x
+    if "string" in (source.name, target.name):
+        raise errors.UnimplementedError(None, None, f"Cast {source.name} to {target.name} is not supported")
+    dtype = target.as_numpy_dtype
+    if source.is_complex and not (target.is_complex or target.is_bool):
+        return lambda x: x.real.astype(dtype)
+    return lambda x: x.astype(dtype)
+
+
+# -- counting --
+
+
+@kernel("Bincount")
+def _bincount(node: KernelNode) -> Function:
+    dtype = node.attr("T").as_numpy_dtype
+
+    def run(values: Array, size: Array, weights: Array) -> np.ndarray:
+        bins = int(size)
+        if bins < 0:
+            raise _invalid(f"size ({bins}) must be non-negative")
+        values = np.reshape(values, -1)
+        if values.size and values.min() < 0:
+            raise _invalid("Input arr must be non-negative!")
+        counted = values < bins  # values from `size` on are ignored
+        if not weights.size:
+            return np.bincount(values[counted], minlength=bins).astype(dtype)
+        if weights.size != values.size:
+            raise _invalid("If weights are passed, they must have the same shape as arr")
+        result = np.zeros(bins, dtype)
+        np.add.at(result, values[counted], np.reshape(weights, -1)[counted])
+        return result
+
+    return run
+
+
+@kernel("Bucketize")
+def _bucketize(node: KernelNode) -> Function:
+    boundaries = np.asarray(node.attr("boundaries"), np.float32)
+    if (boundaries[1:] < boundaries[:-1]).any():
+        raise _invalid("Expected sorted boundaries")
+    return lambda x: np.searchsorted(boundaries, x, side="right").astype(np.int32)
+
+
+@kernel("HistogramFixedWidth")
+def _histogram_fixed_width(node: KernelNode) -> Function:
+    dtype = node.attr("dtype").as_numpy_dtype
+
+    def run(values: Array, value_range: Array, nbins: Array) -> np.ndarray:
+        low, high = value_range.tolist()
+        bins = int(nbins)
+        if bins <= 0:
+            raise _invalid(f"nbins should be a positive number, but got '{bins}'")
+        if low >= high:
+            raise _invalid(f"value_range should satisfy value_range[0] < value_range[1], but got '[{low}, {high}]'")
+        position = (np.reshape(values, -1).astype(np.float64) - low) / (high - low) * bins
+        return np.bincount(np.clip(position, 0, bins - 1).astype(np.int64), minlength=bins).astype(dtype)
+
+    return run
+
+
+def _shape_text(array: Array) -> str:
+    return "[" + ",".join(str(size) for size in np.shape(array)) + "]"

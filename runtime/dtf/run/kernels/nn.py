@@ -1,0 +1,425 @@
+"""Kernels of neural-network ops without windows: activations, softmax and its losses, bias, normalisation, top k.
+
+Convolution and pooling are in `conv` and `pooling`, the updates of the optimizers in `training`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dtf.run.kernels import kernel
+from dtf.run.kernels.math import column_sums
+from dtf.wire import errors
+from dtf.wire.windows import channel_axis
+
+# Klambauer et al., "Self-Normalizing Neural Networks", arXiv 1706.02515.
+_SELU_SCALE = 1.0507009873554805
+_SELU_ALPHA = 1.6732632423543772
+_SELU_SCALED_ALPHA = _SELU_SCALE * _SELU_ALPHA
+
+
+# Activations. The gradient ops take what TensorFlow's take: some the features, some the activations.
+
+
+@kernel("Relu")
+def _(node):
+    zero = _number(node, 0)
+    return lambda features: np.maximum(features, zero)
+
+
+@kernel("ReluGrad")
+def _(node):
+    zero = _number(node, 0)
+    return lambda gradients, features: np.multiply(gradients, np.greater(features, zero))
+
+
+@kernel("Relu6")
+def _(node):
+    zero, six = _number(node, 0), _number(node, 6)
+    return lambda features: np.minimum(np.maximum(features, zero), six)
+
+
+@kernel("Relu6Grad")
+def _(node):
+    zero, six = _number(node, 0), _number(node, 6)
+    return lambda gradients, features: np.multiply(gradients, (features > zero) & (features < six))
+
+
+@kernel("LeakyRelu")
+def _(node):
+    alpha, zero = _number(node, node.attr("alpha")), _number(node, 0)
+    if alpha <= 1:
+        return lambda features: np.maximum(features, features * alpha)
+    return lambda features: np.where(features > zero, features, features * alpha)
+
+
+@kernel("LeakyReluGrad")
+def _(node):
+    alpha, zero = _number(node, node.attr("alpha")), _number(node, 0)
+    return lambda gradients, features: np.where(features > zero, gradients, gradients * alpha)
+
+
+@kernel("Elu")
+def _(node):
+    zero = _number(node, 0)
+    return lambda features: np.where(features < zero, np.expm1(np.minimum(features, zero)), features)
+
+
+@kernel("EluGrad")
+def _(node):
+    zero, one = _number(node, 0), _number(node, 1)
+    return lambda gradients, outputs: np.where(outputs < zero, gradients * (outputs + one), gradients)
+
+
+@kernel("Selu")
+def _(node):
+    zero = _number(node, 0)
+    scale, scaled_alpha = _number(node, _SELU_SCALE), _number(node, _SELU_SCALED_ALPHA)
+    return lambda features: np.where(
+        features < zero, np.expm1(np.minimum(features, zero)) * scaled_alpha, features * scale
+    )
+
+
+@kernel("SeluGrad")
+def _(node):
+    zero = _number(node, 0)
+    scale, scaled_alpha = _number(node, _SELU_SCALE), _number(node, _SELU_SCALED_ALPHA)
+    return lambda gradients, outputs: gradients * np.where(outputs < zero, outputs + scaled_alpha, scale)
+
+
+@kernel("Softplus")
+def _(node):
+    zero = _number(node, 0)
+    return lambda features: np.logaddexp(features, zero)
+
+
+@kernel("SoftplusGrad")
+def _(node):
+    one = _number(node, 1)
+
+    def softplus_grad(gradients, features):
+        # 1 / (1 + exp(-x)) overflows harmlessly for x far below zero: the quotient is then 0.
+        with np.errstate(over="ignore"):
+            return gradients / (np.exp(-features) + one)
+
+    return softplus_grad
+
+
+@kernel("Softsign")
+def _(node):
+    one = _number(node, 1)
+    return lambda features: features / (np.abs(features) + one)
+
+
+@kernel("SoftsignGrad")
+def _(node):
+    one = _number(node, 1)
+    return lambda gradients, features: gradients / np.square(np.abs(features) + one)
+
+
+# Softmax and the losses on top of it
+
+
+@kernel("Softmax")
+def _(node):
+    return _softmax
+
+
+@kernel("LogSoftmax")
+def _(node):
+    return _log_softmax
+
+
+@kernel("SoftmaxCrossEntropyWithLogits")
+def _(node):
+    def loss_and_backprop(features, labels):
+        if features.shape != labels.shape:
+            try:
+                features, labels = np.broadcast_arrays(features, labels)
+            except ValueError:
+                raise errors.InvalidArgumentError(
+                    None, None, "logits and labels must be broadcastable: "
+                    f"logits_size={list(features.shape)} labels_size={list(labels.shape)}",
+                ) from None
+        if features.ndim != 2:
+            raise errors.InvalidArgumentError(None, None, "logits and labels must be 2-dimensional")
+        log_probability, probability = _log_softmax_and_softmax(features)
+        log_probability *= labels
+        probability -= labels
+        return np.negative(log_probability.sum(axis=-1)), probability
+
+    return loss_and_backprop
+
+
+@kernel("SparseSoftmaxCrossEntropyWithLogits")
+def _(node):
+    def loss_and_backprop(features, labels):
+        if features.ndim != 2 or np.shape(labels) != features.shape[:1]:
+            raise errors.InvalidArgumentError(
+                None, None, "logits and labels must have the same first dimension, got logits shape "
+                f"{list(np.shape(features))} and labels shape {list(np.shape(labels))}",
+            )
+        rows, classes = features.shape
+        if rows and (labels.min() < 0 or labels.max() >= classes):
+            wrong = labels[(labels < 0) | (labels >= classes)][0]
+            raise errors.InvalidArgumentError(
+                None, None, f"Received a label value of {wrong} which is outside the valid range of [0, {classes}).  "
+                f"Label values: {' '.join(map(str, labels[:100]))}",
+            )
+        log_probability, probability = _log_softmax_and_softmax(features)
+        at = np.arange(rows), labels
+        loss = np.negative(log_probability[at])
+        probability[at] -= 1
+        return loss, probability
+
+    return loss_and_backprop
+
+
+def _softmax(logits):
+    shifted = np.subtract(logits, np.max(logits, axis=-1, keepdims=True))
+    np.exp(shifted, out=shifted)
+    shifted /= shifted.sum(axis=-1, keepdims=True)
+    return shifted
+
+
+def _log_softmax(logits):
+    shifted = np.subtract(logits, np.max(logits, axis=-1, keepdims=True))
+    shifted -= np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    return shifted
+
+
+def _log_softmax_and_softmax(logits):
+    shifted = np.subtract(logits, np.max(logits, axis=-1, keepdims=True)) if logits.size else np.array(logits)
+    probability = np.exp(shifted)
+    total = probability.sum(axis=-1, keepdims=True)
+    probability /= total
+    shifted -= np.log(total)
+    return shifted, probability
+
+
+# Bias
+
+
+@kernel("BiasAdd", "BiasAddV1")
+def _(node):
+    data_format = node.attr("data_format").decode() if node.op == "BiasAdd" else "NHWC"
+
+    def bias_add(value, bias):
+        axis = channel_axis(data_format, value.ndim)
+        if np.ndim(bias) != 1 or value.shape[axis] != bias.shape[0]:
+            raise errors.InvalidArgumentError(
+                None, None, "Must provide as many biases as the last dimension of the input tensor: "
+                f"{list(np.shape(bias))} vs. {list(np.shape(value))}",
+            )
+        if axis == value.ndim - 1:
+            return value + bias
+        return value + bias.reshape((-1,) + (1,) * (value.ndim - 2))
+
+    return bias_add
+
+
+@kernel("BiasAddGrad")
+def _(node):
+    data_format = node.attr("data_format").decode()
+
+    def bias_add_grad(gradient):
+        if channel_axis(data_format, gradient.ndim) == gradient.ndim - 1:
+            return column_sums(gradient.reshape(-1, gradient.shape[-1]))
+        return gradient.reshape(gradient.shape[0], gradient.shape[1], -1).sum(axis=(0, 2), dtype=gradient.dtype)
+
+    return bias_add_grad
+
+
+# Normalisation
+
+
+@kernel("LRN")
+def _(node):
+    norm = _local_norm(node)
+    beta = _number(node, node.attr("beta"))
+    return lambda images: images * norm(images)[0] ** -beta
+
+
+@kernel("LRNGrad")
+def _(node):
+    norm = _local_norm(node)
+    alpha, beta = _number(node, node.attr("alpha")), _number(node, node.attr("beta"))
+    two = _number(node, 2)
+
+    def lrn_grad(gradients, images, outputs):
+        scale, band = norm(images)
+        spread = (gradients * outputs / scale).reshape(-1, images.shape[-1]) @ band
+        return gradients * scale**-beta - two * alpha * beta * images * spread.reshape(images.shape)
+
+    return lrn_grad
+
+
+def _local_norm(node):
+    """A function of images that gives bias + alpha * (sum of squares of near channels), and the band matrix."""
+    radius = node.attr("depth_radius")
+    bias, alpha = _number(node, node.attr("bias")), _number(node, node.attr("alpha"))
+
+    def norm(images):
+        if images.ndim != 4:
+            raise errors.InvalidArgumentError(None, None, "in must be 4-dimensional")
+        channel = np.arange(images.shape[-1])
+        band = (np.abs(channel[:, None] - channel) <= radius).astype(images.dtype)
+        return bias + alpha * (np.square(images).reshape(-1, len(channel)) @ band).reshape(images.shape), band
+
+    return norm
+
+
+@kernel("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
+def _(node):
+    data_format = node.attr("data_format").decode()
+    epsilon, training = node.attr("epsilon"), node.attr("is_training")
+    factor = node.attr("exponential_avg_factor")
+    reserves_third = node.op == "FusedBatchNormV3"
+
+    def fused_batch_norm(x, scale, offset, mean, variance):
+        axis, around = _channels(x, data_format)
+        wide = x.astype(scale.dtype, copy=False)
+        if training:
+            count = x.size // max(x.shape[axis], 1)
+            used_mean = _channel_mean(wide, axis)
+            used_variance = _channel_mean(np.square(wide - used_mean.reshape(around)), axis)
+            unbiased = used_variance * scale.dtype.type(count / max(count - 1, 1))
+            new_mean, new_variance = used_mean, unbiased
+            if factor != 1:
+                keep, take = scale.dtype.type(1 - factor), scale.dtype.type(factor)
+                new_mean = keep * mean + take * used_mean
+                new_variance = keep * variance + take * unbiased
+        else:
+            new_mean = used_mean = mean
+            new_variance = used_variance = variance
+        slope = scale / np.sqrt(used_variance + scale.dtype.type(epsilon))
+        y = wide * slope.reshape(around)
+        y += (offset - used_mean * slope).reshape(around)
+        outputs = y.astype(x.dtype, copy=False), new_mean, new_variance, used_mean, used_variance
+        return (*outputs, np.zeros((), scale.dtype)) if reserves_third else outputs
+
+    return fused_batch_norm
+
+
+@kernel("FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3")
+def _(node):
+    data_format = node.attr("data_format").decode()
+    epsilon, training = node.attr("epsilon"), node.attr("is_training")
+
+    def fused_batch_norm_grad(y_backprop, x, scale, mean, variance, *_):
+        axis, around = _channels(x, data_format)
+        gradient = y_backprop.astype(scale.dtype, copy=False)
+        inverse = 1 / np.sqrt(variance + scale.dtype.type(epsilon))
+        normal = (x.astype(scale.dtype, copy=False) - mean.reshape(around)) * inverse.reshape(around)
+        offset_mean, scale_mean = _channel_mean(gradient, axis), _channel_mean(gradient * normal, axis)
+        count = scale.dtype.type(x.size // max(x.shape[axis], 1))
+        if training:
+            normal *= scale_mean.reshape(around)
+            gradient = gradient - offset_mean.reshape(around) - normal
+        x_backprop = (gradient * (scale * inverse).reshape(around)).astype(x.dtype, copy=False)
+        empty = np.zeros(0, scale.dtype)
+        return x_backprop, scale_mean * count, offset_mean * count, empty, empty
+
+    return fused_batch_norm_grad
+
+
+def _channels(x, data_format):
+    """The channels' axis, and the shape that spreads one number per channel over x."""
+    axis = channel_axis(data_format, x.ndim)
+    return axis, tuple(-1 if i == axis else 1 for i in range(x.ndim))
+
+
+def _channel_mean(x, axis):
+    if axis == x.ndim - 1:
+        return column_sums(x.reshape(-1, x.shape[-1])) / x.dtype.type(x.size // max(x.shape[-1], 1))
+    return x.mean(axis=tuple(i for i in range(x.ndim) if i != axis), dtype=x.dtype)
+
+
+# Losses of whole tensors, ranking
+
+
+@kernel("L2Loss")
+def _(node):
+    half = _number(node, 0.5)
+
+    def l2_loss(tensor):
+        flat = np.reshape(tensor, -1)
+        return np.dot(flat, flat) * half
+
+    return l2_loss
+
+
+@kernel("InTopK")
+def _(node):
+    k = node.attr("k")
+    return lambda predictions, targets: _in_top_k(predictions, targets, k)
+
+
+@kernel("InTopKV2")
+def _(node):
+    return _in_top_k
+
+
+def _in_top_k(predictions, targets, k):
+    if predictions.ndim != 2 or np.shape(targets) != predictions.shape[:1]:
+        raise errors.InvalidArgumentError(
+            None, None, "First dimension of predictions must match length of targets: "
+            f"{list(np.shape(predictions))} against {list(np.shape(targets))}",
+        )
+    valid = (targets >= 0) & (targets < predictions.shape[1])
+    chosen = predictions[np.arange(len(predictions)), np.where(valid, targets, 0)]
+    higher = (predictions > chosen[:, None]).sum(axis=1)
+    return valid & np.isfinite(predictions).all(axis=1) & (higher < k)
+
+
+@kernel("TopK")
+def _(node):
+    k = node.attr("k")
+    return lambda values: _top_k(values, k, np.int32)
+
+
+@kernel("TopKV2")
+def _(node):
+    index_type = node.attr("index_type").as_numpy_dtype
+    return lambda values, k: _top_k(values, int(k), index_type)
+
+
+def _top_k(values, k, index_type):
+    """The k largest of each row and their indices, in descending order, of equal ones the first first."""
+    if np.ndim(values) < 1:
+        raise errors.InvalidArgumentError(None, None, "input must be >= 1-D, got shape []")
+    size = values.shape[-1]
+    if k < 0:
+        raise errors.InvalidArgumentError(None, None, f"Need k >= 0, got {k}")
+    if size < k:
+        raise errors.InvalidArgumentError(None, None, f"input must have at least k columns. Had {size}, needed {k}")
+    if k == 1:
+        indices = np.argmax(values, axis=-1)[..., None]
+    else:
+        # Ascending and stable over the reversed row: of equal values the first of the row comes last.
+        ascending = np.argsort(values[..., ::-1], axis=-1, kind="stable")
+        indices = size - 1 - ascending[..., ::-1][..., :k]
+    return np.take_along_axis(values, indices, axis=-1), indices.astype(index_type)
+
+
+@kernel("NthElement")
+def _(node):
+    reverse = node.attr("reverse")
+
+    def nth_element(values, n):
+        n = int(n)
+        if n < 0:
+            raise errors.InvalidArgumentError(None, None, f"n must be non-negative, got {n}")
+        if np.ndim(values) < 1 or values.shape[-1] <= n:
+            raise errors.InvalidArgumentError(
+                None, None, f"Input must have last dimension > n = {n}, got shape {list(np.shape(values))}"
+            )
+        position = values.shape[-1] - 1 - n if reverse else n
+        return np.partition(values, position, axis=-1)[..., position]
+
+    return nth_element
+
+
+def _number(node, value):
+    """`value` as a scalar of the node's dtype, so that no arithmetic leaves that dtype."""
+    return node.attr("T").as_numpy_dtype(value)

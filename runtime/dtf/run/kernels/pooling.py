@@ -1,0 +1,243 @@
+"""Kernels of max and average pooling and their gradients.
+
+A pooling is a loop over the positions in the window; each position is one strided view of the padded input, so no
+element is copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from dtf.run.kernels import kernel
+from dtf.wire import errors
+from dtf.wire.windows import Extent, channel_axis, window_extent
+
+
+@kernel("MaxPool")
+def _(node):
+    settings = _settings(node)
+    return lambda images: _max_pool(images, settings, node.attr("ksize"), node.attr("strides"))
+
+
+@kernel("MaxPoolV2")
+def _(node):
+    settings = _settings(node)
+    return lambda images, ksize, strides: _max_pool(images, settings, ksize.tolist(), strides.tolist())
+
+
+@kernel("MaxPoolGrad")
+def _(node):
+    settings, ksize, strides = _settings(node), node.attr("ksize"), node.attr("strides")
+    return lambda images, pooled, gradient: _max_pool_grad(images, pooled, gradient, settings, ksize, strides)
+
+
+@kernel("MaxPoolGradV2")
+def _(node):
+    settings = _settings(node)
+    return lambda images, pooled, gradient, ksize, strides: _max_pool_grad(
+        images, pooled, gradient, settings, ksize.tolist(), strides.tolist()
+    )
+
+
+@kernel("MaxPoolGradGrad")
+def _(node):
+    settings, ksize, strides = _settings(node), node.attr("ksize"), node.attr("strides")
+    return lambda images, pooled, gradient: _max_pool_grad_grad(images, pooled, gradient, settings, ksize, strides)
+
+
+@kernel("MaxPoolGradGradV2")
+def _(node):
+    settings = _settings(node)
+    return lambda images, pooled, gradient, ksize, strides: _max_pool_grad_grad(
+        images, pooled, gradient, settings, ksize.tolist(), strides.tolist()
+    )
+
+
+@kernel("AvgPool")
+def _(node):
+    settings, ksize, strides = _settings(node), node.attr("ksize"), node.attr("strides")
+
+    def avg_pool(images):
+        window = _window(images.shape, settings, ksize, strides)
+        padded = window.pad(settings.channels_last(images), 0)
+        total = None
+        for _, view in window.views(padded):
+            total = np.array(view) if total is None else np.add(total, view, out=total)
+        return settings.back(total / window.counts(images.dtype))
+
+    return avg_pool
+
+
+@kernel("AvgPoolGrad")
+def _(node):
+    settings, ksize, strides = _settings(node), node.attr("ksize"), node.attr("strides")
+
+    def avg_pool_grad(shape, gradient):
+        window = _window(tuple(shape.tolist()), settings, ksize, strides)
+        share = settings.channels_last(gradient) / window.counts(gradient.dtype)
+        padded = np.zeros(window.padded_shape, gradient.dtype)
+        for _, view in window.views(padded):
+            view += share
+        return settings.back(window.crop(padded))
+
+    return avg_pool_grad
+
+
+def _max_pool(images, settings, ksize, strides):
+    window = _window(images.shape, settings, ksize, strides)
+    padded = window.pad(settings.channels_last(images), _lowest(images.dtype))
+    best = None
+    for _, view in window.views(padded):
+        best = np.array(view) if best is None else np.maximum(best, view, out=best)
+    return settings.back(best)
+
+
+def _max_pool_grad(images, pooled, gradient, settings, ksize, strides):
+    window = _window(images.shape, settings, ksize, strides)
+    gradient = settings.channels_last(gradient)
+    spread = np.zeros(window.padded_shape, gradient.dtype)
+    views = dict(window.views(spread))
+    overlapping = any(size > stride for size, stride in zip(window.size, window.stride, strict=True))
+    for position, chosen in _first_maxima(images, pooled, settings, window):
+        if overlapping:
+            views[position] += np.multiply(gradient, chosen)
+        else:
+            np.multiply(gradient, chosen, out=views[position])
+    return settings.back(window.crop(spread))
+
+
+def _max_pool_grad_grad(images, pooled, gradient, settings, ksize, strides):
+    window = _window(images.shape, settings, ksize, strides)
+    gradient = window.pad(settings.channels_last(gradient), 0)
+    views = dict(window.views(gradient))
+    result = np.zeros(settings.channels_last(pooled).shape, gradient.dtype)
+    for position, chosen in _first_maxima(images, pooled, settings, window):
+        np.copyto(result, views[position], where=chosen)
+    return settings.back(result)
+
+
+def _first_maxima(images, pooled, settings, window):
+    """Yields (position in the window, mask of the outputs whose maximum stands first there), in row-major order."""
+    padded = window.pad(settings.channels_last(images), _lowest(images.dtype))
+    pooled = settings.channels_last(pooled)
+    open_outputs = np.ones(pooled.shape, bool)
+    for position, view in window.views(padded):
+        chosen = np.equal(view, pooled)
+        chosen &= open_outputs
+        open_outputs ^= chosen
+        yield position, chosen
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """What a pooling node says beside its window."""
+
+    padding: str
+    explicit: list[int]
+    data_format: str
+
+    @property
+    def is_channels_first(self) -> bool:
+        return channel_axis(self.data_format) == 1
+
+    def channels_last(self, images):
+        return np.moveaxis(images, 1, -1) if self.is_channels_first else images
+
+    def back(self, images):
+        return np.ascontiguousarray(np.moveaxis(images, -1, 1) if self.is_channels_first else images)
+
+
+@dataclass(frozen=True)
+class _Window:
+    """A pooling window over images whose channels are last, of shape `shape`."""
+
+    shape: tuple[int, ...]
+    size: tuple[int, int]
+    stride: tuple[int, int]
+    rows: Extent
+    columns: Extent
+
+    @property
+    def padded_shape(self) -> tuple[int, ...]:
+        batch, height, width, channels = self.shape
+        return (
+            batch,
+            height + self.rows.before + self.rows.after,
+            width + self.columns.before + self.columns.after,
+            channels,
+        )
+
+    def pad(self, images, filling):
+        if self.padded_shape == self.shape:
+            return images
+        padded = np.full(self.padded_shape, filling, images.dtype)
+        self.crop(padded)[...] = images
+        return padded
+
+    def crop(self, padded):
+        _, height, width, _ = self.shape
+        return padded[
+            :, self.rows.before : self.rows.before + height, self.columns.before : self.columns.before + width
+        ]
+
+    def views(self, padded) -> Iterator[tuple[tuple[int, int], np.ndarray]]:
+        """For each position in the window, the view of the elements that the outputs see there."""
+        (row_stride, column_stride), rows, columns = self.stride, self.rows.output, self.columns.output
+        for row in range(self.size[0]):
+            for column in range(self.size[1]):
+                yield (row, column), padded[
+                    :,
+                    row : row + (rows - 1) * row_stride + 1 : row_stride,
+                    column : column + (columns - 1) * column_stride + 1 : column_stride,
+                ]
+
+    def counts(self, dtype):
+        """How many elements that are no padding each output averages, [rows, columns, 1]."""
+
+        def along(size, window, stride, extent):
+            start = np.arange(extent.output) * stride - extent.before
+            return np.minimum(start + window, size) - np.maximum(start, 0)
+
+        rows = along(self.shape[1], self.size[0], self.stride[0], self.rows)
+        columns = along(self.shape[2], self.size[1], self.stride[1], self.columns)
+        return np.multiply.outer(rows, columns)[..., None].astype(dtype)
+
+
+def _settings(node) -> _Settings:
+    explicit = list(node.attrs.get("explicit_paddings") or [0] * 8)
+    return _Settings(node.attr("padding").decode(), explicit, node.attr("data_format").decode())
+
+
+def _window(shape, settings: _Settings, ksize, strides) -> _Window:
+    if len(shape) != 4:
+        raise errors.InvalidArgumentError(None, None, f"tensor_in must be 4-dimensional, got shape {list(shape)}")
+    order = (0, 2, 3, 1) if settings.is_channels_first else (0, 1, 2, 3)
+    if any(ksize[order[i]] != 1 or strides[order[i]] != 1 for i in (0, 3)):
+        raise errors.UnimplementedError(
+            None, None, "Pooling is not yet supported on the batch or the depth dimension."
+        )
+    _, height, width, _ = order
+    rows, columns = (
+        window_extent(
+            shape[axis],
+            ksize[axis],
+            strides[axis],
+            settings.padding,
+            explicit=settings.explicit[2 * axis : 2 * axis + 2],
+        )
+        for axis in (height, width)
+    )
+    return _Window(
+        tuple(shape[axis] for axis in order),
+        (ksize[height], ksize[width]),
+        (strides[height], strides[width]),
+        rows,
+        columns,
+    )
+
+
+def _lowest(dtype):
+    return -np.inf if np.dtype(dtype).kind in "fV" else np.iinfo(dtype).min

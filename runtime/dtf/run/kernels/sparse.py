@@ -1,0 +1,202 @@
+"""Kernels of sparse tensors: indices [n, rank] int64, values [n], dense shape [rank].
+
+Owns their conversion, order and products with dense matrices.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dtf.run.kernels import kernel
+from dtf.run.kernels.array import rows_of_nd_indices, scatter_nd, scatter_rows, shape_text
+from dtf.wire import errors
+
+
+def _invalid(message: str) -> errors.OpError:
+    return errors.InvalidArgumentError(None, None, message)
+
+
+@kernel("SparseToDense")
+def _(node):
+    dtype, validate = node.attr("T").as_numpy_dtype, node.attr("validate_indices")
+
+    def sparse_to_dense(indices, output_shape, values, default):
+        shape = tuple(output_shape.tolist())
+        places = np.asarray(indices, np.int64)
+        places = places.reshape(-1, 1) if places.ndim < 2 else places
+        if places.shape[1] != len(shape):
+            raise _invalid(f"output_shape has incorrect number of elements: {len(shape)} should be: {places.shape[1]}")
+        outside = np.flatnonzero(((places < 0) | (places >= shape)).any(axis=1))
+        if outside.size:
+            at = int(outside[0])
+            raise _invalid(
+                f"indices[{at}] = {shape_text(places[at])} is out of bounds: need 0 <= index < {shape_text(shape)}"
+            )
+        rows = rows_of_nd_indices(places, shape, "output shape")
+        if validate and len(rows) > 1 and (np.diff(rows) <= 0).any():
+            at = int(np.flatnonzero(np.diff(rows) <= 0)[0]) + 1
+            how = "repeated" if rows[at] == rows[at - 1] else "out of order"
+            raise _invalid(f"indices[{at}] = {shape_text(places[at])} is {how}")
+        out = np.full(shape, default, dtype)
+        out.reshape(-1)[rows] = values
+        return out
+
+    return sparse_to_dense
+
+
+@kernel("SparseTensorDenseMatMul")
+def _(node):
+    adjoint_a, adjoint_b = node.attr("adjoint_a"), node.attr("adjoint_b")
+
+    def matmul(indices, values, shape, dense):
+        right = np.conj(dense).T if adjoint_b else dense
+        rows, columns, left = indices[:, 0], indices[:, 1], values
+        height, width = int(shape[0]), int(shape[1])
+        if adjoint_a:
+            rows, columns, left, height, width = columns, rows, np.conj(values), width, height
+        if width != right.shape[0]:
+            raise _invalid(
+                f"Cannot multiply A and B because inner dimension does not match: {width} vs. {right.shape[0]}."
+            )
+        for name, found, limit in (("row", rows, height), ("column", columns, width)):
+            bad = np.flatnonzero((found < 0) | (found >= limit))
+            if bad.size:
+                raise _invalid(f"{name} index {found[bad[0]]} of a[{bad[0]}] is out of bounds (>= {limit})")
+        out = np.zeros((height, right.shape[1]), right.dtype)
+        scatter_rows(np.add, out, rows, left[:, None] * right[columns])
+        return out
+
+    return matmul
+
+
+@kernel("SparseTensorDenseAdd")
+def _(node):
+    def add(indices, values, shape, dense):
+        if tuple(shape.tolist()) != np.shape(dense):
+            raise _invalid(
+                f"Shapes of a and b must be equal, got {shape_text(shape.tolist())} and {shape_text(np.shape(dense))}"
+            )
+        out = np.array(dense, order="C")
+        scatter_nd(np.add, out, indices, values)
+        return out
+
+    return add
+
+
+@kernel("SparseReorder")
+def _(node):
+    def reorder(indices, values, shape):
+        order = np.lexsort(indices.T[::-1])
+        return indices[order], values[order]
+
+    return reorder
+
+
+@kernel("SparseReshape")
+def _(node):
+    def reshape(indices, shape, new_shape):
+        elements = int(np.prod(shape))
+        dims = new_shape.copy()
+        unknown = np.flatnonzero(dims == -1)
+        if len(unknown) > 1:
+            raise _invalid(f"only one output dimension may be -1, not both {unknown[0]} and {unknown[1]}")
+        if len(unknown):
+            known = int(np.prod(dims[dims != -1]))
+            if not known or elements % known:
+                raise _invalid(
+                    f"Input to reshape is a SparseTensor with {elements} dense values, but the requested shape "
+                    "requires a "
+                    f"multiple of {known}. input_shape={shape_text(shape)} output_shape={shape_text(dims)}"
+                )
+            dims[unknown[0]] = elements // known
+        if int(np.prod(dims)) != elements:
+            raise _invalid(
+                f"Input to reshape is a tensor with {elements} dense values, but the requested shape has "
+                f"{int(np.prod(dims))}. "
+                f"input_shape={shape_text(shape)} output_shape={shape_text(dims)}"
+            )
+        flat = np.ravel_multi_index(tuple(indices.T), tuple(shape)) if len(indices) else np.zeros(0, np.int64)
+        places = np.stack(np.unravel_index(flat, tuple(dims)), axis=1) if len(flat) else np.zeros((0, len(dims)))
+        return places.astype(np.int64), dims
+
+    return reshape
+
+
+@kernel("SparseFillEmptyRows")
+def _(node):
+    def fill_empty_rows(indices, values, shape, default):
+        count = int(shape[0])
+        rows = indices[:, 0]
+        if len(rows) and (rows.min() < 0 or rows.max() >= count):
+            at = int(np.flatnonzero((rows < 0) | (rows >= count))[0])
+            raise _invalid(f"indices({at}, 0) is invalid: {rows[at]} >= {count}")
+        empty = np.bincount(rows, minlength=count)[:count] == 0
+        missing = np.flatnonzero(empty)
+        added = np.zeros((len(missing), indices.shape[1]), np.int64)
+        added[:, 0] = missing
+        all_indices = np.concatenate([indices, added])
+        fill = np.full(len(missing), default, values.dtype)
+        order = np.argsort(all_indices[:, 0], kind="stable")
+        place = np.empty(len(order), np.int64)
+        place[order] = np.arange(len(order))
+        return all_indices[order], np.concatenate([values, fill])[order], empty, place[: len(values)]
+
+    return fill_empty_rows
+
+
+@kernel("SparseFillEmptyRowsGrad")
+def _(node):
+    def fill_empty_rows_grad(reverse_index_map, grad_values):
+        kept = np.zeros(len(grad_values), bool)
+        kept[reverse_index_map] = True
+        return grad_values[reverse_index_map], grad_values[~kept].sum(dtype=grad_values.dtype)
+
+    return fill_empty_rows_grad
+
+
+@kernel("SparseConcat")
+def _(node):
+    count, axis = node.attr("N"), node.attr("concat_dim")
+
+    def concat(*parts: Any):
+        indices, values, shapes = parts[:count], parts[count : 2 * count], parts[2 * count :]
+        at = axis % len(shapes[0])
+        for i, shape in enumerate(shapes):
+            if len(shape) != len(shapes[0]) or any(shape[d] != shapes[0][d] for d in range(len(shape)) if d != at):
+                raise _invalid(
+                    f"Concat dimensions must match: input 0 has shape {shape_text(shapes[0])}, input {i} "
+                    f"{shape_text(shape)}"
+                )
+        moved, offset = [], 0
+        for places, shape in zip(indices, shapes, strict=True):
+            places = places.copy()
+            places[:, at] += offset
+            moved.append(places)
+            offset += int(shape[at])
+        whole = shapes[0].copy()
+        whole[at] = offset
+        joined = np.concatenate(moved)
+        order = np.lexsort(joined.T[::-1])
+        return joined[order], np.concatenate(values)[order], whole
+
+    return concat
+
+
+@kernel("SparseReduceSum")
+def _(node):
+    keep_dims = node.attr("keep_dims")
+
+    def reduce_sum(indices, values, shape, axes):
+        rank = len(shape)
+        reduced = {int(axis) % rank for axis in np.ravel(axes)}
+        kept = [axis for axis in range(rank) if axis not in reduced]
+        out = np.zeros([int(shape[axis]) for axis in kept], values.dtype)
+        if kept:
+            scatter_nd(np.add, out, indices[:, kept], values)
+        else:
+            out = np.asarray(values.sum(dtype=values.dtype))
+        return out.reshape([1 if axis in reduced else int(shape[axis]) for axis in range(rank)]) if keep_dims else out
+
+    return reduce_sum

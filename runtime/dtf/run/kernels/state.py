@@ -1,0 +1,487 @@
+"""Kernels of variables: making, reading, assigning, and updating them in part.
+
+Own the checks and the arithmetic; the array, its lock and copy-on-write are `resources.Variable`'s. What optimizers
+do to variables is in `training`. Every update holds the variable's lock, so `use_locking` makes no difference.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dtf.run.kernels import kernel
+from dtf.run.kernels.array import check_indices, rows_of_nd_indices, scatter_rows, shape_text
+from dtf.run.resources import DEFAULT_CONTAINER, ResourceHandle, Variable
+from dtf.wire import errors
+from dtf.wire.slicing import slice_index
+
+_TEMPORARY = "_temporary"
+_RESOURCE_TYPE_NAME = "tensorflow::Var"
+
+
+_SCATTER = {
+    "Add": np.add,
+    "Sub": np.subtract,
+    "Mul": np.multiply,
+    "Div": np.true_divide,
+    "Min": np.minimum,
+    "Max": np.maximum,
+    "Update": None,
+}
+
+
+def read_resource(step, handle) -> Variable:
+    """The initialised variable that a handle names, for the kernels that need one.
+
+    Raises:
+      FailedPreconditionError: it does not exist or has no value.
+    """
+    variable = step.resources.lookup(handle.container, handle.name, Variable)
+    if variable is None or not variable.is_initialized:
+        container = handle.container or DEFAULT_CONTAINER
+        raise errors.FailedPreconditionError(
+            None,
+            None,
+            f"Error while reading resource variable {handle.name} from Container: {container}. This could mean that "
+            f"the variable was uninitialized. Not found: Resource {container}/{handle.name}/Variable does not exist.",
+        )
+    return variable
+
+
+# -- reference variables
+
+
+@kernel("VariableV2", "Variable", stateful=True)
+def _(node):
+    container, name, dtype, shape = _container(node), _shared_name(node), node.attr("dtype"), _dims(node.attr("shape"))
+    if node.op == "Variable" and shape == ():
+        shape = None
+
+    def create():
+        return Variable(name, dtype, shape)
+
+    def variable(step):
+        found = step.resources.lookup_or_create(container, name, Variable, create)
+        if found.dtype != dtype:
+            raise errors.InvalidArgumentError(
+                None,
+                None,
+                f"Variable {name} holds {found.dtype.name} and is wanted as {dtype.name} by node {node.name}",
+            )
+        return found
+
+    return variable
+
+
+@kernel("TemporaryVariable", stateful=True)
+def _(node):
+    name, dtype, shape = node.attr("var_name").decode() or node.name, node.attr("dtype"), _dims(node.attr("shape"))
+
+    def temporary(step):
+        variable = Variable(name, dtype, shape)
+        variable.assign(np.zeros(shape, dtype.as_numpy_dtype))
+        step.step_resources.create(_TEMPORARY, name, Variable, variable)
+        return variable
+
+    return temporary
+
+
+@kernel("DestroyTemporaryVariable", stateful=True)
+def _(node):
+    name = node.attr("var_name").decode()
+
+    def destroy(step, variable):
+        value = variable.read()
+        step.step_resources.delete(_TEMPORARY, name, Variable)
+        return value
+
+    return destroy
+
+
+@kernel("IsVariableInitialized")
+def _(node):
+    return lambda variable: np.bool_(variable.is_initialized)
+
+
+@kernel("Assign")
+def _(node):
+    validate_shape, dtype = node.attr("validate_shape"), node.attr("T").as_numpy_dtype
+
+    def assign(variable, value):
+        value = _as_dtype(value, dtype)
+        with variable.lock:
+            if validate_shape and not _fits(variable.shape, value.shape):
+                raise errors.InvalidArgumentError(
+                    None,
+                    None,
+                    "Assign requires shapes of both tensors to match. lhs shape= "
+                    f"{shape_text(variable.shape)} rhs shape= {shape_text(value.shape)}",
+                )
+            variable.assign(value)
+        return variable
+
+    return assign
+
+
+@kernel("AssignAdd", "AssignSub")
+def _(node):
+    function = np.add if node.op == "AssignAdd" else np.subtract
+
+    def update(variable, value):
+        with variable.lock:
+            _check_same_size(variable, value)
+            variable.update(function, value)
+        return variable
+
+    return update
+
+
+@kernel("CountUpTo")
+def _(node):
+    return _counter(node)
+
+
+@kernel("ScatterUpdate", "ScatterAdd", "ScatterSub", "ScatterMul", "ScatterDiv", "ScatterMin", "ScatterMax")
+def _(node):
+    function = _SCATTER[node.op.removeprefix("Scatter")]
+
+    def scatter(variable, indices, updates):
+        with variable.lock:
+            _scatter(variable, indices, updates, function)
+        return variable
+
+    return scatter
+
+
+@kernel("ScatterNdUpdate", "ScatterNdAdd", "ScatterNdSub", "ScatterNdMin", "ScatterNdMax")
+def _(node):
+    function = _SCATTER[node.op.removeprefix("ScatterNd")]
+
+    def scatter(variable, indices, updates):
+        with variable.lock:
+            _scatter_nd(variable, indices, updates, function)
+        return variable
+
+    return scatter
+
+
+# -- resource variables
+
+
+@kernel("VarHandleOp", stateful=True)
+def _(node):
+    container, name = _container(node) or DEFAULT_CONTAINER, _shared_name(node)
+    known = ((node.attr("dtype"), _dims(node.attr("shape"))),)
+    handles: dict[str, ResourceHandle] = {}
+
+    def handle(step):
+        made = handles.get(step.device_name)
+        if made is None:
+            made = handles[step.device_name] = ResourceHandle(
+                step.device_name, container, name, _RESOURCE_TYPE_NAME, known
+            )
+        return made
+
+    return handle
+
+
+@kernel("_VarHandlesOp", stateful=True)
+def _(node):
+    containers, names = node.attr("containers"), node.attr("shared_names")
+    kinds = zip(node.attr("dtypes"), (_dims(shape) for shape in node.attr("shapes")), strict=True)
+    parts = [
+        (container.decode() or DEFAULT_CONTAINER, name.decode(), _RESOURCE_TYPE_NAME, (kind,))
+        for container, name, kind in zip(containers, names, kinds, strict=True)
+    ]
+    return lambda step: [ResourceHandle(step.device_name, *part) for part in parts]
+
+
+@kernel("ReadVariableOp", stateful=True)
+def _(node):
+    dtype = node.attr("dtype")
+
+    def read(step, handle):
+        variable = read_resource(step, handle)
+        if variable.dtype != dtype:
+            raise errors.InvalidArgumentError(
+                None,
+                None,
+                f"Trying to read variable with wrong dtype. Expected {dtype.name} got {variable.dtype.name}",
+            )
+        return variable.read()
+
+    return read
+
+
+@kernel("_ReadVariablesOp", stateful=True)
+def _(node):
+    return lambda step, *handles: [read_resource(step, handle).read() for handle in handles]
+
+
+@kernel("AssignVariableOp", stateful=True)
+def _(node):
+    dtype, validate_shape = node.attr("dtype"), node.attr("validate_shape")
+    numpy_dtype = dtype.as_numpy_dtype
+
+    def assign(step, handle, value):
+        value = _as_dtype(value, numpy_dtype)
+        shape = handle.dtypes_and_shapes[0][1] if handle.dtypes_and_shapes else None
+        variable = step.resources.lookup_or_create(
+            handle.container, handle.name, Variable, lambda: Variable(handle.name, dtype, shape)
+        )
+        with variable.lock:
+            if variable.dtype != dtype:
+                raise errors.InvalidArgumentError(
+                    None,
+                    None,
+                    f"Trying to assign variable with wrong dtype. Expected {variable.dtype.name} got {dtype.name}",
+                )
+            if validate_shape and not _fits(variable.shape, value.shape):
+                raise errors.InvalidArgumentError(
+                    None,
+                    None,
+                    f"Trying to assign to variable with tensor with wrong shape. Expected {shape_text(variable.shape)} "
+                    f"got {shape_text(value.shape)}",
+                )
+            variable.assign(value)
+
+    return assign
+
+
+@kernel("AssignAddVariableOp", "AssignSubVariableOp", stateful=True)
+def _(node):
+    function = np.add if node.op == "AssignAddVariableOp" else np.subtract
+
+    def update(step, handle, value):
+        variable = read_resource(step, handle)
+        with variable.lock:
+            _check_same_size(variable, value)
+            variable.update(function, value)
+
+    return update
+
+
+@kernel("VarIsInitializedOp", stateful=True)
+def _(node):
+    def is_initialized(step, handle):
+        variable = step.resources.lookup(handle.container, handle.name, Variable)
+        return np.bool_(variable is not None and variable.is_initialized)
+
+    return is_initialized
+
+
+@kernel("DestroyResourceOp", stateful=True)
+def _(node):
+    ignore_lookup_error = node.attr("ignore_lookup_error")
+
+    def destroy(step, handle):
+        try:
+            step.resources.delete_named(handle.container, handle.name)
+        except errors.NotFoundError:
+            if not ignore_lookup_error:
+                raise
+
+    return destroy
+
+
+@kernel("VariableShape", stateful=True)
+def _(node):
+    dtype = node.attr("out_type").as_numpy_dtype
+    return lambda step, handle: np.array(read_resource(step, handle).shape, dtype)
+
+
+@kernel("ResourceCountUpTo", stateful=True)
+def _(node):
+    count = _counter(node)
+    return lambda step, handle: count(read_resource(step, handle))
+
+
+@kernel("ResourceGather", stateful=True)
+def _(node):
+    batch_dims = node.attr("batch_dims")
+
+    def gather(step, handle, indices):
+        array = np.asarray(read_resource(step, handle).read())
+        if array.ndim < 1:
+            raise errors.InvalidArgumentError(None, None, "params must be at least 1 dimensional")
+        indices = np.asarray(indices)
+        check_indices("indices", indices, array.shape[batch_dims])
+        if not batch_dims:
+            return np.take(array, indices, axis=0)
+        batch = np.indices(indices.shape, sparse=True)[:batch_dims]
+        return array[tuple([*batch, indices])]
+
+    return gather
+
+
+@kernel("ResourceGatherNd", stateful=True)
+def _(node):
+    def gather(step, handle, indices):
+        array, indices = np.asarray(read_resource(step, handle).read()), np.asarray(indices)
+        depth = indices.shape[-1]
+        rows = rows_of_nd_indices(indices, array.shape, "param shape")
+        return array.reshape(-1, *array.shape[depth:])[rows]
+
+    return gather
+
+
+@kernel(
+    "ResourceScatterUpdate",
+    "ResourceScatterAdd",
+    "ResourceScatterSub",
+    "ResourceScatterMul",
+    "ResourceScatterDiv",
+    "ResourceScatterMin",
+    "ResourceScatterMax",
+    stateful=True,
+)
+def _(node):
+    function = _SCATTER[node.op.removeprefix("ResourceScatter")]
+
+    def scatter(step, handle, indices, updates):
+        variable = read_resource(step, handle)
+        with variable.lock:
+            _scatter(variable, indices, updates, function)
+
+    return scatter
+
+
+@kernel(
+    "ResourceScatterNdUpdate",
+    "ResourceScatterNdAdd",
+    "ResourceScatterNdSub",
+    "ResourceScatterNdMin",
+    "ResourceScatterNdMax",
+    stateful=True,
+)
+def _(node):
+    function = _SCATTER[node.op.removeprefix("ResourceScatterNd")]
+
+    def scatter(step, handle, indices, updates):
+        variable = read_resource(step, handle)
+        with variable.lock:
+            _scatter_nd(variable, indices, updates, function)
+
+    return scatter
+
+
+@kernel("ResourceStridedSliceAssign", stateful=True)
+def _(node):
+    names = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
+    masks = [node.attr(name) for name in names]
+
+    def assign(step, handle, begin, end, strides, value):
+        variable = read_resource(step, handle)
+        with variable.lock:
+            array = variable.writable()
+            array[slice_index(array.ndim, begin, end, strides, *masks)] = value
+
+    return assign
+
+
+def _container(node) -> str:
+    return node.attr("container").decode()
+
+
+def _shared_name(node) -> str:
+    name = node.attr("shared_name").decode()
+    if name.startswith("_"):
+        raise errors.InvalidArgumentError(None, None, f"shared_name cannot start with '_': {name}")
+    return name or node.name
+
+
+def _dims(shape) -> tuple[int | None, ...] | None:
+    return None if shape.ndims is None else tuple(shape.as_list())
+
+
+def _fits(declared, actual: tuple[int, ...]) -> bool:
+    """Whether a value of shape `actual` may go where `declared` (None: anything) is the shape."""
+    if declared is None or declared == actual:
+        return True
+    return len(declared) == len(actual) and all(
+        want is None or want == have for want, have in zip(declared, actual, strict=True)
+    )
+
+
+def _as_dtype(value, dtype):
+    """The value with the dtype that the graph promises; the same object when it has it."""
+    if isinstance(value, ResourceHandle) or value.dtype == dtype:
+        return value
+    return np.asarray(value, dtype)
+
+
+def _check_same_size(variable: Variable, value) -> None:
+    have, want = np.shape(value), variable.read().shape
+    if have != want:
+        raise errors.InvalidArgumentError(
+            None,
+            None,
+            f"Parameters and update must be the same size: {variable.name} has shape {shape_text(want)}, the update "
+            f"{shape_text(have)}",
+        )
+
+
+def _counter(node):
+    limit = node.attr("limit")
+
+    def count(variable):
+        with variable.lock:
+            value = variable.read()
+            if value >= limit:
+                raise errors.OutOfRangeError(None, None, f"Reached limit of {limit}")
+            variable.assign(np.asarray(value + 1, value.dtype))
+        return value
+
+    return count
+
+
+def _scatter(variable: Variable, indices, updates, function) -> None:
+    """Combines updates into the rows that indices (of any rank) name; with no function, replaces. The lock is held."""
+    shape = variable.read().shape
+    indices, updates = np.asarray(indices), np.asarray(updates)
+    if not shape:
+        raise errors.InvalidArgumentError(None, None, "params must be at least 1-D, got shape []")
+    if updates.shape not in ((), indices.shape + shape[1:]):
+        raise errors.InvalidArgumentError(
+            None,
+            None,
+            "Must have updates.shape = indices.shape + params.shape[1:] or updates.shape = [], got updates.shape "
+            f"{shape_text(updates.shape)}, indices.shape {shape_text(indices.shape)}, params.shape {shape_text(shape)}",
+        )
+    check_indices("indices", indices, shape[0])
+    rows = indices.ravel()
+    wide = np.broadcast_to(updates, indices.shape + shape[1:]).reshape(rows.shape + shape[1:])
+    _combine(variable.writable(), rows, wide, function)
+
+
+def _scatter_nd(variable: Variable, indices, updates, function) -> None:
+    """As `_scatter`, with each index a vector over the leading dimensions. The lock is held."""
+    shape = variable.read().shape
+    indices, updates = np.asarray(indices), np.asarray(updates)
+    depth = indices.shape[-1] if indices.ndim else 1
+    if not indices.ndim or depth > len(shape):
+        raise errors.InvalidArgumentError(
+            None,
+            None,
+            f"The index vectors of shape {shape_text(indices.shape)} do not fit params.shape {shape_text(shape)}",
+        )
+    wanted = indices.shape[:-1] + shape[depth:]
+    if updates.shape != wanted:
+        raise errors.InvalidArgumentError(
+            None,
+            None,
+            f"Must have updates.shape = indices.shape[:-1] + params.shape[{depth}:], got updates.shape "
+            f"{shape_text(updates.shape)}, indices.shape {shape_text(indices.shape)}, params.shape {shape_text(shape)}",
+        )
+    rows = rows_of_nd_indices(indices, shape, "params.shape").ravel()
+    array = variable.writable()
+    _combine(array.reshape(-1, *shape[depth:]), rows, updates.reshape(rows.shape + shape[depth:]), function)
+
+
+def _combine(array: np.ndarray, rows: np.ndarray, updates: np.ndarray, function) -> None:
+    if function is None:
+        array[rows] = updates
+    elif function is np.true_divide and np.issubdtype(array.dtype, np.integer):
+        for row, update in zip(rows, updates, strict=True):
+            array[row] = np.trunc(array[row] / update).astype(array.dtype)
+    else:
+        scatter_rows(function, array, rows, updates)

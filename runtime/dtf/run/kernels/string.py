@@ -1,0 +1,375 @@
+"""Kernels of the string ops. Strings are bytes in object arrays, of any rank.
+
+Owns joining, splitting, matching, and conversion from and to numbers. Regular expressions are Python's, on bytes: the
+syntax that
+TensorFlow's RE2 and Python share.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import csv
+import functools
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dtf.run.kernels import kernel
+from dtf.wire import errors
+
+
+def each_string(function: Callable[[bytes], Any], values: np.ndarray, dtype: Any = object) -> np.ndarray:
+    """The array of `function(string)` for every string of `values`."""
+    out = np.empty(np.shape(values), dtype)
+    flat = out.reshape(-1)
+    for i, value in enumerate(np.ravel(values)):
+        flat[i] = function(value)
+    return out
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def _bytes(value: Any) -> bytes:
+    value = value.item() if isinstance(value, np.ndarray) else value
+    return value.encode() if isinstance(value, str) else value
+
+
+def _strings(values: Sequence[bytes]) -> np.ndarray:
+    out = np.empty(len(values), object)
+    out[:] = values
+    return out
+
+
+def _invalid(message: str) -> errors.OpError:
+    return errors.InvalidArgumentError(None, None, message)
+
+
+# -- joining and splitting
+
+
+@kernel("StringJoin")
+def _(node):
+    separator = _bytes(node.attr("separator"))
+
+    def string_join(*inputs):
+        shapes = {np.shape(value) for value in inputs if np.ndim(value)}
+        if len(shapes) > 1:
+            first, second = sorted(shapes)[:2]
+            raise _invalid(f"Input shapes do not match: {list(first)} vs. {list(second)}")
+        shape = shapes.pop() if shapes else ()
+        columns = [np.broadcast_to(value, shape).ravel() for value in inputs]
+        out = np.empty(shape, object)
+        out.reshape(-1)[:] = _strings([separator.join(parts) for parts in zip(*columns, strict=True)])
+        return out
+
+    return string_join
+
+
+@kernel("ReduceJoin")
+def _(node):
+    keep_dims, separator = node.attr("keep_dims"), _bytes(node.attr("separator"))
+
+    def reduce_join(values, reduction_indices):
+        rank = np.ndim(values)
+        axes = [int(axis) for axis in np.ravel(reduction_indices)]
+        for axis in axes:
+            if not -rank <= axis < rank:
+                raise _invalid(f"Invalid reduction dimension {axis} for input with {rank} dimension(s)")
+        axes = [axis % rank for axis in axes]
+        if len(set(axes)) != len(axes):
+            raise _invalid("Duplicate reduction dimension")
+        if not axes and rank:
+            return values
+        kept = [axis for axis in range(rank) if axis not in axes]
+        shape = [np.shape(values)[axis] for axis in kept]
+        rows = np.transpose(values, [*kept, *reversed(axes)]).reshape(int(np.prod(shape, dtype=np.int64)), -1)
+        joined = _strings([separator.join(row) for row in rows.tolist()])
+        if keep_dims:
+            shape = [1 if axis in axes else np.shape(values)[axis] for axis in range(rank)]
+        return joined.reshape(shape)
+
+    return reduce_join
+
+
+def _ragged(rows: list[list[bytes]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows of strings as the three parts of a sparse matrix."""
+    indices = [(i, j) for i, row in enumerate(rows) for j in range(len(row))]
+    longest = max((len(row) for row in rows), default=0)
+    return (
+        np.array(indices, np.int64).reshape(-1, 2),
+        _strings([value for row in rows for value in row]),
+        np.array([len(rows), longest], np.int64),
+    )
+
+
+@kernel("StringSplit")
+def _(node):
+    skip_empty = node.attr("skip_empty")
+
+    def string_split(values, delimiter):
+        marks = _bytes(delimiter)
+        pattern = re.compile(b"[" + re.escape(marks) + b"]") if marks else None
+
+        def split(value: bytes) -> list[bytes]:
+            parts = [value[i : i + 1] for i in range(len(value))] if pattern is None else pattern.split(value)
+            return [part for part in parts if part] if skip_empty else parts
+
+        return _ragged([split(value) for value in values])
+
+    return string_split
+
+
+@kernel("StringSplitV2")
+def _(node):
+    most = node.attr("maxsplit")
+
+    def string_split(values, separator):
+        mark = _bytes(separator)
+        return _ragged([value.split(mark or None, most) for value in values])
+
+    return string_split
+
+
+# -- one string at a time
+
+
+@kernel("StringLength")
+def _(node):
+    in_characters = _text(node.attr("unit")) == "UTF8_CHAR"
+
+    def length(value: bytes) -> int:
+        # A UTF-8 character has one byte that does not continue another.
+        return sum(byte & 0xC0 != 0x80 for byte in value) if in_characters else len(value)
+
+    return lambda values: each_string(length, values, np.int32)
+
+
+@kernel("StringStrip")
+def _(node):
+    return lambda values: each_string(bytes.strip, values)
+
+
+@kernel("StringLower")
+def _(node):
+    return _change_case(node, bytes.lower, str.lower)
+
+
+@kernel("StringUpper")
+def _(node):
+    return _change_case(node, bytes.upper, str.upper)
+
+
+def _change_case(node: Any, of_bytes: Any, of_text: Any) -> Callable[..., np.ndarray]:
+    encoding = _text(node.attr("encoding"))
+    if encoding not in ("", "utf-8"):
+        raise _invalid(f"only utf-8 or '' (no encoding) is supported, received {encoding}")
+    if encoding:
+        return lambda values: each_string(lambda value: of_text(value.decode()).encode(), values)
+    return lambda values: each_string(of_bytes, values)
+
+
+@kernel("Substr")
+def _(node):
+    in_characters = _text(node.attr("unit")) == "UTF8_CHAR"
+
+    def cut(number: int, value: bytes, position: int, length: int) -> bytes:
+        whole: Any = value.decode(errors="replace") if in_characters else value
+        start = position + len(whole) if position < 0 else position
+        if not 0 <= start <= len(whole):
+            text = value.decode(errors="replace")
+            raise _invalid(f"pos {position} out of range for string b'{text}' at index {number}")
+        part = whole[start : start + max(length, 0)]
+        return part.encode() if in_characters else part
+
+    def substr(values, position, length):
+        shape = np.broadcast_shapes(np.shape(values), np.shape(position))
+        out = np.empty(shape, object)
+        columns = (np.broadcast_to(each, shape).ravel().tolist() for each in (values, position, length))
+        out.reshape(-1)[:] = _strings([cut(i, *row) for i, row in enumerate(zip(*columns, strict=True))])
+        return out
+
+    return substr
+
+
+# -- regular expressions
+
+
+@functools.lru_cache(maxsize=256)
+def _pattern(pattern: bytes) -> re.Pattern[bytes]:
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        raise _invalid(f"Invalid pattern: {pattern.decode(errors='replace')}, error: {error}") from None
+
+
+@kernel("RegexFullMatch")
+def _(node):
+    return lambda values, pattern: _full_match(values, _pattern(_bytes(pattern)))
+
+
+@kernel("StaticRegexFullMatch")
+def _(node):
+    pattern = _pattern(_bytes(node.attr("pattern")))
+    return lambda values: _full_match(values, pattern)
+
+
+def _full_match(values: np.ndarray, pattern: re.Pattern[bytes]) -> np.ndarray:
+    return each_string(lambda value: pattern.fullmatch(value) is not None, values, np.bool_)
+
+
+@kernel("RegexReplace")
+def _(node):
+    count = 0 if node.attr("replace_global") else 1
+    return lambda values, pattern, rewrite: _replace(values, _pattern(_bytes(pattern)), _bytes(rewrite), count)
+
+
+@kernel("StaticRegexReplace")
+def _(node):
+    count = 0 if node.attr("replace_global") else 1
+    pattern, rewrite = _pattern(_bytes(node.attr("pattern"))), _bytes(node.attr("rewrite"))
+    return lambda values: _replace(values, pattern, rewrite, count)
+
+
+def _replace(values: np.ndarray, pattern: re.Pattern[bytes], rewrite: bytes, count: int) -> np.ndarray:
+    def fill_in(match: re.Match[bytes]) -> bytes:
+        # A backslash and a digit stand for a group, two backslashes for one.
+        return re.sub(rb"\\(\d|\\)", lambda part: _group(match, part[1]), rewrite)
+
+    return each_string(lambda value: pattern.sub(fill_in, value, count=count), values)
+
+
+def _group(match: re.Match[bytes], mark: bytes) -> bytes:
+    return b"\\" if mark == b"\\" else match[int(mark)] or b""
+
+
+# -- from and to numbers
+
+
+@kernel("AsString")
+def _(node):
+    dtype = node.attr("T")
+    precision, width, fill = node.attr("precision"), node.attr("width"), _text(node.attr("fill"))
+    places = f".{precision}" if precision >= 0 else ""
+    width_text = f"{fill}{width}" if width >= 0 else ""
+    letter = "g" if node.attr("shortest") else "e" if node.attr("scientific") else "f"
+    template = f"%{width_text}d" if dtype.is_integer else f"%{width_text}{places}{letter}"
+
+    def as_string(value: Any) -> bytes:
+        if isinstance(value, bytes):
+            return value
+        if isinstance(value, (bool, np.bool_)):
+            return b"true" if value else b"false"
+        if isinstance(value, (complex, np.complexfloating)):
+            return f"({template % value.real},{template % value.imag})".encode()
+        return (template % value).encode()
+
+    return lambda values: each_string(as_string, values)
+
+
+@kernel("StringToNumber")
+def _(node):
+    dtype = node.attr("out_type").as_numpy_dtype
+    convert: Callable[[bytes], Any] = int if np.issubdtype(dtype, np.integer) else float
+
+    def number(value: bytes) -> Any:
+        try:
+            # Python's own numbers may hold underscores.
+            if b"_" in value:
+                raise ValueError
+            return dtype(convert(value))
+        except (ValueError, OverflowError):
+            text = value.decode(errors="replace")
+            raise _invalid(f"StringToNumberOp could not correctly convert string: {text}") from None
+
+    return lambda values: each_string(number, values, dtype)
+
+
+@kernel("EncodeBase64")
+def _(node):
+    padded = node.attr("pad")
+
+    def encode(value: bytes) -> bytes:
+        encoded = base64.urlsafe_b64encode(value)
+        return encoded if padded else encoded.rstrip(b"=")
+
+    return lambda values: each_string(encode, values)
+
+
+@kernel("DecodeBase64")
+def _(node):
+    def decode(value: bytes) -> bytes:
+        bare = value.rstrip(b"=")
+        if not re.fullmatch(rb"[A-Za-z0-9_-]*", bare) or len(bare) % 4 == 1:
+            raise _invalid("Invalid character found in base64.")
+        try:
+            return base64.urlsafe_b64decode(bare + b"=" * (-len(bare) % 4))
+        except binascii.Error:
+            raise _invalid("Invalid character found in base64.") from None
+
+    return lambda values: each_string(decode, values)
+
+
+@kernel("DecodeRaw")
+def _(node):
+    dtype = np.dtype(node.attr("out_type").as_numpy_dtype)
+    swap = not node.attr("little_endian") and dtype.itemsize > 1
+
+    def decode_raw(values):
+        lengths = {len(value) for value in np.ravel(values)}
+        if len(lengths) > 1:
+            raise _invalid(
+                "DecodeRaw requires input strings to all be the same size, but the sizes are "
+                f"{', '.join(map(str, sorted(lengths)))}"
+            )
+        length = lengths.pop() if lengths else 0
+        if length % dtype.itemsize:
+            raise _invalid(
+                f"Input to DecodeRaw has length {length} that is not a multiple of {dtype.itemsize}, the size of "
+                f"{dtype.name}"
+            )
+        flat = np.frombuffer(b"".join(np.ravel(values).tolist()), dtype)
+        return (flat.byteswap() if swap else flat).reshape(*np.shape(values), length // dtype.itemsize)
+
+    return decode_raw
+
+
+@kernel("DecodeCSV")
+def _(node):
+    types = [dtype.as_numpy_dtype for dtype in node.attr("OUT_TYPE")]
+    missing = _bytes(node.attr("na_value")).decode("latin-1")
+    chosen = list(node.attr("select_cols"))
+    delimiter = _text(node.attr("field_delim"))
+    quoting: Any = csv.QUOTE_MINIMAL if node.attr("use_quote_delim") else csv.QUOTE_NONE
+
+    def field(text: str, column: int, record: int, default: np.ndarray) -> Any:
+        dtype = types[column]
+        if text in ("", missing):
+            if np.size(default) == 0:
+                raise _invalid(f"Field {column} is required but missing in record {record}!")
+            return np.ravel(default)[0]
+        if dtype == np.object_:
+            return text.encode("latin-1")
+        try:
+            return dtype(int(text) if np.issubdtype(dtype, np.integer) else float(text))
+        except (ValueError, OverflowError):
+            raise _invalid(f"Field {column} in record {record} is not a valid {np.dtype(dtype).name}: {text}") from None
+
+    def decode_csv(records, *defaults):
+        lines = [value.decode("latin-1") for value in np.ravel(records)]
+        outputs = [np.empty(len(lines), dtype) for dtype in types]
+        for i, line in enumerate(lines):
+            row = next(iter(csv.reader([line], delimiter=delimiter, quoting=quoting)), [""])
+            row = [row[column] for column in chosen if column < len(row)] if chosen else row
+            if len(row) != len(types):
+                raise _invalid(f"Expect {len(types)} fields but have {len(row)} in record {i}")
+            for column, text in enumerate(row):
+                outputs[column][i] = field(text, column, i, defaults[column])
+        shaped = [output.reshape(np.shape(records)) for output in outputs]
+        return shaped[0] if len(shaped) == 1 else shaped
+
+    return decode_csv

@@ -1,0 +1,215 @@
+"""Kernels of tensor arrays and stacks: they bind `tensor_arrays.py` to nodes.
+
+Owns where the containers are kept: in the step's resources, under a number of their own, because a loop may make one
+  in each of its
+iterations.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from dtf.run.kernels import kernel
+from dtf.run.resources import ResourceHandle
+from dtf.run.tensor_arrays import Stack, TensorArray
+from dtf.wire import errors
+from dtf.wire.tensor_shape import TensorShape
+
+_numbers = itertools.count()
+_FLOW = np.float32(0)
+
+
+def _keep(step: Any, resource: Any, name: str) -> ResourceHandle:
+    unique = f"{name}_{next(_numbers)}"
+    step.step_resources.create("", unique, type(resource), resource)
+    return ResourceHandle(step.device_name, "", unique, type(resource).__name__)
+
+
+def _array(step: Any, handle: ResourceHandle) -> TensorArray:
+    return step.step_resources.get(handle, TensorArray)
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def _invalid(message: str) -> errors.OpError:
+    return errors.InvalidArgumentError(None, None, message)
+
+
+# -- tensor arrays
+
+
+@kernel("TensorArrayV3", stateful=True)
+def _(node):
+    dtype, shape = node.attr("dtype"), node.attr("element_shape")
+    options = {name: node.attr(name) for name in ("dynamic_size", "clear_after_read", "identical_element_shapes")}
+    name = _text(node.attr("tensor_array_name")) or node.name
+
+    def tensor_array(step, size):
+        if int(size) < 0:
+            raise _invalid(f"Size should be >= 0, got {int(size)}")
+        return _keep(step, TensorArray(dtype, int(size), shape, **options), name), _FLOW
+
+    return tensor_array
+
+
+@kernel("TensorArrayGradV3", stateful=True)
+def _(node):
+    source = _text(node.attr("source"))
+    return lambda step, handle, flow: (_gradient(step, handle, source, ()), flow)
+
+
+@kernel("TensorArrayGradWithShape", stateful=True)
+def _(node):
+    source = _text(node.attr("source"))
+
+    def gradient(step, handle, flow, shape_to_prepend):
+        return _gradient(step, handle, source, tuple(shape_to_prepend.tolist())), flow
+
+    return gradient
+
+
+def _gradient(step: Any, handle: ResourceHandle, source: str, prepend: tuple[int, ...]) -> ResourceHandle:
+    array = _array(step, handle).gradient(source, prepend)
+    name = f"{handle.name}@{source}"
+    step.step_resources.lookup_or_create("", name, TensorArray, lambda: array)
+    return ResourceHandle(step.device_name, "", name, TensorArray.__name__)
+
+
+@kernel("TensorArrayWriteV3", stateful=True)
+def _(node):
+    def write(step, handle, index, value, flow):
+        _array(step, handle).write(int(index), value)
+        return flow
+
+    return write
+
+
+@kernel("TensorArrayReadV3", stateful=True)
+def _(node):
+    return lambda step, handle, index, flow: _array(step, handle).read(int(index))
+
+
+@kernel("TensorArrayGatherV3", stateful=True)
+def _(node):
+    dtype, shape = node.attr("dtype").as_numpy_dtype, node.attr("element_shape")
+
+    def gather(step, handle, indices, flow):
+        array = _array(step, handle)
+        values = [array.read(index) for index in indices.tolist()]
+        if not values:
+            return np.zeros((0, *_sizes(shape.merge_with(array.element_shape))), dtype)
+        return _stacked(values)
+
+    return gather
+
+
+def _sizes(shape: TensorShape) -> list[int]:
+    if not shape.is_fully_defined():
+        raise _invalid(
+            f"TensorArray has size zero, but element shape {shape} is not fully defined. Currently only static "
+            "shapes are "
+            "supported when packing zero-size TensorArrays."
+        )
+    return shape.as_list()  # type: ignore[return-value]
+
+
+def _stacked(values: list[Any]) -> np.ndarray:
+    first = np.shape(values[0])
+    other = next((i for i, value in enumerate(values) if np.shape(value) != first), None)
+    if other is not None:
+        raise _invalid(
+            f"TensorArray has inconsistent shapes.  Index 0 has shape: {list(first)} but index {other} has shape: "
+            f"{list(np.shape(values[other]))}"
+        )
+    return np.stack(values)
+
+
+@kernel("TensorArrayScatterV3", stateful=True)
+def _(node):
+    def scatter(step, handle, indices, value, flow):
+        if len(indices) != len(value):
+            raise _invalid(f"Expected len(indices) == values.shape[0], but saw: {len(indices)} vs. {len(value)}")
+        array = _array(step, handle)
+        for row, index in enumerate(indices.tolist()):
+            array.write(index, value[(row, ...)])
+        return flow
+
+    return scatter
+
+
+@kernel("TensorArrayConcatV3", stateful=True)
+def _(node):
+    dtype, rest = node.attr("dtype").as_numpy_dtype, node.attr("element_shape_except0")
+
+    def concat(step, handle, flow):
+        array = _array(step, handle)
+        values = [array.read(index) for index in range(len(array))]
+        lengths = np.array([len(value) for value in values], np.int64)
+        if not values:
+            return np.zeros((0, *_sizes(rest)), dtype), lengths
+        return np.concatenate(values), lengths
+
+    return concat
+
+
+@kernel("TensorArraySplitV3", stateful=True)
+def _(node):
+    def split(step, handle, value, lengths, flow):
+        array = _array(step, handle)
+        sizes = lengths.tolist()
+        if sum(sizes) != len(value):
+            raise _invalid(
+                f"Expected sum of lengths to be equal to values.shape[0], but sum of lengths is {sum(sizes)} and "
+                "value's "
+                f"shape is: {list(np.shape(value))}"
+            )
+        end = 0
+        for index, size in enumerate(sizes):
+            array.write(index, value[end : end + size])
+            end += size
+        return flow
+
+    return split
+
+
+@kernel("TensorArraySizeV3", stateful=True)
+def _(node):
+    return lambda step, handle, flow: np.int32(len(_array(step, handle)))
+
+
+@kernel("TensorArrayCloseV3", stateful=True)
+def _(node):
+    return lambda step, handle: _array(step, handle).close()
+
+
+# -- stacks
+
+
+@kernel("StackV2", stateful=True)
+def _(node):
+    dtype, name = node.attr("elem_type"), _text(node.attr("stack_name")) or node.name
+    return lambda step, max_size: _keep(step, Stack(name, dtype, int(max_size)), name)
+
+
+@kernel("StackPushV2", stateful=True)
+def _(node):
+    def push(step, handle, value):
+        step.step_resources.get(handle, Stack).push(value)
+        return value
+
+    return push
+
+
+@kernel("StackPopV2", stateful=True)
+def _(node):
+    return lambda step, handle: step.step_resources.get(handle, Stack).pop()
+
+
+@kernel("StackCloseV2", stateful=True)
+def _(node):
+    return lambda step, handle: step.step_resources.get(handle, Stack).close()

@@ -1,0 +1,468 @@
+"""Kernels of the optimizers' updates: Apply*, SparseApply* and their Resource* forms.
+
+Each rule is written once, on arrays that it changes in place; the four forms of an op differ only in how those arrays
+are found. A dense update runs over blocks that fit the processor's cache, so that a rule of ten passes reads memory
+about once. A sparse one takes the rows out, updates them and puts them back; an index that occurs twice is applied
+twice, one after the other, as if the gradients had come one by one.
+
+All variables of an op are locked while it runs, whatever `use_locking` says: readers are never shown half an update
+anyway, because what they hold is copied first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+
+from dtf.run.kernels import KernelNode, kernel
+from dtf.run.resources import Variable
+from dtf.wire import errors
+
+_BLOCK = 1 << 15  # elements
+
+# rule(variable, *slots, gradient, *scalars): changes variable and slots in place
+Rule = Callable[..., None]
+
+
+def _update(name: str, sparse: bool = True, dense: bool = True, reference: bool = True):
+    """Registers the decorated factory (node -> rule) for the forms of an op that TensorFlow has."""
+
+    def register(factory: Callable[[KernelNode], Rule]) -> Callable[[KernelNode], Rule]:
+        forms = [f"Apply{name}"] * dense + [f"SparseApply{name}"] * sparse
+        if reference:
+            kernel(*forms)(lambda node: _of_references(node, factory(node)))
+        kernel(*(f"Resource{form}" for form in forms), stateful=True)(lambda node: _of_resources(node, factory(node)))
+        return factory
+
+    return register
+
+
+@_update("GradientDescent", sparse=False)
+def _(node):
+    def gradient_descent(var, grad, alpha):
+        var -= grad * alpha
+
+    return gradient_descent
+
+
+@_update("Momentum")
+def _(node):
+    nesterov = node.attr("use_nesterov")
+
+    def momentum(var, accum, grad, lr, momentum):
+        accum *= momentum
+        accum += grad
+        if nesterov:
+            var -= grad * lr
+            var -= accum * (lr * momentum)
+        else:
+            var -= accum * lr
+
+    return momentum
+
+
+@_update("KerasMomentum", reference=False)
+def _(node):
+    nesterov = node.attr("use_nesterov")
+
+    def keras_momentum(var, accum, grad, lr, momentum):
+        step = grad * lr
+        accum *= momentum
+        accum -= step
+        if nesterov:
+            var -= step
+            var += np.multiply(accum, momentum, out=step)
+        else:
+            var += accum
+
+    return keras_momentum
+
+
+@_update("Adagrad")
+def _(node):
+    update_slots = node.attr("update_slots")
+
+    def adagrad(var, accum, grad, lr):
+        if update_slots:
+            accum += np.square(grad)
+        step = np.sqrt(accum)
+        np.divide(grad, step, out=step)
+        step *= lr
+        var -= step
+
+    return adagrad
+
+
+@_update("AdagradV2")
+def _(node):
+    update_slots = node.attr("update_slots")
+
+    def adagrad(var, accum, grad, lr, epsilon):
+        if update_slots:
+            accum += np.square(grad)
+        step = np.sqrt(accum)
+        step += epsilon
+        np.divide(grad, step, out=step)
+        step *= lr
+        var -= step
+
+    return adagrad
+
+
+@_update("AdagradDA")
+def _(node):
+    def adagrad_da(var, gradients, squares, grad, lr, l1, l2, global_step):
+        step = global_step.astype(var.dtype)
+        gradients += grad
+        squares += np.square(grad)
+        numerator = _shrunk(gradients, l1 * step) if l1 > 0 else gradients.copy()
+        numerator *= -lr
+        denominator = np.sqrt(squares)
+        denominator += l2 * step * lr
+        np.divide(numerator, denominator, out=var)
+
+    return adagrad_da
+
+
+@_update("Adam", sparse=False)
+def _(node):
+    nesterov = node.attr("use_nesterov")
+
+    def adam(var, m, v, grad, beta1_power, beta2_power, lr, beta1, beta2, epsilon):
+        step = _adam_moments(m, v, grad, beta1, beta2)
+        np.sqrt(v, out=step)
+        step += epsilon
+        if nesterov:
+            np.divide(m * beta1 + grad * (1 - beta1), step, out=step)
+        else:
+            np.divide(m, step, out=step)
+        step *= _adam_rate(lr, beta1_power, beta2_power)
+        var -= step
+
+    return adam
+
+
+@_update("AdamWithAmsgrad", sparse=False, reference=False)
+def _(node):
+    def amsgrad(var, m, v, vhat, grad, beta1_power, beta2_power, lr, beta1, beta2, epsilon):
+        step = _adam_moments(m, v, grad, beta1, beta2)
+        np.maximum(vhat, v, out=vhat)
+        np.sqrt(vhat, out=step)
+        step += epsilon
+        np.divide(m, step, out=step)
+        step *= _adam_rate(lr, beta1_power, beta2_power)
+        var -= step
+
+    return amsgrad
+
+
+def _adam_moments(m, v, grad, beta1, beta2):
+    """Moves both moments and returns an array that the caller may overwrite."""
+    step = grad - m
+    step *= 1 - beta1
+    m += step
+    np.multiply(grad, grad, out=step)
+    step -= v
+    step *= 1 - beta2
+    v += step
+    return step
+
+
+def _adam_rate(lr, beta1_power, beta2_power):
+    return lr * np.sqrt(1 - beta2_power) / (1 - beta1_power)
+
+
+@_update("AdaMax", sparse=False)
+def _(node):
+    def adamax(var, m, v, grad, beta1_power, lr, beta1, beta2, epsilon):
+        step = grad - m
+        step *= 1 - beta1
+        m += step
+        v *= beta2
+        np.maximum(v, np.abs(grad, out=step), out=v)
+        np.add(v, epsilon, out=step)
+        np.divide(m, step, out=step)
+        step *= lr / (1 - beta1_power)
+        var -= step
+
+    return adamax
+
+
+@_update("RMSProp")
+def _(node):
+    def rms_prop(var, ms, mom, grad, lr, rho, momentum, epsilon):
+        step = _move_mean_square(ms, grad, rho)
+        np.add(ms, epsilon, out=step)
+        _rms_step(var, mom, grad, step, lr, momentum)
+
+    return rms_prop
+
+
+@_update("CenteredRMSProp")
+def _(node):
+    def centered_rms_prop(var, mg, ms, mom, grad, lr, rho, momentum, epsilon):
+        step = _move_mean_square(ms, grad, rho)
+        np.subtract(grad, mg, out=step)
+        step *= 1 - rho
+        mg += step
+        np.subtract(ms, np.square(mg, out=step), out=step)
+        step += epsilon
+        _rms_step(var, mom, grad, step, lr, momentum)
+
+    return centered_rms_prop
+
+
+def _move_mean_square(ms, grad, rho):
+    step = np.square(grad)
+    step -= ms
+    step *= 1 - rho
+    ms += step
+    return step
+
+
+def _rms_step(var, mom, grad, mean_square, lr, momentum):
+    """The rest of both RMSProp rules; overwrites `mean_square`."""
+    step = np.sqrt(mean_square, out=mean_square)
+    np.divide(grad, step, out=step)
+    step *= lr
+    mom *= momentum
+    mom += step
+    var -= mom
+
+
+@_update("Adadelta")
+def _(node):
+    def adadelta(var, accum, accum_update, grad, lr, rho, epsilon):
+        square = np.square(grad)
+        square *= 1 - rho
+        accum *= rho
+        accum += square
+        step = accum_update + epsilon
+        step /= accum + epsilon
+        np.sqrt(step, out=step)
+        step *= grad
+        accum_update *= rho
+        accum_update += np.square(step, out=square) * (1 - rho)
+        step *= lr
+        var -= step
+
+    return adadelta
+
+
+@_update("Ftrl")
+def _(node):
+    multiply_linear_by_lr = node.attr("multiply_linear_by_lr")
+
+    def ftrl(var, accum, linear, grad, lr, l1, l2, lr_power):
+        _ftrl(var, accum, linear, grad, grad, lr, l1, l2, lr_power, multiply_linear_by_lr)
+
+    return ftrl
+
+
+@_update("FtrlV2")
+def _(node):
+    multiply_linear_by_lr = node.attr("multiply_linear_by_lr")
+
+    def ftrl(var, accum, linear, grad, lr, l1, l2, l2_shrinkage, lr_power):
+        shrunk = grad + 2 * l2_shrinkage * var
+        _ftrl(var, accum, linear, grad, shrunk, lr, l1, l2, lr_power, multiply_linear_by_lr)
+
+    return ftrl
+
+
+def _ftrl(var, accum, linear, grad, linear_grad, lr, l1, l2, lr_power, multiply_linear_by_lr):
+    """FTRL-Proximal (McMahan et al., "Ad Click Prediction", KDD 2013). `linear` may be kept multiplied by `lr`."""
+    factor = lr if multiply_linear_by_lr else lr.dtype.type(1)
+    old_power = np.power(accum, -lr_power)
+    accum += np.square(grad)
+    new_power = np.power(accum, -lr_power)
+    difference = np.subtract(new_power, old_power, out=old_power)
+    difference *= var
+    difference *= factor / lr
+    linear += linear_grad * factor
+    linear -= difference
+    threshold = l1 * factor
+    new_power *= factor / lr
+    new_power += 2 * l2 * factor
+    np.divide(np.negative(_shrunk(linear, threshold)), new_power, out=var)
+
+
+@_update("ProximalGradientDescent")
+def _(node):
+    def proximal_gradient_descent(var, grad, alpha, l1, l2):
+        var -= grad * alpha
+        _proximal(var, alpha, l1, l2)
+
+    return proximal_gradient_descent
+
+
+@_update("ProximalAdagrad")
+def _(node):
+    def proximal_adagrad(var, accum, grad, lr, l1, l2):
+        accum += np.square(grad)
+        rate = np.sqrt(accum)
+        np.divide(lr, rate, out=rate)
+        var -= grad * rate
+        _proximal(var, rate, l1, l2)
+
+    return proximal_adagrad
+
+
+def _proximal(var, rate, l1, l2):
+    if l1 > 0:
+        var[...] = _shrunk(var, rate * l1)
+    var /= 1 + rate * l2
+
+
+def _shrunk(array, by):
+    """Each element moved towards zero by `by`, and no further than zero. A new array."""
+    size = np.abs(array)
+    size -= by
+    np.maximum(size, 0, out=size)
+    return np.copysign(size, array, out=size)
+
+
+@_update("AddSign", sparse=False)
+def _(node):
+    def add_sign(var, m, grad, lr, alpha, sign_decay, beta):
+        step = _signs_agree(m, grad, beta)
+        step *= sign_decay
+        step += alpha
+        step *= grad
+        step *= lr
+        var -= step
+
+    return add_sign
+
+
+@_update("PowerSign", sparse=False)
+def _(node):
+    def power_sign(var, m, grad, lr, logbase, sign_decay, beta):
+        step = _signs_agree(m, grad, beta)
+        step *= logbase * sign_decay
+        np.exp(step, out=step)
+        step *= grad
+        step *= lr
+        var -= step
+
+    return power_sign
+
+
+def _signs_agree(m, grad, beta):
+    """Moves the mean gradient and returns sign(gradient) * sign(mean). Bello et al., arXiv 1709.07417."""
+    m *= beta
+    m += grad * (1 - beta)
+    return np.sign(grad) * np.sign(m)
+
+
+# From a node's inputs to the arrays of its rule
+
+
+def _of_references(node: KernelNode, rule: Rule) -> Callable[..., Variable]:
+    apply = _application(node, rule)
+
+    def kernel_function(*inputs: Any) -> Variable:
+        apply(inputs)
+        return inputs[0]
+
+    return kernel_function
+
+
+def _of_resources(node: KernelNode, rule: Rule) -> Callable[..., None]:
+    apply = _application(node, rule)
+    variables = sum(arg.type is not None and arg.type.name == "resource" for arg in node.op_def.inputs)
+
+    def kernel_function(step: Any, *inputs: Any) -> None:
+        found = [step.resources.get(handle, Variable) for handle in inputs[:variables]]
+        apply((*found, *inputs[variables:]))
+
+    return kernel_function
+
+
+def _application(node: KernelNode, rule: Rule) -> Callable[[tuple[Any, ...]], None]:
+    """Returns a function of the op's inputs (variables first) that checks them and applies the rule."""
+    names = [arg.name for arg in node.op_def.inputs]
+    slots = range(sum(arg.is_ref or arg.type is not None and arg.type.name == "resource" for arg in node.op_def.inputs))
+    gradient_at = names.index("grad" if "grad" in names else "delta")
+    indices_at = names.index("indices") if "indices" in names else None
+    scalars_at = [i for i in range(len(slots), len(names)) if i not in (gradient_at, indices_at)]
+
+    def apply(inputs: tuple[Any, ...]) -> None:
+        scalars = []
+        for position in scalars_at:
+            if np.ndim(inputs[position]):
+                raise errors.InvalidArgumentError(
+                    None, None, f"{names[position]} is not a scalar: {list(np.shape(inputs[position]))}"
+                )
+            scalars.append(inputs[position])
+        variables, gradient = inputs[: len(slots)], np.asarray(inputs[gradient_at])
+        with ExitStack() as locks:
+            for variable in sorted(variables, key=id):  # one order for all, so that no two ops wait for each other
+                locks.enter_context(variable.lock)
+            arrays = [variable.writable() for variable in variables]
+            for name, array in zip(names[1:], arrays[1:], strict=False):
+                if array.shape != arrays[0].shape:
+                    raise _mismatch(f"var and {name}", arrays[0], array)
+            with np.errstate(all="ignore"):
+                if indices_at is None:
+                    _apply_dense(rule, arrays, gradient, scalars)
+                else:
+                    _apply_sparse(rule, arrays, gradient, np.asarray(inputs[indices_at]), scalars)
+
+    return apply
+
+
+def _apply_dense(rule: Rule, arrays: list[np.ndarray], gradient: np.ndarray, scalars: list[Any]) -> None:
+    if gradient.shape != arrays[0].shape:
+        raise _mismatch("var and grad", arrays[0], gradient)
+    if all(array.flags.c_contiguous for array in arrays):
+        arrays, gradient = [array.reshape(-1) for array in arrays], gradient.reshape(-1)
+        for start in range(0, gradient.size, _BLOCK):
+            block = slice(start, start + _BLOCK)
+            rule(*(array[block] for array in arrays), gradient[block], *scalars)
+    else:
+        rule(*arrays, gradient, *scalars)
+
+
+def _apply_sparse(
+    rule: Rule, arrays: list[np.ndarray], gradient: np.ndarray, indices: np.ndarray, scalars: list[Any]
+) -> None:
+    rows = arrays[0].shape[0] if arrays[0].ndim else 0
+    if arrays[0].ndim < 1:
+        raise errors.InvalidArgumentError(None, None, "var must be at least 1 dimensional")
+    if indices.ndim != 1 or gradient.shape != (*indices.shape, *arrays[0].shape[1:]):
+        raise _mismatch(f"var, indices {list(indices.shape)} and grad", arrays[0], gradient)
+    wrong = np.flatnonzero((indices < 0) | (indices >= rows))
+    if wrong.size:
+        raise errors.InvalidArgumentError(
+            None, None, f"Index {indices[wrong[0]]} at offset {wrong[0]} in indices is out of range [0, {rows})"
+        )
+    for positions in _rounds(indices):
+        chosen = indices[positions]
+        taken = [array[chosen] for array in arrays]
+        rule(*taken, gradient[positions], *scalars)
+        for array, values in zip(arrays, taken, strict=True):
+            array[chosen] = values
+
+
+def _rounds(indices: np.ndarray) -> Iterator[Any]:
+    """Splits the positions so that no round has an index twice, and equal indices come in order."""
+    order = np.argsort(indices, kind="stable")
+    in_order = indices[order]
+    starts = np.flatnonzero(np.concatenate([[True], in_order[1:] != in_order[:-1]])) if len(indices) else order
+    if len(starts) == len(indices):
+        yield slice(None)
+        return
+    occurrence = np.empty(len(indices), np.int64)
+    occurrence[order] = np.arange(len(indices)) - np.repeat(starts, np.diff(np.append(starts, len(indices))))
+    for turn in range(occurrence.max() + 1):
+        yield np.flatnonzero(occurrence == turn)
+
+
+def _mismatch(what: str, variable: np.ndarray, other: np.ndarray) -> errors.InvalidArgumentError:
+    return errors.InvalidArgumentError(
+        None, None, f"{what} do not have the same shape{list(variable.shape)} {list(other.shape)}"
+    )

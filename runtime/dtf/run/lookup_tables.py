@@ -1,0 +1,124 @@
+"""Lookup tables: dictionaries from keys to values of fixed dtypes, shared by name like variables.
+
+Owns `LookupTable`, initialised once or mutable. `kernels/lookup_table.py` binds it to nodes.
+Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/lookup
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+
+from dtf.wire import errors
+from dtf.wire.dtypes import DType
+
+__all__ = ["LookupTable"]
+
+
+class LookupTable:
+    """A dictionary of scalars. The lock guards it.
+
+    Attributes:
+      name: its name in its container.
+      key_dtype, value_dtype: of the scalars.
+      is_initialized: whether it may be used; a mutable table always may.
+    """
+
+    def __init__(self, name: str, key_dtype: DType, value_dtype: DType, is_mutable: bool) -> None:
+        self.name = name
+        self.key_dtype = key_dtype
+        self.value_dtype = value_dtype
+        self.is_mutable = is_mutable
+        self.is_initialized = is_mutable
+        self._values: dict[Any, Any] = {}
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        self._check_initialized()
+        return len(self._values)
+
+    def read(self) -> np.ndarray:
+        """The value of the old string handle: container and name."""
+        return np.array([b"", self.name.encode()], object)
+
+    def check_same(self, key_dtype: DType, value_dtype: DType) -> None:
+        """Raises InvalidArgumentError when a node that shares this table by name has other dtypes."""
+        if (key_dtype, value_dtype) != (self.key_dtype, self.value_dtype):
+            raise errors.InvalidArgumentError(
+                None,
+                None,
+                f"Conflicting key/value dtypes {key_dtype.name}->{value_dtype.name} with {self.key_dtype.name}->"
+                f"{self.value_dtype.name} for table {self.name}",
+            )
+
+    def initialize(self, keys: np.ndarray, values: np.ndarray) -> None:
+        """Fills a table once; doing it again with the same contents changes nothing.
+
+        Raises:
+          FailedPreconditionError: it holds something else already.
+          InvalidArgumentError: one key with two values, or keys and values of different number.
+        """
+        if np.size(keys) != np.size(values):
+            raise errors.InvalidArgumentError(
+                None, None, f"Keys and values must have the same size: {np.size(keys)} vs {np.size(values)}"
+            )
+        given: dict[Any, Any] = {}
+        for key, value in zip(np.ravel(keys).tolist(), np.ravel(values).tolist(), strict=True):
+            if given.setdefault(key, value) != value:
+                raise errors.InvalidArgumentError(
+                    None,
+                    None,
+                    f"HashTable has different value for same key. Key {key!r} has {given[key]!r} and trying to add "
+                    f"value {value!r}",
+                )
+        with self._lock:
+            if self.is_initialized and given != self._values:
+                raise errors.FailedPreconditionError(None, None, "Table already initialized.")
+            self._values = given
+            self.is_initialized = True
+
+    def find(self, keys: np.ndarray, default: Any) -> np.ndarray:
+        """The value of each key, the default for unknown ones."""
+        self._check_initialized()
+        fallback = np.ravel(default)[0]
+        out = np.empty(np.shape(keys), self.value_dtype.as_numpy_dtype)
+        flat = out.reshape(-1)
+        with self._lock:
+            for i, key in enumerate(np.ravel(keys).tolist()):
+                flat[i] = self._values.get(key, fallback)
+        return out
+
+    def insert(self, keys: np.ndarray, values: np.ndarray, replace_all: bool = False) -> None:
+        """Adds or changes entries; first forgets the old ones when asked to. UnimplementedError unless mutable."""
+        if not self.is_mutable:
+            raise errors.UnimplementedError(None, None, f"Table {self.name} cannot be changed")
+        pairs = zip(np.ravel(keys).tolist(), np.ravel(values).tolist(), strict=True)
+        with self._lock:
+            if replace_all:
+                self._values = {}
+            self._values.update(pairs)
+
+    def remove(self, keys: np.ndarray) -> None:
+        """Forgets entries; unknown keys do not matter."""
+        with self._lock:
+            for key in np.ravel(keys).tolist():
+                self._values.pop(key, None)
+
+    def export(self) -> tuple[np.ndarray, np.ndarray]:
+        """All keys and all values, in the same order."""
+        self._check_initialized()
+        with self._lock:
+            keys, values = list(self._values), list(self._values.values())
+        return _vector(keys, self.key_dtype), _vector(values, self.value_dtype)
+
+    def _check_initialized(self) -> None:
+        if not self.is_initialized:
+            raise errors.FailedPreconditionError(None, None, "Table not initialized.")
+
+
+def _vector(values: list[Any], dtype: DType) -> np.ndarray:
+    out = np.empty(len(values), dtype.as_numpy_dtype)
+    out[:] = values
+    return out

@@ -1,0 +1,105 @@
+"""What turns a client's graph into the parts that tasks run: prune -> place -> optimize -> partition.
+
+Each pass is a pure function. Between passes a graph is a `Nodes`: NodeDefs by name, in the order in which they were
+added. NodeDefs are shared between passes and never changed in place; a pass that changes one copies it. (GraphDef
+messages would copy every constant at every pass; only `partition` builds them.)
+
+This module owns the few words that all passes share: how a NodeDef spells its inputs and which dtypes run along its
+edges. It does not know devices, sessions or tasks.
+
+    needed = prune(nodes, feeds=["x:0"], fetches=["y:0"], targets=[])
+    placed = place(needed, ...)
+    parts  = partition(optimize(placed), ...)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dtf.wire import dtypes, errors, opdef
+from dtf.wire.pb import node_def_pb2
+
+Nodes = dict[str, node_def_pb2.NodeDef]
+NodesView = Mapping[str, node_def_pb2.NodeDef]
+
+CONTROL = -1
+_REFERENCE = 100  # a reference dtype's enum is its base dtype's plus this
+_RESOURCE = dtypes.resource.as_datatype_enum
+
+
+def parse_tensor_name(text: str) -> tuple[str, int]:
+    """Splits an input or tensor name: "x" -> ("x", 0), "x:2" -> ("x", 2), "^x" -> ("x", CONTROL)."""
+    if text.startswith("^"):
+        return text[1:], CONTROL
+    name, colon, index = text.rpartition(":")
+    if colon and index.isdecimal():
+        return name, int(index)
+    return text, 0
+
+
+def tensor_name(node: str, index: int) -> str:
+    """How a NodeDef spells the input: the reverse of `parse_tensor_name`, shortest form."""
+    if index == CONTROL:
+        return "^" + node
+    return f"{node}:{index}" if index else node
+
+
+def output_types(node: node_def_pb2.NodeDef) -> list[int]:
+    """The DataType enum of each output; reference outputs have 100 added.
+
+    Raises:
+      NotFoundError: the op type is not known here.
+    """
+    return _types(node, op_def(node).outputs)
+
+
+def input_types(node: node_def_pb2.NodeDef) -> list[int]:
+    """The DataType enum of each data input as the op declares it; reference inputs have 100 added."""
+    return _types(node, op_def(node).inputs)
+
+
+def is_handle(enum: int) -> bool:
+    """Whether values of this dtype stand for state that lives on one device: a reference or a resource."""
+    return enum > _REFERENCE or enum == _RESOURCE
+
+
+def base_type(enum: int) -> int:
+    """The DataType enum without its reference mark."""
+    return enum - _REFERENCE if enum > _REFERENCE else enum
+
+
+def op_def(node: node_def_pb2.NodeDef) -> opdef.OpDef:
+    """The contract of the node's op.
+
+    Raises:
+      NotFoundError: the op type is not known here.
+    """
+    try:
+        return opdef.get(node.op)
+    except KeyError as error:
+        raise errors.NotFoundError(node, None, f"{error.args[0]} (node {node.name})") from None
+
+
+def set_type(node: node_def_pb2.NodeDef, attr: str, enum: int) -> None:
+    """Sets a type attribute to a DataType enum."""
+    node.attr[attr].type = enum  # type: ignore[assignment]
+
+
+def _types(node: node_def_pb2.NodeDef, arguments: tuple[opdef.ArgDef, ...]) -> list[int]:
+    types: list[int] = []
+    for argument in arguments:
+        mark = _REFERENCE if argument.is_ref else 0
+        if argument.type_list_attr:
+            types.extend(enum + mark for enum in node.attr[argument.type_list_attr].list.type)
+            continue
+        enum = _type(node, argument)
+        count = node.attr[argument.number_attr].i if argument.number_attr else 1
+        types.extend([enum + mark] * count)
+    return types
+
+
+def _type(node: node_def_pb2.NodeDef, argument: opdef.ArgDef) -> int:
+    if argument.type is not None:
+        return argument.type.as_datatype_enum
+    assert argument.type_attr is not None
+    return node.attr[argument.type_attr].type

@@ -1,0 +1,261 @@
+"""Resources: what outlives a step. Variables, and the containers that share them between sessions by name.
+
+Owns `Variable` (an array with a lock and copy-on-write) and `ResourceManager` (container -> kind, name -> object).
+Queues and other kinds live in modules of their own and are kept here by their class.
+
+Copy-on-write. A value that a variable has handed out must never change under its reader (another op, a socket that
+still sends it, a fetch), and yet an update should not copy a large table. CPython knows who else holds an array: its
+reference count. So `Variable.writable()` gives out the live buffer when the variable is the only holder, and a
+private copy when it is not. Views and memoryviews hold a reference to the array whose memory they show, so they count
+as well; an array that is itself a view is never written to, because whoever owns its memory cannot be seen from here.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from dtf.wire import errors
+from dtf.wire.codec import ResourceHandle
+from dtf.wire.dtypes import DType
+
+__all__ = ["DEFAULT_CONTAINER", "ResourceHandle", "ResourceManager", "Variable", "unaliased"]
+
+DEFAULT_CONTAINER = "localhost"
+
+_Resource = TypeVar("_Resource")
+
+
+class _BinaryOperation(Protocol):
+    def __call__(self, left: Any, right: Any, /, out: Any = None) -> Any: ...
+
+
+class Variable:
+    """A mutable tensor. `lock` (reentrant) guards the array; hold it from `writable()` until the last write::
+
+        with variable.lock:
+            array = variable.writable()
+            array[rows] -= updates
+
+    Attributes:
+      name: what errors call it: the name of the node that made it.
+      dtype: its base DType.
+      lock: a threading.RLock.
+    """
+
+    __slots__ = ("__weakref__", "_array", "_declared_shape", "dtype", "lock", "name")
+
+    def __init__(self, name: str, dtype: DType, shape: tuple[int | None, ...] | None = None) -> None:
+        """An uninitialised variable. `shape` is the declared one: None for unknown, and None for each unknown
+        dimension.
+        """
+        self.name = name
+        self.dtype = dtype
+        self.lock = threading.RLock()
+        self._declared_shape = shape
+        self._array: Any = None
+
+    def __repr__(self) -> str:
+        state = "" if self._array is not None else ", uninitialized"
+        return f"Variable({self.name!r}, {self.dtype.name}, shape={self.shape}{state})"
+
+    @property
+    def is_initialized(self) -> bool:
+        return self._array is not None
+
+    @property
+    def shape(self) -> tuple[int | None, ...] | None:
+        """The shape of the value, or the declared shape while there is none (None: unknown)."""
+        array = self._array
+        return self._declared_shape if array is None else array.shape
+
+    def read(self) -> Any:
+        """The current array (or numpy scalar). It is a snapshot: it never changes, and must not be changed.
+
+        Raises:
+          FailedPreconditionError: the variable has not been initialised.
+        """
+        with self.lock:
+            array = self._array
+        if array is None:
+            raise errors.FailedPreconditionError(None, None, f"Attempting to use uninitialized value {self.name}")
+        return array
+
+    def assign(self, array: Any) -> None:
+        """Replaces the value. The array is shared with the caller, not copied: from now on neither may change it
+        in place.
+        """
+        with self.lock:
+            self._array = array
+
+    def clear(self) -> None:
+        """Makes the variable uninitialised again."""
+        with self.lock:
+            self._array = None
+
+    def writable(self) -> np.ndarray:
+        """The current value as an array that may be modified in place while the lock is held.
+
+        It is the live buffer when nobody else can see it, else a copy that becomes the live buffer. Do not keep it.
+
+        Raises:
+          FailedPreconditionError: the variable has not been initialised.
+        """
+        with self.lock:
+            if self._array is None:
+                self.read()
+            if not self._is_exclusive():
+                self._array = np.array(self._array)
+            return self._array
+
+    def update(self, operation: _BinaryOperation, operand: Any) -> Any:
+        """value = operation(value, operand), for a ufunc that keeps the shape; in place when nobody else sees the
+        value.
+
+        Returns the new value, to be treated like the result of `read`. A shared value costs one pass here and not a
+        copy and a pass as with `writable`.
+
+        Raises:
+          FailedPreconditionError: the variable has not been initialised.
+        """
+        with self.lock:
+            if self._array is None:
+                self.read()
+            if self._is_exclusive():
+                operation(self._array, operand, out=self._array)
+            else:
+                self._array = operation(self._array, operand)
+            return self._array
+
+    def _is_exclusive(self) -> bool:
+        """Whether this variable's slot holds the only reference to memory that it owns. The lock is held."""
+        array = self._array
+        if type(array) is not np.ndarray:
+            return False
+        flags = array.flags
+        if not (flags.owndata and flags.writeable):
+            return False
+        del array, flags
+        return _COUNTS_ARE_EXACT and sys.getrefcount(self._array) <= _UNSHARED_COUNT
+
+
+# What getrefcount says of an object that one slot holds, measured because interpreters differ in what they count; and
+# whether the count tells the truth at all, which it does not when threads run without the global lock.
+_probe = Variable("probe", None)  # type: ignore[arg-type]
+_probe.assign(np.zeros(1))
+_UNSHARED_COUNT = sys.getrefcount(_probe._array)
+_COUNTS_ARE_EXACT = getattr(sys, "_is_gil_enabled", lambda: True)()
+del _probe
+
+
+def unaliased(values: list[Any], index: int) -> Any:
+    """values[index] for a holder who may modify it: the array itself when the list alone holds it, else a copy.
+
+    For what leaves the runtime for good, such as a fetch given to the user.
+    """
+    value = values[index]
+    if type(value) is not np.ndarray:
+        return value
+    flags = value.flags
+    owned = flags.owndata and flags.writeable
+    del value, flags
+    if owned and _COUNTS_ARE_EXACT and sys.getrefcount(values[index]) <= _UNSHARED_COUNT:
+        return values[index]
+    return np.array(values[index])
+
+
+class ResourceManager:
+    """The resources of one task: objects by (container, kind, name), where the kind is the class of the object.
+
+    All sessions of a task share one manager, which is what lets replicas train the same variables, unless a session
+    asks to be isolated. Its lock guards the dictionary; a factory runs under it and must not wait.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._objects: dict[tuple[str, type, str], Any] = {}
+
+    def __repr__(self) -> str:
+        return f"ResourceManager({sorted(f'{container}/{name}' for container, _, name in self._objects)})"
+
+    def lookup_or_create(
+        self, container: str, name: str, kind: type[_Resource], factory: Callable[[], _Resource]
+    ) -> _Resource:
+        """The object of that name, made by `factory()` if there is none. An empty container is the default one."""
+        key = (container or DEFAULT_CONTAINER, kind, name)
+        found = self._objects.get(key)
+        if found is None:
+            with self._lock:
+                found = self._objects.get(key)
+                if found is None:
+                    found = self._objects[key] = factory()
+        return found
+
+    def create(self, container: str, name: str, kind: type[_Resource], resource: _Resource) -> None:
+        """Adds an object. Raises AlreadyExistsError when there is one of that name."""
+        key = (container or DEFAULT_CONTAINER, kind, name)
+        with self._lock:
+            if key in self._objects:
+                raise errors.AlreadyExistsError(None, None, f"Resource {_describe(*key)} already exists.")
+            self._objects[key] = resource
+
+    def lookup(self, container: str, name: str, kind: type[_Resource]) -> _Resource | None:
+        """The object of that name, or None."""
+        return self._objects.get((container or DEFAULT_CONTAINER, kind, name))
+
+    def get(self, handle: ResourceHandle, kind: type[_Resource]) -> _Resource:
+        """The object that a handle names. Raises NotFoundError when it does not exist (any more)."""
+        key = (handle.container or DEFAULT_CONTAINER, kind, handle.name)
+        found = self._objects.get(key)
+        if found is None:
+            raise errors.NotFoundError(None, None, f"Resource {_describe(*key)} does not exist.")
+        return found
+
+    def delete(self, container: str, name: str, kind: type) -> None:
+        """Removes an object and closes it, if it has a `close()`. Raises NotFoundError when it does not exist."""
+        key = (container or DEFAULT_CONTAINER, kind, name)
+        with self._lock:
+            resource = self._objects.pop(key, None)
+        if resource is None:
+            raise errors.NotFoundError(None, None, f"Resource {_describe(*key)} does not exist.")
+        _close(resource)
+
+    def delete_named(self, container: str, name: str) -> None:
+        """As `delete`, for whatever kinds of objects have the name: a handle from elsewhere does not say which
+        class it means.
+        """
+        with self._lock:
+            kinds = [
+                kind for at, kind, other in self._objects if at == (container or DEFAULT_CONTAINER) and other == name
+            ]
+        if not kinds:
+            raise errors.NotFoundError(None, None, f"Resource {container or DEFAULT_CONTAINER}/{name} does not exist.")
+        for kind in kinds:
+            self.delete(container, name, kind)
+
+    def cleanup(self, containers: Iterable[str] = ()) -> None:
+        """Removes every object of these containers; of the default one when none is named."""
+        wanted = {container or DEFAULT_CONTAINER for container in containers} or {DEFAULT_CONTAINER}
+        with self._lock:
+            doomed = [key for key in self._objects if key[0] in wanted]
+            resources = [self._objects.pop(key) for key in doomed]
+        for resource in resources:
+            _close(resource)
+
+    def clear(self) -> None:
+        """Removes everything, as when an isolated session ends."""
+        self.cleanup({container for container, _, _ in list(self._objects)} or {DEFAULT_CONTAINER})
+
+
+def _describe(container: str, kind: type, name: str) -> str:
+    return f"{container}/{name}/{kind.__name__}"
+
+
+def _close(resource: Any) -> None:
+    close = getattr(resource, "close", None)
+    if close is not None:
+        close()

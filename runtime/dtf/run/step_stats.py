@@ -1,0 +1,55 @@
+"""StepStats: when each node of a traced step ran, and what it made.
+
+Owns the collecting and the message that RunMetadata carries. Nobody collects unless a step asks for a trace.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dtf.wire import dtypes
+from dtf.wire.pb import step_stats_pb2
+
+__all__ = ["StepStatsCollector"]
+
+
+class StepStatsCollector:
+    """A `step.Collector`. `record` only appends, which threads may do at the same time; `step_stats` makes the
+    message.
+    """
+
+    def __init__(self, device_name: str) -> None:
+        self._device_name = device_name
+        self._records: list[tuple[str, str, int, int, list[tuple[int, Any, tuple[int, ...], int]]]] = []
+
+    def record(self, node_name: str, op: str, start_ns: int, end_ns: int, outputs: tuple[Any, ...]) -> None:
+        """See `step.Collector`. Keeps dtypes, shapes and sizes, not the values."""
+        described = [
+            (slot, value.dtype, np.shape(value), value.nbytes)
+            for slot, value in enumerate(outputs)
+            if isinstance(value, (np.ndarray, np.generic))
+        ]
+        self._records.append((node_name, op, start_ns, end_ns, described))
+
+    def step_stats(self) -> step_stats_pb2.StepStats:
+        """All records so far, in the order in which the nodes started; times in microseconds of the wall clock."""
+        stats = step_stats_pb2.StepStats()
+        device = stats.dev_stats.add(device=self._device_name)
+        for name, op, start_ns, end_ns, outputs in sorted(self._records, key=lambda record: record[2]):
+            micros = max(1, (end_ns - start_ns) // 1000)
+            node = device.node_stats.add(
+                node_name=name,
+                all_start_micros=start_ns // 1000,
+                op_end_rel_micros=micros,
+                all_end_rel_micros=micros,
+                timeline_label=f"{name} = {op}",
+            )
+            for slot, dtype, shape, size in outputs:
+                output = node.output.add(slot=slot)
+                output.tensor_description.dtype = dtypes.as_dtype(dtype).as_datatype_enum  # type: ignore[assignment]
+                for extent in shape:
+                    output.tensor_description.shape.dim.add(size=extent)
+                output.tensor_description.allocation_description.requested_bytes = size
+        return stats

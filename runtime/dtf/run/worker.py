@@ -1,0 +1,524 @@
+"""LocalWorker: what one task does for the masters of a cluster: keeps sessions, runs partitions, hands out tensors.
+
+Owns the task's sessions, their registered graphs, the running steps and the rendezvous; `resources` outlive all of
+them. Does not
+know how requests arrive: the master of this process calls it directly, a server's masters and peers through `rpc`,
+whose `RemoteWorker` has the same methods.
+
+What can wait takes `done`, called as done(value) or done(error=OpError) exactly once, from any thread, and returns a
+function that cancels it. The other calls return at once.
+
+Rules that peers rely on, TensorFlow's worker service being the model: a session that is not known here is
+AbortedError (the task restarted, and whoever asks has to start again); a receive may come before the step; a step
+that has been cleaned up is over.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dtf.run.cancellation import CancellationManager
+from dtf.run.compiled_step import GraphResult
+from dtf.run.executor import Executor
+from dtf.run.rendezvous import Rendezvous, StepRendezvous, parse_key
+from dtf.run.resources import ResourceManager
+from dtf.run.step import Device, SessionState, StepContext, as_derived, task_of
+from dtf.run.step_stats import StepStatsCollector
+from dtf.wire import errors
+from dtf.wire.pb import config_pb2, graph_pb2, tensorflow_server_pb2, worker_pb2
+
+__all__ = ["LocalWorker"]
+
+Done = Callable[..., None]
+Peers = Callable[[str], Any]
+"""Task name -> the Worker of that task. Raises InvalidArgumentError for a task that the cluster does not have."""
+
+
+class LocalWorker:
+    """The worker of a task. Its lock guards `_sessions`, `_running` and `_partial`; no kernel and no callback runs
+    under it.
+
+    Attributes:
+      task: "/job:ps/replica:0/task:0".
+      devices: the task's devices; the first one is where everything runs.
+      resources: shared by all sessions that are not isolated.
+      rendezvous: the tables of all steps, for whoever brings tensors from elsewhere.
+    """
+
+    def __init__(
+        self,
+        devices: Sequence[Device],
+        peers: Peers | None = None,
+        peers_of_cluster: Callable[[tensorflow_server_pb2.ServerDef], Peers] | None = None,
+    ) -> None:
+        """A worker with no sessions.
+
+        Args:
+          devices: with full names and incarnations.
+          peers: how to reach the other tasks; None in a cluster of one. It may also be set later (`worker.peers =
+            ...`).
+          peers_of_cluster: the same for a session that brings a cluster of its own.
+        """
+        self.devices = tuple(devices)
+        self.task = task_of(self.devices[0].name)
+        self.peers = peers
+        self.resources = ResourceManager()
+        self.rendezvous = Rendezvous()
+        self._peers_of_cluster = peers_of_cluster
+        self._lock = threading.Lock()
+        self._sessions: dict[str, _Session] = {}
+        self._legacy = _Session("", self.resources, None, "", 0)
+        self._running: dict[int, _RunningStep] = {}
+        self._partial: dict[int, _PartialStep] = {}
+        self._graph_numbers = itertools.count(1)
+
+    # -- the task
+
+    def get_status(self, timeout_s: float | None = None) -> list[Device]:
+        """The devices of the task."""
+        return list(self.devices)
+
+    def get_status_async(self, done: Done, timeout_s: float | None = None) -> None:
+        """As `get_status`, through `done`."""
+        done(self.get_status())
+
+    def cleanup_all(self, containers: Sequence[str] = ()) -> None:
+        """Removes all resources of these containers; of the default one when none is named."""
+        self.resources.cleanup(containers)
+
+    def logging(self, request: worker_pb2.LoggingRequest) -> worker_pb2.LoggingResponse:
+        """The calls of past steps. None are kept, so the answer is empty."""
+        return worker_pb2.LoggingResponse()
+
+    def tracing(self, request: worker_pb2.TracingRequest) -> worker_pb2.TracingResponse:
+        """Raises UnimplementedError, as TensorFlow's worker does."""
+        raise errors.UnimplementedError(
+            None, None, "Tracing is not implemented; ask for a trace of a step with RunOptions"
+        )
+
+    def shut_down(self) -> None:
+        """Cancels every step and forgets every session; who still waits for a tensor gets UnavailableError."""
+        with self._lock:
+            running = list(self._running.values())
+            handles = list(self._sessions)
+        gone = errors.UnavailableError(None, None, f"{self.task} has shut down")
+        for step in running:
+            step.cancel(gone)
+        self.rendezvous.abort_all(as_derived(gone))
+        for handle in handles:
+            self.delete_worker_session(handle)
+
+    # -- sessions
+
+    def create_worker_session(
+        self,
+        handle: str,
+        server_def: tensorflow_server_pb2.ServerDef | None = None,
+        isolate: bool = False,
+        master_task: str = "",
+        master_incarnation: int = 0,
+    ) -> None:
+        """Makes a session known here. Sessions that a former self of the same master left behind are dropped.
+
+        Args:
+          handle: the master's name of it. Creating it again changes nothing.
+          server_def: a cluster of the session's own; None or empty: the server's.
+          isolate: whether it has resources of its own.
+          master_task, master_incarnation: who asks; "" and 0 when it does not say.
+        """
+        peers = None
+        if server_def is not None and server_def.cluster.job and self._peers_of_cluster is not None:
+            peers = self._peers_of_cluster(server_def)
+        resources = ResourceManager() if isolate else self.resources
+        with self._lock:
+            stale = [
+                session.handle
+                for session in self._sessions.values()
+                if master_task
+                and session.master_task == master_task
+                and session.master_incarnation != master_incarnation
+            ]
+            if handle not in self._sessions:
+                self._sessions[handle] = _Session(handle, resources, peers, master_task, master_incarnation)
+        for old in stale:
+            _logger.info("dropping session %s: its master %s has restarted", old, master_task)
+            self.delete_worker_session(old)
+
+    def delete_worker_session(self, handle: str) -> None:
+        """Forgets a session, its graphs and its isolated resources; its running steps are cancelled. Harmless when
+        repeated.
+        """
+        with self._lock:
+            session = self._sessions.pop(handle, None)
+            running = [step for step in self._running.values() if step.session is session]
+        if session is None:
+            return
+        for step in running:
+            step.cancel(_derived(errors.CancelledError(None, None, f"Session {handle} has been closed")))
+        if session.resources is not self.resources:
+            session.resources.clear()
+
+    def delete_worker_session_async(self, handle: str, done: Done, timeout_s: float | None = None) -> None:
+        """As `delete_worker_session`, through `done`."""
+        self.delete_worker_session(handle)
+        done(None)
+
+    # -- graphs
+
+    def register_graph(
+        self,
+        session_handle: str,
+        graph_def: graph_pb2.GraphDef,
+        graph_options: config_pb2.GraphOptions | None = None,
+        config: config_pb2.ConfigProto | None = None,
+    ) -> str:
+        """Compiles a partition and returns its handle. An empty session handle means the session that all share.
+
+        Raises:
+          AbortedError: the session is not known here.
+          InvalidArgumentError, NotFoundError: the graph cannot be run.
+        """
+        session = self._session(session_handle)
+        executor = Executor(graph_def, session.state, self.devices[0])
+        handle = f"{next(self._graph_numbers):016x}"
+        session.graphs[handle] = executor
+        return handle
+
+    def deregister_graph(self, session_handle: str, graph_handle: str) -> None:
+        """Forgets a partition. Raises AbortedError when it or the session is not known here."""
+        session = self._session(session_handle)
+        if session.graphs.pop(graph_handle, None) is None:
+            raise self._unknown_graph(graph_handle)
+
+    def run_graph(
+        self,
+        session_handle: str,
+        graph_handle: str,
+        step_id: int,
+        sends: Sequence[tuple[str, Any]],
+        recv_keys: Sequence[str],
+        options: worker_pb2.ExecutorOpts | None,
+        done: Done,
+        is_partial: bool = False,
+        is_last_partial_run: bool = False,
+    ) -> Callable[[], None]:
+        """Runs a partition's step: done(GraphResult) or done(error=OpError). Runs in this thread until it has to wait.
+
+        Args:
+          sends: (rendezvous key, value) of what the client feeds.
+          recv_keys: keys of what it fetches.
+          options: what to record.
+          is_partial: the step is fed and fetched by several calls; the first one starts it.
+          is_last_partial_run: this call answers only when the step is over.
+
+        Returns:
+          what cancels the step; it does nothing once the step is over.
+
+        Raises:
+          AbortedError: the session or the graph is not known here, or the step has been cleaned up.
+        """
+        session = self._session(session_handle)
+        executor = session.graphs.get(graph_handle)
+        if executor is None:
+            raise self._unknown_graph(graph_handle)
+        if is_partial:
+            return self._run_partial(session, executor, step_id, sends, recv_keys, done, is_last_partial_run)
+        collector = StepStatsCollector(self.devices[0].name) if options and options.record_timeline else None
+        running = self._start_step(session, step_id, collector)
+        rendezvous = running.step.rendezvous
+
+        def finished(error: errors.OpError | None) -> None:
+            self._end_step(running)
+            values: dict[str, Any] = {}
+            if error is None:
+                try:
+                    values = {key: rendezvous.take(key) for key in recv_keys}
+                except KeyError as missing:
+                    error = errors.InternalError(None, None, f"The step did not produce {missing.args[0]}")
+                except errors.OpError as aborted:
+                    error = aborted
+            if error is not None:
+                done(error=error)
+            else:
+                done(GraphResult(values, collector.step_stats() if collector is not None else None))
+
+        try:
+            for key, value in sends:
+                rendezvous.send(key, value)
+        except errors.OpError as error:
+            finished(error)
+            return _nothing
+        executor.run_async(running.step, finished)
+        return running.cancel
+
+    def cleanup_graph(self, step_id: int) -> None:
+        """Forgets a step: what still runs of it is cancelled, who waits for its tensors is told."""
+        with self._lock:
+            running = self._running.get(step_id)
+            self._partial.pop(step_id, None)
+        if running is not None:
+            running.cancel(_derived(errors.CancelledError(None, None, f"Step {step_id} was cleaned up")))
+        self.rendezvous.cleanup(step_id)
+
+    # -- tensors
+
+    def recv_tensor(self, step_id: int, key: str, done: Done) -> Callable[[], None]:
+        """Gives a tensor that a step of this task makes: done(value), where the value may be kernels.DEAD, or
+        done(error=OpError).
+
+        Errors:
+          InvalidArgumentError: the key is malformed.
+          AbortedError: the key names a former self of this task, or the step is over.
+        """
+        try:
+            self._check_incarnation(key)
+            table = self.rendezvous.step(step_id)
+        except errors.OpError as error:
+            done(error=error)
+            return _nothing
+        table.recv_async(key, done)
+
+        def cancel() -> None:
+            if table.forget(key, done):
+                self.rendezvous.forget_unused(step_id)
+                done(error=_derived(errors.CancelledError(None, None, f"The receive of {key} was cancelled")))
+
+        return cancel
+
+    def send(self, step_id: int, key: str, value: Any) -> None:
+        """Puts a tensor into a step's rendezvous here, as when a peer or the client brings it.
+
+        Raises:
+          AbortedError: the step is over.
+        """
+        self.rendezvous.step(step_id).send(key, value)
+
+    # --
+
+    def _session(self, handle: str) -> _Session:
+        if not handle:
+            return self._legacy
+        session = self._sessions.get(handle)
+        if session is None:
+            raise errors.AbortedError(
+                None,
+                None,
+                f'Session handle is not found: {handle}. Possibly this worker ("{self.task}") just restarted.',
+            )
+        return session
+
+    def _unknown_graph(self, handle: str) -> errors.OpError:
+        return errors.AbortedError(
+            None, None, f'Graph handle is not found: {handle}. Possibly this worker ("{self.task}") just restarted.'
+        )
+
+    def _check_incarnation(self, key: str) -> None:
+        parsed = parse_key(key)
+        own = self.devices[0]
+        if parsed.source_incarnation == own.incarnation & 0xFFFFFFFFFFFFFFFF and parsed.source_device == own.name:
+            return
+        local_part = parsed.source_device.rpartition("/")[2]
+        device = next((each for each in self.devices if each.name.rpartition("/")[2] == local_part), self.devices[0])
+        if parsed.source_incarnation != device.incarnation & 0xFFFFFFFFFFFFFFFF:
+            raise errors.AbortedError(
+                None,
+                None,
+                f"RecvTensor expects a different device incarnation: {parsed.source_incarnation} vs. "
+                f'{device.incarnation}. Your worker job ("{self.task}") was probably restarted. Check your worker job '
+                "for the reason why it was restarted.",
+            )
+
+    def _start_step(self, session: _Session, step_id: int, collector: StepStatsCollector | None) -> _RunningStep:
+        table = self.rendezvous.step(step_id)
+        table.remote = session.peers_recv or self._recv_from_peer
+        device = self.devices[0]
+        step = StepContext(
+            step_id,
+            session.resources,
+            session.state,
+            table,
+            CancellationManager(),
+            ResourceManager(),
+            device.name,
+            device.incarnation,
+            collector,
+        )
+        running = _RunningStep(step, session)
+        with self._lock:
+            if step_id in self._running:
+                raise errors.AbortedError(None, None, f"Step {step_id} is running already")
+            self._running[step_id] = running
+        return running
+
+    def _end_step(self, running: _RunningStep) -> None:
+        with self._lock:
+            self._running.pop(running.step.step_id, None)
+        running.step.step_resources.clear()
+
+    def _recv_from_peer(self, task: str, step_id: int, key: str, done: Done) -> Callable[[], None] | None:
+        return _recv_from(self.peers, task, step_id, key, done)
+
+    def _run_partial(
+        self,
+        session: _Session,
+        executor: Executor,
+        step_id: int,
+        sends: Sequence[tuple[str, Any]],
+        recv_keys: Sequence[str],
+        done: Done,
+        is_last: bool,
+    ) -> Callable[[], None]:
+        with self._lock:
+            partial = self._partial.get(step_id)
+        if partial is None:
+            running = self._start_step(session, step_id, None)
+            partial = _PartialStep(running)
+            with self._lock:
+                self._partial[step_id] = partial
+
+            def finished(error: errors.OpError | None) -> None:
+                self._end_step(running)
+                partial.finished(error)
+
+            executor.run_async(running.step, finished)
+        partial.part(sends, recv_keys, done, is_last)
+        if is_last:
+            with self._lock:
+                self._partial.pop(step_id, None)
+        return partial.running.cancel
+
+
+class _Session:
+    """One session at this task."""
+
+    def __init__(
+        self, handle: str, resources: ResourceManager, peers: Peers | None, master_task: str, master_incarnation: int
+    ) -> None:
+        self.handle = handle
+        self.resources = resources
+        self.master_task = master_task
+        self.master_incarnation = master_incarnation
+        self.state = SessionState()
+        self.graphs: dict[str, Executor] = {}
+        self.peers_recv: Callable[..., Callable[[], None] | None] | None = None
+        if peers is not None:
+            self.peers_recv = lambda task, step_id, key, done: _recv_from(peers, task, step_id, key, done)
+
+
+@dataclass(frozen=True)
+class _RunningStep:
+    step: StepContext
+    session: _Session
+
+    def cancel(self, error: errors.OpError | None = None) -> None:
+        """Stops the step, which then ends with `error` or another that is marked as derived."""
+        if error is None:
+            error = _derived(errors.CancelledError(None, None, f"Step {self.step.step_id} was cancelled"))
+        self.step.cancel(error)
+
+
+class _PartialStep:
+    """A step that several calls feed and fetch. Its lock guards the end and who waits for it."""
+
+    def __init__(self, running: _RunningStep) -> None:
+        self.running = running
+        self._lock = threading.Lock()
+        self._is_over = False
+        self._error: errors.OpError | None = None
+        self._waiters: list[Callable[[errors.OpError | None], None]] = []
+
+    def finished(self, error: errors.OpError | None) -> None:
+        with self._lock:
+            self._is_over, self._error = True, error
+            waiters = list(self._waiters)
+            self._waiters.clear()
+        for waiter in waiters:
+            waiter(error)
+
+    def part(self, sends: Sequence[tuple[str, Any]], recv_keys: Sequence[str], done: Done, is_last: bool) -> None:
+        """One call: feeds, then waits for its fetches, and for the end if it is the last."""
+        rendezvous: StepRendezvous = self.running.step.rendezvous
+        try:
+            for key, value in sends:
+                rendezvous.send(key, value)
+        except errors.OpError as error:
+            done(error=self._error or error)
+            return
+
+        def received(values: dict[str, Any], error: errors.OpError | None) -> None:
+            if error is not None:
+                self._when_over(lambda cause: done(error=cause or error))
+            elif is_last:
+                self._when_over(lambda cause: done(error=cause) if cause is not None else done(GraphResult(values)))
+            else:
+                done(GraphResult(values))
+
+        _receive_all(rendezvous, recv_keys, received)
+
+    def _when_over(self, callback: Callable[[errors.OpError | None], None]) -> None:
+        with self._lock:
+            if not self._is_over:
+                self._waiters.append(callback)
+                return
+        callback(self._error)
+
+
+def _receive_all(
+    rendezvous: StepRendezvous, keys: Sequence[str], done: Callable[[dict[str, Any], errors.OpError | None], None]
+) -> None:
+    """Receives several keys and calls done(values, the first error or None) when all have been answered."""
+    if not keys:
+        done({}, None)
+        return
+    lock = threading.Lock()
+    values: dict[str, Any] = {}
+    failures: list[errors.OpError] = []
+    missing = len(keys)
+
+    def receive(key: str) -> None:
+        def received(value: Any = None, error: errors.OpError | None = None) -> None:
+            nonlocal missing
+            with lock:
+                if error is not None:
+                    failures.append(error)
+                else:
+                    values[key] = value
+                missing -= 1
+                is_last = missing == 0
+            if is_last:
+                done(values, failures[0] if failures else None)
+
+        rendezvous.recv_async(key, received)
+
+    for key in keys:
+        receive(key)
+
+
+def _recv_from(peers: Peers | None, task: str, step_id: int, key: str, done: Done) -> Callable[[], None] | None:
+    if peers is None:
+        done(
+            error=errors.InvalidArgumentError(None, None, f"There is no task {task} in a cluster of one; wanted {key}")
+        )
+        return None
+    try:
+        return peers(task).recv_tensor(step_id, key, done)
+    except errors.OpError as error:
+        done(error=error)
+        return None
+
+
+def _derived(error: errors.OpError) -> errors.OpError:
+    error.derived = True
+    return error
+
+
+def _nothing() -> None:
+    """Cancels what is over already."""
+
+
+_logger = logging.getLogger("dtf")

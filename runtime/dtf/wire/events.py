@@ -1,0 +1,142 @@
+"""TFRecord files and the event files that TensorBoard reads.
+
+Owns framing, checksums and file names; does not know summaries' contents or when they are written
+(train.summary_writer). A record is its length, the length's checksum, the bytes, and their checksum.
+
+    writer = EventsWriter("logs")
+    writer.write(event)
+    for event in read_events(writer.path): ...
+
+Source: https://www.tensorflow.org/tutorials/load_data/tfrecord ("TFRecords format details")
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO
+
+from dtf.wire import errors
+from dtf.wire.crc import masked_crc32c
+from dtf.wire.files import file_errors
+
+_FILE_VERSION = "brain.Event:2"
+
+
+def record_bytes(data: bytes) -> bytes:
+    """One framed record."""
+    length = struct.pack("<Q", len(data))
+    return b"".join((length, struct.pack("<I", masked_crc32c(length)), data, struct.pack("<I", masked_crc32c(data))))
+
+
+def read_records(path: str, allow_cut_end: bool = False, opened: BinaryIO | None = None) -> Iterator[bytes]:
+    """Yields the records of a file.
+
+    Args:
+      allow_cut_end: the file may still be growing, or its writer was killed: a last record that is cut short ends
+        the iteration.
+      opened: what to read, for contents that do not lie in the file as they are; closed at the end.
+
+    Raises:
+      NotFoundError: there is no such file.
+      DataLossError: a record is damaged, or cut short unless that is allowed.
+    """
+    try:
+        file = opened or open(path, "rb")  # noqa: SIM115  (closed by the with below)
+    except FileNotFoundError as error:
+        raise errors.NotFoundError(None, None, f"{path}; No such file or directory") from error
+    with file:
+        while True:
+            offset = file.tell()
+            header = file.read(12)
+            if not header:
+                return
+            length = struct.unpack("<Q", header[:8])[0] if len(header) == 12 else 0
+            if len(header) == 12 and struct.unpack("<I", header[8:])[0] != masked_crc32c(header[:8]):
+                raise errors.DataLossError(None, None, f"{path}: corrupted record at {offset}")
+            data, trailer = (file.read(length), file.read(4)) if len(header) == 12 else (b"", b"")
+            if len(data) != length or len(trailer) != 4:
+                if allow_cut_end:
+                    return
+                raise errors.DataLossError(None, None, f"{path}: truncated record at {offset}")
+            if struct.unpack("<I", trailer)[0] != masked_crc32c(data):
+                raise errors.DataLossError(None, None, f"{path}: corrupted record at {offset}")
+            yield data
+
+
+def read_events(path: str) -> Iterator[Any]:
+    """Yields the Event messages of one event file; a cut end, as a killed writer leaves it, is passed over.
+
+    Raises:
+      NotFoundError, DataLossError: as `read_records`.
+    """
+    from dtf.wire.pb import event_pb2
+
+    for record in read_records(path, allow_cut_end=True):
+        yield event_pb2.Event.FromString(record)
+
+
+class EventsWriter:
+    """Appends events to one new file in `folder`, which is made if need be. Thread-safe by its one lock.
+
+    Args:
+      clock: returns the wall time in seconds since the epoch.
+
+    Raises:
+      PermissionDeniedError, AlreadyExistsError (the folder is a file), ResourceExhaustedError, UnknownError: the folder
+        or file cannot be made; the message names it.
+    """
+
+    def __init__(self, folder: str, suffix: str = "", clock: Callable[[], float] | None = None) -> None:
+        import time
+
+        from dtf.wire.pb import event_pb2
+
+        now = (clock or time.time)()
+        self._lock = threading.Lock()
+        base = f"events.out.tfevents.{int(now):010d}.{socket.gethostname()}"
+        with file_errors(folder):
+            os.makedirs(folder, exist_ok=True)
+            self.path, self._file = _open_new(os.path.join(folder, base), suffix)
+            try:
+                self.write(event_pb2.Event(wall_time=now, file_version=_FILE_VERSION))
+                self.flush()
+            except OSError:
+                # A full disk. Closing fails as well, for what is still buffered; the file is closed all the same.
+                with contextlib.suppress(OSError):
+                    self._file.close()
+                with contextlib.suppress(OSError):
+                    os.remove(self.path)
+                raise
+
+    def write(self, event: Any) -> None:
+        """Appends one Event message, or the bytes of one."""
+        data = event if isinstance(event, bytes) else event.SerializeToString()
+        with self._lock:
+            self._file.write(record_bytes(data))
+
+    def flush(self) -> None:
+        """Hands what was written to the operating system."""
+        with self._lock:
+            if not self._file.closed:
+                self._file.flush()
+
+    def close(self) -> None:
+        """Flushes and closes; writing afterwards raises ValueError."""
+        with self._lock:
+            self._file.close()
+
+
+def _open_new(base: str, suffix: str) -> tuple[str, BinaryIO]:
+    """Two writers of one second get files of their own."""
+    number = 0
+    while True:
+        path = base + (f".{number}" if number else "") + suffix
+        try:
+            return path, open(path, "xb")
+        except FileExistsError:
+            number += 1

@@ -1,0 +1,177 @@
+"""Sorted string tables in LevelDB's file format: the `.index` file of a checkpoint.
+
+Owns blocks, prefix compression, checksums and the footer; does not know what keys and values mean. Written
+uncompressed as TensorFlow does; Snappy-compressed blocks are read too.
+
+Source: https://github.com/google/leveldb/blob/main/doc/table_format.md
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator
+
+from dtf.wire import errors
+from dtf.wire.crc import masked_crc32c
+
+_MAGIC = 0xDB4775248B80FB57
+_FOOTER_SIZE = 48
+_BLOCK_SIZE = 262_144
+_RESTART_INTERVAL = 16
+_UNCOMPRESSED, _SNAPPY = 0, 1
+
+
+def write_table(items: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """The bytes of a table of (key, value) pairs, which must come in increasing order of keys."""
+    out = bytearray()
+    index: list[tuple[bytes, bytes]] = []
+    block: list[tuple[bytes, bytes]] = []
+    size = 0
+    for key, value in items:
+        block.append((key, value))
+        size += len(key) + len(value) + 12
+        if size >= _BLOCK_SIZE:
+            index.append((key, _append_block(out, _block(block, _RESTART_INTERVAL))))
+            block, size = [], 0
+    if block:
+        index.append((block[-1][0], _append_block(out, _block(block, _RESTART_INTERVAL))))
+    metaindex = _append_block(out, _block([], 1))
+    index_handle = _append_block(out, _block(index, 1))
+    out += (metaindex + index_handle).ljust(_FOOTER_SIZE - 8, b"\0") + struct.pack("<Q", _MAGIC)
+    return bytes(out)
+
+
+def read_table(data: bytes, what: str) -> Iterator[tuple[bytes, bytes]]:
+    """Yields the (key, value) pairs of a table in order; `what` names the file in errors.
+
+    Raises:
+      DataLossError: the bytes are not a whole, undamaged table.
+    """
+    if len(data) < _FOOTER_SIZE:
+        raise errors.DataLossError(None, None, f"{what}: file is too short to be an sstable ({len(data)} bytes)")
+    footer = data[-_FOOTER_SIZE:]
+    if struct.unpack("<Q", footer[-8:])[0] != _MAGIC:
+        raise errors.DataLossError(None, None, f"{what}: not an sstable (bad magic number), or cut short")
+    try:
+        _, _, position = _read_handle(footer, 0)
+        offset, size, _ = _read_handle(footer, position)
+        for _, handle in _entries(_read_block(data, offset, size, what)):
+            offset, size, _ = _read_handle(handle, 0)
+            yield from _entries(_read_block(data, offset, size, what))
+    except (IndexError, struct.error) as error:
+        raise errors.DataLossError(None, None, f"{what}: damaged sstable: {error}") from error
+
+
+def write_varint(value: int) -> bytes:
+    """A little-endian base-128 integer, as protobuf and LevelDB write it."""
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def read_varint(data: bytes, position: int) -> tuple[int, int]:
+    """Returns (value, position after it). Raises IndexError where the data ends."""
+    value = shift = 0
+    while True:
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, position
+        shift += 7
+
+
+def _block(items: list[tuple[bytes, bytes]], restart_interval: int) -> bytes:
+    out = bytearray()
+    restarts = [0]
+    previous = b""
+    for number, (key, value) in enumerate(items):
+        shared = 0
+        if number % restart_interval == 0:
+            if number:
+                restarts.append(len(out))
+        else:
+            limit = min(len(previous), len(key))
+            while shared < limit and previous[shared] == key[shared]:
+                shared += 1
+        out += write_varint(shared) + write_varint(len(key) - shared) + write_varint(len(value))
+        out += key[shared:] + value
+        previous = key
+    out += struct.pack(f"<{len(restarts) + 1}I", *restarts, len(restarts))
+    return bytes(out)
+
+
+def _append_block(out: bytearray, contents: bytes) -> bytes:
+    handle = write_varint(len(out)) + write_varint(len(contents))
+    typed = contents + bytes([_UNCOMPRESSED])
+    out += typed + struct.pack("<I", masked_crc32c(typed))
+    return handle
+
+
+def _read_handle(data: bytes, position: int) -> tuple[int, int, int]:
+    offset, position = read_varint(data, position)
+    size, position = read_varint(data, position)
+    return offset, size, position
+
+
+def _read_block(data: bytes, offset: int, size: int, what: str) -> bytes:
+    typed = data[offset : offset + size + 1]
+    trailer = data[offset + size + 1 : offset + size + 5]
+    if len(typed) != size + 1 or len(trailer) != 4:
+        raise errors.DataLossError(None, None, f"{what}: truncated block at byte {offset}")
+    if struct.unpack("<I", trailer)[0] != masked_crc32c(typed):
+        raise errors.DataLossError(None, None, f"{what}: block checksum mismatch at byte {offset}")
+    if typed[-1] == _UNCOMPRESSED:
+        return typed[:-1]
+    if typed[-1] == _SNAPPY:
+        return _unsnap(typed[:-1], what)
+    raise errors.DataLossError(None, None, f"{what}: unknown block compression {typed[-1]}")
+
+
+def _entries(block: bytes) -> Iterator[tuple[bytes, bytes]]:
+    count = struct.unpack("<I", block[-4:])[0]
+    end = len(block) - 4 * (count + 1)
+    position, key = 0, b""
+    while position < end:
+        shared, position = read_varint(block, position)
+        unshared, position = read_varint(block, position)
+        length, position = read_varint(block, position)
+        key = key[:shared] + block[position : position + unshared]
+        position += unshared
+        yield key, block[position : position + length]
+        position += length
+
+
+def _unsnap(data: bytes, what: str) -> bytes:
+    """Raw Snappy decompression (https://github.com/google/snappy/blob/main/format_description.txt)."""
+    size, position = read_varint(data, 0)
+    out = bytearray()
+    while position < len(data):
+        tag = data[position]
+        position += 1
+        if tag & 3 == 0:
+            length = (tag >> 2) + 1
+            if length > 60:
+                extra = length - 60
+                length = int.from_bytes(data[position : position + extra], "little") + 1
+                position += extra
+            out += data[position : position + length]
+            position += length
+            continue
+        if tag & 3 == 1:
+            length, offset = (tag >> 2 & 7) + 4, (tag >> 5) << 8 | data[position]
+            position += 1
+        else:
+            width = 2 if tag & 3 == 2 else 4
+            length, offset = (tag >> 2) + 1, int.from_bytes(data[position : position + width], "little")
+            position += width
+        if not 0 < offset <= len(out):
+            raise errors.DataLossError(None, None, f"{what}: damaged Snappy block")
+        for _ in range(length):  # copies may overlap themselves
+            out.append(out[-offset])
+    if len(out) != size:
+        raise errors.DataLossError(None, None, f"{what}: Snappy block of {len(out)} bytes instead of {size}")
+    return bytes(out)
