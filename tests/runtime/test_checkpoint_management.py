@@ -108,3 +108,16 @@ def test_the_iterator_yields_each_new_checkpoint_and_ends_at_its_timeout(tmp_pat
     )
     assert found == made
     assert len(asked) == 2
+
+
+def test_what_killed_saves_left_is_removed_and_nothing_else(tmp_path):
+    unfinished = tmp_path / f"model.ckpt-5_temp_{'0a' * 16}"
+    unfinished.mkdir()
+    (unfinished / f"part-00000-of-00002.tempstate{'1' * 16}").write_text("half")
+    (tmp_path / f"checkpoint.tmp{'2' * 16}").write_text("half")
+    mine = tmp_path / f"notes_temp_{'0b' * 16}"
+    mine.mkdir()
+    (mine / "diary.txt").write_text("kept")
+    (tmp_path / "model.ckpt-4.index").write_text("kept")
+    checkpoint_management.remove_unfinished(str(tmp_path))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model.ckpt-4.index", mine.name]

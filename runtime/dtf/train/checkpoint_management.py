@@ -7,7 +7,10 @@ Source: https://www.tensorflow.org/api_docs/python/tf/train/latest_checkpoint
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
+import shutil
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -15,6 +18,9 @@ from typing import Any
 from dtf import logging
 from dtf.wire import checkpoint, errors
 from dtf.wire.files import write_atomically
+
+_UNFINISHED_FOLDER = re.compile(r"_temp_[0-9a-f]{32}$")
+_UNFINISHED_FILE = re.compile(r"\.(tempstate|tmp)[0-9a-f]{16}$")
 
 
 def latest_checkpoint(checkpoint_dir: str, latest_filename: str | None = None) -> str | None:
@@ -29,7 +35,7 @@ def latest_checkpoint(checkpoint_dir: str, latest_filename: str | None = None) -
     for prefix in dict.fromkeys(candidates):
         if checkpoint_exists(prefix) and checkpoint.BundleReader(prefix).is_whole():
             return prefix
-        logging.warning("Couldn't match files for checkpoint %s", prefix)
+        logging.warning("Checkpoint %s is not whole (files missing or cut short); looking for the one before it", prefix)
     return None
 
 
@@ -140,6 +146,21 @@ def remove_checkpoint(checkpoint_prefix: str, meta_graph_suffix: str = "meta") -
             os.remove(path)
         except FileNotFoundError:
             continue
+
+
+def remove_unfinished(checkpoint_dir: str) -> None:
+    """Removes what saves that were killed have left in a folder: parts that were written aside and never published.
+
+    Called by the one who saves there, before it begins; nothing reads such files.
+    """
+    for entry in os.scandir(checkpoint_dir):
+        if entry.is_dir(follow_symlinks=False) and _UNFINISHED_FOLDER.search(entry.name):
+            parts = os.listdir(entry.path)
+            if all(name.startswith("part") for name in parts):
+                shutil.rmtree(entry.path, ignore_errors=True)
+        elif _UNFINISHED_FILE.search(entry.name):
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(entry.path)
 
 
 def checkpoints_iterator(

@@ -21,6 +21,7 @@ from typing import Any
 from dtf import logging
 from dtf.build.graph import get_default_graph
 from dtf.train import basic_session_run_hooks as basic_hooks
+from dtf.train.checkpoint_management import remove_unfinished
 from dtf.train.coordinator import Coordinator
 from dtf.train.queue_runner import start_queue_runners
 from dtf.train.scaffold import Scaffold
@@ -156,6 +157,7 @@ class ChiefSessionCreator(SessionCreator):
         self._scaffold.finalize()
         if self._checkpoint_dir:
             os.makedirs(self._checkpoint_dir, exist_ok=True)
+            remove_unfinished(self._checkpoint_dir)
         if self._session_manager is None:
             self._session_manager = _session_manager(self._scaffold)
         return self._session_manager.prepare_session(
