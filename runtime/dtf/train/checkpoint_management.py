@@ -35,7 +35,7 @@ def latest_checkpoint(checkpoint_dir: str, latest_filename: str | None = None) -
     for prefix in dict.fromkeys(candidates):
         if checkpoint_exists(prefix) and checkpoint.BundleReader(prefix).is_whole():
             return prefix
-        logging.warning("Checkpoint %s is not whole (files missing or cut short); looking for the one before it", prefix)
+        logging.warning("Checkpoint %s is not whole: files are missing or cut short. Trying the one before it.", prefix)
     return None
 
 
