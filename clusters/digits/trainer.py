@@ -102,12 +102,15 @@ def main(_):
     if is_chief:
         hooks.append(final)
 
+    # A worker needs the ps tasks only: it must not wait for other workers that have not come yet or have finished.
+    config = tf.ConfigProto(device_filters=["/job:ps", worker])
     batches = mini_batches(train_images, train_labels, FLAGS.batch_size, seed=1 + FLAGS.task_index)
     with tf.train.MonitoredTrainingSession(
         master=server.target,
         is_chief=is_chief,
         checkpoint_dir=FLAGS.checkpoint_dir,
         hooks=hooks,
+        config=config,
         save_checkpoint_steps=FLAGS.save_steps,
         save_checkpoint_secs=None,
         save_summaries_steps=50,
