@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from dtf.run.cancellation import CancellationManager
-from dtf.run.kernels.array import scatter_rows
+from dtf.run.kernels.gathering import scatter_rows
 from dtf.run.waiting import Done, Operation, WaitingLine, flush
 from dtf.wire import errors
 from dtf.wire.dtypes import DType

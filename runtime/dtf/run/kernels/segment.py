@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dtf.run.kernels import KernelNode, kernel
-from dtf.run.kernels.array import scatter_rows
+from dtf.run.kernels.gathering import scatter_rows
 from dtf.wire import errors
 
 Array = Any  # an ndarray or a numpy scalar

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from dtf.run.kernels import kernel
-from dtf.run.kernels.array import rows_of_nd_indices, scatter_nd, scatter_rows, shape_text
+from dtf.run.kernels.arguments import shape_text
+from dtf.run.kernels.gathering import rows_of_nd_indices, scatter_nd, scatter_rows
 from dtf.wire import errors
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from dtf.run.kernels import kernel
-from dtf.run.kernels.array import check_indices, rows_of_nd_indices, scatter_rows, shape_text
+from dtf.run.kernels.arguments import check_indices, shape_text
+from dtf.run.kernels.gathering import rows_of_nd_indices, scatter_rows
 from dtf.run.resources import DEFAULT_CONTAINER, ResourceHandle, Variable
 from dtf.wire import errors
 from dtf.wire.slicing import slice_index

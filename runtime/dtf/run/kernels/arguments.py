@@ -1,0 +1,67 @@
+"""What the kernels of the array families share: reading their arguments, and the words of their errors.
+
+Owns no kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dtf.wire import errors
+
+
+def index_text(position: Sequence[int]) -> str:
+    """Returns "[2,3]" for a position in an index tensor and "" in a scalar, as TensorFlow's messages have it."""
+    return f"[{','.join(map(str, position))}]" if len(position) else ""
+
+
+def shape_text(shape: Sequence[int]) -> str:
+    """Returns a shape as TensorFlow's messages have it: "[2,3]"."""
+    return f"[{','.join(map(str, shape))}]"
+
+
+def check_indices(name: str, indices: np.ndarray, limit: int) -> None:
+    """Raises InvalidArgumentError for the first of `indices` outside [0, limit)."""
+    if indices.size and (indices.min() < 0 or indices.max() >= limit):
+        position = np.argwhere((indices < 0) | (indices >= limit))[0]
+        raise invalid(f"{name}{index_text(position)} = {indices[tuple(position)]} is not in [0, {limit})")
+
+
+def invalid(message: str) -> errors.OpError:
+    """The InvalidArgumentError of a kernel, to which the executor adds the node."""
+    return errors.InvalidArgumentError(None, None, message)
+
+
+def numpy_dtype(node: Any, attr: str = "T") -> Any:
+    """The numpy type of the node's type attribute `attr`."""
+    return node.attr(attr).as_numpy_dtype
+
+
+def zero_of(dtype: Any) -> Any:
+    """The value that fills what nobody wrote: b"" for strings, else the dtype's zero."""
+    return b"" if dtype == np.object_ else np.zeros((), dtype)[()]
+
+
+def dimensions(shape: Any) -> tuple[int, ...]:
+    """A shape tensor as a tuple; a negative dimension is the caller's error."""
+    dims = tuple(np.asarray(shape).ravel().tolist())
+    if any(dim < 0 for dim in dims):
+        at = next(i for i, dim in enumerate(dims) if dim < 0)
+        raise invalid(f"Dimension {dims[at]} must be >= 0")
+    return dims
+
+
+def scalar_axis(axis: Any, rank: int, what: str = "axis") -> int:
+    """A scalar axis tensor as an int within [0, rank)."""
+    value = int(axis)
+    if not -rank <= value < rank:
+        raise invalid(f"Expected {what} in the range [{-rank}, {rank}), but got {value}")
+    return value % rank
+
+
+def as_text(value: Any) -> str:
+    """A string attribute as text, whether it came as bytes or not."""
+    return value.decode() if isinstance(value, bytes) else value

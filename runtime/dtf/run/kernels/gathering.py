@@ -1,0 +1,268 @@
+"""Kernels of the ops that read or write at indices: gather, scatter, stitch and partition.
+
+Also owns `scatter_rows` and `scatter_nd`, with which variables, segments and sparse tensors are updated. Static shapes:
+`build.ops.gathering`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dtf.run.kernels import kernel
+from dtf.run.kernels.arguments import (
+    check_indices,
+    dimensions,
+    index_text,
+    invalid,
+    numpy_dtype,
+    scalar_axis,
+    shape_text,
+    zero_of,
+)
+
+# From how many elements on a row is combined as a whole; measured.
+_WIDE_ROW = 256
+
+
+def scatter_rows(function: np.ufunc, out: np.ndarray, rows: np.ndarray, updates: np.ndarray) -> None:
+    """Combines `updates[i]` into `out[rows[i]]` in place; a row that occurs often takes every update.
+
+    Args:
+      function: np.add, np.subtract, np.multiply, np.maximum ...
+      out: [n, ...].
+      rows: integers [k], all within [0, n).
+      updates: [k, ...].
+
+    ufunc.at has a fast loop for one dimension only, in which narrow rows are spread element by element. For wide rows
+    it is faster to group equal rows by a sort, and rows that are all different need no grouping at all.
+    """
+    if rows.size == 0:
+        return
+    if out.ndim == 1:
+        function.at(out, rows, updates)
+        return
+    width = math.prod(out.shape[1:])
+    if width < _WIDE_ROW and out.flags.c_contiguous:
+        positions = rows.astype(np.int64, copy=False)[:, None] * width + np.arange(width)
+        function.at(out.reshape(-1), positions.reshape(-1), updates.reshape(-1))
+        return
+    order = np.argsort(rows, kind="stable")
+    sorted_rows = rows[order]
+    starts = np.flatnonzero(np.concatenate(([True], sorted_rows[1:] != sorted_rows[:-1])))
+    if len(starts) == len(rows):
+        out[rows] = function(out[rows], updates)
+        return
+    # Subtracting or dividing several times is subtracting or dividing the sum or the product.
+    inverses: dict[Any, np.ufunc] = {np.subtract: np.add, np.true_divide: np.multiply}
+    group = inverses.get(function, function)
+    groups = group.reduceat(updates[order], starts, axis=0, dtype=updates.dtype)
+    distinct = sorted_rows[starts]
+    out[distinct] = function(out[distinct], groups)
+
+
+def rows_of_nd_indices(indices: np.ndarray, shape: Sequence[int], what: str) -> np.ndarray:
+    """Returns the row numbers that index vectors stand for, row-major over the leading dimensions of `shape`.
+
+    Args:
+      indices: integers [..., depth] with depth <= len(shape).
+      shape: the shape indexed into.
+      what: how the message names that shape ("shape", "param shape").
+
+    Returns:
+      int64, the shape of `indices` without its last dimension.
+
+    Raises:
+      InvalidArgumentError: an index vector outside of `shape`.
+    """
+    depth = indices.shape[-1]
+    sizes = np.asarray(shape[:depth], np.int64)
+    bad = ((indices < 0) | (indices >= sizes)).any(axis=-1)
+    if bad.any():
+        position = tuple(np.argwhere(bad)[0])
+        vector = ", ".join(map(str, indices[position]))
+        raise invalid(f"indices{index_text(position)} = [{vector}] does not index into {what} {shape_text(shape)}")
+    weights = np.concatenate((np.cumprod(sizes[:0:-1])[::-1], [1])).astype(np.int64)[:depth]
+    return indices.astype(np.int64) @ weights if depth else np.zeros(indices.shape[:-1], np.int64)
+
+
+# -- gathering and scattering
+
+
+@kernel("Gather")
+def _(node):
+    return lambda params, indices: _gather(params, indices, 0, 0)
+
+
+@kernel("GatherV2")
+def _(node):
+    batch_dims = node.attr("batch_dims")
+    return lambda params, indices, axis: _gather(params, indices, int(axis), batch_dims)
+
+
+def _gather(params: np.ndarray, indices: Any, axis: int, batch_dims: int) -> np.ndarray:
+    if np.ndim(params) < 1:
+        raise invalid("params must be at least 1 dimensional")
+    position = scalar_axis(axis, np.ndim(params))
+    indices = np.asarray(indices)
+    batch_dims = batch_dims + indices.ndim if batch_dims < 0 else batch_dims
+    check_indices("indices", indices, params.shape[position])
+    if batch_dims == 0:
+        out = np.take(params, indices, position)
+        return out if isinstance(out, np.ndarray) else np.asarray(out, params.dtype)
+    if params.shape[:batch_dims] != indices.shape[:batch_dims]:
+        raise invalid(
+            f"params.shape[:{batch_dims}]: {shape_text(params.shape[:batch_dims])} should be equal to "
+            f"indices.shape[:{batch_dims}]: {shape_text(indices.shape[:batch_dims])}"
+        )
+    # The gathered axis goes right behind the batch dimensions, so that one index array per batch does it.
+    moved = np.moveaxis(params, position, batch_dims)
+    grid = np.ogrid[tuple(slice(size) for size in indices.shape[:batch_dims])]
+    extra = indices.ndim - batch_dims
+    places = tuple(part.reshape(part.shape + (1,) * extra) for part in grid)
+    gathered = moved[places + (indices,)]
+    inner = position - batch_dims
+    sources = range(batch_dims + extra, batch_dims + extra + inner)
+    return np.moveaxis(gathered, tuple(sources), tuple(range(batch_dims, batch_dims + inner)))
+
+
+@kernel("GatherNd")
+def _(node):
+    def gather_nd(params, indices):
+        depth = indices.shape[-1]
+        if depth > np.ndim(params):
+            raise invalid(
+                f"index innermost dimension length must be <= params rank; saw: {depth} vs. {np.ndim(params)}"
+            )
+        rows = rows_of_nd_indices(indices, params.shape, "param shape")
+        return params.reshape(-1, *params.shape[depth:])[rows] if params.size else _empty_rows(params, rows, depth)
+
+    return gather_nd
+
+
+def _empty_rows(params: np.ndarray, rows: np.ndarray, depth: int) -> np.ndarray:
+    return np.zeros((*rows.shape, *params.shape[depth:]), params.dtype)
+
+
+def scatter_nd(function: np.ufunc | None, out: np.ndarray, indices: np.ndarray, updates: np.ndarray) -> None:
+    """Combines `updates` into the slices of `out` that index vectors name, in place (None: the last one wins).
+
+    Args:
+      out: contiguous, [d0, d1, ...].
+      indices: integers [..., depth].
+      updates: [..., d_depth, ...].
+
+    Raises:
+      InvalidArgumentError: an index vector outside of `out`, or updates of another shape.
+    """
+    indices = np.asarray(indices)
+    if indices.ndim == 0:
+        raise invalid("Indices must be at least a vector")
+    depth = indices.shape[-1]
+    if np.shape(updates) != indices.shape[:-1] + out.shape[depth:]:
+        raise invalid(
+            f"Must have updates.shape = indices.shape[:-1] + shape[{depth}:], got updates.shape: "
+            f"{shape_text(np.shape(updates))}, indices.shape: {shape_text(indices.shape)}, shape: "
+            f"{shape_text(out.shape)}"
+        )
+    rows = rows_of_nd_indices(indices, out.shape, "shape").ravel()
+    if not np.size(updates):
+        return
+    width = out.shape[depth:]
+    flat = out.reshape(-1, *width)
+    values = np.reshape(updates, (-1, *width))
+    if function is None:
+        flat[rows] = values
+    else:
+        scatter_rows(function, flat, rows, values)
+
+
+@kernel("ScatterNd")
+def _(node):
+    dtype = numpy_dtype(node)
+    zero = zero_of(dtype)
+
+    def scatter_into_zeros(indices, updates, shape):
+        out = np.full(dimensions(shape), zero, dtype)
+        scatter_nd(np.add, out, indices, updates)
+        return out
+
+    return scatter_into_zeros
+
+
+def _tensor_scatter(function: np.ufunc | None) -> Callable[..., np.ndarray]:
+    def tensor_scatter(tensor, indices, updates):
+        out = np.array(tensor, order="C")
+        scatter_nd(function, out, indices, updates)
+        return out
+
+    return tensor_scatter
+
+
+@kernel("ScatterNdNonAliasingAdd", "TensorScatterAdd")
+def _(node):
+    return _tensor_scatter(np.add)
+
+
+@kernel("TensorScatterSub")
+def _(node):
+    return _tensor_scatter(np.subtract)
+
+
+@kernel("TensorScatterMax")
+def _(node):
+    return _tensor_scatter(np.maximum)
+
+
+@kernel("TensorScatterMin")
+def _(node):
+    return _tensor_scatter(np.minimum)
+
+
+@kernel("TensorScatterUpdate")
+def _(node):
+    return _tensor_scatter(None)
+
+
+@kernel("DynamicStitch", "ParallelDynamicStitch")
+def _(node):
+    count, dtype = node.attr("N"), numpy_dtype(node)
+
+    def dynamic_stitch(*indices_and_data):
+        indices, data = indices_and_data[:count], indices_and_data[count:]
+        rest = np.shape(data[0])[np.ndim(indices[0]) :]
+        for i, (index, values) in enumerate(zip(indices, data, strict=True)):
+            if np.shape(values) != np.shape(index) + rest:
+                raise invalid(
+                    f"Need data[{i}].shape to start with indices[{i}].shape and to continue like data[0], got "
+                    f"data[{i}].shape = {shape_text(np.shape(values))}, indices[{i}].shape = "
+                    f"{shape_text(np.shape(index))}"
+                )
+        size = max((int(np.max(index)) for index in indices if np.size(index)), default=-1) + 1
+        out = np.full((size, *rest), zero_of(dtype), dtype)
+        for i, (index, values) in enumerate(zip(indices, data, strict=True)):
+            if np.size(index):
+                check_indices(f"indices[{i}]", np.asarray(index), size)
+                out[np.ravel(index)] = np.reshape(values, (-1, *rest))
+        return out
+
+    return dynamic_stitch
+
+
+@kernel("DynamicPartition")
+def _(node):
+    count = node.attr("num_partitions")
+
+    def dynamic_partition(data, partitions):
+        if np.shape(data)[: np.ndim(partitions)] != np.shape(partitions):
+            raise invalid(
+                f"data.shape must start with partitions.shape, got data.shape = {shape_text(np.shape(data))}, "
+                f"partitions.shape = {shape_text(np.shape(partitions))}"
+            )
+        check_indices("partitions", np.asarray(partitions), count)
+        return [data[np.asarray(partitions == i)] for i in range(count)]
+
+    return dynamic_partition

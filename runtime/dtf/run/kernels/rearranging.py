@@ -1,0 +1,208 @@
+"""Kernels of the ops that move elements about: transpose, reverse, roll, space and batch and depth, image patches.
+
+Static shapes: `build.ops.rearranging`.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from dtf.run.kernels import kernel
+from dtf.run.kernels.arguments import as_text, invalid, scalar_axis
+
+# -- rearranging
+
+
+def _permutation(perm: np.ndarray, rank: int) -> list[int]:
+    axes = perm.tolist()
+    if len(axes) != rank:
+        raise invalid(f"transpose expects a vector of size {rank}. But input(1) is a vector of size {len(axes)}")
+    axes = [axis % rank if -rank <= axis < rank else axis for axis in axes]
+    for i in range(rank):
+        if i not in axes:
+            raise invalid(f"{i} is missing from {{{','.join(map(str, axes))}}}.")
+    return axes
+
+
+@kernel("Transpose")
+def _(node):
+    return lambda value, perm: np.transpose(value, _permutation(perm, np.ndim(value)))
+
+
+@kernel("ConjugateTranspose")
+def _(node):
+    return lambda value, perm: np.conj(np.transpose(value, _permutation(perm, np.ndim(value))))
+
+
+@kernel("InvertPermutation")
+def _(node):
+    def invert_permutation(perm):
+        size = len(perm)
+        if size and (perm.min() < 0 or perm.max() >= size):
+            bad = perm[(perm < 0) | (perm >= size)][0]
+            raise invalid(f"{bad} is not between 0 and {size}")
+        out = np.full(size, -1, perm.dtype)
+        out[perm] = np.arange(size, dtype=perm.dtype)
+        if (out < 0).any():
+            values, counts = np.unique(perm, return_counts=True)
+            raise invalid(f"{values[counts > 1][0]} is duplicated in the input.")
+        return out
+
+    return invert_permutation
+
+
+@kernel("Reverse")
+def _(node):
+    return lambda value, dims: np.flip(value, tuple(np.flatnonzero(dims).tolist()))
+
+
+@kernel("ReverseV2")
+def _(node):
+    def reverse(value, axis):
+        rank = np.ndim(value)
+        axes = [scalar_axis(one, rank) for one in axis.tolist()]
+        repeated = next((one for one in axes if axes.count(one) > 1), None)
+        if repeated is not None:
+            raise invalid(f"axis {repeated} specified more than once.")
+        return np.flip(value, tuple(axes))
+
+    return reverse
+
+
+@kernel("ReverseSequence")
+def _(node):
+    seq_dim, batch_dim = node.attr("seq_dim"), node.attr("batch_dim")
+
+    def reverse_sequence(value, lengths):
+        size = value.shape[seq_dim]
+        if lengths.shape != (value.shape[batch_dim],):
+            raise invalid(
+                f"Length of seq_lengths != input.dims({batch_dim}), ({lengths.size} vs. {value.shape[batch_dim]})"
+            )
+        for i, length in enumerate(lengths.tolist()):
+            if not 0 <= length <= size:
+                raise invalid(f"seq_lengths({i}) must be in [0, input.dims({seq_dim})={size}], got {length}")
+        steps = np.arange(size)
+        sources = np.where(steps < lengths[:, None], lengths[:, None] - 1 - steps, steps)
+        moved = np.moveaxis(value, (batch_dim, seq_dim), (0, 1))
+        return np.moveaxis(moved[np.arange(len(lengths))[:, None], sources], (0, 1), (batch_dim, seq_dim))
+
+    return reverse_sequence
+
+
+@kernel("Roll")
+def _(node):
+    def roll(value, shift, axis):
+        if np.ndim(value) < 1:
+            raise invalid("input must be 1-D or higher")
+        axes = tuple(scalar_axis(one, np.ndim(value), "axis") for one in np.ravel(axis).tolist())
+        return np.roll(value, tuple(np.ravel(shift).tolist()), axes)
+
+    return roll
+
+
+@kernel("SpaceToBatchND")
+def _(node):
+    return lambda value, block, paddings: _space_to_batch(value, block.tolist(), paddings.tolist())
+
+
+@kernel("SpaceToBatch")
+def _(node):
+    size = node.attr("block_size")
+    return lambda value, paddings: _space_to_batch(value, [size, size], paddings.tolist())
+
+
+def _space_to_batch(value: np.ndarray, block: list[int], paddings: list[list[int]]) -> np.ndarray:
+    spatial = len(block)
+    rest = value.ndim - 1 - spatial
+    padded = np.pad(value, [(0, 0), *map(tuple, paddings), *[(0, 0)] * rest])
+    for i, size in enumerate(block):
+        if padded.shape[i + 1] % size:
+            raise invalid(f"padded_shape[{i}]={padded.shape[i + 1]} is not divisible by block_shape[{i}]={size}")
+    batch, sizes = value.shape[0], [padded.shape[i + 1] // size for i, size in enumerate(block)]
+    split = padded.reshape(batch, *itertools.chain(*zip(sizes, block, strict=True)), *value.shape[1 + spatial :])
+    blocks, outer = range(2, 2 + 2 * spatial, 2), range(1, 1 + 2 * spatial, 2)
+    moved = split.transpose(*blocks, 0, *outer, *range(1 + 2 * spatial, split.ndim))
+    return moved.reshape(batch * int(np.prod(block)), *sizes, *value.shape[1 + spatial :])
+
+
+@kernel("BatchToSpaceND")
+def _(node):
+    return lambda value, block, crops: _batch_to_space(value, block.tolist(), crops.tolist())
+
+
+@kernel("BatchToSpace")
+def _(node):
+    size = node.attr("block_size")
+    return lambda value, crops: _batch_to_space(value, [size, size], crops.tolist())
+
+
+def _batch_to_space(value: np.ndarray, block: list[int], crops: list[list[int]]) -> np.ndarray:
+    spatial, blocks = len(block), int(np.prod(block))
+    if value.shape[0] % blocks:
+        raise invalid(
+            f"Input batch dimension ({value.shape[0]}) is not divisible by product of block sizes ({blocks})"
+        )
+    sizes, rest = value.shape[1 : 1 + spatial], value.shape[1 + spatial :]
+    split = value.reshape(*block, value.shape[0] // blocks, *sizes, *rest)
+    pairs = itertools.chain(*((spatial + 1 + i, i) for i in range(spatial)))
+    moved = split.transpose(spatial, *pairs, *range(1 + 2 * spatial, split.ndim))
+    whole = moved.reshape(-1, *(size * factor for size, factor in zip(sizes, block, strict=True)), *rest)
+    index = [slice(before, size - after) for (before, after), size in zip(crops, whole.shape[1:], strict=False)]
+    return whole[(slice(None),) + tuple(index)]
+
+
+@kernel("SpaceToDepth")
+def _(node):
+    size, channels_first = node.attr("block_size"), as_text(node.attr("data_format")) == "NCHW"
+
+    def space_to_depth(value):
+        value = np.moveaxis(value, 1, -1) if channels_first else value
+        batch, height, width, depth = value.shape
+        if height % size or width % size:
+            raise invalid(f"Image width {width} and height {height} should be divisible by block_size: {size}")
+        split = value.reshape(batch, height // size, size, width // size, size, depth).transpose(0, 1, 3, 2, 4, 5)
+        out = split.reshape(batch, height // size, width // size, size * size * depth)
+        return np.moveaxis(out, -1, 1) if channels_first else out
+
+    return space_to_depth
+
+
+@kernel("DepthToSpace")
+def _(node):
+    size, channels_first = node.attr("block_size"), as_text(node.attr("data_format")) == "NCHW"
+
+    def depth_to_space(value):
+        value = np.moveaxis(value, 1, -1) if channels_first else value
+        batch, height, width, depth = value.shape
+        if depth % (size * size):
+            raise invalid(f"Input depth dimension {depth} should be divisible by: {size * size}")
+        split = value.reshape(batch, height, width, size, size, depth // size**2).transpose(0, 1, 3, 2, 4, 5)
+        out = split.reshape(batch, height * size, width * size, depth // size**2)
+        return np.moveaxis(out, -1, 1) if channels_first else out
+
+    return depth_to_space
+
+
+@kernel("ExtractImagePatches")
+def _(node):
+    (_, rows, columns, _), (_, row_step, column_step, _) = node.attr("ksizes"), node.attr("strides")
+    (_, row_rate, column_rate, _), same = node.attr("rates"), as_text(node.attr("padding")) == "SAME"
+    row_span, column_span = (rows - 1) * row_rate + 1, (columns - 1) * column_rate + 1
+
+    def extract_image_patches(images):
+        batch, height, width, depth = images.shape
+        if same:
+            pads = [
+                max((-(-size // step) - 1) * step + span - size, 0)
+                for size, step, span in ((height, row_step, row_span), (width, column_step, column_span))
+            ]
+            halves = [(pad // 2, pad - pad // 2) for pad in pads]
+            images = np.pad(images, [(0, 0), *halves, (0, 0)])
+        windows = np.lib.stride_tricks.sliding_window_view(images, (row_span, column_span), axis=(1, 2))
+        windows = windows[:, ::row_step, ::column_step, :, ::row_rate, ::column_rate].transpose(0, 1, 2, 4, 5, 3)
+        return windows.reshape(*windows.shape[:3], rows * columns * depth)
+
+    return extract_image_patches

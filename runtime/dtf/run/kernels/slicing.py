@@ -1,0 +1,104 @@
+"""Kernels of Slice and StridedSlice, its gradient and its assignment to a value.
+
+What a slice specification means is `wire.slicing`; static shapes are `build.ops.slicing`; slices of variables `state`.
+
+Strings are object arrays; indexing such an array with integers alone gives a bare `bytes`, so every
+index here ends with an Ellipsis, which keeps the array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dtf.run.kernels import kernel
+from dtf.run.kernels.arguments import dimensions, invalid, numpy_dtype, shape_text
+from dtf.wire.slicing import slice_index, sliced_shape
+
+_MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
+
+
+# -- slicing and padding
+
+
+@kernel("Slice")
+def _(node):
+    def slice_(value, begin, size):
+        shape = np.shape(value)
+        begins, sizes = begin.tolist(), size.tolist()
+        if not len(begins) == len(sizes) == len(shape):
+            raise invalid(
+                "Expected begin and size arguments to be 1-D tensors of size "
+                f"{len(shape)}, but got shapes {shape_text(begin.shape)} and {shape_text(size.shape)} instead."
+            )
+        index = []
+        for i, (start, length, dim) in enumerate(zip(begins, sizes, shape, strict=True)):
+            if not 0 <= start <= dim:
+                raise invalid(f"Expected begin[{i}] in [0, {dim}], but got {start}")
+            length = dim - start if length == -1 else length
+            if not 0 <= length <= dim - start:
+                raise invalid(f"Expected size[{i}] in [0, {dim - start}], but got {length}")
+            index.append(slice(start, start + length))
+        return value[tuple(index) + (...,)]
+
+    return slice_
+
+
+def _index_maker(node: Any) -> Callable[..., Any]:
+    """The function from a shape and the three index tensors to the numpy index, with the node's masks."""
+    masks = {mask: node.attr(mask) for mask in _MASKS}
+
+    def make(shape, begin, end, strides):
+        try:
+            index = slice_index(len(shape), begin.tolist(), end.tolist(), strides.tolist(), **masks)
+            sliced_shape(shape, index)
+        except ValueError as error:
+            raise invalid(str(error)) from None
+        return (*index, ...)
+
+    return make
+
+
+@kernel("StridedSlice")
+def _(node):
+    index = _index_maker(node)
+    return lambda value, begin, end, strides: value[index(np.shape(value), begin, end, strides)]
+
+
+@kernel("StridedSliceGrad")
+def _(node):
+    index, dtype = _index_maker(node), numpy_dtype(node)
+
+    def strided_slice_grad(shape, begin, end, strides, gradient):
+        out = np.zeros(dimensions(shape), dtype)
+        out[index(out.shape, begin, end, strides)] = gradient
+        return out
+
+    return strided_slice_grad
+
+
+@kernel("StridedSliceAssign")
+def _(node):
+    index = _index_maker(node)
+
+    def strided_slice_assign(variable, begin, end, strides, value):
+        with variable.lock:
+            array = variable.writable()
+            array[index(array.shape, begin, end, strides)] = value
+        return variable
+
+    return strided_slice_assign
+
+
+@kernel("TensorStridedSliceUpdate")
+def _(node):
+    index = _index_maker(node)
+
+    def tensor_strided_slice_update(tensor, begin, end, strides, value):
+        out = np.array(tensor)
+        out[index(out.shape, begin, end, strides)] = value
+        return out
+
+    return tensor_strided_slice_update
