@@ -19,6 +19,7 @@ from dtf.build.initializers import ones_initializer, zeros_initializer
 from dtf.build.ops import array as array_ops
 from dtf.build.ops import control_flow as control_flow_ops
 from dtf.build.ops import conv as conv_ops
+from dtf.build.ops import joining, rearranging
 from dtf.build.ops import linalg as linalg_ops
 from dtf.build.ops import math as math_ops
 from dtf.build.ops import nn as nn_ops
@@ -182,7 +183,7 @@ def conv2d_transpose(
             grown.append(length * step + (max(window - step, 0) if padding.lower() == "valid" else 0))
         output_shape = [shape[0], filters, *grown] if first else [shape[0], *grown, filters]
         outputs = conv_ops.conv2d_transpose(
-            inputs, kernel, array_ops.stack(output_shape), stride, padding.upper(), data_format=nhwc
+            inputs, kernel, joining.stack(output_shape), stride, padding.upper(), data_format=nhwc
         )
         static = [None if isinstance(each, Tensor) else each for each in output_shape]
         outputs.set_shape([inputs.shape[0].value, *static[1:]])
@@ -435,14 +436,14 @@ def flatten(inputs: Any, name: str | None = None, data_format: str = "channels_l
         inputs = convert_to_tensor(inputs)
         rank = inputs.shape.ndims
         if rank is not None and rank > 2 and _image_format(data_format) == "NCHW":
-            inputs = array_ops.transpose(inputs, [0, *range(2, rank), 1])
+            inputs = rearranging.transpose(inputs, [0, *range(2, rank), 1])
         elements = inputs.shape[1:].num_elements() if rank is not None else None
         if rank == 1:
             elements = 1
         if elements is not None:
             outputs = array_ops.reshape(inputs, [-1, elements])
         else:
-            outputs = array_ops.reshape(inputs, array_ops.stack([array_ops.shape(inputs)[0], -1]))
+            outputs = array_ops.reshape(inputs, joining.stack([array_ops.shape(inputs)[0], -1]))
         outputs.set_shape([inputs.shape[0] if rank is not None else None, elements])
         return outputs
 

@@ -1,15 +1,14 @@
-"""The namespace tf.linalg. Owns nothing: the functions are those of `ops/linalg` and `ops/array`."""
+"""The namespace tf.linalg. Owns nothing: functions are of `ops.linalg`, `ops.diagonals`, `ops.rearranging`."""
 
 from __future__ import annotations
 
-from dtf.build.ops.array import diag as tensor_diag  # noqa: F401
-from dtf.build.ops.array import diag_part as tensor_diag_part  # noqa: F401
-from dtf.build.ops.array import matrix_band_part as band_part  # noqa: F401
-from dtf.build.ops.array import matrix_diag as diag  # noqa: F401
-from dtf.build.ops.array import matrix_diag_part as diag_part  # noqa: F401
-from dtf.build.ops.array import matrix_set_diag as set_diag  # noqa: F401
-from dtf.build.ops.array import matrix_transpose  # noqa: F401
 from dtf.build.ops.clip import global_norm  # noqa: F401
+from dtf.build.ops.diagonals import diag as tensor_diag  # noqa: F401
+from dtf.build.ops.diagonals import diag_part as tensor_diag_part  # noqa: F401
+from dtf.build.ops.diagonals import matrix_band_part as band_part  # noqa: F401
+from dtf.build.ops.diagonals import matrix_diag as diag  # noqa: F401
+from dtf.build.ops.diagonals import matrix_diag_part as diag_part  # noqa: F401
+from dtf.build.ops.diagonals import matrix_set_diag as set_diag  # noqa: F401
 from dtf.build.ops.linalg import *  # noqa: F403
 from dtf.build.ops.linalg import matrix_determinant as det  # noqa: F401
 from dtf.build.ops.linalg import matrix_inverse as inv  # noqa: F401
@@ -19,5 +18,6 @@ from dtf.build.ops.linalg import matrix_triangular_solve as triangular_solve  # 
 from dtf.build.ops.linalg import self_adjoint_eig as eigh  # noqa: F401
 from dtf.build.ops.linalg import self_adjoint_eigvals as eigvalsh  # noqa: F401
 from dtf.build.ops.nn import l2_normalize  # noqa: F401
+from dtf.build.ops.rearranging import matrix_transpose  # noqa: F401
 
 transpose = matrix_transpose

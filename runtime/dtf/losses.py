@@ -16,6 +16,7 @@ from dtf.build.graph import GraphKeys, add_to_collection, get_collection, name_s
 from dtf.build.ops import array as array_ops
 from dtf.build.ops import math as math_ops
 from dtf.build.ops import nn as nn_ops
+from dtf.build.ops import searching
 from dtf.build.shape_rules import broadcast_shape
 from dtf.build.tensor import Tensor
 from dtf.wire import dtypes
@@ -222,7 +223,7 @@ def mean_pairwise_squared_error(
         weighted = math_ops.multiply(mean_of_squares - square_of_mean, weights)
         loss = math_ops.reduce_sum(weighted)
         present = math_ops.reduce_sum(count)
-        result = array_ops.where(math_ops.greater(present, 0), loss, array_ops.zeros_like(loss), name="value")
+        result = searching.where(math_ops.greater(present, 0), loss, array_ops.zeros_like(loss), name="value")
         add_loss(result, loss_collection)
         return result
 

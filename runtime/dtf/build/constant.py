@@ -78,6 +78,12 @@ def constant_value(tensor: Any, partial: bool = False) -> np.ndarray | None:
     return value
 
 
+def constant_scalar(tensor: Tensor) -> int | None:
+    """The value of a constant scalar tensor as an int; None: it is not known."""
+    value = constant_value(tensor)
+    return None if value is None else int(np.reshape(value, ()))
+
+
 def constant_value_as_shape(tensor: Any) -> TensorShape:
     """The static shape that the integer vector `tensor` stands for, as far as it is known; -1 means unknown.
 

@@ -132,9 +132,9 @@ def get_item(tensor: Any, index: Any) -> Tensor:
       TypeError: an entry of the index is nothing of these.
     """
     if is_dense_tensor_like(index) and index.dtype == dtypes.bool or _is_boolean_array(index):
-        from dtf.build.ops import array
+        from dtf.build.ops import slicing
 
-        return array.boolean_mask(tensor, index)
+        return slicing.boolean_mask(tensor, index)
     tensor = convert_to_tensor(tensor)
     entries = index if isinstance(index, tuple) else (index,)
     begin: list[Any] = []

@@ -20,7 +20,7 @@ from dtf.wire.table import Table
 from dtf.wire.tensor_shape import TensorShape
 
 if TYPE_CHECKING:
-    from dtf.build.tensor import Operation
+    from dtf.build.tensor import Operation, Tensor
 
 Rule = Callable[["Operation"], Sequence[TensorShape]]
 
@@ -104,6 +104,22 @@ def broadcast_shape(first: TensorShape, second: TensorShape) -> TensorShape:
     rank = max(first.ndims, second.ndims)
     pairs = zip(_padded(first, rank), _padded(second, rank), strict=True)
     return TensorShape([_broadcast_size(size_a, size_b) for size_a, size_b in pairs])
+
+
+def sizes_of(tensor: Tensor) -> list[int | None] | None:
+    """The static sizes of a tensor, or None when not even their number is known."""
+    return None if tensor.shape.ndims is None else tensor.shape.as_list()
+
+
+def axis_within(axis: int, rank: int, what: str = "axis") -> int:
+    """`axis` counted from the front.
+
+    Raises:
+      ValueError: it is outside of [-rank, rank).
+    """
+    if not -rank <= axis < rank:
+        raise ValueError(f"{what} {axis} is out of range [{-rank}, {rank})")
+    return axis % rank
 
 
 def _padded(shape: TensorShape, rank: int) -> list[int | None]:

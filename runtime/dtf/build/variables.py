@@ -693,7 +693,7 @@ def report_uninitialized_variables(
     Args:
       var_list: the variables to look at; all global and local ones by default.
     """
-    from dtf.build.ops import array
+    from dtf.build.ops import slicing
 
     if var_list is None:
         var_list = global_variables() + local_variables()
@@ -703,7 +703,7 @@ def report_uninitialized_variables(
         flags = [is_variable_initialized(variable) for variable in var_list]
         missing = apply_op("LogicalNot", None, x=apply_op("Pack", "stack", values=flags))
         names = convert_to_tensor([variable.op.name for variable in var_list], dtypes.string)
-        return array.boolean_mask(names, missing)
+        return slicing.boolean_mask(names, missing)
 
 
 def assert_variables_initialized(var_list: Any = None) -> Operation | None:

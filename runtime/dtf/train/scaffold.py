@@ -12,8 +12,8 @@ from typing import Any
 
 from dtf.build.constant import constant
 from dtf.build.graph import GraphKeys, get_default_graph
-from dtf.build.ops.array import concat
 from dtf.build.ops.control_flow import group
+from dtf.build.ops.joining import concat
 from dtf.build.variables import (
     global_variables,
     global_variables_initializer,

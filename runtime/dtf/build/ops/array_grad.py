@@ -1,8 +1,8 @@
 """Gradients of the array ops.
 
 Most array ops move elements about, so their gradients move them back: the gradient of a gather is a scatter, that of
-  a split a
-concat, and so on. Owns nothing else; the public functions are `ops/array.py`.
+a split a concat, and so on. Owns nothing else; the public functions are those of `array`, `joining`, `slicing`,
+`gathering`, `rearranging`, `diagonals` and `searching`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dtf.build.constant import constant, constant_value
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.gradients import gradient, not_differentiable
 from dtf.build.graph import colocate_with
-from dtf.build.ops import array
+from dtf.build.ops import array, diagonals, gathering, joining, rearranging, searching, slicing
 from dtf.build.ops.math import cast, floormod, negative, range, reduce_prod, reduce_sum
 from dtf.build.sparse import IndexedSlices
 from dtf.build.tensor import Tensor
@@ -107,32 +107,32 @@ def _concat_pieces(grad: Any, values: list[Tensor], axis: Tensor) -> list[Tensor
     if known_axis is not None:
         sizes = [value.shape.as_list()[int(known_axis)] if value.shape.ndims is not None else None for value in values]
         if None not in sizes:
-            return array.split(grad, constant(sizes, dtypes.int32), int(known_axis))
+            return joining.split(grad, constant(sizes, dtypes.int32), int(known_axis))
     shapes = array.shape_n(values)
     rank = array.rank(values[0])
     position = apply_op("FloorMod", x=cast(axis, dtypes.int32), y=rank)
     offsets = apply_op("ConcatOffset", concat_dim=position, shape=shapes)
-    return [array.slice(grad, begin, size) for begin, size in zip(offsets, shapes, strict=True)]
+    return [slicing.slice(grad, begin, size) for begin, size in zip(offsets, shapes, strict=True)]
 
 
 @gradient("Split")
 def _(op, *grads):
-    return [None, array.concat(list(grads), op.inputs[0])]
+    return [None, joining.concat(list(grads), op.inputs[0])]
 
 
 @gradient("SplitV")
 def _(op, *grads):
-    return [array.concat(list(grads), op.inputs[2]), None, None]
+    return [joining.concat(list(grads), op.inputs[2]), None, None]
 
 
 @gradient("Pack")
 def _(op, grad):
-    return array.unstack(grad, num=op.get_attr("N"), axis=op.get_attr("axis"))
+    return joining.unstack(grad, num=op.get_attr("N"), axis=op.get_attr("axis"))
 
 
 @gradient("Unpack")
 def _(op, *grads):
-    return [array.stack(list(grads), axis=op.get_attr("axis"))]
+    return [joining.stack(list(grads), axis=op.get_attr("axis"))]
 
 
 # -- slicing and padding
@@ -149,7 +149,7 @@ def _(op, grad):
     begin = op.inputs[1]
     whole = array.shape(op.inputs[0], out_type=begin.dtype)
     after = whole - array.shape(grad, out_type=begin.dtype) - begin
-    return [array.pad(grad, array.stack([begin, after], axis=1)), None, None]
+    return [joining.pad(grad, joining.stack([begin, after], axis=1)), None, None]
 
 
 @gradient("StridedSlice")
@@ -163,7 +163,7 @@ def _(op, grad):
 @gradient("StridedSliceGrad")
 def _(op, grad):
     _, begin, end, strides, _ = op.inputs
-    return [None, None, None, None, array.strided_slice(grad, begin, end, strides, **_masks(op))]
+    return [None, None, None, None, slicing.strided_slice(grad, begin, end, strides, **_masks(op))]
 
 
 @gradient("TensorStridedSliceUpdate")
@@ -178,15 +178,15 @@ def _(op, grad):
         value=array.zeros_like(value),
         **_masks(op),
     )
-    return [rest, None, None, None, array.strided_slice(grad, begin, end, strides, **_masks(op))]
+    return [rest, None, None, None, slicing.strided_slice(grad, begin, end, strides, **_masks(op))]
 
 
 @gradient("Pad", "PadV2")
 def _(op, grad):
     paddings = op.inputs[1]
-    begin = array.reshape(array.slice(paddings, [0, 0], array.stack([array.rank(op.inputs[0]), 1])), [-1])
+    begin = array.reshape(slicing.slice(paddings, [0, 0], joining.stack([array.rank(op.inputs[0]), 1])), [-1])
     size = array.shape(op.inputs[0], out_type=paddings.dtype)
-    return [array.slice(grad, begin, size)] + [None] * (len(op.inputs) - 1)
+    return [slicing.slice(grad, begin, size)] + [None] * (len(op.inputs) - 1)
 
 
 @gradient("MirrorPad")
@@ -204,7 +204,7 @@ def _(op, grad):
     # Each dimension becomes (copy, place), and the copies are added up.
     multiples = op.inputs[1]
     shape = array.shape(op.inputs[0], out_type=multiples.dtype)
-    split = array.reshape(array.transpose(array.stack([multiples, shape])), [-1])
+    split = array.reshape(rearranging.transpose(joining.stack([multiples, shape])), [-1])
     axes = range(0, array.size(split), 2)
     summed = reduce_sum(array.reshape(grad, split), axes)
     return [array.reshape(summed, shape), None]
@@ -215,12 +215,12 @@ def _(op, grad):
 
 @gradient("Transpose")
 def _(op, grad):
-    return [array.transpose(grad, array.invert_permutation(op.inputs[1])), None]
+    return [rearranging.transpose(grad, rearranging.invert_permutation(op.inputs[1])), None]
 
 
 @gradient("ConjugateTranspose")
 def _(op, grad):
-    return [array.transpose(grad, array.invert_permutation(op.inputs[1]), conjugate=True), None]
+    return [rearranging.transpose(grad, rearranging.invert_permutation(op.inputs[1]), conjugate=True), None]
 
 
 @gradient("Reverse")
@@ -230,12 +230,12 @@ def _(op, grad):
 
 @gradient("ReverseV2")
 def _(op, grad):
-    return [array.reverse(grad, op.inputs[1]), None]
+    return [rearranging.reverse(grad, op.inputs[1]), None]
 
 
 @gradient("ReverseSequence")
 def _(op, grad):
-    back = array.reverse_sequence(
+    back = rearranging.reverse_sequence(
         grad, op.inputs[1], seq_axis=op.get_attr("seq_dim"), batch_axis=op.get_attr("batch_dim")
     )
     return [back, None]
@@ -243,7 +243,7 @@ def _(op, grad):
 
 @gradient("Roll")
 def _(op, grad):
-    return [array.roll(grad, negative(op.inputs[1]), op.inputs[2]), None, None]
+    return [rearranging.roll(grad, negative(op.inputs[1]), op.inputs[2]), None, None]
 
 
 @gradient("SpaceToBatch")
@@ -258,22 +258,22 @@ def _(op, grad):
 
 @gradient("SpaceToBatchND")
 def _(op, grad):
-    return [array.batch_to_space_nd(grad, op.inputs[1], op.inputs[2]), None, None]
+    return [rearranging.batch_to_space_nd(grad, op.inputs[1], op.inputs[2]), None, None]
 
 
 @gradient("BatchToSpaceND")
 def _(op, grad):
-    return [array.space_to_batch_nd(grad, op.inputs[1], op.inputs[2]), None, None]
+    return [rearranging.space_to_batch_nd(grad, op.inputs[1], op.inputs[2]), None, None]
 
 
 @gradient("SpaceToDepth")
 def _(op, grad):
-    return [array.depth_to_space(grad, op.get_attr("block_size"), data_format=op.get_attr("data_format"))]
+    return [rearranging.depth_to_space(grad, op.get_attr("block_size"), data_format=op.get_attr("data_format"))]
 
 
 @gradient("DepthToSpace")
 def _(op, grad):
-    return [array.space_to_depth(grad, op.get_attr("block_size"), data_format=op.get_attr("data_format"))]
+    return [rearranging.space_to_depth(grad, op.get_attr("block_size"), data_format=op.get_attr("data_format"))]
 
 
 @gradient("ExtractImagePatches")
@@ -283,13 +283,13 @@ def _(op, grad):
     shape = array.shape(images)
     batch, height, width, depth = (shape[i] for i in (0, 1, 2, 3))
     pixels = height * width
-    numbers = array.reshape(range(1, pixels + 1), array.stack([1, height, width, 1]))
+    numbers = array.reshape(range(1, pixels + 1), joining.stack([1, height, width, 1]))
     attrs = {name: op.get_attr(name) for name in ("ksizes", "strides", "rates", "padding")}
     sources = apply_op("ExtractImagePatches", images=numbers, **attrs)
     rows = array.reshape(sources, [-1])
-    by_place = array.transpose(array.reshape(grad, array.stack([batch, -1, depth])), [1, 0, 2])
+    by_place = rearranging.transpose(array.reshape(grad, joining.stack([batch, -1, depth])), [1, 0, 2])
     sums = apply_op("UnsortedSegmentSum", data=by_place, segment_ids=rows, num_segments=pixels + 1)
-    by_pixel = array.transpose(sums[1:], [1, 0, 2])
+    by_pixel = rearranging.transpose(sums[1:], [1, 0, 2])
     return [array.reshape(by_pixel, shape)]
 
 
@@ -298,32 +298,32 @@ def _(op, grad):
 
 @gradient("Diag")
 def _(op, grad):
-    return [array.diag_part(grad)]
+    return [diagonals.diag_part(grad)]
 
 
 @gradient("DiagPart")
 def _(op, grad):
-    return [array.diag(grad)]
+    return [diagonals.diag(grad)]
 
 
 @gradient("MatrixDiag")
 def _(op, grad):
-    return [array.matrix_diag_part(grad)]
+    return [diagonals.matrix_diag_part(grad)]
 
 
 @gradient("MatrixDiagPart")
 def _(op, grad):
-    return [array.matrix_set_diag(array.zeros_like(op.inputs[0]), grad)]
+    return [diagonals.matrix_set_diag(array.zeros_like(op.inputs[0]), grad)]
 
 
 @gradient("MatrixSetDiag")
 def _(op, grad):
-    return [array.matrix_set_diag(grad, array.zeros_like(op.inputs[1])), array.matrix_diag_part(grad)]
+    return [diagonals.matrix_set_diag(grad, array.zeros_like(op.inputs[1])), diagonals.matrix_diag_part(grad)]
 
 
 @gradient("MatrixBandPart")
 def _(op, grad):
-    return [array.matrix_band_part(grad, op.inputs[1], op.inputs[2]), None, None]
+    return [diagonals.matrix_band_part(grad, op.inputs[1], op.inputs[2]), None, None]
 
 
 # -- gathering and scattering
@@ -349,7 +349,7 @@ def _gathered_rows(op: Any, grad: Any) -> IndexedSlices:
     # With the variable, so that its shape, not its value, goes to where the gradient is computed.
     with colocate_with(params):
         params_shape = array.shape(params, out_type=dtypes.int64 if indices.dtype == dtypes.int64 else dtypes.int32)
-    values = array.reshape(grad, array.concat([[-1], params_shape[1:]], 0))
+    values = array.reshape(grad, joining.concat([[-1], params_shape[1:]], 0))
     return IndexedSlices(values, array.reshape(indices, [-1]), params_shape)
 
 
@@ -364,52 +364,52 @@ def _gathered_along(op: Any, grad: Any, axis: Any, batch_dims: int) -> Tensor:
     batch = list(builtins.range(batch_dims))
     shape = array.shape(params)
     size = shape[axis]
-    to_front = array.concat(
+    to_front = joining.concat(
         [batch, range(axis, axis + picked), range(batch_dims, axis), range(axis + picked, rank - 1 + picked)], 0
     )
-    moved = array.transpose(grad, to_front)
+    moved = rearranging.transpose(grad, to_front)
     batches = reduce_prod(shape[:batch_dims])
-    kept = array.concat([shape[batch_dims:axis], shape[axis + 1 :]], 0)
-    flat = array.reshape(moved, array.concat([[-1], kept], 0))
+    kept = joining.concat([shape[batch_dims:axis], shape[axis + 1 :]], 0)
+    flat = array.reshape(moved, joining.concat([[-1], kept], 0))
     starts = array.reshape(range(0, batches) * size, [-1, 1])
-    rows = array.reshape(array.reshape(cast(indices, dtypes.int32), array.stack([batches, -1])) + starts, [-1])
+    rows = array.reshape(array.reshape(cast(indices, dtypes.int32), joining.stack([batches, -1])) + starts, [-1])
     sums = apply_op("UnsortedSegmentSum", data=flat, segment_ids=rows, num_segments=batches * size)
-    whole = array.reshape(sums, array.concat([shape[:batch_dims], [size], kept], 0))
-    back = array.concat([batch, range(batch_dims + 1, axis + 1), [batch_dims], range(axis + 1, rank)], 0)
-    return array.transpose(whole, back)
+    whole = array.reshape(sums, joining.concat([shape[:batch_dims], [size], kept], 0))
+    back = joining.concat([batch, range(batch_dims + 1, axis + 1), [batch_dims], range(axis + 1, rank)], 0)
+    return rearranging.transpose(whole, back)
 
 
 @gradient("GatherNd")
 def _(op, grad):
     params, indices = op.inputs
-    return [array.scatter_nd(indices, grad, array.shape(params, out_type=indices.dtype)), None]
+    return [gathering.scatter_nd(indices, grad, array.shape(params, out_type=indices.dtype)), None]
 
 
 @gradient("ScatterNd")
 def _(op, grad):
-    return [None, array.gather_nd(grad, op.inputs[0]), None]
+    return [None, gathering.gather_nd(grad, op.inputs[0]), None]
 
 
 @gradient("ScatterNdNonAliasingAdd", "TensorScatterAdd")
 def _(op, grad):
-    return [grad, None, array.gather_nd(grad, op.inputs[1])]
+    return [grad, None, gathering.gather_nd(grad, op.inputs[1])]
 
 
 @gradient("TensorScatterSub")
 def _(op, grad):
-    return [grad, None, negative(array.gather_nd(grad, op.inputs[1]))]
+    return [grad, None, negative(gathering.gather_nd(grad, op.inputs[1]))]
 
 
 @gradient("TensorScatterUpdate")
 def _(op, grad):
-    rest = array.tensor_scatter_update(grad, op.inputs[1], array.zeros_like(op.inputs[2]))
-    return [rest, None, array.gather_nd(grad, op.inputs[1])]
+    rest = gathering.tensor_scatter_update(grad, op.inputs[1], array.zeros_like(op.inputs[2]))
+    return [rest, None, gathering.gather_nd(grad, op.inputs[1])]
 
 
 @gradient("DynamicStitch", "ParallelDynamicStitch")
 def _(op, grad):
     indices = list(op.inputs[: op.get_attr("N")])
-    return [None] * len(indices) + [array.gather(grad, index) for index in indices]
+    return [None] * len(indices) + [gathering.gather(grad, index) for index in indices]
 
 
 @gradient("DynamicPartition")
@@ -417,8 +417,8 @@ def _(op, *grads):
     data, partitions = op.inputs
     prefix = array.shape(partitions)
     places = array.reshape(range(reduce_prod(prefix)), prefix)
-    by_partition = array.dynamic_partition(places, partitions, op.get_attr("num_partitions"))
-    joined = array.dynamic_stitch(by_partition, list(grads))
+    by_partition = gathering.dynamic_partition(places, partitions, op.get_attr("num_partitions"))
+    joined = gathering.dynamic_stitch(by_partition, list(grads))
     return [array.reshape(joined, array.shape(data)), None]
 
 
@@ -429,7 +429,7 @@ def _(op, *grads):
 def _(op, grad):
     condition = op.inputs[0]
     zeros = array.zeros_like(op.inputs[1])
-    return [None, array.where(condition, grad, zeros), array.where(condition, zeros, grad)]
+    return [None, searching.where(condition, grad, zeros), searching.where(condition, zeros, grad)]
 
 
 @gradient("SelectV2")
@@ -438,6 +438,6 @@ def _(op, grad):
     zero = array.zeros([], grad.dtype.base_dtype)
     return [
         None,
-        _summed_to(array.where_v2(condition, grad, zero), array.shape(then)),
-        _summed_to(array.where_v2(condition, zero, grad), array.shape(otherwise)),
+        _summed_to(searching.where_v2(condition, grad, zero), array.shape(then)),
+        _summed_to(searching.where_v2(condition, zero, grad), array.shape(otherwise)),
     ]

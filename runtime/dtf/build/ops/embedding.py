@@ -13,6 +13,7 @@ from dtf.build.conversion import convert_to_tensor
 from dtf.build.graph import colocate_with, name_scope
 from dtf.build.ops import array as array_ops
 from dtf.build.ops import clip as clip_ops
+from dtf.build.ops import gathering, joining, searching
 from dtf.build.ops import math as math_ops
 from dtf.build.sparse import SparseTensor
 from dtf.build.tensor import Tensor
@@ -52,7 +53,7 @@ def embedding_lookup(
         ids = convert_to_tensor(ids, name="ids")
         if len(pieces) == 1:
             with colocate_with(_op(pieces[0])):
-                rows = _clipped(array_ops.gather(pieces[0], ids, name=scope), ids, max_norm)
+                rows = _clipped(gathering.gather(pieces[0], ids, name=scope), ids, max_norm)
                 return array_ops.identity(rows)
         return _lookup_in_pieces(pieces, ids, partition_strategy, scope, max_norm)
 
@@ -70,13 +71,13 @@ def _lookup_in_pieces(
     else:
         raise ValueError(f"Unrecognized partition strategy: {partition_strategy}")
     assignments = math_ops.cast(assignments, dtypes.int32)
-    ids_by_piece = array_ops.dynamic_partition(new_ids, assignments, count)
-    positions_by_piece = array_ops.dynamic_partition(positions, assignments, count)
+    ids_by_piece = gathering.dynamic_partition(new_ids, assignments, count)
+    positions_by_piece = gathering.dynamic_partition(positions, assignments, count)
     rows_by_piece = []
     for piece, piece_ids in zip(pieces, ids_by_piece, strict=True):
         with colocate_with(_op(piece)):
-            rows_by_piece.append(_clipped(array_ops.gather(piece, piece_ids), piece_ids, max_norm))
-    rows = array_ops.dynamic_stitch(positions_by_piece, rows_by_piece, name=scope)
+            rows_by_piece.append(_clipped(gathering.gather(piece, piece_ids), piece_ids, max_norm))
+    rows = gathering.dynamic_stitch(positions_by_piece, rows_by_piece, name=scope)
     row_shape = pieces[0].get_shape()[1:]
     for piece in pieces[1:]:
         row_shape = row_shape.merge_with(piece.get_shape()[1:])
@@ -85,7 +86,7 @@ def _lookup_in_pieces(
     else:
         with colocate_with(_op(pieces[0])):
             sizes = array_ops.shape(pieces[0])[1:]
-    result = array_ops.reshape(rows, array_ops.concat([array_ops.shape(ids), sizes], 0))
+    result = array_ops.reshape(rows, joining.concat([array_ops.shape(ids), sizes], 0))
     result.set_shape(ids.shape.concatenate(row_shape))
     return result
 
@@ -107,7 +108,7 @@ def _consecutive(pieces: list[Any], flat: Tensor) -> tuple[Tensor, Tensor]:
     longer = extras * (per_piece + 1)  # rows in the pieces that have one more
     assignments = math_ops.maximum(flat // (per_piece + 1), (flat - extras) // per_piece)
     in_shorter = (flat - extras) % per_piece
-    return assignments, array_ops.where(flat < longer, flat % (per_piece + 1), in_shorter)
+    return assignments, searching.where(flat < longer, flat % (per_piece + 1), in_shorter)
 
 
 def embedding_lookup_sparse(
@@ -149,7 +150,7 @@ def embedding_lookup_sparse(
         sp_ids.values.shape.assert_is_compatible_with(sp_weights.values.shape)
     with name_scope(name, "embedding_lookup_sparse", [*pieces, sp_ids.values]) as scope:
         segments = math_ops.cast(sp_ids.indices[:, 0], dtypes.int32)
-        ids, positions = array_ops.unique(sp_ids.values)
+        ids, positions = searching.unique(sp_ids.values)
         rows = embedding_lookup(pieces, ids, partition_strategy, max_norm=max_norm)
         if sp_weights is None:
             combine = {
@@ -158,11 +159,11 @@ def embedding_lookup_sparse(
                 "sqrtn": math_ops.sparse_segment_sqrt_n,
             }[combiner]
             return combine(rows, positions, segments, name=scope)
-        rows = array_ops.gather(rows, positions)
+        rows = gathering.gather(rows, positions)
         weights = math_ops.cast(sp_weights.values, rows.dtype)
         column = array_ops.reshape(
             weights,
-            array_ops.concat([array_ops.shape(weights), array_ops.ones([array_ops.rank(rows) - 1], dtypes.int32)], 0),
+            joining.concat([array_ops.shape(weights), array_ops.ones([array_ops.rank(rows) - 1], dtypes.int32)], 0),
         )
         column.set_shape([weights.shape[0], *[1] * (rows.shape.ndims - 1)] if rows.shape.ndims is not None else None)
         total = math_ops.segment_sum(rows * column, segments, name=scope if combiner == "sum" else None)

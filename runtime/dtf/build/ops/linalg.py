@@ -2,7 +2,7 @@
 
 Names, arguments and defaults are TensorFlow 1.x's (https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/linalg).
 The last two dimensions of a tensor are the matrix, those before them a batch. Gradients are in `linalg_grad`, kernels
-in `dtf.run.kernels.linalg`; diagonals and bands of matrices belong to `array`.
+in `dtf.run.kernels.linalg`; diagonals and bands of matrices belong to `diagonals`.
 """
 
 from __future__ import annotations

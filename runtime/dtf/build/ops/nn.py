@@ -18,6 +18,7 @@ from dtf.build.conversion import convert_to_tensor
 from dtf.build.graph import colocate_with, control_dependencies, name_scope
 from dtf.build.ops import array as array_ops
 from dtf.build.ops import control_flow as control_flow_ops
+from dtf.build.ops import gathering, joining, rearranging, searching
 from dtf.build.ops import linalg as linalg_ops
 from dtf.build.ops import math as math_ops
 from dtf.build.ops import random as random_ops
@@ -92,7 +93,7 @@ def crelu(features: Any, name: str | None = None, axis: int = -1) -> Tensor:
     """relu of features and of -features, concatenated along `axis`, which is thereby doubled. arXiv 1603.05201."""
     with name_scope(name, "CRelu", [features]) as scope:
         features = convert_to_tensor(features, name="features")
-        return relu(array_ops.concat([features, -features], axis, name=scope))
+        return relu(joining.concat([features, -features], axis, name=scope))
 
 
 def elu(features: Any, name: str | None = None) -> Tensor:
@@ -151,16 +152,16 @@ def _with_axis_last(tensor: Tensor, axis: int, name: str = "transpose") -> Tenso
     if rank is not None:
         order = list(range(rank))
         order[axis], order[-1] = order[-1], order[axis]
-        return array_ops.transpose(tensor, order, name=name)
+        return rearranging.transpose(tensor, order, name=name)
     size = array_ops.rank(tensor)
     position = axis if axis >= 0 else size + axis
     numbers_ = math_ops.range(size)
-    order_ = array_ops.where(
+    order_ = searching.where(
         math_ops.equal(numbers_, position),
         array_ops.fill([size], size - 1),
-        array_ops.where(math_ops.equal(numbers_, size - 1), array_ops.fill([size], position), numbers_),
+        searching.where(math_ops.equal(numbers_, size - 1), array_ops.fill([size], position), numbers_),
     )
-    return array_ops.transpose(tensor, order_, name=name)
+    return rearranging.transpose(tensor, order_, name=name)
 
 
 # Losses
@@ -272,8 +273,8 @@ def sigmoid_cross_entropy_with_logits(
         zeros = array_ops.zeros_like(logits)
         positive = logits >= zeros
         return math_ops.add(
-            array_ops.where(positive, logits, zeros) - logits * labels,
-            math_ops.log1p(math_ops.exp(array_ops.where(positive, -logits, logits))),
+            searching.where(positive, logits, zeros) - logits * labels,
+            math_ops.log1p(math_ops.exp(searching.where(positive, -logits, logits))),
             name=scope,
         )
 
@@ -308,7 +309,7 @@ def log_poisson_loss(
             half = constant(0.5, dtype=targets.dtype)
             stirling = targets * math_ops.log(targets) - targets + half * math_ops.log(2 * np.pi * targets)
             small = math_ops.logical_and(targets >= 0, targets <= 1)
-            result += array_ops.where(small, array_ops.zeros_like(targets), stirling)
+            result += searching.where(small, array_ops.zeros_like(targets), stirling)
         return result
 
 
@@ -413,7 +414,7 @@ def sufficient_statistics(
     keep = bool(_one_of("keepdims", keepdims, "keep_dims", keep_dims, False))
     with name_scope(name, "sufficient_statistics", [x, shift]):
         x = convert_to_tensor(x, name="x")
-        sizes = array_ops.gather(array_ops.shape(x), list(axes))
+        sizes = gathering.gather(array_ops.shape(x), list(axes))
         count = math_ops.cast(math_ops.reduce_prod(sizes), x.dtype)
         centred = x
         if shift is not None:
@@ -578,7 +579,7 @@ def _noise_shape(x: Tensor, noise_shape: Any) -> Any:
     sizes = TensorShape(noise_shape).as_list()
     known = x.shape.as_list() if x.shape.ndims == len(sizes) else [None] * len(sizes)
     merged = [size if given is None else given for given, size in zip(sizes, known, strict=True)]
-    return merged if None not in merged else array_ops.stack(
+    return merged if None not in merged else joining.stack(
         [array_ops.shape(x)[i] if size is None else size for i, size in enumerate(merged)]
     )
 

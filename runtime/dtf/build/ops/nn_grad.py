@@ -7,6 +7,7 @@ from typing import Any
 from dtf.build.apply import apply_op
 from dtf.build.gradients import gradient, gradients, not_differentiable
 from dtf.build.ops import array as array_ops
+from dtf.build.ops import gathering, joining, searching
 from dtf.build.ops import math as math_ops
 from dtf.build.tensor import Operation, Tensor
 from dtf.wire.windows import channel_axis
@@ -63,7 +64,7 @@ def _(op: Operation, grad: Any) -> Gradients:
     product = grad * inner
     return [
         apply_op(op.type, gradients=grad, outputs=outputs),
-        array_ops.where(outputs < 0, product, array_ops.zeros_like(product)),
+        searching.where(outputs < 0, product, array_ops.zeros_like(product)),
     ]
 
 
@@ -266,11 +267,11 @@ def _(op: Operation, grad: Any, _: Any) -> Gradients:
     shape = array_ops.shape(op.inputs[0])
     columns = math_ops.cast(shape[-1], "int64")
     indices = math_ops.cast(op.outputs[1], "int64")
-    rows = array_ops.reshape(indices, array_ops.stack([-1, array_ops.shape(indices)[-1]]))
+    rows = array_ops.reshape(indices, joining.stack([-1, array_ops.shape(indices)[-1]]))
     starts = math_ops.range(array_ops.shape(rows, out_type="int64")[0]) * columns
     flat = array_ops.reshape(rows + array_ops.expand_dims(starts, -1), [-1, 1])
     total = array_ops.expand_dims(array_ops.size(op.inputs[0], out_type="int64"), 0)
-    scattered = array_ops.scatter_nd(flat, array_ops.reshape(grad, [-1]), total)
+    scattered = gathering.scatter_nd(flat, array_ops.reshape(grad, [-1]), total)
     return [array_ops.reshape(scattered, shape), *others]
 
 

@@ -13,7 +13,8 @@ from dtf.build.apply import apply_op
 from dtf.build.constant import constant_value, constant_value_as_shape
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.graph import name_scope
-from dtf.build.ops.array import boolean_mask, zeros
+from dtf.build.ops.array import zeros
+from dtf.build.ops.slicing import boolean_mask
 from dtf.build.shape_rules import shape_rule
 from dtf.build.sparse import SparseTensor
 from dtf.build.tensor import Tensor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dtf.build.apply import apply_op
 from dtf.build.gradients import gradient, not_differentiable
-from dtf.build.ops import array
+from dtf.build.ops import array, gathering, rearranging, searching
 from dtf.build.ops.math import floormod, range, reduce_sum
 
 not_differentiable("SparseConcat", "SparseReshape", "SparseFillEmptyRowsGrad")
@@ -15,7 +15,7 @@ def _(op, grad):
     indices = op.inputs[0]
     if indices.shape.ndims is not None and indices.shape.ndims < 2:
         indices = array.reshape(indices, [-1, 1])
-    stored = array.reshape(array.gather_nd(grad, indices), array.shape(op.inputs[2]))
+    stored = array.reshape(gathering.gather_nd(grad, indices), array.shape(op.inputs[2]))
     return [None, None, stored, reduce_sum(grad) - reduce_sum(stored)]
 
 
@@ -28,18 +28,18 @@ def _(op, grad):
     )
     right = dense
     if adjoint_b:
-        dense_grad = array.matrix_transpose(dense_grad, conjugate=True)
-        right = array.matrix_transpose(dense, conjugate=True)
+        dense_grad = rearranging.matrix_transpose(dense_grad, conjugate=True)
+        right = rearranging.matrix_transpose(dense, conjugate=True)
     rows, columns = indices[:, 0], indices[:, 1]
     if adjoint_a:
         rows, columns = columns, rows
-    values_grad = reduce_sum(array.gather(grad, rows) * array.gather(right, columns), 1)
+    values_grad = reduce_sum(gathering.gather(grad, rows) * gathering.gather(right, columns), 1)
     return [None, values_grad, None, dense_grad]
 
 
 @gradient("SparseTensorDenseAdd")
 def _(op, grad):
-    return [None, array.gather_nd(grad, op.inputs[0]), None, grad]
+    return [None, gathering.gather_nd(grad, op.inputs[0]), None, grad]
 
 
 @gradient("SparseReorder")
@@ -47,7 +47,7 @@ def _(op, _, grad):
     indices, values, shape = op.inputs
     places = range(array.shape(values)[0])
     _, order = apply_op("SparseReorder", input_indices=indices, input_values=places, input_shape=shape)
-    return [None, array.gather(grad, array.invert_permutation(order)), None]
+    return [None, gathering.gather(grad, rearranging.invert_permutation(order)), None]
 
 
 @gradient("SparseFillEmptyRows")
@@ -62,6 +62,6 @@ def _(op, grad):
     # A reduced dimension keeps one place, number 0, which stands for all of its places.
     rank = array.size(shape)
     is_reduced = reduce_sum(array.one_hot(floormod(array.reshape(axes, [-1]), rank), rank, dtype=shape.dtype), 0) > 0
-    kept = array.where_v2(is_reduced, array.ones_like(shape), shape)
-    places = array.where_v2(is_reduced, array.zeros_like(indices), indices)
-    return [None, array.gather_nd(array.reshape(grad, kept), places), None, None]
+    kept = searching.where_v2(is_reduced, array.ones_like(shape), shape)
+    places = searching.where_v2(is_reduced, array.zeros_like(indices), indices)
+    return [None, gathering.gather_nd(array.reshape(grad, kept), places), None, None]

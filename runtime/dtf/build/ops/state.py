@@ -162,7 +162,8 @@ def batch_scatter_update(
     """
     from dtf.build.conversion import convert_to_tensor
     from dtf.build.graph import name_scope
-    from dtf.build.ops.array import concat, meshgrid, stack
+    from dtf.build.ops.array import meshgrid
+    from dtf.build.ops.joining import concat, stack
 
     with name_scope(name, "BatchScatterUpdate", [indices, updates]):
         rows = convert_to_tensor(indices, name="indices")

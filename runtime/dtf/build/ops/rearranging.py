@@ -1,0 +1,306 @@
+"""Array ops that move elements about: transpose, reverse, roll, space and batch and depth; their static shapes.
+
+Kernels: `run.kernels.rearranging`; gradients: `array_grad`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dtf.build.apply import apply_op
+from dtf.build.constant import constant, constant_value
+from dtf.build.conversion import convert_to_tensor
+from dtf.build.graph import name_scope
+from dtf.build.ops.array import rank
+from dtf.build.ops.joining import concat
+from dtf.build.shape_rules import axis_within, shape_rule, sizes_of, unchanged, unknown
+from dtf.build.tensor import Tensor
+from dtf.wire import dtypes
+from dtf.wire.tensor_shape import TensorShape
+
+__all__ = [
+    "batch_to_space",
+    "batch_to_space_nd",
+    "depth_to_space",
+    "extract_image_patches",
+    "invert_permutation",
+    "matrix_transpose",
+    "required_space_to_batch_paddings",
+    "reverse",
+    "reverse_sequence",
+    "reverse_v2",
+    "roll",
+    "space_to_batch",
+    "space_to_batch_nd",
+    "space_to_depth",
+    "transpose",
+]
+
+
+def transpose(a: Any, perm: Any = None, name: str = "transpose", conjugate: bool = False) -> Tensor:
+    """Dimension i of the result is dimension perm[i] of `a`; without `perm` their order is reversed."""
+    with name_scope(name, "transpose", [a]) as scope:
+        op_type = "ConjugateTranspose" if conjugate else "Transpose"
+        a = convert_to_tensor(a, name="a")
+        if perm is None:
+            if a.shape.ndims is not None:
+                perm = constant(list(range(a.shape.ndims))[::-1], dtypes.int32, shape=[a.shape.ndims])
+            else:
+                last = apply_op("Sub", x=rank(a), y=1)
+                perm = apply_op("Sub", x=last, y=apply_op("Range", start=0, limit=rank(a), delta=1))
+        return apply_op(op_type, scope, x=a, perm=perm)
+
+
+def matrix_transpose(a: Any, name: str = "matrix_transpose", conjugate: bool = False) -> Tensor:
+    """Swaps the last two dimensions."""
+    with name_scope(name, "matrix_transpose", [a]):
+        a = convert_to_tensor(a, name="a")
+        dims = a.shape.ndims
+        if dims is None:
+            order = apply_op("Range", start=0, limit=rank(a), delta=1)
+            perm: Any = concat([order[:-2], order[-1:], order[-2:-1]], 0)
+        else:
+            if dims < 2:
+                raise ValueError(f"Argument `a` should be a (batch) matrix with rank >= 2.  Received `a` = {a}")
+            perm = [*range(dims - 2), dims - 1, dims - 2]
+        return transpose(a, perm, conjugate=conjugate)
+
+
+def reverse(tensor: Any, axis: Any, name: str | None = None) -> Tensor:
+    """`tensor` with the dimensions in the vector `axis` turned round."""
+    return apply_op("ReverseV2", name, tensor=tensor, axis=axis)
+
+
+reverse_v2 = reverse
+
+
+def reverse_sequence(
+    input: Any,
+    seq_lengths: Any,
+    seq_axis: int | None = None,
+    batch_axis: int | None = None,
+    name: str | None = None,
+    seq_dim: int | None = None,
+    batch_dim: int | None = None,
+) -> Tensor:
+    """For each slice i along the batch dimension turns the first seq_lengths[i] steps round, and leaves the rest."""
+    along = seq_dim if seq_axis is None else seq_axis
+    batch = batch_dim if batch_axis is None else batch_axis
+    if along is None:
+        raise ValueError("seq_axis must be given")
+    return apply_op(
+        "ReverseSequence",
+        name,
+        input=input,
+        seq_lengths=seq_lengths,
+        seq_dim=along,
+        batch_dim=0 if batch is None else batch,
+    )
+
+
+def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Tensor:
+    """Shifts along each axis; what leaves at one end comes back at the other."""
+    return apply_op("Roll", name, input=input, shift=shift, axis=axis)
+
+
+def invert_permutation(x: Any, name: str | None = None) -> Tensor:
+    """The y with y[x[i]] = i."""
+    return apply_op("InvertPermutation", name, x=x)
+
+
+def space_to_batch_nd(input: Any, block_shape: Any, paddings: Any, name: str | None = None) -> Tensor:
+    """Pads, cuts the spatial dimensions into blocks, and moves the places within a block into the batch."""
+    return apply_op("SpaceToBatchND", name, input=input, block_shape=block_shape, paddings=paddings)
+
+
+def batch_to_space_nd(input: Any, block_shape: Any, crops: Any, name: str | None = None) -> Tensor:
+    """The inverse of `space_to_batch_nd`, cropping instead of padding."""
+    return apply_op("BatchToSpaceND", name, input=input, block_shape=block_shape, crops=crops)
+
+
+def space_to_batch(
+    input: Any, paddings: Any, block_size: int | None = None, name: str | None = None, block_shape: Any = None
+) -> Tensor:
+    """`space_to_batch_nd` of images [batch, height, width, depth] with square blocks."""
+    block = block_shape if block_shape is not None else [block_size, block_size]
+    return space_to_batch_nd(input, block, paddings, name)
+
+
+def batch_to_space(
+    input: Any, crops: Any, block_size: int | None = None, name: str | None = None, block_shape: Any = None
+) -> Tensor:
+    """`batch_to_space_nd` to images [batch, height, width, depth] with square blocks."""
+    block = block_shape if block_shape is not None else [block_size, block_size]
+    return batch_to_space_nd(input, block, crops, name)
+
+
+def required_space_to_batch_paddings(
+    input_shape: Any, block_shape: Any, base_paddings: Any = None, name: str | None = None
+) -> tuple[Tensor, Tensor]:
+    """The paddings and crops, each [N, 2], with which `space_to_batch_nd` divides evenly and can be undone.
+
+    Args:
+      input_shape: int32 [N], known; the spatial sizes.
+      block_shape: int32 [N], known.
+      base_paddings: int32 [N, 2], at least this much padding; none by default.
+    """
+    with name_scope(name, "required_space_to_batch_paddings"):
+        sizes, block = (np.asarray(constant_value(convert_to_tensor(each))) for each in (input_shape, block_shape))
+        if sizes.dtype == object or block.dtype == object:
+            raise ValueError("input_shape and block_shape must be known statically")
+        base = np.zeros((len(block), 2), np.int32)
+        if base_paddings is not None:
+            base = np.asarray(constant_value(convert_to_tensor(base_paddings)), np.int32)
+        extra = (-(sizes + base.sum(axis=1))) % block
+        paddings = np.stack([base[:, 0], base[:, 1] + extra], axis=1)
+        crops = np.stack([np.zeros_like(extra), extra], axis=1)
+        return constant(paddings, dtypes.int32, name="paddings"), constant(crops, dtypes.int32, name="crops")
+
+
+def space_to_depth(input: Any, block_size: int, name: str | None = None, data_format: str = "NHWC") -> Tensor:
+    """Moves blocks of pixels into the depth: [b, h, w, d] -> [b, h/s, w/s, d*s*s]."""
+    return apply_op("SpaceToDepth", name, input=input, block_size=block_size, data_format=data_format)
+
+
+def depth_to_space(input: Any, block_size: int, name: str | None = None, data_format: str = "NHWC") -> Tensor:
+    """The inverse of `space_to_depth`."""
+    return apply_op("DepthToSpace", name, input=input, block_size=block_size, data_format=data_format)
+
+
+def extract_image_patches(
+    images: Any,
+    ksizes: Any = None,
+    strides: Any = None,
+    rates: Any = None,
+    padding: str | None = None,
+    name: str | None = None,
+    sizes: Any = None,
+) -> Tensor:
+    """Patches of [batch, height, width, depth] images, each flattened into the depth of its output pixel."""
+    return apply_op(
+        "ExtractImagePatches",
+        name,
+        images=images,
+        ksizes=list(ksizes if sizes is None else sizes),
+        strides=list(strides),
+        rates=list(rates),
+        padding=padding,
+    )
+
+
+# -- shape rules
+
+shape_rule("Reverse", "InvertPermutation")(unchanged)
+
+
+@shape_rule("Transpose", "ConjugateTranspose")
+def _(op):
+    dims, perm = sizes_of(op.inputs[0]), constant_value(op.inputs[1])
+    if perm is None:
+        rank = op.inputs[0].shape.ndims
+        if rank is None:
+            rank = op.inputs[1].shape.with_rank(1).as_list()[0]
+        return [TensorShape(None if rank is None else [None] * rank)]
+    if dims is None:
+        return [TensorShape([None] * len(perm))]
+    if len(perm) != len(dims):
+        raise ValueError(f"Dimension must be {len(dims)} but is {len(perm)}")
+    axes = [axis_within(int(axis), len(dims), "perm dim") for axis in perm]
+    if sorted(axes) != list(range(len(dims))):
+        raise ValueError(f"perm {axes} is not a permutation of the dimensions")
+    return [TensorShape([dims[axis] for axis in axes])]
+
+
+@shape_rule("ReverseV2")
+def _(op):
+    dims, axes = sizes_of(op.inputs[0]), constant_value(op.inputs[1])
+    if dims is not None and axes is not None:
+        used = [axis_within(int(axis), len(dims)) for axis in axes]
+        if len(set(used)) != len(used):
+            raise ValueError(f"axis {used} specified more than once")
+    return unchanged(op)
+
+
+@shape_rule("ReverseSequence")
+def _(op):
+    dims = sizes_of(op.inputs[0])
+    if dims is not None:
+        op.inputs[1].shape.assert_is_compatible_with([dims[op.get_attr("batch_dim")]])
+    return unchanged(op)
+
+
+shape_rule("Roll")(unchanged)
+
+
+@shape_rule("SpaceToBatchND", "SpaceToBatch", "BatchToSpaceND", "BatchToSpace")
+def _(op):
+    dims = sizes_of(op.inputs[0])
+    if dims is None:
+        return unknown(op)
+    if op.type.endswith("ND"):
+        block, amounts = constant_value(op.inputs[1]), constant_value(op.inputs[2])
+    else:
+        block, amounts = np.array([op.get_attr("block_size")] * 2), constant_value(op.inputs[1])
+    if block is None:
+        return [TensorShape([None] * len(dims))]
+    to_batch = op.type.startswith("SpaceToBatch")
+    out = list(dims)
+    total = int(np.prod(block))
+    if dims[0] is not None:
+        if not to_batch and dims[0] % total:
+            raise ValueError(f"Dimension size must be evenly divisible by {total} but is {dims[0]}")
+        out[0] = dims[0] * total if to_batch else dims[0] // total
+    for i, factor in enumerate(block.tolist()):
+        size = dims[i + 1]
+        if size is None or amounts is None:
+            out[i + 1] = None
+            continue
+        extra = int(np.sum(amounts[i]))
+        if to_batch and (size + extra) % factor:
+            raise ValueError(f"Dimension size must be evenly divisible by {factor} but is {size + extra}")
+        out[i + 1] = (size + extra) // factor if to_batch else size * factor - extra
+    return [TensorShape(out)]
+
+
+@shape_rule("SpaceToDepth", "DepthToSpace")
+def _(op):
+    dims, block = sizes_of(op.inputs[0]), op.get_attr("block_size")
+    if dims is None:
+        return [TensorShape([None] * 4)]
+    op.inputs[0].shape.assert_has_rank(4)
+    channels_first = op.get_attr("data_format") in ("NCHW", b"NCHW")
+    depth_at, spatial = (1, (2, 3)) if channels_first else (3, (1, 2))
+    to_depth = op.type == "SpaceToDepth"
+    out = list(dims)
+    for axis in spatial:
+        out[axis] = _scaled(dims[axis], block, not to_depth)
+    out[depth_at] = _scaled(dims[depth_at], block * block, to_depth)
+    return [TensorShape(out)]
+
+
+def _scaled(size: int | None, factor: int, up: bool) -> int | None:
+    if size is None:
+        return None
+    if not up and size % factor:
+        raise ValueError(f"Dimension size must be evenly divisible by {factor} but is {size}")
+    return size * factor if up else size // factor
+
+
+@shape_rule("ExtractImagePatches")
+def _(op):
+    dims = sizes_of(op.inputs[0])
+    if dims is None:
+        return [TensorShape([None] * 4)]
+    op.inputs[0].shape.assert_has_rank(4)
+    sizes, strides, rates = op.get_attr("ksizes"), op.get_attr("strides"), op.get_attr("rates")
+    same = op.get_attr("padding") in ("SAME", b"SAME")
+    out = list(dims)
+    for axis in (1, 2):
+        span = (sizes[axis] - 1) * rates[axis] + 1
+        size = dims[axis]
+        if size is not None:
+            out[axis] = -(-size // strides[axis]) if same else -(-(size - span + 1) // strides[axis])
+    out[3] = None if dims[3] is None else dims[3] * sizes[1] * sizes[2]
+    return [TensorShape(out)]

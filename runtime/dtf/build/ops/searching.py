@@ -1,0 +1,117 @@
+"""Array ops that choose or find elements by value: where, unique, setdiff1d, searchsorted; their static shapes.
+
+Kernels: `run.kernels.searching`; gradients: `array_grad`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dtf.build.apply import apply_op
+from dtf.build.conversion import convert_to_tensor
+from dtf.build.graph import name_scope
+from dtf.build.ops.array import reshape, shape_of
+from dtf.build.ops.joining import stack
+from dtf.build.shape_rules import broadcast, shape_rule, sizes_of
+from dtf.build.tensor import Tensor
+from dtf.wire import dtypes
+from dtf.wire.tensor_shape import TensorShape
+
+__all__ = [
+    "searchsorted",
+    "setdiff1d",
+    "unique",
+    "unique_with_counts",
+    "where",
+    "where_v2",
+]
+
+
+def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Tensor:
+    """Without `x` and `y` the coordinates [n, rank] (int64) of the true elements; else each element from `x` or `y`.
+
+    `condition` has their shape, or is a vector that chooses rows, or a scalar.
+    """
+    if x is None and y is None:
+        return apply_op("Where", name, input=condition)
+    if x is None or y is None:
+        raise ValueError("x and y must both be non-None or both be None.")
+    return apply_op("Select", name, condition=condition, t=x, e=y)
+
+
+def where_v2(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Tensor:
+    """As `where`, but the three broadcast against each other."""
+    if x is None and y is None:
+        return apply_op("Where", name, input=condition)
+    if x is None or y is None:
+        raise ValueError("x and y must both be non-None or both be None.")
+    return apply_op("SelectV2", name, condition=condition, t=x, e=y)
+
+
+def unique(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> Any:
+    """(y, idx): the distinct values of a vector in order of their first occurrence, and each value's place among
+    them.
+    """
+    return apply_op("Unique", name, x=x, out_idx=dtypes.as_dtype(out_idx))
+
+
+def unique_with_counts(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> Any:
+    """(y, idx, count): as `unique`, and how often each value occurs."""
+    return apply_op("UniqueWithCounts", name, x=x, out_idx=dtypes.as_dtype(out_idx))
+
+
+def setdiff1d(x: Any, y: Any, index_dtype: Any = dtypes.int32, name: str | None = None) -> Any:
+    """(out, idx): the values of vector `x` that are not in `y`, and their places in `x`."""
+    return apply_op("ListDiff", name, x=x, y=y, out_idx=dtypes.as_dtype(index_dtype))
+
+
+def searchsorted(
+    sorted_sequence: Any, values: Any, side: str = "left", out_type: Any = dtypes.int32, name: str | None = None
+) -> Tensor:
+    """For each value the place where it keeps the last dimension of `sorted_sequence` sorted."""
+    if side not in ("left", "right"):
+        raise ValueError(f"side must be either 'right' or 'left', got {side!r}")
+    with name_scope(name, "searchsorted", [sorted_sequence, values]):
+        sorted_sequence, values = convert_to_tensor(sorted_sequence), convert_to_tensor(values)
+        rows = reshape(sorted_sequence, stack([-1, shape_of(sorted_sequence)[-1]]))
+        wanted = reshape(values, stack([-1, shape_of(values)[-1]]))
+        found = apply_op(
+            "LowerBound" if side == "left" else "UpperBound",
+            sorted_inputs=rows,
+            values=wanted,
+            out_type=dtypes.as_dtype(out_type),
+        )
+        return reshape(found, shape_of(values))
+
+
+# -- shape rules
+
+shape_rule("SelectV2")(broadcast)
+shape_rule("Where")(lambda op: [TensorShape([None, op.inputs[0].shape.ndims])])
+
+
+@shape_rule("Select")
+def _(op):
+    return [op.inputs[1].shape.merge_with(op.inputs[2].shape)]
+
+
+@shape_rule("Unique", "UniqueWithCounts")
+def _(op):
+    return [TensorShape([None]), op.inputs[0].shape.with_rank(1), TensorShape([None])][: len(op.outputs)]
+
+
+@shape_rule("UniqueV2", "UniqueWithCountsV2")
+def _(op):
+    dims = sizes_of(op.inputs[0])
+    whole = TensorShape(None if dims is None else [None] * len(dims))
+    return [whole, TensorShape([None]), TensorShape([None])][: len(op.outputs)]
+
+
+@shape_rule("ListDiff")
+def _(op):
+    return [TensorShape([None])] * 2
+
+
+@shape_rule("LowerBound", "UpperBound")
+def _(op):
+    return [op.inputs[1].shape]

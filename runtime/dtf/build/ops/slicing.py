@@ -1,0 +1,257 @@
+"""Array ops that cut a tensor: slices, tensor[...] and boolean masks; public functions, then their static shapes.
+
+What a slice specification means is `wire.slicing`. Kernels: `run.kernels.slicing`; gradients: `array_grad`.
+"""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+import numpy as np
+
+from dtf.build.apply import apply_op
+from dtf.build.constant import constant, constant_value, constant_value_as_shape
+from dtf.build.conversion import convert_to_tensor
+from dtf.build.graph import name_scope
+from dtf.build.ops.array import ones_like, reshape, shape_of, squeeze, with_dtype
+from dtf.build.ops.gathering import gather
+from dtf.build.ops.joining import concat
+from dtf.build.ops.searching import where
+from dtf.build.shape_rules import shape_rule, sizes_of, unchanged, unknown
+from dtf.build.tensor import Tensor
+from dtf.wire import dtypes
+from dtf.wire.slicing import slice_index, sliced_shape
+from dtf.wire.tensor_shape import TensorShape
+
+__all__ = [
+    "boolean_mask",
+    "slice",
+    "strided_slice",
+]
+
+
+def slice(input_: Any, begin: Any, size: Any, name: str | None = None) -> Tensor:
+    """The block of `size` elements per dimension that starts at `begin`; a size of -1: to the end."""
+    return apply_op("Slice", name, input=input_, begin=begin, size=size)
+
+
+def strided_slice(
+    input_: Any,
+    begin: Any,
+    end: Any,
+    strides: Any = None,
+    begin_mask: int = 0,
+    end_mask: int = 0,
+    ellipsis_mask: int = 0,
+    new_axis_mask: int = 0,
+    shrink_axis_mask: int = 0,
+    var: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """`input_[begin:end:strides]` with a bit per entry in each mask; Tensor's square brackets come here.
+
+    With `var`, a reference variable, the result has `.assign(value)`, which writes into that slice of it.
+    """
+    if strides is None:
+        strides = ones_like(convert_to_tensor(begin))
+    masks = {
+        "begin_mask": begin_mask,
+        "end_mask": end_mask,
+        "ellipsis_mask": ellipsis_mask,
+        "new_axis_mask": new_axis_mask,
+        "shrink_axis_mask": shrink_axis_mask,
+    }
+    sliced = apply_op("StridedSlice", name, input=input_, begin=begin, end=end, strides=strides, **masks)
+
+    def assign(value: Any, name: str | None = None) -> Tensor:
+        """Writes `value` into this slice of the variable; gives the variable."""
+        if var is None:
+            raise ValueError("Sliced assignment is only supported for variables")
+        if getattr(var, "_is_resource", False) or not hasattr(var, "_ref"):
+            return apply_op(
+                "ResourceStridedSliceAssign",
+                name,
+                ref=var.handle,
+                begin=begin,
+                end=end,
+                strides=strides,
+                value=value,
+                **masks,
+            )
+        return apply_op(
+            "StridedSliceAssign", name, ref=var._ref(), begin=begin, end=end, strides=strides, value=value, **masks
+        )
+
+    if var is not None:
+        sliced.assign = assign
+    return sliced
+
+
+def slice_helper(tensor: Any, slice_spec: Any, var: Any = None) -> Tensor:
+    """Tensor.__getitem__: integers, slices, None, Ellipsis, scalar tensors, or a tuple of them; a boolean mask.
+
+    Raises:
+      TypeError: anything else as an index.
+    """
+    if isinstance(slice_spec, Tensor) and slice_spec.dtype == dtypes.bool:
+        return boolean_mask(tensor, slice_spec)
+    if isinstance(slice_spec, (np.ndarray, list)) and np.asarray(slice_spec).dtype == np.bool_:
+        return boolean_mask(tensor, slice_spec)
+    entries = list(slice_spec) if isinstance(slice_spec, (list, tuple)) else [slice_spec]
+    begin: list[Any] = []
+    end: list[Any] = []
+    strides: list[Any] = []
+    masks: dict[str, Any] = dict.fromkeys(
+        ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"), 0
+    )
+    for i, entry in enumerate(entries):
+        bit = 1 << i
+        start, stop, step = 0, 0, 1
+        if isinstance(entry, builtins.slice):
+            if entry.start is None:
+                masks["begin_mask"] |= bit
+            if entry.stop is None:
+                masks["end_mask"] |= bit
+            start, stop, step = entry.start or 0, entry.stop, entry.step
+            stop, step = (0 if stop is None else stop), (1 if step is None else step)
+        elif entry is Ellipsis:
+            masks["ellipsis_mask"] |= bit
+        elif entry is None:
+            masks["new_axis_mask"] |= bit
+        else:
+            _check_index(entry)
+            start, stop = entry, entry + 1
+            masks["shrink_axis_mask"] |= bit
+        begin.append(start)
+        end.append(stop)
+        strides.append(step)
+    with name_scope(None, "strided_slice", [tensor]) as scope:
+        bounds = [_index_vector(entries) for entries in (begin, end, strides)]
+        if any(vector.dtype == dtypes.int64 for vector in bounds):
+            bounds = [with_dtype(vector, dtypes.int64) for vector in bounds]
+        return strided_slice(tensor, bounds[0], bounds[1], bounds[2], var=var, name=scope, **masks)
+
+
+def _check_index(entry: Any) -> None:
+    if isinstance(entry, (int, np.integer)) and not isinstance(entry, bool):
+        return
+    dtype = getattr(entry, "dtype", None)
+    if isinstance(dtype, dtypes.DType) and dtype.base_dtype.is_integer:
+        return
+    if isinstance(entry, np.ndarray) and entry.ndim == 0 and np.issubdtype(entry.dtype, np.integer):
+        return
+    if type(entry).__name__ == "Dimension":
+        return
+    raise TypeError(
+        "Only integers, slices (`:`), ellipsis (`...`), tf.newaxis (`None`) and scalar tf.int32/tf.int64 tensors "
+        "are valid "
+        f"indices, got {entry!r}"
+    )
+
+
+def _index_vector(entries: list[Any]) -> Tensor:
+    """The indices of one bound as a tensor; plain numbers make a constant of int32 (int64 where needed)."""
+    if not entries:
+        return constant([], dtypes.int32, shape=[0])
+    if any(isinstance(entry, Tensor) or hasattr(entry, "_as_graph_element") for entry in entries):
+        tensors = [convert_to_tensor(entry) for entry in entries if not isinstance(entry, (int, np.integer))]
+        wanted = dtypes.int64 if any(tensor.dtype.base_dtype == dtypes.int64 for tensor in tensors) else dtypes.int32
+        return apply_op("Pack", values=[with_dtype(convert_to_tensor(entry), wanted) for entry in entries])
+    numbers = [int(entry) for entry in entries]
+    return constant(numbers, dtypes.int32 if all(-(2**31) <= n < 2**31 for n in numbers) else dtypes.int64)
+
+
+def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: int | None = None) -> Tensor:
+    """The slices of `tensor` where `mask` is True, in order.
+
+    Args:
+      tensor: [d0, d1, ...].
+      mask: bool, of a known rank K >= 1; equal to dimensions axis ... axis + K - 1 of `tensor`.
+      axis: where the mask applies; 0 by default.
+    """
+    with name_scope(name, values=[tensor, mask]):
+        tensor = convert_to_tensor(tensor, name="tensor")
+        mask = convert_to_tensor(mask, name="mask")
+        if mask.shape.ndims == 0:
+            raise ValueError("mask cannot be scalar.")
+        if mask.shape.ndims is None:
+            raise ValueError(
+                "Number of mask dimensions must be specified, even if some dimensions are None.  E.g. shape=[None] "
+                "is ok, "
+                "but shape=None is not."
+            )
+        at, masked = int(axis or 0), mask.shape.ndims
+        tensor.shape[at : at + masked].assert_is_compatible_with(mask.shape)
+        whole = shape_of(tensor)
+        count = apply_op("Prod", input=whole[at : at + masked], reduction_indices=[0])
+        flat = reshape(tensor, concat([whole[:at], reshape(count, [1]), whole[at + masked :]], 0))
+        known = tensor.shape[at : at + masked].num_elements()
+        flat.set_shape(TensorShape(tensor.shape[:at]).concatenate([known]).concatenate(tensor.shape[at + masked :]))
+        indices = squeeze(where(reshape(mask, [-1])), axis=[1])
+        return gather(flat, indices, axis=at)
+
+
+# -- shape rules
+
+shape_rule("StridedSliceAssign", "TensorStridedSliceUpdate")(unchanged)
+
+
+@shape_rule("Slice")
+def _(op):
+    dims, begins, sizes = sizes_of(op.inputs[0]), constant_value(op.inputs[1]), constant_value(op.inputs[2])
+    if sizes is None:
+        # The sizes may still be a shape that is known in part; an unknown one there is not a -1.
+        rank = op.inputs[0].shape.ndims
+        if rank is None:
+            rank = op.inputs[2].shape.with_rank(1).as_list()[0]
+        known = constant_value_as_shape(op.inputs[2])
+        return [known if known.ndims is not None else TensorShape(None if rank is None else [None] * rank)]
+    out: list[int | None] = []
+    for i, length in enumerate(sizes.tolist()):
+        size = None if dims is None else dims[i]
+        start = None if begins is None else int(begins[i])
+        if size is not None and start is not None and not 0 <= start <= size:
+            raise ValueError(f"Slice index {start} of dimension {i} out of bounds.")
+        if length == -1:
+            out.append(None if size is None or start is None else size - start)
+            continue
+        if size is not None and start is not None and start + length > size:
+            raise ValueError(f"Expected size[{i}] in [0, {size - start}], but got {length}")
+        out.append(length)
+    return [TensorShape(out)]
+
+
+@shape_rule("StridedSlice")
+def _(op):
+    dims = sizes_of(op.inputs[0])
+    if dims is None:
+        return unknown(op)
+    masks = {
+        mask: op.get_attr(mask)
+        for mask in ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
+    }
+    bounds = [constant_value(tensor) for tensor in op.inputs[1:4]]
+    lengths = [tensor.shape.num_elements() for tensor in op.inputs[1:4] if tensor.shape.num_elements() is not None]
+    if not lengths:
+        return unknown(op)
+    # Where a bound is not known, its entries still say which dimensions stay, go or come.
+    begin, end, strides = ([1] * lengths[0] if bound is None else bound.tolist() for bound in bounds)
+    index = slice_index(len(dims), begin, end, strides, **masks)
+    if all(bound is not None for bound in bounds):
+        return [TensorShape(sliced_shape(dims, index))]
+    out: list[int | None] = []
+    axis = 0
+    for entry in index:
+        if entry is None:
+            out.append(1)
+            continue
+        if not isinstance(entry, int):
+            out.append(dims[axis] if entry == builtins.slice(None, None, 1) else None)
+        axis += 1
+    return [TensorShape(out)]
+
+
+@shape_rule("StridedSliceGrad")
+def _(op):
+    return [constant_value_as_shape(op.inputs[0])]
