@@ -1,6 +1,7 @@
-"""Array ops that cut a tensor: slices, tensor[...] and boolean masks; public functions, then their static shapes.
+"""Array ops that cut a tensor: slices and boolean masks; public functions, then their static shapes.
 
-What a slice specification means is `wire.slicing`. Kernels: `run.kernels.slicing`; gradients: `array_grad`.
+What a slice specification means is `wire.slicing`; tensor[...] is `build.operators`. Kernels:
+`run.kernels.slicing`; gradients: `array_grad`.
 """
 
 from __future__ import annotations
@@ -8,19 +9,16 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
-import numpy as np
-
 from dtf.build.apply import apply_op
-from dtf.build.constant import constant, constant_value, constant_value_as_shape
+from dtf.build.constant import constant_value, constant_value_as_shape
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.graph import name_scope
-from dtf.build.ops.array import ones_like, reshape, shape_of, squeeze, with_dtype
+from dtf.build.ops.array import ones_like, reshape, shape_of, squeeze
 from dtf.build.ops.gathering import gather
 from dtf.build.ops.joining import concat
 from dtf.build.ops.searching import where
 from dtf.build.shape_rules import shape_rule, sizes_of, unchanged, unknown
 from dtf.build.tensor import Tensor
-from dtf.wire import dtypes
 from dtf.wire.slicing import slice_index, sliced_shape
 from dtf.wire.tensor_shape import TensorShape
 
@@ -86,80 +84,6 @@ def strided_slice(
     if var is not None:
         sliced.assign = assign
     return sliced
-
-
-def slice_helper(tensor: Any, slice_spec: Any, var: Any = None) -> Tensor:
-    """Tensor.__getitem__: integers, slices, None, Ellipsis, scalar tensors, or a tuple of them; a boolean mask.
-
-    Raises:
-      TypeError: anything else as an index.
-    """
-    if isinstance(slice_spec, Tensor) and slice_spec.dtype == dtypes.bool:
-        return boolean_mask(tensor, slice_spec)
-    if isinstance(slice_spec, (np.ndarray, list)) and np.asarray(slice_spec).dtype == np.bool_:
-        return boolean_mask(tensor, slice_spec)
-    entries = list(slice_spec) if isinstance(slice_spec, (list, tuple)) else [slice_spec]
-    begin: list[Any] = []
-    end: list[Any] = []
-    strides: list[Any] = []
-    masks: dict[str, Any] = dict.fromkeys(
-        ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"), 0
-    )
-    for i, entry in enumerate(entries):
-        bit = 1 << i
-        start, stop, step = 0, 0, 1
-        if isinstance(entry, builtins.slice):
-            if entry.start is None:
-                masks["begin_mask"] |= bit
-            if entry.stop is None:
-                masks["end_mask"] |= bit
-            start, stop, step = entry.start or 0, entry.stop, entry.step
-            stop, step = (0 if stop is None else stop), (1 if step is None else step)
-        elif entry is Ellipsis:
-            masks["ellipsis_mask"] |= bit
-        elif entry is None:
-            masks["new_axis_mask"] |= bit
-        else:
-            _check_index(entry)
-            start, stop = entry, entry + 1
-            masks["shrink_axis_mask"] |= bit
-        begin.append(start)
-        end.append(stop)
-        strides.append(step)
-    with name_scope(None, "strided_slice", [tensor]) as scope:
-        bounds = [_index_vector(entries) for entries in (begin, end, strides)]
-        if any(vector.dtype == dtypes.int64 for vector in bounds):
-            bounds = [with_dtype(vector, dtypes.int64) for vector in bounds]
-        return strided_slice(tensor, bounds[0], bounds[1], bounds[2], var=var, name=scope, **masks)
-
-
-def _check_index(entry: Any) -> None:
-    if isinstance(entry, (int, np.integer)) and not isinstance(entry, bool):
-        return
-    dtype = getattr(entry, "dtype", None)
-    if isinstance(dtype, dtypes.DType) and dtype.base_dtype.is_integer:
-        return
-    if isinstance(entry, np.ndarray) and entry.ndim == 0 and np.issubdtype(entry.dtype, np.integer):
-        return
-    if type(entry).__name__ == "Dimension":
-        return
-    raise TypeError(
-        "Only integers, slices (`:`), ellipsis (`...`), tf.newaxis (`None`) and scalar tf.int32/tf.int64 tensors "
-        "are valid "
-        f"indices, got {entry!r}"
-    )
-
-
-def _index_vector(entries: list[Any]) -> Tensor:
-    """The indices of one bound as a tensor; plain numbers make a constant of int32 (int64 where needed)."""
-    if not entries:
-        return constant([], dtypes.int32, shape=[0])
-    if any(isinstance(entry, Tensor) or hasattr(entry, "_as_graph_element") for entry in entries):
-        tensors = [convert_to_tensor(entry) for entry in entries if not isinstance(entry, (int, np.integer))]
-        wanted = dtypes.int64 if any(tensor.dtype.base_dtype == dtypes.int64 for tensor in tensors) else dtypes.int32
-        return apply_op("Pack", values=[with_dtype(convert_to_tensor(entry), wanted) for entry in entries])
-    numbers = [int(entry) for entry in entries]
-    return constant(numbers, dtypes.int32 if all(-(2**31) <= n < 2**31 for n in numbers) else dtypes.int64)
 
 
 def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: int | None = None) -> Tensor:
