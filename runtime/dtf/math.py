@@ -1,4 +1,4 @@
-"""The namespace tf.math. Owns nothing: the functions are those of `ops/math`."""
+"""The namespace tf.math. Owns nothing: the functions are those of `ops/math` and `ops/segment`."""
 
 from __future__ import annotations
 
@@ -13,3 +13,4 @@ from dtf.build.ops.nn import (  # noqa: F401
     top_k,
     zero_fraction,
 )
+from dtf.build.ops.segment import *  # noqa: F403

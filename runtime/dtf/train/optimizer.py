@@ -28,7 +28,7 @@ from dtf.build.graph import name_scope as in_name_scope
 from dtf.build.ops import array as array_ops
 from dtf.build.ops import control_flow as control_flow_ops
 from dtf.build.ops import math as math_ops
-from dtf.build.ops import searching
+from dtf.build.ops import searching, segment
 from dtf.build.partitioned import PartitionedVariable
 from dtf.build.sparse import IndexedSlices
 from dtf.build.tensor import Operation, Tensor
@@ -409,5 +409,5 @@ def _key(variable: Any) -> Any:
 def _deduplicated(values: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:
     """(sums of the slices of equal indices, the unique indices)."""
     unique, positions = searching.unique(indices)
-    return math_ops.unsorted_segment_sum(values, positions, array_ops.shape(unique)[0]), unique
+    return segment.unsorted_segment_sum(values, positions, array_ops.shape(unique)[0]), unique
 

@@ -13,7 +13,7 @@ from dtf.build.conversion import convert_to_tensor
 from dtf.build.graph import colocate_with, name_scope
 from dtf.build.ops import array as array_ops
 from dtf.build.ops import clip as clip_ops
-from dtf.build.ops import gathering, joining, searching
+from dtf.build.ops import gathering, joining, searching, segment
 from dtf.build.ops import math as math_ops
 from dtf.build.sparse import SparseTensor
 from dtf.build.tensor import Tensor
@@ -154,9 +154,9 @@ def embedding_lookup_sparse(
         rows = embedding_lookup(pieces, ids, partition_strategy, max_norm=max_norm)
         if sp_weights is None:
             combine = {
-                "sum": math_ops.sparse_segment_sum,
-                "mean": math_ops.sparse_segment_mean,
-                "sqrtn": math_ops.sparse_segment_sqrt_n,
+                "sum": segment.sparse_segment_sum,
+                "mean": segment.sparse_segment_mean,
+                "sqrtn": segment.sparse_segment_sqrt_n,
             }[combiner]
             return combine(rows, positions, segments, name=scope)
         rows = gathering.gather(rows, positions)
@@ -166,12 +166,12 @@ def embedding_lookup_sparse(
             joining.concat([array_ops.shape(weights), array_ops.ones([array_ops.rank(rows) - 1], dtypes.int32)], 0),
         )
         column.set_shape([weights.shape[0], *[1] * (rows.shape.ndims - 1)] if rows.shape.ndims is not None else None)
-        total = math_ops.segment_sum(rows * column, segments, name=scope if combiner == "sum" else None)
+        total = segment.segment_sum(rows * column, segments, name=scope if combiner == "sum" else None)
         if combiner == "sum":
             return total
         if combiner == "mean":
-            return math_ops.divide(total, math_ops.segment_sum(column, segments), name=scope)
-        squares = math_ops.segment_sum(math_ops.square(column), segments)
+            return math_ops.divide(total, segment.segment_sum(column, segments), name=scope)
+        squares = segment.segment_sum(math_ops.square(column), segments)
         return math_ops.divide(total, math_ops.sqrt(squares), name=scope)
 
 

@@ -1,8 +1,9 @@
-"""Public functions and shape rules of arithmetic, comparison, reductions, scans, segments, sequences and casts.
+"""Public functions and shape rules of arithmetic, comparison, reductions, scans, sequences and casts.
 
 Names, arguments and defaults are TensorFlow 1.x's (https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/math).
-Matrix products and decompositions are in `linalg`, gradients in `math_grad`, kernels in `run.kernels.math`. Functions
-that are one op, with no choice to make, are rows of a table at the end of the public part.
+Segments are in `segment`, matrix products and decompositions in `linalg`, gradients in `math_grad`, kernels in
+`run.kernels.math`. Functions that are one op, with no choice to make, are rows of a table at the end of the public
+part.
 """
 
 from __future__ import annotations
@@ -29,20 +30,18 @@ __all__ = [
     "ceil", "complex", "conj", "cos", "cosh", "count_nonzero", "cumprod", "cumsum", "cumulative_logsumexp", "digamma",
     "div", "div_no_nan", "divide", "divide_no_nan", "equal", "erf", "erfc", "erfinv", "exp", "expm1", "floor",
     "floor_div", "floordiv", "floormod", "greater", "greater_equal", "histogram_fixed_width",
-    "histogram_fixed_width_bins", "igamma", "igammac", "imag", "invert", "is_finite", "is_inf", "is_nan",
-    "lbeta", "left_shift", "less", "less_equal", "lgamma", "lin_space", "linspace", "log", "log1p",
-    "log_sigmoid", "logical_and", "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "mod", "multiply",
+    "histogram_fixed_width_bins", "igamma", "igammac", "imag", "invert", "is_finite", "is_inf", "is_nan", "lbeta",
+    "left_shift", "less", "less_equal", "lgamma", "lin_space", "linspace", "log", "log1p", "log_sigmoid",
+    "logical_and", "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "mod", "multiply",
     "multiply_no_nan", "ndtri", "negative", "nextafter", "not_equal", "polygamma", "polyval", "pow", "range", "real",
     "realdiv", "reciprocal", "reciprocal_no_nan", "reduce_all", "reduce_any", "reduce_euclidean_norm",
     "reduce_logsumexp", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_std", "reduce_sum",
-    "reduce_variance", "right_shift", "rint", "round", "rsqrt", "saturate_cast", "scalar_mul", "segment_max",
-    "segment_mean", "segment_min", "segment_prod", "segment_sum", "sigmoid", "sign", "sin", "sinh",
-    "sparse_segment_mean", "sparse_segment_sqrt_n", "sparse_segment_sum", "sqrt", "square", "squared_difference",
-    "subtract", "tan", "tanh", "to_bfloat16", "to_complex128", "to_complex64", "to_double", "to_float", "to_int32",
-    "to_int64", "truediv", "truncatediv", "truncatemod", "unsorted_segment_max", "unsorted_segment_mean",
-    "unsorted_segment_min", "unsorted_segment_prod", "unsorted_segment_sqrt_n", "unsorted_segment_sum", "xdivy",
+    "reduce_variance", "right_shift", "rint", "round", "rsqrt", "saturate_cast", "scalar_mul", "sigmoid", "sign",
+    "sin", "sinh", "sqrt", "square", "squared_difference", "subtract", "tan", "tanh", "to_bfloat16", "to_complex128",
+    "to_complex64", "to_double", "to_float", "to_int32", "to_int64", "truediv", "truncatediv", "truncatemod", "xdivy",
     "xlog1py", "xlogy", "zeta",
 ]  # fmt: skip
+
 
 OneArgument = Callable[..., Tensor]
 
@@ -689,80 +688,10 @@ def histogram_fixed_width_bins(
         return cast(minimum(maximum(bins, cast(0, scaled.dtype)), last), dtypes.as_dtype(dtype))
 
 
-# -- segments --
-
-
-def unsorted_segment_mean(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
-    """As `unsorted_segment_sum`, divided by the number of rows of the segment."""
-    with name_scope(name, "UnsortedSegmentMean"):
-        counts, data, segment_ids = _segment_sizes(data, segment_ids, num_segments)
-        return truediv(unsorted_segment_sum(data, segment_ids, num_segments), counts)
-
-
-def unsorted_segment_sqrt_n(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
-    """As `unsorted_segment_sum`, divided by the square root of the number of rows of the segment."""
-    with name_scope(name, "UnsortedSegmentSqrtN"):
-        counts, data, segment_ids = _segment_sizes(data, segment_ids, num_segments)
-        return truediv(unsorted_segment_sum(data, segment_ids, num_segments), sqrt(counts))
-
-
-def _segment_sizes(data: Any, segment_ids: Any, num_segments: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """The sizes of the segments, at least 1, as [num_segments, 1, ...] of the type of data; data and ids as tensors."""
-    data = convert_to_tensor(data)
-    segment_ids = convert_to_tensor(segment_ids)
-    ones = apply_op("OnesLike", x=cast(segment_ids, data.dtype.base_dtype))
-    counts = maximum(unsorted_segment_sum(ones, segment_ids, num_segments), cast(1, data.dtype.base_dtype))
-    return append_ones(counts, data, segment_ids), data, segment_ids
-
-
-def append_ones(x: Tensor, longer: Tensor, shorter: Tensor) -> Tensor:
-    """x with as many dimensions of size 1 appended as `longer` has more dimensions than `shorter`."""
-    if longer.shape.ndims is not None and shorter.shape.ndims is not None:
-        for _ in builtins.range(longer.shape.ndims - shorter.shape.ndims):
-            x = apply_op("ExpandDims", input=x, dim=-1)
-        return x
-    more = subtract(apply_op("Rank", input=longer), apply_op("Rank", input=shorter))
-    ones = apply_op("Fill", dims=apply_op("Reshape", tensor=more, shape=[1]), value=constant(1))
-    shape = apply_op("ConcatV2", values=[apply_op("Shape", input=x), ones], axis=0)
-    return apply_op("Reshape", tensor=x, shape=shape)
-
-
-def sparse_segment_sum(
-    data: Any, indices: Any, segment_ids: Any, name: str | None = None, num_segments: Any = None
-) -> Tensor:
-    """Row i of the result is the sum of data[indices[j]] over all j with segment_ids[j] = i; the ids are sorted."""
-    return _sparse_segment("SparseSegmentSum", data, indices, segment_ids, name, num_segments)
-
-
-def sparse_segment_mean(
-    data: Any, indices: Any, segment_ids: Any, name: str | None = None, num_segments: Any = None
-) -> Tensor:
-    """As `sparse_segment_sum`, divided by the number of rows of the segment."""
-    return _sparse_segment("SparseSegmentMean", data, indices, segment_ids, name, num_segments)
-
-
-def sparse_segment_sqrt_n(
-    data: Any, indices: Any, segment_ids: Any, name: str | None = None, num_segments: Any = None
-) -> Tensor:
-    """As `sparse_segment_sum`, divided by the square root of the number of rows of the segment."""
-    return _sparse_segment("SparseSegmentSqrtN", data, indices, segment_ids, name, num_segments)
-
-
-def _sparse_segment(
-    op_type: str, data: Any, indices: Any, segment_ids: Any, name: str | None, num_segments: Any
-) -> Tensor:
-    if num_segments is None:
-        return apply_op(op_type, name, data=data, indices=indices, segment_ids=segment_ids)
-    return apply_op(
-        op_type + "WithNumSegments", name, data=data, indices=indices, segment_ids=segment_ids,
-        num_segments=num_segments,
-    )  # fmt: skip
-
-
 # -- functions that are one op --
 
 
-def _one_op(op_type: str, name: str, arguments: Sequence[str], text: str) -> OneArgument:
+def one_op(op_type: str, name: str, arguments: Sequence[str], text: str) -> OneArgument:
     """The public function of an op whose inputs are `arguments`, in order, and whose attributes have defaults."""
 
     def function(*values: Any, name: str | None = None, **named: Any) -> Tensor:
@@ -782,7 +711,7 @@ def _one_op(op_type: str, name: str, arguments: Sequence[str], text: str) -> One
 
 
 def _of_one(op_type: str, name: str, text: str) -> OneArgument:
-    return _one_op(op_type, name, ["x"], text)
+    return one_op(op_type, name, ["x"], text)
 
 
 def _of_one_or_sparse(op_type: str, name: str, text: str) -> OneArgument:
@@ -799,7 +728,7 @@ def _of_one_or_sparse(op_type: str, name: str, text: str) -> OneArgument:
 
 
 def _of_two(op_type: str, name: str, text: str) -> OneArgument:
-    return _one_op(op_type, name, ["x", "y"], text + " Shapes broadcast.")
+    return one_op(op_type, name, ["x", "y"], text + " Shapes broadcast.")
 
 
 acos = _of_one("Acos", "acos", "The angle in [0, pi] whose cosine is x.")
@@ -871,50 +800,14 @@ xdivy = _of_two("Xdivy", "xdivy", "x / y, and 0 where x is 0.")
 xlog1py = _of_two("Xlog1py", "xlog1py", "x * log(1 + y), and 0 where x is 0.")
 xlogy = _of_two("Xlogy", "xlogy", "x * log(y), and 0 where x is 0.")
 
-atan2 = _one_op("Atan2", "atan2", ["y", "x"], "The angle of the point (x, y), in [-pi, pi]. Shapes broadcast.")
-betainc = _one_op("Betainc", "betainc", ["a", "b", "x"], "The regularised incomplete beta function I_x(a, b).")
-igamma = _one_op("Igamma", "igamma", ["a", "x"], "The regularised lower incomplete gamma function P(a, x).")
-igammac = _one_op("Igammac", "igammac", ["a", "x"], "The regularised upper incomplete gamma function Q(a, x).")
-nextafter = _one_op("NextAfter", "nextafter", ["x1", "x2"], "The next number after x1 toward x2.")
-polygamma = _one_op("Polygamma", "polygamma", ["a", "x"], "The a-th derivative of digamma at x.")
-zeta = _one_op("Zeta", "zeta", ["x", "q"], "The Hurwitz zeta function: the sum of (q + k)^-x over k >= 0.")
+atan2 = one_op("Atan2", "atan2", ["y", "x"], "The angle of the point (x, y), in [-pi, pi]. Shapes broadcast.")
+betainc = one_op("Betainc", "betainc", ["a", "b", "x"], "The regularised incomplete beta function I_x(a, b).")
+igamma = one_op("Igamma", "igamma", ["a", "x"], "The regularised lower incomplete gamma function P(a, x).")
+igammac = one_op("Igammac", "igammac", ["a", "x"], "The regularised upper incomplete gamma function Q(a, x).")
+nextafter = one_op("NextAfter", "nextafter", ["x1", "x2"], "The next number after x1 toward x2.")
+polygamma = one_op("Polygamma", "polygamma", ["a", "x"], "The a-th derivative of digamma at x.")
+zeta = one_op("Zeta", "zeta", ["x", "q"], "The Hurwitz zeta function: the sum of (q + k)^-x over k >= 0.")
 
-segment_max = _one_op(
-    "SegmentMax", "segment_max", ["data", "segment_ids"],
-    "Row i is the maximum of the rows of data whose id is i; 0 if there are none. The ids are sorted.",
-)  # fmt: skip
-segment_mean = _one_op(
-    "SegmentMean", "segment_mean", ["data", "segment_ids"],
-    "Row i is the mean of the rows of data whose id is i; 0 if there are none. The ids are sorted.",
-)  # fmt: skip
-segment_min = _one_op(
-    "SegmentMin", "segment_min", ["data", "segment_ids"],
-    "Row i is the minimum of the rows of data whose id is i; 0 if there are none. The ids are sorted.",
-)  # fmt: skip
-segment_prod = _one_op(
-    "SegmentProd", "segment_prod", ["data", "segment_ids"],
-    "Row i is the product of the rows of data whose id is i; 1 if there are none. The ids are sorted.",
-)  # fmt: skip
-segment_sum = _one_op(
-    "SegmentSum", "segment_sum", ["data", "segment_ids"],
-    "Row i is the sum of the rows of data whose id is i; 0 if there are none. The ids are sorted.",
-)  # fmt: skip
-unsorted_segment_max = _one_op(
-    "UnsortedSegmentMax", "unsorted_segment_max", ["data", "segment_ids", "num_segments"],
-    "Row i is the maximum of the rows of data whose id is i; the least value of the type if there are none.",
-)  # fmt: skip
-unsorted_segment_min = _one_op(
-    "UnsortedSegmentMin", "unsorted_segment_min", ["data", "segment_ids", "num_segments"],
-    "Row i is the minimum of the rows of data whose id is i; the greatest value of the type if there are none.",
-)  # fmt: skip
-unsorted_segment_prod = _one_op(
-    "UnsortedSegmentProd", "unsorted_segment_prod", ["data", "segment_ids", "num_segments"],
-    "Row i is the product of the rows of data whose id is i; 1 if there are none.",
-)  # fmt: skip
-unsorted_segment_sum = _one_op(
-    "UnsortedSegmentSum", "unsorted_segment_sum", ["data", "segment_ids", "num_segments"],
-    "Row i is the sum of the rows of data whose id is i; rows with a negative id are dropped.",
-)  # fmt: skip
 
 divide_no_nan = div_no_nan
 mod = floormod
@@ -1038,34 +931,3 @@ def _bincount_shape(op: Operation) -> list[TensorShape]:
 def _histogram_shape(op: Operation) -> list[TensorShape]:
     bins = constant_value(op.inputs[2])
     return [TensorShape([None if bins is None else int(bins)])]
-
-
-@shape_rule("SegmentSum", "SegmentMean", "SegmentProd", "SegmentMax", "SegmentMin")
-def _segment_shape(op: Operation) -> list[TensorShape]:
-    data, ids = op.inputs[0].shape.with_rank_at_least(1), op.inputs[1].shape.with_rank(1)
-    data[:1].merge_with(ids)
-    return [TensorShape([None]).concatenate(data[1:])]
-
-
-@shape_rule("UnsortedSegmentSum", "UnsortedSegmentProd", "UnsortedSegmentMax", "UnsortedSegmentMin")
-def _unsorted_segment_shape(op: Operation) -> list[TensorShape]:
-    data, ids = op.inputs[0].shape, op.inputs[1].shape
-    count = constant_value(op.inputs[2])
-    if count is not None and count < 0:
-        raise ValueError(f"num_segments must not be negative: {count}")
-    if data.ndims is None or ids.ndims is None:
-        return [unknown_shape()]
-    data[: ids.ndims].merge_with(ids)
-    return [TensorShape([None if count is None else int(count)]).concatenate(data[ids.ndims :])]
-
-
-@shape_rule(
-    "SparseSegmentSum", "SparseSegmentMean", "SparseSegmentSqrtN", "SparseSegmentSumWithNumSegments",
-    "SparseSegmentMeanWithNumSegments", "SparseSegmentSqrtNWithNumSegments", "SparseSegmentSumGrad",
-    "SparseSegmentMeanGrad", "SparseSegmentSqrtNGrad",
-)  # fmt: skip
-def _sparse_segment_shape(op: Operation) -> list[TensorShape]:
-    data = op.inputs[0].shape.with_rank_at_least(1)
-    op.inputs[1].shape.with_rank(1).merge_with(op.inputs[2].shape)
-    rows = constant_value(op.inputs[3]) if len(op.inputs) > 3 else None
-    return [TensorShape([None if rows is None else int(rows)]).concatenate(data[1:])]

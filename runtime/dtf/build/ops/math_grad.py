@@ -18,7 +18,6 @@ from dtf.build.constant import constant, constant_value
 from dtf.build.gradients import gradient, not_differentiable
 from dtf.build.ops.math import (
     add,
-    append_ones,
     cast,
     cos,
     cosh,
@@ -49,21 +48,18 @@ from dtf.build.ops.math import (
     reciprocal,
     reduce_sum,
     rsqrt,
-    segment_prod,
-    segment_sum,
     sign,
     sin,
     sinh,
     square,
     subtract,
     truncatediv,
-    unsorted_segment_prod,
-    unsorted_segment_sum,
     xdivy,
     xlog1py,
     xlogy,
     zeta,
-)  # fmt: skip
+)
+from dtf.build.ops.segment import append_ones, segment_prod, segment_sum, unsorted_segment_prod, unsorted_segment_sum
 from dtf.build.tensor import Operation, Tensor
 from dtf.wire import dtypes
 
