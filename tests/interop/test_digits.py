@@ -16,7 +16,10 @@ def test_the_same_trainer_and_cluster_file_run_on_tensorflow(tmp_path):
     text = file.read_text().replace("python trainer.py", f"{PYTHON} trainer.py --runtime=tensorflow")
     file.write_text(text)
     cluster.environment["PYTHONPATH"] = str(cluster.environment["PYTHONPATH"].split(":")[1])
-    up = cluster.start_up("--attach")
-    assert up.wait(200) == 0, cluster.printed()
-    assert cluster.accuracy() >= 95.0
+    try:
+        up = cluster.start_up("--attach")
+        assert up.wait(200) == 0, cluster.printed()
+        assert cluster.accuracy() >= 95.0
+    finally:
+        cluster.dtfctl("down", check=False)
     assert not cluster.processes()
