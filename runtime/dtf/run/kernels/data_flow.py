@@ -19,6 +19,7 @@ import numpy as np
 
 from dtf.run.accumulators import Accumulator, DenseSum, SparseSum
 from dtf.run.kernels import kernel
+from dtf.run.kernels.arguments import invalid
 from dtf.run.queues import FifoStorage, PriorityStorage, Queue, ShuffleStorage, Storage
 from dtf.run.resources import DEFAULT_CONTAINER, ResourceHandle
 from dtf.wire import dtypes, errors
@@ -69,10 +70,6 @@ def _text(value: Any) -> str:
     return value.decode() if isinstance(value, bytes) else value
 
 
-def _invalid(message: str) -> errors.OpError:
-    return errors.InvalidArgumentError(None, None, message)
-
-
 # -- queues
 
 
@@ -97,7 +94,7 @@ def _(node):
     seed = None if seeds == (0, 0) else abs(hash(seeds))
     least = node.attr("min_after_dequeue")
     if node.attr("capacity") >= 0 and least >= node.attr("capacity"):
-        raise _invalid(f"min_after_dequeue {least} must be < capacity {node.attr('capacity')}")
+        raise invalid(f"min_after_dequeue {least} must be < capacity {node.attr('capacity')}")
     return _queue_maker(node, "RandomShuffleQueue", lambda: ShuffleStorage(least, seed))
 
 
@@ -152,7 +149,7 @@ def _check_component_types(node: Any, queue: Queue) -> None:
     if tuple(node.attr("component_types")) != queue.dtypes:
         expected = ", ".join(dtype.name for dtype in queue.dtypes)
         got = ", ".join(dtype.name for dtype in node.attr("component_types"))
-        raise _invalid(
+        raise invalid(
             f"Expected the components of {queue.kind} '{queue.name}' to be {expected}, the dequeue wants {got}"
         )
 
@@ -300,7 +297,7 @@ def _(node):
         name = handle.item()
         values = _session_tensors(step).values
         if name not in values:
-            raise _invalid(f"The tensor with handle '{name.decode(errors='replace')}' is not in the session store.")
+            raise invalid(f"The tensor with handle '{name.decode(errors='replace')}' is not in the session store.")
         return values[name]
 
     return get_session_tensor
@@ -311,7 +308,7 @@ def _(node):
     def delete_session_tensor(step, handle):
         name = handle.item()
         if _session_tensors(step).values.pop(name, None) is None:
-            raise _invalid(
+            raise invalid(
                 f"Failed to delete a tensor with handle '{name.decode(errors='replace')}' in the session store."
             )
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from dtf.run.kernels import kernel
+from dtf.run.kernels.arguments import invalid
 from dtf.wire import codec, dtypes, errors, py_functions
 from dtf.wire.checkpoint import BundleReader, BundleWriter, merge_bundles, parse_slice_spec
 from dtf.wire.files import file_errors
@@ -31,10 +32,6 @@ def _texts(values: np.ndarray) -> list[str]:
 
 def _string(value: str | bytes) -> np.ndarray:
     return np.array(value.encode() if isinstance(value, str) else value, object)
-
-
-def _invalid(message: str) -> errors.OpError:
-    return errors.InvalidArgumentError(None, None, message)
 
 
 # -- checkpoints
@@ -66,7 +63,7 @@ def _(node):
         names, specs = _texts(tensor_names), _texts(shape_and_slices)
         for name, dtype in zip(names, wanted, strict=True):
             if reader.dtype(name) != dtype:
-                raise _invalid(
+                raise invalid(
                     f"tensor_name = {name}; expected dtype {dtype.name} does not equal original dtype "
                     f"{reader.dtype(name).name}"
                 )
@@ -82,7 +79,7 @@ def _read(reader: BundleReader, name: str, spec: str) -> np.ndarray:
     shape, extents = parse_slice_spec(spec)
     stored = reader.shape(name).as_list()
     if stored != shape:
-        raise _invalid(f"Shape in shape_and_slice spec {shape} does not match the shape in the save file: {stored}")
+        raise invalid(f"Shape in shape_and_slice spec {shape} does not match the shape in the save file: {stored}")
     return reader.read_slice(name, extents)
 
 
@@ -153,7 +150,7 @@ def _(node):
         value = codec.decode_tensor(serialized.item())
         dtype = dtypes.string if value.dtype == object else dtypes.as_dtype(value.dtype)
         if dtype != wanted:
-            raise _invalid(f"Type mismatch between parsed tensor ({dtype.name}) and dtype ({wanted.name})")
+            raise invalid(f"Type mismatch between parsed tensor ({dtype.name}) and dtype ({wanted.name})")
         return value
 
     return parse_tensor
@@ -201,7 +198,7 @@ def _caller(node: Any) -> Any:
             raise kind(None, None, f"{type(error).__name__}: {error}") from error
         values = [] if not types else list(returned) if isinstance(returned, (list, tuple)) else [returned]
         if len(values) != len(types):
-            raise _invalid(f"{token} returns {len(values)} values, but expects to see {len(types)} values.")
+            raise invalid(f"{token} returns {len(values)} values, but expects to see {len(types)} values.")
         arrays = [_returned(token, i, value, dtype) for i, (value, dtype) in enumerate(zip(values, types, strict=True))]
         return arrays[0] if len(arrays) == 1 else arrays
 
@@ -214,9 +211,9 @@ def _returned(token: str, i: int, value: Any, dtype: dtypes.DType) -> np.ndarray
         found = dtypes.as_dtype(value.dtype)
         if found != dtype:
             got, wanted = dtypes.runtime_name(found), dtypes.runtime_name(dtype)
-            raise _invalid(f"{i}-th value returned by {token} is {got}, but expects {wanted}")
+            raise invalid(f"{i}-th value returned by {token} is {got}, but expects {wanted}")
         return np.asarray(value)
     try:
         return codec.values_to_array(value, dtype)[0]
     except (TypeError, ValueError) as error:
-        raise _invalid(f"{i}-th value returned by {token}: {error}") from None
+        raise invalid(f"{i}-th value returned by {token}: {error}") from None

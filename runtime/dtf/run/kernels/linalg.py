@@ -12,15 +12,11 @@ from typing import Any
 import numpy as np
 
 from dtf.run.kernels import KernelNode, kernel
-from dtf.wire import errors
+from dtf.run.kernels.arguments import invalid
 
 Array = Any  # an ndarray or a numpy scalar
 Function = Callable[..., Any]
 Factory = Callable[[KernelNode], Function]
-
-
-def _invalid(message: str) -> errors.InvalidArgumentError:
-    return errors.InvalidArgumentError(None, None, message)
 
 
 # -- products --
@@ -33,11 +29,11 @@ def _matmul(node: KernelNode) -> Function:
     def multiply(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         if a.ndim != 2 or b.ndim != 2:
             which, wrong = (0, a) if a.ndim != 2 else (1, b)
-            raise _invalid(f"In[{which}] is not a matrix. Instead it has shape {_shape_text(wrong)}")
+            raise invalid(f"In[{which}] is not a matrix. Instead it has shape {_shape_text(wrong)}")
         left = a.T if transpose_a else a
         right = b.T if transpose_b else b
         if left.shape[1] != right.shape[0]:
-            raise _invalid(f"Matrix size-incompatible: In[0]: {_shape_text(a)}, In[1]: {_shape_text(b)}")
+            raise invalid(f"Matrix size-incompatible: In[0]: {_shape_text(a)}, In[1]: {_shape_text(b)}")
         return np.dot(left, right)
 
     return multiply if not _is_half(node.attr("T")) else _through_float32(multiply)
@@ -53,11 +49,11 @@ def _batch_matmul(node: KernelNode) -> Function:
     def multiply(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         if x.ndim < 2 or y.ndim < 2:
             which, wrong = (0, x) if x.ndim < 2 else (1, y)
-            raise _invalid(f"In[{which}] ndims must be >= 2: {wrong.ndim}")
+            raise invalid(f"In[{which}] ndims must be >= 2: {wrong.ndim}")
         left = _adjoint(x) if adjoint_x else x
         right = _adjoint(y) if adjoint_y else y
         if left.shape[-1] != right.shape[-2]:
-            raise _invalid(f"Matrix size-incompatible: In[0]: {_shape_text(x)}, In[1]: {_shape_text(y)}")
+            raise invalid(f"Matrix size-incompatible: In[0]: {_shape_text(x)}, In[1]: {_shape_text(y)}")
         return np.matmul(left, right)
 
     if not same_type:
@@ -74,7 +70,7 @@ def _sparse_matmul(node: KernelNode) -> Function:
         left = a.T if transpose_a else a
         right = b.T if transpose_b else b
         if left.shape[1] != right.shape[0]:
-            raise _invalid(f"Matrix size incompatible: a: {_shape_text(a)}, b: {_shape_text(b)}")
+            raise invalid(f"Matrix size incompatible: a: {_shape_text(a)}, b: {_shape_text(b)}")
         return np.dot(left.astype(np.float32), right.astype(np.float32))
 
     return multiply
@@ -95,9 +91,9 @@ def _einsum(node: KernelNode) -> Function:
 def _cross(node: KernelNode) -> Function:
     def cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         if a.shape != b.shape:
-            raise _invalid("Both inputs must be of same shape")
+            raise invalid("Both inputs must be of same shape")
         if a.ndim == 0 or a.shape[-1] != 3:
-            raise _invalid("Cross-products are only defined for 3-element vectors.")
+            raise invalid("Cross-products are only defined for 3-element vectors.")
         return np.cross(a, b)
 
     return cross
@@ -134,14 +130,14 @@ def _decomposition(*ops: str, failure: str) -> Callable[[Factory], Factory]:
             def run(*operands: np.ndarray) -> Any:
                 for operand in operands[:2]:
                     if operand.ndim < 2:
-                        raise _invalid(f"Input must have rank >= 2, got {operand.ndim}")
+                        raise invalid(f"Input must have rank >= 2, got {operand.ndim}")
                 dtype = operands[0].dtype
                 if half:
                     operands = tuple(operand.astype(np.float32) for operand in operands)
                 try:
                     result = function(*operands)
                 except np.linalg.LinAlgError:
-                    raise _invalid(failure) from None
+                    raise invalid(failure) from None
                 if half:
                     parts = result if isinstance(result, tuple) else (result,)
                     narrowed = [part.astype(dtype) for part in parts]
@@ -157,7 +153,7 @@ def _decomposition(*ops: str, failure: str) -> Callable[[Factory], Factory]:
 
 def _check_square(matrix: np.ndarray) -> None:
     if matrix.shape[-1] != matrix.shape[-2]:
-        raise _invalid(f"Input matrix must be square, got: {matrix.shape[-2]} != {matrix.shape[-1]}")
+        raise invalid(f"Input matrix must be square, got: {matrix.shape[-2]} != {matrix.shape[-1]}")
 
 
 @_decomposition("MatrixInverse", failure="Input is not invertible.")
@@ -226,7 +222,7 @@ def _matrix_triangular_solve(node: KernelNode) -> Function:
 def _check_system(matrix: np.ndarray, rhs: np.ndarray) -> None:
     _check_square(matrix)
     if matrix.shape[-2] != rhs.shape[-2]:
-        raise _invalid(f"Input matrix and rhs are incompatible: {_shape_text(matrix)} and {_shape_text(rhs)}")
+        raise invalid(f"Input matrix and rhs are incompatible: {_shape_text(matrix)} and {_shape_text(rhs)}")
 
 
 @_decomposition("MatrixSolveLs", failure="Input matrix was rank deficient or ill-conditioned.")

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from dtf.run.kernels import KernelNode, kernel, special
+from dtf.run.kernels.arguments import invalid
 from dtf.run.kernels.segment import highest, lowest
 from dtf.wire import errors
 
@@ -28,10 +29,6 @@ def direct(function: Function, *ops: str) -> None:
     @kernel(*ops)
     def factory(node: KernelNode) -> Function:
         return function
-
-
-def _invalid(message: str) -> errors.InvalidArgumentError:
-    return errors.InvalidArgumentError(None, None, message)
 
 
 def _reusable(temporary: Array) -> np.ndarray | None:
@@ -225,7 +222,7 @@ def _division(*ops: str, of_floats: Function, of_integers: Function) -> None:
 
     def checked(x: Array, y: Array) -> Array:
         if not np.all(y):
-            raise _invalid("Integer division by zero")
+            raise invalid("Integer division by zero")
         return of_integers(x, y)
 
     @kernel(*ops)
@@ -270,7 +267,7 @@ def _pow(node: KernelNode) -> Function:
 
     def integer_power(x: Array, y: Array) -> Array:
         if np.any(np.less(y, 0)):
-            raise _invalid("Integers to negative integer powers are not allowed")
+            raise invalid("Integers to negative integer powers are not allowed")
         return np.power(x, y)
 
     return integer_power
@@ -334,7 +331,7 @@ def _add_n(node: KernelNode) -> Function:
         first = values[0]
         for index, value in enumerate(values):
             if value.shape != first.shape:
-                raise _invalid(
+                raise invalid(
                     f"Inputs to operation {node.name} of type {node.op} must have the same size and shape.  "
                     f"Input 0: {_shape_text(first)} != input {index}: {_shape_text(value)}"
                 )
@@ -366,12 +363,12 @@ def _axes(reduction_indices: Array, rank: int) -> tuple[int, ...]:
         axes = tuple(reduction_indices.ravel().tolist())
     for axis in axes:
         if not -rank <= axis < rank:
-            raise _invalid(f"Invalid reduction dimension ({axis} for input with {rank} dimension(s)")
+            raise invalid(f"Invalid reduction dimension ({axis} for input with {rank} dimension(s)")
     if len(axes) > 1:
         positive = sorted(axis % rank for axis in axes)
         for axis, following in zip(positive, positive[1:], strict=False):
             if axis == following:
-                raise _invalid(f"Invalid reduction arguments: Axes contains duplicate dimension: {axis}")
+                raise invalid(f"Invalid reduction arguments: Axes contains duplicate dimension: {axis}")
     return axes
 
 
@@ -494,9 +491,9 @@ def _arg_reduction(op: str, function: Function) -> None:
         def run(x: Array, dimension: Array) -> Array:
             axis = int(dimension)
             if not -x.ndim <= axis < x.ndim:
-                raise _invalid(f"Expected dimension in the range [{-x.ndim}, {x.ndim}), but got {axis}")
+                raise invalid(f"Expected dimension in the range [{-x.ndim}, {x.ndim}), but got {axis}")
             if x.shape[axis] == 0:
-                raise _invalid(f"Reduction axis {axis % x.ndim} is empty in shape {_shape_text(x)}")
+                raise invalid(f"Reduction axis {axis % x.ndim} is empty in shape {_shape_text(x)}")
             return function(x, axis).astype(dtype, copy=False)
 
         return run
@@ -519,7 +516,7 @@ def _scan(op: str, accumulate: Function, identity: float) -> None:
         def run(x: Array, axis: Array) -> Array:
             axis = int(axis)
             if not -x.ndim <= axis < x.ndim:
-                raise _invalid(f"ScanOp: Expected scan axis in the range [{-x.ndim}, {x.ndim}), but got {axis}")
+                raise invalid(f"ScanOp: Expected scan axis in the range [{-x.ndim}, {x.ndim}), but got {axis}")
             if reverse:
                 x = np.flip(x, axis)
             result = _shift_along(accumulate(x, axis), axis, identity) if exclusive else accumulate(x, axis)
@@ -558,13 +555,13 @@ def _range(node: KernelNode) -> Function:
     def run(start: Array, limit: Array, delta: Array) -> np.ndarray:
         for name, value in (("start", start), ("limit", limit), ("delta", delta)):
             if value.ndim:
-                raise _invalid(f"{name} must be a scalar, not shape {_shape_text(value)}")
+                raise invalid(f"{name} must be a scalar, not shape {_shape_text(value)}")
         first, last, step = start.item(), limit.item(), delta.item()
         if step == 0:
-            raise _invalid(f"Requires delta != 0: {step:g}")
+            raise invalid(f"Requires delta != 0: {step:g}")
         if (last - first) * step < 0:
             needed = "start <= limit when delta > 0" if step > 0 else "start >= limit when delta < 0"
-            raise _invalid(f"Requires {needed}: {first:g}/{last:g}")
+            raise invalid(f"Requires {needed}: {first:g}/{last:g}")
         if dtype.kind in "iu":
             return np.arange(first, last, step, dtype=dtype)
         count = math.ceil(abs((last - first) / step))
@@ -579,7 +576,7 @@ def _lin_space(node: KernelNode) -> Function:
 
     def run(start: Array, stop: Array, num: Array) -> np.ndarray:
         if num <= 0:
-            raise _invalid(f"Requires num > 0: {int(num)}")
+            raise invalid(f"Requires num > 0: {int(num)}")
         return np.linspace(float(start), float(stop), int(num)).astype(dtype)
 
     return run
@@ -611,15 +608,15 @@ def _bincount(node: KernelNode) -> Function:
     def run(values: Array, size: Array, weights: Array) -> np.ndarray:
         bins = int(size)
         if bins < 0:
-            raise _invalid(f"size ({bins}) must be non-negative")
+            raise invalid(f"size ({bins}) must be non-negative")
         values = np.reshape(values, -1)
         if values.size and values.min() < 0:
-            raise _invalid("Input arr must be non-negative!")
+            raise invalid("Input arr must be non-negative!")
         counted = values < bins  # values from `size` on are ignored
         if not weights.size:
             return np.bincount(values[counted], minlength=bins).astype(dtype)
         if weights.size != values.size:
-            raise _invalid("If weights are passed, they must have the same shape as arr")
+            raise invalid("If weights are passed, they must have the same shape as arr")
         result = np.zeros(bins, dtype)
         np.add.at(result, values[counted], np.reshape(weights, -1)[counted])
         return result
@@ -631,7 +628,7 @@ def _bincount(node: KernelNode) -> Function:
 def _bucketize(node: KernelNode) -> Function:
     boundaries = np.asarray(node.attr("boundaries"), np.float32)
     if (boundaries[1:] < boundaries[:-1]).any():
-        raise _invalid("Expected sorted boundaries")
+        raise invalid("Expected sorted boundaries")
     return lambda x: np.searchsorted(boundaries, x, side="right").astype(np.int32)
 
 
@@ -643,9 +640,9 @@ def _histogram_fixed_width(node: KernelNode) -> Function:
         low, high = value_range.tolist()
         bins = int(nbins)
         if bins <= 0:
-            raise _invalid(f"nbins should be a positive number, but got '{bins}'")
+            raise invalid(f"nbins should be a positive number, but got '{bins}'")
         if low >= high:
-            raise _invalid(f"value_range should satisfy value_range[0] < value_range[1], but got '[{low}, {high}]'")
+            raise invalid(f"value_range should satisfy value_range[0] < value_range[1], but got '[{low}, {high}]'")
         position = (np.reshape(values, -1).astype(np.float64) - low) / (high - low) * bins
         return np.bincount(np.clip(position, 0, bins - 1).astype(np.int64), minlength=bins).astype(dtype)
 

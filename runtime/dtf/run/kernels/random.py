@@ -13,15 +13,11 @@ from typing import Any
 import numpy as np
 
 from dtf.run.kernels import KernelNode, kernel
+from dtf.run.kernels.arguments import invalid
 from dtf.run.step import StepContext
-from dtf.wire import errors
 
 Array = Any  # an ndarray or a numpy scalar
 Draw = Callable[..., Any]  # draw(generator, *inputs) -> array
-
-
-def _invalid(message: str) -> errors.InvalidArgumentError:
-    return errors.InvalidArgumentError(None, None, message)
 
 
 def _drawing(*ops: str) -> Callable[[Callable[[KernelNode], Draw]], Callable[[KernelNode], Draw]]:
@@ -55,10 +51,10 @@ def _key(seed: int, seed2: int) -> np.ndarray:
 
 def _sizes(shape: Array) -> tuple[int, ...]:
     if shape.ndim != 1:
-        raise _invalid(f"shape must be a vector of {{int32,int64}}, got shape {list(shape.shape)}")
+        raise invalid(f"shape must be a vector of {{int32,int64}}, got shape {list(shape.shape)}")
     sizes = tuple(shape.tolist())
     if any(size < 0 for size in sizes):
-        raise _invalid(f"Dimension {min(sizes)} must be >= 0")
+        raise invalid(f"Dimension {min(sizes)} must be >= 0")
     return sizes
 
 
@@ -114,7 +110,7 @@ for _op, _formula in {
 
         def run(shape: Array, seed: Array) -> Array:
             if seed.shape != (2,):
-                raise _invalid(f"seed must have shape [2], not {list(seed.shape)}")
+                raise invalid(f"seed must have shape [2], not {list(seed.shape)}")
             return formula(np.random.Generator(np.random.Philox(key=_key(*seed.tolist()))), _sizes(shape), dtype)
 
         return run
@@ -129,12 +125,12 @@ def _uniform_int(node: KernelNode) -> Draw:
     def draw(generator: np.random.Generator, shape: Array, low: Array, high: Array) -> Array:
         for name, bound in (("minval", low), ("maxval", high)):
             if bound.ndim:
-                raise _invalid(f"{name} must be 0-D, got shape {list(bound.shape)}")
+                raise invalid(f"{name} must be 0-D, got shape {list(bound.shape)}")
         sizes = _sizes(shape)
         if 0 in sizes:
             return np.empty(sizes, dtype)
         if low >= high:
-            raise _invalid(f"Need minval < maxval, got {low} >= {high}")
+            raise invalid(f"Need minval < maxval, got {low} >= {high}")
         return generator.integers(low, high, sizes, dtype)
 
     return draw
@@ -160,12 +156,12 @@ def _multinomial(node: KernelNode) -> Draw:
     def draw(generator: np.random.Generator, logits: Array, num_samples: Array) -> np.ndarray:
         count = int(num_samples)
         if logits.ndim != 2:
-            raise _invalid(f"logits should be a matrix, got shape {list(logits.shape)}")
+            raise invalid(f"logits should be a matrix, got shape {list(logits.shape)}")
         if count < 0:
-            raise _invalid(f"num_samples should be nonnegative, got {count}")
+            raise invalid(f"num_samples should be nonnegative, got {count}")
         batch, classes = logits.shape
         if not classes and batch and count:
-            raise _invalid("num_classes should be positive, got 0")
+            raise invalid("num_classes should be positive, got 0")
         samples = np.empty((batch, count), dtype)
         scaled = logits.astype(np.float64)
         for row in range(batch):

@@ -10,13 +10,8 @@ from typing import Any
 import numpy as np
 
 from dtf.run.kernels import kernel
-from dtf.run.kernels.arguments import shape_text
+from dtf.run.kernels.arguments import invalid, shape_text
 from dtf.run.kernels.gathering import rows_of_nd_indices, scatter_nd, scatter_rows
-from dtf.wire import errors
-
-
-def _invalid(message: str) -> errors.OpError:
-    return errors.InvalidArgumentError(None, None, message)
 
 
 @kernel("SparseToDense")
@@ -28,18 +23,18 @@ def _(node):
         places = np.asarray(indices, np.int64)
         places = places.reshape(-1, 1) if places.ndim < 2 else places
         if places.shape[1] != len(shape):
-            raise _invalid(f"output_shape has incorrect number of elements: {len(shape)} should be: {places.shape[1]}")
+            raise invalid(f"output_shape has incorrect number of elements: {len(shape)} should be: {places.shape[1]}")
         outside = np.flatnonzero(((places < 0) | (places >= shape)).any(axis=1))
         if outside.size:
             at = int(outside[0])
-            raise _invalid(
+            raise invalid(
                 f"indices[{at}] = {shape_text(places[at])} is out of bounds: need 0 <= index < {shape_text(shape)}"
             )
         rows = rows_of_nd_indices(places, shape, "output shape")
         if validate and len(rows) > 1 and (np.diff(rows) <= 0).any():
             at = int(np.flatnonzero(np.diff(rows) <= 0)[0]) + 1
             how = "repeated" if rows[at] == rows[at - 1] else "out of order"
-            raise _invalid(f"indices[{at}] = {shape_text(places[at])} is {how}")
+            raise invalid(f"indices[{at}] = {shape_text(places[at])} is {how}")
         out = np.full(shape, default, dtype)
         out.reshape(-1)[rows] = values
         return out
@@ -58,13 +53,13 @@ def _(node):
         if adjoint_a:
             rows, columns, left, height, width = columns, rows, np.conj(values), width, height
         if width != right.shape[0]:
-            raise _invalid(
+            raise invalid(
                 f"Cannot multiply A and B because inner dimension does not match: {width} vs. {right.shape[0]}."
             )
         for name, found, limit in (("row", rows, height), ("column", columns, width)):
             bad = np.flatnonzero((found < 0) | (found >= limit))
             if bad.size:
-                raise _invalid(f"{name} index {found[bad[0]]} of a[{bad[0]}] is out of bounds (>= {limit})")
+                raise invalid(f"{name} index {found[bad[0]]} of a[{bad[0]}] is out of bounds (>= {limit})")
         out = np.zeros((height, right.shape[1]), right.dtype)
         scatter_rows(np.add, out, rows, left[:, None] * right[columns])
         return out
@@ -76,7 +71,7 @@ def _(node):
 def _(node):
     def add(indices, values, shape, dense):
         if tuple(shape.tolist()) != np.shape(dense):
-            raise _invalid(
+            raise invalid(
                 f"Shapes of a and b must be equal, got {shape_text(shape.tolist())} and {shape_text(np.shape(dense))}"
             )
         out = np.array(dense, order="C")
@@ -102,18 +97,18 @@ def _(node):
         dims = new_shape.copy()
         unknown = np.flatnonzero(dims == -1)
         if len(unknown) > 1:
-            raise _invalid(f"only one output dimension may be -1, not both {unknown[0]} and {unknown[1]}")
+            raise invalid(f"only one output dimension may be -1, not both {unknown[0]} and {unknown[1]}")
         if len(unknown):
             known = int(np.prod(dims[dims != -1]))
             if not known or elements % known:
-                raise _invalid(
+                raise invalid(
                     f"Input to reshape is a SparseTensor with {elements} dense values, but the requested shape "
                     "requires a "
                     f"multiple of {known}. input_shape={shape_text(shape)} output_shape={shape_text(dims)}"
                 )
             dims[unknown[0]] = elements // known
         if int(np.prod(dims)) != elements:
-            raise _invalid(
+            raise invalid(
                 f"Input to reshape is a tensor with {elements} dense values, but the requested shape has "
                 f"{int(np.prod(dims))}. "
                 f"input_shape={shape_text(shape)} output_shape={shape_text(dims)}"
@@ -132,7 +127,7 @@ def _(node):
         rows = indices[:, 0]
         if len(rows) and (rows.min() < 0 or rows.max() >= count):
             at = int(np.flatnonzero((rows < 0) | (rows >= count))[0])
-            raise _invalid(f"indices({at}, 0) is invalid: {rows[at]} >= {count}")
+            raise invalid(f"indices({at}, 0) is invalid: {rows[at]} >= {count}")
         empty = np.bincount(rows, minlength=count)[:count] == 0
         missing = np.flatnonzero(empty)
         added = np.zeros((len(missing), indices.shape[1]), np.int64)
@@ -166,7 +161,7 @@ def _(node):
         at = axis % len(shapes[0])
         for i, shape in enumerate(shapes):
             if len(shape) != len(shapes[0]) or any(shape[d] != shapes[0][d] for d in range(len(shape)) if d != at):
-                raise _invalid(
+                raise invalid(
                     f"Concat dimensions must match: input 0 has shape {shape_text(shapes[0])}, input {i} "
                     f"{shape_text(shape)}"
                 )

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from dtf.run.kernels import kernel
-from dtf.wire import errors
+from dtf.run.kernels.arguments import invalid
 
 
 def each_string(function: Callable[[bytes], Any], values: np.ndarray, dtype: Any = object) -> np.ndarray:
@@ -45,10 +45,6 @@ def _strings(values: Sequence[bytes]) -> np.ndarray:
     return out
 
 
-def _invalid(message: str) -> errors.OpError:
-    return errors.InvalidArgumentError(None, None, message)
-
-
 # -- joining and splitting
 
 
@@ -60,7 +56,7 @@ def _(node):
         shapes = {np.shape(value) for value in inputs if np.ndim(value)}
         if len(shapes) > 1:
             first, second = sorted(shapes)[:2]
-            raise _invalid(f"Input shapes do not match: {list(first)} vs. {list(second)}")
+            raise invalid(f"Input shapes do not match: {list(first)} vs. {list(second)}")
         shape = shapes.pop() if shapes else ()
         columns = [np.broadcast_to(value, shape).ravel() for value in inputs]
         out = np.empty(shape, object)
@@ -79,10 +75,10 @@ def _(node):
         axes = [int(axis) for axis in np.ravel(reduction_indices)]
         for axis in axes:
             if not -rank <= axis < rank:
-                raise _invalid(f"Invalid reduction dimension {axis} for input with {rank} dimension(s)")
+                raise invalid(f"Invalid reduction dimension {axis} for input with {rank} dimension(s)")
         axes = [axis % rank for axis in axes]
         if len(set(axes)) != len(axes):
-            raise _invalid("Duplicate reduction dimension")
+            raise invalid("Duplicate reduction dimension")
         if not axes and rank:
             return values
         kept = [axis for axis in range(rank) if axis not in axes]
@@ -167,7 +163,7 @@ def _(node):
 def _change_case(node: Any, of_bytes: Any, of_text: Any) -> Callable[..., np.ndarray]:
     encoding = _text(node.attr("encoding"))
     if encoding not in ("", "utf-8"):
-        raise _invalid(f"only utf-8 or '' (no encoding) is supported, received {encoding}")
+        raise invalid(f"only utf-8 or '' (no encoding) is supported, received {encoding}")
     if encoding:
         return lambda values: each_string(lambda value: of_text(value.decode()).encode(), values)
     return lambda values: each_string(of_bytes, values)
@@ -182,7 +178,7 @@ def _(node):
         start = position + len(whole) if position < 0 else position
         if not 0 <= start <= len(whole):
             text = value.decode(errors="replace")
-            raise _invalid(f"pos {position} out of range for string b'{text}' at index {number}")
+            raise invalid(f"pos {position} out of range for string b'{text}' at index {number}")
         part = whole[start : start + max(length, 0)]
         return part.encode() if in_characters else part
 
@@ -204,7 +200,7 @@ def _pattern(pattern: bytes) -> re.Pattern[bytes]:
     try:
         return re.compile(pattern)
     except re.error as error:
-        raise _invalid(f"Invalid pattern: {pattern.decode(errors='replace')}, error: {error}") from None
+        raise invalid(f"Invalid pattern: {pattern.decode(errors='replace')}, error: {error}") from None
 
 
 @kernel("RegexFullMatch")
@@ -284,7 +280,7 @@ def _(node):
             return dtype(convert(value))
         except (ValueError, OverflowError):
             text = value.decode(errors="replace")
-            raise _invalid(f"StringToNumberOp could not correctly convert string: {text}") from None
+            raise invalid(f"StringToNumberOp could not correctly convert string: {text}") from None
 
     return lambda values: each_string(number, values, dtype)
 
@@ -305,11 +301,11 @@ def _(node):
     def decode(value: bytes) -> bytes:
         bare = value.rstrip(b"=")
         if not re.fullmatch(rb"[A-Za-z0-9_-]*", bare) or len(bare) % 4 == 1:
-            raise _invalid("Invalid character found in base64.")
+            raise invalid("Invalid character found in base64.")
         try:
             return base64.urlsafe_b64decode(bare + b"=" * (-len(bare) % 4))
         except binascii.Error:
-            raise _invalid("Invalid character found in base64.") from None
+            raise invalid("Invalid character found in base64.") from None
 
     return lambda values: each_string(decode, values)
 
@@ -322,13 +318,13 @@ def _(node):
     def decode_raw(values):
         lengths = {len(value) for value in np.ravel(values)}
         if len(lengths) > 1:
-            raise _invalid(
+            raise invalid(
                 "DecodeRaw requires input strings to all be the same size, but the sizes are "
                 f"{', '.join(map(str, sorted(lengths)))}"
             )
         length = lengths.pop() if lengths else 0
         if length % dtype.itemsize:
-            raise _invalid(
+            raise invalid(
                 f"Input to DecodeRaw has length {length} that is not a multiple of {dtype.itemsize}, the size of "
                 f"{dtype.name}"
             )
@@ -350,14 +346,14 @@ def _(node):
         dtype = types[column]
         if text in ("", missing):
             if np.size(default) == 0:
-                raise _invalid(f"Field {column} is required but missing in record {record}!")
+                raise invalid(f"Field {column} is required but missing in record {record}!")
             return np.ravel(default)[0]
         if dtype == np.object_:
             return text.encode("latin-1")
         try:
             return dtype(int(text) if np.issubdtype(dtype, np.integer) else float(text))
         except (ValueError, OverflowError):
-            raise _invalid(f"Field {column} in record {record} is not a valid {np.dtype(dtype).name}: {text}") from None
+            raise invalid(f"Field {column} in record {record} is not a valid {np.dtype(dtype).name}: {text}") from None
 
     def decode_csv(records, *defaults):
         lines = [value.decode("latin-1") for value in np.ravel(records)]
@@ -366,7 +362,7 @@ def _(node):
             row = next(iter(csv.reader([line], delimiter=delimiter, quoting=quoting)), [""])
             row = [row[column] for column in chosen if column < len(row)] if chosen else row
             if len(row) != len(types):
-                raise _invalid(f"Expect {len(types)} fields but have {len(row)} in record {i}")
+                raise invalid(f"Expect {len(types)} fields but have {len(row)} in record {i}")
             for column, text in enumerate(row):
                 outputs[column][i] = field(text, column, i, defaults[column])
         shaped = [output.reshape(np.shape(records)) for output in outputs]

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from dtf.run.kernels import kernel
-from dtf.wire import codec, errors
+from dtf.run.kernels.arguments import invalid
+from dtf.wire import codec
 from dtf.wire.pb import summary_pb2
 
 
@@ -28,15 +29,11 @@ def _serialized(summary: summary_pb2.Summary) -> np.ndarray:
     return np.array(summary.SerializeToString(), object)
 
 
-def _invalid(message: str) -> errors.OpError:
-    return errors.InvalidArgumentError(None, None, message)
-
-
 @kernel("ScalarSummary")
 def _(node):
     def scalar_summary(tags, values):
         if np.shape(tags) != np.shape(values) and not (np.size(tags) == 1 and np.size(values) == 1):
-            raise _invalid(
+            raise invalid(
                 f"tags and values are not the same shape: {list(np.shape(tags))} != {list(np.shape(values))}"
                 + (f" (tag '{_text(np.ravel(tags)[0])}')" if np.size(tags) == 1 else "")
             )
@@ -70,7 +67,7 @@ def _(node):
         finite = np.isfinite(numbers)
         if not finite.all():
             word = "Nan" if np.isnan(numbers[~finite][0]) else "Infinity"
-            raise _invalid(f"{word} in summary histogram for: {node.name}")
+            raise invalid(f"{word} in summary histogram for: {node.name}")
         summary = summary_pb2.Summary()
         _fill_histogram(summary.value.add(tag=_text(tag)).histo, numbers)
         return _serialized(summary)
@@ -105,10 +102,10 @@ def _(node):
             try:
                 summary = summary_pb2.Summary.FromString(serialized)
             except Exception:
-                raise _invalid("Could not parse one of the summary inputs") from None
+                raise invalid("Could not parse one of the summary inputs") from None
             for value in summary.value:
                 if value.tag in seen:
-                    raise _invalid(f"Duplicate tag {value.tag} found in summary inputs")
+                    raise invalid(f"Duplicate tag {value.tag} found in summary inputs")
                 seen.add(value.tag)
             merged.MergeFrom(summary)
         return _serialized(merged)
@@ -150,7 +147,7 @@ def _(node):
 
     def image_summary(tag, tensor):
         if np.ndim(tensor) != 4 or tensor.shape[3] not in _PNG_COLOURS:
-            raise _invalid(
+            raise invalid(
                 "Tensor must be 4-D with last dim 1, 3, or 4, not [" + ",".join(map(str, np.shape(tensor))) + "]"
             )
         summary = summary_pb2.Summary()
@@ -217,9 +214,9 @@ def _(node):
 
 def _audio_summary(tag: Any, tensor: np.ndarray, rate: float, most: int) -> np.ndarray:
     if np.ndim(tensor) not in (2, 3):
-        raise _invalid(f"Tensor must be 3-D or 2-D, got: {list(np.shape(tensor))}")
+        raise invalid(f"Tensor must be 3-D or 2-D, got: {list(np.shape(tensor))}")
     if rate <= 0:
-        raise _invalid("sample_rate must be > 0")
+        raise invalid("sample_rate must be > 0")
     summary = summary_pb2.Summary()
     clips = tensor[:most] if tensor.ndim == 3 else tensor[:most, :, None]
     for i, clip in enumerate(clips):

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from dtf.run.kernels import kernel
+from dtf.run.kernels.arguments import invalid
 from dtf.run.resources import ResourceHandle
 from dtf.run.tensor_arrays import Stack, TensorArray
-from dtf.wire import errors
 from dtf.wire.tensor_shape import TensorShape
 
 _numbers = itertools.count()
@@ -36,10 +36,6 @@ def _text(value: Any) -> str:
     return value.decode() if isinstance(value, bytes) else value
 
 
-def _invalid(message: str) -> errors.OpError:
-    return errors.InvalidArgumentError(None, None, message)
-
-
 # -- tensor arrays
 
 
@@ -51,7 +47,7 @@ def _(node):
 
     def tensor_array(step, size):
         if int(size) < 0:
-            raise _invalid(f"Size should be >= 0, got {int(size)}")
+            raise invalid(f"Size should be >= 0, got {int(size)}")
         return _keep(step, TensorArray(dtype, int(size), shape, **options), name), _FLOW
 
     return tensor_array
@@ -110,7 +106,7 @@ def _(node):
 
 def _sizes(shape: TensorShape) -> list[int]:
     if not shape.is_fully_defined():
-        raise _invalid(
+        raise invalid(
             f"TensorArray has size zero, but element shape {shape} is not fully defined. Currently only static "
             "shapes are "
             "supported when packing zero-size TensorArrays."
@@ -122,7 +118,7 @@ def _stacked(values: list[Any]) -> np.ndarray:
     first = np.shape(values[0])
     other = next((i for i, value in enumerate(values) if np.shape(value) != first), None)
     if other is not None:
-        raise _invalid(
+        raise invalid(
             f"TensorArray has inconsistent shapes.  Index 0 has shape: {list(first)} but index {other} has shape: "
             f"{list(np.shape(values[other]))}"
         )
@@ -133,7 +129,7 @@ def _stacked(values: list[Any]) -> np.ndarray:
 def _(node):
     def scatter(step, handle, indices, value, flow):
         if len(indices) != len(value):
-            raise _invalid(f"Expected len(indices) == values.shape[0], but saw: {len(indices)} vs. {len(value)}")
+            raise invalid(f"Expected len(indices) == values.shape[0], but saw: {len(indices)} vs. {len(value)}")
         array = _array(step, handle)
         for row, index in enumerate(indices.tolist()):
             array.write(index, value[(row, ...)])
@@ -163,7 +159,7 @@ def _(node):
         array = _array(step, handle)
         sizes = lengths.tolist()
         if sum(sizes) != len(value):
-            raise _invalid(
+            raise invalid(
                 f"Expected sum of lengths to be equal to values.shape[0], but sum of lengths is {sum(sizes)} and "
                 "value's "
                 f"shape is: {list(np.shape(value))}"
