@@ -3,8 +3,20 @@
 from __future__ import annotations
 
 from dtf.build.ops.string import *  # noqa: F403
-from dtf.build.ops.string import string_join, string_length, string_lower, string_strip, string_upper
+from dtf.build.ops.string import string_format as format  # noqa: F401
+from dtf.build.ops.string import (  # noqa: F401
+    string_join,
+    string_length,
+    string_lower,
+    string_strip,
+    string_upper,
+    unicode_transcode,
+    unsorted_segment_join,
+)
 from dtf.build.ops.string import string_split_v2 as split  # noqa: F401
+from dtf.build.ops.string import string_to_hash_bucket as to_hash_bucket  # noqa: F401
+from dtf.build.ops.string import string_to_hash_bucket_fast as to_hash_bucket_fast  # noqa: F401
+from dtf.build.ops.string import string_to_hash_bucket_strong as to_hash_bucket_strong  # noqa: F401
 from dtf.build.ops.string import string_to_number as to_number  # noqa: F401
 
 join = string_join

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import gzip
+import zlib
+
 import numpy as np
 
 import dtf as tf
 from dtf.wire import errors
-from tests.runtime.op_cases import Case
+from tests.runtime.op_cases import RECORDED, Case
 from tests.runtime.op_cases.array import fails_with, ints, longs, strings
+
+# Every length class of the hashes, and what is around its bounds.
+OF_MANY_LENGTHS = strings(
+    [bytes((7 * i + size) % 251 for i in range(size)) for size in (0, 1, 3, 4, 7, 8, 9, 16, 17, 32, 33, 64, 65, 200)]
+)
+BAD_UTF8 = strings([b"a\xffb\xc3", b"\xe2\x82", b"ok\x01\n\xc3\xa4", b"\xf0\x9f\x98\x80", b"\xed\xa0\x80", b"\xe2\x82a"])
+WORDS = [strings([b"a", b"b", b"c", b"d", b"e"]), longs([0, 3, 3, 4, 5])]
+BARS = {"separator": "|", "left_pad": "L", "right_pad": "R", "preserve_short_sequences": False}
 
 A_B = strings([b"a", b"b"])
 
@@ -102,5 +113,71 @@ CASES = [
         "DecodeCSV",
         [strings([b'1,"a,b"', b",c"]), [ints([5]), strings([b""])]],
         expect=[ints([1, 5]), strings([b"a,b", b"c"])],
+    ),
+    Case("StringToHashBucketFast", [OF_MANY_LENGTHS], {"num_buckets": 2**40}, RECORDED),
+    Case("StringToHashBucket", [OF_MANY_LENGTHS], {"num_buckets": 2**40}, RECORDED),
+    Case("StringToHashBucketStrong", [OF_MANY_LENGTHS], {"num_buckets": 2**40, "key": [-1, 2**40]}, RECORDED),
+    Case("Fingerprint", [ints([[1, 2], [3, 4]]), strings(b"farmhash64")], expect=RECORDED),
+    Case("Fingerprint", [strings([b"a", b"b"]), strings(b"farmhash64")], expect=RECORDED, name="strings"),
+    Case("Fingerprint", [strings([[b"a", b"b"]]), strings(b"farmhash64")], expect=RECORDED, name="rows_of_strings"),
+    Case(
+        "StringFormat",
+        [[np.arange(12).reshape(3, 4), np.float32(0.1), A_B, np.array([1e10, np.nan]), np.arange(8).reshape(2, 2, 2)]],
+        {"template": "<{} {} {} {} {}>", "placeholder": "{}"},
+        RECORDED,
+    ),
+    Case(
+        "StringFormat",
+        [[np.arange(20), np.float16(0.3), np.bool_(True)]],
+        {"template": "%s%s%s", "summarize": 2},
+        strings(b"[0 1 ... 18 19]0.3000488281"),
+        name="shortened",
+    ),
+    Case("StringNGrams", WORDS, BARS | {"ngram_widths": [2, 3], "pad_width": 0}, RECORDED),
+    Case("StringNGrams", WORDS, BARS | {"ngram_widths": [2, 3], "pad_width": -1}, RECORDED, name="padded"),
+    Case(
+        "StringNGrams",
+        WORDS,
+        BARS | {"ngram_widths": [2, 3], "pad_width": 0, "preserve_short_sequences": True},
+        RECORDED,
+        name="short_ones_kept",
+    ),
+    Case(
+        "UnsortedSegmentJoin",
+        [strings([[b"a", b"b"], [b"c", b"d"]]), ints([2, 2]), ints(3)],
+        {"separator": "-"},
+        strings([[b"", b""], [b"", b""], [b"a-c", b"b-d"]]),
+    ),
+    Case(
+        "DecodeCompressed",
+        [strings([zlib.compress(b"abc"), zlib.compress(b"")])],
+        {"compression_type": "ZLIB"},
+        strings([b"abc", b""]),
+    ),
+    Case("DecodeCompressed", [strings(gzip.compress(b"x"))], {"compression_type": "GZIP"}, strings(b"x"), name="gzip"),
+    Case(
+        "DecodePaddedRaw",
+        [strings([b"abc", b"abcdef", b""]), ints(4)],
+        {"out_type": tf.int16},
+        np.array([[25185, 99], [25185, 25699], [0, 0]], np.int16),
+    ),
+    *(
+        Case(
+            "UnicodeTranscode",
+            [BAD_UTF8],
+            {"input_encoding": "UTF-8", "output_encoding": encoding, "errors": errors_},
+            RECORDED,
+            name=f"{encoding}-{errors_}",
+        )
+        for encoding in ("UTF-8", "UTF-16-BE", "UTF-32-BE")
+        for errors_ in ("replace", "ignore")
+    ),
+    Case("UnicodeDecode", [BAD_UTF8], {"input_encoding": "UTF-8"}, RECORDED),
+    Case("UnicodeDecodeWithOffsets", [BAD_UTF8], {"input_encoding": "UTF-8", "errors": "ignore"}, RECORDED),
+    Case(
+        "UnicodeEncode",
+        [ints([65, 0x20AC, 0x110000, 0xD800, 66]), longs([0, 2, 5])],
+        {"output_encoding": "UTF-8"},
+        strings([b"A\xe2\x82\xac", b"\xef\xbf\xbd\xef\xbf\xbdB"]),
     ),
 ]

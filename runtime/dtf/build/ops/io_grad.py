@@ -14,6 +14,9 @@ not_differentiable(
         "MatchingFiles ParseTensor "
         "SerializeTensor PyFunc PyFuncStateless ScalarSummary HistogramSummary MergeSummary TensorSummary "
         "TensorSummaryV2 "
+        "StringToHashBucket StringToHashBucketFast StringToHashBucketStrong StringFormat StringNGrams "
+        "UnsortedSegmentJoin DecodeCompressed DecodePaddedRaw UnicodeTranscode UnicodeEncode UnicodeDecode "
+        "UnicodeDecodeWithOffsets Fingerprint "
         "ImageSummary AudioSummary AudioSummaryV2 PrintV2 Timestamp"
     ).split()
 )

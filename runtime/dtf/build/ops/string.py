@@ -21,6 +21,7 @@ from dtf.wire.tensor_shape import TensorShape
 __all__ = [
     "as_string",
     "decode_base64",
+    "decode_compressed",
     "decode_csv",
     "decode_raw",
     "encode_base64",
@@ -33,6 +34,9 @@ __all__ = [
     "string_split",
     "string_split_v2",
     "string_strip",
+    "string_to_hash_bucket",
+    "string_to_hash_bucket_fast",
+    "string_to_hash_bucket_strong",
     "string_to_number",
     "string_upper",
     "substr",
@@ -125,6 +129,80 @@ def regex_replace(
     return apply_op("RegexReplace", name, input=input, pattern=pattern, rewrite=rewrite, replace_global=replace_global)
 
 
+def string_to_hash_bucket(
+    string_tensor: Any = None, num_buckets: int | None = None, name: str | None = None, input: Any = None
+) -> Tensor:
+    """A bucket in [0, num_buckets) for each string, int64; the oldest hash, kept for old graphs."""
+    given = input if string_tensor is None else string_tensor
+    return apply_op("StringToHashBucket", name, string_tensor=given, num_buckets=num_buckets)
+
+
+def string_to_hash_bucket_fast(input: Any, num_buckets: int, name: str | None = None) -> Tensor:
+    """A bucket in [0, num_buckets) for each string, int64, by FarmHash."""
+    return apply_op("StringToHashBucketFast", name, input=input, num_buckets=num_buckets)
+
+
+def string_to_hash_bucket_strong(input: Any, num_buckets: int, key: Sequence[int], name: str | None = None) -> Tensor:
+    """A bucket in [0, num_buckets) for each string, int64, by SipHash with a key of two integers."""
+    return apply_op("StringToHashBucketStrong", name, input=input, num_buckets=num_buckets, key=list(key))
+
+
+def string_format(
+    template: str, inputs: Any, placeholder: str = "{}", summarize: int = 3, name: str | None = None
+) -> Tensor:
+    """The template with each placeholder replaced by a tensor in words.
+
+    summarize: how many entries to show from both ends of every dimension; -1 for all.
+    """
+    given = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
+    if template.count(placeholder) != len(given):
+        raise ValueError(f"{template.count(placeholder)} placeholders in the template for {len(given)} inputs")
+    return apply_op(
+        "StringFormat", name, inputs=given, template=template, placeholder=placeholder, summarize=summarize
+    )
+
+
+def unsorted_segment_join(
+    inputs: Any, segment_ids: Any, num_segments: Any, separator: str = "", name: str | None = None
+) -> Tensor:
+    """The strings of each segment joined in the order in which they come. -> [num_segments, ...]"""
+    return apply_op(
+        "UnsortedSegmentJoin",
+        name,
+        inputs=inputs,
+        segment_ids=segment_ids,
+        num_segments=num_segments,
+        separator=separator,
+    )
+
+
+def unicode_transcode(
+    input: Any,
+    input_encoding: str,
+    output_encoding: str,
+    errors: str = "replace",
+    replacement_char: int = 65533,
+    replace_control_characters: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """Text in another encoding. errors: "strict", "replace" or "ignore" what is malformed."""
+    return apply_op(
+        "UnicodeTranscode",
+        name,
+        input=input,
+        input_encoding=input_encoding,
+        output_encoding=output_encoding,
+        errors=errors,
+        replacement_char=replacement_char,
+        replace_control_characters=replace_control_characters,
+    )
+
+
+def decode_compressed(bytes: Any, compression_type: str = "", name: str | None = None) -> Tensor:
+    """What "ZLIB" or "GZIP" compressed, or the strings themselves for ""."""
+    return apply_op("DecodeCompressed", name, bytes=bytes, compression_type=compression_type)
+
+
 def as_string(
     input: Any,
     precision: int = -1,
@@ -206,7 +284,8 @@ shape_rule(
     *(
         "StringLength StringStrip StringLower StringUpper RegexReplace RegexFullMatch StaticRegexFullMatch "
         "StaticRegexReplace "
-        "AsString StringToNumber EncodeBase64 DecodeBase64"
+        "AsString StringToNumber EncodeBase64 DecodeBase64 StringToHashBucket StringToHashBucketFast "
+        "StringToHashBucketStrong UnicodeTranscode DecodeCompressed"
     ).split()
 )(unchanged)
 
@@ -245,6 +324,47 @@ def _(op):
 @shape_rule("Substr")
 def _(op):
     return [broadcast_shape(op.inputs[0].shape, op.inputs[1].shape)]
+
+
+shape_rule("StringFormat")(scalar)
+
+
+@shape_rule("UnsortedSegmentJoin")
+def _(op):
+    values, ids = op.inputs[0].shape, op.inputs[1].shape
+    count = constant_value(op.inputs[2])
+    if values.ndims is None or ids.ndims is None:
+        return [TensorShape(None)]
+    return [TensorShape([None if count is None else int(count), *values.as_list()[ids.ndims :]])]
+
+
+@shape_rule("Fingerprint")
+def _(op):
+    shape = op.inputs[0].shape.with_rank_at_least(1)
+    return [TensorShape([shape[0] if shape.ndims else None, 8])]
+
+
+@shape_rule("StringNGrams")
+def _(op):
+    return [TensorShape([None]), op.inputs[1].shape]
+
+
+@shape_rule("UnicodeEncode")
+def _(op):
+    (count,) = op.inputs[1].shape.with_rank(1).as_list()
+    return [TensorShape([None if count is None else count - 1])]
+
+
+@shape_rule("UnicodeDecode", "UnicodeDecodeWithOffsets")
+def _(op):
+    size = op.inputs[0].shape.num_elements()
+    return [TensorShape([None if size is None else size + 1]), *[TensorShape([None])] * (len(op.outputs) - 1)]
+
+
+@shape_rule("DecodePaddedRaw")
+def _(op):
+    length, dtype = constant_value(op.inputs[1]), op.outputs[0].dtype
+    return [op.inputs[0].shape.concatenate([None if length is None else int(length) // dtype.size])]
 
 
 @shape_rule("DecodeRaw")

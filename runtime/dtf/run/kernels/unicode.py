@@ -1,0 +1,112 @@
+"""Kernels that decode, encode and transcode text. Encodings are Python's codecs under ICU's names."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dtf.run.kernels import kernel
+from dtf.run.kernels.arguments import as_text, invalid
+from dtf.run.kernels.string import each_string
+
+_SURROGATES = range(0xD800, 0xE000)
+_CONTROL = frozenset([*range(0x20), *range(0x7F, 0xA0)])
+
+
+@kernel("UnicodeTranscode")
+def _(node):
+    decode = _decoder(node)
+    encoding = _codec(node.attr("output_encoding"))
+    return lambda values: each_string(
+        lambda value: "".join(map(chr, (code for code, _ in decode(value)))).encode(encoding), values
+    )
+
+
+@kernel("UnicodeDecode")
+def _(node):
+    return _decode_rows(node)
+
+
+@kernel("UnicodeDecodeWithOffsets")
+def _(node):
+    return _decode_rows(node)
+
+
+def _decode_rows(node: Any) -> Callable[..., Any]:
+    decode, splits_type = _decoder(node), node.attr("Tsplits").as_numpy_dtype
+
+    def decode_rows(values):
+        rows = [decode(value) for value in np.ravel(values)]
+        splits = np.cumsum([0, *map(len, rows)]).astype(splits_type)
+        characters = np.array([code for row in rows for code, _ in row], np.int32)
+        offsets = np.array([at for row in rows for _, at in row], np.int64)
+        return (splits, characters, offsets)[: node.num_outputs]
+
+    return decode_rows
+
+
+@kernel("UnicodeEncode")
+def _(node):
+    encoding, errors, replacement = _codec(node.attr("output_encoding")), as_text(node.attr("errors")), _spare(node)
+
+    def encode(values, splits):
+        if not splits.size or splits[0] != 0 or splits[-1] != values.size or (np.diff(splits) < 0).any():
+            raise invalid("Values in input_splits must be ascending, from 0 to the number of input_values")
+        good = (values >= 0) & (values < 0x110000) & ~((values >= _SURROGATES.start) & (values < _SURROGATES.stop))
+        if errors == "strict" and not good.all():
+            raise invalid("Code point is out of range for Unicode, or is a surrogate.")
+        out = np.empty(splits.size - 1, object)
+        for row, (start, stop) in enumerate(zip(splits[:-1].tolist(), splits[1:].tolist(), strict=True)):
+            codes = zip(values[start:stop].tolist(), good[start:stop].tolist(), strict=True)
+            kept = (code if fits else replacement for code, fits in codes if fits or errors == "replace")
+            out[row] = "".join(map(chr, kept)).encode(encoding)
+        return out
+
+    return encode
+
+
+def _decoder(node: Any) -> Callable[[bytes], list[tuple[int, int]]]:
+    """Returns a function from bytes to (code point, position of its first byte), with the node's way with errors."""
+    encoding, errors, replacement = _codec(node.attr("input_encoding")), as_text(node.attr("errors")), _spare(node)
+    replaced_controls = _CONTROL if node.attr("replace_control_characters") else frozenset()
+
+    def decode(value: bytes) -> list[tuple[int, int]]:
+        characters: list[tuple[int, int]] = []
+        at = 0
+        while at < len(value):
+            try:
+                good, wrong = value[at:].decode(encoding), None
+            except UnicodeDecodeError as error:
+                good, wrong = value[at : at + error.start].decode(encoding), error
+            for character in good:
+                code = ord(character)
+                characters.append((replacement if code in replaced_controls else code, at))
+                at += len(character.encode(encoding))
+            if wrong is None:
+                break
+            if errors == "strict":
+                raise invalid("Invalid formatting on input string")
+            if errors == "replace":
+                characters.append((replacement, at))
+            at += wrong.end - wrong.start
+        return characters
+
+    return decode
+
+
+def _spare(node: Any) -> int:
+    code = node.attr("replacement_char")
+    if not 0 <= code < 0x110000 or code in _SURROGATES:
+        raise invalid(f"replacement_char out of unicode codepoint range: {code}")
+    return code
+
+
+def _codec(name: Any) -> str:
+    text = as_text(name)
+    try:
+        return codecs.lookup(text).name
+    except LookupError:
+        raise invalid(f"Could not create converter for input encoding: {text}") from None
