@@ -1,8 +1,8 @@
 """Accumulators: gradients summed until enough have come, the heart of synchronous replicas.
 
 Owns the dense and the sparse accumulator, their rule of stale gradients, and the wait for `num_required` of them,
-which holds
-no thread (`waiting.py`). Does not know ops or nodes: `kernels/data_flow.py` binds them.
+which holds no thread
+(`waiting.py`). Does not know ops or nodes: `kernels/data_flow.py` binds them.
 
 A gradient computed at `local_step` is dropped when the accumulator's global step has moved past it. Taking a gradient
 moves that step on by one. Source: https://www.tensorflow.org/api_docs/python/tf/compat/v1/ConditionalAccumulator
@@ -69,15 +69,17 @@ class Accumulator:
         """The value of the string handle: container and name."""
         return np.array([b"", self.name.encode()], object)
 
-    def check_same(self, kind: str, dtype: DType, shape: TensorShape) -> None:
-        """Raises InvalidArgumentError when a node that shares this accumulator by name describes another one."""
-        if (kind, dtype, str(shape)) != (self.kind, self.dtype, str(self.shape)):
+    def check_same(self, kind: str, dtype: DType) -> None:
+        """Raises InvalidArgumentError when a node that shares this accumulator by name describes another one.
+
+        The shape may differ: the accumulator keeps that of the node that made it.
+        """
+        if (kind, dtype) != (self.kind, self.dtype):
             raise errors.InvalidArgumentError(
                 None,
                 None,
-                f"Shared accumulator '{self.name}' is a {self.kind} of {self.dtype.name} {self.shape}, requested "
-                f"was a {kind} of "
-                f"{dtype.name} {shape}.",
+                f"Shared accumulator '{self.name}' is a {self.kind} of {self.dtype.name}, requested was a {kind} of "
+                f"{dtype.name}.",
             )
 
     def apply(self, local_step: int, gradient: Any) -> None:
@@ -160,7 +162,8 @@ class SparseSum:
     """Sums rows by index; a row's mean counts only the gradients that had that row."""
 
     def __init__(self, shape: TensorShape) -> None:
-        self._shape = shape
+        """shape: of the dense tensor; a scalar's shape, which has no rows, says nothing, as an unknown one."""
+        self._shape = TensorShape(None) if shape.ndims == 0 else shape
         self._rows: dict[int, list[Any]] = {}
         self._row_shape: tuple[int, ...] | None = None
         self._dtype: Any = None

@@ -42,6 +42,7 @@ from dtf.train.checkpoint_utils import (
     list_variables,
     load_checkpoint,
     load_variable,
+    warm_start,
 )
 from dtf.train.coordinator import Coordinator, LooperThread
 from dtf.train.device_setter import replica_device_setter
@@ -80,6 +81,7 @@ from dtf.train.scaffold import Scaffold
 from dtf.train.session_manager import SessionManager
 from dtf.train.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
 from dtf.train.summary_writer import summary_iterator
+from dtf.train.sync_replicas_optimizer import SyncReplicasOptimizer
 from dtf.train.training_util import (
     assert_global_step,
     create_global_step,

@@ -257,42 +257,40 @@ def the_older_ops_pass_the_queue_by_reference():
 
 def a_dense_accumulator_gives_the_mean_and_drops_what_is_stale():
     with tf.Graph().as_default():
-        accumulator = tf.ConditionalAccumulator(tf.float32, [2])
+        handle = apply_op("ConditionalAccumulator", dtype=tf.float32, shape=TensorShape([2]))
+
+        def apply(gradient, step=0):
+            return apply_op(
+                "AccumulatorApplyGradient", handle=handle, local_step=np.int64(step), gradient=np.float32(gradient)
+            )
+
         mean = in_order(
-            lambda: accumulator.apply_grad([1.0, 3.0]),
-            lambda: accumulator.apply_grad([2.0, 3.0]),
-            lambda: accumulator.take_grad(2),
+            lambda: apply([1.0, 3.0]),
+            lambda: apply([2.0, 3.0]),
+            lambda: apply_op("AccumulatorTakeGradient", handle=handle, num_required=2, dtype=tf.float32),
         )
         left = in_order(
             lambda: tf.identity(mean),
-            lambda: accumulator.apply_grad([9.0, 9.0], local_step=0),
-            lambda: accumulator.set_global_step(5),
-            lambda: accumulator.apply_grad([1.0, 1.0], local_step=4),
-            lambda: accumulator.apply_grad([1.0, 1.0], local_step=5),
-            lambda: accumulator.num_accumulated(),
+            lambda: apply([9.0, 9.0], 0),
+            lambda: apply_op("AccumulatorSetGlobalStep", handle=handle, new_global_step=np.int64(5)),
+            lambda: apply([1.0, 1.0], 4),
+            lambda: apply([1.0, 1.0], 5),
+            lambda: apply_op("AccumulatorNumAccumulated", handle=handle),
         )
         assert [value.tolist() for value in evaluate(mean, left)] == [[1.5, 3.0], 1]
 
 
 def a_resource_accumulator_sums():
     with tf.Graph().as_default():
-        handle = apply_op(
-            "ResourceConditionalAccumulator", dtype=tf.float32, shape=TensorShape([]), reduction_type="SUM"
-        )
-
-        def apply(step):
-            return apply_op("ResourceAccumulatorApplyGradient", handle=handle, local_step=np.int64(step), gradient=2.0)
-
+        accumulator = tf.ConditionalAccumulator(tf.float32, [], reduction_type="SUM")
         total = in_order(
-            lambda: apply_op("ResourceAccumulatorSetGlobalStep", handle=handle, new_global_step=np.int64(1)),
-            lambda: apply(0),
-            lambda: apply(1),
-            lambda: apply(1),
-            lambda: apply_op("ResourceAccumulatorTakeGradient", handle=handle, num_required=2, dtype=tf.float32),
+            lambda: accumulator.set_global_step(1),
+            lambda: accumulator.apply_grad(2.0, local_step=0),
+            lambda: accumulator.apply_grad(2.0, local_step=1),
+            lambda: accumulator.apply_grad(2.0, local_step=1),
+            lambda: accumulator.take_grad(2),
         )
-        count = in_order(
-            lambda: tf.identity(total), lambda: apply_op("ResourceAccumulatorNumAccumulated", handle=handle)
-        )
+        count = in_order(lambda: tf.identity(total), lambda: accumulator.num_accumulated())
         assert [float(value) for value in evaluate(total, count)] == [4.0, 0.0]
 
 
@@ -306,6 +304,16 @@ def a_sparse_accumulator_means_each_row_over_those_that_had_it():
         )
         indices, values, shape = evaluate(*taken)
         assert (indices.tolist(), values.ravel().tolist(), shape.tolist()) == ([0, 2, 3], [1.0, 3.0, 5.0], [4, 1])
+
+
+def a_sparse_accumulator_of_scalar_shape_takes_gradients_of_any_shape():
+    with tf.Graph().as_default():
+        accumulator = tf.SparseConditionalAccumulator(tf.float32, [])
+        taken = in_order(
+            lambda: accumulator.apply_grad([0, 2], [[1.0], [2.0]], [4, 1]), lambda: accumulator.take_grad(1)
+        )
+        indices, values, shape = evaluate(*taken)
+        assert (indices.tolist(), values.ravel().tolist(), shape.tolist()) == ([0, 2], [1.0, 2.0], [-1, 1])
 
 
 def taking_a_gradient_waits_until_enough_are_in():
@@ -490,7 +498,10 @@ _RUNS = {
     ),
     **dict.fromkeys(
         ("SparseConditionalAccumulator", "SparseAccumulatorApplyGradient", "SparseAccumulatorTakeGradient"),
-        a_sparse_accumulator_means_each_row_over_those_that_had_it,
+        run_all(
+            a_sparse_accumulator_means_each_row_over_those_that_had_it,
+            a_sparse_accumulator_of_scalar_shape_takes_gradients_of_any_shape,
+        ),
     ),
     **dict.fromkeys(
         (

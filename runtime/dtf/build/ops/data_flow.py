@@ -356,13 +356,20 @@ class ConditionalAccumulatorBase:
     def num_accumulated(self, name: str | None = None) -> Tensor:
         """How many gradients are in, an int32 scalar."""
         name = name or f"{self._name}_NumAccumulated"
-        return apply_op("AccumulatorNumAccumulated", name, handle=self._accumulator_ref)
+        return apply_op(self._op("AccumulatorNumAccumulated"), name, handle=self._accumulator_ref)
 
     def set_global_step(self, new_global_step: Any, name: str | None = None) -> Operation:
         """The operation that sets the step below which gradients are stale and dropped."""
-        step = _as_int64(new_global_step)
-        name = name or f"{self._name}_SetGlobalStep"
-        return apply_op("AccumulatorSetGlobalStep", name, handle=self._accumulator_ref, new_global_step=step)
+        return apply_op(
+            self._op("AccumulatorSetGlobalStep"),
+            name,
+            handle=self._accumulator_ref,
+            new_global_step=_as_int64(new_global_step),
+        )
+
+    def _op(self, op_type: str) -> str:
+        """The op of that name for this handle, a resource or a reference."""
+        return f"Resource{op_type}" if self._accumulator_ref.dtype == dtypes.resource else op_type
 
 
 class ConditionalAccumulator(ConditionalAccumulatorBase):
@@ -378,7 +385,7 @@ class ConditionalAccumulator(ConditionalAccumulatorBase):
     ) -> None:
         """reduction_type: MEAN or SUM."""
         ref = apply_op(
-            "ConditionalAccumulator",
+            "ResourceConditionalAccumulator",
             name,
             dtype=dtypes.as_dtype(dtype),
             shape=TensorShape(None) if shape is None else as_shape(shape),
@@ -392,7 +399,7 @@ class ConditionalAccumulator(ConditionalAccumulatorBase):
         gradient = convert_to_tensor(grad, self._dtype)
         gradient.shape.assert_is_compatible_with(self._shape)
         return apply_op(
-            "AccumulatorApplyGradient",
+            "ResourceAccumulatorApplyGradient",
             name,
             handle=self._accumulator_ref,
             local_step=_as_int64(local_step),
@@ -402,7 +409,11 @@ class ConditionalAccumulator(ConditionalAccumulatorBase):
     def take_grad(self, num_required: Any, name: str | None = None) -> Tensor:
         """The reduced gradient as soon as `num_required` are in; the accumulator starts again from none."""
         taken = apply_op(
-            "AccumulatorTakeGradient", name, handle=self._accumulator_ref, num_required=num_required, dtype=self._dtype
+            "ResourceAccumulatorTakeGradient",
+            name,
+            handle=self._accumulator_ref,
+            num_required=num_required,
+            dtype=self._dtype,
         )
         taken.set_shape(self._shape)
         return taken

@@ -220,7 +220,7 @@ def _accumulator_maker(node: Any, kind: str, total: Any) -> Callable[..., Any]:
         found, handle = node_resource(
             node, step, Accumulator, lambda name: Accumulator(kind, name, dtype, shape, reduction, total(shape))
         )
-        found.check_same(kind, dtype, shape)
+        found.check_same(kind, dtype)
         return found if is_reference else handle
 
     return accumulator

@@ -1,0 +1,314 @@
+"""SyncReplicasOptimizer: workers whose gradients are averaged before each update, as if they were one.
+
+Owns the graph that makes the workers wait for each other, and the hook that starts and ends it. The averaging itself
+is the accumulators' (`ops/data_flow.py`), the update is that of the optimizer inside.
+
+    worker                                            chief, in a thread beside its own steps
+    ------                                            ---------------------------------------
+    computes gradients                                takes the mean of `replicas_to_aggregate` gradients of each
+    adds them to an accumulator beside each variable     accumulator, as soon as they are there
+    takes a token from the queue beside the           updates the variables and the global step
+       global step; its value is the next local step  puts a token for each worker into the queue
+
+An accumulator drops a gradient whose local step lies before the global step. The accumulators and the queue have
+names that every worker's graph shares, TensorFlow's too: a worker of either kind can take part in the job of the
+other.
+
+A worker holds a token while it computes. One that is killed loses it, and begins without one when it returns; the
+one token too many costs one stale gradient. One that ends in good order gives it back, so that the others go on.
+
+Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/SyncReplicasOptimizer
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from dtf import logging
+from dtf.build.conversion import convert_to_tensor
+from dtf.build.graph import GraphKeys, colocate_with, control_dependencies, device, name_scope
+from dtf.build.ops import array as array_ops
+from dtf.build.ops import control_flow as control_flow_ops
+from dtf.build.ops import data_flow as data_flow_ops
+from dtf.build.sparse import IndexedSlices
+from dtf.build.tensor import Operation, Tensor
+from dtf.build.variables import Variable, global_variables, report_uninitialized_variables
+from dtf.train.optimizer import Optimizer
+from dtf.train.queue_runner import QueueRunner
+from dtf.train.session_run_hook import SessionRunHook
+from dtf.wire import errors
+
+__all__ = ["SyncReplicasOptimizer"]
+
+
+class SyncReplicasOptimizer(Optimizer):
+    """Averages the gradients of several workers for each update that the optimizer inside makes.
+
+    `apply_gradients` gives the worker's train op; the hook of `make_session_run_hook`, given to the session of every
+    worker, does the rest.
+
+    Attributes:
+      local_step_init_op: brings a worker's local step to the global step.
+      chief_init_op: the same for the chief's, and for the accumulators.
+      ready_for_local_init_op: the names of the variables that these need and that are not initialized.
+
+    The three are there after `apply_gradients`, for programs that use no hook.
+    """
+
+    local_step_init_op: Operation
+    chief_init_op: Operation
+    ready_for_local_init_op: Tensor
+
+    def __init__(
+        self,
+        opt: Optimizer,
+        replicas_to_aggregate: int,
+        total_num_replicas: int | None = None,
+        variable_averages: Any = None,
+        variables_to_average: Any = None,
+        use_locking: bool = False,
+        name: str = "sync_replicas",
+    ) -> None:
+        """
+        Args:
+          opt: computes the gradients and makes the updates.
+          replicas_to_aggregate: the number of gradients in one update.
+          total_num_replicas: the number of workers, `replicas_to_aggregate` by default. More than that: the slowest
+            ones' gradients are dropped. Fewer: workers compute several gradients for one update.
+          variable_averages: an ExponentialMovingAverage to move after each update.
+          variables_to_average: its variables; all trainable ones by default.
+          use_locking: not used; the accumulators lock themselves.
+          name: the scope of the accumulators.
+        """
+        super().__init__(use_locking, name)
+        self._opt = opt
+        self._replicas_to_aggregate = replicas_to_aggregate
+        self._total_num_replicas = replicas_to_aggregate if total_num_replicas is None else total_num_replicas
+        self._tokens_per_step = max(self._total_num_replicas, replicas_to_aggregate)
+        self._variable_averages = variable_averages
+        self._variables_to_average = variables_to_average
+        self._global_step: Any = None
+        self._token_queue: Any = None
+        self._chief_queue_runner: QueueRunner | None = None
+        logging.info(
+            "SyncReplicas: %d gradients make an update, %d workers compute them",
+            replicas_to_aggregate,
+            self._total_num_replicas,
+        )
+
+    def compute_gradients(self, *args: Any, **kwargs: Any) -> list[tuple[Any, Any]]:
+        """What the optimizer inside computes."""
+        return self._opt.compute_gradients(*args, **kwargs)
+
+    def apply_gradients(
+        self, grads_and_vars: Iterable[tuple[Any, Any]], global_step: Any = None, name: str | None = None
+    ) -> Any:
+        """The worker's train op: hands its gradients in, and waits for a token of a step to compute the next ones for.
+
+        Args:
+          grads_and_vars: as `compute_gradients` gives them.
+          global_step: the variable that counts the updates.
+          name: of the update that the chief makes.
+
+        Returns:
+          An int64 scalar, the new local step.
+
+        Raises:
+          ValueError: there are no variables, `global_step` is None, or a gradient is neither a Tensor nor
+            IndexedSlices.
+        """
+        pairs = list(grads_and_vars)
+        if not pairs:
+            raise ValueError("Must supply at least one variable")
+        if global_step is None:
+            raise ValueError("Global step is required to check staleness")
+        self._global_step = global_step
+        token_type = global_step.dtype.base_dtype
+        # An op without a variable's type stays on the worker where a device setter sends variables elsewhere.
+        with colocate_with(control_flow_ops.no_op()):
+            local_step = Variable(
+                0,
+                trainable=False,
+                collections=[GraphKeys.LOCAL_VARIABLES],
+                dtype=token_type,
+                use_resource=False,
+                name="sync_rep_local_step",
+            )
+            self.local_step_init_op = local_step.assign(convert_to_tensor(global_step)).op
+        self.ready_for_local_init_op = report_uninitialized_variables(global_variables())
+
+        accumulators, hand_in, means = [], [], []
+        with name_scope(None, self._name) as scope:
+            for grad, variable in pairs:
+                if grad is None:
+                    means.append((None, variable))
+                    continue
+                with device(variable.device):
+                    accumulator = _accumulator(grad, variable)
+                    accumulators.append((accumulator, variable.device))
+                    hand_in.append(_hand_in(accumulator, grad, local_step))
+                    means.append((_take(accumulator, self._replicas_to_aggregate), variable))
+        with device(global_step.device):
+            update = self._opt.apply_gradients(means, global_step, name)
+            self._token_queue = data_flow_ops.FIFOQueue(
+                -1, [token_type], shapes=[[]], name="sync_token_q", shared_name="sync_token_q"
+            )
+            with control_dependencies(hand_in):
+                token = self._token_queue.dequeue()
+        train_op = local_step.assign(token)
+        with device(global_step.device), control_dependencies([update]):
+            finish = self._token_queue.enqueue_many(self._tokens(self._tokens_per_step))
+        if self._variable_averages is not None:
+            with device(global_step.device), control_dependencies([finish]):
+                finish = self._variable_averages.apply(self._variables_to_average)
+        with device(global_step.device):
+            self._chief_queue_runner = QueueRunner(self._token_queue, [finish])
+        with name_scope(scope):
+            self.chief_init_op = self._make_chief_init_op(accumulators)
+        return train_op
+
+    def get_chief_queue_runner(self) -> QueueRunner:
+        """The queue runner that makes the updates, for a chief that has no hook; it closes the queue at its stop.
+
+        Raises:
+          ValueError: `apply_gradients` was not called.
+        """
+        if self._chief_queue_runner is None:
+            raise ValueError("Should be called after apply_gradients().")
+        return self._chief_queue_runner
+
+    def get_init_tokens_op(self, num_tokens: int = -1) -> Operation:
+        """The op that puts the first tokens into the queue, for a chief that has no hook.
+
+        num_tokens: `replicas_to_aggregate` if negative.
+
+        Raises:
+          ValueError: `apply_gradients` was not called, or there would be too few for the first update.
+        """
+        if self._token_queue is None:
+            raise ValueError("get_init_tokens_op() should be called after apply_gradients().")
+        needed = self._replicas_to_aggregate - self._total_num_replicas
+        if num_tokens < 0:
+            num_tokens = self._replicas_to_aggregate
+        elif num_tokens < needed:
+            raise ValueError(f"Too few tokens to finish the first step: {num_tokens} (given) vs {needed} (needed)")
+        if num_tokens == 0:
+            return control_flow_ops.no_op(name="no_init_tokens")
+        return self._add_tokens_op(num_tokens)
+
+    def make_session_run_hook(self, is_chief: bool, num_tokens: int = -1) -> SessionRunHook:
+        """The hook for a worker's session. num_tokens: of the chief, see `get_init_tokens_op`."""
+        return _SyncReplicasOptimizerHook(self, is_chief, num_tokens)
+
+    def get_slot(self, *args: Any, **kwargs: Any) -> Any:
+        """A slot of the optimizer inside."""
+        return self._opt.get_slot(*args, **kwargs)
+
+    def get_slot_names(self, *args: Any, **kwargs: Any) -> list[str]:
+        """The slots' names of the optimizer inside."""
+        return self._opt.get_slot_names(*args, **kwargs)
+
+    def variables(self) -> list[Any]:
+        """The variables of the optimizer inside."""
+        return self._opt.variables()
+
+    def _add_tokens_op(self, count: int) -> Operation:
+        with device(self._global_step.device):
+            return self._token_queue.enqueue_many(self._tokens(count))
+
+    def _tokens(self, count: int) -> Tensor:
+        """`count` times the global step, read after what it depends on."""
+        return array_ops.fill([count], self._global_step.read_value())
+
+    def _make_chief_init_op(self, accumulators: list[tuple[Any, str]]) -> Operation:
+        ready = [self.local_step_init_op]
+        step = convert_to_tensor(self._global_step)
+        for accumulator, where in accumulators:
+            with device(where):
+                ready.append(accumulator.set_global_step(step, name="SetGlobalStep"))
+        return control_flow_ops.group(*ready)
+
+
+class _SyncReplicasOptimizerHook(SessionRunHook):
+    """Brings a worker's steps and accumulators up to date in each new session; the chief's makes the updates too.
+
+    The chief's thread ends with its session. It does not close the queue when the session is only made anew, for the
+    queue may live on and could not be opened again; `end` closes it, which ends all workers that wait for a token.
+    """
+
+    def __init__(self, optimizer: SyncReplicasOptimizer, is_chief: bool, num_tokens: int) -> None:
+        self._optimizer = optimizer
+        self._is_chief = is_chief
+        self._num_tokens = num_tokens
+
+    def begin(self) -> None:
+        if self._optimizer._chief_queue_runner is None:
+            raise ValueError("SyncReplicasOptimizer.apply_gradients should be called before using the hook.")
+        self._runner = self._optimizer.get_chief_queue_runner()
+        if self._is_chief:
+            self._init_op = self._optimizer.chief_init_op
+            self._init_tokens_op = self._optimizer.get_init_tokens_op(self._num_tokens)
+        else:
+            self._init_op = self._optimizer.local_step_init_op
+            self._give_back_op = self._optimizer._add_tokens_op(1)
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        missing = session.run(self._optimizer.ready_for_local_init_op)
+        if np.size(missing):
+            names = ", ".join(name.decode() for name in np.ravel(missing))
+            raise RuntimeError(f"The steps of synchronous training cannot be set; variables not initialized: {names}")
+        session.run(self._init_op)
+        if self._is_chief:
+            session.run(self._init_tokens_op)
+            threading.Thread(
+                target=_make_updates,
+                args=(session, coord, self._runner.enqueue_ops[0]),
+                name="SyncReplicas-updates",
+                daemon=True,
+            ).start()
+
+    def end(self, session: Any) -> None:
+        try:
+            session.run(self._runner.close_op if self._is_chief else self._give_back_op)
+        except errors.OpError as error:  # the queue is closed already, or its task has ended
+            logging.vlog(1, "Ignored exception: %s", error)
+
+
+def _make_updates(session: Any, coord: Any, update_op: Operation) -> None:
+    """Makes one update after the other until the session ends; other errors reach the session's next run."""
+    try:
+        update = session.make_callable(update_op)
+        while not coord.should_stop():
+            update()
+    except Exception as error:
+        if not coord.should_stop():
+            coord.request_stop(error)
+
+
+def _accumulator(grad: Any, variable: Any) -> Any:
+    shared_name = f"{variable.name}/grad_accum"
+    if isinstance(grad, IndexedSlices):
+        # The scalar's shape is what TensorFlow gives it: no rows are checked.
+        return data_flow_ops.SparseConditionalAccumulator(grad.dtype, shape=[], shared_name=shared_name)
+    if isinstance(grad, Tensor):
+        return data_flow_ops.ConditionalAccumulator(
+            grad.dtype, shape=variable.get_shape(), shared_name=shared_name
+        )
+    raise ValueError(f"The gradient of {variable.name} is neither a Tensor nor IndexedSlices: {grad!r}")
+
+
+def _hand_in(accumulator: Any, grad: Any, local_step: Variable) -> Operation:
+    step = convert_to_tensor(local_step)
+    if isinstance(grad, IndexedSlices):
+        return accumulator.apply_indexed_slices_grad(grad, local_step=step)
+    return accumulator.apply_grad(grad, local_step=step)
+
+
+def _take(accumulator: Any, count: int) -> Any:
+    if isinstance(accumulator, data_flow_ops.SparseConditionalAccumulator):
+        return accumulator.take_indexed_slices_grad(count)
+    return accumulator.take_grad(count)
