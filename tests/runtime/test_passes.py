@@ -39,6 +39,8 @@ def graph(text: str) -> Nodes:
                 node.device = extra[1:]
             elif extra.startswith("loc:"):
                 node.attr["_class"].list.s.append(b"loc:@" + extra[4:].encode())
+            elif extra == "constant":
+                node.attr["is_constant"].b = True
             elif extra.startswith("frame:"):
                 node.attr["frame_name"].s = extra[6:].encode()
         nodes[name] = node
@@ -275,10 +277,54 @@ def test_a_partial_run_is_fed_and_fetched_at_the_clients_device():
     assert parts[PS0].fetches == {"a:0": make_key(ps, 1, client.name, "a:0")}
 
 
-def test_a_loop_over_two_tasks_is_refused_by_name():
-    nodes = graph(
-        "a = Placeholder()\ne = Enter(a) frame:f\nm = Merge(e, n)\n"
-        "i = Neg(m) @/job:ps\nn = NextIteration(i)\nx = Exit(m)"
-    )
-    with pytest.raises(errors.UnimplementedError, match="loop 'f' has nodes on several tasks"):
-        partition(placed(nodes), DEVICES)
+LOOP = """
+a = Placeholder() @/job:worker
+e = Enter(a) @/job:worker frame:f
+m = Merge(e, n) @/job:worker
+limit = Placeholder() @/job:worker
+c = Enter(limit) @/job:worker frame:f constant
+l = LoopCond(m) @/job:worker
+s = Switch(m, l) @/job:worker
+i = Neg(s:1) @/job:ps
+j = Mul(i, c) @/job:ps
+n = NextIteration(j) @/job:worker
+x = Exit(s) @/job:worker
+"""
+
+
+def test_a_task_comes_round_with_a_loop_that_another_one_decides():
+    assert describe(placed(graph(LOOP)))[PS0] == [
+        "i = Neg(s_R0)",
+        "s_R0 = _Recv(^f/_control_loop_0/merge)",
+        "f/_control_loop_0 = Const()",
+        "f/_control_loop_0/enter = Enter(f/_control_loop_0)",
+        "f/_control_loop_0/merge = Merge(f/_control_loop_0/enter, f/_control_loop_0/next)",
+        "l_R1 = _Recv(^f/_control_loop_0/merge)",
+        "f/_control_loop_0/switch = Switch(f/_control_loop_0/merge, l_R1)",
+        "f/_control_loop_0/next = NextIteration(f/_control_loop_0/switch:1)",
+        "j = Mul(i, c)",
+        "c = Enter(limit_R2)",
+        "limit_R2 = _Recv()",
+        "j_S3 = _Send(j)",
+    ]
+
+
+def test_the_task_that_decides_a_loop_receives_once_in_each_iteration_too():
+    lines = describe(placed(graph(LOOP)))[WORKER]
+    assert "j_R3 = _Recv(^f/_control_loop_1/merge)" in lines
+    assert "f/_control_loop_1/switch = Switch(f/_control_loop_1/merge, l)" in lines
+
+
+def test_a_loop_inside_of_a_loop_is_entered_from_the_control_loop_of_the_outer_one():
+    inner = LOOP.replace("frame:f", "frame:g").replace("a = Placeholder", "a0 = Placeholder")
+    outer = "a = Identity(s0:1)\ne0 = Enter(a0) frame:f\nm0 = Merge(e0, n0)\nl0 = LoopCond(m0)\ns0 = Switch(m0, l0)\n"
+    nodes = placed(graph(outer + inner + "n0 = NextIteration(x)\nx0 = Exit(s0)"))
+    lines = describe(nodes)[PS0]
+    assert "f/g/_control_loop_1 = Const(^f/_control_loop_0/merge)" in lines
+    assert "l0_R1 = _Recv(^f/_control_loop_0/merge)" in lines
+
+
+def test_a_control_edge_from_a_branch_is_dead_with_it_on_a_tensorflow_worker_too():
+    nodes = graph("p = Placeholder()\ns = Switch(p, p)\na = Neg(s:1)\nb = Const(^a) @/job:ps")
+    lines = describe(placed(nodes))[PS0]
+    assert "b = Const(^a_R0_I)" in [line.replace("_C0", "") for line in lines]

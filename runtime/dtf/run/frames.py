@@ -23,7 +23,6 @@ import dataclasses
 import threading
 import time
 import traceback
-import zlib
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -32,6 +31,7 @@ from typing import Any
 
 import numpy as np
 
+from dtf.run.frame_numbers import frame_number
 from dtf.run.instructions import Instruction, with_node
 from dtf.run.kernels import DEAD
 from dtf.run.outcome import Outcome
@@ -138,6 +138,7 @@ class _Frame:
         "iterations",
         "latest",
         "name",
+        "number",
         "parallel_iterations",
         "parent",
         "parent_iteration",
@@ -152,6 +153,10 @@ class _Frame:
         parent_iteration: _Iteration | None,
     ) -> None:
         self.name = name
+        # What rendezvous keys call it.
+        self.number = 0
+        if parent is not None and parent_iteration is not None:
+            self.number = frame_number(parent.number, parent_iteration.number, name)
         self.enters_missing = enters_missing
         self.parallel_iterations = parallel_iterations
         self.parent = parent
@@ -416,8 +421,7 @@ class _FrameRun:
             if outside is None:
                 iteration.step = self._step
             else:
-                frame_id = zlib.crc32(self._step_of(outside).frame_iteration.encode() + b";" + frame.name)
-                iteration.step = dataclasses.replace(self._step, frame_iteration=f"{frame_id:x}:{iteration.number}")
+                iteration.step = dataclasses.replace(self._step, frame_iteration=f"{frame.number}:{iteration.number}")
         return iteration.step
 
     def _clean_up(self, frame: _Frame, iteration: _Iteration) -> None:

@@ -369,7 +369,8 @@ class LoopGradient:
         following = _next(apply_op("AddV2", "Add", x=switch[1], y=grad))
         merged.op._update_input(1, following)
         result = _exit(switch[0], loop, "b_acc")
-        result.set_shape(op._inputs[0].shape)
+        if op._inputs[0].dtype != dtypes.resource:
+            result.set_shape(op._inputs[0].shape)
         return result
 
     def _outside_shape(self, tensor: Tensor) -> Tensor:
@@ -466,6 +467,8 @@ def _exit(data: Tensor, loop: WhileContext, name: str | None = None) -> Tensor:
 
 
 def _shape_of(tensor: Tensor) -> Tensor:
+    if tensor.dtype == dtypes.resource:
+        return apply_op("VariableShape", None, input=tensor)
     return apply_op("Shape", None, input=tensor)
 
 

@@ -5,7 +5,10 @@ An edge between two tasks becomes a `_Send` and a `_Recv` that agree on a rendez
 but one for all that a node waits for on one task, and none where a value goes the same way anyway. Constants are copied
 instead of sent, and a feed is given to each task that uses it, so that the master talks to the consumers directly.
 
-Keys: "source device;incarnation;destination device;tensor name;0:0" (`rendezvous.make_key`). Loops may not span tasks.
+A loop may span tasks: each that takes part gets a control loop (see `loop_frames`), which makes its _Recv nodes come
+round; a constant of a loop is sent once, outside of it, and enters on each task.
+
+Keys: "source device;incarnation;destination device;tensor name;frame:iteration" (`rendezvous.make_key`).
 """
 
 from __future__ import annotations
@@ -14,13 +17,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dtf.run.passes import CONTROL, Nodes, base_type, output_types, parse_tensor_name, set_type, tensor_name
+from dtf.run.passes.loop_frames import ControlLoop, Frame, LoopFrames
 from dtf.run.rendezvous import make_key
 from dtf.run.step import Device, task_of
-from dtf.wire import errors
 from dtf.wire.dtypes import float32
 from dtf.wire.pb import graph_pb2, node_def_pb2
 
 _COPIED_CONSTANT_BYTES_MAX = 1 << 20
+_SWITCHES = frozenset({"Switch", "RefSwitch"})
 
 
 @dataclass
@@ -50,9 +54,6 @@ def partition(
       devices: the devices of the tasks that occur, with their incarnations.
       client_device: None when the caller hands over all feeds at the start and takes all fetches at the end. Else the
         device where it sends and receives them one by one, as the parts of a partial run do.
-
-    Raises:
-      UnimplementedError: a loop has nodes on two tasks.
     """
     return _Partitioner(nodes, devices, client_device).run()
 
@@ -67,8 +68,11 @@ class _Partitioner:
         self._host = {task: _first_cpu(there) for task, there in devices.items()}
         self._parts: dict[str, Partition] = {}
         self._task = {name: task_of(node.device) for name, node in nodes.items() if node.device}
-        self._frames = _frames(nodes)
+        self._frames = LoopFrames(nodes)
+        self._control_loops: dict[tuple[Frame, str], ControlLoop] = {}
         self._received: dict[tuple[str, int, str], str] = {}
+        self._types: dict[str, int] = {}
+        self._may_be_dead = any(node.op in _SWITCHES for node in nodes.values())
         self._edges = 0
         self._crossing_control: list[tuple[node_def_pb2.NodeDef, str, list[str]]] = []
         for name, node in nodes.items():
@@ -85,10 +89,11 @@ class _Partitioner:
             if not copy.device:
                 self._finish_fetch(copy, task)
             self._connect(copy, task)
+            self._take_part(node, task)
         # After all data edges are known, so that a value that goes the same way serves a control edge as well.
         for node, task, sources in self._crossing_control:
             for signal in dict.fromkeys(self._signals(sources, task)):
-                node.input.append("^" + signal)
+                node.input.append("^" + (self._visible(signal, task) if self._may_be_dead else signal))
         return self._parts
 
     def _connect(self, node: node_def_pb2.NodeDef, task: str) -> None:
@@ -103,9 +108,10 @@ class _Partitioner:
             if source_task is None:
                 inputs.append(tensor_name(self._feed(source, task), index))
                 continue
-            self._check_frame(source, node.name, source_task, task)
             if self._is_small_constant(source):
                 inputs.append(tensor_name(self._copy_constant(source, task), index))
+            elif self._is_constant_enter(source):
+                inputs.append(tensor_name(self._copy_enter(source, task), index))
             elif index == CONTROL:
                 control.append(source)
             else:
@@ -127,16 +133,28 @@ class _Partitioner:
     def _signals(self, sources: list[str], task: str) -> list[str]:
         """The _Recv nodes that tell `task` that all of `sources` have run: one for each task that they are on."""
         signals: list[str] = []
-        silent: dict[str, list[str]] = {}
+        silent: dict[tuple[str, Frame], list[str]] = {}
         for source in sources:
             outputs = range(len(output_types(self._nodes[source])))
+            if self._nodes[source].op in _SWITCHES:
+                outputs = range(0)  # one of them is dead although the node has run
             known = (self._received.get((source, index, task)) for index in outputs)
             signal = next(filter(None, known), None)
             if signal is not None:
                 signals.append(signal)
             else:
-                silent.setdefault(self._task[source], []).append(source)
-        return signals + [self._receive_token(group, there, task) for there, group in silent.items()]
+                silent.setdefault((self._task[source], self._frames.of.get(source, ())), []).append(source)
+        return signals + [self._receive_token(group, there, task) for (there, _), group in silent.items()]
+
+    def _visible(self, recv: str, task: str) -> str:
+        """A node that is dead when what `recv` brings is: to a TensorFlow worker, the _Recv itself is alive then."""
+        name = f"{recv}_I"
+        if (recv, CONTROL, task) not in self._received:
+            self._received[recv, CONTROL, task] = name
+            graph_def = self._part(task).graph_def
+            node = graph_def.node.add(name=name, op="Identity", device=self._host[task], input=[recv])
+            set_type(node, "T", self._types[recv])
+        return name
 
     def _receive_token(self, sources: list[str], source_task: str, task: str) -> str:
         """An empty tensor that is sent when all of `sources`, nodes of one task, have run."""
@@ -170,9 +188,39 @@ class _Partitioner:
         set_type(send, "T", enum)
         recv = self._part(task).graph_def.node.add(name=f"{source}_R{edge}", op="_Recv", device=there)
         set_type(recv, "tensor_type", enum)
+        self._types[recv.name] = enum
         for node in (send, recv):
             _set_key(node, label, device, self._incarnations[device], there, client_terminated=False)
+        frame = self._frames.of.get(source, ())
+        if frame:
+            recv.input.append("^" + self._control_loop(frame, task).trigger)
         return recv.name
+
+    def _take_part(self, node: node_def_pb2.NodeDef, task: str) -> None:
+        """Lets the task come round with the loop that `node` is in, if that is decided elsewhere."""
+        frame = self._frames.runs_in(node)
+        if frame and self._task.get(self._frames.conditions.get(frame, ""), task) != task:
+            self._control_loop(frame, task)
+
+    def _control_loop(self, frame: Frame, task: str) -> ControlLoop:
+        loop = self._control_loops.get((frame, task))
+        if loop is not None:
+            return loop
+        outside = self._control_loop(frame[:-1], task).trigger if frame[1:] else None
+        condition = self._frames.conditions.get(frame)
+        loop = self._control_loops[frame, task] = ControlLoop.add(
+            self._part(task).graph_def,
+            f"{'/'.join(frame)}/_control_loop_{len(self._control_loops)}",
+            self._host[task],
+            frame[-1],
+            self._frames.parallel_iterations[frame],
+            outside,
+        )
+        if condition is not None:
+            there = self._task[condition]
+            turned_by = condition if there == task else self._receive(condition, 0, there, task)
+            loop.turn(self._part(task).graph_def, turned_by)
+        return loop
 
     def _feed(self, endpoint: str, task: str) -> str:
         if (endpoint, 0, task) not in self._received:
@@ -211,15 +259,19 @@ class _Partitioner:
             self._received[source, 0, task] = source
         return source
 
-    def _check_frame(self, source: str, consumer: str, source_task: str, task: str) -> None:
-        frame = self._frames.get(source)
-        if frame:
-            raise errors.UnimplementedError(
-                self._nodes[source],
-                None,
-                f"The loop '{frame}' has nodes on several tasks: {source} on {source_task} and {consumer} on "
-                f"{task}. Put the whole body of the loop on one task.",
-            )
+    def _is_constant_enter(self, name: str) -> bool:
+        node = self._nodes[name]
+        return node.op == "Enter" and node.attr["is_constant"].b
+
+    def _copy_enter(self, source: str, task: str) -> str:
+        name = self._received.get((source, 0, task))
+        if name is None:
+            name = self._received[source, 0, task] = source
+            copy = self._part(task).graph_def.node.add()
+            copy.CopyFrom(self._nodes[source])
+            copy.device = self._host[task]
+            self._connect(copy, task)
+        return name
 
     def _part(self, task: str) -> Partition:
         part = self._parts.get(task)
@@ -241,25 +293,3 @@ def _set_key(
 def _first_cpu(devices: Sequence[Device]) -> str:
     return next(device.name for device in devices if device.device_type == "CPU")
 
-
-def _frames(nodes: Nodes) -> dict[str, str]:
-    """The innermost loop of each node that is inside one. Empty, and cheap, for graphs without loops."""
-    if not any(node.op in ("Enter", "RefEnter") for node in nodes.values()):
-        return {}
-    stacks: dict[str, tuple[str, ...]] = {}
-    for _ in range(len(nodes)):  # a node may stand before its inputs in a loop; each round reaches at least one more
-        changed = False
-        for name, node in nodes.items():
-            inside: tuple[str, ...] = ()
-            for text in node.input:
-                inside = max(inside, stacks.get(parse_tensor_name(text)[0], ()), key=len)
-            if node.op in ("Enter", "RefEnter"):
-                inside = (*inside, node.attr["frame_name"].s.decode())
-            elif node.op in ("Exit", "RefExit"):
-                inside = inside[:-1]
-            if stacks.get(name, ()) != inside:
-                stacks[name] = inside
-                changed = True
-        if not changed:
-            break
-    return {name: stack[-1] for name, stack in stacks.items() if stack}

@@ -1,0 +1,37 @@
+"""The number by which rendezvous keys name an execution of a loop; TensorFlow's workers must come to the same one.
+
+It follows from the frame's name, the number of the frame around it and that one's iteration, by the two hashes that
+TensorFlow uses for it: MurmurHash64A (Austin Appleby, public domain) with a fixed seed, and a mix of two numbers.
+"""
+
+from __future__ import annotations
+
+import functools
+
+_WORD = (1 << 64) - 1
+_SEED = 0xDECAFCAFFE
+_MULTIPLIER = 0xC6A4A7935BD1E995
+_GOLDEN = 0x9E3779B97F4A7800
+
+
+def frame_number(outer: int, iteration: int, name: bytes) -> int:
+    """The number of the frame `name`, entered in this iteration of the frame numbered `outer` (0: no loop)."""
+    return _combine(outer, _combine(iteration, _hash(name)))
+
+
+def _combine(a: int, b: int) -> int:
+    return a ^ ((b + _GOLDEN + (a << 10) + (a >> 4)) & _WORD)
+
+
+@functools.lru_cache(maxsize=1024)
+def _hash(data: bytes) -> int:
+    state = _SEED ^ (len(data) * _MULTIPLIER & _WORD)
+    whole = len(data) & ~7
+    for start in range(0, whole, 8):
+        word = int.from_bytes(data[start : start + 8], "little") * _MULTIPLIER & _WORD
+        word = (word ^ word >> 47) * _MULTIPLIER & _WORD
+        state = (state ^ word) * _MULTIPLIER & _WORD
+    if whole < len(data):
+        state = (state ^ int.from_bytes(data[whole:], "little")) * _MULTIPLIER & _WORD
+    state = (state ^ state >> 47) * _MULTIPLIER & _WORD
+    return state ^ state >> 47
