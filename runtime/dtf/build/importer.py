@@ -234,6 +234,10 @@ class _Importer:
                 )
         for attr in op_def.attrs:
             if attr.name in attrs:
+                limited = attr.allowed is not None or attr.minimum is not None
+                refusal = attr.refusal(codec.attr_to_python(attrs[attr.name])) if limited else None
+                if refusal is not None:
+                    raise ValueError(f"{refusal} (node '{node.name}', {node.op})")
                 continue
             if not attr.has_default:
                 raise ValueError(f"NodeDef missing attribute '{attr.name}' of op {node.op} (node '{node.name}')")

@@ -162,11 +162,15 @@ def in_running_order(instructions: list[Instruction]) -> list[int]:
     return order
 
 
+# What numpy and Python raise for arguments of the wrong shape, type or range.
+_OF_ARGUMENTS = (ValueError, TypeError, IndexError, OverflowError)
+
+
 def with_node(error: BaseException, node: kernels.KernelNode) -> errors.OpError:
     """What went wrong in a node as one of the runtime's errors, with the node named in its words.
 
-    A ValueError of numpy becomes InvalidArgumentError, a MemoryError ResourceExhaustedError, anything else that is
-    not an OpError InternalError; the original is the cause.
+    What numpy says of arrays that do not fit becomes InvalidArgumentError, a MemoryError ResourceExhaustedError,
+    anything else that is not an OpError InternalError; the original is the cause.
     """
     if isinstance(error, errors.OpError):
         if "[[{{node" in error.message:
@@ -180,8 +184,9 @@ def with_node(error: BaseException, node: kernels.KernelNode) -> errors.OpError:
         code, words = errors.CANCELLED, "Step was interrupted"
     elif isinstance(error, MemoryError):
         code, words = errors.RESOURCE_EXHAUSTED, f"Out of memory: {error}"
-    elif isinstance(error, ValueError):
-        code, words = errors.INVALID_ARGUMENT, str(error)
+    elif isinstance(error, _OF_ARGUMENTS):
+        words = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+        code = errors.INVALID_ARGUMENT
     else:
         code, words = errors.INTERNAL, f"{type(error).__name__}: {error}"
     named = errors.error_from_code(code, f"{words}\n\t [[{{{{node {node.name}}}}}]]")
@@ -205,6 +210,9 @@ def _bind(node_def: Any, library: Mapping[str, Any]) -> _Bound:
     for name, value in node_def.attr.items():
         if not name.startswith("_"):
             attrs[name] = codec.attr_to_python(value)
+            refusal = op_def.attr_by_name[name].refusal(attrs[name]) if name in op_def.attr_by_name else None
+            if refusal is not None:
+                raise errors.InvalidArgumentError(None, None, f"{refusal}\n\t [[{{{{node {node_def.name}}}}}]]")
     absent = [attr.name for attr in op_def.attrs if attr.name not in attrs]
     if absent:
         raise errors.InvalidArgumentError(

@@ -82,6 +82,28 @@ class AttrDef:
         """Whether an int, or the length of a list, is bounded below."""
         return self.minimum is not None
 
+    def refusal(self, value: Any) -> str | None:
+        """Why the contract does not allow `value`, in the runtime's words; None where it does.
+
+        `value` is what `codec.attr_to_python` gives; a placeholder for one (str) is not looked at.
+        """
+        if isinstance(value, str):
+            return None
+        is_list = self.type.startswith("list(")
+        if self.allowed is not None:
+            for each in value if is_list else [value]:
+                if each not in self.allowed:
+                    return (
+                        f"Value for attr '{self.name}' of {_runtime_text(each)} is not in the list of allowed values: "
+                        f"{', '.join(map(_runtime_text, self.allowed))}"
+                    )
+        if self.minimum is not None:
+            if is_list and len(value) < self.minimum:
+                return f"Length for attr '{self.name}' of {len(value)} must be at least minimum {self.minimum}"
+            if self.type == "int" and value < self.minimum:
+                return f"Value for attr '{self.name}' of {value} must be at least minimum {self.minimum}"
+        return None
+
 
 @dataclass(frozen=True)
 class OpDef:
@@ -218,6 +240,12 @@ def _parse_attr(text: str) -> AttrDef:
             default = _parse_value(match["default"], kind)
     minimum = int(match["minimum"]) if match["minimum"] else None
     return AttrDef(match["name"], kind, match["default"] is not None, default, allowed, minimum)
+
+
+def _runtime_text(value: Any) -> str:
+    if isinstance(value, dtypes.DType):
+        return dtypes.runtime_name(value)
+    return json.dumps(value.decode("latin1")) if isinstance(value, bytes) else str(value)
 
 
 def _parse_value(text: str, kind: str) -> Any:
