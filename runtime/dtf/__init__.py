@@ -139,8 +139,8 @@ _NAMESPACES = {
 } | {
     name: f"dtf.{name}"
     for name in (
-        "app bitwise compat contrib debugging flags gfile layers linalg logging losses math metrics nn python_io "
-        "random strings summary testing train"
+        "app bitwise compat contrib debugging flags gfile graph_util io layers linalg logging losses math metrics nn "
+        "python_io random strings summary testing train"
     ).split()
 }
 

@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import subprocess
+import tempfile
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,15 +36,18 @@ tf.logging.set_verbosity(tf.logging.ERROR)
 """
 
 
-def start(program: str, *arguments: str) -> subprocess.Popen[str]:
-    """Starts a program; it finds tf, np and json imported and its arguments in sys.argv[1:]."""
+def start(program: str, *arguments: str, complaints: Any = subprocess.PIPE) -> subprocess.Popen[str]:
+    """Starts a program; it finds tf, np and json imported and its arguments in sys.argv[1:].
+
+    `complaints` is where its standard error goes.
+    """
     return subprocess.Popen(
         [PYTHON, "-c", _PRELUDE + textwrap.dedent(program), *arguments],
         cwd=ROOT,
         env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stderr=complaints,
         text=True,
     )
 
@@ -55,6 +59,54 @@ def run(program: str, *arguments: str) -> Any:
     assert process.returncode == 0, complaints[-4000:]
     lines = output.strip().splitlines()
     return json.loads(lines[-1]) if lines else None
+
+
+_RUN_ONE_AFTER_ANOTHER = """
+import contextlib, io, textwrap, traceback
+
+for line in sys.stdin:
+    program, sys.argv[1:] = json.loads(line)
+    printed = io.StringIO()
+    # What a program leaves in `kept` is there for those after it.
+    names = {"tf": tf, "np": np, "json": json, "sys": sys, "kept": globals().setdefault("kept", {})}
+    try:
+        with contextlib.redirect_stdout(printed), tf.Graph().as_default():
+            exec(textwrap.dedent(program), names)
+        answer = {"printed": printed.getvalue()}
+    except BaseException:
+        answer = {"error": traceback.format_exc()}
+    print(json.dumps(answer), flush=True)
+import os
+os._exit(0)
+"""
+
+
+class TensorFlowPrograms:
+    """One process that runs program after program, each in a new graph: TensorFlow is imported only once."""
+
+    def __init__(self) -> None:
+        self._complaints = tempfile.TemporaryFile()  # noqa: SIM115  (closed by close)
+        self._process = start(_RUN_ONE_AFTER_ANOTHER, complaints=self._complaints)
+
+    def run(self, program: str, *arguments: str) -> Any:
+        """Runs a program to its end and returns the JSON value that its last line prints (None without output)."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(json.dumps([program, arguments]) + "\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        if not line:
+            self._complaints.seek(0)
+            raise AssertionError(self._complaints.read()[-4000:].decode(errors="replace"))
+        answer = json.loads(line)
+        assert "error" not in answer, answer["error"]
+        lines = answer["printed"].strip().splitlines()
+        return json.loads(lines[-1]) if lines else None
+
+    def close(self) -> None:
+        """Ends the process."""
+        self._process.kill()
+        self._process.communicate()
+        self._complaints.close()
 
 
 _SERVE = """

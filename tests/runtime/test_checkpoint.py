@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from dtf.wire import checkpoint, errors
+from dtf.wire import checkpoint, errors, tensor_slices
 from dtf.wire.checkpoint import BundleReader, BundleWriter
 
 ARRAYS = {
@@ -144,7 +144,7 @@ def test_a_full_disk_is_named_and_nothing_is_left(tmp_path, size):
 
 
 def test_the_slice_specification_is_parsed():
-    assert checkpoint.parse_slice_spec("4 3 0,2:-") == ([4, 3], [(0, 2), (0, -1)])
+    assert tensor_slices.parse_slice_spec("4 3 0,2:-") == ([4, 3], [(0, 2), (0, -1)])
     for bad in ("", "4 3 0,2", "4 x", "4 0-2"):
         with pytest.raises(errors.InvalidArgumentError, match="slice specification"):
-            checkpoint.parse_slice_spec(bad)
+            tensor_slices.parse_slice_spec(bad)

@@ -17,9 +17,12 @@ from typing import Any
 
 from dtf import logging
 from dtf.wire import checkpoint, errors
-from dtf.wire.files import write_atomically
+from dtf.wire.checkpoint_v1 import open_checkpoint, v1_files
+from dtf.wire.files import file_errors, write_atomically
+from dtf.wire.pb.saver_pb2 import SaverDef
 
 _UNFINISHED_FOLDER = re.compile(r"_temp_[0-9a-f]{32}$")
+_SHARDS = re.compile(r"-[\d?]+-of-\d+$")
 _UNFINISHED_FILE = re.compile(r"\.(tempstate|tmp)[0-9a-f]{16}$")
 
 
@@ -33,7 +36,7 @@ def latest_checkpoint(checkpoint_dir: str, latest_filename: str | None = None) -
         return None
     candidates = [state.model_checkpoint_path, *reversed(state.all_model_checkpoint_paths)]
     for prefix in dict.fromkeys(candidates):
-        if checkpoint_exists(prefix) and checkpoint.BundleReader(prefix).is_whole():
+        if _is_whole(prefix):
             return prefix
         logging.warning("Checkpoint %s is not whole: files are missing or cut short. Trying the one before it.", prefix)
     return None
@@ -120,32 +123,47 @@ def update_checkpoint_state(
         save_dir, model_checkpoint_path, paths, all_model_checkpoint_timestamps, last_preserved_timestamp
     )
     text = text_format.MessageToString(state)
-    write_atomically(_state_file(save_dir, latest_filename), text.encode())
+    path = _state_file(save_dir, latest_filename)
+    with file_errors(path):
+        write_atomically(path, text.encode())
 
 
 def checkpoint_exists(checkpoint_prefix: str) -> bool:
-    """Whether a checkpoint's index and all its data files are there."""
-    try:
-        reader = checkpoint.BundleReader(checkpoint_prefix)
-    except errors.OpError:
-        return False
-    return all(os.path.exists(path) for path in reader.data_files())
+    """Whether there is a checkpoint under the prefix: the index of one, or a file of the old format V1.
+
+    Nothing is read: whether it is whole shows when it is restored; `latest_checkpoint` looks closer.
+    """
+    prefix = os.fspath(checkpoint_prefix)
+    return os.path.exists(checkpoint.index_file(prefix)) or bool(v1_files(prefix))
 
 
 def get_checkpoint_mtimes(checkpoint_prefixes: Iterable[str]) -> list[float]:
     """When each checkpoint was written, in seconds since the epoch; those that do not exist are left out."""
-    found = [prefix for prefix in checkpoint_prefixes if checkpoint_exists(prefix)]
-    return [os.path.getmtime(checkpoint.index_file(prefix)) for prefix in found]
+    times = []
+    for prefix in checkpoint_prefixes:
+        for path in [checkpoint.index_file(prefix), *v1_files(prefix)]:
+            with contextlib.suppress(OSError):
+                times.append(os.path.getmtime(path))
+                break
+    return times
 
 
-def remove_checkpoint(checkpoint_prefix: str, meta_graph_suffix: str = "meta") -> None:
+def remove_checkpoint(
+    checkpoint_prefix: str, checkpoint_format_version: int = SaverDef.V2, meta_graph_suffix: str = "meta"
+) -> None:
     """Removes a checkpoint's files and its MetaGraphDef; the index first, so that no half is ever taken for a whole."""
-    files = sorted(checkpoint.bundle_files(checkpoint_prefix), key=lambda path: not path.endswith(".index"))
-    for path in [*files, f"{checkpoint_prefix}.{meta_graph_suffix}"]:
-        try:
+    if checkpoint_format_version == SaverDef.V2:
+        files = sorted(checkpoint.bundle_files(checkpoint_prefix), key=lambda path: not path.endswith(".index"))
+    else:
+        files = v1_files(checkpoint_prefix)
+    for path in [*files, meta_graph_file(checkpoint_prefix, meta_graph_suffix)]:
+        with contextlib.suppress(FileNotFoundError):
             os.remove(path)
-        except FileNotFoundError:
-            continue
+
+
+def meta_graph_file(checkpoint_prefix: str, meta_graph_suffix: str = "meta") -> str:
+    """The path of the MetaGraphDef beside a checkpoint; the shards of one of format V1 share one."""
+    return f"{_SHARDS.sub('', checkpoint_prefix)}.{meta_graph_suffix}"
 
 
 def remove_unfinished(checkpoint_dir: str) -> None:
@@ -197,6 +215,13 @@ def wait_for_new_checkpoint(
         if deadline is not None and time.monotonic() + seconds_to_sleep > deadline:
             return None
         time.sleep(seconds_to_sleep)
+
+
+def _is_whole(prefix: str) -> bool:
+    try:
+        return open_checkpoint(prefix).is_whole()
+    except errors.OpError:
+        return False
 
 
 def _state_file(folder: str, name: str | None) -> str:

@@ -10,12 +10,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from dtf.build.apply import apply_op
-from dtf.build.graph import control_dependencies, device, name_scope
+from dtf.build.graph import GraphKeys, control_dependencies, device, get_default_graph, name_scope
 from dtf.build.variables import Variable, global_variables
 from dtf.train.checkpoint_management import latest_checkpoint
 from dtf.train.saveable import VariableSaveable
-from dtf.wire.checkpoint import BundleReader
+from dtf.wire.checkpoint_v1 import open_checkpoint
 from dtf.wire.dtypes import DType
+from dtf.wire.pb import types_pb2
 
 
 class CheckpointReader:
@@ -30,16 +31,15 @@ class CheckpointReader:
     """
 
     def __init__(self, filepattern: str) -> None:
-        self._reader = BundleReader(os.fspath(filepattern))
+        self._reader = open_checkpoint(os.fspath(filepattern))
 
     def has_tensor(self, tensor_str: str) -> bool:
         """Whether there is a tensor of that name."""
         return self._reader.has(tensor_str)
 
     def get_tensor(self, tensor_str: str) -> Any:
-        """A tensor; the parts of a partitioned variable are put together. A string scalar is given as bytes."""
-        value = self._reader.read(tensor_str)
-        return value.item() if value.dtype == object and value.ndim == 0 else value
+        """A tensor; the parts of a partitioned variable are put together. A scalar is given as numpy's, or as bytes."""
+        return self._reader.read(tensor_str)[()]
 
     def get_variable_to_shape_map(self) -> dict[str, list[Any]]:
         """The shape of each tensor."""
@@ -51,8 +51,12 @@ class CheckpointReader:
 
     def debug_string(self) -> bytes:
         """One line per tensor: name, dtype, shape."""
-        shapes, dtypes = self.get_variable_to_shape_map(), self.get_variable_to_dtype_map()
-        return "".join(f"{name} ({dtypes[name].name}) {shapes[name]}\n" for name in shapes).encode()
+        lines = (
+            f"{name} ({types_pb2.DataType.Name(self._reader.dtype(name).as_datatype_enum)}) "
+            f"[{','.join(map(str, self._reader.shape(name).as_list()))}]\n"
+            for name in self._reader.keys()  # noqa: SIM118
+        )
+        return "".join(lines).encode()
 
 
 NewCheckpointReader = CheckpointReader
@@ -101,6 +105,45 @@ def init_from_checkpoint(ckpt_dir_or_file: str, assignment_map: Mapping[str, Any
             _init_scope(prefix, shapes, stored, here)
         else:
             _init_variable(prefix, shapes, stored, _variables_named(here) if isinstance(here, str) else here)
+
+
+def warm_start(
+    ckpt_to_initialize_from: str,
+    vars_to_warm_start: Any = ".*",
+    var_name_to_vocab_info: None = None,
+    var_name_to_prev_var_name: Mapping[str, str] | None = None,
+) -> None:
+    """Makes the initializers of existing variables read their values from the variables of the same names there.
+
+    Args:
+      ckpt_to_initialize_from: the checkpoint, or a folder whose latest is taken.
+      vars_to_warm_start: a pattern for the start of trainable variables' names; or a list of such patterns, for all
+        variables; or a list of variables.
+      var_name_to_vocab_info: not supported.
+      var_name_to_prev_var_name: names there that are others than here.
+
+    Raises:
+      ValueError: a variable is missing in the checkpoint, or has another shape.
+      NotImplementedError: vocabularies are given.
+    """
+    if var_name_to_vocab_info:
+        raise NotImplementedError("warm_start does not map vocabularies")
+    graph = get_default_graph()
+    if isinstance(vars_to_warm_start, str):
+        chosen = graph.get_collection(GraphKeys.TRAINABLE_VARIABLES, vars_to_warm_start)
+    else:
+        chosen = []
+        for entry in vars_to_warm_start or ():
+            found = graph.get_collection(GraphKeys.GLOBAL_VARIABLES, entry) if isinstance(entry, str) else [entry]
+            chosen.extend(variable for variable in found if not any(variable is other for other in chosen))
+    parts: dict[str, list[Any]] = {}
+    for variable in chosen:
+        for part in [variable] if isinstance(variable, Variable) else list(variable):
+            parts.setdefault(_checkpoint_name(part), []).append(part)
+    previous = dict(var_name_to_prev_var_name or {})
+    init_from_checkpoint(
+        ckpt_to_initialize_from, {previous.get(name, name): variables for name, variables in parts.items()}
+    )
 
 
 def _prefix(ckpt_dir_or_file: str) -> str:

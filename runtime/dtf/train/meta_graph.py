@@ -25,6 +25,7 @@ from dtf.build.graph import Graph, GraphKeys, get_default_graph
 from dtf.wire import errors, opdef
 from dtf.wire.codec import python_to_attr
 from dtf.wire.files import file_errors, write_atomically
+from dtf.wire.opdef_proto import op_list
 from dtf.wire.pb import graph_pb2, meta_graph_pb2, queue_runner_pb2, saver_pb2, variable_pb2
 
 # The release whose format and ops these graphs are of, for readers that want to know.
@@ -88,6 +89,8 @@ def create_meta_graph_def(
     if strip_default_attrs:
         _strip_default_attrs(message.graph_def)
         message.meta_info_def.stripped_default_attrs = True
+    if not message.meta_info_def.HasField("stripped_op_list"):
+        message.meta_info_def.stripped_op_list.CopyFrom(op_list(_op_types(message.graph_def)))
     for key in graph.get_all_collection_keys() if collection_list is None else collection_list:
         if isinstance(key, str):
             extraneous = clear_extraneous_savers and key == GraphKeys.SAVERS
@@ -212,7 +215,12 @@ def import_scoped_meta_graph(
     graph = graph or get_default_graph()
     with graph.as_default():
         with graph.name_scope(None):
-            import_graph_def(graph_def, input_map=input_map, name=import_scope or "")
+            import_graph_def(
+                graph_def,
+                input_map=input_map,
+                name=import_scope or "",
+                producer_op_list=message.meta_info_def.stripped_op_list,
+            )
         scope = "/".join(part for part in (graph.get_name_scope(), import_scope) if part) or None
         variables: dict[str, Any] = {}
         for key in sorted(message.collection_def):
@@ -358,6 +366,12 @@ def _variable_to_proto(entry: Any, export_scope: str | None = None) -> Any:
 
 
 # Graphs
+
+
+def _op_types(graph_def: Any) -> set[str]:
+    """The types of all ops of a graph and of its library's functions."""
+    bodies = [graph_def.node, *(function.node_def for function in graph_def.library.function)]
+    return {node.op for nodes in bodies for node in nodes}
 
 
 def _strip_default_attrs(graph_def: Any) -> None:

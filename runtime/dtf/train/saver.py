@@ -25,7 +25,13 @@ from dtf.build.apply import apply_op
 from dtf.build.graph import GraphKeys, Operation, Tensor, control_dependencies, device, get_default_graph, name_scope
 from dtf.build.ops.control_flow import group
 from dtf.build.variables import global_variables
-from dtf.train.checkpoint_management import checkpoint_exists, remove_checkpoint, update_checkpoint_state
+from dtf.train.checkpoint_management import (
+    checkpoint_exists,
+    get_checkpoint_mtimes,
+    meta_graph_file,
+    remove_checkpoint,
+    update_checkpoint_state,
+)
 from dtf.train.saveable import SaveableObject, saveables_of
 from dtf.wire import errors
 from dtf.wire.pb import saver_pb2
@@ -202,7 +208,7 @@ class Saver:
                 folder, path, self.last_checkpoints, state_name, save_relative_paths=self._save_relative_paths
             )
             for old in surplus:
-                remove_checkpoint(old, meta_graph_suffix)
+                remove_checkpoint(old, self.saver_def.version, meta_graph_suffix)
         return path
 
     def restore(self, sess: Any, save_path: str) -> None:
@@ -249,11 +255,7 @@ class Saver:
 
     def recover_last_checkpoints(self, checkpoint_paths: Iterable[str]) -> None:
         """Takes over the checkpoints that exist of a previous process, oldest first, to remove them in their turn."""
-        found = []
-        for path in checkpoint_paths:
-            if checkpoint_exists(path):
-                found.append((path, os.path.getmtime(f"{path}.index")))
-        self._last_checkpoints = found
+        self._last_checkpoints = [(path, time) for path in checkpoint_paths for time in get_checkpoint_mtimes([path])]
 
     def _record(self, path: str) -> list[str]:
         """Notes a new checkpoint. Returns those that are now to be removed."""
@@ -330,7 +332,7 @@ class Saver:
                 graph=graph, saver_def=self.saver_def, strip_default_attrs=strip_default_attrs
             )
             self._meta_graph = (key, message.SerializeToString(deterministic=True))
-        path = f"{prefix}.{suffix}"
+        path = meta_graph_file(prefix, suffix)
         with file_errors(path):
             write_atomically(path, self._meta_graph[1])
 

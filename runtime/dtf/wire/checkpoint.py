@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import glob
+import math
 import os
 import secrets
 import struct
@@ -25,15 +26,22 @@ from collections.abc import Iterable, Sequence
 from typing import Any, BinaryIO, cast
 
 import numpy as np
+from google.protobuf.message import DecodeError
 
 from dtf.wire import dtypes, errors
 from dtf.wire.crc import crc32c, mask
-from dtf.wire.files import file_errors, write_atomically
+from dtf.wire.files import error_of, file_errors, write_atomically
 from dtf.wire.index_table import read_table, read_varint, write_table, write_varint
 from dtf.wire.tensor_shape import TensorShape
-
-Extents = Sequence[tuple[int, int]]
-"""One (start, length) per dimension; length -1 is the whole dimension."""
+from dtf.wire.tensor_slices import (
+    Extents,
+    cut,
+    extents_from_proto,
+    extents_to_proto,
+    put_together,
+    slice_key,
+    spelled_out,
+)
 
 _HEADER_KEY = b""
 _PRODUCER = 1
@@ -71,8 +79,8 @@ class BundleWriter:
         if entry is None:
             entry = self._new_entry(np.asarray(array), full_shape)
             self._entries[key] = entry
-        normalised(extents, full_shape)  # checks them
-        entry.slices.append(_slice_to_proto(extents))
+        spelled_out(extents, full_shape)  # checks them
+        entry.slices.append(extents_to_proto(extents))
         self._put(slice_key(name, extents), array)
 
     def finish(self) -> None:
@@ -147,10 +155,12 @@ class BundleReader:
         self.prefix = prefix
         try:
             with open(index_file(prefix), "rb") as file:
-                table = dict(read_table(file.read(), index_file(prefix)))
+                data = file.read()
         except (FileNotFoundError, NotADirectoryError):
-            message = f"Unsuccessful TensorSliceReader constructor: Failed to find any matching files for {prefix}"
-            raise errors.NotFoundError(None, None, message) from None
+            raise no_such_checkpoint(prefix) from None
+        except OSError as error:
+            raise error_of(error, index_file(prefix)) from error
+        table = dict(read_table(data, index_file(prefix)))
         header_bytes = table.pop(_HEADER_KEY, None)
         if header_bytes is None:
             raise errors.DataLossError(None, None, f"{index_file(prefix)}: the bundle has no header")
@@ -159,7 +169,10 @@ class BundleReader:
             message = f"{index_file(prefix)}: big-endian bundles cannot be read here"
             raise errors.UnimplementedError(None, None, message)
         self._num_shards = header.num_shards
-        self._entries = {key: tensor_bundle_pb2.BundleEntryProto.FromString(value) for key, value in table.items()}
+        try:
+            self._entries = {key: tensor_bundle_pb2.BundleEntryProto.FromString(value) for key, value in table.items()}
+        except DecodeError as error:
+            raise errors.DataLossError(None, None, f"{index_file(prefix)}: an entry cannot be read") from error
 
     def keys(self) -> list[str]:
         """The names of all tensors and partitioned variables, sorted."""
@@ -208,26 +221,15 @@ class BundleReader:
         """
         entry = self._entry(name.encode())
         full_shape = [dim.size for dim in entry.shape.dim]
-        wanted = normalised(extents, full_shape)
         if not entry.slices:
-            return self._read_entry(name, entry)[tuple(slice(start, start + length) for start, length in wanted)]
-        result = np.empty([length for _, length in wanted], dtypes.as_dtype(entry.dtype).as_numpy_dtype)
-        covered = 0
-        for proto in entry.slices:
-            stored = _slice_from_proto(proto)
-            held = normalised(stored, full_shape)
-            common = [(max(a, c), min(a + b, c + d)) for (a, b), (c, d) in zip(wanted, held, strict=True)]
-            if any(low >= high for low, high in common):
-                continue
-            part = self._read_entry(name, self._entry(slice_key(name, stored)))
-            source = _within(common, held)
-            target = _within(common, wanted)
-            result[target] = part[source]
-            covered += int(np.prod([high - low for low, high in common]))
-        if covered < result.size:
-            message = f"Tensor slices of {name} in checkpoint {self.prefix} do not cover what is asked for"
-            raise errors.NotFoundError(None, None, message)
-        return result
+            return cut(self._read_entry(name, entry), extents)
+
+        def read_part(stored: Extents) -> np.ndarray:
+            return self._read_entry(name, self._entry(slice_key(name, stored)))
+
+        stored = [extents_from_proto(proto) for proto in entry.slices]
+        dtype = dtypes.as_dtype(entry.dtype)
+        return put_together(f"{name} in checkpoint {self.prefix}", dtype, full_shape, extents, stored, read_part)
 
     def _entry(self, key: bytes) -> Any:
         try:
@@ -243,6 +245,8 @@ class BundleReader:
                 stored = np.fromfile(file, np.uint8, entry.size, offset=entry.offset)
         except FileNotFoundError:
             raise errors.NotFoundError(None, None, f"{path}: the checkpoint's data file is missing") from None
+        except OSError as error:
+            raise error_of(error, path) from error
         if len(stored) < entry.size:
             message = f"{path}: cut short: tensor {name} needs {entry.size} bytes at {entry.offset}, has {len(stored)}"
             raise errors.DataLossError(None, None, message)
@@ -250,7 +254,11 @@ class BundleReader:
         if entry.dtype == dtypes.string.as_datatype_enum:
             array, crc = _decode_strings(stored, shape, f"{path}: tensor {name}")
         else:
-            array = stored.view(dtypes.as_dtype(entry.dtype).as_numpy_dtype).reshape(shape)
+            element = np.dtype(dtypes.as_dtype(entry.dtype).as_numpy_dtype)
+            if entry.size != math.prod(shape) * element.itemsize:
+                message = f"{path}: tensor {name} of shape {shape} and type {element} cannot have {entry.size} bytes"
+                raise errors.DataLossError(None, None, message)
+            array = stored.view(element).reshape(shape)
             crc = crc32c(stored)
         if mask(crc) != entry.crc32c:
             raise errors.DataLossError(None, None, f"{path}: Checksum does not match for tensor {name}")
@@ -311,96 +319,15 @@ def data_file(prefix: str, shard: int, num_shards: int) -> str:
     return f"{prefix}.data-{shard:05d}-of-{num_shards:05d}"
 
 
+def no_such_checkpoint(prefix: str) -> errors.NotFoundError:
+    """The error for a prefix under which there is no checkpoint, in TensorFlow's words."""
+    message = f"Unsuccessful TensorSliceReader constructor: Failed to find any matching files for {prefix}"
+    return errors.NotFoundError(None, None, message)
+
+
 def bundle_files(prefix: str) -> list[str]:
     """The existing files of a bundle."""
     return sorted(glob.glob(glob.escape(prefix) + ".index") + glob.glob(glob.escape(prefix) + ".data-*-of-*"))
-
-
-def _within(common: Sequence[tuple[int, int]], extents: Extents) -> tuple[slice, ...]:
-    """Indices of the common (low, high) ranges inside the part that starts where `extents` do."""
-    return tuple(slice(low - start, high - start) for (low, high), (start, _) in zip(common, extents, strict=True))
-
-
-def parse_slice_spec(text: str) -> tuple[list[int], list[tuple[int, int]]]:
-    """Parses SaveV2's and RestoreV2's `shape_and_slices` entry, such as "4 3 0,2:-".
-
-    Returns (full shape, extents).
-
-    Raises:
-      InvalidArgumentError: the text has another form.
-    """
-    try:
-        *dims, last = text.split()
-        shape = [int(dim) for dim in dims]
-        extents = [
-            (0, -1) if part == "-" else (int(part.split(",")[0]), int(part.split(",")[1])) for part in last.split(":")
-        ]
-        if len(extents) != len(shape):
-            raise ValueError("rank")
-    except (ValueError, IndexError):
-        raise errors.InvalidArgumentError(None, None, f"not a tensor slice specification: {text!r}") from None
-    return shape, extents
-
-
-def normalised(extents: Extents, full_shape: Sequence[int]) -> list[tuple[int, int]]:
-    """Extents with every length spelled out.
-
-    Raises:
-      InvalidArgumentError: they do not lie within `full_shape`.
-    """
-    spelled = [
-        (start, size - start if length < 0 else length)
-        for (start, length), size in zip(extents, full_shape, strict=True)
-    ]
-    for (start, length), size in zip(spelled, full_shape, strict=True):
-        if start < 0 or start + length > size:
-            message = f"slice {list(extents)} does not lie within shape {list(full_shape)}"
-            raise errors.InvalidArgumentError(None, None, message)
-    return spelled
-
-
-def slice_key(name: str, extents: Extents) -> bytes:
-    """The index key of one part of a variable: order-preserving codes of 0, name, rank, and each start and length.
-
-    A whole dimension is (0, -1); the key is of the extents as they were given, not spelled out.
-    """
-    key = _ordered_number(0) + _ordered_string(name.encode()) + _ordered_number(len(extents))
-    for start, length in extents:
-        key += _ordered_signed(start) + _ordered_signed(length)
-    return key
-
-
-def _ordered_number(value: int) -> bytes:
-    size = (value.bit_length() + 7) // 8
-    return bytes([size]) + value.to_bytes(size, "big")
-
-
-def _ordered_string(value: bytes) -> bytes:
-    return value.replace(b"\xff", b"\xff\0").replace(b"\0", b"\0\xff") + b"\0\x01"
-
-
-def _ordered_signed(value: int) -> bytes:
-    """A signed integer in n bytes of 7 n bits: the header bits count the bytes, flipped for negative values."""
-    magnitude = value if value >= 0 else ~value
-    size = magnitude.bit_length() // 7 + 1
-    header = ((1 << size) - 1) << (8 * size - size)
-    code = (value & ((1 << 8 * size) - 1)) ^ header
-    return code.to_bytes(size, "big")
-
-
-def _slice_to_proto(extents: Extents) -> Any:
-    from dtf.wire.pb import tensor_slice_pb2
-
-    proto = tensor_slice_pb2.TensorSliceProto()
-    for start, length in extents:
-        extent = proto.extent.add()
-        if length >= 0:
-            extent.start, extent.length = start, length
-    return proto
-
-
-def _slice_from_proto(proto: Any) -> list[tuple[int, int]]:
-    return [(e.start, e.length if e.HasField("length") else -1) for e in proto.extent]
 
 
 def _encode(array: np.ndarray) -> tuple[list[Any], int]:

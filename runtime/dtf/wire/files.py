@@ -33,9 +33,14 @@ def file_errors(what: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        kind = _KINDS.get(error.errno or 0, errors.UnknownError)
-        where = f": {error.filename}" if error.filename and os.fspath(error.filename) != what else ""
-        raise kind(None, None, f"{what}; {error.strerror}{where}") from error
+        raise error_of(error, what) from error
+
+
+def error_of(error: OSError, what: str) -> errors.OpError:
+    """The OpError for what the operating system refused; its message begins with `what`, a path or prefix."""
+    kind = _KINDS.get(error.errno or 0, errors.UnknownError)
+    where = f": {error.filename}" if error.filename and os.fspath(error.filename) != what else ""
+    return kind(None, None, f"{what}; {error.strerror}{where}")
 
 
 def write_atomically(path: str, data: bytes) -> None:

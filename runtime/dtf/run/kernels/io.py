@@ -16,8 +16,10 @@ import numpy as np
 from dtf.run.kernels import kernel
 from dtf.run.kernels.arguments import invalid
 from dtf.wire import codec, dtypes, errors, py_functions
-from dtf.wire.checkpoint import BundleReader, BundleWriter, merge_bundles, parse_slice_spec
+from dtf.wire.checkpoint import BundleWriter, merge_bundles
+from dtf.wire.checkpoint_v1 import Checkpoint, open_checkpoint
 from dtf.wire.files import file_errors
+from dtf.wire.tensor_slices import parse_slice_spec
 
 
 def _text(value: Any) -> str:
@@ -59,7 +61,7 @@ def _(node):
     wanted = list(node.attr("dtypes"))
 
     def restore(step, prefix, tensor_names, shape_and_slices):
-        reader = BundleReader(_text(prefix))
+        reader = open_checkpoint(_text(prefix))
         names, specs = _texts(tensor_names), _texts(shape_and_slices)
         for name, dtype in zip(names, wanted, strict=True):
             if reader.dtype(name) != dtype:
@@ -73,7 +75,7 @@ def _(node):
     return restore
 
 
-def _read(reader: BundleReader, name: str, spec: str) -> np.ndarray:
+def _read(reader: Checkpoint, name: str, spec: str) -> np.ndarray:
     if not spec:
         return reader.read(name)
     shape, extents = parse_slice_spec(spec)

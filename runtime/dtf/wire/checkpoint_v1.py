@@ -1,0 +1,161 @@
+"""Checkpoints of TensorFlow's first format, V1: read, and told from those of the second.
+
+A V1 checkpoint is one sorted table, or several shards named by a pattern such as `model-?????-of-00002`: under the
+empty key stands which tensors and slices there are, under each slice's key its values. Owns reading it, and
+`open_checkpoint`, which finds what format a prefix has. Only V2 (`checkpoint.py`) is written.
+
+    open_checkpoint("model.ckpt-5").read("w")
+
+Source: the format facts of tensorflow/core/util/saved_tensor_slice.proto
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from google.protobuf.message import DecodeError
+
+from dtf.wire import codec, dtypes, errors
+from dtf.wire.checkpoint import BundleReader, index_file, no_such_checkpoint
+from dtf.wire.files import error_of
+from dtf.wire.index_table import read_table
+from dtf.wire.tensor_shape import TensorShape
+from dtf.wire.tensor_slices import Extents, extents_from_proto, put_together, slice_key
+
+
+class Checkpoint(Protocol):
+    """What the readers of both formats offer; the methods are told of at BundleReader's."""
+
+    def keys(self) -> list[str]: ...
+    def has(self, name: str) -> bool: ...
+    def dtype(self, name: str) -> dtypes.DType: ...
+    def shape(self, name: str) -> TensorShape: ...
+    def read(self, name: str) -> np.ndarray: ...
+    def read_slice(self, name: str, extents: Extents) -> np.ndarray: ...
+    def is_whole(self) -> bool: ...
+
+
+def open_checkpoint(prefix: str) -> Checkpoint:
+    """The reader of a checkpoint of either format.
+
+    Raises:
+      NotFoundError: there is no checkpoint under the prefix.
+      DataLossError: its index is damaged or cut short.
+    """
+    if not os.path.exists(index_file(prefix)) and v1_files(prefix):
+        return TableReader(prefix)
+    return BundleReader(prefix)
+
+
+def v1_files(prefix: str) -> list[str]:
+    """The files of a V1 checkpoint, sorted; `prefix` is a path, or the pattern of several shards' paths."""
+    if os.path.isfile(prefix):
+        return [prefix]
+    return sorted(path for path in glob.glob(prefix) if os.path.isfile(path))
+
+
+class TableReader:
+    """Reads one V1 checkpoint.
+
+    Raises:
+      NotFoundError: there is no file of that name; or, by the reading methods, no such tensor.
+      DataLossError: a file is damaged, cut short, or something else.
+    """
+
+    def __init__(self, prefix: str) -> None:
+        from dtf.wire.pb import saved_tensor_slice_pb2
+
+        self.prefix = prefix
+        self._tensors: dict[str, Any] = {}
+        self._values: dict[bytes, tuple[str, bytes]] = {}
+        paths = v1_files(prefix)
+        if not paths:
+            raise no_such_checkpoint(prefix)
+        for path in paths:
+            try:
+                with open(path, "rb") as file:
+                    table = dict(read_table(file.read(), path))
+            except OSError as error:
+                raise error_of(error, path) from error
+            try:
+                slices = saved_tensor_slice_pb2.SavedTensorSlices.FromString(table.pop(b"", b""))
+            except DecodeError as error:
+                raise errors.DataLossError(None, None, f"{path}: its table of contents cannot be read") from error
+            if not slices.HasField("meta"):
+                raise errors.DataLossError(None, None, f"{path}: not a checkpoint of format V1: no table of contents")
+            for tensor in slices.meta.tensor:
+                known = self._tensors.setdefault(tensor.name, tensor)
+                if known is not tensor:
+                    known.slice.extend(tensor.slice)
+            self._values.update((key, (path, value)) for key, value in table.items())
+
+    def keys(self) -> list[str]:
+        """The names of all tensors, sorted."""
+        return sorted(self._tensors)
+
+    def has(self, name: str) -> bool:
+        """Whether the checkpoint holds `name`."""
+        return name in self._tensors
+
+    def dtype(self, name: str) -> dtypes.DType:
+        """The dtype of a tensor. Raises NotFoundError."""
+        return dtypes.as_dtype(self._tensor(name).type)
+
+    def shape(self, name: str) -> TensorShape:
+        """The whole shape of a tensor. Raises NotFoundError."""
+        return TensorShape(self._tensor(name).shape)
+
+    def is_whole(self) -> bool:
+        """Whether all values are there."""
+        return all(
+            slice_key(name, extents_from_proto(proto)) in self._values
+            for name, tensor in self._tensors.items()
+            for proto in tensor.slice
+        )
+
+    def read(self, name: str) -> np.ndarray:
+        """A whole tensor."""
+        return self.read_slice(name, [(0, -1)] * len(self._tensor(name).shape.dim))
+
+    def read_slice(self, name: str, extents: Extents) -> np.ndarray:
+        """The part of a tensor that `extents` names.
+
+        Raises:
+          NotFoundError: the name, or a part of what is asked for, is not in the checkpoint.
+        """
+        tensor = self._tensor(name)
+        full_shape = [dim.size for dim in tensor.shape.dim]
+        stored = [extents_from_proto(proto) for proto in tensor.slice]
+
+        def read_part(part: Extents) -> np.ndarray:
+            return self._read_part(name, part, full_shape)
+
+        what = f"{name} in checkpoint {self.prefix}"
+        return put_together(what, self.dtype(name), full_shape, extents, stored, read_part)
+
+    def _tensor(self, name: str) -> Any:
+        try:
+            return self._tensors[name]
+        except KeyError:
+            raise errors.NotFoundError(None, None, f"Key {name} not found in checkpoint {self.prefix}") from None
+
+    def _read_part(self, name: str, part: Extents, full_shape: Sequence[int]) -> np.ndarray:
+        from dtf.wire.pb import saved_tensor_slice_pb2
+
+        entry = self._values.get(slice_key(name, part))
+        if entry is None:
+            raise errors.DataLossError(None, None, f"{self.prefix}: the values of tensor {name} at {part} are missing")
+        path, value = entry
+        sizes = [size if length < 0 else length for (_, length), size in zip(part, full_shape, strict=True)]
+        try:
+            data = saved_tensor_slice_pb2.SavedTensorSlices.FromString(value).data.data
+            # The message has bare values: type and shape stand in the table of contents.
+            data.dtype = self._tensor(name).type
+            data.tensor_shape.CopyFrom(TensorShape(sizes).as_proto())
+            return codec.proto_to_array(data)
+        except (DecodeError, errors.InvalidArgumentError) as error:
+            raise errors.DataLossError(None, None, f"{path}: the values of tensor {name} cannot be read") from error
