@@ -40,6 +40,8 @@ from dtf.build.ops.searching import *
 from dtf.build.ops.segment import *
 from dtf.build.ops.slicing import *
 from dtf.build.ops.sparse import *
+from dtf.build.ops.sparse_arithmetic import *
+from dtf.build.ops.sparse_messages import *
 from dtf.build.ops.state import *
 from dtf.build.ops.string import *
 from dtf.build.ops.tensor_array import *
@@ -140,7 +142,7 @@ _NAMESPACES = {
     name: f"dtf.{name}"
     for name in (
         "app bitwise compat contrib debugging flags gfile graph_util io layers linalg logging losses math metrics nn "
-        "python_io random strings summary testing train"
+        "python_io random raw_ops sets sparse strings summary testing train"
     ).split()
 }
 

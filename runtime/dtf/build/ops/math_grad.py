@@ -127,7 +127,7 @@ def _number(value: float, like: Tensor) -> Tensor:
 # -- one argument: the derivative, from the input x and the output y --
 
 
-def _derivative(*ops: str) -> Callable[[Callable[[Tensor, Tensor], Tensor]], Callable[[Tensor, Tensor], Tensor]]:
+def derivative(*ops: str) -> Callable[[Callable[[Tensor, Tensor], Tensor]], Callable[[Tensor, Tensor], Tensor]]:
     """Registers dy/dx as a function of (x, y)."""
 
     def register(derivative: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Tensor, Tensor], Tensor]:
@@ -140,29 +140,29 @@ def _derivative(*ops: str) -> Callable[[Callable[[Tensor, Tensor], Tensor]], Cal
     return register
 
 
-_derivative("Abs")(lambda x, y: sign(x))
-_derivative("Acosh")(lambda x, y: reciprocal(sinh(y)))
-_derivative("Asin")(lambda x, y: rsqrt(subtract(1.0, square(x))))
-_derivative("Acos")(lambda x, y: negative(rsqrt(subtract(1.0, square(x)))))
-_derivative("Asinh")(lambda x, y: reciprocal(cosh(y)))
-_derivative("Atan")(lambda x, y: reciprocal(add(1.0, square(x))))
-_derivative("Atanh")(lambda x, y: reciprocal(subtract(1.0, square(x))))
-_derivative("Cos")(lambda x, y: negative(sin(x)))
-_derivative("Cosh")(lambda x, y: sinh(x))
-_derivative("Digamma")(lambda x, y: polygamma(_number(1, x), x))
-_derivative("Erf")(lambda x, y: multiply(2 / math.sqrt(math.pi), exp(negative(square(x)))))
-_derivative("Erfc")(lambda x, y: multiply(-2 / math.sqrt(math.pi), exp(negative(square(x)))))
-_derivative("Erfinv")(lambda x, y: multiply(math.sqrt(math.pi) / 2, exp(square(y))))
-_derivative("Exp")(lambda x, y: y)
-_derivative("Expm1")(lambda x, y: exp(x))
-_derivative("Lgamma")(lambda x, y: digamma(x))
-_derivative("Log")(lambda x, y: reciprocal(x))
-_derivative("Log1p")(lambda x, y: reciprocal(add(1.0, x)))
-_derivative("Ndtri")(lambda x, y: multiply(math.sqrt(2 * math.pi), exp(multiply(0.5, square(y)))))
-_derivative("Sin")(lambda x, y: cos(x))
-_derivative("Sinh")(lambda x, y: cosh(x))
-_derivative("Square")(lambda x, y: multiply(2.0, x) if not x.dtype.is_integer else multiply(2, x))
-_derivative("Tan")(lambda x, y: add(1.0, square(y)))
+derivative("Abs")(lambda x, y: sign(x))
+derivative("Acosh")(lambda x, y: reciprocal(sinh(y)))
+derivative("Asin")(lambda x, y: rsqrt(subtract(1.0, square(x))))
+derivative("Acos")(lambda x, y: negative(rsqrt(subtract(1.0, square(x)))))
+derivative("Asinh")(lambda x, y: reciprocal(cosh(y)))
+derivative("Atan")(lambda x, y: reciprocal(add(1.0, square(x))))
+derivative("Atanh")(lambda x, y: reciprocal(subtract(1.0, square(x))))
+derivative("Cos")(lambda x, y: negative(sin(x)))
+derivative("Cosh")(lambda x, y: sinh(x))
+derivative("Digamma")(lambda x, y: polygamma(_number(1, x), x))
+derivative("Erf")(lambda x, y: multiply(2 / math.sqrt(math.pi), exp(negative(square(x)))))
+derivative("Erfc")(lambda x, y: multiply(-2 / math.sqrt(math.pi), exp(negative(square(x)))))
+derivative("Erfinv")(lambda x, y: multiply(math.sqrt(math.pi) / 2, exp(square(y))))
+derivative("Exp")(lambda x, y: y)
+derivative("Expm1")(lambda x, y: exp(x))
+derivative("Lgamma")(lambda x, y: digamma(x))
+derivative("Log")(lambda x, y: reciprocal(x))
+derivative("Log1p")(lambda x, y: reciprocal(add(1.0, x)))
+derivative("Ndtri")(lambda x, y: multiply(math.sqrt(2 * math.pi), exp(multiply(0.5, square(y)))))
+derivative("Sin")(lambda x, y: cos(x))
+derivative("Sinh")(lambda x, y: cosh(x))
+derivative("Square")(lambda x, y: multiply(2.0, x) if not x.dtype.is_integer else multiply(2, x))
+derivative("Tan")(lambda x, y: add(1.0, square(y)))
 
 
 @gradient("Neg")
@@ -224,15 +224,16 @@ def _sqrt_grad(op: Operation, grad: Any) -> Gradients:
 
 @gradient("RsqrtGrad")
 def _rsqrt_grad(op: Operation, grad: Any) -> Gradients:
-    y, dy = _conj(op.inputs[0]), _conj(op.inputs[1])
-    by_y = multiply(multiply(-1.5, multiply(grad, dy)), square(y))
+    # y is conjugated in -dy conj(y)^3 / 2, so the gradient by it is that of its conjugate, conjugated.
+    y, dy = _conj(op.inputs[0]), op.inputs[1]
+    by_y = multiply(multiply(-1.5, multiply(_conj(grad), dy)), square(y))
     return [by_y, apply_op("RsqrtGrad", y=y, dy=grad)]
 
 
 @gradient("ReciprocalGrad", "InvGrad")
 def _reciprocal_grad(op: Operation, grad: Any) -> Gradients:
-    y, dy = _conj(op.inputs[0]), _conj(op.inputs[1])
-    return [multiply(multiply(multiply(-2.0, grad), dy), y), apply_op("ReciprocalGrad", y=y, dy=grad)]
+    y, dy = _conj(op.inputs[0]), op.inputs[1]
+    return [multiply(multiply(multiply(-2.0, _conj(grad)), dy), y), apply_op("ReciprocalGrad", y=y, dy=grad)]
 
 
 # -- complex numbers --
@@ -410,12 +411,13 @@ def _zeta(op: Operation, grad: Any, x: Tensor, q: Tensor) -> tuple[Any, Any]:
 
 @_partials("Igamma")
 def _igamma(op: Operation, grad: Any, a: Tensor, x: Tensor) -> tuple[Any, Any]:
-    return None, multiply(grad, _gamma_density(a, x))
+    return multiply(grad, apply_op("IgammaGradA", a=a, x=x)), multiply(grad, _gamma_density(a, x))
 
 
 @_partials("Igammac")
 def _igammac(op: Operation, grad: Any, a: Tensor, x: Tensor) -> tuple[Any, Any]:
-    return None, multiply(grad, negative(_gamma_density(a, x)))
+    by_a = negative(apply_op("IgammaGradA", a=a, x=x))
+    return multiply(grad, by_a), multiply(grad, negative(_gamma_density(a, x)))
 
 
 def _gamma_density(a: Tensor, x: Tensor) -> Tensor:
@@ -596,8 +598,8 @@ def _segment_sum(op: Operation, grad: Any) -> Gradients:
 @gradient("SegmentMean")
 def _segment_mean(op: Operation, grad: Any) -> Gradients:
     data, ids = op.inputs
-    ones = apply_op("OnesLike", x=cast(ids, data.dtype.base_dtype))
-    counts = maximum(segment_sum(ones, ids), _number(1, data))
+    ones = apply_op("OnesLike", x=cast(ids, data.dtype.real_dtype.base_dtype))
+    counts = cast(maximum(segment_sum(ones, ids), _number(1, ones)), data.dtype.base_dtype)
     return [_rows(divide(grad, append_ones(counts, data, ids)), ids), None]
 
 

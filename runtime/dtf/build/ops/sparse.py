@@ -1,6 +1,7 @@
 """Ops on SparseTensors: their public functions and static shapes.
 
-Owns `tf.sparse_*`. The container is `dtf.build.sparse`. Source:
+Owns the conversion, order and matrix products of SparseTensors; arithmetic, parts and reductions are in
+`sparse_arithmetic`, packing in `sparse_messages`. The container is `dtf.build.sparse`. Source:
 https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/sparse
 """
 
@@ -10,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dtf.build.apply import apply_op
-from dtf.build.constant import constant_value, constant_value_as_shape
+from dtf.build.constant import constant_value_as_shape
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.graph import name_scope
 from dtf.build.ops.array import zeros
@@ -22,10 +23,8 @@ from dtf.wire import dtypes
 from dtf.wire.tensor_shape import TensorShape
 
 __all__ = [
-    "sparse_add",
     "sparse_concat",
     "sparse_fill_empty_rows",
-    "sparse_reduce_sum",
     "sparse_reorder",
     "sparse_reshape",
     "sparse_retain",
@@ -83,21 +82,6 @@ def sparse_tensor_dense_matmul(
     )
 
 
-def sparse_add(a: Any, b: Any, name: str | None = None) -> Tensor:
-    """The dense sum of a sparse and a dense tensor of one shape."""
-    sparse, dense = (a, b) if isinstance(a, SparseTensor) else (b, a)
-    if not isinstance(sparse, SparseTensor) or isinstance(dense, SparseTensor):
-        raise TypeError("sparse_add takes one SparseTensor and one dense tensor.")
-    return apply_op(
-        "SparseTensorDenseAdd",
-        name,
-        a_indices=sparse.indices,
-        a_values=sparse.values,
-        a_shape=sparse.dense_shape,
-        b=dense,
-    )
-
-
 def sparse_reorder(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
     """The same with its indices in row-major order."""
     indices, values = apply_op(
@@ -150,30 +134,6 @@ def sparse_fill_empty_rows(
         default_value=default,
     )
     return SparseTensor(indices, values, sp_input.dense_shape), empty
-
-
-def sparse_reduce_sum(
-    sp_input: SparseTensor,
-    axis: Any = None,
-    keepdims: bool | None = None,
-    reduction_axes: Any = None,
-    keep_dims: bool | None = None,
-) -> Tensor:
-    """The dense sum over the dimensions `axis` (all without it)."""
-    axis = reduction_axes if axis is None else axis
-    if axis is None:
-        axes: Any = apply_op("Range", start=0, limit=apply_op("Size", input=sp_input.dense_shape), delta=1)
-    else:
-        axes = axis if isinstance(axis, (list, tuple, Tensor)) else [axis]
-    keep = bool(keepdims if keepdims is not None else keep_dims)
-    return apply_op(
-        "SparseReduceSum",
-        input_indices=sp_input.indices,
-        input_values=sp_input.values,
-        input_shape=sp_input.dense_shape,
-        reduction_axes=convert_to_tensor(axes, dtypes.int32),
-        keep_dims=keep,
-    )
 
 
 def sparse_retain(sp_input: SparseTensor, to_retain: Any) -> SparseTensor:
@@ -241,15 +201,3 @@ def _(op):
 def _(op):
     rank = op.inputs[0].shape.with_rank(2).as_list()[1]
     return [TensorShape([None, rank]), TensorShape([None]), TensorShape([rank])]
-
-
-@shape_rule("SparseReduceSum")
-def _(op):
-    shape, axes = constant_value_as_shape(op.inputs[2]), constant_value(op.inputs[3])
-    if shape.ndims is None or axes is None:
-        return [TensorShape(None)]
-    dims = shape.as_list()
-    reduced = {int(axis) % len(dims) for axis in axes.ravel()}
-    if op.get_attr("keep_dims"):
-        return [TensorShape([1 if axis in reduced else dim for axis, dim in enumerate(dims)])]
-    return [TensorShape([dim for axis, dim in enumerate(dims) if axis not in reduced])]
