@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dtf.build.ops.candidate_sampling import *  # noqa: F403
 from dtf.build.ops.conv import *  # noqa: F403
 from dtf.build.ops.embedding import *  # noqa: F403
 from dtf.build.ops.math import sigmoid, tanh  # noqa: F401
