@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dtf.run.kernels import kernel
-from dtf.run.kernels.arguments import as_text, invalid, numpy_dtype, scalar_axis, shape_text, zero_of
+from dtf.run.kernels.arguments import as_text, invalid, numpy_dtype, scalar, scalar_axis, shape_text, vector, zero_of
 from dtf.run.kernels.gathering import scatter_rows
 
 # -- joining and splitting
@@ -31,7 +31,7 @@ def _(node):
 
 def _concatenate(values: Sequence[np.ndarray], axis: Any) -> np.ndarray:
     try:
-        return np.concatenate(values, axis=int(axis))
+        return np.concatenate(values, axis=scalar(axis, "concat dimension"))
     except ValueError:
         raise invalid(_concat_message([np.shape(value) for value in values], int(axis))) from None
 
@@ -62,6 +62,8 @@ def _(node):
 @kernel("ConcatOffset")
 def _(node):
     def concat_offset(axis, *shapes):
+        for i, shape in enumerate(shapes):
+            vector(shape, f"input {i}")
         position = scalar_axis(axis, len(shapes[0]), "concat dimension")
         offsets, total = [], 0
         for i, shape in enumerate(shapes):
@@ -133,9 +135,13 @@ def _(node):
 
 @kernel("SplitV")
 def _(node):
+    count = node.attr("num_split")
+
     def split_v(value, size_splits, axis):
         position = scalar_axis(axis, np.ndim(value), "split_dim")
-        sizes, total = size_splits.tolist(), value.shape[position]
+        sizes, total = vector(size_splits, "size_splits"), value.shape[position]
+        if len(sizes) != count:
+            raise invalid(f"size of the split_tensor must be equal to num_split {count}, got {len(sizes)}")
         if sizes.count(-1) == 1:
             sizes[sizes.index(-1)] = total - sum(sizes) - 1
         if sum(sizes) != total or min(sizes, default=0) < 0:
@@ -201,7 +207,7 @@ def _(node):
 
     def mirror_pad(value, paddings):
         for axis, (before, after) in enumerate(_check_paddings(value, paddings)):
-            if before or after:
+            if before or after or not value.shape[axis]:
                 value = np.take(value, _mirror_sources(value.shape[axis], before, after, mode), axis)
         return value
 
@@ -214,7 +220,7 @@ def _(node):
 
     def mirror_pad_grad(gradient, paddings):
         for axis, (before, after) in enumerate(_check_paddings(gradient, paddings)):
-            if before or after:
+            if before or after or not gradient.shape[axis]:
                 sources = _mirror_sources(gradient.shape[axis] - before - after, before, after, mode)
                 moved = np.moveaxis(gradient, axis, 0)
                 out = np.zeros((moved.shape[0] - before - after, *moved.shape[1:]), gradient.dtype)

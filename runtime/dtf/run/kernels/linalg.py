@@ -13,6 +13,7 @@ import numpy as np
 
 from dtf.run.kernels import KernelNode, kernel
 from dtf.run.kernels.arguments import invalid
+from dtf.wire import errors
 
 Array = Any  # an ndarray or a numpy scalar
 Function = Callable[..., Any]
@@ -57,7 +58,9 @@ def _batch_matmul(node: KernelNode) -> Function:
         return np.matmul(left, right)
 
     if not same_type:
-        return lambda x, y: multiply(x.astype(output_dtype), y.astype(output_dtype))
+        # bfloat16 products are formed in float32, as those of matrices of one dtype are.
+        wide = np.float32 if _is_half(output) else output_dtype
+        return lambda x, y: multiply(x.astype(wide), y.astype(wide)).astype(output_dtype, copy=False)
     return multiply if not _is_half(output) else _through_float32(multiply)
 
 
@@ -92,8 +95,12 @@ def _cross(node: KernelNode) -> Function:
     def cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         if a.shape != b.shape:
             raise invalid("Both inputs must be of same shape")
-        if a.ndim == 0 or a.shape[-1] != 3:
-            raise invalid("Cross-products are only defined for 3-element vectors.")
+        if a.ndim == 0:
+            raise invalid("Input must be at least 1D")
+        if a.shape[-1] != 3:
+            raise errors.FailedPreconditionError(
+                None, None, "Cross-products are only defined for 3-element vectors."
+            )
         return np.cross(a, b)
 
     return cross

@@ -5,12 +5,18 @@ Convolution and pooling are in `conv` and `pooling`, the updates of the optimize
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
-from dtf.run.kernels import kernel
+from dtf.run.kernels import KernelNode, kernel
+from dtf.run.kernels.arguments import invalid, shape_text
 from dtf.run.kernels.math import column_sums
 from dtf.wire import errors
 from dtf.wire.windows import channel_axis
+
+Function = Callable[..., Any]
 
 # Klambauer et al., "Self-Normalizing Neural Networks", arXiv 1706.02515.
 _SELU_SCALE = 1.0507009873554805
@@ -19,6 +25,20 @@ _SELU_SCALED_ALPHA = _SELU_SCALE * _SELU_ALPHA
 
 
 # Activations. The gradient ops take what TensorFlow's take: some the features, some the activations.
+
+
+def _of_equal_shapes(node: KernelNode, function: Function) -> Function:
+    """A function of two arrays that refuses those that would have to be broadcast."""
+
+    def run(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        if np.shape(first) != np.shape(second):
+            raise invalid(
+                f"Inputs to operation {node.name} of type {node.op} must have the same size and shape.  "
+                f"Input 0: {shape_text(np.shape(first))} != input 1: {shape_text(np.shape(second))}"
+            )
+        return function(first, second)
+
+    return run
 
 
 @kernel("Relu")
@@ -30,7 +50,7 @@ def _(node):
 @kernel("ReluGrad")
 def _(node):
     zero = _number(node, 0)
-    return lambda gradients, features: np.multiply(gradients, np.greater(features, zero))
+    return _of_equal_shapes(node, lambda gradients, features: np.multiply(gradients, np.greater(features, zero)))
 
 
 @kernel("Relu6")
@@ -42,7 +62,9 @@ def _(node):
 @kernel("Relu6Grad")
 def _(node):
     zero, six = _number(node, 0), _number(node, 6)
-    return lambda gradients, features: np.multiply(gradients, (features > zero) & (features < six))
+    return _of_equal_shapes(
+        node, lambda gradients, features: np.multiply(gradients, (features > zero) & (features < six))
+    )
 
 
 @kernel("LeakyRelu")
@@ -56,7 +78,7 @@ def _(node):
 @kernel("LeakyReluGrad")
 def _(node):
     alpha, zero = _number(node, node.attr("alpha")), _number(node, 0)
-    return lambda gradients, features: np.where(features > zero, gradients, gradients * alpha)
+    return _of_equal_shapes(node, lambda gradients, features: np.where(features > zero, gradients, gradients * alpha))
 
 
 @kernel("Elu")
@@ -68,7 +90,9 @@ def _(node):
 @kernel("EluGrad")
 def _(node):
     zero, one = _number(node, 0), _number(node, 1)
-    return lambda gradients, outputs: np.where(outputs < zero, gradients * (outputs + one), gradients)
+    return _of_equal_shapes(
+        node, lambda gradients, outputs: np.where(outputs < zero, gradients * (outputs + one), gradients)
+    )
 
 
 @kernel("Selu")
@@ -84,7 +108,9 @@ def _(node):
 def _(node):
     zero = _number(node, 0)
     scale, scaled_alpha = _number(node, _SELU_SCALE), _number(node, _SELU_SCALED_ALPHA)
-    return lambda gradients, outputs: gradients * np.where(outputs < zero, outputs + scaled_alpha, scale)
+    return _of_equal_shapes(
+        node, lambda gradients, outputs: gradients * np.where(outputs < zero, outputs + scaled_alpha, scale)
+    )
 
 
 @kernel("Softplus")
@@ -102,7 +128,7 @@ def _(node):
         with np.errstate(over="ignore"):
             return gradients / (np.exp(-features) + one)
 
-    return softplus_grad
+    return _of_equal_shapes(node, softplus_grad)
 
 
 @kernel("Softsign")
@@ -114,7 +140,7 @@ def _(node):
 @kernel("SoftsignGrad")
 def _(node):
     one = _number(node, 1)
-    return lambda gradients, features: gradients / np.square(np.abs(features) + one)
+    return _of_equal_shapes(node, lambda gradients, features: gradients / np.square(np.abs(features) + one))
 
 
 # Softmax and the losses on top of it
@@ -138,7 +164,9 @@ def _(node):
                 features, labels = np.broadcast_arrays(features, labels)
             except ValueError:
                 raise errors.InvalidArgumentError(
-                    None, None, "logits and labels must be broadcastable: "
+                    None,
+                    None,
+                    "logits and labels must be broadcastable: "
                     f"logits_size={list(features.shape)} labels_size={list(labels.shape)}",
                 ) from None
         if features.ndim != 2:
@@ -156,14 +184,18 @@ def _(node):
     def loss_and_backprop(features, labels):
         if features.ndim != 2 or np.shape(labels) != features.shape[:1]:
             raise errors.InvalidArgumentError(
-                None, None, "logits and labels must have the same first dimension, got logits shape "
+                None,
+                None,
+                "logits and labels must have the same first dimension, got logits shape "
                 f"{list(np.shape(features))} and labels shape {list(np.shape(labels))}",
             )
         rows, classes = features.shape
         if rows and (labels.min() < 0 or labels.max() >= classes):
             wrong = labels[(labels < 0) | (labels >= classes)][0]
             raise errors.InvalidArgumentError(
-                None, None, f"Received a label value of {wrong} which is outside the valid range of [0, {classes}).  "
+                None,
+                None,
+                f"Received a label value of {wrong} which is outside the valid range of [0, {classes}).  "
                 f"Label values: {' '.join(map(str, labels[:100]))}",
             )
         log_probability, probability = _log_softmax_and_softmax(features)
@@ -208,7 +240,9 @@ def _(node):
         axis = channel_axis(data_format, value.ndim)
         if np.ndim(bias) != 1 or value.shape[axis] != bias.shape[0]:
             raise errors.InvalidArgumentError(
-                None, None, "Must provide as many biases as the last dimension of the input tensor: "
+                None,
+                None,
+                "Must provide as many biases as the last dimension of the input tensor: "
                 f"{list(np.shape(bias))} vs. {list(np.shape(value))}",
             )
         if axis == value.ndim - 1:
@@ -363,7 +397,9 @@ def _(node):
 def _in_top_k(predictions, targets, k):
     if predictions.ndim != 2 or np.shape(targets) != predictions.shape[:1]:
         raise errors.InvalidArgumentError(
-            None, None, "First dimension of predictions must match length of targets: "
+            None,
+            None,
+            "First dimension of predictions must match length of targets: "
             f"{list(np.shape(predictions))} against {list(np.shape(targets))}",
         )
     valid = (targets >= 0) & (targets < predictions.shape[1])

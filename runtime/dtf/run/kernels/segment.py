@@ -207,6 +207,8 @@ def _sparse_segment_kernels(combiner: str) -> None:
     def backward(node: KernelNode) -> Callable[..., Array]:
         def run(grad: Array, indices: Array, ids: Array, output_dim0: Array) -> np.ndarray:
             rows = int(output_dim0)
+            if rows == 0:
+                return np.zeros((0, *grad.shape[1:]), grad.dtype)
             if indices.shape != ids.shape:
                 raise errors.InvalidArgumentError(None, None, "segment_ids and indices should have same size.")
             if ids.size and (ids.min() < 0 or ids.max() >= len(grad)):
