@@ -170,8 +170,10 @@ def _unsnap(data: bytes, what: str) -> bytes:
             position += width
         if not 0 < offset <= len(out):
             raise errors.DataLossError(None, None, f"{what}: damaged Snappy block")
-        for _ in range(length):  # copies may overlap themselves
-            out.append(out[-offset])
+        if offset >= length:
+            out += out[len(out) - offset : len(out) - offset + length]
+        else:  # the copy reads what it writes: what is there repeats itself
+            out += (out[len(out) - offset :] * (length // offset + 1))[:length]
     if len(out) != size:
         raise errors.DataLossError(None, None, f"{what}: Snappy block of {len(out)} bytes instead of {size}")
     return bytes(out)
