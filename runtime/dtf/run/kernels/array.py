@@ -10,7 +10,7 @@ import numpy as np
 
 from dtf.run.kernels import kernel
 from dtf.run.kernels.arguments import dimensions, invalid, numpy_dtype, scalar, shape_text, vector, zero_of
-from dtf.run.kernels.tensor_list import zeros_like_list
+from dtf.run.kernels.tensor_list import zeros_like_variant
 from dtf.wire import dtypes, errors
 from dtf.wire.tensor_shape import TensorShape
 
@@ -246,7 +246,7 @@ def _(node):
 def _(node):
     dtype = numpy_dtype(node)
     if node.attr("T") == dtypes.variant:
-        return zeros_like_list
+        return zeros_like_variant
     if dtype == np.object_:
         return lambda value: np.full(np.shape(value), b"", object)
     return lambda value: np.zeros(np.shape(value), dtype)

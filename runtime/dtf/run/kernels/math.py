@@ -17,7 +17,7 @@ import numpy as np
 from dtf.run.kernels import KernelNode, kernel, special
 from dtf.run.kernels.arguments import invalid
 from dtf.run.kernels.segment import highest, lowest
-from dtf.run.kernels.tensor_list import add_lists
+from dtf.run.kernels.tensor_list import add_variants
 from dtf.wire import dtypes, errors
 
 Array = Any  # an ndarray or a numpy scalar
@@ -335,7 +335,7 @@ direct(_clip_by_value, "ClipByValue")
 @kernel("AddN", "AccumulateNV2")
 def _add_n(node: KernelNode) -> Function:
     if node.attr("T") == dtypes.variant:
-        return lambda *lists: add_lists(lists)
+        return lambda *values: add_variants(values)
 
     def run(*values: Array) -> Array:
         first = values[0]
