@@ -61,6 +61,9 @@ class Instruction:
 ALIASES = frozenset({"Identity", "StopGradient", "PreventGradient", "Snapshot"})
 """Ops whose output is their input under another name."""
 
+SHOWN_AT_END = "_shown_at_end"
+"""An attribute of the _Send of a fetch: a reference is sent as such, and read when the step has ended."""
+
 
 def read_graph(graph_def: Any) -> list[Instruction]:
     """The instructions of a GraphDef, in the order of its nodes.
@@ -75,6 +78,9 @@ def read_graph(graph_def: Any) -> list[Instruction]:
         raise errors.InvalidArgumentError(None, None, "The graph has two nodes of one name")
     parts = [_bind(node, library) for node in graph_def.node]
     references = [_reference_flags(part.node) for part in parts]
+    for index, node_def in enumerate(graph_def.node):
+        if SHOWN_AT_END in node_def.attr:
+            references[index] = ([True], [])
     _pass_references_on(graph_def, index_of, references)
     result = []
     for index, (node_def, part) in enumerate(zip(graph_def.node, parts, strict=True)):

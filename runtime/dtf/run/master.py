@@ -24,6 +24,7 @@ from typing import Any
 
 from dtf.run.cancellation import CancellationManager
 from dtf.run.compiled_step import CompiledStep, RegisteredPartition, RunningStep
+from dtf.run.instructions import SHOWN_AT_END
 from dtf.run.partial_run import PartialRun
 from dtf.run.passes import Nodes
 from dtf.run.passes.optimize import optimize
@@ -437,6 +438,8 @@ class MasterSession:
         return [self._register_at(joined[task].worker, part) for task, part in parts.items()]
 
     def _register_at(self, worker: Any, part: Partition) -> RegisteredPartition:
+        if part.task == self._tasks.own_task:
+            _show_references_at_end(part)
         part.graph_def.versions.CopyFrom(self._versions)
         part.graph_def.library.CopyFrom(self._library)
         graph_handle = worker.register_graph(self._handle, part.graph_def, self._config.graph_options, self._config)
@@ -470,6 +473,15 @@ class MasterSession:
         self._library.function.extend(f for f in library.function if f.signature.name not in known)
         gradients = {gradient.function_name for gradient in self._library.gradient}
         self._library.gradient.extend(g for g in library.gradient if g.function_name not in gradients)
+
+
+def _show_references_at_end(part: Partition) -> None:
+    """What TensorFlow's shared buffers come to at the master's own task: a variable that is fetched beside its update
+    shows the update. A variable of another task is sent when it is read.
+    """
+    for node in part.graph_def.node:
+        if node.op == "_Send" and node.attr["client_terminated"].b:
+            node.attr[SHOWN_AT_END].b = True
 
 
 def _feeds_of(needed: Nodes) -> frozenset[str]:

@@ -1,8 +1,7 @@
 """LocalWorker: what one task does for the masters of a cluster: keeps sessions, runs partitions, hands out tensors.
 
 Owns the task's sessions, their registered graphs, the running steps and the rendezvous; `resources` outlive all of
-them. Does not
-know how requests arrive: the master of this process calls it directly, a server's masters and peers through `rpc`,
+them. Does not know how requests arrive: the master of this process calls it directly, a server's masters and peers through `rpc`,
 whose `RemoteWorker` has the same methods.
 
 What can wait takes `done`, called as done(value) or done(error=OpError) exactly once, from any thread, and returns a
@@ -26,7 +25,7 @@ from dtf.run.cancellation import CancellationManager
 from dtf.run.compiled_step import GraphResult
 from dtf.run.executor import Executor
 from dtf.run.rendezvous import Rendezvous, StepRendezvous, parse_key
-from dtf.run.resources import ResourceManager
+from dtf.run.resources import ResourceManager, Variable
 from dtf.run.step import Device, SessionState, StepContext, as_derived, task_of
 from dtf.run.step_stats import StepStatsCollector
 from dtf.wire import errors
@@ -237,7 +236,7 @@ class LocalWorker:
             values: dict[str, Any] = {}
             if error is None:
                 try:
-                    values = {key: rendezvous.take(key) for key in recv_keys}
+                    values = {key: _shown(rendezvous.take(key)) for key in recv_keys}
                 except KeyError as missing:
                     error = errors.InternalError(None, None, f"The step did not produce {missing.args[0]}")
                 except errors.OpError as aborted:
@@ -515,6 +514,11 @@ def _recv_from(peers: Peers | None, task: str, step_id: int, key: str, done: Don
 def _derived(error: errors.OpError) -> errors.OpError:
     error.derived = True
     return error
+
+
+def _shown(value: Any) -> Any:
+    """What a fetch gives: a reference shows what it holds now that the step has ended."""
+    return value.read() if type(value) is Variable else value
 
 
 def _nothing() -> None:

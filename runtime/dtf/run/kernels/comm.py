@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dtf.run.kernels import kernel
 from dtf.run.rendezvous import make_key
+from dtf.run.resources import Variable
 from dtf.run.step import task_of
 
 
@@ -15,6 +16,8 @@ def _(node):
     key_of = _key_maker(node)
 
     def send(step, value):
+        if type(value) is Variable:  # the worker reads it when the step has ended
+            value.read()  # one without a value is told of here
         step.rendezvous.send(key_of(step.frame_iteration), value)
 
     return send
