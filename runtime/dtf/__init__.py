@@ -110,6 +110,7 @@ _LAZY = {
     **dict.fromkeys(("foldl", "foldr", "map_fn", "scan"), "dtf.build.ops.functional"),
     "confusion_matrix": "dtf.build.ops.confusion_matrix",
     "make_template": "dtf.build.template",
+    "matrix_square_root": "dtf.build.ops.matrix_functions",
     **dict.fromkeys(("InteractiveSession", "Session"), "dtf.session"),
     **dict.fromkeys(
         ("ConfigProto", "GPUOptions", "GraphOptions", "OptimizerOptions", "RunMetadata", "RunOptions"),

@@ -307,19 +307,33 @@ def _(op, grad):
     return [diagonals.diag(grad)]
 
 
-@gradient("MatrixDiag")
+@gradient("MatrixDiag", "MatrixDiagV2", "MatrixDiagV3")
 def _(op, grad):
-    return [diagonals.matrix_diag_part(grad)]
+    part = diagonals.matrix_diag_part(grad, k=_diagonal(op, 1), align=_alignment(op))
+    return [part, *[None] * (len(op.inputs) - 1)]
 
 
-@gradient("MatrixDiagPart")
+@gradient("MatrixDiagPart", "MatrixDiagPartV2", "MatrixDiagPartV3")
 def _(op, grad):
-    return [diagonals.matrix_set_diag(array.zeros_like(op.inputs[0]), grad)]
+    zeros = array.zeros_like(op.inputs[0])
+    whole = diagonals.matrix_set_diag(zeros, grad, k=_diagonal(op, 1), align=_alignment(op))
+    return [whole, *[None] * (len(op.inputs) - 1)]
 
 
-@gradient("MatrixSetDiag")
+@gradient("MatrixSetDiag", "MatrixSetDiagV2", "MatrixSetDiagV3")
 def _(op, grad):
-    return [diagonals.matrix_set_diag(grad, array.zeros_like(op.inputs[1])), diagonals.matrix_diag_part(grad)]
+    where = {"k": _diagonal(op, 2), "align": _alignment(op)}
+    rest = diagonals.matrix_set_diag(grad, array.zeros_like(op.inputs[1]), **where)
+    return [rest, diagonals.matrix_diag_part(grad, **where), *[None] * (len(op.inputs) - 2)]
+
+
+def _diagonal(op, index):
+    """Which diagonals an op is about: the main one where it has no input of that."""
+    return op.inputs[index] if len(op.inputs) > index else 0
+
+
+def _alignment(op):
+    return op.get_attr("align").decode() if op.type.endswith("V3") else "LEFT_LEFT"
 
 
 @gradient("MatrixBandPart")

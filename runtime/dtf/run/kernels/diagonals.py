@@ -115,8 +115,10 @@ def _(node):
         rows = least_rows if rows == -1 else rows
         columns = least_columns if columns == -1 else columns
         if rows < least_rows or columns < least_columns:
-            name, found, least = ("rows", rows, least_rows) if rows < least_rows else ("columns", columns, least_columns)
-            raise invalid(f"The number of {name} is too small: {found}, the diagonals need {least}.")
+            raise invalid(
+                f"The matrix of {rows} rows and {columns} columns is too small: the diagonals need {least_rows} and "
+                f"{least_columns}."
+            )
         if rows != least_rows and columns != least_columns:
             raise invalid(
                 "The number of rows or columns is not consistent with the specified d_lower, d_upper, and diagonal."
