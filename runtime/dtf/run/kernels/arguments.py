@@ -59,6 +59,13 @@ def scalar(value: Any, what: str) -> Any:
     return value.item()
 
 
+def legacy_scalar(value: Any, what: str) -> Any:
+    """The element of a tensor of one element, which TensorFlow takes for a scalar in some of its oldest ops."""
+    if np.ndim(value) > 1 or np.size(value) != 1:
+        raise invalid(f"{what} must be a scalar, got shape {shape_text(np.shape(value))}")
+    return value.item()
+
+
 def dimensions(shape: Any) -> tuple[int, ...]:
     """A shape tensor as a tuple; one that is no vector, or has a negative dimension, is the caller's error."""
     dims = tuple(vector(shape, "shape"))

@@ -114,9 +114,9 @@ def _(node):
 @kernel("Reshape")
 def _(node):
     def reshape(tensor, shape):
-        if np.ndim(shape) != 1:
+        if np.ndim(shape) > 1:
             raise invalid(f"sizes input must be 1-D, not {shape_text(np.shape(shape))}")
-        dims = shape.tolist()
+        dims = np.reshape(shape, -1).tolist()
         try:
             if min(dims, default=0) < -1:  # of which numpy would make -1
                 raise ValueError
@@ -227,11 +227,11 @@ def _(node):
     dtype = numpy_dtype(node)
 
     def fill(dims, value):
-        if np.ndim(dims) != 1:
+        if np.ndim(dims) > 1:
             raise invalid(f"dims must represent a vector, got shape {shape_text(np.shape(dims))}")
-        if np.ndim(value):
+        if np.ndim(value) > 1 or np.size(value) != 1:
             raise invalid(f"value must represent a scalar, got shape {shape_text(np.shape(value))}")
-        return np.full(dimensions(dims), value, dtype)
+        return np.full(dimensions(np.reshape(dims, -1)), value, dtype)
 
     return fill
 

@@ -69,13 +69,15 @@ def _(node):
     settings = _settings(node)
 
     def depthwise(images, filters):
-        images = settings.channels_last(images)
+        result_type = images.dtype
+        images, filters = _computable(settings.channels_last(images)), _computable(filters)
         convolution = settings.convolution(images.shape, filters.shape)
         padded = convolution.pad(images)
         result = np.zeros((*convolution.output_positions, *filters.shape[2:]), images.dtype)
         for row, column in convolution.positions():
             result += convolution.view(padded, row, column)[..., None] * filters[row, column]
-        return settings.back(result.reshape(*convolution.output_positions, -1))
+        channels = filters.shape[2] * filters.shape[3]
+        return settings.back(result.reshape(*convolution.output_positions, channels).astype(result_type, copy=False))
 
     return depthwise
 
@@ -86,12 +88,13 @@ def _(node):
 
     def depthwise_backprop_input(sizes, filters, gradient):
         convolution = settings.convolution(settings.shape_channels_last(sizes.tolist()), filters.shape)
-        gradient = settings.channels_last(gradient)
+        result_type = gradient.dtype
+        gradient, filters = _computable(settings.channels_last(gradient)), _computable(filters)
         gradient = gradient.reshape(*gradient.shape[:3], *filters.shape[2:])
         padded = np.zeros(convolution.padded_shape, gradient.dtype)
         for row, column in convolution.positions():
             convolution.view(padded, row, column)[...] += np.einsum("bhwcm,cm->bhwc", gradient, filters[row, column])
-        return settings.back(convolution.crop(padded))
+        return settings.back(convolution.crop(padded).astype(result_type, copy=False))
 
     return depthwise_backprop_input
 
@@ -101,7 +104,8 @@ def _(node):
     settings = _settings(node)
 
     def depthwise_backprop_filter(images, sizes, gradient):
-        images, gradient = settings.channels_last(images), settings.channels_last(gradient)
+        result_type = gradient.dtype
+        images, gradient = _computable(settings.channels_last(images)), _computable(settings.channels_last(gradient))
         shape = tuple(sizes.tolist())
         convolution = settings.convolution(images.shape, shape)
         gradient = gradient.reshape(*gradient.shape[:3], *shape[2:])
@@ -109,7 +113,7 @@ def _(node):
         result = np.empty(shape, gradient.dtype)
         for row, column in convolution.positions():
             result[row, column] = np.einsum("bhwc,bhwcm->cm", convolution.view(padded, row, column), gradient)
-        return result
+        return result.astype(result_type, copy=False)
 
     return depthwise_backprop_filter
 
@@ -201,7 +205,7 @@ class _Convolution:
         """The elements of the padded images that the outputs see at one position of the window."""
         starts = row * self.dilation[0], column * self.dilation[1]
         rows, columns = (
-            slice(start, start + (extent.output - 1) * stride + 1, stride)
+            slice(start, start + max((extent.output - 1) * stride + 1, 0), stride)
             for start, extent, stride in zip(starts, (self.rows, self.columns), self.stride, strict=True)
         )
         return padded[:, rows, columns]
@@ -292,7 +296,15 @@ class _Settings:
                 None, None, f"input depth must be equal to filter depth: {images[3]} vs {filters[2]}"
             )
         rows, columns = (
-            window_extent(images[1 + i], filters[i], self.stride[i], self.padding, self.dilation[i], self.explicit[i])
+            window_extent(
+                images[1 + i],
+                filters[i],
+                self.stride[i],
+                self.padding,
+                self.dilation[i],
+                self.explicit[i],
+                may_be_empty=True,
+            )
             for i in range(2)
         )
         return _Convolution(tuple(images), tuple(filters), self.stride, self.dilation, rows, columns)
@@ -308,7 +320,7 @@ def _settings(node) -> _Settings:
             None,
             "Current implementation does not yet support strides or dilations in the batch and depth dimensions.",
         )
-    explicit = list(node.attr("explicit_paddings")) or [0] * 8
+    explicit = explicit_paddings(node)
     return _Settings(
         node.attr("padding").decode(),
         channels_first,
@@ -316,6 +328,18 @@ def _settings(node) -> _Settings:
         (dilations[height], dilations[width]),
         (explicit[2 * height : 2 * height + 2], explicit[2 * width : 2 * width + 2]),
     )
+
+
+def explicit_paddings(node) -> list[int]:
+    """(before, after) of each of the four dimensions; zeros where the padding is not EXPLICIT."""
+    given = list(node.attrs.get("explicit_paddings") or [])
+    if node.attr("padding") != b"EXPLICIT":
+        return [0] * 8
+    if len(given) != 8:
+        raise errors.InvalidArgumentError(
+            None, None, f"explicit_paddings attribute must contain 8 values, but got: {len(given)}"
+        )
+    return given
 
 
 def _computable(array):

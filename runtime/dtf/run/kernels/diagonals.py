@@ -31,7 +31,7 @@ def _(node):
 def _(node):
     def diag_part(value):
         half = value.ndim // 2
-        if value.ndim % 2 or value.ndim == 0 or value.shape[:half] != value.shape[half:]:
+        if value.ndim % 2 or value.shape[:half] != value.shape[half:]:
             raise invalid(
                 "The rank of the tensor should be even and positive, with equal halves, got shape "
                 f"{shape_text(value.shape)}"

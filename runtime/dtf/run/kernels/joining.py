@@ -13,7 +13,16 @@ from typing import Any
 import numpy as np
 
 from dtf.run.kernels import kernel
-from dtf.run.kernels.arguments import as_text, invalid, numpy_dtype, scalar, scalar_axis, shape_text, vector, zero_of
+from dtf.run.kernels.arguments import (
+    as_text,
+    invalid,
+    legacy_scalar,
+    numpy_dtype,
+    scalar_axis,
+    shape_text,
+    vector,
+    zero_of,
+)
 from dtf.run.kernels.gathering import scatter_rows
 
 # -- joining and splitting
@@ -31,7 +40,7 @@ def _(node):
 
 def _concatenate(values: Sequence[np.ndarray], axis: Any) -> np.ndarray:
     try:
-        return np.concatenate(values, axis=scalar(axis, "concat dimension"))
+        return np.concatenate(values, axis=legacy_scalar(axis, "concat dimension"))
     except ValueError:
         raise invalid(_concat_message([np.shape(value) for value in values], int(axis))) from None
 
@@ -138,7 +147,7 @@ def _(node):
     count = node.attr("num_split")
 
     def split_v(value, size_splits, axis):
-        position = scalar_axis(axis, np.ndim(value), "split_dim")
+        position = scalar_axis(legacy_scalar(axis, "split_dim"), np.ndim(value), "split_dim")
         sizes, total = vector(size_splits, "size_splits"), value.shape[position]
         if len(sizes) != count:
             raise invalid(f"size of the split_tensor must be equal to num_split {count}, got {len(sizes)}")

@@ -5,13 +5,14 @@ Convolution and pooling are in `conv` and `pooling`, the updates of the optimize
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from dtf.run.kernels import KernelNode, kernel
-from dtf.run.kernels.arguments import invalid, shape_text
+from dtf.run.kernels.arguments import invalid, scalar, shape_text
 from dtf.run.kernels.math import column_sums
 from dtf.wire import errors
 from dtf.wire.windows import channel_axis
@@ -148,12 +149,23 @@ def _(node):
 
 @kernel("Softmax")
 def _(node):
-    return _softmax
+    return _of_rows(_softmax)
 
 
 @kernel("LogSoftmax")
 def _(node):
-    return _log_softmax
+    return _of_rows(_log_softmax)
+
+
+def _of_rows(function: Function) -> Function:
+    """A function of logits that have at least one dimension; of none it makes none."""
+
+    def run(logits: np.ndarray) -> np.ndarray:
+        if np.ndim(logits) == 0:
+            raise invalid("logits must have >= 1 dimension, got []")
+        return function(logits) if logits.size else np.array(logits)
+
+    return run
 
 
 @kernel("SoftmaxCrossEntropyWithLogits")
@@ -258,8 +270,9 @@ def _(node):
 
     def bias_add_grad(gradient):
         if channel_axis(data_format, gradient.ndim) == gradient.ndim - 1:
-            return column_sums(gradient.reshape(-1, gradient.shape[-1]))
-        return gradient.reshape(gradient.shape[0], gradient.shape[1], -1).sum(axis=(0, 2), dtype=gradient.dtype)
+            return column_sums(_as_matrix(gradient))
+        others = tuple(axis for axis in range(gradient.ndim) if axis != 1)
+        return gradient.sum(axis=others, dtype=gradient.dtype)
 
     return bias_add_grad
 
@@ -282,7 +295,9 @@ def _(node):
 
     def lrn_grad(gradients, images, outputs):
         scale, band = norm(images)
-        spread = (gradients * outputs / scale).reshape(-1, images.shape[-1]) @ band
+        if not np.shape(gradients) == images.shape == np.shape(outputs):
+            raise invalid("input_grads, input_image, and out_image should have the same shape")
+        spread = _as_matrix(gradients * outputs / scale) @ band
         return gradients * scale**-beta - two * alpha * beta * images * spread.reshape(images.shape)
 
     return lrn_grad
@@ -298,7 +313,7 @@ def _local_norm(node):
             raise errors.InvalidArgumentError(None, None, "in must be 4-dimensional")
         channel = np.arange(images.shape[-1])
         band = (np.abs(channel[:, None] - channel) <= radius).astype(images.dtype)
-        return bias + alpha * (np.square(images).reshape(-1, len(channel)) @ band).reshape(images.shape), band
+        return bias + alpha * (_as_matrix(np.square(images)) @ band).reshape(images.shape), band
 
     return norm
 
@@ -312,6 +327,7 @@ def _(node):
 
     def fused_batch_norm(x, scale, offset, mean, variance):
         axis, around = _channels(x, data_format)
+        _check_channels(x, axis, scale=scale, offset=offset)
         wide = x.astype(scale.dtype, copy=False)
         if training:
             count = x.size // max(x.shape[axis], 1)
@@ -342,6 +358,7 @@ def _(node):
 
     def fused_batch_norm_grad(y_backprop, x, scale, mean, variance, *_):
         axis, around = _channels(x, data_format)
+        _check_channels(x, axis, scale=scale, mean=mean, variance=variance)
         gradient = y_backprop.astype(scale.dtype, copy=False)
         inverse = 1 / np.sqrt(variance + scale.dtype.type(epsilon))
         normal = (x.astype(scale.dtype, copy=False) - mean.reshape(around)) * inverse.reshape(around)
@@ -359,14 +376,33 @@ def _(node):
 
 def _channels(x, data_format):
     """The channels' axis, and the shape that spreads one number per channel over x."""
+    if np.ndim(x) not in (4, 5):
+        raise invalid(f"input must be 4 or 5-dimensional{shape_text(np.shape(x))}")
     axis = channel_axis(data_format, x.ndim)
     return axis, tuple(-1 if i == axis else 1 for i in range(x.ndim))
 
 
+def _check_channels(x, axis, **vectors):
+    """Refuses what is not one number per channel of x."""
+    for name, vector in vectors.items():
+        if np.ndim(vector) != 1:
+            raise invalid(f"{name} must be 1-dimensional{shape_text(np.shape(vector))}")
+        if len(vector) != x.shape[axis]:
+            raise invalid(f"{name} must have the same number of elements as the channels of x, got {len(vector)} and "
+                          f"{x.shape[axis]}")
+
+
 def _channel_mean(x, axis):
     if axis == x.ndim - 1:
-        return column_sums(x.reshape(-1, x.shape[-1])) / x.dtype.type(x.size // max(x.shape[-1], 1))
+        return column_sums(_as_matrix(x)) / x.dtype.type(max(x.size // max(x.shape[-1], 1), 1))
+    if not x.size:
+        return np.zeros(x.shape[axis], x.dtype)
     return x.mean(axis=tuple(i for i in range(x.ndim) if i != axis), dtype=x.dtype)
+
+
+def _as_matrix(x):
+    """[..., n] as [m, n], also where there is nothing in it."""
+    return x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
 
 
 # Losses of whole tensors, ranking
@@ -391,7 +427,7 @@ def _(node):
 
 @kernel("InTopKV2")
 def _(node):
-    return _in_top_k
+    return lambda predictions, targets, k: _in_top_k(predictions, targets, scalar(k, "k"))
 
 
 def _in_top_k(predictions, targets, k):
@@ -403,6 +439,8 @@ def _in_top_k(predictions, targets, k):
             f"{list(np.shape(predictions))} against {list(np.shape(targets))}",
         )
     valid = (targets >= 0) & (targets < predictions.shape[1])
+    if not predictions.size:
+        return np.zeros(len(predictions), bool)
     chosen = predictions[np.arange(len(predictions)), np.where(valid, targets, 0)]
     higher = (predictions > chosen[:, None]).sum(axis=1)
     return valid & np.isfinite(predictions).all(axis=1) & (higher < k)

@@ -263,7 +263,8 @@ def _lgamma(x: Array) -> Array:
     result = np.where(np.isinf(z), np.inf, result)
     # sin(pi x) from the distance to the nearest integer: exact zeros at the poles, no loss for a large |x|.
     sine = np.abs(np.sin(math.pi * (x - np.rint(x))))
-    return np.where(reflected, np.where(np.isinf(x) | (sine == 0), np.inf, math.log(math.pi) - np.log(sine) - result), result)
+    other_side = math.log(math.pi) - np.log(sine) - result
+    return np.where(reflected, np.where(np.isinf(x) | (sine == 0), np.inf, other_side), result)
 
 
 def _digamma(x: Array) -> Array:
@@ -307,7 +308,7 @@ def _zeta(x: Array, q: Array) -> Array:
     for k, bernoulli in enumerate(_BERNOULLI, 1):
         result = result + factor * bernoulli / math.factorial(2 * k)
         factor = factor * (x + 2 * k - 1) * (x + 2 * k) / (base * base)
-    even = np.fmod(x, 2) == 0  # only then do both sides of a pole agree
+    even = (np.fmod(x, 2) == 0) | np.isinf(x)  # only then do both sides of a pole agree
     result = np.where((q <= 0) & whole, np.where(even, np.inf, np.nan), result)
     result = np.where(q == np.inf, 0.0, result)
     result = np.where((q <= 0) & ~whole & (x != np.rint(x)), np.nan, result)
