@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.interop import rewrites
 from tests.interop.programs import classes, flattened, numbers, variable
 
 Values = dict[str, Any]
@@ -189,7 +190,8 @@ def batch_normalized(use_resource: bool):
                 session.run(train, {x: each, training: True})
                 session.run(average)
             kept = [mean, variance, averages.average(gamma), averages.average(beta)]
-            return {"losses": losses, "used": session.run(loss, {x: data[0], training: False}), "kept": session.run(kept)}
+            used = session.run(loss, {x: data[0], training: False})
+            return {"losses": losses, "used": used, "kept": session.run(kept)}
 
     return program
 
@@ -366,37 +368,13 @@ def strings(tf, place):
 
 
 def rewritten(tf, place):
-    """What Grappler rewrites: constants to fold, biases and activations to fuse, layouts, chains of arithmetic."""
-    x = tf.placeholder(tf.float32, [4, 6])
-    images = tf.placeholder(tf.float32, [2, 6, 6, 3])
+    """What the optimizer of TensorFlow's master rewrites; see `rewrites`."""
     with tf.device("/job:ps/task:0"):
-        w = variable(tf, "w", 6, 5)
-        b = variable(tf, "b", 5, seed=2)
-        folded = tf.reduce_sum(tf.range(10.0) * 2.0) * tf.sqrt(tf.constant(4.0))
-        outs = {
-            "matmul": tf.nn.bias_add(tf.matmul(x, w), b),
-            "matmul_relu": tf.nn.relu(tf.nn.bias_add(tf.matmul(x, w), b)),
-            "matmul_tanh": tf.tanh(tf.nn.bias_add(tf.matmul(x, w), b)),
-            "arithmetic": x * 1.0 + x * folded - tf.transpose(tf.transpose(x)) + tf.reshape(tf.reshape(x, [24]), [4, 6]),
-            "hoisted": x * 3.0 + x * 4.0,
-            "added": tf.add_n([x, x, tf.square(x)]) + x / folded,
-        }
-    with tf.device("/job:ps/task:1"):
-        kernel = variable(tf, "kernel", 3, 3, 3, 4)
-        bias = variable(tf, "bias", 4, seed=3)
-        conv = tf.nn.bias_add(tf.nn.conv2d(images, kernel, [1, 1, 1, 1], "SAME"), bias)
-        outs["conv"] = tf.nn.relu(conv)
-        outs["conv_elu"] = tf.nn.elu(tf.nn.bias_add(tf.nn.conv2d(images, kernel * 2.0, [1, 2, 2, 1], "VALID"), bias))
-        normal, _, _ = tf.nn.fused_batch_norm(
-            tf.nn.conv2d(images, kernel * 3.0, [1, 1, 1, 1], "SAME"),
-            scale=np.ones(4, np.float32), offset=np.zeros(4, np.float32), mean=np.full(4, 0.1, np.float32),
-            variance=np.full(4, 2.0, np.float32), is_training=False,
-        )  # fmt: skip
-        outs["normal"] = tf.nn.relu(normal)
-        outs["pooled"] = tf.nn.max_pool(tf.nn.relu(conv), [1, 2, 2, 1], [1, 2, 2, 1], "VALID")
+        model = rewrites.Model(tf)
+        outs = {name: rewrite.build(model) for name, rewrite in rewrites.REWRITES.items()}
     with place.session(tf) as session:
         session.run(tf.global_variables_initializer())
-        return session.run(outs, {x: numbers(1, 4, 6), images: numbers(2, 2, 6, 6, 3)})
+        return {name: session.run(out, model.feed) for name, out in outs.items()}
 
 
 def input_producers(tf, place):

@@ -14,7 +14,7 @@ import pytest
 
 import dtf
 from dtf.server import Server
-from tests.interop import cluster_programs
+from tests.interop import cluster_programs, rewrites
 from tests.interop.tensorflow_process import needs_tensorflow
 from tests.ports import free_ports
 
@@ -28,7 +28,7 @@ _SERVE = """
 kept[sys.argv[1]] = [tf.train.Server(json.loads(sys.argv[1]), job, index) for job, index in json.loads(sys.argv[2])]
 """
 _RUN = """
-from tests.interop import cluster_programs
+from tests.interop import cluster_programs, rewrites
 np.savez(sys.argv[3], **cluster_programs.outcomes(tf, sys.argv[1], json.loads(sys.argv[2])))
 """
 
@@ -69,11 +69,8 @@ def alone(tensorflow, tmp_path_factory):
 @pytest.mark.parametrize("mixture", MIXTURES)
 def test_programs_give_what_they_give_on_tensorflow_alone(tensorflow, alone, mixture, tmp_path):
     found = outcomes(tensorflow, mixture, tmp_path / "values.npz")
-    wanted = alone
-    if mixture[0] == "D":
-        wanted = {
-            key: value for key, value in alone.items() if key.split("/")[0] not in cluster_programs.OF_TENSORFLOWS_CLIENT
-        }
+    names = {**cluster_programs.PROGRAMS, **(cluster_programs.OF_TENSORFLOWS_CLIENT if mixture[0] == "T" else {})}
+    wanted = {key: value for key, value in alone.items() if key.split("/")[0] in names}
     assert set(found) == set(wanted)
     for key, value in wanted.items():
         assert found[key].dtype == value.dtype, key
@@ -81,3 +78,25 @@ def test_programs_give_what_they_give_on_tensorflow_alone(tensorflow, alone, mix
             np.testing.assert_allclose(found[key], value, rtol=3e-4, atol=1e-5, err_msg=key)
         else:
             np.testing.assert_array_equal(found[key], value, err_msg=key)
+
+
+_BECOMES = """
+from tests.interop import rewrites
+with tf.device("/job:ps/task:0"):
+    model = rewrites.Model(tf)
+    outs = {name: rewrite.build(model) for name, rewrite in rewrites.REWRITES.items()}
+with tf.Session(sys.argv[1]) as session:
+    session.run(tf.global_variables_initializer())
+    print(json.dumps({name: rewrites.becomes(tf, session, model, out) for name, out in outs.items()}))
+"""
+
+
+def test_what_tensorflows_optimizer_makes_of_a_graph_reaches_the_dtf_ps(tensorflow):
+    """The mixtures above compare the values: here is that they are those of the rewritten graphs."""
+    with mixed_cluster(tensorflow, "TDD") as target:
+        found = tensorflow.run(_BECOMES, target)
+    for name, rewrite in rewrites.REWRITES.items():
+        for op, fused_ops in rewrite.becomes.items():
+            assert op in found[name], (name, found[name])
+            assert not fused_ops or found[name][op] == fused_ops, name
+        assert not set(rewrite.without) & set(found[name]), (name, found[name])

@@ -329,6 +329,8 @@ def _graph_response(keys: list[str], result: Any) -> list[Buffer]:
         if result.values[key] is DEAD:
             raise dead_fetch(parse_key(key).tensor_name)
     response = worker_pb2.RunGraphResponse(step_stats=result.step_stats)
+    if result.graph_def is not None:
+        response.partition_graph.append(result.graph_def)
     named = [(key, result.values[key]) for key in keys]
     return messages.with_named_tensors(response, worker_pb2.RunGraphResponse.RECV_FIELD_NUMBER, named)
 

@@ -30,10 +30,11 @@ _HEARTBEAT_TIMEOUT_S = 10.0
 
 @dataclass(frozen=True)
 class GraphResult:
-    """What one partition gives: values by rendezvous key, and StepStats if they were asked for."""
+    """What one partition gives: values by rendezvous key, and StepStats and its graph if they were asked for."""
 
     values: dict[str, Any]
     step_stats: step_stats_pb2.StepStats | None = None
+    graph_def: graph_pb2.GraphDef | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)

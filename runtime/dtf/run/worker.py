@@ -185,7 +185,7 @@ class LocalWorker:
         session = self._session(session_handle)
         executor = Executor(graph_def, session.state, self.devices[0])
         handle = f"{next(self._graph_numbers):016x}"
-        session.graphs[handle] = executor
+        session.graphs[handle] = _RegisteredGraph(executor, graph_def)
         return handle
 
     def deregister_graph(self, session_handle: str, graph_handle: str) -> None:
@@ -222,9 +222,10 @@ class LocalWorker:
           AbortedError: the session or the graph is not known here, or the step has been cleaned up.
         """
         session = self._session(session_handle)
-        executor = session.graphs.get(graph_handle)
-        if executor is None:
+        registered = session.graphs.get(graph_handle)
+        if registered is None:
             raise self._unknown_graph(graph_handle)
+        executor = registered.executor
         if is_partial:
             return self._run_partial(session, executor, step_id, sends, recv_keys, done, is_last_partial_run)
         collector = StepStatsCollector(self.devices[0].name) if options and options.record_timeline else None
@@ -244,7 +245,9 @@ class LocalWorker:
             if error is not None:
                 done(error=error)
             else:
-                done(GraphResult(values, collector.step_stats() if collector is not None else None))
+                stats = collector.step_stats() if collector is not None else None
+                wanted = options is not None and options.record_partition_graphs
+                done(GraphResult(values, stats, registered.graph_def if wanted else None))
 
         try:
             for key, value in sends:
@@ -403,10 +406,18 @@ class _Session:
         self.master_task = master_task
         self.master_incarnation = master_incarnation
         self.state = SessionState()
-        self.graphs: dict[str, Executor] = {}
+        self.graphs: dict[str, _RegisteredGraph] = {}
         self.peers_recv: Callable[..., Callable[[], None] | None] | None = None
         if peers is not None:
             self.peers_recv = lambda task, step_id, key, done: _recv_from(peers, task, step_id, key, done)
+
+
+@dataclass(frozen=True)
+class _RegisteredGraph:
+    """A partition that the master gave, as it came and compiled."""
+
+    executor: Executor
+    graph_def: graph_pb2.GraphDef
 
 
 @dataclass(frozen=True)
