@@ -375,7 +375,8 @@ def Assert(condition: Any, data: Sequence[Any], summarize: int | None = None, na
 shape_rule("NoOp", "Assert", "Abort", "ControlTrigger")(no_outputs)
 shape_rule("Exit", "RefExit", "NextIteration", "RefNextIteration")(unchanged)
 shape_rule("Switch", "RefSwitch")(unchanged)
-shape_rule("LoopCond")(scalar)
+shape_rule("LoopCond", "ToBool")(scalar)
+shape_rule("FakeParam")(unknown)
 shape_rule("If", "StatelessIf", "While", "StatelessWhile", "Case", "StatelessCase")(unknown)
 shape_rule("PartitionedCall", "StatefulPartitionedCall")(unknown)
 

@@ -13,7 +13,7 @@ from dtf.build.ops.control_flow_context import CondContext, WhileContext, add_ba
 from dtf.build.sparse import IndexedSlices
 from dtf.wire import dtypes
 
-not_differentiable("NoOp", "Assert", "Abort", "ControlTrigger", "LoopCond", "RefSelect")
+not_differentiable("NoOp", "Assert", "Abort", "ControlTrigger", "LoopCond", "RefSelect", "ToBool", "FakeParam")
 not_differentiable("If", "StatelessIf", "While", "StatelessWhile", "Case", "StatelessCase")
 not_differentiable("PartitionedCall", "StatefulPartitionedCall")
 
