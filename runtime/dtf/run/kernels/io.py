@@ -7,8 +7,11 @@ and calls of registered Python functions (`py_functions.py`).
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import glob
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -43,9 +46,7 @@ def _string(value: str | bytes) -> np.ndarray:
 def _(node):
     def save(step, prefix, tensor_names, shape_and_slices, *tensors):
         path = _text(prefix)
-        with file_errors(path):
-            os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-        with BundleWriter(path) as writer:
+        with _folder_of(path), BundleWriter(path) as writer:
             for name, spec, tensor in zip(_texts(tensor_names), _texts(shape_and_slices), tensors, strict=True):
                 if not spec:
                     writer.add(name, tensor)
@@ -54,6 +55,28 @@ def _(node):
                 writer.add_slice(name, shape, extents, tensor)
 
     return save
+
+
+@contextlib.contextmanager
+def _folder_of(path: str) -> Iterator[None]:
+    """Makes the folder of a file if need be, but not those above it; removes it again if the block fails."""
+    folder = os.path.dirname(path)
+    made = False
+    if folder and not os.path.isdir(folder):
+        with file_errors(path):
+            # Another shard may have made it just now.
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(folder)
+                made = True
+            if not os.path.isdir(folder):
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), folder)
+    try:
+        yield
+    except BaseException:
+        if made:
+            with contextlib.suppress(OSError):  # other shards may be there
+                os.rmdir(folder)
+        raise
 
 
 @kernel("RestoreV2", stateful=True)
