@@ -22,6 +22,7 @@ from dtf.build.gradients import *
 from dtf.build.graph import *
 from dtf.build.importer import *
 from dtf.build.ops.array import *
+from dtf.build.ops.array_rare import *
 from dtf.build.ops.check_ops import *
 from dtf.build.ops.clip import *
 from dtf.build.ops.control_flow import *
@@ -109,6 +110,9 @@ __version__ = "0.1.0"
 _LAZY = {
     **dict.fromkeys(("foldl", "foldr", "map_fn", "scan"), "dtf.build.ops.functional"),
     "confusion_matrix": "dtf.build.ops.confusion_matrix",
+    **dict.fromkeys(
+        ("fft", "fft2d", "fft3d", "ifft", "ifft2d", "ifft3d"), "dtf.build.ops.spectral"
+    ),
     "make_template": "dtf.build.template",
     "matrix_square_root": "dtf.build.ops.matrix_functions",
     **dict.fromkeys(("InteractiveSession", "Session"), "dtf.session"),
@@ -142,8 +146,9 @@ _NAMESPACES = {
 } | {
     name: f"dtf.{name}"
     for name in (
-        "app bitwise compat contrib debugging flags gfile graph_util io layers linalg logging losses math metrics nn "
-        "python_io random raw_ops sets sparse strings summary testing train"
+        "app audio bitwise compat contrib debugging flags gfile graph_util image io layers linalg logging "
+        "lookup losses math metrics nn python_io quantization random raw_ops sets signal sparse strings "
+        "summary testing train"
     ).split()
 }
 

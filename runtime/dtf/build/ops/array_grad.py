@@ -7,7 +7,6 @@ a split a concat, and so on. Owns nothing else; the public functions are those o
 
 from __future__ import annotations
 
-import builtins
 from typing import Any
 
 from dtf.build.apply import apply_op
@@ -464,3 +463,9 @@ def _(op, grad):
         _summed_to(searching.where_v2(condition, grad, zero), array.shape(then)),
         _summed_to(searching.where_v2(condition, zero, grad), array.shape(otherwise)),
     ]
+
+
+not_differentiable(
+    "DataFormatDimMap", "DataFormatVecPermute", "EditDistance", "InplaceAdd", "InplaceSub", "InplaceUpdate",
+    "UnravelIndex", "_ParallelConcatStart", "_ParallelConcatUpdate",
+)  # fmt: skip

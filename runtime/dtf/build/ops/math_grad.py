@@ -60,6 +60,7 @@ from dtf.build.ops.math import (
     zeta,
 )
 from dtf.build.ops.segment import append_ones, segment_prod, segment_sum, unsorted_segment_prod, unsorted_segment_sum
+from dtf.build.sparse import IndexedSlices
 from dtf.build.tensor import Operation, Tensor
 from dtf.wire import dtypes
 
@@ -449,7 +450,7 @@ def _add_n(op: Operation, grad: Any) -> Gradients:
     return [grad] * len(op.inputs)
 
 
-@gradient("Cast")
+@gradient("Cast", "_HostCast")
 def _cast(op: Operation, grad: Any) -> Gradients:
     source, target = op.inputs[0].dtype.base_dtype, op.outputs[0].dtype.base_dtype
     continuous = (source.is_floating or source.is_complex) and (target.is_floating or target.is_complex)
@@ -678,8 +679,20 @@ def _rows_or_zeros(params: Any, ids: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 @gradient("SparseSegmentSum", "SparseSegmentSumWithNumSegments")
 def _sparse_segment_sum(op: Operation, grad: Any) -> Gradients:
     data, indices, ids = op.inputs[:3]
+    if op.get_attr("sparse_gradient"):
+        return _by_rows(op, grad)
     by_data = unsorted_segment_sum(_rows(grad, ids), indices, _first_size(data))
     return [by_data] + [None] * (len(op.inputs) - 1)
+
+
+def _by_rows(op: Operation, grad: Any) -> Gradients:
+    """The gradient of those rows only that the segments read."""
+    data, indices, ids = op.inputs[:3]
+    rows, numbers = apply_op(
+        f"{op.type.removesuffix('WithNumSegments')}GradV2", grad=grad, indices=indices, segment_ids=ids,
+        dense_output_dim0=_first_size(data),
+    )  # fmt: skip
+    return [IndexedSlices(rows, numbers, apply_op("Shape", input=data))] + [None] * (len(op.inputs) - 1)
 
 
 @gradient(
@@ -687,6 +700,8 @@ def _sparse_segment_sum(op: Operation, grad: Any) -> Gradients:
 )
 def _sparse_segment_mean(op: Operation, grad: Any) -> Gradients:
     data, indices, ids = op.inputs[:3]
+    if op.get_attr("sparse_gradient"):
+        return _by_rows(op, grad)
     op_type = "SparseSegmentMeanGrad" if "Mean" in op.type else "SparseSegmentSqrtNGrad"
     by_data = apply_op(op_type, grad=grad, indices=indices, segment_ids=ids, output_dim0=_first_size(data))
     return [by_data] + [None] * (len(op.inputs) - 1)
@@ -703,5 +718,6 @@ not_differentiable(
     "Bucketize", "Ceil", "Equal", "Floor", "FloorDiv", "Greater", "GreaterEqual", "HistogramFixedWidth", "Invert",
     "IsFinite", "IsInf", "IsNan", "LeftShift", "Less", "LessEqual", "LinSpace", "LogicalAnd", "LogicalNot", "LogicalOr",
     "NextAfter", "NotEqual", "PopulationCount", "Range", "RightShift", "Rint", "Round", "SparseSegmentMeanGrad",
-    "SparseSegmentSqrtNGrad", "SparseSegmentSumGrad", "TruncateDiv",
+    "SparseSegmentSqrtNGrad", "SparseSegmentSumGrad", "TruncateDiv", "DenseBincount", "RaggedBincount",
+    "SparseBincount", "SparseSegmentMeanGradV2", "SparseSegmentSqrtNGradV2", "SparseSegmentSumGradV2",
 )  # fmt: skip

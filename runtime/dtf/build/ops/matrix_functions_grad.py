@@ -50,14 +50,12 @@ def _eig(op: Operation, grad_e: Any, grad_v: Any) -> Gradients:
     core = matrix_diag(grad_e)
     if op.get_attr("compute_v"):
         differences = subtract(apply_op("ExpandDims", input=e, dim=-2), apply_op("ExpandDims", input=e, dim=-1))
-        is_same = apply_op("Equal", x=differences, y=apply_op("ZerosLike", x=differences))
-        gaps = where_v2(
-            is_same, apply_op("ZerosLike", x=differences),
-            divide(apply_op("OnesLike", x=differences), where_v2(is_same, apply_op("OnesLike", x=e)[..., None, :], differences)),
-        )  # fmt: skip
+        zeros, ones = apply_op("ZerosLike", x=differences), apply_op("OnesLike", x=differences)
+        is_same = apply_op("Equal", x=differences, y=zeros)
+        gaps = where_v2(is_same, zeros, divide(ones, where_v2(is_same, ones, differences)))
         projected = matmul(v, grad_v, adjoint_a=True)
-        along = cast(real(matrix_diag_part(projected)), v.dtype)
-        turned = subtract(projected, multiply(matmul(v, v, adjoint_a=True), apply_op("ExpandDims", input=along, dim=-2)))
+        along = apply_op("ExpandDims", input=cast(real(matrix_diag_part(projected)), v.dtype), dim=-2)
+        turned = subtract(projected, multiply(matmul(v, v, adjoint_a=True), along))
         core = add(core, multiply(conj(gaps), turned))
     v_adjoint = adjoint(v)
     return [cast(matrix_solve(v_adjoint, matmul(core, v_adjoint)), op.inputs[0].dtype)]

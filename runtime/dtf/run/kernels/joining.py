@@ -255,3 +255,23 @@ def _(node):
         return np.tile(value, counts)
 
     return tile
+
+
+@kernel("_ParallelConcatStart")
+def _(node):
+    shape, dtype = tuple(node.attr("shape").as_list()), numpy_dtype(node, "dtype")
+    return lambda: np.full(shape, zero_of(dtype), dtype)
+
+
+@kernel("_ParallelConcatUpdate")
+def _(node):
+    row = node.attr("loc")
+
+    def update(whole, part):
+        if not 0 <= row < whole.shape[0]:
+            raise invalid(f"loc {row} is not in [0, {whole.shape[0]})")
+        # In place on purpose: the optimizer's graph reads the tensor of the _ParallelConcatStart after all updates.
+        whole[row] = part[0]
+        return whole
+
+    return update

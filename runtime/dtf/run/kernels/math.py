@@ -602,7 +602,7 @@ def _lin_space(node: KernelNode) -> Function:
 # -- casts --
 
 
-@kernel("Cast")
+@kernel("Cast", "_HostCast")
 def _cast(node: KernelNode) -> Function:
     source, target = node.attr("SrcT").base_dtype, node.attr("DstT").base_dtype
     if source == target:
@@ -613,57 +613,6 @@ def _cast(node: KernelNode) -> Function:
     if source.is_complex and not target.is_complex:
         return lambda x: x.real.astype(dtype)
     return lambda x: x.astype(dtype)
-
-
-# -- counting --
-
-
-@kernel("Bincount")
-def _bincount(node: KernelNode) -> Function:
-    dtype = node.attr("T").as_numpy_dtype
-
-    def run(values: Array, size: Array, weights: Array) -> np.ndarray:
-        bins = int(size)
-        if bins < 0:
-            raise invalid(f"size ({bins}) must be non-negative")
-        values = np.reshape(values, -1)
-        if values.size and values.min() < 0:
-            raise invalid("Input arr must be non-negative!")
-        counted = values < bins  # values from `size` on are ignored
-        if not weights.size:
-            return np.bincount(values[counted], minlength=bins).astype(dtype)
-        if weights.size != values.size:
-            raise invalid("If weights are passed, they must have the same shape as arr")
-        result = np.zeros(bins, dtype)
-        np.add.at(result, values[counted], np.reshape(weights, -1)[counted])
-        return result
-
-    return run
-
-
-@kernel("Bucketize")
-def _bucketize(node: KernelNode) -> Function:
-    boundaries = np.asarray(node.attr("boundaries"), np.float32)
-    if (boundaries[1:] < boundaries[:-1]).any():
-        raise invalid("Expected sorted boundaries")
-    return lambda x: np.searchsorted(boundaries, x, side="right").astype(np.int32)
-
-
-@kernel("HistogramFixedWidth")
-def _histogram_fixed_width(node: KernelNode) -> Function:
-    dtype = node.attr("dtype").as_numpy_dtype
-
-    def run(values: Array, value_range: Array, nbins: Array) -> np.ndarray:
-        low, high = value_range.tolist()
-        bins = int(nbins)
-        if bins <= 0:
-            raise invalid(f"nbins should be a positive number, but got '{bins}'")
-        if low >= high:
-            raise invalid(f"value_range should satisfy value_range[0] < value_range[1], but got '[{low}, {high}]'")
-        position = (np.reshape(values, -1).astype(np.float64) - low) / (high - low) * bins
-        return np.bincount(np.clip(position, 0, bins - 1).astype(np.int64), minlength=bins).astype(dtype)
-
-    return run
 
 
 def _shape_text(array: Array) -> str:

@@ -222,6 +222,17 @@ def _sparse_segment_kernels(combiner: str) -> None:
 
         return run
 
+    @kernel(f"SparseSegment{combiner}GradV2")
+    def sparse_backward(node: KernelNode) -> Callable[..., Any]:
+        dense = backward(node)
+
+        def run(grad: Array, indices: Array, ids: Array, dense_output_dim0: Array) -> tuple[np.ndarray, np.ndarray]:
+            _check_indices(indices, int(dense_output_dim0))
+            rows, places = np.unique(indices, return_inverse=True)
+            return dense(grad, places.reshape(-1), ids, len(rows)), rows
+
+        return run
+
 
 def _check_indices(indices: np.ndarray, count: int) -> None:
     bad = (indices < 0) | (indices >= count)
