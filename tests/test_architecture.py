@@ -82,7 +82,8 @@ def test_a_module_imports_only_what_its_layer_may(path: Path):
 def test_every_module_of_the_package_has_a_room():
     """Beside the layers there are only namespaces, which users see."""
     public = (
-        "__init__ app behavior bitwise compat contrib debugging flags gfile graph_util io layers linalg logging losses "
+        "__init__ app audio behavior bitwise compat contrib debugging flags gfile graph_util image io layers linalg logging "
+        "lookup losses quantization signal "
         "math metrics nn python_io random strings summary testing"
     ).split()
     heads = {path.relative_to(DTF).parts[0].removesuffix(".py") for path in DTF.rglob("*.py")}

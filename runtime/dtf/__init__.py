@@ -33,7 +33,7 @@ from dtf.build.ops.io import *
 from dtf.build.ops.joining import *
 from dtf.build.ops.linalg import *
 from dtf.build.ops.logging_ops import *
-from dtf.build.ops.lookup import *
+from dtf.build.ops.import *
 from dtf.build.ops.math import *
 from dtf.build.ops.random import *
 from dtf.build.ops.rearranging import *
@@ -146,8 +146,8 @@ _NAMESPACES = {
 } | {
     name: f"dtf.{name}"
     for name in (
-        "app audio bitwise compat contrib debugging flags gfile graph_util image io layers linalg logging "
-        "lookup losses math metrics nn python_io quantization random raw_ops sets signal sparse strings "
+        "app bitwise compat contrib debugging flags gfile graph_util image io layers linalg logging "
+        "losses math metrics nn python_io random raw_ops sets sparse strings "
         "summary testing train"
     ).split()
 }
