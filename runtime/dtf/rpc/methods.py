@@ -20,11 +20,17 @@ from dtf.run.cancellation import CancellationManager
 from dtf.run.compiled_step import dead_fetch
 from dtf.run.kernels import DEAD
 from dtf.run.rendezvous import parse_key
+from dtf.run.request_ids import RecentRequestIds
 from dtf.run.step import Device
 from dtf.wire import errors
 from dtf.wire.pb import config_pb2, device_attributes_pb2, master_pb2, worker_pb2
 
 _STRINGS_ENCODED_AT_ONCE_MAX = 1000
+_REQUESTS_REMEMBERED_MAX = 100_000
+_NO_COLLECTIVES = (
+    "Collective operations are not supported by this task, which is of dtf; exchange gradients through variables, "
+    "queues and accumulators."
+)
 
 
 def methods(master: Any, worker: Any, status_tail: bytes = b"") -> dict[str, Method]:
@@ -182,6 +188,7 @@ class _WorkerMethods:
     def __init__(self, worker: Any, status_tail: bytes) -> None:
         self._worker = worker
         self._status_tail = status_tail
+        self._request_ids = RecentRequestIds(_REQUESTS_REMEMBERED_MAX)
 
     def GetStatus(self, _: Buffer, answer: Answer) -> None:
         response = worker_pb2.GetStatusResponse(device_attributes=map(_attributes, self._worker.get_status()))
@@ -247,6 +254,7 @@ class _WorkerMethods:
 
     def RecvTensor(self, data: Buffer, answer: Answer) -> None:
         request = messages.parse(worker_pb2.RecvTensorRequest, data)
+        self._request_ids.check(request.request_id, "RecvTensor (Worker)")
 
         def done(value: Any = None, error: errors.OpError | None = None) -> None:
             if error is not None:
@@ -271,7 +279,23 @@ class _WorkerMethods:
         answer.set((worker_pb2.LoggingResponse().SerializeToString(),))
 
     def Tracing(self, _: Buffer, answer: Answer) -> None:
-        raise errors.UnimplementedError(None, None, "Tracing is not supported.")
+        raise errors.UnimplementedError(None, None, "Tracing is not supported; ask for it step by step in RunOptions.")
+
+    def GetStepSequence(self, data: Buffer, answer: Answer) -> None:
+        request = messages.parse(worker_pb2.GetStepSequenceRequest, data)
+        response = worker_pb2.GetStepSequenceResponse()
+        for key, step_id in self._worker.step_sequence(list(request.graph_key)).items():
+            response.step_sequence.add(graph_key=key, next_step_id=step_id)
+        answer.set((response.SerializeToString(),))
+
+    def CompleteGroup(self, _: Buffer, answer: Answer) -> None:
+        raise errors.UnimplementedError(None, None, _NO_COLLECTIVES)
+
+    def CompleteInstance(self, _: Buffer, answer: Answer) -> None:
+        raise errors.UnimplementedError(None, None, _NO_COLLECTIVES)
+
+    def RecvBuf(self, _: Buffer, answer: Answer) -> None:
+        raise errors.UnimplementedError(None, None, _NO_COLLECTIVES)
 
     def _start_graph(self, data: Buffer, answer: Answer) -> None:
         try:
@@ -284,6 +308,10 @@ class _WorkerMethods:
             worker_pb2.RunGraphRequest, worker_pb2.RunGraphRequest.SEND_FIELD_NUMBER, data
         )
         keys = list(request.recv_key)
+        self._request_ids.check(request.request_id, "RunGraph (Worker)")
+        values = messages.named_values(sends)
+        for key in (*keys, *values):
+            parse_key(key)
 
         def done(result: Any = None, error: errors.OpError | None = None) -> None:
             if error is None:
@@ -304,7 +332,7 @@ class _WorkerMethods:
             request.session_handle if request.create_worker_session_called else "",
             request.graph_handle,
             request.step_id,
-            list(messages.named_values(sends).items()),
+            list(values.items()),
             keys,
             request.exec_opts,
             done,

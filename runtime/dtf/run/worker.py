@@ -1,8 +1,8 @@
 """LocalWorker: what one task does for the masters of a cluster: keeps sessions, runs partitions, hands out tensors.
 
 Owns the task's sessions, their registered graphs, the running steps and the rendezvous; `resources` outlive all of
-them. Does not know how requests arrive: the master of this process calls it directly, a server's masters and peers through `rpc`,
-whose `RemoteWorker` has the same methods.
+them. Does not know how requests arrive: the master of this process calls it directly, a server's masters and peers
+through `rpc`, whose `RemoteWorker` has the same methods.
 
 What can wait takes `done`, called as done(value) or done(error=OpError) exactly once, from any thread, and returns a
 function that cancels it. The other calls return at once.
@@ -18,25 +18,32 @@ import itertools
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from dtf.run.cancellation import CancellationManager
 from dtf.run.compiled_step import GraphResult
 from dtf.run.executor import Executor
-from dtf.run.rendezvous import Rendezvous, StepRendezvous, parse_key
+from dtf.run.partial_step import PartialStep
+from dtf.run.rendezvous import Rendezvous, parse_key
 from dtf.run.resources import ResourceManager, Variable
-from dtf.run.step import Device, SessionState, StepContext, as_derived, task_of
+from dtf.run.step import Device, StepContext, as_derived, task_of
 from dtf.run.step_stats import StepStatsCollector
+from dtf.run.worker_session import (
+    ClusterPeers,
+    Done,
+    Peers,
+    RunningStep,
+    WorkerSession,
+    derived,
+    devices_of_session,
+    recv_from,
+)
 from dtf.wire import errors
 from dtf.wire.pb import config_pb2, graph_pb2, tensorflow_server_pb2, worker_pb2
 
 __all__ = ["LocalWorker"]
 
-Done = Callable[..., None]
-Peers = Callable[[str], Any]
-"""Task name -> the Worker of that task. Raises InvalidArgumentError for a task that the cluster does not have."""
-
+PeersOfCluster = Callable[[tensorflow_server_pb2.ServerDef], ClusterPeers]
 
 class LocalWorker:
     """The worker of a task. Its lock guards `_sessions`, `_running` and `_partial`; no kernel and no callback runs
@@ -53,7 +60,7 @@ class LocalWorker:
         self,
         devices: Sequence[Device],
         peers: Peers | None = None,
-        peers_of_cluster: Callable[[tensorflow_server_pb2.ServerDef], Peers] | None = None,
+        peers_of_cluster: PeersOfCluster | None = None,
     ) -> None:
         """A worker with no sessions.
 
@@ -70,10 +77,11 @@ class LocalWorker:
         self.rendezvous = Rendezvous()
         self._peers_of_cluster = peers_of_cluster
         self._lock = threading.Lock()
-        self._sessions: dict[str, _Session] = {}
-        self._legacy = _Session("", self.resources, None, "", 0)
-        self._running: dict[int, _RunningStep] = {}
-        self._partial: dict[int, _PartialStep] = {}
+        self._sessions: dict[str, WorkerSession] = {}
+        self._legacy = WorkerSession("", self.devices, self.resources)
+        self._running: dict[int, RunningStep] = {}
+        self._partial: dict[int, PartialStep] = {}
+        self._step_sequences: dict[int, int] = {}
         self._graph_numbers = itertools.count(1)
 
     # -- the task
@@ -99,6 +107,13 @@ class LocalWorker:
         raise errors.UnimplementedError(
             None, None, "Tracing is not implemented; ask for a trace of a step with RunOptions"
         )
+
+    def step_sequence(self, graph_keys: Sequence[int]) -> dict[int, int]:
+        """The next step id of each collective graph, as the leader of a group hands them out."""
+        with self._lock:
+            for key in graph_keys:
+                self._step_sequences[key] = self._step_sequences.get(key, 0) + 1
+            return {key: self._step_sequences[key] for key in graph_keys}
 
     def shut_down(self) -> None:
         """Cancels every step and forgets every session; who still waits for a tensor gets UnavailableError."""
@@ -126,24 +141,28 @@ class LocalWorker:
 
         Args:
           handle: the master's name of it. Creating it again changes nothing.
-          server_def: a cluster of the session's own; None or empty: the server's.
+          server_def: a cluster of the session's own, and what this task is called in it; None or empty: the server's.
           isolate: whether it has resources of its own.
           master_task, master_incarnation: who asks; "" and 0 when it does not say.
+
+        Raises:
+          InvalidArgumentError: an address of the cluster is malformed.
         """
-        peers = None
+        cluster = None
         if server_def is not None and server_def.cluster.job and self._peers_of_cluster is not None:
-            peers = self._peers_of_cluster(server_def)
+            cluster = self._peers_of_cluster(server_def)
+        devices = devices_of_session(self.devices, server_def)
         resources = ResourceManager() if isolate else self.resources
+        session = WorkerSession(handle, devices, resources, cluster, master_task, master_incarnation)
         with self._lock:
             stale = [
-                session.handle
-                for session in self._sessions.values()
-                if master_task
-                and session.master_task == master_task
-                and session.master_incarnation != master_incarnation
+                each.handle
+                for each in self._sessions.values()
+                if master_task and each.master_task == master_task and each.master_incarnation != master_incarnation
             ]
-            if handle not in self._sessions:
-                self._sessions[handle] = _Session(handle, resources, peers, master_task, master_incarnation)
+            kept = self._sessions.setdefault(handle, session)
+        if kept is not session:
+            session.close()
         for old in stale:
             _logger.info("dropping session %s: its master %s has restarted", old, master_task)
             self.delete_worker_session(old)
@@ -158,9 +177,10 @@ class LocalWorker:
         if session is None:
             return
         for step in running:
-            step.cancel(_derived(errors.CancelledError(None, None, f"Session {handle} has been closed")))
+            step.cancel(derived(errors.CancelledError(None, None, f"Session {handle} has been closed")))
         if session.resources is not self.resources:
             session.resources.clear()
+        session.close()
 
     def delete_worker_session_async(self, handle: str, done: Done, timeout_s: float | None = None) -> None:
         """As `delete_worker_session`, through `done`."""
@@ -183,9 +203,8 @@ class LocalWorker:
           InvalidArgumentError, NotFoundError: the graph cannot be run.
         """
         session = self._session(session_handle)
-        executor = Executor(graph_def, session.state, self.devices[0])
         handle = f"{next(self._graph_numbers):016x}"
-        session.graphs[handle] = _RegisteredGraph(executor, graph_def)
+        session.add_graph(handle, graph_def)
         return handle
 
     def deregister_graph(self, session_handle: str, graph_handle: str) -> None:
@@ -228,7 +247,7 @@ class LocalWorker:
         executor = registered.executor
         if is_partial:
             return self._run_partial(session, executor, step_id, sends, recv_keys, done, is_last_partial_run)
-        collector = StepStatsCollector(self.devices[0].name) if options and options.record_timeline else None
+        collector = StepStatsCollector(session.devices[0].name) if options and options.record_timeline else None
         running = self._start_step(session, step_id, collector)
         rendezvous = running.step.rendezvous
 
@@ -264,7 +283,7 @@ class LocalWorker:
             running = self._running.get(step_id)
             self._partial.pop(step_id, None)
         if running is not None:
-            running.cancel(_derived(errors.CancelledError(None, None, f"Step {step_id} was cleaned up")))
+            running.cancel(derived(errors.CancelledError(None, None, f"Step {step_id} was cleaned up")))
         self.rendezvous.cleanup(step_id)
 
     # -- tensors
@@ -288,7 +307,7 @@ class LocalWorker:
         def cancel() -> None:
             if table.forget(key, done):
                 self.rendezvous.forget_unused(step_id)
-                done(error=_derived(errors.CancelledError(None, None, f"The receive of {key} was cancelled")))
+                done(error=derived(errors.CancelledError(None, None, f"The receive of {key} was cancelled")))
 
         return cancel
 
@@ -302,7 +321,7 @@ class LocalWorker:
 
     # --
 
-    def _session(self, handle: str) -> _Session:
+    def _session(self, handle: str) -> WorkerSession:
         if not handle:
             return self._legacy
         session = self._sessions.get(handle)
@@ -335,10 +354,10 @@ class LocalWorker:
                 "for the reason why it was restarted.",
             )
 
-    def _start_step(self, session: _Session, step_id: int, collector: StepStatsCollector | None) -> _RunningStep:
+    def _start_step(self, session: WorkerSession, step_id: int, collector: StepStatsCollector | None) -> RunningStep:
         table = self.rendezvous.step(step_id)
         table.remote = session.peers_recv or self._recv_from_peer
-        device = self.devices[0]
+        device = session.devices[0]
         step = StepContext(
             step_id,
             session.resources,
@@ -350,24 +369,24 @@ class LocalWorker:
             device.incarnation,
             collector,
         )
-        running = _RunningStep(step, session)
+        running = RunningStep(step, session)
         with self._lock:
             if step_id in self._running:
                 raise errors.AbortedError(None, None, f"Step {step_id} is running already")
             self._running[step_id] = running
         return running
 
-    def _end_step(self, running: _RunningStep) -> None:
+    def _end_step(self, running: RunningStep) -> None:
         with self._lock:
             self._running.pop(running.step.step_id, None)
         running.step.step_resources.clear()
 
     def _recv_from_peer(self, task: str, step_id: int, key: str, done: Done) -> Callable[[], None] | None:
-        return _recv_from(self.peers, task, step_id, key, done)
+        return recv_from(self.peers, task, step_id, key, done)
 
     def _run_partial(
         self,
-        session: _Session,
+        session: WorkerSession,
         executor: Executor,
         step_id: int,
         sends: Sequence[tuple[str, Any]],
@@ -379,7 +398,7 @@ class LocalWorker:
             partial = self._partial.get(step_id)
         if partial is None:
             running = self._start_step(session, step_id, None)
-            partial = _PartialStep(running)
+            partial = PartialStep(running)
             with self._lock:
                 self._partial[step_id] = partial
 
@@ -393,138 +412,6 @@ class LocalWorker:
             with self._lock:
                 self._partial.pop(step_id, None)
         return partial.running.cancel
-
-
-class _Session:
-    """One session at this task."""
-
-    def __init__(
-        self, handle: str, resources: ResourceManager, peers: Peers | None, master_task: str, master_incarnation: int
-    ) -> None:
-        self.handle = handle
-        self.resources = resources
-        self.master_task = master_task
-        self.master_incarnation = master_incarnation
-        self.state = SessionState()
-        self.graphs: dict[str, _RegisteredGraph] = {}
-        self.peers_recv: Callable[..., Callable[[], None] | None] | None = None
-        if peers is not None:
-            self.peers_recv = lambda task, step_id, key, done: _recv_from(peers, task, step_id, key, done)
-
-
-@dataclass(frozen=True)
-class _RegisteredGraph:
-    """A partition that the master gave, as it came and compiled."""
-
-    executor: Executor
-    graph_def: graph_pb2.GraphDef
-
-
-@dataclass(frozen=True)
-class _RunningStep:
-    step: StepContext
-    session: _Session
-
-    def cancel(self, error: errors.OpError | None = None) -> None:
-        """Stops the step, which then ends with `error` or another that is marked as derived."""
-        if error is None:
-            error = _derived(errors.CancelledError(None, None, f"Step {self.step.step_id} was cancelled"))
-        self.step.cancel(error)
-
-
-class _PartialStep:
-    """A step that several calls feed and fetch. Its lock guards the end and who waits for it."""
-
-    def __init__(self, running: _RunningStep) -> None:
-        self.running = running
-        self._lock = threading.Lock()
-        self._is_over = False
-        self._error: errors.OpError | None = None
-        self._waiters: list[Callable[[errors.OpError | None], None]] = []
-
-    def finished(self, error: errors.OpError | None) -> None:
-        with self._lock:
-            self._is_over, self._error = True, error
-            waiters = list(self._waiters)
-            self._waiters.clear()
-        for waiter in waiters:
-            waiter(error)
-
-    def part(self, sends: Sequence[tuple[str, Any]], recv_keys: Sequence[str], done: Done, is_last: bool) -> None:
-        """One call: feeds, then waits for its fetches, and for the end if it is the last."""
-        rendezvous: StepRendezvous = self.running.step.rendezvous
-        try:
-            for key, value in sends:
-                rendezvous.send(key, value)
-        except errors.OpError as error:
-            done(error=self._error or error)
-            return
-
-        def received(values: dict[str, Any], error: errors.OpError | None) -> None:
-            if error is not None:
-                self._when_over(lambda cause: done(error=cause or error))
-            elif is_last:
-                self._when_over(lambda cause: done(error=cause) if cause is not None else done(GraphResult(values)))
-            else:
-                done(GraphResult(values))
-
-        _receive_all(rendezvous, recv_keys, received)
-
-    def _when_over(self, callback: Callable[[errors.OpError | None], None]) -> None:
-        with self._lock:
-            if not self._is_over:
-                self._waiters.append(callback)
-                return
-        callback(self._error)
-
-
-def _receive_all(
-    rendezvous: StepRendezvous, keys: Sequence[str], done: Callable[[dict[str, Any], errors.OpError | None], None]
-) -> None:
-    """Receives several keys and calls done(values, the first error or None) when all have been answered."""
-    if not keys:
-        done({}, None)
-        return
-    lock = threading.Lock()
-    values: dict[str, Any] = {}
-    failures: list[errors.OpError] = []
-    missing = len(keys)
-
-    def receive(key: str) -> None:
-        def received(value: Any = None, error: errors.OpError | None = None) -> None:
-            nonlocal missing
-            with lock:
-                if error is not None:
-                    failures.append(error)
-                else:
-                    values[key] = value
-                missing -= 1
-                is_last = missing == 0
-            if is_last:
-                done(values, failures[0] if failures else None)
-
-        rendezvous.recv_async(key, received)
-
-    for key in keys:
-        receive(key)
-
-
-def _recv_from(peers: Peers | None, task: str, step_id: int, key: str, done: Done) -> Callable[[], None] | None:
-    if peers is None:
-        done(
-            error=errors.InvalidArgumentError(None, None, f"There is no task {task} in a cluster of one; wanted {key}")
-        )
-        return None
-    try:
-        return peers(task).recv_tensor(step_id, key, done)
-    except errors.OpError as error:
-        done(error=error)
-        return None
-
-
-def _derived(error: errors.OpError) -> errors.OpError:
-    error.derived = True
-    return error
 
 
 def _shown(value: Any) -> Any:
