@@ -33,7 +33,7 @@ from dtf.build.ops.io import *
 from dtf.build.ops.joining import *
 from dtf.build.ops.linalg import *
 from dtf.build.ops.logging_ops import *
-from dtf.build.ops.import *
+from dtf.build.ops.lookup import *
 from dtf.build.ops.math import *
 from dtf.build.ops.random import *
 from dtf.build.ops.rearranging import *
