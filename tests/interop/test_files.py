@@ -229,6 +229,36 @@ def test_we_read_checkpoints_of_the_first_format(tensorflow, tmp_path):
     assert not list(tmp_path.glob("v1-1*"))
 
 
+@pytest.mark.parametrize("sharded", [False, True])
+def test_tensorflow_reads_checkpoints_of_the_first_format(tensorflow, tmp_path, sharded):
+    tf.get_variable("f", initializer=tf.constant([[1.5, -2.0]]))
+    tf.get_variable("strings", initializer=tf.constant([b"a", b""]), use_resource=True)
+    rows = tf.constant(np.arange(12.0).reshape(4, 3))
+    tf.get_variable("rows", initializer=rows, partitioner=tf.fixed_size_partitioner(2))
+    saver = tf.train.Saver(write_version=tf.train.SaverDef.V1, sharded=sharded, max_to_keep=1)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        old = saver.save(session, str(tmp_path / "model"), global_step=1)
+        path = saver.save(session, str(tmp_path / "model"), global_step=2)
+    assert not tf.train.checkpoint_exists(old) and not os.path.exists(tmp_path / "model-1.meta")
+    found = tensorflow.run(
+        """
+        path = tf.train.latest_checkpoint(sys.argv[1])
+        saver = tf.train.import_meta_graph(sys.argv[1] + "/model-2.meta")
+        with tf.Session() as session:
+            saver.restore(session, path)
+            parts = [v for v in tf.global_variables() if "rows" in v.name]
+            values = session.run(["f:0", tf.concat(parts, 0)])
+            again = saver.save(session, sys.argv[1] + "/again")
+        print(json.dumps([path, again] + [value.tolist() for value in values]))
+        """,
+        str(tmp_path),
+    )
+    assert found[0] == path and found[2:] == [[[1.5, -2.0]], np.arange(12.0).reshape(4, 3).tolist()]
+    for each in (path, found[1]):
+        assert tf.train.load_checkpoint(each).get_tensor("strings").tolist() == [b"a", b""]
+
+
 # -- damage
 
 DATA = ".data-00000-of-00001"

@@ -12,7 +12,7 @@ import pytest
 import dtf as tf
 from dtf.wire import errors, index_table
 from dtf.wire.checkpoint import BundleReader, BundleWriter
-from dtf.wire.checkpoint_v1 import TableReader, open_checkpoint
+from dtf.wire.checkpoint_v1 import TableReader, open_checkpoint, write_v1
 from dtf.wire.crc import masked_crc32c
 from dtf.wire.events import EventsWriter, read_events, read_records, record_bytes
 from dtf.wire.pb import event_pb2
@@ -97,7 +97,16 @@ def test_a_checkpoint_of_the_first_format(tmp_path):
     reader = open_checkpoint(str(tmp_path / "model"))
     assert isinstance(reader, TableReader)
     assert_holds(reader)
-    assert index_table.write_table(index_table.read_table(V1, "model")) == V1
+    parts = [
+        ("a", [1, 2], [(0, -1), (0, -1)], np.array([[1.0, -2.0]], np.float32)),
+        ("p", [3], [(0, 2)], np.array([7, 8])),
+        ("p", [3], [(2, 1)], np.array([9])),
+        ("s", [3], [(0, -1)], np.array([b"x", b"", b"yz"], object)),
+    ]
+    write_v1(str(tmp_path / "ours"), parts)
+    assert (tmp_path / "ours").read_bytes() == V1
+    with pytest.raises(errors.InvalidArgumentError, match="two values for p"):
+        write_v1(str(tmp_path / "ours"), [*parts, parts[1]])
     with pytest.raises(errors.NotFoundError, match="Key b not found in checkpoint .*model"):
         reader.read("b")
 

@@ -136,16 +136,17 @@ def values_to_array(values: Any, dtype: Any = None) -> tuple[np.ndarray, DType]:
 # ---- arrays <-> TensorProto
 
 
-def array_to_proto(array: Any, dtype: Any = None) -> tensor_pb2.TensorProto:
+def array_to_proto(array: Any, dtype: Any = None, as_content: bool = True) -> tensor_pb2.TensorProto:
     """The TensorProto of an array: dtype, shape, then tensor_content (strings and handles in their own fields).
 
     Args:
       array: an array, numpy scalar or ResourceHandle. Object arrays hold bytes, ResourceHandles or variants.
       dtype: the element type where numpy's does not tell it (quantized types, empty object arrays).
+      as_content: with False numbers are in the field of their type, too.
     """
     array, tensor_dtype = _value_and_dtype(array, dtype)
     proto = _empty_proto(tensor_dtype, array.shape)
-    if tensor_dtype.size:
+    if tensor_dtype.size and as_content:
         proto.tensor_content = _little_endian(array).tobytes()
     else:
         _store_values(proto, array, tensor_dtype)

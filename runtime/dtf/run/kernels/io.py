@@ -20,7 +20,7 @@ from dtf.run.kernels import kernel
 from dtf.run.kernels.arguments import invalid
 from dtf.wire import codec, dtypes, errors, py_functions
 from dtf.wire.checkpoint import BundleWriter, merge_bundles
-from dtf.wire.checkpoint_v1 import Checkpoint, open_checkpoint
+from dtf.wire.checkpoint_v1 import Checkpoint, open_checkpoint, write_v1
 from dtf.wire.files import file_errors
 from dtf.wire.tensor_slices import parse_slice_spec
 
@@ -57,6 +57,38 @@ def _(node):
     return save
 
 
+@kernel("Save", stateful=True)
+def _(node):
+    return lambda step, filename, tensor_names, *data: _save_v1(filename, tensor_names, [""] * len(data), data)
+
+
+@kernel("SaveSlices", stateful=True)
+def _(node):
+    return lambda step, filename, tensor_names, specs, *data: _save_v1(filename, tensor_names, _texts(specs), data)
+
+
+def _save_v1(filename: Any, tensor_names: Any, specs: list[str], tensors: Any) -> None:
+    parts = []
+    for name, spec, tensor in zip(_texts(tensor_names), specs, tensors, strict=True):
+        shape, extents = parse_slice_spec(spec) if spec else (np.shape(tensor), [(0, -1)] * np.ndim(tensor))
+        parts.append((name, shape, extents, tensor))
+    path = _text(filename)
+    with _folder_of(path):
+        write_v1(path, parts)
+
+
+@kernel("Restore", stateful=True)
+def _(node):
+    wanted = node.attr("dt")
+    return lambda step, pattern, name: _restore(_text(pattern), [_text(name)], [""], [wanted])[0]
+
+
+@kernel("RestoreSlice", stateful=True)
+def _(node):
+    wanted = node.attr("dt")
+    return lambda step, pattern, name, spec: _restore(_text(pattern), [_text(name)], [_text(spec)], [wanted])[0]
+
+
 @contextlib.contextmanager
 def _folder_of(path: str) -> Iterator[None]:
     """Makes the folder of a file if need be, but not those above it; removes it again if the block fails."""
@@ -84,18 +116,21 @@ def _(node):
     wanted = list(node.attr("dtypes"))
 
     def restore(step, prefix, tensor_names, shape_and_slices):
-        reader = open_checkpoint(_text(prefix))
-        names, specs = _texts(tensor_names), _texts(shape_and_slices)
-        for name, dtype in zip(names, wanted, strict=True):
-            if reader.dtype(name) != dtype:
-                raise invalid(
-                    f"tensor_name = {name}; expected dtype {dtype.name} does not equal original dtype "
-                    f"{reader.dtype(name).name}"
-                )
-        values = [_read(reader, name, spec) for name, spec in zip(names, specs, strict=True)]
+        values = _restore(_text(prefix), _texts(tensor_names), _texts(shape_and_slices), wanted)
         return values[0] if node.num_outputs == 1 else values
 
     return restore
+
+
+def _restore(prefix: str, names: list[str], specs: list[str], wanted: list[dtypes.DType]) -> list[np.ndarray]:
+    reader = open_checkpoint(prefix)
+    for name, dtype in zip(names, wanted, strict=True):
+        if reader.dtype(name) != dtype:
+            raise invalid(
+                f"tensor_name = {name}; expected dtype {dtype.name} does not equal original dtype "
+                f"{reader.dtype(name).name}"
+            )
+    return [_read(reader, name, spec) for name, spec in zip(names, specs, strict=True)]
 
 
 def _read(reader: Checkpoint, name: str, spec: str) -> np.ndarray:
