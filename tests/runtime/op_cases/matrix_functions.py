@@ -138,7 +138,7 @@ CASES = [
     Case("Lu", run=lu_parts_solve_and_rebuild, name="public"),
     Case("Lu", run=a_singular_matrix_has_no_factors, name="singular"),
     Case("Eig", run=eigenvectors_diagonalise_and_have_a_gradient),
-    Case("MatrixSquareRoot", [positive_definite @ positive_definite], expect=positive_definite),
+    Case("MatrixSquareRoot", [positive_definite @ positive_definite], expect=positive_definite, grad=True),
     Case("MatrixSquareRoot", [jordan @ jordan], expect=jordan, name="without_eigenvectors"),
     Case("MatrixSquareRoot", run=a_matrix_exponential_is_the_sum_of_its_series, name="exponential"),
     Case("MatrixSquareRoot", run=pseudo_inverses_and_ranks_are_numpys, name="pseudo_inverse"),

@@ -410,6 +410,11 @@ def _zeta(op: Operation, grad: Any, x: Tensor, q: Tensor) -> tuple[Any, Any]:
     return None, multiply(grad, multiply(negative(x), zeta(add(x, 1.0), q)))
 
 
+@_partials("NextAfter")
+def _next_after(op: Operation, grad: Any, x: Tensor, towards: Tensor) -> tuple[Any, Any]:
+    return grad, _zeros_like(grad)
+
+
 @_partials("Igamma")
 def _igamma(op: Operation, grad: Any, a: Tensor, x: Tensor) -> tuple[Any, Any]:
     return multiply(grad, apply_op("IgammaGradA", a=a, x=x)), multiply(grad, _gamma_density(a, x))
@@ -717,7 +722,7 @@ not_differentiable(
     "All", "Any", "ApproximateEqual", "ArgMax", "ArgMin", "Bincount", "BitwiseAnd", "BitwiseOr", "BitwiseXor",
     "Bucketize", "Ceil", "Equal", "Floor", "FloorDiv", "Greater", "GreaterEqual", "HistogramFixedWidth", "Invert",
     "IsFinite", "IsInf", "IsNan", "LeftShift", "Less", "LessEqual", "LinSpace", "LogicalAnd", "LogicalNot", "LogicalOr",
-    "NextAfter", "NotEqual", "PopulationCount", "Range", "RightShift", "Rint", "Round", "SparseSegmentMeanGrad",
+    "NotEqual", "PopulationCount", "Range", "RightShift", "Rint", "Round", "SparseSegmentMeanGrad",
     "SparseSegmentSqrtNGrad", "SparseSegmentSumGrad", "TruncateDiv", "DenseBincount", "RaggedBincount",
     "SparseBincount", "SparseSegmentMeanGradV2", "SparseSegmentSqrtNGradV2", "SparseSegmentSumGradV2",
 )  # fmt: skip

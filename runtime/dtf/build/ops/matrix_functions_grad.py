@@ -13,7 +13,7 @@ from dtf.build.apply import apply_op
 from dtf.build.gradients import gradient, not_differentiable
 from dtf.build.ops.diagonals import matrix_band_part, matrix_diag, matrix_diag_part
 from dtf.build.ops.joining import concat, stack
-from dtf.build.ops.linalg import adjoint, matmul, matrix_solve, matrix_triangular_solve
+from dtf.build.ops.linalg import adjoint, eye, matmul, matrix_solve, matrix_triangular_solve
 from dtf.build.ops.math import add, cast, conj, divide, multiply, negative, real, reduce_sum, subtract
 from dtf.build.ops.math_grad import sum_to_shape_of
 from dtf.build.ops.matrix_functions import eig, gather_rows, inverse_order
@@ -22,7 +22,7 @@ from dtf.build.tensor import Operation, Tensor
 
 Gradients = list[Any]
 
-not_differentiable("CholeskyGrad", "MatrixLogarithm", "MatrixSquareRoot")
+not_differentiable("CholeskyGrad", "MatrixLogarithm")
 
 
 @gradient("Lu")
@@ -42,6 +42,23 @@ def _lu(op: Operation, grad: Any, _: Any) -> Gradients:
     # times the inverse of the adjoint of upper, from the right
     permuted = adjoint(matrix_triangular_solve(upper, adjoint(middle), lower=False))
     return [gather_rows(permuted, inverse_order(order))]
+
+
+@gradient("MatrixSquareRoot")
+def _matrix_square_root(op: Operation, grad: Any) -> Gradients:
+    # The gradient G of X = A^(1/2) solves X^H G + G X^H = grad, here as one system for the rows of G, one after another.
+    root = op.outputs[0]
+    shape = apply_op("Shape", input=root)
+    batch, size = shape[:-2], shape[-1:]
+    identity = eye(shape[-1], dtype=root.dtype)
+    squared = apply_op("Mul", x=size, y=size)
+    system = add(
+        apply_op("Einsum", inputs=[adjoint(root), identity], equation="...ij,kl->...ikjl"),
+        apply_op("Einsum", inputs=[identity, conj(root)], equation="ij,...kl->...ikjl"),
+    )
+    system = apply_op("Reshape", tensor=system, shape=concat([batch, squared, squared], 0))
+    rows = apply_op("Reshape", tensor=grad, shape=concat([batch, squared, [1]], 0))
+    return [apply_op("Reshape", tensor=matrix_solve(system, rows), shape=shape)]
 
 
 @gradient("Eig")

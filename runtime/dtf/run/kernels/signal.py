@@ -81,5 +81,5 @@ def _taken(value: np.ndarray, rank: int, sizes: list[int]) -> np.ndarray:
     for dimension, (found, size) in enumerate(zip(value.shape[-rank:], sizes, strict=True)):
         if found < size and found:
             raise invalid(f"Input dimension {dimension} must have length of at least {size} but got: {found}")
-    block = (Ellipsis, *(slice(size) for size in sizes))
+    block: Any = (Ellipsis, *(slice(size) for size in sizes))
     return value[block]
