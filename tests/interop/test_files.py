@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import os
 import shutil
 
@@ -404,3 +405,40 @@ def test_records_are_read_both_ways(tensorflow, tmp_path, compression):
     if not compression:
         with open(ours, "rb") as mine, open(theirs, "rb") as other:
             assert mine.read() == other.read()
+
+
+RECORDS_READ = """
+def records_read(tf, path, compression):
+    seen = []
+    try:
+        for record in tf.python_io.tf_record_iterator(path, tf.python_io.TFRecordOptions(compression)):
+            seen.append(len(record))
+    except tf.errors.OpError as error:
+        return [seen, type(error).__name__]
+    return [seen, "end"]
+"""
+
+
+def test_damaged_records_are_told_as_tensorflow_tells_them(tensorflow, tmp_path):
+    files = []
+    for compression in ("", "ZLIB", "GZIP"):
+        options = tf.python_io.TFRecordOptions(compression, compression_level=9)
+        with tf.python_io.TFRecordWriter(str(tmp_path / "source"), options) as writer:
+            for size in (3, 500, 70_000):
+                writer.write(np.random.RandomState(size).bytes(size))
+        whole = (tmp_path / "source").read_bytes()
+        damaged = {"whole": whole, "half": whole[: len(whole) // 2], "empty": b"", "text": b"no records are here"}
+        damaged |= {f"cut{size}": whole[:-size] for size in (3, 20)}
+        damaged["flipped"] = whole[:600] + bytes([whole[600] ^ 1]) + whole[601:]
+        for name, data in damaged.items():
+            files.append((str(tmp_path / f"{compression}{name}"), compression))
+            (tmp_path / f"{compression}{name}").write_bytes(data)
+    files.append((str(tmp_path / "nowhere"), ""))
+    theirs = tensorflow.run(
+        RECORDS_READ + "print(json.dumps([records_read(tf, *file) for file in json.loads(sys.argv[1])]))",
+        json.dumps(files),
+    )
+    names: dict = {}
+    exec(RECORDS_READ, names)
+    ours = [names["records_read"](tf, *file) for file in files]
+    assert ours == theirs, [row for row in zip(files, ours, theirs, strict=True) if row[1] != row[2]]

@@ -384,7 +384,7 @@ class _SaverOps:
         self._reshape = reshape
         self._sharded = sharded
         self._restore_sequentially = restore_sequentially
-        self._version = version
+        self._version: Any = version  # a number, where protobuf's stubs know enumerations only
 
     def build(self, name: str | None, filename: str) -> Any:
         """Returns a SaverDef that names the ops."""
