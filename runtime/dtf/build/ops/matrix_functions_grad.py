@@ -46,7 +46,7 @@ def _lu(op: Operation, grad: Any, _: Any) -> Gradients:
 
 @gradient("MatrixSquareRoot")
 def _matrix_square_root(op: Operation, grad: Any) -> Gradients:
-    # The gradient G of X = A^(1/2) solves X^H G + G X^H = grad, here as one system for the rows of G, one after another.
+    # The gradient G of X = A^(1/2) solves X^H G + G X^H = grad: one system for the rows of G, one after another.
     root = op.outputs[0]
     shape = apply_op("Shape", input=root)
     batch, size = shape[:-2], shape[-1:]

@@ -65,7 +65,15 @@ def _concat_message(shapes: list[tuple[int, ...]], axis: int) -> str:
 
 @kernel("ParallelConcat")
 def _(node):
-    return lambda *values: np.concatenate(values, axis=0)
+    expected = node.attr("shape")
+
+    def parallel_concat(*values):
+        for i, value in enumerate(values):
+            if np.shape(value)[:1] != (1,) or not expected[1:].is_compatible_with(np.shape(value)[1:]):
+                raise invalid(f"Input {i} of shape {shape_text(np.shape(value))} is no row of {expected}")
+        return np.concatenate(values, axis=0)
+
+    return parallel_concat
 
 
 @kernel("ConcatOffset")
