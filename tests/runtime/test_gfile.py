@@ -142,3 +142,13 @@ def test_the_later_names_do_the_same(tmp_path):
     later.mkdir(later.join(folder, "c"))
     later.rmtree(str(tmp_path / "a"))
     assert not later.exists(folder) and not later.isdir(folder)
+
+
+def test_the_namespace_io_finds_what_stands_elsewhere():
+    import dtf as tf
+
+    assert tf.io.PaddingFIFOQueue is tf.PaddingFIFOQueue
+    assert tf.io.TFRecordWriter is python_io.TFRecordWriter
+    assert tf.io.gfile.exists(__file__)
+    with pytest.raises(AttributeError, match="nothing_of_the_kind"):
+        _ = tf.io.nothing_of_the_kind
