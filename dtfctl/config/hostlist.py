@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 MANY = 10_000
+BRACKETS_MAX = 8
 
 
 def expand_names(text: str) -> list[str]:
@@ -50,6 +51,8 @@ def _split(text: str) -> list[str]:
 
 
 def _expand(text: str) -> list[str]:
+    if text.count("[") > BRACKETS_MAX:
+        raise ValueError(f'"{text[:40]}..." has more than {BRACKETS_MAX} ranges')
     before, bracket, rest = text.partition("[")
     if not bracket:
         return [text]

@@ -28,11 +28,9 @@ def _check_variable_name(name: str) -> str:
 
 
 def _check_host_name(name: str) -> str:
-    good = re.fullmatch(r"[A-Za-z0-9\[][A-Za-z0-9._:\[\],-]*", name, re.ASCII)
+    good = re.fullmatch(values.HOST_PATTERN, name, re.ASCII)
     return (
-        ""
-        if good
-        else f'"{name}" is no name for a host: letters, digits, ".", "_", "-" and ranges like [0-3]'
+        "" if good else f'"{name}" is no name for a host: letters, digits, ".", "_", "-", ranges like [0-3]'
     )
 
 
@@ -149,9 +147,9 @@ SETTINGS = {
     "gpus": Key(
         values.devices(none_is_allowed=True), "GPUs: how many each task gets (1), which ([0, 1]), or none."
     ),
-    "bind": Key(values.TEXT, "The address at which servers listen, when it is not the advertised one."),
+    "bind": Key(values.ADDRESS, "The address at which servers listen, when it is not the advertised one."),
     "advertise": Key(
-        values.TEXT, "The address by which the other tasks reach a task; by default its host's."
+        values.ADDRESS, "The address by which the other tasks reach a task; by default its host's."
     ),
     "cluster_spec": Key(
         values.word("full", "sparse"), "Whether a task is told of all tasks, or of itself and the ps.", "full"
@@ -217,14 +215,14 @@ TENSORBOARD = Section(
 HOST = Section(
     {
         "ssh": Key(
-            values.TEXT, "What ssh is called with: a name, user@name or user@name:port; none is this machine."
+            values.SSH, "What ssh is called with: a name, user@name or user@name:port; none is this machine."
         ),
-        "user": Key(values.TEXT, "The user to log in as."),
+        "user": Key(values.USER, "The user to log in as."),
         "port": Key(values.integer(1, 65535), "The port of its ssh server."),
         "address": Key(
-            values.TEXT, "The address by which the other tasks reach its tasks; by default the ssh name."
+            values.ADDRESS, "The address by which the other tasks reach its tasks; by default the ssh name."
         ),
-        "bind": Key(values.TEXT, "The address at which its servers listen; by default the one above."),
+        "bind": Key(values.ADDRESS, "The address at which its servers listen; by default the one above."),
         "python": Key(values.TEXT, "Its interpreter."),
         "venv": Key(values.TEXT, "Its virtual environment, in place of `python`."),
         "working_dir": Key(values.TEXT, "The folder in which programs start."),
@@ -256,7 +254,7 @@ CLUSTER = Section(
         ),
         "jobs": Key(Table(JOB, "^[A-Za-z][A-Za-z0-9_-]*$", _check_job_name), "The jobs and their tasks."),
         "hosts": Key(
-            Table(HOST, r"^[A-Za-z0-9\[][A-Za-z0-9._:\[\],-]*$", _check_host_name, from_list=True),
+            Table(HOST, f"^{values.HOST_PATTERN}$", _check_host_name, from_list=True),
             "The machines, by name or range; without them all runs here, or jobs name ssh hosts.",
         ),
         "checkpoint_dir": Key(

@@ -15,8 +15,8 @@ import yaml
 
 from dtfctl.errors import ConfigError
 
-BYTES_MAX = 1 << 19
-NODES_MAX = 50_000
+BYTES_MAX = 1 << 17
+NODES_MAX = 30_000
 
 
 @dataclass(frozen=True)

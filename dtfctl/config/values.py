@@ -133,6 +133,17 @@ def signal_name() -> Kind:
 # -- kinds of several values
 
 
+HOST_PATTERN = r"[A-Za-z0-9_\[][A-Za-z0-9._\[\],-]*"
+"""A host's name, or a range of them; nothing that ssh could take for an option."""
+
+ADDRESS = matching(HOST_PATTERN, "a host's name or IPv4 address")
+SSH = matching(
+    rf"none|(?:ssh://)?(?:[A-Za-z0-9._][A-Za-z0-9._-]*@)?{HOST_PATTERN}(?::\d{{1,5}})?/?",
+    "none, or what ssh is called with, such as gpu-a, ml@gpu-a or ml@gpu-a:2222",
+)
+USER = matching(r"[A-Za-z0-9._][A-Za-z0-9._-]*", "a user's name")
+
+
 def one_or_list(inner: Kind) -> Kind:
     """One value or a list of them, as a tuple of (value, node)."""
 
@@ -180,6 +191,8 @@ def _read_host_names(reader: Reader, node: Node, where: str) -> tuple[tuple[str,
         except ValueError as error:
             raise item.at.error(f'"{where}": {error}') from None
         for name in found:
+            if not re.fullmatch(rf"(?:[A-Za-z0-9._][A-Za-z0-9._-]*@)?{HOST_PATTERN}", name, re.ASCII):
+                raise refuse(item, where, "names of hosts", name)
             if name in {other for other, _ in names}:
                 raise item.at.error(
                     f'"{where}" names {name} twice (tasks_per_host says how many run on each)'
