@@ -37,6 +37,7 @@ from dtf.build.ops.lookup import *
 from dtf.build.ops.math import *
 from dtf.build.ops.parsing import *
 from dtf.build.ops.random import *
+from dtf.build.ops.readers import *
 from dtf.build.ops.rearranging import *
 from dtf.build.ops.searching import *
 from dtf.build.ops.segment import *

@@ -17,6 +17,13 @@ not_differentiable(
         "StringToHashBucket StringToHashBucketFast StringToHashBucketStrong StringFormat StringNGrams "
         "UnsortedSegmentJoin DecodeCompressed DecodePaddedRaw UnicodeTranscode UnicodeEncode UnicodeDecode "
         "UnicodeDecodeWithOffsets Fingerprint "
+        "ParseExample ParseExampleV2 ParseSingleExample ParseSequenceExample ParseSequenceExampleV2 "
+        "ParseSingleSequenceExample DecodeJSONExample WholeFileReader WholeFileReaderV2 TextLineReader "
+        "TextLineReaderV2 FixedLengthRecordReader FixedLengthRecordReaderV2 TFRecordReader TFRecordReaderV2 "
+        "IdentityReader IdentityReaderV2 ReaderRead ReaderReadV2 ReaderReadUpTo ReaderReadUpToV2 "
+        "ReaderNumRecordsProduced ReaderNumRecordsProducedV2 ReaderNumWorkUnitsCompleted "
+        "ReaderNumWorkUnitsCompletedV2 ReaderSerializeState ReaderSerializeStateV2 ReaderRestoreState "
+        "ReaderRestoreStateV2 ReaderReset ReaderResetV2 "
         "ImageSummary AudioSummary AudioSummaryV2 PrintV2 Timestamp"
     ).split()
 )
