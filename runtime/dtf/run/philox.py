@@ -201,12 +201,13 @@ def _unit(words: np.ndarray, dtype: np.dtype) -> np.ndarray:
 def _box_muller(words: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Normal numbers, as many as `_unit` gives. What is no float64 is computed as float32, each function rounded."""
     wide = np.dtype(np.float64 if dtype.itemsize == 8 else np.float32)
-    numbers = _unit(words, wide).reshape(len(words), -1, 2)
+    units = _unit(words, wide)
+    numbers = units.reshape(len(words), units.size // max(2 * len(words), 1), 2)
     length = np.maximum(numbers[..., 0], wide.type(1e-7)).astype(np.float64)
     angle = (2 * np.pi * numbers[..., 1].astype(np.float64)).astype(wide).astype(np.float64)
     radius = np.sqrt(wide.type(-2) * np.log(length).astype(wide))
     return np.stack([np.sin(angle).astype(wide) * radius, np.cos(angle).astype(wide) * radius], -1).reshape(
-        len(words), -1
+        units.shape
     )
 
 

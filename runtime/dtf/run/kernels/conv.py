@@ -8,6 +8,7 @@ are rows of the image rather than rows of the window.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -90,6 +91,7 @@ def _(node):
         convolution = settings.convolution(settings.shape_channels_last(sizes.tolist()), filters.shape)
         result_type = gradient.dtype
         gradient, filters = _computable(settings.channels_last(gradient)), _computable(filters)
+        convolution.check_gradient(gradient, filters.shape[2] * filters.shape[3])
         gradient = gradient.reshape(*gradient.shape[:3], *filters.shape[2:])
         padded = np.zeros(convolution.padded_shape, gradient.dtype)
         for row, column in convolution.positions():
@@ -108,6 +110,7 @@ def _(node):
         images, gradient = _computable(settings.channels_last(images)), _computable(settings.channels_last(gradient))
         shape = tuple(sizes.tolist())
         convolution = settings.convolution(images.shape, shape)
+        convolution.check_gradient(gradient, shape[2] * shape[3])
         gradient = gradient.reshape(*gradient.shape[:3], *shape[2:])
         padded = convolution.pad(images)
         result = np.empty(shape, gradient.dtype)
@@ -145,7 +148,7 @@ class _Convolution:
 
     def forward(self, images, filters):
         output = np.empty((*self.output_positions, filters.shape[3]), images.dtype)
-        matrix = filters.reshape(-1, filters.shape[3])
+        matrix = _rows(filters)
         for chunk, patches in self._patches(images):
             np.matmul(patches, matrix, out=_rows(output[chunk]))
         return output
@@ -161,7 +164,7 @@ class _Convolution:
         if self.stride == (1, 1):
             return self._transposed().forward(gradient, np.ascontiguousarray(filters[::-1, ::-1].swapaxes(2, 3)))
         gradient = np.ascontiguousarray(gradient)
-        matrix = np.ascontiguousarray(filters.reshape(-1, filters.shape[3]).T)
+        matrix = np.ascontiguousarray(_rows(filters).T)
         padded = np.zeros(self.padded_shape, gradient.dtype)
         for start in range(0, self.images[0], self._images_per_chunk(gradient.itemsize)):
             chunk = slice(start, start + self._images_per_chunk(gradient.itemsize))
@@ -187,8 +190,9 @@ class _Convolution:
             turned(self.columns, self.images[2], columns, self.dilation[1]),
         )
 
-    def check_gradient(self, gradient) -> None:
-        expected = (*self.output_positions, self.filters[3])
+    def check_gradient(self, gradient, depth: int | None = None) -> None:
+        """Refuses a gradient that is not of the shape of the outputs; of `depth` channels, if not of the filters'."""
+        expected = (*self.output_positions, self.filters[3] if depth is None else depth)
         if gradient.shape != expected:
             raise errors.InvalidArgumentError(
                 None, None, f"Size of out_backprop doesn't match computed: actual = {list(gradient.shape)}, "
@@ -253,7 +257,7 @@ class _Convolution:
         )
         elements = window[0] * window[1] * window[2]
         if window[:2] == (1, 1) and self.stride == (1, 1) and padded.flags.c_contiguous:
-            yield slice(None), padded.reshape(-1, window[2])
+            yield slice(None), _rows(padded)
             return
         step = min(self._images_per_chunk(images.itemsize), max(batch, 1))
         few = window[2] <= _FEW_CHANNELS
@@ -291,6 +295,8 @@ class _Settings:
             raise errors.InvalidArgumentError(
                 None, None, f"input and filter must be 4-dimensional: {list(images)} and {list(filters)}"
             )
+        if filters[2] == 0:
+            raise errors.InvalidArgumentError(None, None, "filter depth must be strictly positive, got 0")
         if images[3] != filters[2]:
             raise errors.InvalidArgumentError(
                 None, None, f"input depth must be equal to filter depth: {images[3]} vs {filters[2]}"
@@ -349,4 +355,4 @@ def _computable(array):
 
 def _rows(images):
     """[batch, height, width, n] as a matrix; a view, since what is passed is contiguous."""
-    return images.reshape(-1, images.shape[-1])
+    return images.reshape(math.prod(images.shape[:-1]), images.shape[-1])

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from dtf.run.kernels import kernel
-from dtf.run.kernels.arguments import invalid
+from dtf.run.kernels.arguments import as_text, invalid, scalar
 from dtf.wire import codec, dtypes, errors, py_functions
 from dtf.wire.checkpoint import BundleWriter, merge_bundles
 from dtf.wire.checkpoint_v1 import Checkpoint, open_checkpoint, write_v1
@@ -151,12 +151,16 @@ def _(node):
 
 @kernel("ShardedFilename")
 def _(node):
-    return lambda base, shard, count: _string(f"{_text(base)}-{int(shard):05d}-of-{int(count):05d}")
+    return lambda base, shard, count: _string(
+        f"{as_text(scalar(base, 'basename'))}-{scalar(shard, 'shard'):05d}-of-{scalar(count, 'num_shards'):05d}"
+    )
 
 
 @kernel("ShardedFilespec")
 def _(node):
-    return lambda base, count: _string(f"{_text(base)}-?????-of-{int(count):05d}")
+    return lambda base, count: _string(
+        f"{as_text(scalar(base, 'basename'))}-?????-of-{scalar(count, 'num_shards'):05d}"
+    )
 
 
 # -- whole files
@@ -207,7 +211,7 @@ def _(node):
     wanted = node.attr("out_type")
 
     def parse_tensor(serialized):
-        value = codec.decode_tensor(serialized.item())
+        value = codec.decode_tensor(scalar(serialized, "Expected `serialized` to be a scalar: it"))
         dtype = dtypes.string if value.dtype == object else dtypes.as_dtype(value.dtype)
         if dtype != wanted:
             raise invalid(f"Type mismatch between parsed tensor ({dtype.name}) and dtype ({wanted.name})")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dtf.run.kernels import KernelNode, kernel
-from dtf.run.kernels.arguments import invalid
+from dtf.run.kernels.arguments import invalid, scalar
 from dtf.wire import errors
 
 Array = Any  # an ndarray or a numpy scalar
@@ -238,6 +238,7 @@ def _matrix_solve_ls(node: KernelNode) -> Function:
 
     def solve(matrix: np.ndarray, rhs: np.ndarray, l2_regularizer: Array) -> np.ndarray:
         dtype = matrix.dtype
+        scalar(l2_regularizer, "l2_regularizer")
         if not fast:  # the regularizer is ignored by the slow, complete orthogonal path
             return (np.linalg.pinv(matrix) @ rhs).astype(dtype)
         rows, columns = matrix.shape[-2:]

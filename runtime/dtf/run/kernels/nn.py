@@ -269,6 +269,8 @@ def _(node):
     data_format = node.attr("data_format").decode()
 
     def bias_add_grad(gradient):
+        if np.ndim(gradient) < 2:
+            raise invalid(f"Input tensor must be at least 2D: {shape_text(np.shape(gradient))}")
         if channel_axis(data_format, gradient.ndim) == gradient.ndim - 1:
             return column_sums(_as_matrix(gradient))
         others = tuple(axis for axis in range(gradient.ndim) if axis != 1)
@@ -328,6 +330,9 @@ def _(node):
     def fused_batch_norm(x, scale, offset, mean, variance):
         axis, around = _channels(x, data_format)
         _check_channels(x, axis, scale=scale, offset=offset)
+        for name, vector in (("estimated_mean", mean), ("estimated_variance", variance)):
+            if np.ndim(vector) != 1:
+                raise invalid(f"{name} must be 1-dimensional{shape_text(np.shape(vector))}")
         wide = x.astype(scale.dtype, copy=False)
         if training:
             count = x.size // max(x.shape[axis], 1)
@@ -335,6 +340,8 @@ def _(node):
             used_variance = _channel_mean(np.square(wide - used_mean.reshape(around)), axis)
             unbiased = used_variance * scale.dtype.type(count / max(count - 1, 1))
             new_mean, new_variance = used_mean, unbiased
+            if not x.size:  # nothing has no mean
+                new_mean = new_variance = np.full_like(used_mean, np.nan)
             if factor != 1:
                 keep, take = scale.dtype.type(1 - factor), scale.dtype.type(factor)
                 new_mean = keep * mean + take * used_mean
@@ -359,6 +366,11 @@ def _(node):
     def fused_batch_norm_grad(y_backprop, x, scale, mean, variance, *_):
         axis, around = _channels(x, data_format)
         _check_channels(x, axis, scale=scale, mean=mean, variance=variance)
+        if np.shape(y_backprop) != np.shape(x):
+            raise invalid(
+                f"x and y_backprop must have same shape, but x has shape {shape_text(np.shape(x))} and y_backprop has "
+                f"shape {shape_text(np.shape(y_backprop))}"
+            )
         gradient = y_backprop.astype(scale.dtype, copy=False)
         inverse = 1 / np.sqrt(variance + scale.dtype.type(epsilon))
         normal = (x.astype(scale.dtype, copy=False) - mean.reshape(around)) * inverse.reshape(around)

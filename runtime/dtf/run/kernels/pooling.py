@@ -26,7 +26,7 @@ def _(node):
 @kernel("MaxPoolV2")
 def _(node):
     settings = _settings(node)
-    return lambda images, ksize, strides: _max_pool(images, settings, ksize.tolist(), strides.tolist())
+    return lambda images, ksize, strides: _max_pool(images, settings, ksize.ravel().tolist(), strides.ravel().tolist())
 
 
 @kernel("MaxPoolGrad")
@@ -39,7 +39,7 @@ def _(node):
 def _(node):
     settings = _settings(node)
     return lambda images, pooled, gradient, ksize, strides: _max_pool_grad(
-        images, pooled, gradient, settings, ksize.tolist(), strides.tolist()
+        images, pooled, gradient, settings, ksize.ravel().tolist(), strides.ravel().tolist()
     )
 
 
@@ -53,7 +53,7 @@ def _(node):
 def _(node):
     settings = _settings(node)
     return lambda images, pooled, gradient, ksize, strides: _max_pool_grad_grad(
-        images, pooled, gradient, settings, ksize.tolist(), strides.tolist()
+        images, pooled, gradient, settings, ksize.ravel().tolist(), strides.ravel().tolist()
     )
 
 
