@@ -162,7 +162,12 @@ class Server:
         from dtf.rpc.peers import Peers
 
         own_task = task_name(server_def.job_name, server_def.task_index, server_def.replica)
-        return Peers(ClusterSpec(server_def.cluster), own_task, self._worker)
+        cluster = ClusterSpec(server_def.cluster)
+        for job in cluster.jobs:
+            for address in cluster.job_tasks(job):
+                if address is not None:
+                    split_address(address)
+        return Peers(cluster, own_task, self._worker)
 
     def _tasks_of_cluster(self, config: config_pb2.ConfigProto, target: str) -> Any:
         """The tasks of a session's own cluster, among which this one is found by the address of the session's target.

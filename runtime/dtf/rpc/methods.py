@@ -19,6 +19,7 @@ from dtf.run import growing_pool
 from dtf.run.cancellation import CancellationManager
 from dtf.run.compiled_step import dead_fetch
 from dtf.run.kernels import DEAD
+from dtf.run.passes import parse_tensor_name
 from dtf.run.rendezvous import parse_key
 from dtf.run.request_ids import RecentRequestIds
 from dtf.run.step import Device
@@ -167,11 +168,14 @@ class _MasterMethods:
     ) -> list[Buffer]:
         fetches = list(request.fetch)
         options = request.options if request.options != config_pb2.RunOptions() else None
+        given = messages.named_values(feeds)
+        if len(given) < len(feeds):
+            raise errors.InvalidArgumentError(None, None, "A tensor is fed more than once.")
         values, metadata = self._master.run_step(
             request.session_handle,
-            messages.named_values(feeds),
+            given,
             fetches,
-            list(request.target),
+            [parse_tensor_name(target)[0] for target in request.target],
             options,
             request.partial_run_handle,
             request.request_id,

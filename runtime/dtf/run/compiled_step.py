@@ -17,9 +17,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import numpy as np
+
 from dtf.run.cancellation import CancellationManager
 from dtf.run.kernels import DEAD
-from dtf.wire import errors
+from dtf.wire import dtypes, errors
 from dtf.wire.pb import config_pb2, graph_pb2, step_stats_pb2, worker_pb2
 
 _STEP_ID_BITS = 57
@@ -68,6 +70,7 @@ class CompiledStep:
         self.session_handle = session_handle
         self.partitions = list(partitions)
         self._fetches = list(fetches)
+        self._feed_dtypes = _feed_dtypes(partitions)
 
     def run(
         self,
@@ -87,9 +90,11 @@ class CompiledStep:
           cancellation: stops the step when its caller has gone.
 
         Raises:
+          InternalError: a feed is of another dtype than its tensor.
           OpError: the root cause of the failure, its message begun by the name of the task when that is another one.
           DeadlineExceededError: `timeout_s` has passed; the step has been cancelled.
         """
+        self.check_feeds(feeds)
         step = RunningStep(self, feeds, _executor_options(options))
         owner.add_step(step)
         token = cancellation.register(step.abandon) if cancellation is not None else None
@@ -110,6 +115,16 @@ class CompiledStep:
         metadata = self._metadata(step, options) if options is not None else None
         values = step.values
         return [self._value(values, name) for name in self._fetches], metadata
+
+    def check_feeds(self, feeds: Mapping[str, Any]) -> None:
+        """Raises InternalError, TensorFlow's code for it, when a feed is of another dtype than its tensor."""
+        for name, value in feeds.items():
+            given = getattr(value, "dtype", None)
+            wanted = self._feed_dtypes.get(name)
+            if wanted is not None and given is not None and given != wanted:
+                raise errors.InternalError(
+                    None, None, f"The feed for {name} is of {given}, but the tensor is of {wanted.name}."
+                )
 
     def _value(self, values: dict[str, Any], name: str) -> Any:
         value = values.pop(name)
@@ -305,6 +320,20 @@ def dead_fetch(name: str) -> errors.InvalidArgumentError:
     return errors.InvalidArgumentError(
         None, None, f"The tensor returned for {name} was not valid: it is in a branch that was not taken."
     )
+
+
+def _feed_dtypes(partitions: Sequence[RegisteredPartition]) -> dict[str, Any]:
+    """The numpy dtype of each feed that is an array."""
+    found: dict[str, Any] = {}
+    for partition in partitions:
+        if not partition.feeds:
+            continue
+        for node in partition.graph_def.node:
+            if node.op == "_Recv" and (name := node.attr["tensor_name"].s.decode()) in partition.feeds:
+                dtype = dtypes.as_dtype(node.attr["tensor_type"].type)
+                if dtype not in (dtypes.resource, dtypes.variant):
+                    found[name] = np.dtype(dtype.as_numpy_dtype)
+    return found
 
 
 def _with_task(error: errors.OpError, task: str) -> errors.OpError:

@@ -16,6 +16,7 @@ from typing import Any
 from dtf.run.cancellation import CancellationManager
 from dtf.run.client_graph import ClientGraph
 from dtf.run.compiled_step import CompiledStep, RegisteredPartition, RunningStep
+from dtf.run.endpoint_names import EndpointNames
 from dtf.run.instructions import SHOWN_AT_END
 from dtf.run.partial_run import PartialRun
 from dtf.run.passes import Nodes
@@ -45,6 +46,7 @@ class MasterSession:
         self._compiled: dict[_Signature, CompiledStep] = {}
         self._callables: dict[int, tuple[config_pb2.CallableOptions, CompiledStep]] = {}
         self._partial_runs: dict[str, PartialRun] = {}
+        self._endpoint_names = EndpointNames()
         self._logged: set[str] = set()
         self._ids = itertools.count(1)
         self._steps_lock = threading.Condition()
@@ -212,6 +214,7 @@ class MasterSession:
     def _register_at(self, worker: Any, part: Partition) -> RegisteredPartition:
         if part.task == self._tasks.own_task:
             _show_references_at_end(part)
+        self._endpoint_names.settle(part.task, part.graph_def)
         part.graph_def.versions.CopyFrom(self.graph.versions)
         part.graph_def.library.CopyFrom(self.graph.library)
         graph_handle = worker.register_graph(self._handle, part.graph_def, self._config.graph_options, self._config)

@@ -41,6 +41,7 @@ class PartialRun:
         self._partitions = list(partitions)
         bare = [dataclasses.replace(partition, feeds={}, fetches={}) for partition in partitions]
         self._step = RunningStep(CompiledStep(session_handle, bare, []), {}, None)
+        self._check_feeds = CompiledStep(session_handle, partitions, []).check_feeds
         self._lock = threading.Lock()
         self._fed: set[str] = set()
         self._open_fetches = set(dependencies)
@@ -59,6 +60,7 @@ class PartialRun:
           InvalidArgumentError: a feed or fetch is not open, or a fetch needs a feed that has not come.
           OpError: why the step failed.
         """
+        self._check_feeds(feeds)
         self._take(feeds, fetches)
         for partition in self._partitions:
             for name, key in partition.feeds.items():

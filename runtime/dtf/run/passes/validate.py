@@ -47,6 +47,8 @@ def validate(added: Sequence[node_def_pb2.NodeDef], known: NodesView) -> None:
 
 
 def _check_attrs(node: node_def_pb2.NodeDef) -> None:
+    if node.op == "Const" and "value" in node.attr and node.attr["value"].tensor.dtype != node.attr["dtype"].type:
+        raise _invalid(node, "The dtype of the constant is not that of its value")
     for attr in op_def(node).attrs:
         if attr.name not in node.attr:
             if not attr.has_default:
