@@ -6,6 +6,7 @@ from dtf.build.ops.data_flow import SparseConditionalAccumulator
 from dtf.build.ops.segment import sparse_segment_mean as segment_mean
 from dtf.build.ops.segment import sparse_segment_sqrt_n as segment_sqrt_n
 from dtf.build.ops.segment import sparse_segment_sum as segment_sum
+from dtf.build.ops.sparse import cross, expand_dims, eye, from_dense
 from dtf.build.ops.sparse import sparse_concat as concat
 from dtf.build.ops.sparse import sparse_fill_empty_rows as fill_empty_rows
 from dtf.build.ops.sparse import sparse_reorder as reorder
@@ -31,8 +32,9 @@ from dtf.build.sparse import SparseTensor
 matmul = sparse_dense_matmul
 
 __all__ = [
-    "SparseConditionalAccumulator", "SparseTensor", "add", "concat", "fill_empty_rows", "matmul", "maximum", "minimum",
-    "reduce_max", "reduce_max_sparse", "reduce_sum", "reduce_sum_sparse", "reorder", "reset_shape", "reshape",
-    "retain", "segment_mean", "segment_sqrt_n", "segment_sum", "slice", "softmax", "sparse_dense_matmul", "split",
-    "to_dense", "to_indicator", "transpose",
+    "SparseConditionalAccumulator", "SparseTensor", "add", "concat", "cross", "expand_dims", "eye",
+    "fill_empty_rows", "from_dense", "matmul", "maximum", "minimum", "reduce_max", "reduce_max_sparse",
+    "reduce_sum", "reduce_sum_sparse", "reorder", "reset_shape", "reshape", "retain", "segment_mean",
+    "segment_sqrt_n", "segment_sum", "slice", "softmax", "sparse_dense_matmul", "split", "to_dense", "to_indicator",
+    "transpose",
 ]  # fmt: skip

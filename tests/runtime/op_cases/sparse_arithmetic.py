@@ -60,6 +60,19 @@ def public_functions_keep_the_dense_meaning():
     np.testing.assert_array_equal(results[11], 2 * dense())
 
 
+def the_namespace_makes_sparse_tensors():
+    words = np.array([["a", ""], ["b", "c"]], object)
+    with tf.Graph().as_default():
+        unit = tf.sparse.to_dense(tf.sparse.eye(2, 3))
+        lifted = tf.sparse.expand_dims(tf.sparse.from_dense(dense()), 1)
+        crossed = tf.sparse.cross([tf.sparse.from_dense(words), np.array([[1], [2]])])
+        results = run(unit, lifted, crossed)
+    np.testing.assert_array_equal(results[0], np.eye(2, 3))
+    np.testing.assert_array_equal(results[1], np.insert(INDICES, 1, 0, axis=1))
+    np.testing.assert_array_equal(results[3], [3, 1, 4])
+    assert results[5].tolist() == [b"a_X_1", b"b_X_2", b"c_X_2"]
+
+
 CASES = [
     Case("SparseAdd", [*BOTH, np.float64(0)], expect=[UNION, np.array([2.0, 5, -2, 0]), SHAPE], grad=[1, 4]),
     Case("SparseAdd", [*BOTH, np.float64(3)], expect=[longs([[1, 1], [2, 0]]), np.array([5.0, -2]), SHAPE],
@@ -83,6 +96,7 @@ CASES = [
         longs([3, 2]), longs([3, 1]), longs([3, 1]),
     ]),
     Case("SparseSplit", run=public_functions_keep_the_dense_meaning, name="public"),
+    Case("SparseSplit", run=the_namespace_makes_sparse_tensors, name="namespace"),
     Case("SparseReduceMax", [INDICES, VALUES, SHAPE, ints([1])], expect=np.array([1.0, 0, 3])),
     Case("SparseReduceMax", [INDICES, -VALUES, SHAPE, ints([0, 1])], expect=np.float64(2), name="all"),
     Case("SparseReduceMax", [NOTHING, VALUES[:0], SHAPE, ints([1])], expect=np.zeros(3), name="of_nothing"),

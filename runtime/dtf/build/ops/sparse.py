@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from dtf.build.apply import apply_op
 from dtf.build.constant import constant_value_as_shape
 from dtf.build.conversion import convert_to_tensor
@@ -156,6 +158,68 @@ def sparse_to_indicator(sp_input: SparseTensor, vocab_size: int, name: str | Non
         return apply_op("Greater", x=hits, y=convert_to_tensor(0, dtypes.int64))
 
 
+def from_dense(tensor: Any, name: str | None = None) -> SparseTensor:
+    """The elements of a dense tensor that are not zero (not empty, of strings)."""
+    with name_scope(name, "dense_to_sparse"):
+        tensor = convert_to_tensor(tensor)
+        indices = apply_op("Where", input=apply_op("NotEqual", x=tensor, y=zeros([], tensor.dtype)))
+        return SparseTensor(
+            indices, apply_op("GatherNd", params=tensor, indices=indices),
+            apply_op("Shape", input=tensor, out_type=dtypes.int64),
+        )  # fmt: skip
+
+
+def eye(
+    num_rows: int, num_columns: int | None = None, dtype: Any = dtypes.float32, name: str | None = None
+) -> SparseTensor:
+    """The sparse matrix with ones on its main diagonal."""
+    with name_scope(name, "eye"):
+        columns = num_rows if num_columns is None else num_columns
+        steps = np.arange(min(num_rows, columns), dtype=np.int64)
+        values = np.ones(len(steps), dtypes.as_dtype(dtype).as_numpy_dtype)
+        return SparseTensor(np.stack([steps, steps], axis=1), values, np.array([num_rows, columns], np.int64))
+
+
+def expand_dims(sp_input: SparseTensor, axis: int | None = None, name: str | None = None) -> SparseTensor:
+    """The same with a dimension of size 1 before dimension `axis` (counted from the back if negative, last without it).
+
+    Raises:
+      ValueError: the axis is out of range, or the rank unknown.
+    """
+    with name_scope(name, "expand_dims", [sp_input.values]):
+        rank = sp_input.dense_shape.shape.as_list()[0]
+        if rank is None:
+            raise ValueError("The rank of the SparseTensor must be known.")
+        at = -1 if axis is None else axis
+        if not -rank - 1 <= at <= rank:
+            raise ValueError(f"axis {at} is out of range for a SparseTensor of rank {rank}")
+        at %= rank + 1
+        column = apply_op("ZerosLike", x=sp_input.indices[:, :1])
+        indices = apply_op("ConcatV2", values=[sp_input.indices[:, :at], column, sp_input.indices[:, at:]], axis=1)
+        one = np.ones(1, np.int64)
+        shape = apply_op("ConcatV2", values=[sp_input.dense_shape[:at], one, sp_input.dense_shape[at:]], axis=0)
+        return SparseTensor(indices, sp_input.values, shape)
+
+
+def cross(inputs: Sequence[Any], name: str | None = None, separator: str | None = None) -> SparseTensor:
+    """Every combination of one feature of each column, row by row, joined by the separator ("_X_"): strings.
+
+    inputs: matrices, sparse or dense, of strings or integers, with as many rows each.
+    """
+    sparse = [each for each in inputs if isinstance(each, SparseTensor)]
+    dense = [_feature(each) for each in inputs if not isinstance(each, SparseTensor)]
+    return SparseTensor(*apply_op(
+        "SparseCrossV2", name, indices=[each.indices for each in sparse],
+        values=[_feature(each.values) for each in sparse], shapes=[each.dense_shape for each in sparse],
+        dense_inputs=dense, sep="_X_" if separator is None else separator,
+    ))  # fmt: skip
+
+
+def _feature(values: Any) -> Tensor:
+    tensor = convert_to_tensor(values)
+    return apply_op("Cast", x=tensor, DstT=dtypes.int64) if tensor.dtype.is_integer else tensor
+
+
 # -- shape rules
 
 
@@ -201,3 +265,8 @@ def _(op):
 def _(op):
     rank = op.inputs[0].shape.with_rank(2).as_list()[1]
     return [TensorShape([None, rank]), TensorShape([None]), TensorShape([rank])]
+
+
+@shape_rule("SparseCross", "SparseCrossV2")
+def _(op):
+    return [TensorShape([None, 2]), TensorShape([None]), TensorShape([2])]

@@ -70,6 +70,7 @@ def _(op, grad):
 not_differentiable(
     "AddManySparseToTensorsMap", "AddSparseToTensorsMap", "DenseToDenseSetOperation", "DenseToSparseSetOperation",
     "DeserializeManySparse", "DeserializeSparse", "SerializeManySparse", "SerializeSparse", "SetSize", "SparseAddGrad",
+    "SparseCross", "SparseCrossV2",
     "SparseReduceMax", "SparseReduceMaxSparse", "SparseReduceSumSparse", "SparseSliceGrad", "SparseSparseMaximum",
     "SparseSparseMinimum", "SparseSplit", "SparseToSparseSetOperation", "TakeManySparseFromTensorsMap",
 )  # fmt: skip

@@ -88,7 +88,7 @@ def spence(x: np.ndarray) -> np.ndarray:
 def igamma_by_a(a: np.ndarray, x: np.ndarray) -> np.ndarray:
     """The derivative by a of the regularised lower incomplete gamma function P(a, x); NaN unless a > 0 and x >= 0."""
     valid = (a > 0) & (x >= 0)
-    inside = valid & (x > 0) & np.isfinite(x)
+    inside = valid & (x > 0) & np.isfinite(x) & np.isfinite(a)
     safe_a, safe_x = np.where(inside, a, 1.0), np.where(inside, x, 1.0)
     logarithm = np.log(safe_x)
     order = safe_a + 1

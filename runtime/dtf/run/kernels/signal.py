@@ -39,6 +39,7 @@ def _(node: KernelNode) -> Any:
 @kernel("RFFT", "RFFT2D", "RFFT3D")
 def _(node: KernelNode) -> Any:
     dtype, rank = numpy_dtype(node, "Tcomplex"), _rank(node.op)
+    _check_precision(node, "Treal", "Tcomplex", "forward")
 
     def run(value: np.ndarray, fft_length: np.ndarray) -> np.ndarray:
         lengths = _lengths(fft_length, rank)
@@ -54,6 +55,7 @@ def _(node: KernelNode) -> Any:
 @kernel("IRFFT", "IRFFT2D", "IRFFT3D")
 def _(node: KernelNode) -> Any:
     dtype, rank = numpy_dtype(node, "Treal"), _rank(node.op)
+    _check_precision(node, "Tcomplex", "Treal", "backward")
 
     def run(value: np.ndarray, fft_length: np.ndarray) -> np.ndarray:
         lengths = _lengths(fft_length, rank)
@@ -64,6 +66,12 @@ def _(node: KernelNode) -> Any:
         return np.fft.irfftn(taken, lengths, axes=range(-rank, 0)).astype(dtype, copy=False)
 
     return run
+
+
+def _check_precision(node: KernelNode, source: str, target: str, direction: str) -> None:
+    if node.attr("Treal") != node.attr("Tcomplex").real_dtype:
+        enums = [node.attr(name).as_datatype_enum for name in (source, target)]
+        raise invalid(f"Wrong types for {direction} real FFT: in={enums[0]} out={enums[1]}")
 
 
 def _lengths(fft_length: np.ndarray, rank: int) -> list[int]:

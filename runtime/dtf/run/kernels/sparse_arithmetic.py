@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from dtf.run.kernels import kernel
 from dtf.run.kernels.arguments import invalid, shape_text
+from dtf.run.kernels.sparse_components import sparse_kernel
 
 # -- two sparse tensors --
 
@@ -37,7 +37,7 @@ def check_same_shape(first: Any, second: Any) -> None:
             raise invalid(f"Operands' shapes do not match: got {left} and {right} for dimension {axis}")
 
 
-@kernel("SparseAdd")
+@sparse_kernel("SparseAdd")
 def _(node):
     def add(a_indices, a_values, a_shape, b_indices, b_values, b_shape, threshold):
         check_same_shape(a_shape, b_shape)
@@ -56,7 +56,7 @@ def _(node):
     return add
 
 
-@kernel("SparseAddGrad")
+@sparse_kernel("SparseAddGrad")
 def _(node):
     def add_grad(grad, a_indices, b_indices, sum_indices):
         both = np.concatenate([a_indices, b_indices])
@@ -123,7 +123,7 @@ _with_dense("SparseDenseCwiseDiv", _quotient)
 # -- parts --
 
 
-@kernel("SparseSlice")
+@sparse_kernel("SparseSlice")
 def _(node):
     def slice_(indices, values, shape, start, size):
         if not len(start) == len(size) == len(shape):
@@ -134,7 +134,7 @@ def _(node):
     return slice_
 
 
-@kernel("SparseSliceGrad")
+@sparse_kernel("SparseSliceGrad")
 def _(node):
     def slice_grad(grad, indices, start, output_indices):
         _, places, of_output = merge_indices(indices, output_indices + start)
@@ -145,7 +145,7 @@ def _(node):
     return slice_grad
 
 
-@kernel("SparseSplit")
+@sparse_kernel("SparseSplit")
 def _(node):
     count = node.attr("num_split")
 
@@ -235,7 +235,7 @@ _reduction("SparseReduceMax", "SparseReduceMaxSparse", np.maximum)
 _reduction(None, "SparseReduceSumSparse", np.add)
 
 
-@kernel("SparseSoftmax")
+@sparse_kernel("SparseSoftmax")
 def _(node):
     def softmax(indices, values, shape):
         if len(shape) < 2:
