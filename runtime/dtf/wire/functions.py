@@ -13,7 +13,7 @@ from typing import Any
 from dtf.wire import errors, opdef
 from dtf.wire.pb import graph_pb2, node_def_pb2
 
-__all__ = ["instantiate", "plain_call", "result_count"]
+__all__ = ["instantiate", "passed_on", "plain_call", "result_count"]
 
 Library = Mapping[str, Any]
 """FunctionDefs by name."""
@@ -84,6 +84,20 @@ def result_count(function: Any, attrs: Mapping[str, Any]) -> int:
     return sum(_argument_count(argument, attrs) for argument in function.signature.output_arg)
 
 
+def passed_on(graph_def: Any) -> frozenset[int]:
+    """The arguments of an instantiated body that it gives back in their places, as they are."""
+    nodes = {node.name: node for node in graph_def.node}
+    found = set()
+    for node in graph_def.node:
+        if node.op == "_Retval":
+            source = nodes[_node_of(node.input[0])]
+            while source.op == "Identity" and len(source.input) == 1:
+                source = nodes[_node_of(source.input[0])]
+            if source.op == "_Arg" and source.attr["index"].i == node.attr["index"].i:
+                found.add(node.attr["index"].i)
+    return frozenset(found)
+
+
 def plain_call(node: Any, library: Library) -> Any:
     """A node whose op is the name of a function, as a PartitionedCall of it."""
     function = library[node.op]
@@ -103,6 +117,10 @@ def plain_call(node: Any, library: Library) -> Any:
         if not types:
             call.attr[key].list.SetInParent()
     return call
+
+
+def _node_of(text: str) -> str:
+    return text.partition(":")[0]
 
 
 def _outputs(node: Any, library: Library) -> list[tuple[str, int]]:

@@ -14,6 +14,7 @@ from dtf.build.sparse import IndexedSlices
 from dtf.wire import dtypes
 
 not_differentiable("NoOp", "Assert", "Abort", "ControlTrigger", "LoopCond", "RefSelect", "ToBool", "FakeParam")
+# Calls on the way are opened before the walk (`function_calls`): none of them is ever asked for a gradient.
 not_differentiable("If", "StatelessIf", "While", "StatelessWhile", "Case", "StatelessCase")
 not_differentiable("PartitionedCall", "StatefulPartitionedCall")
 

@@ -19,7 +19,7 @@ from typing import Any
 from dtf.run.passes import Nodes, NodesView, is_handle, op_def, parse_tensor_name, set_type
 from dtf.wire import dtypes, errors
 from dtf.wire.device import DeviceSpec, merge_devices
-from dtf.wire.functions import instantiate, plain_call
+from dtf.wire.functions import instantiate, passed_on, plain_call
 from dtf.wire.pb import attr_value_pb2, node_def_pb2
 
 __all__ = ["Library", "lower", "with_plain_calls"]
@@ -337,8 +337,8 @@ class _Lowering:
         name, device = node.name, node.device
         body = node.attr["body"].func
         types: list[Any] = list(node.attr["T"].list.type)
-        passed_on = self._passed_on(body)
-        variables = [index for index in range(len(types)) if index not in passed_on]
+        constants = passed_on(instantiate(self._function(body), body.attr, self._library))
+        variables = [index for index in range(len(types)) if index not in constants]
         entered: list[str] = []
         arguments = list(data)
         if not variables:  # what turns the loop is then a state; something must come round for it
@@ -348,9 +348,9 @@ class _Lowering:
         for index, (text, enum) in enumerate(zip(arguments, types, strict=True)):
             enter = self._node(f"{name}/_enter_{index}", "Enter", [text, *control], "", enum)
             enter.attr["frame_name"].s = f"{name}/_frame".encode()
-            enter.attr["is_constant"].b = index in passed_on
+            enter.attr["is_constant"].b = index in constants
             enter.attr["parallel_iterations"].i = node.attr["parallel_iterations"].i or _PARALLEL_ITERATIONS
-            if index not in passed_on:
+            if index not in constants:
                 enter.device = device
             else:
                 self._beside_input.append(enter.name)
@@ -361,13 +361,13 @@ class _Lowering:
             )
             for index in variables
         }
-        invariants = frozenset(entered[index] for index in passed_on)
+        invariants = frozenset(entered[index] for index in constants)
         first = variables[0]
         tested = [merges.get(index, entered[index]) for index in range(len(data))]
         condition = self._condition(node, tested, merges[first], invariants, callers)
         inside: list[str] = []
         for index, enum in enumerate(types):
-            if index in passed_on:
+            if index in constants:
                 inside.append(entered[index])
                 continue
             switch = self._node(f"{name}/_switch_{index}", "Switch", [merges[index], condition], device, enum).name
@@ -379,7 +379,7 @@ class _Lowering:
         for index in variables:
             inputs = [results[index]] if done is None else [results[index], "^" + done]
             self._node(f"{name}/_next_{index}", "NextIteration", inputs, device, types[index])
-        outputs = [data[i] if i in passed_on else f"{name}/_exit_{i}" for i in range(len(data))]
+        outputs = [data[i] if i in constants else f"{name}/_exit_{i}" for i in range(len(data))]
         self._finish(node, data, outputs, types[: len(data)], f"{name}/_exit_{first}" if done is not None else None)
 
     def _condition(
@@ -398,20 +398,6 @@ class _Lowering:
         enum = signature.type or _BOOL
         truth = self._truth(f"{name}/_pred", result, enum, device, () if done is None else ("^" + done,))
         return self._node(f"{name}/_cond", "LoopCond", [truth], device).name
-
-    def _passed_on(self, reference: Any) -> frozenset[int]:
-        """The arguments of a body that it gives back as they are."""
-        graph_def = instantiate(self._function(reference), reference.attr, self._library)
-        nodes = {node.name: node for node in graph_def.node}
-        passed_on = set()
-        for node in graph_def.node:
-            if node.op == "_Retval":
-                source = nodes[parse_tensor_name(node.input[0])[0]]
-                while source.op == "Identity" and len(source.input) == 1:
-                    source = nodes[parse_tensor_name(source.input[0])[0]]
-                if source.op == "_Arg" and source.attr["index"].i == node.attr["index"].i:
-                    passed_on.add(node.attr["index"].i)
-        return frozenset(passed_on)
 
 
 @dataclass(frozen=True)
