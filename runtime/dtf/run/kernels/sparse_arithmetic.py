@@ -70,7 +70,7 @@ def _(node):
 
 
 def _of_two(op: str, function: Callable[..., Any]) -> None:
-    @kernel(op)
+    @sparse_kernel(op)
     def factory(node: Any) -> Callable[..., Any]:
         def combine(a_indices, a_values, a_shape, b_indices, b_values, b_shape):
             check_same_shape(a_shape, b_shape)
@@ -90,7 +90,7 @@ _of_two("SparseSparseMinimum", np.minimum)
 
 
 def _with_dense(op: str, function: Callable[..., Any]) -> None:
-    @kernel(op)
+    @sparse_kernel(op)
     def factory(node: Any) -> Callable[..., Any]:
         def combine(indices, values, shape, dense):
             try:
@@ -210,7 +210,7 @@ def _reduction(dense_op: str | None, sparse_op: str, function: Any) -> None:
             out_shape = shape[kept]
         return rows, out, out_shape.astype(np.int64)
 
-    @kernel(sparse_op)
+    @sparse_kernel(sparse_op)
     def sparse_factory(node: Any) -> Callable[..., Any]:
         keep_dims = node.attr("keep_dims")
         return lambda *arguments: groups(keep_dims, *arguments)
@@ -218,7 +218,7 @@ def _reduction(dense_op: str | None, sparse_op: str, function: Any) -> None:
     if dense_op is None:
         return
 
-    @kernel(dense_op)
+    @sparse_kernel(dense_op)
     def dense_factory(node: Any) -> Callable[..., Any]:
         keep_dims = node.attr("keep_dims")
 
