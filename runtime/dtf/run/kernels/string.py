@@ -19,6 +19,7 @@ import numpy as np
 
 from dtf.run.kernels import kernel
 from dtf.run.kernels.arguments import invalid, scalar, shape_text, vector
+from dtf.wire import errors
 
 
 def each_string(function: Callable[[bytes], Any], values: np.ndarray, dtype: Any = object) -> np.ndarray:
