@@ -7,3 +7,4 @@ from dtf.build.ops.conv import *  # noqa: F403
 from dtf.build.ops.embedding import *  # noqa: F403
 from dtf.build.ops.math import sigmoid, tanh  # noqa: F401
 from dtf.build.ops.nn import *  # noqa: F403
+from dtf.build.ops.volume import *  # noqa: F403
