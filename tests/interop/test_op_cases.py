@@ -1,4 +1,4 @@
-"""Every op must give TensorFlow's values, gradients and error codes, in every variant of its rows in the table of cases.
+"""Every op must give TensorFlow's values, gradients and error codes, in every variant of its rows in the table.
 
 What is compared, and how, is `tests.interop.differential`; what differs and why that is kept, `differential.known`.
 """

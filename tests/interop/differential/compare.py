@@ -14,7 +14,9 @@ from tests.interop.differential import known
 from tests.interop.differential.difference import difference
 from tests.interop.differential.jobs import job
 from tests.interop.differential.processes import Runner
-from tests.interop.differential.variants import Kernels, Variant, variants
+from tests.interop.differential.row import Kernels
+from tests.interop.differential.variant import Variant
+from tests.interop.differential.variants import variants
 from tests.runtime.op_cases import Case
 
 
@@ -27,9 +29,7 @@ class Comparison:
     different: tuple[str, ...] = ()
 
     def __add__(self, other: Comparison) -> Comparison:
-        return Comparison(
-            self.count + other.count, self.refused + other.refused, self.different + other.different
-        )
+        return Comparison(self.count + other.count, self.refused + other.refused, self.different + other.different)
 
 
 class Runtimes:

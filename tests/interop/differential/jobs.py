@@ -14,7 +14,8 @@ from dtf.build.signature import output_types
 from dtf.wire import codec, dtypes, opdef
 from dtf.wire.pb import graph_pb2
 from dtf.wire.tensor_shape import TensorShape
-from tests.interop.differential.variants import Variant
+from tests.interop.differential.row import arrays_of, dtype_of
+from tests.interop.differential.variant import Variant
 from tests.runtime.op_cases import Case
 
 PRODUCER = 1882  # of TensorFlow 2.16: old enough for 2.21, young enough for ops that replaced others
@@ -84,19 +85,10 @@ def attributes(case: Case) -> dict[str, Any]:
             attrs[arg.type_list_attr] = types
         elif arg.type_attr is not None and types:
             attrs[arg.type_attr] = types[0]
-        elif arg.type == dtypes.resource and "dtype" in contract.attr_by_name:
-            attrs["dtype"] = types[0]
+        elif arg.type == dtypes.resource:
+            for name in {"dtype", "T"} & set(contract.attr_by_name):
+                attrs.setdefault(name, types[0])
     return attrs
-
-
-def arrays_of(value: Any) -> list[np.ndarray]:
-    """The arrays of one argument of a case."""
-    return [each if isinstance(each, np.ndarray) else np.asarray(each)
-            for each in (value if isinstance(value, list) else [value])]  # fmt: skip
-
-
-def dtype_of(array: np.ndarray) -> dtypes.DType:
-    return dtypes.string if array.dtype == object else dtypes.as_dtype(array.dtype)
 
 
 def _with_defaults(contract: opdef.OpDef, attrs: dict[str, Any]) -> dict[str, Any]:
