@@ -23,8 +23,8 @@ from tests.runtime.op_cases import Case
 Kernels = dict[str, list[dict[str, list[int]]]]
 
 COMPARED_DTYPES = (
-    "bfloat16", "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
-    "complex64", "complex128", "bool", "string",
+    "bfloat16", "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
+    "uint64", "complex64", "complex128", "bool", "string",
 )  # fmt: skip
 
 
