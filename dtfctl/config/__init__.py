@@ -57,9 +57,14 @@ def read(
     paths: list[Path], settings: Iterable[str] = (), environment: Mapping[str, str] | None = None
 ) -> ClusterFile:
     """As `load`, without making the plan."""
-    nodes = [source.read_yaml(_read_bytes(path), str(path)) for path in paths]
+    texts = [_read_bytes(path) for path in paths]
+    nodes = [source.read_yaml(text, str(path)) for text, path in zip(texts, paths, strict=True)]
     folder = Path(os.path.abspath(paths[0])).parent
-    variables = {**_variables_beside(folder), **(os.environ if environment is None else environment)}
+    settings = list(settings)
+    # A folder may have a .env that is none of dtfctl's business.
+    is_used = any(b"${" in text for text in (*texts, *(setting.encode() for setting in settings)))
+    variables = _variables_beside(folder) if is_used else {}
+    variables |= os.environ if environment is None else environment
     return _file(nodes, settings, folder, str(folder / paths[0].name), variables)
 
 

@@ -351,7 +351,7 @@ class Keeper:
         try:
             holder = self.bind(address, port, fixed, within)
         except OSError as error:
-            self.send({"is": "refused", "id": id, "error": os.strerror(error.errno or 0)})
+            self.send({"is": "refused", "id": id, "error": error.strerror or str(error)})
             return
         if task in self.held:
             self.held.pop(task).close()

@@ -61,8 +61,10 @@ class LocalLauncher:
         request = {"do": "hold", "task": task, "address": address, "port": port, "fixed": fixed, "within": within}
         reply = await self._ask(request)
         if "error" in reply:
-            which = f"port {port}" if port or within is None else f"any port of {within[0]}-{within[1]}"
-            raise PortTaken(f"{which} of {task}: {reply['error']}{_owner(port) if port else ''}")
+            if port:
+                raise PortTaken(f"port {port} of {task}: {reply['error']}{_owner(port)}")
+            which = f"any port of {within[0]}-{within[1]}" if within else "a port"
+            raise PortTaken(f"{which} of {task} at {address}: {reply['error']}")
         return reply["port"]
 
     def start(self, launch: Launch) -> None:

@@ -627,6 +627,9 @@ def test_a_malformed_env_file_is_named_with_its_line(tmp_path, line, message):
     with pytest.raises(ConfigError, match=message):
         load(tmp_path / "c.yaml")
     (tmp_path / ".env").write_bytes((tmp_path / "e.env").read_bytes())
+    (tmp_path / "c.yaml").write_text("program: x\njobs: {a: 1}\n")
+    assert load(tmp_path / "c.yaml").jobs
+    (tmp_path / "c.yaml").write_text("program: x ${Y:-}\njobs: {a: 1}\n")
     with pytest.raises(ConfigError, match=r"\.env"):
         load(tmp_path / "c.yaml")
 

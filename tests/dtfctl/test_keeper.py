@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import secrets
 import signal
 import socket
 import sys
@@ -19,8 +20,6 @@ from dtfctl.launchers.local import LocalLauncher
 from dtfctl.plan import Limits
 from tests.dtfctl.fakes import wait_until
 
-TOKEN = "token-of-the-test"
-
 
 class Host:
     """A run folder, and launchers that come and go on it."""
@@ -28,7 +27,8 @@ class Host:
     def __init__(self, folder):
         self.folder = folder
         (folder / "logs").mkdir()
-        (folder / "token").write_text(TOKEN)
+        # Its own: a sweep ends everything that has it, another test's processes too.
+        (folder / "token").write_text(secrets.token_hex(12))
         self.events = []
         self.changed = asyncio.Event()
 
@@ -286,10 +286,16 @@ def test_a_record_of_an_earlier_boot_is_the_record_of_a_lost_process(tmp_path):
 
 def test_a_sweep_finds_what_left_its_session_and_its_parents(tmp_path):
     async def scenario(host):
-        fork = (
-            "import os, time\nif os.fork() == 0:\n os.setsid()\n if os.fork() == 0:\n  print(os.getpid(), flush=True)\n"
-        )
-        fork += "  time.sleep(1000)"
+        fork = """
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        print(os.getpid(), flush=True)
+        time.sleep(1000)
+else:
+    os.wait()  # until the child has left the group, which ends with this process
+"""
         async with host.launcher() as launcher:
             launcher.start(host.launch(sys.executable, "-c", fork))
             await host.next(Exited)
@@ -418,7 +424,10 @@ def test_a_port_is_chosen_within_its_range(tmp_path):
             with socket.create_server(("127.0.0.1", 0)) as free:
                 port = free.getsockname()[1]
             assert await launcher.hold_port("t:0", "127.0.0.1", 0, False, (port, port)) == port
-            with pytest.raises(PortTaken, match=f"any port of {port}-{port} of t:1: Address already in use"):
+            words = f"any port of {port}-{port} of t:1 at 127.0.0.1: Address already in use"
+            with pytest.raises(PortTaken, match=words):
                 await launcher.hold_port("t:1", "127.0.0.1", 0, False, (port, port))
+            with pytest.raises(PortTaken, match="a port of t:1 at 192.0.2.1: Cannot assign requested address"):
+                await launcher.hold_port("t:1", "192.0.2.1", 0, False)
 
     run(scenario, tmp_path)
