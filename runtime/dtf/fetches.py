@@ -123,9 +123,11 @@ def feed_items(graph: Graph, feed_dict: Mapping[Any, Any]) -> Iterator[tuple[Ten
     """The tensors and values of a feed dictionary, sparse and registered types taken apart.
 
     Raises:
-      TypeError: a key does not stand for a tensor of `graph`.
+      TypeError: it is not a dictionary, or a key does not stand for a tensor of `graph`.
       ValueError: a tensor may not be fed.
     """
+    if not isinstance(feed_dict, Mapping):
+        raise TypeError(f"feed_dict must be a dictionary, but got {type(feed_dict)}")
     for key, value in feed_dict.items():
         for part, part_value in _feed_parts(key, value):
             yield feedable(graph, part), part_value

@@ -11,7 +11,7 @@ import os
 import subprocess
 import tempfile
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +122,30 @@ os._exit(0)
 def tensorflow_server(cluster: dict[str, list[str]], job: str, index: int) -> Iterator[None]:
     """A server of TensorFlow's, from when it answers to the end of the block."""
     process = start(_SERVE, json.dumps(cluster), job, str(index))
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    if line.strip() != "ready":
+        raise AssertionError(process.communicate()[1][-3000:])
+    try:
+        yield
+    finally:
+        process.kill()
+        process.communicate()
+
+
+_SERVE_SEVERAL = """
+servers = [tf.train.Server(*task) for task in json.loads(sys.argv[1])]
+print("ready", flush=True)
+sys.stdin.read()
+import os
+os._exit(0)
+"""
+
+
+@contextlib.contextmanager
+def tensorflow_servers(tasks: Sequence[tuple[dict[str, list[str]], str, int]]) -> Iterator[None]:
+    """Servers of TensorFlow's for (cluster, job, index), all in one process."""
+    process = start(_SERVE_SEVERAL, json.dumps(tasks))
     assert process.stdout is not None
     line = process.stdout.readline()
     if line.strip() != "ready":

@@ -182,6 +182,8 @@ def proto_to_array(proto: Any) -> Any:
         raise _malformed(f"{len(values)} values for shape {list(sizes)}")
     if not dtype.size:
         return _object_value(values, dtype, sizes, count)
+    if len(values) < count and count * dtype.size > _REPEATED_BYTES_MAX:
+        raise _malformed(f"it claims the shape {list(sizes)}, but has {len(values)} values")
     array: np.ndarray
     if len(values) == count:
         array = values
@@ -683,6 +685,8 @@ def _malformed(why: str) -> errors.InvalidArgumentError:
 
 # Below this size protobuf's C code is faster than ours in Python; from it on tensors are read in place, and are laid
 # out so that their elements are aligned in the message.
+_REPEATED_BYTES_MAX = 1 << 31
+"""What few bytes may stand for: no more than a message could say in full."""
 BY_HAND_FROM_BYTES = 4096
 _ALIGNMENT = 8
 _NO_VALUE = np.empty(0, np.float32)
