@@ -251,10 +251,17 @@ def _(node):
             ]
             halves = [(pad // 2, pad - pad // 2) for pad in pads]
             images = np.pad(images, [(0, 0), *halves, (0, 0)])
-        if images.shape[1] < row_span or images.shape[2] < column_span:
-            shape = [max(0, size) for size in (images.shape[1] - row_span + 1, images.shape[2] - column_span + 1)]
-            rows_out, columns_out = -(-shape[0] // row_step), -(-shape[1] // column_step)
-            return np.zeros((batch, rows_out, columns_out, rows * columns * depth), images.dtype)
+        extents = [
+            (size - span + step) // step if size - span + step >= 0 else -1
+            for size, span, step in (
+                (images.shape[1], row_span, row_step),
+                (images.shape[2], column_span, column_step),
+            )
+        ]
+        if min(extents) < 0:
+            raise invalid(f"Computed output size would be negative for images of shape {shape_text(images.shape)}")
+        if min(extents) == 0:
+            return np.zeros((batch, *extents, rows * columns * depth), images.dtype)
         windows = np.lib.stride_tricks.sliding_window_view(images, (row_span, column_span), axis=(1, 2))
         windows = windows[:, ::row_step, ::column_step, :, ::row_rate, ::column_rate].transpose(0, 1, 2, 4, 5, 3)
         return windows.reshape(*windows.shape[:3], rows * columns * depth)
