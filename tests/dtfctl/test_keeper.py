@@ -157,7 +157,7 @@ def test_a_signal_reaches_the_whole_group_and_the_rest_of_a_group_goes_with_its_
             wait_until(lambda: host.log().strip(), "the child's pid")
             launcher.signal("t:0", 1, signal.SIGTERM)
             assert (await host.next(Exited)).exit.signal == signal.SIGTERM
-            assert not is_alive(int(host.log()))
+            wait_until(lambda: not is_alive(int(host.log())), "the child to die of the same signal")
             launcher.start(host.launch(*shell("trap '' TERM; sleep 1000 & echo $!"), generation=2))
             await host.next(Exited)
             wait_until(lambda: not is_alive(int(host.log("t-0.2"))), "the deaf child to be killed with its leader")
