@@ -1,9 +1,9 @@
 """Calls of functions in a graph under construction: opens those whose gradient is wanted.
 
-A function of the library, as graphs of TensorFlow's `tf.function` and control flow v2 bring them, has no gradient of its
-own here. Before the reverse walk goes through a call, the call is *opened*: the nodes of the body are added to the
-graph, a call of If or Case as `tf.cond` would add them, one of While as `tf.while_loop` would, and the call itself
-becomes an IdentityN of their results, under its own name. What the graph computes stays the same.
+A function of the library, as graphs of TensorFlow's `tf.function` and control flow v2 bring them, has no gradient of
+its own here. Before the reverse walk goes through a call, the call is *opened*: the nodes of the body are added to the
+graph, those of an If or a Case as `tf.cond` would add them, those of a While as `tf.while_loop` would, and the call
+itself becomes an IdentityN of their results, under its own name. What the graph computes stays the same.
 
 A session that has seen the call before goes on calling; what is opened is computed beside it then, for the gradient.
 """

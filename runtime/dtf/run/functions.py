@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from dtf.run.step import StepContext
+from dtf.run.step import SessionState, StepContext
 from dtf.wire import errors
 from dtf.wire.functions import instantiate, result_count
 
@@ -45,6 +45,8 @@ class FunctionBody:
             done(error=error)
             return
         frame = step.call_frame(arguments)
+        # Nodes of different functions may have one name; their generators are not one.
+        frame.session = step.session.node_state(f"function {self._reference.name}", SessionState)
         token = step.cancellation.register(frame.cancellation.start_cancel)
         if token is None:
             done(error=errors.CancelledError(None, None, "Function call was cancelled"))
