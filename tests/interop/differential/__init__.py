@@ -8,7 +8,7 @@
   jobs       a variant as the job that a runner understands
   difference whether two outcomes are the same; the tolerances
   known      the differences that are known and kept, each with its reason
-  compare    the walk of all this for one row
+  compare    the walk of all this for one row; `report`, for all
 
 Nothing here names single ops but `known` and `state` (what their scalars are called).
 """

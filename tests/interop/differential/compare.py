@@ -22,11 +22,11 @@ from tests.runtime.op_cases import Case
 
 @dataclass(frozen=True)
 class Comparison:
-    """How many variants were compared, how many of them TensorFlow refused, and in words what differs."""
+    """How many variants were compared, how many of them TensorFlow refused, and (variant, what differs)."""
 
     count: int = 0
     refused: int = 0
-    different: tuple[str, ...] = ()
+    different: tuple[tuple[str, str], ...] = ()
 
     def __add__(self, other: Comparison) -> Comparison:
         return Comparison(self.count + other.count, self.refused + other.refused, self.different + other.different)
@@ -56,7 +56,7 @@ class Runtimes:
         for variant, (ours, theirs) in zip(every, outcomes, strict=True):
             found = difference(ours, theirs, known.tolerance_factor(variant))
             if found is not None and known.reason(variant, found) is None:
-                different.append(f"{variant}: {found}")
+                different.append((str(variant), found))
         refused = sum("error" in theirs for _, theirs in outcomes)
         return Comparison(len(every), refused, tuple(different))
 

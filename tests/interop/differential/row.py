@@ -162,6 +162,9 @@ def with_dtype(row: Row, attr: AttrDef, dtype: dtypes.DType) -> Case | None:
 def _contradicts(types: dict[str, dtypes.DType | None]) -> bool:
     """complex64 goes with float32 and complex128 with float64 where an op has both."""
     real, pair = (types.get("Treal", types.get("T")), types.get("Tcomplex", types.get("Tout")))
+    whole = types.get("T")
+    if whole is not None and types.get("Treal") not in (None, whole.real_dtype):
+        return True
     if real is None or pair is None:
         return False
     if real.is_complex and pair.is_floating:
