@@ -26,6 +26,7 @@ from dtf.build.ops.array_rare import *
 from dtf.build.ops.check_ops import *
 from dtf.build.ops.clip import *
 from dtf.build.ops.control_flow import *
+from dtf.build.ops.counting import *
 from dtf.build.ops.data_flow import *
 from dtf.build.ops.diagonals import *
 from dtf.build.ops.gathering import *
@@ -39,6 +40,7 @@ from dtf.build.ops.parsing import *
 from dtf.build.ops.random import *
 from dtf.build.ops.readers import *
 from dtf.build.ops.rearranging import *
+from dtf.build.ops.reductions import *
 from dtf.build.ops.searching import *
 from dtf.build.ops.segment import *
 from dtf.build.ops.slicing import *
@@ -115,6 +117,7 @@ _LAZY = {
     **dict.fromkeys(
         ("fft", "fft2d", "fft3d", "ifft", "ifft2d", "ifft3d"), "dtf.build.ops.spectral"
     ),
+    "lbeta": "dtf.build.ops.special",
     "make_template": "dtf.build.template",
     "matrix_square_root": "dtf.build.ops.matrix_functions",
     **dict.fromkeys(("InteractiveSession", "Session"), "dtf.session"),

@@ -16,7 +16,7 @@ from dtf.build.graph import GraphKeys, add_to_collection, get_collection, name_s
 from dtf.build.ops import array as array_ops
 from dtf.build.ops import math as math_ops
 from dtf.build.ops import nn as nn_ops
-from dtf.build.ops import searching
+from dtf.build.ops import reductions, searching
 from dtf.build.shape_rules import broadcast_shape
 from dtf.build.tensor import Tensor
 from dtf.wire import dtypes
@@ -87,9 +87,9 @@ def compute_weighted_loss(
         if reduction == Reduction.NONE:
             loss = weighted
         else:
-            loss = math_ops.reduce_sum(weighted)
+            loss = reductions.reduce_sum(weighted)
             if reduction == Reduction.MEAN:
-                loss = _ratio(loss, math_ops.reduce_sum(array_ops.ones_like(exact) * weights))
+                loss = _ratio(loss, reductions.reduce_sum(array_ops.ones_like(exact) * weights))
             elif reduction == Reduction.SUM_BY_NONZERO_WEIGHTS:
                 loss = _ratio(loss, _count_present(exact, weights))
             elif reduction == Reduction.SUM_OVER_BATCH_SIZE:
@@ -130,7 +130,7 @@ def cosine_distance(
         raise ValueError("You must specify 'axis'.")
     with name_scope(scope, "cosine_distance_loss", [predictions, labels, weights]) as scope_name:
         predictions, labels = _as_floats(predictions, labels)
-        losses = 1 - math_ops.reduce_sum(predictions * labels, axis=axis, keepdims=True)
+        losses = 1 - reductions.reduce_sum(predictions * labels, axis=axis, keepdims=True)
         return compute_weighted_loss(losses, weights, scope_name, loss_collection, reduction)
 
 
@@ -214,15 +214,15 @@ def mean_pairwise_squared_error(
         predictions, labels = _as_floats(predictions, labels)
         errors = predictions - labels
         axes = list(range(1, errors.shape.ndims or 1))
-        square = math_ops.reduce_sum(math_ops.square(errors), axis=axes, keepdims=True)
-        total = math_ops.reduce_sum(errors, axis=axes, keepdims=True)
+        square = reductions.reduce_sum(math_ops.square(errors), axis=axes, keepdims=True)
+        total = reductions.reduce_sum(errors, axis=axes, keepdims=True)
         count = _count_present(errors, weights, per_example=True)
         pairs = math_ops.maximum(count - 1, 0)
         mean_of_squares = 2.0 * math_ops.div_no_nan(square, pairs)
         square_of_mean = 2.0 * math_ops.div_no_nan(math_ops.square(total), count * pairs)
         weighted = math_ops.multiply(mean_of_squares - square_of_mean, weights)
-        loss = math_ops.reduce_sum(weighted)
-        present = math_ops.reduce_sum(count)
+        loss = reductions.reduce_sum(weighted)
+        present = reductions.reduce_sum(count)
         result = searching.where(math_ops.greater(present, 0), loss, array_ops.zeros_like(loss), name="value")
         add_loss(result, loss_collection)
         return result
@@ -364,8 +364,8 @@ def _count_present(losses: Tensor, weights: Tensor, per_example: bool = False) -
         present = math_ops.cast(math_ops.not_equal(weights, 0), losses.dtype) * array_ops.ones_like(losses)
         if per_example:
             axes = list(range(1, losses.shape.ndims or 1))
-            return math_ops.reduce_sum(present, axis=axes, keepdims=True)
-        return math_ops.reduce_sum(present)
+            return reductions.reduce_sum(present, axis=axes, keepdims=True)
+        return reductions.reduce_sum(present)
 
 
 def _ratio(loss: Tensor, divisor: Tensor) -> Tensor:

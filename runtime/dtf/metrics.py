@@ -15,6 +15,7 @@ from dtf.build.conversion import convert_to_tensor
 from dtf.build.graph import GraphKeys, add_to_collection, control_dependencies
 from dtf.build.ops import array as array_ops
 from dtf.build.ops import math as math_ops
+from dtf.build.ops import reductions
 from dtf.build.ops.state import assign_add
 from dtf.build.tensor import Tensor
 from dtf.build.variable_scope import variable_scope
@@ -53,8 +54,8 @@ def mean(
             number = math_ops.cast(array_ops.size(values), dtypes.float32)
         else:
             weights = _spread(weights, values)
-            values, number = values * weights, math_ops.reduce_sum(weights)
-        update_total = assign_add(total, math_ops.reduce_sum(values))
+            values, number = values * weights, reductions.reduce_sum(weights)
+        update_total = assign_add(total, reductions.reduce_sum(values))
         with control_dependencies([values]):
             update_count = assign_add(count, number)
         value, update = _ratio(total, count, "value"), _ratio(update_total, update_count, "update_op")
@@ -134,7 +135,7 @@ def _counting(default_name: str, label: bool, prediction: bool) -> Any:
             if weights is not None:
                 values = values * _spread(weights, values)
             counter = _counter("count")
-            update = array_ops.identity(assign_add(counter, math_ops.reduce_sum(values)))
+            update = array_ops.identity(assign_add(counter, reductions.reduce_sum(values)))
             return _collected(counter.read_value(), update, metrics_collections, updates_collections)
 
     count.__name__ = default_name

@@ -52,9 +52,9 @@ def l1_regularizer(scale: float, scope: str | None = None) -> Callable[[Any], Te
     Raises:
       ValueError: `scale` is negative.
     """
-    from dtf.build.ops import math
+    from dtf.build.ops import math, reductions
 
-    return _regularizer(scale, scope, "l1_regularizer", lambda weights: math.reduce_sum(math.abs(weights)))
+    return _regularizer(scale, scope, "l1_regularizer", lambda weights: reductions.reduce_sum(math.abs(weights)))
 
 
 def _regularizer(

@@ -15,7 +15,8 @@ from dtf.build.conversion import convert_to_tensor
 from dtf.build.gradients import gradient, not_differentiable
 from dtf.build.graph import colocate_with
 from dtf.build.ops import array, diagonals, gathering, joining, rearranging, searching, slicing
-from dtf.build.ops.math import cast, floormod, negative, range, reduce_prod, reduce_sum
+from dtf.build.ops.math import cast, floormod, negative, range
+from dtf.build.ops.reductions import reduce_prod, reduce_sum
 from dtf.build.sparse import IndexedSlices
 from dtf.build.tensor import Tensor
 from dtf.wire import dtypes

@@ -12,7 +12,7 @@ from dtf.build.apply import apply_op
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.graph import name_scope
 from dtf.build.ops import array as array_ops
-from dtf.build.ops import embedding, joining
+from dtf.build.ops import embedding, joining, reductions
 from dtf.build.ops import linalg as linalg_ops
 from dtf.build.ops import math as math_ops
 from dtf.build.ops import nn as nn_ops
@@ -179,7 +179,7 @@ def nce_loss(
         remove_accidental_hits, partition_strategy, name, None,
     )  # fmt: skip
     losses = nn_ops.sigmoid_cross_entropy_with_logits(labels=targets, logits=logits, name="sampled_losses")
-    return math_ops.reduce_sum(losses, axis=1)
+    return reductions.reduce_sum(losses, axis=1)
 
 
 def sampled_softmax_loss(
@@ -240,7 +240,7 @@ def _sampled_logits(
         sampled_logits = linalg_ops.matmul(inputs, sampled_rows, transpose_b=True) + sampled_offsets
         width = array_ops.shape(true_rows)[1]
         shaped = array_ops.reshape(true_rows, joining.stack([-1, num_true, width]))
-        true_logits = math_ops.reduce_sum(array_ops.expand_dims(inputs, 1) * shaped, axis=2)
+        true_logits = reductions.reduce_sum(array_ops.expand_dims(inputs, 1) * shaped, axis=2)
         true_logits += array_ops.reshape(true_offsets, [-1, num_true])
         if remove_accidental_hits:
             hit_rows, positions, least = compute_accidental_hits(labels, sampled, num_true)

@@ -19,7 +19,7 @@ from dtf.build.constant import constant, constant_value
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.graph import name_scope
 from dtf.build.ops.array import rank, shape
-from dtf.build.ops.math import reduce_all
+from dtf.build.ops.reductions import reduce_all
 from dtf.build.tensor import Operation, Tensor
 from dtf.wire import dtypes, errors
 

@@ -21,10 +21,10 @@ from dtf.build.ops.math import (
     minimum,
     multiply,
     reciprocal,
-    reduce_sum,
     sqrt,
     subtract,
-)  # fmt: skip
+)
+from dtf.build.ops.reductions import reduce_sum
 from dtf.build.sparse import IndexedSlices
 from dtf.build.tensor import Tensor
 from dtf.wire import dtypes

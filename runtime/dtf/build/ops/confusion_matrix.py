@@ -11,7 +11,8 @@ from dtf.build.graph import name_scope
 from dtf.build.ops.array import ones_like
 from dtf.build.ops.gathering import scatter_nd
 from dtf.build.ops.joining import stack
-from dtf.build.ops.math import cast, maximum, reduce_max
+from dtf.build.ops.math import cast, maximum
+from dtf.build.ops.reductions import reduce_max
 from dtf.build.tensor import Tensor
 from dtf.wire import dtypes
 

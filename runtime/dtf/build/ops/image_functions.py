@@ -16,7 +16,7 @@ from dtf.build.graph import name_scope
 from dtf.build.ops import array as array_ops
 from dtf.build.ops import control_flow as control_flow_ops
 from dtf.build.ops import image as image_ops
-from dtf.build.ops import joining, rearranging
+from dtf.build.ops import joining, rearranging, reductions
 from dtf.build.ops import linalg as linalg_ops
 from dtf.build.ops import math as math_ops
 from dtf.build.ops import random as random_ops
@@ -62,7 +62,7 @@ def rgb_to_grayscale(images: Any, name: str | None = None) -> Tensor:
     with name_scope(name, "rgb_to_grayscale", [images]) as name:
         images = convert_to_tensor(images, name="images")
         floating = convert_image_dtype(images, dtypes.float32)
-        gray = math_ops.reduce_sum(floating * [0.2989, 0.5870, 0.1140], axis=-1, keepdims=True)
+        gray = reductions.reduce_sum(floating * [0.2989, 0.5870, 0.1140], axis=-1, keepdims=True)
         return convert_image_dtype(gray, images.dtype, name=name)
 
 
@@ -119,9 +119,9 @@ def per_image_standardization(image: Any) -> Tensor:
     with name_scope(None, "per_image_standardization", [image]) as name:
         image = math_ops.cast(convert_to_tensor(image, name="image"), dtypes.float32)
         axes = [-1, -2, -3]
-        count = math_ops.cast(math_ops.reduce_prod(array_ops.shape(image)[-3:]), dtypes.float32)
-        mean = math_ops.reduce_mean(image, axis=axes, keepdims=True)
-        variance = math_ops.reduce_mean(math_ops.square(image - mean), axis=axes, keepdims=True)
+        count = math_ops.cast(reductions.reduce_prod(array_ops.shape(image)[-3:]), dtypes.float32)
+        mean = reductions.reduce_mean(image, axis=axes, keepdims=True)
+        variance = reductions.reduce_mean(math_ops.square(image - mean), axis=axes, keepdims=True)
         least = math_ops.rsqrt(count)
         return math_ops.divide(image - mean, math_ops.maximum(math_ops.sqrt(variance), least), name=name)
 
@@ -415,7 +415,7 @@ def _fitting(images: Tensor, size: Any) -> Tensor:
     """The largest size of the images' aspect ratio within `size`."""
     shape = math_ops.cast(array_ops.shape(images)[1:3], dtypes.float32)
     wanted = math_ops.cast(convert_to_tensor(size, dtypes.int32), dtypes.float32)
-    factor = math_ops.reduce_min(wanted / shape)
+    factor = reductions.reduce_min(wanted / shape)
     return math_ops.cast(math_ops.round(shape * factor), dtypes.int32)
 
 
@@ -428,7 +428,7 @@ def resize_image_with_pad(
         is_single = image.shape.ndims == 3
         batch = array_ops.expand_dims(image, 0) if is_single else image
         shape = math_ops.cast(array_ops.shape(batch)[1:3], dtypes.float32)
-        factor = math_ops.reduce_max(shape / [float(target_height), float(target_width)])
+        factor = reductions.reduce_max(shape / [float(target_height), float(target_width)])
         exact = shape / factor
         margins = math_ops.maximum(math_ops.floor(([float(target_height), float(target_width)] - exact) / 2), 0)
         before = math_ops.cast(margins, dtypes.int32)
@@ -445,7 +445,7 @@ def psnr(a: Any, b: Any, max_val: Any, name: str | None = None) -> Tensor:
     with name_scope(name, "PSNR", [a, b]):
         highest = convert_image_dtype(math_ops.cast(max_val, convert_to_tensor(a).dtype), dtypes.float32)
         first, second = convert_image_dtype(a, dtypes.float32), convert_image_dtype(b, dtypes.float32)
-        error = math_ops.reduce_mean(math_ops.squared_difference(first, second), axis=[-3, -2, -1])
+        error = reductions.reduce_mean(math_ops.squared_difference(first, second), axis=[-3, -2, -1])
         return (20 * math_ops.log(highest) - 10 * math_ops.log(error)) / 2.302585092994046
 
 
@@ -454,8 +454,8 @@ def total_variation(images: Any, name: str | None = None) -> Tensor:
     with name_scope(name, "total_variation"):
         images = convert_to_tensor(images)
         batch = array_ops.expand_dims(images, 0) if images.shape.ndims == 3 else images
-        down = math_ops.reduce_sum(math_ops.abs(batch[:, 1:] - batch[:, :-1]), axis=[1, 2, 3])
-        across = math_ops.reduce_sum(math_ops.abs(batch[:, :, 1:] - batch[:, :, :-1]), axis=[1, 2, 3])
+        down = reductions.reduce_sum(math_ops.abs(batch[:, 1:] - batch[:, :-1]), axis=[1, 2, 3])
+        across = reductions.reduce_sum(math_ops.abs(batch[:, :, 1:] - batch[:, :, :-1]), axis=[1, 2, 3])
         total = down + across
         return total[0] if images.shape.ndims == 3 else total
 

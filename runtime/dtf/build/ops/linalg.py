@@ -18,19 +18,8 @@ from dtf.build.apply import apply_op
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.graph import name_scope
 from dtf.build.ops.math import abs as absolute
-from dtf.build.ops.math import (
-    cast,
-    conj,
-    log,
-    multiply,
-    pow,
-    real,
-    reduce_max,
-    reduce_sum,
-    sqrt,
-    square,
-    truediv,
-)  # fmt: skip
+from dtf.build.ops.math import cast, conj, log, multiply, pow, real, sqrt, square, truediv
+from dtf.build.ops.reductions import reduce_max, reduce_sum
 from dtf.build.shape_rules import broadcast_shape, shape_rule
 from dtf.build.tensor import Operation, Tensor
 from dtf.wire import dtypes

@@ -25,21 +25,17 @@ from dtf.wire import dtypes
 from dtf.wire.tensor_shape import TensorShape, unknown_shape
 
 __all__ = [
-    "abs", "accumulate_n", "acos", "acosh", "add", "add_n", "angle", "arg_max", "arg_min", "argmax", "argmin", "asin",
-    "asinh", "atan", "atan2", "atanh", "betainc", "bincount", "bitwise_and", "bitwise_or", "bitwise_xor", "cast",
-    "ceil", "complex", "conj", "cos", "cosh", "count_nonzero", "cumprod", "cumsum", "cumulative_logsumexp", "digamma",
-    "div", "div_no_nan", "divide", "divide_no_nan", "equal", "erf", "erfc", "erfinv", "exp", "expm1", "floor",
-    "floor_div", "floordiv", "floormod", "greater", "greater_equal", "histogram_fixed_width",
-    "histogram_fixed_width_bins", "igamma", "igammac", "imag", "invert", "is_finite", "is_inf", "is_nan", "lbeta",
-    "left_shift", "less", "less_equal", "lgamma", "lin_space", "linspace", "log", "log1p", "log_sigmoid",
-    "logical_and", "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "mod", "multiply",
-    "multiply_no_nan", "ndtri", "negative", "nextafter", "not_equal", "polygamma", "polyval", "pow", "range", "real",
-    "realdiv", "reciprocal", "reciprocal_no_nan", "reduce_all", "reduce_any", "reduce_euclidean_norm",
-    "reduce_logsumexp", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_std", "reduce_sum",
-    "reduce_variance", "right_shift", "rint", "round", "rsqrt", "saturate_cast", "scalar_mul", "sigmoid", "sign",
-    "sin", "sinh", "sqrt", "square", "squared_difference", "subtract", "tan", "tanh", "to_bfloat16", "to_complex128",
-    "to_complex64", "to_double", "to_float", "to_int32", "to_int64", "truediv", "truncatediv", "truncatemod", "xdivy",
-    "xlog1py", "xlogy", "zeta",
+    "abs", "accumulate_n", "acos", "acosh", "add", "add_n", "angle", "asin", "asinh", "atan", "atan2", "atanh",
+    "betainc", "bitwise_and", "bitwise_or", "bitwise_xor", "cast", "ceil", "complex", "conj", "cos", "cosh",
+    "digamma", "div", "div_no_nan", "divide", "divide_no_nan", "equal", "erf", "erfc", "erfinv", "exp", "expm1",
+    "floor", "floor_div", "floordiv", "floormod", "greater", "greater_equal", "igamma", "igammac", "imag", "invert",
+    "is_finite", "is_inf", "is_nan", "left_shift", "less", "less_equal", "lgamma", "lin_space", "linspace", "log",
+    "log1p", "log_sigmoid", "logical_and", "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "mod",
+    "multiply", "multiply_no_nan", "ndtri", "negative", "nextafter", "not_equal", "polygamma", "polyval", "pow",
+    "range", "real", "realdiv", "reciprocal", "reciprocal_no_nan", "right_shift", "rint", "round", "rsqrt",
+    "saturate_cast", "scalar_mul", "sigmoid", "sign", "sin", "sinh", "sqrt", "square", "squared_difference",
+    "subtract", "tan", "tanh", "to_bfloat16", "to_complex128", "to_complex64", "to_double", "to_float", "to_int32",
+    "to_int64", "truediv", "truncatediv", "truncatemod", "xdivy", "xlog1py", "xlogy", "zeta",
 ]  # fmt: skip
 
 
@@ -153,13 +149,6 @@ def polyval(coeffs: Sequence[Any], x: Any, name: str | None = None) -> Tensor:
         for coefficient in coeffs[1:]:
             result = add(coefficient, multiply(result, x))
         return result
-
-
-def lbeta(x: Any, name: str | None = None) -> Tensor:
-    """log |Beta(x)| over the last axis: the sum of lgamma(x) less lgamma of the sum. x: [..., k] -> [...]."""
-    with name_scope(name, "lbeta", [x]) as name:
-        x = convert_to_tensor(x, name="x")
-        return subtract(reduce_sum(lgamma(x), axis=[-1]), lgamma(reduce_sum(x, axis=[-1])), name=name)
 
 
 # -- complex numbers --
@@ -360,254 +349,7 @@ def to_complex128(x: Any, name: str = "ToComplex128") -> Tensor:
     return cast(x, dtypes.complex128, name)
 
 
-# -- reductions --
-
-
-def reduce_sum(
-    input_tensor: Any,
-    axis: Any = None,
-    keepdims: bool | None = None,
-    name: str | None = None,
-    reduction_indices: Any = None,
-    keep_dims: bool | None = None,
-) -> Tensor:
-    """The sum along `axis` (an integer, a list or tensor of them; all axes by default), in the type of the input.
-
-    With `keepdims` the reduced axes stay, with size 1. `reduction_indices` and `keep_dims` are the older names.
-    """
-    return _reduce("Sum", input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
-
-
-def reduce_mean(
-    input_tensor: Any,
-    axis: Any = None,
-    keepdims: bool | None = None,
-    name: str | None = None,
-    reduction_indices: Any = None,
-    keep_dims: bool | None = None,
-) -> Tensor:
-    """The mean along `axis`; arguments as for `reduce_sum`. The mean of integers is an integer, cut toward zero."""
-    return _reduce("Mean", input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
-
-
-def reduce_prod(
-    input_tensor: Any,
-    axis: Any = None,
-    keepdims: bool | None = None,
-    name: str | None = None,
-    reduction_indices: Any = None,
-    keep_dims: bool | None = None,
-) -> Tensor:
-    """The product along `axis`; arguments as for `reduce_sum`."""
-    return _reduce("Prod", input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
-
-
-def reduce_max(
-    input_tensor: Any,
-    axis: Any = None,
-    keepdims: bool | None = None,
-    name: str | None = None,
-    reduction_indices: Any = None,
-    keep_dims: bool | None = None,
-) -> Tensor:
-    """The maximum along `axis`; arguments as for `reduce_sum`. Of nothing: the least value of the type."""
-    return _reduce("Max", input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
-
-
-def reduce_min(
-    input_tensor: Any,
-    axis: Any = None,
-    keepdims: bool | None = None,
-    name: str | None = None,
-    reduction_indices: Any = None,
-    keep_dims: bool | None = None,
-) -> Tensor:
-    """The minimum along `axis`; arguments as for `reduce_sum`. Of nothing: the greatest value of the type."""
-    return _reduce("Min", input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
-
-
-def reduce_all(
-    input_tensor: Any,
-    axis: Any = None,
-    keepdims: bool | None = None,
-    name: str | None = None,
-    reduction_indices: Any = None,
-    keep_dims: bool | None = None,
-) -> Tensor:
-    """Whether all are true along `axis`; arguments as for `reduce_sum`."""
-    return _reduce("All", input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
-
-
-def reduce_any(
-    input_tensor: Any,
-    axis: Any = None,
-    keepdims: bool | None = None,
-    name: str | None = None,
-    reduction_indices: Any = None,
-    keep_dims: bool | None = None,
-) -> Tensor:
-    """Whether any is true along `axis`; arguments as for `reduce_sum`."""
-    return _reduce("Any", input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
-
-
-def reduce_euclidean_norm(
-    input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
-) -> Tensor:
-    """The square root of the sum of squares along `axis`."""
-    return _reduce("EuclideanNorm", input_tensor, axis, keepdims, name)
-
-
-def reduce_logsumexp(
-    input_tensor: Any,
-    axis: Any = None,
-    keepdims: bool | None = None,
-    name: str | None = None,
-    reduction_indices: Any = None,
-    keep_dims: bool | None = None,
-) -> Tensor:
-    """log of the sum of exp along `axis`, without overflow; arguments as for `reduce_sum`."""
-    axis = _one_of("axis", axis, "reduction_indices", reduction_indices)
-    keep = bool(_one_of("keepdims", keepdims, "keep_dims", keep_dims))
-    with name_scope(name, "ReduceLogSumExp", [input_tensor]) as name:
-        x = convert_to_tensor(input_tensor, name="input_tensor")
-        largest = reduce_max(x, axis, keepdims=True)
-        # An infinite maximum would make inf - inf; the result does not depend on what is subtracted.
-        finite = apply_op(
-            "Select",
-            condition=is_finite(largest),
-            t=largest,
-            e=apply_op("ZerosLike", x=largest),
-        )
-        shift = apply_op("StopGradient", input=finite)
-        result = log(reduce_sum(exp(subtract(x, shift)), axis, keepdims=keep))
-        if not keep:
-            shift = apply_op("Reshape", tensor=shift, shape=apply_op("Shape", input=result))
-        return add(result, shift, name=name)
-
-
-def reduce_variance(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
-    """The population variance along `axis`: the mean square distance from the mean.
-
-    Raises:
-      TypeError: the input is of an integer type.
-    """
-    with name_scope(name or "reduce_variance", None, [input_tensor]):
-        x = convert_to_tensor(input_tensor)
-        if x.dtype.is_integer:
-            raise TypeError(f"Input must be either real or complex. Received integer type {x.dtype}.")
-        distance = subtract(x, reduce_mean(x, axis=axis, keepdims=True))
-        squared = real(multiply(conj(distance), distance)) if x.dtype.is_complex else square(distance)
-        return reduce_mean(squared, axis=axis, keepdims=keepdims)
-
-
-def reduce_std(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
-    """The square root of `reduce_variance`."""
-    with name_scope(name or "reduce_std", None, [input_tensor]):
-        return sqrt(reduce_variance(input_tensor, axis=axis, keepdims=keepdims))
-
-
-def count_nonzero(
-    input_tensor: Any = None,
-    axis: Any = None,
-    keepdims: bool | None = None,
-    dtype: Any = dtypes.int64,
-    name: str | None = None,
-    reduction_indices: Any = None,
-    keep_dims: bool | None = None,
-    input: Any = None,
-) -> Tensor:
-    """How many elements along `axis` are not zero (not empty, for strings); other arguments as for `reduce_sum`."""
-    axis = _one_of("axis", axis, "reduction_indices", reduction_indices)
-    keep = bool(_one_of("keepdims", keepdims, "keep_dims", keep_dims))
-    value = _one_of("input", input, "input_tensor", input_tensor)
-    with name_scope(name, "count_nonzero", [value]):
-        value = convert_to_tensor(value, name="input")
-        zero = constant("" if value.dtype.base_dtype == dtypes.string else 0, dtype=value.dtype.base_dtype)
-        counted = cast(not_equal(value, zero), dtypes.int64)
-        return cast(reduce_sum(counted, axis=axis, keepdims=keep), dtypes.as_dtype(dtype))
-
-
-def argmax(
-    input: Any, axis: Any = None, name: str | None = None, dimension: Any = None, output_type: Any = dtypes.int64
-) -> Tensor:
-    """The index of the greatest element along one axis (0 by default), the first of several equal ones."""
-    axis = _one_of("axis", axis, "dimension", dimension)
-    return arg_max(input, 0 if axis is None else axis, output_type, name)
-
-
-def argmin(
-    input: Any, axis: Any = None, name: str | None = None, dimension: Any = None, output_type: Any = dtypes.int64
-) -> Tensor:
-    """The index of the least element along one axis (0 by default), the first of several equal ones."""
-    axis = _one_of("axis", axis, "dimension", dimension)
-    return arg_min(input, 0 if axis is None else axis, output_type, name)
-
-
-def arg_max(input: Any, dimension: Any, output_type: Any = dtypes.int64, name: str | None = None) -> Tensor:
-    """The older form of `argmax`."""
-    return apply_op("ArgMax", name, input=input, dimension=dimension, output_type=dtypes.as_dtype(output_type))
-
-
-def arg_min(input: Any, dimension: Any, output_type: Any = dtypes.int64, name: str | None = None) -> Tensor:
-    """The older form of `argmin`."""
-    return apply_op("ArgMin", name, input=input, dimension=dimension, output_type=dtypes.as_dtype(output_type))
-
-
-def _reduce(
-    op_type: str,
-    input_tensor: Any,
-    axis: Any,
-    keepdims: bool | None,
-    name: str | None,
-    reduction_indices: Any = None,
-    keep_dims: bool | None = None,
-) -> Tensor:
-    axis = _one_of("axis", axis, "reduction_indices", reduction_indices)
-    keep = bool(_one_of("keepdims", keepdims, "keep_dims", keep_dims))
-    x = convert_to_tensor(input_tensor, name="input_tensor")
-    axes = _all_axes(x) if axis is None else axis
-    result = apply_op(op_type, name, input=x, reduction_indices=axes, keep_dims=keep)
-    if axis is None and not keep:
-        result.set_shape([])
-    return result
-
-
-def _all_axes(x: Tensor) -> Any:
-    if x.shape.ndims is not None:
-        return constant(np.arange(x.shape.ndims, dtype=np.int32))
-    return range(0, apply_op("Rank", input=x))
-
-
-def _one_of(new_name: str, new: Any, old_name: str, old: Any) -> Any:
-    """The value of an argument that has two names."""
-    if old is None:
-        return new
-    if new is not None:
-        raise ValueError(f"Cannot specify both '{new_name}' and '{old_name}'.")
-    return old
-
-
-# -- scans --
-
-
-def cumsum(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Tensor:
-    """Running sums along `axis`; `exclusive` leaves an element out of its own sum, `reverse` sums from the end."""
-    return apply_op("Cumsum", name, x=x, axis=axis, exclusive=exclusive, reverse=reverse)
-
-
-def cumprod(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Tensor:
-    """Running products along `axis`; arguments as for `cumsum`."""
-    return apply_op("Cumprod", name, x=x, axis=axis, exclusive=exclusive, reverse=reverse)
-
-
-def cumulative_logsumexp(
-    x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
-) -> Tensor:
-    """Running log-sum-exp along `axis`; arguments as for `cumsum`."""
-    return apply_op("CumulativeLogsumexp", name, x=x, axis=axis, exclusive=exclusive, reverse=reverse)
-
-
-# -- sequences and counts --
+# -- sequences --
 
 _RANGE_TYPES = (dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64)
 
@@ -639,53 +381,6 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None) -> Tensor
 
 
 lin_space = linspace
-
-
-def bincount(
-    arr: Any, weights: Any = None, minlength: Any = None, maxlength: Any = None, dtype: Any = dtypes.int32
-) -> Tensor:
-    """How often each value of `arr` (int32, not negative) occurs: a vector that is long enough for the largest value.
-
-    With `weights` (of the shape of `arr`) bin i is the sum of the weights of the values i, in their type. `minlength`
-    and `maxlength` bound the length of the result; values beyond it are not counted.
-    """
-    with name_scope(None, "bincount", [arr, weights]):
-        arr = convert_to_tensor(arr, dtype=dtypes.int32, name="arr")
-        present = greater(reduce_prod(apply_op("Shape", input=arr)), 0)
-        size = multiply(cast(present, dtypes.int32), add(reduce_max(arr), 1))
-        if minlength is not None:
-            size = maximum(convert_to_tensor(minlength, dtype=dtypes.int32, name="minlength"), size)
-        if maxlength is not None:
-            size = minimum(convert_to_tensor(maxlength, dtype=dtypes.int32, name="maxlength"), size)
-        weights = constant([], dtype) if weights is None else weights
-        return apply_op("Bincount", arr=arr, size=size, weights=weights)
-
-
-def histogram_fixed_width(
-    values: Any, value_range: Any, nbins: Any = 100, dtype: Any = dtypes.int32, name: str | None = None
-) -> Tensor:
-    """How many values fall into each of `nbins` equal parts of [low, high] = value_range; the ends take outsiders."""
-    with name_scope(name, "histogram_fixed_width", [values, value_range, nbins]) as name:
-        return apply_op(
-            "HistogramFixedWidth", name, values=values, value_range=value_range, nbins=nbins,
-            dtype=dtypes.as_dtype(dtype),
-        )  # fmt: skip
-
-
-def histogram_fixed_width_bins(
-    values: Any, value_range: Any, nbins: Any = 100, dtype: Any = dtypes.int32, name: str | None = None
-) -> Tensor:
-    """For each value the part of `histogram_fixed_width` that it falls into."""
-    with name_scope(name, "histogram_fixed_width_bins", [values, value_range, nbins]):
-        values = convert_to_tensor(values, name="values")
-        low, high = (
-            apply_op("GatherV2", params=convert_to_tensor(value_range), indices=index, axis=0) for index in (0, 1)
-        )
-        nbins = convert_to_tensor(nbins, dtype=dtypes.int32, name="nbins")
-        scaled = truediv(subtract(values, low), subtract(high, low))
-        bins = floor(multiply(cast(nbins, scaled.dtype), scaled))
-        last = cast(subtract(nbins, 1), scaled.dtype)
-        return cast(minimum(maximum(bins, cast(0, scaled.dtype)), last), dtypes.as_dtype(dtype))
 
 
 # -- functions that are one op --
@@ -817,7 +512,7 @@ mod = floormod
 
 shape_rule(
     "Abs", "Acos", "Acosh", "Angle", "Asin", "Asinh", "Atan", "Atanh", "Bucketize", "Cast", "Ceil", "ComplexAbs",
-    "Conj", "Cos", "Cosh", "Cumprod", "Cumsum", "CumulativeLogsumexp", "Digamma", "Erf", "Erfc", "Erfinv", "Exp",
+    "Conj", "Cos", "Cosh", "Digamma", "Erf", "Erfc", "Erfinv", "Exp",
     "Expm1", "Floor", "Imag", "Inv", "Invert", "IsFinite", "IsInf", "IsNan", "Lgamma", "Log", "Log1p", "LogicalNot",
     "Ndtri", "Neg", "PopulationCount", "Real", "Reciprocal", "Rint", "Round", "Rsqrt", "Sigmoid", "Sign", "Sin", "Sinh",
     "Sqrt", "Square", "Tan", "Tanh",
@@ -863,43 +558,6 @@ def _clip_by_value_shape(op: Operation) -> list[TensorShape]:
     return [shape]
 
 
-@shape_rule("Sum", "Mean", "Prod", "Max", "Min", "All", "Any", "EuclideanNorm")
-def _reduction_shape(op: Operation) -> list[TensorShape]:
-    shape, keep = op.inputs[0].shape, op.get_attr("keep_dims")
-    axes = constant_value(op.inputs[1])
-    if shape.ndims is None:
-        return [unknown_shape()]
-    if axes is None:
-        # Which axes go is not known; whether any dimension stays may be.
-        return [unknown_shape(shape.ndims) if keep else unknown_shape()]
-    reduced = set()
-    for axis in np.reshape(axes, -1).tolist():
-        if not -shape.ndims <= axis < shape.ndims:
-            raise ValueError(f"Invalid reduction dimension {axis} for input with {shape.ndims} dimensions.")
-        reduced.add(axis % shape.ndims)
-    sizes = shape.as_list()
-    if keep:
-        return [TensorShape([1 if axis in reduced else size for axis, size in enumerate(sizes)])]
-    return [TensorShape([size for axis, size in enumerate(sizes) if axis not in reduced])]
-
-
-@shape_rule("ArgMax", "ArgMin")
-def _arg_reduction_shape(op: Operation) -> list[TensorShape]:
-    shape = op.inputs[0].shape
-    axis = constant_value(op.inputs[1])
-    if shape.ndims is None:
-        return [unknown_shape()]
-    if shape.ndims == 0:
-        return [TensorShape([])]
-    if axis is None:
-        return [unknown_shape(shape.ndims - 1)]
-    if not -shape.ndims <= axis < shape.ndims:
-        raise ValueError(f"Dimension {axis} must be in the range [{-shape.ndims}, {shape.ndims})")
-    sizes = shape.as_list()
-    del sizes[int(axis)]
-    return [TensorShape(sizes)]
-
-
 @shape_rule("Range")
 def _range_shape(op: Operation) -> list[TensorShape]:
     for tensor, what in zip(op.inputs, ("start", "limit", "delta"), strict=True):
@@ -922,15 +580,3 @@ def _lin_space_shape(op: Operation) -> list[TensorShape]:
     if count is not None and count <= 0:
         raise ValueError(f"Requires num > 0: {count}")
     return [TensorShape([None if count is None else int(count)])]
-
-
-@shape_rule("Bincount")
-def _bincount_shape(op: Operation) -> list[TensorShape]:
-    size = constant_value(op.inputs[1])
-    return [TensorShape([None if size is None else int(size)])]
-
-
-@shape_rule("HistogramFixedWidth")
-def _histogram_shape(op: Operation) -> list[TensorShape]:
-    bins = constant_value(op.inputs[2])
-    return [TensorShape([None if bins is None else int(bins)])]

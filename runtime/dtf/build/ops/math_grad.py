@@ -21,9 +21,6 @@ from dtf.build.ops.math import (
     cast,
     cos,
     cosh,
-    cumprod,
-    cumsum,
-    cumulative_logsumexp,
     digamma,
     div_no_nan,
     divide,
@@ -46,7 +43,6 @@ from dtf.build.ops.math import (
     polygamma,
     pow,
     reciprocal,
-    reduce_sum,
     rsqrt,
     sign,
     sin,
@@ -59,6 +55,7 @@ from dtf.build.ops.math import (
     xlogy,
     zeta,
 )
+from dtf.build.ops.reductions import cumprod, cumsum, cumulative_logsumexp, reduce_sum
 from dtf.build.ops.segment import append_ones, segment_prod, segment_sum, unsorted_segment_prod, unsorted_segment_sum
 from dtf.build.sparse import IndexedSlices
 from dtf.build.tensor import Operation, Tensor

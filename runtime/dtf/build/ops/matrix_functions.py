@@ -17,7 +17,8 @@ from dtf.build.conversion import convert_to_tensor
 from dtf.build.graph import name_scope
 from dtf.build.ops.linalg import eye, matmul, matrix_solve, matrix_triangular_solve, svd
 from dtf.build.ops.math import abs as absolute
-from dtf.build.ops.math import cast, greater, multiply, reduce_max, reduce_sum, truediv
+from dtf.build.ops.math import cast, greater, multiply, truediv
+from dtf.build.ops.reductions import reduce_max, reduce_sum
 from dtf.build.shape_rules import broadcast_shape, shape_rule, unchanged, unknown
 from dtf.build.tensor import Operation, Tensor
 from dtf.wire import dtypes

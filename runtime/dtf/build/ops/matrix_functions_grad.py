@@ -14,9 +14,10 @@ from dtf.build.gradients import gradient, not_differentiable
 from dtf.build.ops.diagonals import matrix_band_part, matrix_diag, matrix_diag_part
 from dtf.build.ops.joining import concat, stack
 from dtf.build.ops.linalg import adjoint, eye, matmul, matrix_solve, matrix_triangular_solve
-from dtf.build.ops.math import add, cast, conj, divide, multiply, negative, real, reduce_sum, subtract
+from dtf.build.ops.math import add, cast, conj, divide, multiply, negative, real, subtract
 from dtf.build.ops.math_grad import sum_to_shape_of
 from dtf.build.ops.matrix_functions import eig, gather_rows, inverse_order
+from dtf.build.ops.reductions import reduce_sum
 from dtf.build.ops.searching import where_v2
 from dtf.build.tensor import Operation, Tensor
 

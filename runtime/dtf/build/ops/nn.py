@@ -18,7 +18,7 @@ from dtf.build.conversion import convert_to_tensor
 from dtf.build.graph import colocate_with, control_dependencies, name_scope
 from dtf.build.ops import array as array_ops
 from dtf.build.ops import control_flow as control_flow_ops
-from dtf.build.ops import gathering, joining, rearranging, searching
+from dtf.build.ops import gathering, joining, rearranging, reductions, searching
 from dtf.build.ops import linalg as linalg_ops
 from dtf.build.ops import math as math_ops
 from dtf.build.ops import random as random_ops
@@ -247,7 +247,7 @@ def sparse_softmax_cross_entropy_with_logits(
         checks = []
         if not (labels.shape.is_fully_defined() and logits.shape[:-1].is_fully_defined()):
             logits_shape = array_ops.shape(logits)
-            fits = math_ops.reduce_all(math_ops.equal(labels_shape, logits_shape[:-1]))
+            fits = reductions.reduce_all(math_ops.equal(labels_shape, logits_shape[:-1]))
             checks.append(control_flow_ops.Assert(fits, ["labels and logits differ:", labels_shape, logits_shape]))
         with control_dependencies(checks):
             flat = apply_op(
@@ -352,7 +352,7 @@ def l2_normalize(
     axis = _one_of("axis", axis, "dim", dim)
     with name_scope(name, "l2_normalize", [x]) as scope:
         x = convert_to_tensor(x, name="x")
-        square_sum = math_ops.reduce_sum(math_ops.square(x), axis, keepdims=True)
+        square_sum = reductions.reduce_sum(math_ops.square(x), axis, keepdims=True)
         return math_ops.multiply(x, math_ops.rsqrt(math_ops.maximum(square_sum, epsilon)), name=scope)
 
 
@@ -369,8 +369,8 @@ def moments(
     with name_scope(name, "moments", [x, axes]):
         x = convert_to_tensor(x)
         precise = _precise(x)
-        mean = math_ops.reduce_mean(precise, axes, keepdims=True, name="mean")
-        variance = math_ops.reduce_mean(
+        mean = reductions.reduce_mean(precise, axes, keepdims=True, name="mean")
+        variance = reductions.reduce_mean(
             math_ops.squared_difference(precise, array_ops.stop_gradient(mean)), axes, keepdims=True, name="variance"
         )
         if not keep:
@@ -393,10 +393,10 @@ def weighted_moments(
         precise = _precise(x)
         weights = math_ops.cast(convert_to_tensor(frequency_weights, name="frequency_weights"), precise.dtype)
         weights += array_ops.zeros_like(precise)
-        total = math_ops.reduce_sum(weights, axes, keepdims=True, name="sum_of_weights")
-        mean = math_ops.reduce_sum(weights * precise, axes, keepdims=True) / total
+        total = reductions.reduce_sum(weights, axes, keepdims=True, name="sum_of_weights")
+        mean = reductions.reduce_sum(weights * precise, axes, keepdims=True) / total
         distances = math_ops.squared_difference(precise, mean)
-        variance = math_ops.reduce_sum(weights * distances, axes, keepdims=True) / total
+        variance = reductions.reduce_sum(weights * distances, axes, keepdims=True) / total
         if not keep:
             mean, variance = array_ops.squeeze(mean, axes), array_ops.squeeze(variance, axes)
         return _as_dtype(mean, x.dtype), _as_dtype(variance, x.dtype)
@@ -415,13 +415,13 @@ def sufficient_statistics(
     with name_scope(name, "sufficient_statistics", [x, shift]):
         x = convert_to_tensor(x, name="x")
         sizes = gathering.gather(array_ops.shape(x), list(axes))
-        count = math_ops.cast(math_ops.reduce_prod(sizes), x.dtype)
+        count = math_ops.cast(reductions.reduce_prod(sizes), x.dtype)
         centred = x
         if shift is not None:
             shift = convert_to_tensor(shift, name="shift")
             centred = x - shift
-        total = math_ops.reduce_sum(centred, axes, keepdims=keep, name="mean_ss")
-        squares = math_ops.reduce_sum(math_ops.square(centred), axes, keepdims=keep, name="var_ss")
+        total = reductions.reduce_sum(centred, axes, keepdims=keep, name="mean_ss")
+        squares = reductions.reduce_sum(math_ops.square(centred), axes, keepdims=keep, name="var_ss")
         return count, total, squares, shift
 
 
@@ -609,7 +609,7 @@ def zero_fraction(value: Any, name: str | None = None) -> Tensor:
         value = convert_to_tensor(value, name="value")
         with colocate_with(value.op):
             zeros = math_ops.equal(value, array_ops.zeros([], value.dtype))
-            return array_ops.identity(math_ops.reduce_mean(math_ops.cast(zeros, dtypes.float32)), name="fraction")
+            return array_ops.identity(reductions.reduce_mean(math_ops.cast(zeros, dtypes.float32)), name="fraction")
 
 
 # Shape rules

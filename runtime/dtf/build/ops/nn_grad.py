@@ -7,7 +7,7 @@ from typing import Any
 from dtf.build.apply import apply_op
 from dtf.build.gradients import gradient, gradients, not_differentiable
 from dtf.build.ops import array as array_ops
-from dtf.build.ops import gathering, joining, searching
+from dtf.build.ops import gathering, joining, reductions, searching
 from dtf.build.ops import math as math_ops
 from dtf.build.tensor import Operation, Tensor
 from dtf.wire.windows import channel_axis
@@ -107,12 +107,12 @@ def _(op: Operation, grad: Any) -> Gradients:
 @gradient("Softmax")
 def _(op: Operation, grad: Any) -> Gradients:
     softmax = op.outputs[0]
-    return [(grad - math_ops.reduce_sum(grad * softmax, -1, keepdims=True)) * softmax]
+    return [(grad - reductions.reduce_sum(grad * softmax, -1, keepdims=True)) * softmax]
 
 
 @gradient("LogSoftmax")
 def _(op: Operation, grad: Any) -> Gradients:
-    return [grad - math_ops.reduce_sum(grad, -1, keepdims=True) * math_ops.exp(op.outputs[0])]
+    return [grad - reductions.reduce_sum(grad, -1, keepdims=True) * math_ops.exp(op.outputs[0])]
 
 
 @gradient("SoftmaxCrossEntropyWithLogits")
@@ -139,7 +139,7 @@ def _through_backprop(op: Operation, grad_loss: Any, grad_backprop: Any) -> Any:
         result = _column(grad_loss) * op.outputs[1]
     if grad_backprop is not None:
         softmax = apply_op("Softmax", logits=op.inputs[0])
-        inner = math_ops.reduce_sum(grad_backprop * softmax, -1, keepdims=True)
+        inner = reductions.reduce_sum(grad_backprop * softmax, -1, keepdims=True)
         second = (grad_backprop - inner) * softmax
         result = second if result is None else result + second
     return result
@@ -156,7 +156,7 @@ def _summed_like(grad: Any, tensor: Tensor) -> Any:
     if tensor.shape.ndims == 2 and tensor.shape[0].value != 1 and tensor.shape[1].value != 1:
         return grad
     spread, _ = apply_op("BroadcastGradientArgs", s0=array_ops.shape(tensor), s1=array_ops.shape(grad))
-    return array_ops.reshape(math_ops.reduce_sum(grad, spread), array_ops.shape(tensor))
+    return array_ops.reshape(reductions.reduce_sum(grad, spread), array_ops.shape(tensor))
 
 
 @gradient("L2Loss")
@@ -239,8 +239,8 @@ def _batch_norm_grad(
     training = op.get_attr("is_training")
     precise, grad = math_ops.cast(x, scale.dtype), math_ops.cast(y_backprop, scale.dtype)
     if training:
-        mean = math_ops.reduce_mean(precise, others)
-        variance = math_ops.reduce_mean(
+        mean = reductions.reduce_mean(precise, others)
+        variance = reductions.reduce_mean(
             math_ops.square(precise - array_ops.reshape(mean, around)), others
         )
     inverse = math_ops.rsqrt(variance + op.get_attr("epsilon"))
@@ -249,11 +249,11 @@ def _batch_norm_grad(
     if training:
         result = (
             grad
-            - math_ops.reduce_mean(grad, others, keepdims=True)
-            - normal * math_ops.reduce_mean(grad * normal, others, keepdims=True)
+            - reductions.reduce_mean(grad, others, keepdims=True)
+            - normal * reductions.reduce_mean(grad * normal, others, keepdims=True)
         )
     x_backprop = math_ops.cast(result * array_ops.reshape(scale * inverse, around), x.dtype)
-    return x_backprop, math_ops.reduce_sum(grad * normal, others), math_ops.reduce_sum(grad, others)
+    return x_backprop, reductions.reduce_sum(grad * normal, others), reductions.reduce_sum(grad, others)
 
 
 # Ranking
@@ -280,5 +280,5 @@ def _(op: Operation, grad: Any, _: Any) -> Gradients:
 def _(op: Operation, grad: Any) -> Gradients:
     """Equal elements share the gradient."""
     chosen = math_ops.cast(math_ops.equal(array_ops.expand_dims(op.outputs[0], -1), op.inputs[0]), grad.dtype)
-    share = array_ops.expand_dims(grad, -1) / math_ops.reduce_sum(chosen, -1, keepdims=True)
+    share = array_ops.expand_dims(grad, -1) / reductions.reduce_sum(chosen, -1, keepdims=True)
     return [chosen * share, None]

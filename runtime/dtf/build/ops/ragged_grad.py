@@ -7,7 +7,8 @@ from typing import Any
 from dtf.build.apply import apply_op
 from dtf.build.gradients import gradient, not_differentiable
 from dtf.build.ops import array, gathering
-from dtf.build.ops.math import cast, range, reduce_sum
+from dtf.build.ops.math import cast, range
+from dtf.build.ops.reductions import reduce_sum
 from dtf.build.ops.segment import unsorted_segment_sum
 from dtf.build.tensor import Operation, Tensor
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dtf.build.apply import apply_op
 from dtf.build.gradients import gradient, not_differentiable
 from dtf.build.ops import array, gathering, rearranging, searching
-from dtf.build.ops.math import floormod, multiply, negative, range, reduce_sum
+from dtf.build.ops.math import floormod, multiply, negative, range
+from dtf.build.ops.reductions import reduce_sum
 
 not_differentiable("SparseConcat", "SparseReshape", "SparseFillEmptyRowsGrad")
 

@@ -9,12 +9,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtf.build.ops.math import one_op
+from dtf.build.conversion import convert_to_tensor
+from dtf.build.graph import name_scope
+from dtf.build.ops.math import lgamma, one_op, subtract
+from dtf.build.ops.reductions import reduce_sum
 from dtf.build.shape_rules import broadcast, shape_rule, unchanged
+from dtf.build.tensor import Tensor
 
 __all__ = [
     "bessel_i0", "bessel_i0e", "bessel_i1", "bessel_i1e", "bessel_j0", "bessel_j1", "bessel_k0", "bessel_k0e",
-    "bessel_k1", "bessel_k1e", "bessel_y0", "bessel_y1", "dawsn", "expint", "fresnel_cos", "fresnel_sin", "spence",
+    "bessel_k1", "bessel_k1e", "bessel_y0", "bessel_y1", "dawsn", "expint", "fresnel_cos", "fresnel_sin", "lbeta",
+    "spence",
 ]  # fmt: skip
 
 
@@ -39,6 +44,14 @@ expint = _of_x("Expint", "expint", "The exponential integral Ei(x).")
 fresnel_cos = _of_x("FresnelCos", "fresnel_cos", "The integral of cos(pi t^2 / 2) from 0 to x.")
 fresnel_sin = _of_x("FresnelSin", "fresnel_sin", "The integral of sin(pi t^2 / 2) from 0 to x.")
 spence = _of_x("Spence", "spence", "Minus the integral of log(t) / (t - 1) from 1 to x.")
+
+
+
+def lbeta(x: Any, name: str | None = None) -> Tensor:
+    """log |Beta(x)| over the last axis: the sum of lgamma(x) less lgamma of the sum. x: [..., k] -> [...]."""
+    with name_scope(name, "lbeta", [x]) as name:
+        x = convert_to_tensor(x, name="x")
+        return subtract(reduce_sum(lgamma(x), axis=[-1]), lgamma(reduce_sum(x, axis=[-1])), name=name)
 
 
 shape_rule(

@@ -8,7 +8,8 @@ from dtf.build.apply import apply_op
 from dtf.build.constant import constant
 from dtf.build.gradients import gradient
 from dtf.build.ops.joining import pad
-from dtf.build.ops.math import cast, multiply, real, reduce_prod, subtract
+from dtf.build.ops.math import cast, multiply, real, subtract
+from dtf.build.ops.reductions import reduce_prod
 from dtf.build.ops.searching import where_v2
 from dtf.build.tensor import Operation, Tensor
 
