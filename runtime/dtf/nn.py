@@ -7,4 +7,5 @@ from dtf.build.ops.conv import *  # noqa: F403
 from dtf.build.ops.embedding import *  # noqa: F403
 from dtf.build.ops.math import sigmoid, tanh  # noqa: F401
 from dtf.build.ops.nn import *  # noqa: F403
+from dtf.build.ops.sequence import *  # noqa: F403
 from dtf.build.ops.volume import *  # noqa: F403

@@ -1,0 +1,152 @@
+"""Kernels of connectionist temporal classification: the loss with its gradient, and decoding by the likeliest classes.
+
+Source: Graves et al., "Connectionist temporal classification" (2006). Everything is in logarithms, for all sequences
+of a batch at once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dtf.run.kernels import KernelNode, kernel
+from dtf.run.kernels.arguments import invalid
+
+
+@kernel("CTCLoss")
+def _(node):
+    collapse, merge = node.attr("preprocess_collapse_repeated"), node.attr("ctc_merge_repeated")
+    ignore_longer = node.attr("ignore_longer_outputs_than_inputs")
+
+    def ctc_loss(inputs, label_indices, label_values, lengths):
+        if inputs.ndim != 3:
+            raise invalid(f"inputs is not a 3-Tensor, got shape {list(inputs.shape)}")
+        steps, batch, classes = inputs.shape
+        if lengths.shape != (batch,):
+            raise invalid(
+                f"len(sequence_length) != batch_size.  len(sequence_length): {lengths.size} batch_size: {batch}"
+            )
+        if lengths.size and (lengths.max() > steps or lengths.min() < 0):
+            raise invalid(f"sequence_length(b) must be within [0, {steps}]")
+        blank = classes - 1
+        labels = _labels(label_indices, label_values, batch, collapse)
+        for row, values in enumerate(labels):
+            if any(not 0 <= value < classes or value == blank for value in values):
+                raise invalid(f"Saw a non-null label (index >= num_classes - 1) in batch {row}: {values}")
+        needed = [_needed(values, merge) for values in labels]
+        used = lengths.astype(np.int64)
+        for row, count in enumerate(needed):
+            if used[row] and count > used[row]:
+                if not ignore_longer:
+                    raise invalid(
+                        f"Not enough time for target transition sequence (required: {count}, available: {used[row]}) "
+                        f"in batch {row}. You can turn this error into a warning by using the flag "
+                        "ignore_longer_outputs_than_inputs"
+                    )
+                used[row] = 0
+        loss, gradient = _loss(inputs.astype(np.float64), labels, used, blank, merge)
+        return loss.astype(inputs.dtype), gradient.astype(inputs.dtype)
+
+    return ctc_loss
+
+
+def _labels(indices: np.ndarray, values: np.ndarray, batch: int, collapse: bool) -> list[list[int]]:
+    labels: list[list[int]] = [[] for _ in range(batch)]
+    for (row, _), value in zip(indices.tolist(), values.tolist(), strict=True):
+        if not 0 <= row < batch:
+            raise invalid(f"labels batch index must be between 0 and {batch} but saw: {row}")
+        if not (collapse and labels[row] and labels[row][-1] == value):
+            labels[row].append(value)
+    return labels
+
+
+def _needed(values: list[int], merge: bool) -> int:
+    """The least number of steps for these labels: a blank must stand between two that are the same."""
+    repeated = sum(first == second for first, second in zip(values[:-1], values[1:], strict=True))
+    return len(values) + (repeated if merge else 0)
+
+
+def _loss(
+    inputs: np.ndarray, labels: list[list[int]], lengths: np.ndarray, blank: int, merge: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """(loss [batch], its gradient by the inputs [steps, batch, classes]); both 0 where the length is 0."""
+    steps, batch, classes = inputs.shape
+    scores = inputs - inputs.max(2, keepdims=True, initial=-np.inf)
+    scores = scores - np.log(np.exp(scores).sum(2, keepdims=True))
+    longest = 2 * max(map(len, labels), default=0) + 1
+    path = np.full((batch, longest), blank)
+    for row, values in enumerate(labels):
+        path[row, 1 : 2 * len(values) : 2] = values
+    sizes = np.array([2 * len(values) + 1 for values in labels])
+    inside = np.arange(longest) < sizes[:, None]
+    stays = inside & ((path == blank) | merge)
+    skips = np.zeros_like(inside)
+    skips[:, 2:] = inside[:, 2:] & (path[:, 2:] != blank) & ((path[:, 2:] != path[:, :-2]) | (not merge))
+    rows = np.arange(batch)[:, None]
+
+    def shifted(values: np.ndarray, by: int) -> np.ndarray:
+        out = np.full_like(values, -np.inf)
+        if by > 0:
+            out[:, by:] = values[:, :-by]
+        else:
+            out[:, :by] = values[:, -by:]
+        return out
+
+    alpha = np.full((steps, batch, longest), -np.inf)
+    beta = np.full((steps, batch, longest), -np.inf)
+    for at in range(steps):
+        if at == 0:
+            reached = np.where((np.arange(longest) < 2) & inside, 0.0, -np.inf)
+        else:
+            before = alpha[at - 1]
+            reached = np.logaddexp(np.where(stays, before, -np.inf), shifted(before, 1))
+            reached = np.where(inside, np.logaddexp(reached, np.where(skips, shifted(before, 2), -np.inf)), -np.inf)
+        alpha[at] = reached + scores[at][rows, path]
+    last = (np.arange(longest) >= sizes[:, None] - 2) & inside
+    for at in reversed(range(steps)):
+        if at + 1 < steps:
+            after = beta[at + 1] + scores[at + 1][rows, path]
+            going = np.logaddexp(np.where(stays, after, -np.inf), shifted(after, -1))
+            skipping = np.where(skips, after, -np.inf)
+            beta[at] = np.where(inside, np.logaddexp(going, shifted(skipping, -2)), -np.inf)
+        ends = (lengths == at + 1)[:, None]
+        beta[at] = np.where(ends, np.where(last, 0.0, -np.inf), beta[at])
+    gradient = np.zeros(inputs.shape)
+    if not steps or not batch:
+        return np.zeros(batch), gradient
+    total = np.logaddexp.reduce(alpha[0] + beta[0], axis=1)
+    possible = np.isfinite(total) & (lengths > 0)
+    posterior = np.zeros(inputs.shape)
+    share = np.exp(alpha + beta - np.where(possible, total, 0)[:, None])
+    where: Any = (np.arange(steps)[:, None, None], rows[None], path[None])
+    np.add.at(posterior, where, share)
+    counted = (np.arange(steps)[:, None] < lengths) & possible
+    gradient = np.where(counted[..., None], np.exp(scores) - posterior, 0)
+    return np.where(lengths > 0, -total, 0), gradient
+
+
+@kernel("CTCGreedyDecoder")
+def _(node: KernelNode):
+    merge, blank_index = node.attr("merge_repeated"), node.attr("blank_index")
+
+    def decode(inputs, lengths):
+        steps, batch, classes = inputs.shape
+        if lengths.shape != (batch,) or (lengths.size and lengths.max() > steps):
+            raise invalid(f"sequence_length must be [{batch}] and not above {steps}")
+        blank = blank_index + classes if blank_index < 0 else blank_index
+        best = inputs.argmax(2)
+        valid = np.arange(steps)[:, None] < lengths
+        kept = valid & (best != blank)
+        if merge:
+            kept[1:] &= best[1:] != best[:-1]
+        counts = kept.sum(0)
+        batches, times = np.nonzero(kept.T)
+        positions = (np.cumsum(kept, 0) - 1).T[batches, times]
+        indices = np.stack([batches, positions], 1).astype(np.int64)
+        values = best.T[batches, times].astype(np.int64)
+        shape = np.array([batch, counts.max(initial=0)], np.int64)
+        score = -np.where(valid, inputs.max(2), 0).sum(0)
+        return indices, values, shape, score[:, None].astype(inputs.dtype)
+
+    return decode
