@@ -92,6 +92,8 @@ def _(node):
         rows, columns = _matrices(value).shape[-2:]
         _check_range(low, high, rows, columns)
         width = _longest(low, high, rows, columns)
+        if np.ndim(padding):
+            raise invalid("padding_value must be a scalar")
         out = np.full((*value.shape[:-2], high - low + 1, width), padding, value.dtype)
         for number, (row, column, place) in enumerate(_diagonals(low, high, rows, columns, width, align)):
             out[..., number, place] = value[..., row, column]
@@ -123,6 +125,8 @@ def _(node):
             raise invalid(
                 "The number of rows or columns is not consistent with the specified d_lower, d_upper, and diagonal."
             )
+        if np.ndim(padding):
+            raise invalid("padding_value must be a scalar")
         out = np.full((*bands.shape[:-2], rows, columns), padding, bands.dtype)
         _write(out, bands, low, high, align)
         return out
@@ -162,6 +166,8 @@ def _alignment(node: Any) -> tuple[str, str]:
 
 
 def _diagonal_range(k: Any) -> tuple[int, int]:
+    if np.ndim(k) > 1:
+        raise invalid(f"diag_index must be a scalar or vector, received shape: {shape_text(np.shape(k))}")
     numbers = np.ravel(k).tolist()
     if len(numbers) not in (1, 2):
         raise invalid(f"diag_index must be a vector with one or two elements. It has {len(numbers)} elements.")

@@ -11,7 +11,7 @@ import numpy as np
 
 from dtf.run.kernels.arguments import invalid, shape_text, vector
 from dtf.run.kernels.gathering import rows_of_nd_indices, scatter_nd, scatter_rows
-from dtf.run.kernels.sparse_components import sparse_kernel
+from dtf.run.kernels.sparse_components import reduced_axes, sparse_kernel
 
 
 @sparse_kernel("SparseToDense")
@@ -199,7 +199,9 @@ def _(node):
 
     def reduce_sum(indices, values, shape, axes):
         rank = len(shape)
-        reduced = {int(axis) % rank for axis in np.ravel(axes)}
+        if rank and shape.min() < 0:
+            raise invalid(f"Expected shape dimensions to be non-negative, got {shape.min()}")
+        reduced = reduced_axes(axes, rank)
         kept = [axis for axis in range(rank) if axis not in reduced]
         out = np.zeros([int(shape[axis]) for axis in kept], values.dtype)
         if kept:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dtf.run.kernels.arguments import invalid, shape_text
-from dtf.run.kernels.sparse_components import sparse_kernel
+from dtf.run.kernels.sparse_components import reduced_axes, sparse_kernel
 
 # -- two sparse tensors --
 
@@ -180,10 +180,7 @@ def reduced_groups(
 ) -> tuple[list[int], np.ndarray, np.ndarray]:
     """The axes that a reduction keeps, the distinct index rows along them, and which of those each element is in."""
     rank = len(shape)
-    for axis in np.ravel(axes).tolist():
-        if not -rank <= axis < rank:
-            raise invalid(f"Invalid reduction dimension {axis}, for input with {rank} dimensions.")
-    reduced = {int(axis) % rank for axis in np.ravel(axes)}
+    reduced = reduced_axes(axes, rank)
     kept = [axis for axis in range(rank) if axis not in reduced]
     if not kept:
         return kept, np.zeros((1 if len(indices) else 0, 0), np.int64), np.zeros(len(indices), np.int64)

@@ -1,6 +1,6 @@
 """What every op on sparse tensors asks of their three parts, checked once for all of them.
 
-Owns `sparse_kernel`, which registers kernels like `kernel` does, and no kernel.
+Owns `sparse_kernel`, which registers kernels like `kernel` does, and `reduced_axes`; no kernel.
 """
 
 from __future__ import annotations
@@ -42,6 +42,16 @@ def sparse_kernel(*ops: str) -> Callable[[Factory], Factory]:
         return factory
 
     return register
+
+
+def reduced_axes(axes: np.ndarray, rank: int) -> set[int]:
+    """The axes of a reduction within [0, rank)."""
+    if np.ndim(axes) > 1:
+        raise invalid(f"Expected reduction_axes to be a scalar or a vector; got shape: {shape_text(np.shape(axes))}")
+    for axis in np.ravel(axes).tolist():
+        if not -rank <= axis < rank:
+            raise invalid(f"Invalid reduction dimension {axis}, for input with {rank} dimensions.")
+    return {axis % rank for axis in np.ravel(axes).tolist()}
 
 
 def _places(node: KernelNode) -> list[tuple[int, int, int]]:
