@@ -3,8 +3,8 @@
     source ...... YAML -> nodes with positions; anchors, merge keys      variables . ${NAME}, .env
     kinds ....... mappings and values, read and merged by one table      values .... durations, sizes, ports ...
     schema ...... that table: all keys -> JSON schema                    hostlist .. node[0-3]
-    build ....... levels (top, job, task) -> ClusterPlan                 place ..... which task runs where
-    resolved .... the file with everything filled in
+    build ....... levels (top, job, task) -> ClusterPlan                 hosts ..... the machines
+    place ....... which task runs where                                  resolved .. the file with all filled in
 
 A key that belongs to a task may stand under its job as the default of all tasks, and at the top as that of all jobs.
 Every error names file, line, column and key, and the nearest key that exists. The keys are listed in README.md.

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from dtfctl.config import hostlist, schema
+from dtfctl.config.hosts import host_plan, hosts_of
 from dtfctl.config.kinds import Reader, Section, Values, choice, merge, nearest, shortened
 from dtfctl.config.place import JobRequest, Placer
 from dtfctl.config.source import Entry, Mapping, Node, Position, Scalar, Sequence, read_yaml
@@ -27,7 +27,6 @@ from dtfctl.plan import (
     LOCALHOST,
     LOOPBACK,
     ClusterPlan,
-    HostPlan,
     JobPlan,
     Limits,
     LogPolicy,
@@ -83,8 +82,8 @@ def build(root: Node, reader: Reader, file: str, read_file: Callable[[str], str]
     return _Builder(reader, read_file).cluster(root, file)
 
 
-def levels_of(root: Node, reader: Reader) -> tuple[Values, Mapping, dict[str, Level]]:
-    """The values of the top, the top's settings as a node, and every job; TensorBoard is one of them."""
+def levels_of(root: Node, reader: Reader) -> tuple[Values, dict[str, Level]]:
+    """The values of the top, and every job; TensorBoard is one of them."""
     mapping = schema.CLUSTER.mapping(root, "")
     jobs_node = mapping.get("jobs")
     values = schema.CLUSTER.read(reader, root, "")
@@ -107,7 +106,7 @@ def levels_of(root: Node, reader: Reader) -> tuple[Values, Mapping, dict[str, Le
         assert isinstance(merged, Mapping)
         own = schema.JOB.read(reader, node, where)
         jobs[name] = Level(merged, schema.JOB.read(reader, merged, where), own, node.at)
-    return values, defaults, jobs
+    return values, jobs
 
 
 def job_names(root: Node) -> tuple[str, ...]:
@@ -154,10 +153,10 @@ class _Builder:
         self._read_file = read_file
 
     def cluster(self, root: Node, file: str) -> ClusterPlan:
-        values, _, levels = levels_of(root, self._reader)
-        hosts, declared = self._hosts(values)
+        values, levels = levels_of(root, self._reader)
+        hosts, declared = hosts_of(values, self._folder)
         spares = {name for level in levels.values() for name, _ in _value(level.values, "spare_hosts", ())}
-        placer = Placer(hosts, declared, spares)
+        placer = Placer(hosts, declared, spares, lambda name: host_plan(name, {}, values, self._folder))
         jobs = [self._job(name, level, placer) for name, level in levels.items()]
         members = tuple(job.name for job in jobs if not job.is_sidecar) or tuple(job.name for job in jobs)
         success, rule = self._success(values, members)
@@ -178,94 +177,17 @@ class _Builder:
         self._check_reach(plan, levels)
         return plan
 
-    # -- hosts
-
-    def _hosts(self, values: Values) -> tuple[dict[str, HostPlan], tuple[str, ...]]:
-        """All hosts that may be named, and the names of those that the file declares."""
-        local = self._host(LOCALHOST, {}, values, LOOPBACK)
-        hosts = {LOCALHOST: local}
-        declared: list[str] = []
-        if "hosts" not in values:
-            return hosts, ()
-        for text, found in values["hosts"].value.items():
-            try:
-                names = hostlist.expand_names(text)
-            except ValueError as error:
-                raise found.node.at.error(f'"hosts": {error}') from None
-            spread = {key: self._spread(key, found.value[key], names) for key in found.value}
-            for position, name in enumerate(names):
-                if name in declared:
-                    raise found.node.at.error(f'"hosts" names {name} twice')
-                declared.append(name)
-                own = {key: texts[position] for key, texts in spread.items()}
-                hosts[name] = self._host(name, own, values, LOOPBACK if name == LOCALHOST else "")
-        if not declared:
-            raise values["hosts"].node.at.error('"hosts" names no host')
-        return hosts, tuple(declared)
-
-    def _spread(self, key: str, found: Any, names: list[str]) -> list[Any]:
-        """A text with a range is dealt out to as many hosts: address: 10.0.0.[1-4]."""
-        if not isinstance(found.value, str) or "[" not in found.value or len(names) == 1:
-            return [found.value] * len(names)
-        try:
-            texts = hostlist.expand_names(found.value)
-        except ValueError as error:
-            raise found.node.at.error(f'"{key}": {error}') from None
-        if len(texts) != len(names):
-            raise found.node.at.error(
-                f'"{key}" stands for {len(texts)} values, and there are {len(names)} hosts'
-            )
-        return texts
-
-    def _host(self, name: str, own: dict[str, Any], top: Values, loopback: str) -> HostPlan:
-        ssh = own.get("ssh", "none" if name == LOCALHOST else name)
-        is_local = ssh == "none"
-        user, port = own.get("user", ""), own.get("port")
-        if not is_local:
-            match = re.fullmatch(r"(?:ssh://)?(?:([^@]+)@)?([^:@]+|\[[^\]]+\])(?::(\d{1,5}))?/?", ssh)
-            if match:
-                user, ssh = user or match[1] or "", match[2]
-                port = port or (int(match[3]) if match[3] else None)
-        python, venv, working_dir = own.get("python", ""), own.get("venv", ""), own.get("working_dir", "")
-        if is_local:
-            python, venv, working_dir = (self._local_path(text) for text in (python, venv, working_dir))
-        if venv:
-            python = f"{venv}/bin/python"
-        if not python:
-            venv = _value(top, "venv", "")
-            python = (
-                f"{venv}/bin/python"
-                if venv
-                else _value(top, "python", sys.executable if is_local else "python3")
-            )
-        return HostPlan(
-            name=name,
-            address=own.get("address", loopback or (LOOPBACK if is_local else ssh)),
-            python=python,
-            venv=venv,
-            working_dir=working_dir or _value(top, "working_dir", str(self._folder)),
-            bind=own.get("bind", "") or _value(top, "bind", ""),
-            ssh="" if is_local else ssh,
-            user=user,
-            port=port,
-            slots=own.get("slots"),
-            cpus=own.get("cpus"),
-            gpus=own.get("gpus"),
-        )
-
-    def _local_path(self, text: str) -> str:
-        return os.path.normpath(self._folder / os.path.expanduser(text)) if text else ""
-
     def _check_reach(self, plan: ClusterPlan, levels: dict[str, Level]) -> None:
         """Tasks on several machines must not be told that one of them is at 127.0.0.1."""
-        if len({host.name for host in plan.hosts if not host.is_local}) == 0:
+        if all(host.is_local for host in plan.hosts):
             return
         for task in plan.tasks():
             if task.job.is_member and task.advertised_host in (LOOPBACK, LOCALHOST):
                 at = levels[task.job.name].at
+                host = task.host.name
                 raise at.error(
-                    f"{task.name} runs on {task.host.name}, which other hosts cannot reach at {task.advertised_host}; "
-                    f"give it an address: hosts: {{{task.host.name}: {{address: ...}}}}"
+                    f"{task.name} runs on {host}, which other hosts cannot reach at {task.advertised_host}; "
+                    f"give it an address: hosts: {{{host}: {{address: ...}}}}"
                 )
 
     # -- jobs

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,14 +37,19 @@ class JobRequest:
 
 
 class Placer:
-    """Places the jobs of one file, in its order. `hosts` grows by the ssh hosts that jobs name, when the file
-    declares none."""
+    """Places the jobs of one file, in its order. `hosts` grows by those that jobs name when the file declares none,
+    as `make_host` makes them."""
 
     def __init__(
-        self, hosts: dict[str, HostPlan], declared: tuple[str, ...], spares: Collection[str]
+        self,
+        hosts: dict[str, HostPlan],
+        declared: tuple[str, ...],
+        spares: Collection[str],
+        make_host: Callable[[str], HostPlan],
     ) -> None:
         self.hosts = hosts
         self._declared = declared
+        self._make_host = make_host
         self._regular = [name for name in declared if name not in spares]
         self._load: Counter[str] = Counter()
         self._cores: Counter[str] = Counter()
@@ -81,11 +86,7 @@ class Placer:
             return name
         if self._declared:
             raise at.error(f'unknown host "{name}"{nearest(name, self._declared)}')
-        local = self.hosts[LOCALHOST]
-        user, _, plain = name.rpartition("@")
-        self.hosts[name] = HostPlan(
-            name, plain, "python3", local.working_dir, bind=local.bind, ssh=plain, user=user
-        )
+        self.hosts[name] = self._make_host(name)
         return name
 
     # -- hosts

@@ -23,7 +23,7 @@ _ALWAYS_SHOWN = ("restart", "logs")
 
 def document(root: Node, reader: Reader) -> dict[str, Any]:
     """Mappings, lists and plain values. Raises ConfigError."""
-    values, _, levels = levels_of(root, reader)
+    values, levels = levels_of(root, reader)
     result: dict[str, Any] = {"name": cluster_name_of(reader.folder)}
     for key in ("name", "checkpoint_dir", "success", "security", "hosts", *HOSTS_COME_FIRST):
         if key in values:

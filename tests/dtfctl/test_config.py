@@ -191,6 +191,8 @@ def test_the_kind_of_a_probe_takes_the_place_of_another_kind():
         ("python: top\nhosts: {n: {python: /host}}\njobs: {a: 1}", "/host"),
         ("python: top\nhosts: {n: {venv: /host}}\njobs: {a: {python: job}}", "/cluster/job"),
         ("hosts: [n]\njobs: {a: 1}", "python3"),
+        ("jobs: {a: {hosts: n}}", "python3"),
+        ("venv: /top\njobs: {a: {hosts: n}}", "/top/bin/python"),
     ],
 )
 def test_the_nearest_interpreter_counts_and_a_hosts_comes_before_the_tops(text, python):
