@@ -191,7 +191,7 @@ class RemoteMaster:
         timeout_s = config.operation_timeout_in_ms / 1000 if config is not None else 0.0
         ask(self._check_server, self._connection.where, timeout_s or None)
         response = self._call("CreateSession", request, master_pb2.CreateSessionResponse, timeout_s or None)
-        if timeout_s:
+        if config is not None and timeout_s:
             self._timeouts_ms[response.session_handle] = config.operation_timeout_in_ms
         return response.session_handle, response.graph_version
 

@@ -10,7 +10,7 @@ import functools
 import re
 from collections.abc import Mapping, Sequence
 
-from dtf.run.passes import CONTROL, NodesView, base_type, input_types, op_def, output_types, parse_tensor_name
+from dtf.run.passes import CONTROL, NodesView, base_type, input_types, output_types, parse_tensor_name
 from dtf.wire import dtypes, errors, opdef
 from dtf.wire.device import DeviceSpec
 from dtf.wire.pb import node_def_pb2
@@ -49,27 +49,33 @@ def validate(added: Sequence[node_def_pb2.NodeDef], known: NodesView) -> None:
 def _check_attrs(node: node_def_pb2.NodeDef) -> None:
     if node.op == "Const" and "value" in node.attr and node.attr["value"].tensor.dtype != node.attr["dtype"].type:
         raise _invalid(node, "The dtype of the constant is not that of its value")
-    for attr in op_def(node).attrs:
+    for attr in _checked_attrs(node.op):
         if attr.name not in node.attr:
             if not attr.has_default:
                 raise errors.NotFoundError(
                     node, None, f"No attr named '{attr.name}' in NodeDef '{node.name}' ({node.op})"
                 )
             continue
-        value = node.attr[attr.name]
+        refusal = None
         if attr.type == "type":
-            if value.WhichOneof("value") == "placeholder":
-                continue
+            value = node.attr[attr.name]
             dtype = _dtype(value.type)
-            if dtype is None:
-                raise _invalid(node, f"Attr '{attr.name}' has the invalid dtype {value.type}")
-            refusal = attr.refusal(dtype)
+            if dtype is not None:
+                refusal = attr.refusal(dtype)
+            elif value.WhichOneof("value") != "placeholder":
+                refusal = f"Attr '{attr.name}' has the invalid dtype {value.type}"
         elif attr.type == "int" and attr.has_minimum:
-            refusal = attr.refusal(value.i)
-        else:
-            continue
+            refusal = attr.refusal(node.attr[attr.name].i)
         if refusal is not None:
             raise _invalid(node, refusal)
+
+
+@functools.cache
+def _checked_attrs(op: str) -> tuple[opdef.AttrDef, ...]:
+    """The attributes that may be missing, or of which some values are not allowed."""
+    return tuple(
+        attr for attr in opdef.get(op).attrs if attr.type in ("type", "int") or not attr.has_default
+    )
 
 
 def _check_device(node: node_def_pb2.NodeDef) -> None:
