@@ -84,7 +84,7 @@ def test_every_module_of_the_package_has_a_room():
     public = (
         "__init__ app audio behavior bitwise compat contrib debugging flags gfile graph_util image io layers linalg logging "
         "lookup losses quantization signal "
-        "math metrics nn python_io random strings summary testing"
+        "manip math metrics nn python_io random raw_ops sets sparse spectral strings summary testing"
     ).split()
     heads = {path.relative_to(DTF).parts[0].removesuffix(".py") for path in DTF.rglob("*.py")}
     assert heads - {"__pycache__"} <= {*ALLOWED, "fetches", "session_handles", *public}

@@ -13,7 +13,7 @@ import numpy as np
 
 from dtf.run.kernels import KernelNode, kernel
 from dtf.run.kernels.arguments import invalid, scalar, shape_text
-from dtf.run.kernels.math import column_sums
+from dtf.run.kernels.reductions import column_sums
 from dtf.wire import errors
 from dtf.wire.windows import channel_axis
 

@@ -1,0 +1,22 @@
+"""The namespace tf.spectral, an older name of parts of tf.signal. Owns nothing."""
+
+from __future__ import annotations
+
+from dtf.build.ops.spectral import (
+    fft,
+    fft2d,
+    fft3d,
+    ifft,
+    ifft2d,
+    ifft3d,
+    irfft,
+    irfft2d,
+    irfft3d,
+    rfft,
+    rfft2d,
+    rfft3d,
+)
+
+__all__ = [
+    "fft", "fft2d", "fft3d", "ifft", "ifft2d", "ifft3d", "irfft", "irfft2d", "irfft3d", "rfft", "rfft2d", "rfft3d",
+]  # fmt: skip
