@@ -149,7 +149,8 @@ KNOWN: list[Known] = [
 #: Pattern of the variant: by how much the tolerances are wider, and why.
 WIDER: list[tuple[str, float, str]] = [
     ("^Igammac?.*odd float32", 100.0, "TensorFlow iterates in float32, dtf in float64"),
-    ("^Resize", 200.0, "TensorFlow's positions and weights are float32 for images of float64 too"),
+    ("^(Resize|CropAndResize|ScaleAndTranslate).*float64", 2000.0,
+     "TensorFlow's positions and weights are float32 for images of float64 too"),
     ("^(Einsum|Conv2D|MatMul|BatchMatMul|SparseMatMul|Depthwise).*float16", 4.0, "sums of 16-bit products that cancel"),
 ]
 

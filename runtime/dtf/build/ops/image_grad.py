@@ -25,7 +25,8 @@ not_differentiable(
 
 @gradient("ResizeBilinear", "ResizeBicubic")
 def _(op: Operation, grad: Any) -> Gradients:
-    if not op.inputs[0].dtype.is_floating:
+    dtype = op.inputs[0].dtype.base_dtype
+    if not dtype.is_floating or (op.type == "ResizeBicubic" and dtype.size < 4):  # for which there is no such op
         return [None, None]
     made = apply_op(f"{op.type}Grad", grads=grad, original_image=op.inputs[0], **_way(op))
     return [made, None]
