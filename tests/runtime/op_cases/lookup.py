@@ -94,7 +94,24 @@ def the_older_ops_pass_the_table_by_reference():
         assert [value.tolist() for value in evaluate(found, size, keys, values)] == [[1, 0], 1, [b"b"], [2]]
 
 
+def a_table_by_reference_is_filled_from_a_file():
+    with tempfile.TemporaryDirectory() as folder, tf.Graph().as_default():
+        path = Path(folder) / "words"
+        path.write_bytes(b"a\nb\n")
+        table = apply_op("HashTable", key_dtype=tf.string, value_dtype=tf.int64)
+        found = in_order(
+            lambda: apply_op(
+                "InitializeTableFromTextFile", table_handle=table, filename=str(path), key_index=-2, value_index=-1
+            ),
+            lambda: apply_op(
+                "LookupTableFind", table_handle=table, keys=["b", "c", "a"], default_value=np.int64(-1)
+            ),
+        )
+        assert evaluate(found)[0].tolist() == [1, -1, 0]
+
+
 _RUNS = {
+    "InitializeTableFromTextFile": a_table_by_reference_is_filled_from_a_file,
     **dict.fromkeys(
         ("HashTableV2", "InitializeTableV2", "LookupTableFindV2", "LookupTableSizeV2"),
         a_table_is_filled_once_and_found_in,

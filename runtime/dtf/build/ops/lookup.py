@@ -214,7 +214,8 @@ shape_rule("LookupTableFind", "LookupTableFindV2")(lambda op: [op.inputs[1].shap
 shape_rule("LookupTableExport", "LookupTableExportV2")(lambda op: [TensorShape([None])] * 2)
 shape_rule(
     *(
-        "InitializeTable InitializeTableV2 InitializeTableFromTextFileV2 LookupTableInsert LookupTableInsertV2 "
+        "InitializeTable InitializeTableV2 InitializeTableFromTextFile InitializeTableFromTextFileV2 "
+        "LookupTableInsert LookupTableInsertV2 "
         "LookupTableImport "
         "LookupTableImportV2 LookupTableRemoveV2"
     ).split()

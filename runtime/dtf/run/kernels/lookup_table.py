@@ -47,7 +47,7 @@ def _(node):
     return lambda step, handle, keys, values: resource_of(step, handle, LookupTable).initialize(keys, values)
 
 
-@kernel("InitializeTableFromTextFileV2", stateful=True)
+@kernel("InitializeTableFromTextFile", "InitializeTableFromTextFileV2", stateful=True)
 def _(node):
     key_index, value_index = node.attr("key_index"), node.attr("value_index")
     most, skipped, delimiter = node.attr("vocab_size"), node.attr("offset"), node.attr("delimiter")

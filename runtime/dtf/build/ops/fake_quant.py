@@ -1,0 +1,117 @@
+"""Simulated quantisation: the functions of tf.quantization, their shape rules.
+
+Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/quantization
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dtf.build.apply import apply_op
+from dtf.build.shape_rules import shape_rule, unchanged
+from dtf.build.tensor import Operation, Tensor
+from dtf.wire.tensor_shape import TensorShape
+
+__all__ = [
+    "fake_quant_with_min_max_args", "fake_quant_with_min_max_args_gradient", "fake_quant_with_min_max_vars",
+    "fake_quant_with_min_max_vars_gradient", "fake_quant_with_min_max_vars_per_channel",
+    "fake_quant_with_min_max_vars_per_channel_gradient",
+]  # fmt: skip
+
+
+def fake_quant_with_min_max_args(
+    inputs: Any,
+    min: float = -6,
+    max: float = 6,
+    num_bits: int = 8,
+    narrow_range: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """float32 numbers rounded to one of 2 ** num_bits steps between two bounds. narrow_range: one step fewer."""
+    return apply_op(
+        "FakeQuantWithMinMaxArgs", name, inputs=inputs, min=min, max=max, num_bits=num_bits, narrow_range=narrow_range
+    )
+
+
+def fake_quant_with_min_max_args_gradient(
+    gradients: Any,
+    inputs: Any,
+    min: float = -6,
+    max: float = 6,
+    num_bits: int = 8,
+    narrow_range: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """The gradients where the inputs are within the bounds, else 0."""
+    return apply_op(
+        "FakeQuantWithMinMaxArgsGradient",
+        name,
+        gradients=gradients,
+        inputs=inputs,
+        min=min,
+        max=max,
+        num_bits=num_bits,
+        narrow_range=narrow_range,
+    )
+
+
+def fake_quant_with_min_max_vars(
+    inputs: Any, min: Any, max: Any, num_bits: int = 8, narrow_range: bool = False, name: str | None = None
+) -> Tensor:
+    """As `fake_quant_with_min_max_args` with scalar tensors as bounds, which have gradients."""
+    return _of_vars("FakeQuantWithMinMaxVars", inputs, min, max, num_bits, narrow_range, name)
+
+
+def fake_quant_with_min_max_vars_per_channel(
+    inputs: Any, min: Any, max: Any, num_bits: int = 8, narrow_range: bool = False, name: str | None = None
+) -> Tensor:
+    """As `fake_quant_with_min_max_vars` with one pair of bounds per entry of the last dimension."""
+    return _of_vars("FakeQuantWithMinMaxVarsPerChannel", inputs, min, max, num_bits, narrow_range, name)
+
+
+def fake_quant_with_min_max_vars_gradient(
+    gradients: Any,
+    inputs: Any,
+    min: Any,
+    max: Any,
+    num_bits: int = 8,
+    narrow_range: bool = False,
+    name: str | None = None,
+) -> Any:
+    """(by the inputs, by min, by max)."""
+    return _of_vars(
+        "FakeQuantWithMinMaxVarsGradient", inputs, min, max, num_bits, narrow_range, name, gradients=gradients
+    )
+
+
+def fake_quant_with_min_max_vars_per_channel_gradient(
+    gradients: Any,
+    inputs: Any,
+    min: Any,
+    max: Any,
+    num_bits: int = 8,
+    narrow_range: bool = False,
+    name: str | None = None,
+) -> Any:
+    """(by the inputs, by min, by max), the last two per channel."""
+    return _of_vars(
+        "FakeQuantWithMinMaxVarsPerChannelGradient", inputs, min, max, num_bits, narrow_range, name,
+        gradients=gradients,
+    )  # fmt: skip
+
+
+def _of_vars(op: str, inputs: Any, low: Any, high: Any, bits: int, narrow: bool, name: Any, **more: Any) -> Any:
+    return apply_op(op, name, inputs=inputs, min=low, max=high, num_bits=bits, narrow_range=narrow, **more)
+
+
+# -- shape rules
+
+shape_rule(
+    "FakeQuantWithMinMaxArgs", "FakeQuantWithMinMaxArgsGradient", "FakeQuantWithMinMaxVars",
+    "FakeQuantWithMinMaxVarsPerChannel",
+)(unchanged)  # fmt: skip
+
+
+@shape_rule("FakeQuantWithMinMaxVarsGradient", "FakeQuantWithMinMaxVarsPerChannelGradient")
+def _(op: Operation) -> list[TensorShape]:
+    return [op.inputs[0].shape, op.inputs[2].shape, op.inputs[3].shape]

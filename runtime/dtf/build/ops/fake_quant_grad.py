@@ -1,0 +1,28 @@
+"""Gradients of simulated quantisation: rounding is passed over, what lies outside the bounds goes to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dtf.build.apply import apply_op
+from dtf.build.gradients import gradient, not_differentiable
+from dtf.build.tensor import Operation
+
+not_differentiable(
+    "FakeQuantWithMinMaxArgsGradient", "FakeQuantWithMinMaxVarsGradient", "FakeQuantWithMinMaxVarsPerChannelGradient"
+)
+
+
+@gradient("FakeQuantWithMinMaxArgs")
+def _(op: Operation, grad: Any) -> list[Any]:
+    settings = {name: op.get_attr(name) for name in ("min", "max", "num_bits", "narrow_range")}
+    return [apply_op("FakeQuantWithMinMaxArgsGradient", gradients=grad, inputs=op.inputs[0], **settings)]
+
+
+@gradient("FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxVarsPerChannel")
+def _(op: Operation, grad: Any) -> list[Any]:
+    inputs, low, high = op.inputs
+    settings = {name: op.get_attr(name) for name in ("num_bits", "narrow_range")}
+    return list(
+        apply_op(f"{op.type}Gradient", gradients=grad, inputs=inputs, min=low, max=high, **settings)
+    )

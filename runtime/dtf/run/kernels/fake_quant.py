@@ -1,0 +1,85 @@
+"""Kernels that simulate quantisation: numbers rounded to the steps that a few bits between two bounds leave.
+
+Source: Jacob et al., "Quantization and training of neural networks for efficient integer-arithmetic-only inference"
+(2018). The bounds are moved a little so that zero is one of the steps.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dtf.run.kernels import KernelNode, kernel
+from dtf.run.kernels.arguments import invalid
+
+_float = np.float32
+
+
+class _Steps:
+    def __init__(self, node: KernelNode) -> None:
+        bits = node.attr("num_bits")
+        if not 2 <= bits <= 16:
+            raise invalid(f"num_bits must be between 2 and 16, got {bits}")
+        self._low = _float(1 if node.attr("narrow_range") else 0)
+        self._high = _float((1 << bits) - 1)
+
+    def nudged(self, low: Any, high: Any) -> tuple[Any, Any, Any]:
+        """(lowest step, highest step, distance of steps) for bounds, which may be one per channel."""
+        low, high = np.asarray(low, np.float32), np.asarray(high, np.float32)
+        scale = (high - low) / (self._high - self._low)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            zero = np.clip(np.floor(self._low - low / scale + _float(0.5)), self._low, self._high)
+        return (self._low - zero) * scale, (self._high - zero) * scale, scale
+
+    def forward(self, inputs: np.ndarray, low: Any, high: Any) -> np.ndarray:
+        first, last, scale = self.nudged(low, high)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            steps = np.floor((np.clip(inputs, first, last) - first) / scale + _float(0.5))
+            out = (steps * scale + first).astype(np.float32)
+        flat = (np.asarray(low) == 0) & (np.asarray(high) == 0)
+        return np.where(flat, _float(0), out)
+
+    def backward(self, grads: np.ndarray, inputs: np.ndarray, low: Any, high: Any) -> tuple[Any, Any, Any]:
+        """Gradients by the inputs and, element by element, by the two bounds."""
+        flat = (np.asarray(low) == 0) & (np.asarray(high) == 0)
+        first, last, _ = self.nudged(low, high)
+        below, above = ~flat & (inputs < first), ~flat & (inputs > last)
+        none = _float(0)
+        return np.where(below | above, none, grads), np.where(below, grads, none), np.where(above, grads, none)
+
+
+@kernel("FakeQuantWithMinMaxArgs")
+def _(node):
+    steps, bounds = _Steps(node), _bounds(node)
+    return lambda inputs: steps.forward(inputs, *bounds)
+
+
+@kernel("FakeQuantWithMinMaxArgsGradient")
+def _(node):
+    steps, bounds = _Steps(node), _bounds(node)
+    return lambda grads, inputs: steps.backward(grads, inputs, *bounds)[0]
+
+
+def _bounds(node: KernelNode) -> tuple[float, float]:
+    low, high = node.attr("min"), node.attr("max")
+    if not low < high:
+        raise invalid(f"min has to be smaller than max, was: {low} >= {high}")
+    return low, high
+
+
+@kernel("FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxVarsPerChannel")
+def _(node):
+    return _Steps(node).forward
+
+
+@kernel("FakeQuantWithMinMaxVarsGradient", "FakeQuantWithMinMaxVarsPerChannelGradient")
+def _(node):
+    steps, per_channel = _Steps(node), "PerChannel" in node.op
+
+    def backward(grads, inputs, low, high):
+        by_input, by_low, by_high = steps.backward(grads, inputs, low, high)
+        axes = tuple(range(inputs.ndim - 1)) if per_channel else None
+        return by_input, by_low.sum(axes, dtype=np.float32), by_high.sum(axes, dtype=np.float32)
+
+    return backward
