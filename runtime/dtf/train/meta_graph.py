@@ -349,10 +349,10 @@ def _standard_codec(key: str) -> _Codec | None:
         from dtf.wire.pb import control_flow_pb2
 
         if key == GraphKeys.COND_CONTEXT:
-            rules = control_flow_protos.cond_to_proto, control_flow_protos.cond_from_proto
-            return _Codec(control_flow_pb2.CondContextDef, *rules)
-        rules = control_flow_protos.while_to_proto, control_flow_protos.while_from_proto
-        return _Codec(control_flow_pb2.WhileContextDef, *rules)
+            branch = control_flow_pb2.CondContextDef
+            return _Codec(branch, control_flow_protos.cond_to_proto, control_flow_protos.cond_from_proto)
+        loop = control_flow_pb2.WhileContextDef
+        return _Codec(loop, control_flow_protos.while_to_proto, control_flow_protos.while_from_proto)
     return None
 
 
