@@ -157,7 +157,7 @@ def fill_command(text: str, plan: ClusterPlan, task: Task, addresses: Mapping[st
 def fill_path(text: str, plan: ClusterPlan, task: Task, addresses: Mapping[str, str]) -> str:
     """Fills the placeholders of a file's name."""
     spec = cluster_spec(plan, task, addresses)
-    return _fill(text, {**_values(plan, task, addresses, spec), "cluster_flags": ""})
+    return task.path(_fill(text, {**_values(plan, task, addresses, spec), "cluster_flags": ""}))
 
 
 def unknown_placeholders(text: str, jobs: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -210,9 +210,9 @@ def _values(plan: ClusterPlan, task: Task, addresses: Mapping[str, str], spec: C
         "port": address.rpartition(":")[2],
         "bind": task.bind_host,
         "python": task.python,
-        "folder": plan.folder,
+        "folder": task.path(plan.folder),
         "working_dir": task.working_dir,
-        "checkpoint_dir": plan.checkpoint_dir,
+        "checkpoint_dir": task.path(plan.checkpoint_dir),
         "cluster_spec": json.dumps(spec),
         **{f"{job.name}_hosts": ",".join(hosts.get(job.name, ())) for job in plan.jobs},
     }

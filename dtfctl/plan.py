@@ -12,8 +12,8 @@ where they come from, never by their values.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 ALWAYS = "always"
@@ -131,7 +131,9 @@ class Settings:
 class HostPlan:
     """A machine. `ssh` is what ssh is called with, "" for the machine of the supervisor itself.
 
-    `address` is the name by which the other tasks reach this host; servers bind `bind`, else that address.
+    `address` is the name by which the other tasks reach this host; servers bind `bind`, else that address. `folder`
+    is where another machine has its copy of the cluster file's folder, which `sync` brings there; until the host has
+    been looked at it may begin with ~.
     """
 
     name: str
@@ -143,6 +145,8 @@ class HostPlan:
     ssh: str = ""
     user: str = ""
     port: int | None = None
+    folder: str = ""
+    sync: bool = True
     slots: int | None = None
     cpus: int | None = None
     gpus: int | None = None
@@ -150,6 +154,16 @@ class HostPlan:
     @property
     def is_local(self) -> bool:
         return not self.ssh
+
+
+@dataclass(frozen=True)
+class SshSettings:
+    """How ssh is called: its `command` with options, and whether the key of a host that it does not know yet is
+    accepted. `timeout_s` bounds the making of a connection."""
+
+    command: str = "ssh"
+    accept_new: bool = False
+    timeout_s: float = 10.0
 
 
 @dataclass(frozen=True)
@@ -203,11 +217,12 @@ class JobPlan:
 
 @dataclass(frozen=True)
 class Task:
-    """One task of the plan, with what holds for it alone."""
+    """One task of the plan, with what holds for it alone. `folder` is the cluster file's."""
 
     job: JobPlan
     index: int
     host: HostPlan
+    folder: str = ""
 
     @property
     def name(self) -> str:
@@ -223,15 +238,24 @@ class Task:
 
     @property
     def python(self) -> str:
-        return self.settings.python or self.host.python
+        return self.path(self.settings.python) or self.host.python
 
     @property
     def venv(self) -> str:
-        return self.settings.venv if self.settings.python else self.host.venv
+        return self.path(self.settings.venv) if self.settings.python else self.host.venv
 
     @property
     def working_dir(self) -> str:
-        return self.settings.working_dir or self.host.working_dir
+        return self.path(self.settings.working_dir or self.host.working_dir)
+
+    def path(self, text: str) -> str:
+        """A path of the cluster file as it is on the task's host: what lies in the file's folder is in its copy."""
+        copy = self.host.folder
+        if not copy or text == copy or text.startswith(f"{copy}/"):
+            return text
+        if text == self.folder or text.startswith(f"{self.folder.rstrip('/')}/"):
+            return copy + text[len(self.folder.rstrip("/")) :]
+        return text
 
     @property
     def advertised_host(self) -> str:
@@ -258,24 +282,47 @@ class ClusterPlan:
     success_rule: str = ALL
     hosts: tuple[HostPlan, ...] = ()
     security: str = "none"
+    ssh: SshSettings = SshSettings()
+    host_lost_after_s: float = 600.0
+
+    @property
+    def remote_hosts(self) -> tuple[HostPlan, ...]:
+        return tuple(host for host in self.hosts if not host.is_local)
+
+    def host(self, name: str) -> HostPlan:
+        return next(host for host in self.hosts if host.name == name)
 
     def tasks(self) -> Iterator[Task]:
         hosts = {host.name: host for host in self.hosts}
         for job in self.jobs:
             for index, place in enumerate(job.places):
-                yield Task(job, index, hosts[place.host])
+                yield Task(job, index, hosts[place.host], self.folder)
 
     def task(self, name: str) -> Task:
         job_name, _, index = name.rpartition(":")
         job = next(job for job in self.jobs if job.name == job_name)
-        host = next(host for host in self.hosts if host.name == job.places[int(index)].host)
-        return Task(job, int(index), host)
+        return Task(job, int(index), self.host(job.places[int(index)].host), self.folder)
 
     def deciding_tasks(self) -> Iterator[Task]:
         """Those whose success is that of the training."""
         for task in self.tasks():
             if task.job.name in self.success and (self.success_rule != FIRST or task.index == 0):
                 yield task
+
+
+def placed(plan: ClusterPlan, hosts: Mapping[str, HostPlan], moves: Mapping[str, str]) -> ClusterPlan:
+    """The plan as it is carried out: hosts as they were found to be, and tasks on the hosts that they moved to."""
+
+    def places(job: JobPlan) -> tuple[Place, ...]:
+        names = (moves.get(f"{job.name}:{index}") for index in range(job.replicas))
+        pairs = zip(job.places, names, strict=True)
+        return tuple(replace(place, host=name) if name else place for place, name in pairs)
+
+    return replace(
+        plan,
+        hosts=tuple(hosts.get(host.name, host) for host in plan.hosts),
+        jobs=tuple(replace(job, places=places(job)) for job in plan.jobs),
+    )
 
 
 def to_json(plan: ClusterPlan) -> dict[str, Any]:
@@ -289,6 +336,7 @@ def from_json(document: dict[str, Any]) -> ClusterPlan:
             "jobs": tuple(_job(job) for job in document["jobs"]),
             "success": tuple(document["success"]),
             "hosts": tuple(HostPlan(**host) for host in document["hosts"]),
+            "ssh": SshSettings(**document.get("ssh", {})),
         }
     )
 

@@ -34,6 +34,7 @@ from dtfctl.plan import (
     RestartPolicy,
     Secret,
     Settings,
+    SshSettings,
 )
 
 HELPERS = frozenset({"ps", "evaluator", "tensorboard"})
@@ -173,6 +174,8 @@ class _Builder:
             success_rule=rule,
             hosts=tuple(host for host in placer.hosts.values() if host.name in used),
             security=_value(values, "security", "none"),
+            ssh=self._ssh(_value(values, "ssh", {})),
+            host_lost_after_s=_value(values, "host_lost_after", 600.0),
         )
         self._check_reach(plan, levels)
         return plan
@@ -189,6 +192,10 @@ class _Builder:
                     f"{task.name} runs on {host}, which other hosts cannot reach at {task.advertised_host}; "
                     f"give it an address: hosts: {{{host}: {{address: ...}}}}"
                 )
+
+    def _ssh(self, found: Values) -> SshSettings:
+        command, keys = _value(found, "command", "ssh"), _value(found, "host_keys", "known")
+        return SshSettings(command, keys == "accept-new", _value(found, "timeout", 10.0))
 
     # -- jobs
 

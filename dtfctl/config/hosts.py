@@ -46,7 +46,7 @@ def host_plan(name: str, own: dict[str, Any], top: Values, folder: Path) -> Host
     user, port = (match[1], match[3]) if match else (None, None)
     ssh: str = match[2] if match else target
     python, venv = _interpreter(own, top, is_local, folder)
-    working_dir = own.get("working_dir", "")
+    working_dir = own.get("working_dir", "").rstrip("/")
     return HostPlan(
         name=name,
         address=own.get("address", LOOPBACK if is_local else ssh),
@@ -58,6 +58,8 @@ def host_plan(name: str, own: dict[str, Any], top: Values, folder: Path) -> Host
         ssh="" if is_local else ssh,
         user=own.get("user") or user or "",
         port=own.get("port") or (int(port) if port else None),
+        folder="" if is_local else working_dir or _same_folder(folder),
+        sync=own.get("sync", True),
         slots=own.get("slots"),
         cpus=own.get("cpus"),
         gpus=own.get("gpus"),
@@ -88,6 +90,13 @@ def _spread(key: str, found: Found, names: list[str]) -> list[Any]:
     if len(texts) != len(names):
         raise found.node.at.error(f'"{key}" stands for {len(texts)} values, and there are {len(names)} hosts')
     return texts
+
+
+def _same_folder(folder: Path) -> str:
+    """Where another machine has the copy when nobody says: at the same path, below the home folder where it is so."""
+    home = os.path.expanduser("~")
+    path = str(folder)
+    return f"~{path[len(home) :]}" if path.startswith(f"{home}/") else path
 
 
 def _here(text: str, folder: Path) -> str:

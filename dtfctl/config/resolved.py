@@ -25,7 +25,7 @@ def document(root: Node, reader: Reader) -> dict[str, Any]:
     """Mappings, lists and plain values. Raises ConfigError."""
     values, levels = levels_of(root, reader)
     result: dict[str, Any] = {"name": cluster_name_of(reader.folder)}
-    for key in ("name", "checkpoint_dir", "success", "security", "hosts", *HOSTS_COME_FIRST):
+    for key in ("name", "checkpoint_dir", "success", "security", "ssh", "host_lost_after", "hosts", *HOSTS_COME_FIRST):
         if key in values:
             result[key] = _spell(schema.CLUSTER.keys[key].kind, values[key].node, reader, key)
     result["jobs"] = {}

@@ -225,7 +225,13 @@ HOST = Section(
         "bind": Key(values.ADDRESS, "The address at which its servers listen; by default the one above."),
         "python": Key(values.TEXT, "Its interpreter."),
         "venv": Key(values.TEXT, "Its virtual environment, in place of `python`."),
-        "working_dir": Key(values.TEXT, "The folder in which programs start."),
+        "working_dir": Key(
+            values.TEXT,
+            "The folder in which programs start, and on another machine the copy of this file's folder.",
+        ),
+        "sync": Key(
+            values.boolean(), "Whether this file's folder is copied there; not where it is shared.", "true"
+        ),
         "slots": Key(values.integer(1, REPLICAS_MAX), "How many tasks it takes at most."),
         "cpus": Key(values.integer(1, values.CORES_MAX), "How many cores it has to deal out."),
         "gpus": Key(values.integer(0, values.CORES_MAX), "How many GPUs it has to deal out."),
@@ -242,6 +248,19 @@ SUCCESS = Section(
         "tasks": Key(values.word(*SUCCESS_RULES), "Which of their tasks must exit with 0.", "all"),
     },
     short="jobs",
+)
+
+SSH = Section(
+    {
+        "command": Key(values.TEXT, "The ssh to call, with options: ssh -F my_config (DTFCTL_SSH).", "ssh"),
+        "host_keys": Key(
+            values.word("known", "accept-new"),
+            "known: your own known_hosts rules; accept-new: the key of a host that is new is taken and kept.",
+            "known",
+        ),
+        "timeout": Key(values.duration(1), "How long the making of a connection may take.", "10s"),
+    },
+    short="command",
 )
 
 CLUSTER = Section(
@@ -264,6 +283,12 @@ CLUSTER = Section(
             SUCCESS, "Who decides that the training has succeeded: all, any, chief, jobs, or {jobs, tasks}."
         ),
         "tensorboard": Key(TENSORBOARD, "A TensorBoard beside the training."),
+        "ssh": Key(SSH, "How hosts are reached; your own ssh config, agent and jump hosts count."),
+        "host_lost_after": Key(
+            values.duration(1),
+            "A host that cannot be reached for so long, while others can, is lost: a spare takes over.",
+            "10m",
+        ),
         "security": Key(
             values.word("none", "tls"), "tls: mutual TLS with a CA of the cluster's own.", "none"
         ),
