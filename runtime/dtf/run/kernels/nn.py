@@ -340,12 +340,12 @@ def _(node):
             used_variance = _channel_mean(np.square(wide - used_mean.reshape(around)), axis)
             unbiased = used_variance * scale.dtype.type(count / max(count - 1, 1))
             new_mean, new_variance = used_mean, unbiased
-            if not x.size:  # nothing has no mean
-                new_mean = new_variance = np.full_like(used_mean, np.nan)
             if factor != 1:
                 keep, take = scale.dtype.type(1 - factor), scale.dtype.type(factor)
                 new_mean = keep * mean + take * used_mean
                 new_variance = keep * variance + take * unbiased
+            if not x.size:  # nothing has no mean
+                new_mean = new_variance = np.full_like(used_mean, np.nan)
         else:
             new_mean = used_mean = mean
             new_variance = used_variance = variance
