@@ -3,7 +3,7 @@
 Each is a function of the module `tf` and of a `Place`, and returns plain JSON: values, or the name of the error that
 came. Who runs one behaviour at two places gets the same twice, or one of them is not TensorFlow.
 
-    python -m tests.interop.session_behaviours tensorflow.compat.v1 '[{"worker": "grpc://...", ...}, ...]' ['["name"]']
+    python -m tests.interop.session_behaviours dtf '[{"worker": ..., "ps": ..., "spare": ..., "behaviours": [...]}]'
 
 prints, for each place, one line of JSON: {"behaviour": result}.
 """
@@ -755,6 +755,9 @@ BEHAVIOURS = {
     )
 }  # fmt: skip
 
+AT_ONE_KIND = ["fetch_structures", "feeds", "unfeedable", "tensor_connections", "placement", "settings"]
+"""What is the master's alone, so that a cluster of both kinds shows nothing new."""
+
 LOCAL = [
     "fetch_structures", "feeds", "unfeedable", "growing_graphs", "partial_runs", "failing_partial_run", "callables",
     "tensor_connections", "session_handles", "closing", "timeouts", "settings", "fetched_beside_an_update",
@@ -782,15 +785,14 @@ def observe(tf: Any, place: Place, names: list[str]) -> dict[str, Any]:
     return json.loads(json.dumps(found))
 
 
-def main(module: str, places: str, names: str = "null") -> None:
+def main(module: str, places: str) -> None:
     tf = importlib.import_module(module)
     if module.startswith("tensorflow"):
         tf.disable_v2_behavior()
         tf.logging.set_verbosity(tf.logging.FATAL)
     for place in json.loads(places):
         here = Place(place["worker"], place["ps"], tuple(place["spare"]))
-        chosen = json.loads(names) or (list(BEHAVIOURS) if here.worker else LOCAL)
-        print(json.dumps(observe(tf, here, chosen)), flush=True)
+        print(json.dumps(observe(tf, here, place["behaviours"])), flush=True)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from dtf.server import Server
-from tests.interop.session_behaviours import BEHAVIOURS, LOCAL
+from tests.interop.session_behaviours import AT_ONE_KIND, BEHAVIOURS, LOCAL
 from tests.interop.tensorflow_process import PYTHON, ROOT, needs_tensorflow, tensorflow_servers
 from tests.ports import free_ports
 
@@ -40,6 +40,9 @@ OUR_CLIENT = {
     "session_handles/rubbish": "the runtime says so, and not the client",
 }
 CLUSTERS = ["tensorflow", "dtf", "dtf master, tensorflow ps", "tensorflow master, dtf ps"]
+BEHAVIOURS_AT = {
+    cluster: [name for name in BEHAVIOURS if "," not in cluster or name not in AT_ONE_KIND] for cluster in CLUSTERS
+}
 
 
 @pytest.fixture(scope="module")
@@ -61,8 +64,9 @@ def found():
             tasks.append((cluster, job, 0))
         for address, tasks in zip(spare, reversed(kinds), strict=True):
             tasks.append(({"idle": [address]}, "idle", 0))
-        places.append({"worker": f"grpc://{cluster['worker'][0]}", "ps": f"grpc://{cluster['ps'][0]}", "spare": spare})
-    places.append({"worker": "", "ps": "", "spare": ("", "")})
+        targets = {job: f"grpc://{addresses[0]}" for job, addresses in cluster.items()}
+        places.append({**targets, "spare": spare, "behaviours": BEHAVIOURS_AT[kind]})
+    places.append({"worker": "", "ps": "", "spare": ("", ""), "behaviours": LOCAL})
     names = [*CLUSTERS, "local"]
     found = {}
     with contextlib.ExitStack() as stack:
@@ -104,8 +108,10 @@ def _differences(wanted: Any, given: Any, path: str) -> list[str]:
     return [] if wanted == given else [f"{path}: TensorFlow gives {wanted}, here it is {given}"]
 
 
-@pytest.mark.parametrize("behaviour", [name for name in BEHAVIOURS if name != "session_handles"])
-@pytest.mark.parametrize("cluster", CLUSTERS)
+@pytest.mark.parametrize(
+    ("cluster", "behaviour"),
+    [(cluster, name) for cluster in CLUSTERS for name in BEHAVIOURS_AT[cluster] if name != "session_handles"],
+)
 @pytest.mark.parametrize("client", ["tensorflow", "dtf"])
 def test_a_session_at_a_cluster_is_as_tensorflows(found, client, cluster, behaviour):
     _check(found["tensorflow", "tensorflow"], found[client, cluster], client, behaviour)
