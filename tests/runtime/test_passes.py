@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from dtf.run.passes import Nodes
@@ -414,3 +416,14 @@ def test_a_branch_takes_its_arguments_through_switches_and_what_has_none_waits_f
 
 def as_text(nodes: Nodes) -> list[str]:
     return [f"{node.name} = {node.op}({', '.join(node.input)})" for node in nodes.values()]
+
+
+def test_edges_of_one_session_have_names_of_their_own():
+    # TensorFlow's workers find the kernels of _Send and _Recv by name: an old one would wait for another step's edge.
+    nodes = placed(graph("v = Placeholder() @/job:ps\na = Neg(v) @/job:worker"))
+    numbers = itertools.count()
+    names = [
+        {node.name for part in partition(nodes, DEVICES, None, numbers).values() for node in part.graph_def.node}
+        for _ in range(2)
+    ]
+    assert names[0] & names[1] == {"v", "a"}

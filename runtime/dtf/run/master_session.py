@@ -49,6 +49,7 @@ class MasterSession:
         self._endpoint_names = EndpointNames()
         self._logged: set[str] = set()
         self._ids = itertools.count(1)
+        self._edge_numbers = itertools.count()
         self._steps_lock = threading.Condition()
         self._steps: set[RunningStep] = set()
         self._is_closed = False
@@ -208,7 +209,9 @@ class MasterSession:
         self.graph.assign(placed)
         if self._config.log_device_placement:
             self._log_placement(placed)
-        parts = partition(optimize(placed, self._config.graph_options), devices, client_device)
+        parts = partition(
+            optimize(placed, self._config.graph_options), devices, client_device, self._edge_numbers
+        )
         return [self._register_at(joined[task].worker, part) for task, part in parts.items()]
 
     def _register_at(self, worker: Any, part: Partition) -> RegisteredPartition:

@@ -13,7 +13,8 @@ Keys: "source device;incarnation;destination device;tensor name;frame:iteration"
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dtf.run.passes import CONTROL, Nodes, base_type, output_types, parse_tensor_name, set_type, tensor_name
@@ -45,7 +46,10 @@ class Partition:
 
 
 def partition(
-    nodes: Nodes, devices: Mapping[str, Sequence[Device]], client_device: Device | None = None
+    nodes: Nodes,
+    devices: Mapping[str, Sequence[Device]],
+    client_device: Device | None = None,
+    edge_numbers: Iterator[int] | None = None,
 ) -> dict[str, Partition]:
     """The parts by task name.
 
@@ -54,13 +58,19 @@ def partition(
       devices: the devices of the tasks that occur, with their incarnations.
       client_device: None when the caller hands over all feeds at the start and takes all fetches at the end. Else the
         device where it sends and receives them one by one, as the parts of a partial run do.
+      edge_numbers: numbers for the edges between tasks, those of the session: TensorFlow's workers keep the kernel of
+        a _Send or _Recv by the name of its node, so that no name may come twice in a session. From 0 if None.
     """
-    return _Partitioner(nodes, devices, client_device).run()
+    return _Partitioner(nodes, devices, client_device, edge_numbers or itertools.count()).run()
 
 
 class _Partitioner:
     def __init__(
-        self, nodes: Nodes, devices: Mapping[str, Sequence[Device]], client_device: Device | None
+        self,
+        nodes: Nodes,
+        devices: Mapping[str, Sequence[Device]],
+        client_device: Device | None,
+        edge_numbers: Iterator[int],
     ) -> None:
         self._nodes = nodes
         self._client = client_device
@@ -73,7 +83,7 @@ class _Partitioner:
         self._received: dict[tuple[str, int, str], str] = {}
         self._types: dict[str, int] = {}
         self._may_be_dead = any(node.op in _SWITCHES for node in nodes.values())
-        self._edges = 0
+        self._edge_numbers = edge_numbers
         self._crossing_control: list[tuple[node_def_pb2.NodeDef, str, list[str]]] = []
         for name, node in nodes.items():
             if node.op == "_Send" and not node.device:
@@ -163,8 +173,9 @@ class _Partitioner:
         name = self._received.get(key)
         if name is None:
             device = self._nodes[sources[0]].device
+            edge = next(self._edge_numbers)
             token = self._part(source_task).graph_def.node.add(
-                name=f"{sources[0]}_C{self._edges}",
+                name=f"{sources[0]}_C{edge}",
                 op="Const",
                 device=device,
                 input=["^" + source for source in sources],
@@ -173,14 +184,15 @@ class _Partitioner:
             set_type(token, "dtype", enum)
             token.attr["value"].tensor.dtype = enum  # type: ignore[assignment]
             token.attr["value"].tensor.tensor_shape.dim.add(size=0)
-            name = self._pair(sources[0], token.name, enum, device, source_task, task)
+            name = self._pair(sources[0], token.name, enum, device, source_task, task, edge)
             self._received[key] = name
         return name
 
-    def _pair(self, source: str, value: str, enum: int, device: str, source_task: str, task: str) -> str:
+    def _pair(
+        self, source: str, value: str, enum: int, device: str, source_task: str, task: str, edge: int | None = None
+    ) -> str:
         """A _Send of `value` on `device` and its _Recv at the destination's CPU; returns the name of the _Recv."""
-        edge = self._edges
-        self._edges += 1
+        edge = next(self._edge_numbers) if edge is None else edge
         label = f"edge_{edge}_{source}"
         there = self._host[task]
         send = self._part(source_task).graph_def.node.add(
