@@ -22,6 +22,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dtf.run import borrowed
 from dtf.run.cancellation import CancellationManager
 from dtf.run.compiled_step import CompiledStep, RegisteredPartition, RunningStep
 from dtf.run.partial_run import PartialRun
@@ -138,13 +139,18 @@ class Master:
         return session.make_callable(options)
 
     def run_callable(
-        self, handle: str, callable_handle: int, feeds: Sequence[Any], request_id: int = 0
+        self,
+        handle: str,
+        callable_handle: int,
+        feeds: Sequence[Any],
+        request_id: int = 0,
+        cancellation: CancellationManager | None = None,
     ) -> tuple[list[Any], config_pb2.RunMetadata | None]:
-        """Runs a callable; `feeds` in the order of its options."""
+        """Runs a callable; `feeds` in the order of its options. `cancellation` stops it when its caller has gone."""
         session = self._session(handle)
         if request_id:
             self._check_request(request_id, "RunCallable")
-        return session.run_callable(callable_handle, feeds)
+        return session.run_callable(callable_handle, feeds, cancellation)
 
     def release_callable(self, handle: str, callable_handle: int) -> None:
         """Forgets a callable. Harmless when it is not known."""
@@ -347,7 +353,7 @@ class MasterSession:
         return handle
 
     def run_callable(
-        self, handle: int, feeds: Sequence[Any]
+        self, handle: int, feeds: Sequence[Any], cancellation: CancellationManager | None = None
     ) -> tuple[list[Any], config_pb2.RunMetadata | None]:
         """See `Master.run_callable`."""
         if handle not in self._callables:
@@ -361,7 +367,7 @@ class MasterSession:
         timeout_s = self._default_timeout_s
         if run_options is not None and run_options.timeout_in_ms > 0:
             timeout_s = run_options.timeout_in_ms / 1000
-        return compiled.run(self, dict(zip(options.feed, feeds, strict=True)), run_options, timeout_s)
+        return compiled.run(self, dict(zip(options.feed, feeds, strict=True)), run_options, timeout_s, cancellation)
 
     def release_callable(self, handle: int) -> None:
         """See `Master.release_callable`."""
@@ -403,6 +409,7 @@ class MasterSession:
         self._tasks.leave()
 
     def _compile(self, signature: _Signature, timeout_s: float | None) -> CompiledStep:
+        borrowed.before_long()
         registered = self._register(*signature, timeout_s)
         compiled = CompiledStep(self._handle, registered, signature[1])
         with self._graph_lock:

@@ -24,7 +24,8 @@ from typing import Any
 
 from dtf.run.cancellation import CancellationManager
 from dtf.run.compiled_step import GraphResult
-from dtf.run.executor import Executor
+from dtf.run.direct import DirectSteps, Pushed, edges_of
+from dtf.run.executor import Executor, together
 from dtf.run.rendezvous import Rendezvous, StepRendezvous, parse_key
 from dtf.run.resources import ResourceManager
 from dtf.run.step import Device, SessionState, StepContext, as_derived, task_of
@@ -48,6 +49,7 @@ class LocalWorker:
       devices: the task's devices; the first one is where everything runs.
       resources: shared by all sessions that are not isolated.
       rendezvous: the tables of all steps, for whoever brings tensors from elsewhere.
+      direct: the compiled steps whose tensors are pushed.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class LocalWorker:
         self.peers = peers
         self.resources = ResourceManager()
         self.rendezvous = Rendezvous()
+        self.direct = DirectSteps(self.task, self.rendezvous, lambda: self.peers)
         self._peers_of_cluster = peers_of_cluster
         self._lock = threading.Lock()
         self._sessions: dict[str, _Session] = {}
@@ -158,6 +161,7 @@ class LocalWorker:
             running = [step for step in self._running.values() if step.session is session]
         if session is None:
             return
+        self.direct.forget_session(handle)
         for step in running:
             step.cancel(_derived(errors.CancelledError(None, None, f"Session {handle} has been closed")))
         if session.resources is not self.resources:
@@ -187,11 +191,13 @@ class LocalWorker:
         executor = Executor(graph_def, session.state, self.devices[0])
         handle = f"{next(self._graph_numbers):016x}"
         session.graphs[handle] = executor
+        session.edges[handle] = edges_of(graph_def)
         return handle
 
     def deregister_graph(self, session_handle: str, graph_handle: str) -> None:
         """Forgets a partition. Raises AbortedError when it or the session is not known here."""
         session = self._session(session_handle)
+        session.edges.pop(graph_handle, None)
         if session.graphs.pop(graph_handle, None) is None:
             raise self._unknown_graph(graph_handle)
 
@@ -222,39 +228,63 @@ class LocalWorker:
         Raises:
           AbortedError: the session or the graph is not known here, or the step has been cleaned up.
         """
-        session = self._session(session_handle)
-        executor = session.graphs.get(graph_handle)
-        if executor is None:
-            raise self._unknown_graph(graph_handle)
+        session, executor = self._graph(session_handle, graph_handle)
         if is_partial:
             return self._run_partial(session, executor, step_id, sends, recv_keys, done, is_last_partial_run)
         collector = StepStatsCollector(self.devices[0].name) if options and options.record_timeline else None
         running = self._start_step(session, step_id, collector)
-        rendezvous = running.step.rendezvous
+        return self._run(executor, running, sends, recv_keys, done)
 
-        def finished(error: errors.OpError | None) -> None:
-            self._end_step(running)
-            values: dict[str, Any] = {}
-            if error is None:
-                try:
-                    values = {key: rendezvous.take(key) for key in recv_keys}
-                except KeyError as missing:
-                    error = errors.InternalError(None, None, f"The step did not produce {missing.args[0]}")
-                except errors.OpError as aborted:
-                    error = aborted
+    def prepare(
+        self,
+        run_id: int,
+        session_handle: str,
+        graph_handle: str,
+        send_keys: Sequence[str],
+        recv_keys: Sequence[str],
+        tasks: Sequence[str],
+    ) -> None:
+        """Agrees that a registered partition will be run by `run_prepared`, and its tensors pushed; see `direct`.
+
+        Args:
+          run_id: the master's number for it, the same at all tasks.
+          send_keys, recv_keys: what the client feeds and fetches here.
+          tasks: all that take part.
+
+        Raises:
+          AbortedError: the session or the graph is not known here.
+          UnimplementedError: a task that the partition exchanges tensors with cannot be reached over the channel.
+        """
+        session, _ = self._graph(session_handle, graph_handle)
+        edges = session.edges[graph_handle]
+        self.direct.prepare(run_id, session_handle, graph_handle, send_keys, recv_keys, tasks, edges)
+
+    def run_prepared(
+        self, run_id: int, step_id: int, values: Sequence[Any], recv_keys: Sequence[str] | None, done: Done
+    ) -> Callable[[], None]:
+        """As `run_graph`, of what was prepared: `values` in the order of its send keys. A step that ends well is
+        forgotten here, without `cleanup_graph`.
+        """
+        prepared = self.direct.find(run_id)
+        session, executor = self._graph(prepared.session_handle, prepared.graph_handle)
+        running = self._start_step(session, step_id, None)
+        running.step.rendezvous.outbox = self.direct.outbox(prepared, step_id)
+        self.direct.started(prepared, step_id, running.cancel)
+
+        def over(result: Any = None, error: errors.OpError | None = None) -> None:
+            self.direct.ended(step_id)
             if error is not None:
                 done(error=error)
             else:
-                done(GraphResult(values, collector.step_stats() if collector is not None else None))
+                self.rendezvous.forget(step_id)
+                done(result)
 
-        try:
-            for key, value in sends:
-                rendezvous.send(key, value)
-        except errors.OpError as error:
-            finished(error)
-            return _nothing
-        executor.run_async(running.step, finished)
-        return running.cancel
+        sends = list(zip(prepared.send_keys, values, strict=True))
+        return self._run(executor, running, sends, prepared.recv_keys, over)
+
+    def deliver(self, pushed: Pushed) -> None:
+        """Takes values that another task pushes, and runs what they make ready, in this thread."""
+        together(self.direct.deliver(pushed))
 
     def cleanup_graph(self, step_id: int) -> None:
         """Forgets a step: what still runs of it is cancelled, who waits for its tensors is told."""
@@ -299,6 +329,48 @@ class LocalWorker:
         self.rendezvous.step(step_id).send(key, value)
 
     # --
+
+    def _run(
+        self,
+        executor: Executor,
+        running: _RunningStep,
+        sends: Sequence[tuple[str, Any]],
+        recv_keys: Sequence[str],
+        done: Done,
+    ) -> Callable[[], None]:
+        rendezvous = running.step.rendezvous
+        collector = running.step.collector
+
+        def finished(error: errors.OpError | None) -> None:
+            self._end_step(running)
+            values: dict[str, Any] = {}
+            if error is None:
+                try:
+                    values = {key: rendezvous.take(key) for key in recv_keys}
+                except KeyError as missing:
+                    error = errors.InternalError(None, None, f"The step did not produce {missing.args[0]}")
+                except errors.OpError as aborted:
+                    error = aborted
+            if error is not None:
+                done(error=error)
+            else:
+                done(GraphResult(values, collector.step_stats() if collector is not None else None))
+
+        try:
+            for key, value in sends:
+                rendezvous.send(key, value)
+        except errors.OpError as error:
+            finished(error)
+            return _nothing
+        executor.run_async(running.step, finished)
+        return running.cancel
+
+    def _graph(self, session_handle: str, graph_handle: str) -> tuple[_Session, Executor]:
+        session = self._session(session_handle)
+        executor = session.graphs.get(graph_handle)
+        if executor is None:
+            raise self._unknown_graph(graph_handle)
+        return session, executor
 
     def _session(self, handle: str) -> _Session:
         if not handle:
@@ -405,6 +477,7 @@ class _Session:
         self.master_incarnation = master_incarnation
         self.state = SessionState()
         self.graphs: dict[str, Executor] = {}
+        self.edges: dict[str, list[tuple[bool, str, str]]] = {}
         self.peers_recv: Callable[..., Callable[[], None] | None] | None = None
         if peers is not None:
             self.peers_recv = lambda task, step_id, key, done: _recv_from(peers, task, step_id, key, done)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from dtf.run import borrowed
 from dtf.run.kernels import kernel
 from dtf.run.kernels.arguments import invalid
 from dtf.wire import codec, dtypes, errors, py_functions
@@ -184,6 +185,7 @@ def _caller(node: Any) -> Any:
     token, types = _text(node.attr("token")), list(node.attr("Tout"))
 
     def call(*inputs: Any) -> Any:
+        borrowed.before_long()  # it may even run a session
         function = py_functions.find(token)
         if function is None:
             raise errors.InternalError(
