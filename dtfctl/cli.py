@@ -15,6 +15,7 @@ import click
 
 if TYPE_CHECKING:
     from dtfctl.client import Cluster
+    from dtfctl.config import ClusterFile
     from dtfctl.plan import ClusterPlan
 
 OK, ERROR, NOT_RUNNING, TIMED_OUT, TRAINING_FAILED = 0, 1, 3, 5, 10
@@ -62,14 +63,34 @@ def commands(context: click.Context, state_dir: str | None, debug: bool) -> None
     context.obj = {"state_dir": state_dir, "debug": debug}
 
 
+def takes_files(command: Callable) -> Callable:
+    """For commands on a cluster file: FILE, more of them, and settings on top."""
+    for decorate in (
+        click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="As if FILE said so; repeatable."),
+        click.option("-f", "--file", "more", multiple=True, metavar="FILE", help="Laid over FILE; repeatable."),
+        click.argument("file", required=False, metavar="[FILE]"),
+    ):
+        command = decorate(command)
+    return command
+
+
 @commands.command()
-@click.argument("file", required=False, metavar="[FILE]")
+@takes_files
 @click.option("-n", "--name", help="Another name than the file's, to run it twice side by side.")
 @click.option("--attach", is_flag=True, help="Follow logs and progress to the end; exit with the job's result.")
 @click.option("--wait/--no-wait", default=True, help="Return when every task is ready (default), or at once.")
 @click.option("--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="At most so long until all are ready.")
 @click.pass_obj
-def up(options: dict, file: str | None, name: str | None, attach: bool, wait: bool, timeout: float | None) -> None:
+def up(
+    options: dict,
+    file: str | None,
+    more: tuple[str, ...],
+    settings: tuple[str, ...],
+    name: str | None,
+    attach: bool,
+    wait: bool,
+    timeout: float | None,
+) -> None:
     """Starts the cluster of FILE (default: cluster.yaml), and its supervisor.
 
     A checkpoint that is there is continued from. On a cluster that runs already nothing changes.
@@ -78,12 +99,12 @@ def up(options: dict, file: str | None, name: str | None, attach: bool, wait: bo
     from pathlib import Path
 
     from dtfctl.attach import Interrupts, conclude, say_on_stderr, stay, wait_until_ready
-    from dtfctl.client import CLUSTER_FILE, Cluster
+    from dtfctl.client import Cluster
     from dtfctl.paths import ClusterPaths, state_root
 
     with _errors(options), Interrupts() if attach else nullcontext() as interrupts:
         started_at = time.monotonic()
-        plan = _load_plan(file or CLUSTER_FILE, name)
+        plan = _load_plan(file, more, settings, name)
         cluster = Cluster(ClusterPaths(state_root(options["state_dir"]) / plan.name))
         _refuse_namesake(cluster, plan)
         reply = cluster.up(plan)
@@ -211,67 +232,100 @@ def down(options: dict, cluster: str | None, purge: bool, timeout: float | None)
 
 
 @commands.command()
-@click.argument("file", required=False, metavar="[FILE]")
+@takes_files
 @click.pass_obj
-def validate(options: dict, file: str | None) -> None:
+def validate(options: dict, file: str | None, more: tuple[str, ...], settings: tuple[str, ...]) -> None:
     """Checks a cluster file without starting anything."""
-    from dtfctl.client import CLUSTER_FILE
-
     with _errors(options):
-        plan = _load_plan(file or CLUSTER_FILE, None)
+        plan = _load_plan(file, more, settings)
         print(f"{plan.name}: {', '.join(f'{job.replicas} {job.name}' for job in plan.jobs)}")
 
 
 @commands.command()
-@click.argument("file", required=False, metavar="[FILE]")
+@takes_files
+@click.option("-o", "--format", "style", type=click.Choice(["yaml", "json"]), default="yaml")
 @click.pass_obj
-def config(options: dict, file: str | None) -> None:
-    """Prints the cluster file as it is understood, with every default, as YAML."""
+def config(options: dict, file: str | None, more: tuple[str, ...], settings: tuple[str, ...], style: str) -> None:
+    """Prints the cluster file as it is understood: merged, variables and defaults filled in. It can be used in turn."""
     import json
 
-    import yaml
-
-    from dtfctl.client import CLUSTER_FILE
-    from dtfctl.plan import to_json
+    from dtfctl.config.resolved import document
+    from dtfctl.config.source import write_yaml
 
     with _errors(options):
-        document = to_json(_load_plan(file or CLUSTER_FILE, None))
-        print(yaml.safe_dump(json.loads(json.dumps(document)), sort_keys=False), end="")
+        read = _read_files(file, more, settings)
+        read.plan()
+        resolved = document(read.root, read.reader)
+        print(json.dumps(resolved, indent=2) if style == "json" else write_yaml(resolved).rstrip())
+
+
+@commands.command()
+@takes_files
+@click.option("-o", "--format", "style", type=click.Choice(["text", "json"]), default="text")
+@click.pass_obj
+def expand(options: dict, file: str | None, more: tuple[str, ...], settings: tuple[str, ...], style: str) -> None:
+    """Prints what the tasks of each host get: argv, TF_CONFIG, environment, limits. Ports chosen at `up` show as 0."""
+    import json
+
+    from dtfctl import expand as expansion
+    from dtfctl import view
+
+    with _errors(options):
+        plan = _load_plan(file, more, settings)
+        addresses = {
+            task.name: f"{task.advertised_host}:{task.place.port}" for task in plan.tasks() if task.job.has_address
+        }
+        hosts = expansion.described(plan, addresses)
+        print(json.dumps({"name": plan.name, "hosts": hosts}, indent=2) if style == "json" else view.expansion(hosts))
+
+
+@commands.command()
+@click.pass_obj
+def schema(options: dict) -> None:
+    """Prints the JSON schema of the cluster file, with which editors complete and check it."""
+    import json
+
+    from dtfctl.config.schema import json_schema
+
+    with _errors(options):
+        print(json.dumps(json_schema(), indent=2))
 
 
 @commands.command()
 @click.argument("file", required=False, metavar="[FILE]")
 @click.pass_obj
-def expand(options: dict, file: str | None) -> None:
-    """Prints what each task gets: argv, TF_CONFIG and environment. Ports that are chosen at `up` are shown as 0."""
-    import json
-    import shlex
-
-    from dtfctl import expand as expansion
+def init(options: dict, file: str | None) -> None:
+    """Writes a commented cluster file to start from (default: cluster.yaml). Never overwrites one."""
+    from dtfctl.attach import say_on_stderr
     from dtfctl.client import CLUSTER_FILE
-    from dtfctl.plan import LOOPBACK
+    from dtfctl.config import template
 
+    path = file or CLUSTER_FILE
     with _errors(options):
-        plan = _load_plan(file or CLUSTER_FILE, None)
-        addresses = {
-            task.name: f"{LOOPBACK}:{task.job.ports[task.index] if task.job.ports else 0}"
-            for task in plan.tasks()
-            if task.job.has_address
-        }
-        for task in plan.tasks():
-            print(f"{task.name}:")
-            print(f"  argv: {shlex.join(expansion.argv(plan, task, addresses))}")
-            for key, value in expansion.environment(plan, task, addresses, {}).items():
-                print(f"  {key}={value if key != 'PATH' else json.dumps(value)}")
+        try:
+            with open(path, "x", encoding="utf-8") as new:
+                new.write(template())
+        except FileExistsError:
+            _fail(ERROR, f"{path} is there already; it is left as it is")
+        say_on_stderr(f"{path} is written. Next: dtfctl validate {path}, dtfctl up {path} --attach")
 
 
-def _load_plan(file: str, name: str | None) -> ClusterPlan:
-    from dataclasses import replace
+def _read_files(file: str | None, more: tuple[str, ...], settings: tuple[str, ...]) -> ClusterFile:
     from pathlib import Path
 
-    from dtfctl.config import load
+    from dtfctl import config
+    from dtfctl.client import CLUSTER_FILE
 
-    plan = load(Path(file))
+    names = [*([file] if file else []), *more] or [CLUSTER_FILE]
+    return config.read([Path(name) for name in names], settings)
+
+
+def _load_plan(
+    file: str | None, more: tuple[str, ...] = (), settings: tuple[str, ...] = (), name: str | None = None
+) -> ClusterPlan:
+    from dataclasses import replace
+
+    plan = _read_files(file, more, settings).plan()
     return plan if name is None else replace(plan, name=name)
 
 

@@ -11,13 +11,13 @@ import fcntl
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dtfctl.control import ControlClient, Reply
-from dtfctl.errors import SupervisorHasGone, SupervisorUnreachable, UnknownCluster
-from dtfctl.expand import thread_defaults
+from dtfctl.errors import SecretMissing, SupervisorHasGone, SupervisorUnreachable, UnknownCluster
+from dtfctl.expand import secret_key, thread_defaults
 from dtfctl.launchers.local import end_keeper, start_daemon
 from dtfctl.paths import ClusterPaths
 from dtfctl.plan import ClusterPlan, to_json
@@ -73,9 +73,11 @@ class Cluster:
     # -- the supervisor
 
     def up(self, plan: ClusterPlan) -> Reply:
+        """Raises SecretMissing."""
+        secrets = read_secrets(plan, os.environ)
         self.paths.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         environment = {**thread_defaults(plan, os.cpu_count() or 1), **os.environ}
-        request = {"do": "up", "plan": to_json(plan), "environment": environment}
+        request = {"do": "up", "plan": to_json(plan), "environment": environment, "secrets": secrets}
         while (reply := self._ask("serve", request)).get("is") == "ending":
             # The former run has its grace periods, and then it is this one's turn.
             self.wait_until(lambda run, _: run.is_over, None)
@@ -186,6 +188,28 @@ class Cluster:
         except FileNotFoundError:
             lines = []
         return "\n".join(f"    {line}" for line in lines)
+
+
+def read_secrets(plan: ClusterPlan, environment: Mapping[str, str]) -> dict[str, str]:
+    """The values of all secrets, by their sources. Raises SecretMissing."""
+    values: dict[str, str] = {}
+    for settings in (each for job in plan.jobs for each in (job.settings, *job.overrides.values())):
+        for secret in settings.secrets:
+            key = secret_key(secret.file, secret.variable)
+            if secret.file:
+                try:
+                    values[key] = Path(secret.file).read_text().removesuffix("\n").removesuffix("\r")
+                except (OSError, UnicodeDecodeError) as error:
+                    words = error.strerror if isinstance(error, OSError) else "not a text file"
+                    raise SecretMissing(f"the secret {secret.name}: {secret.file}: {words}") from None
+            elif secret.variable in environment:
+                values[key] = environment[secret.variable]
+            else:
+                raise SecretMissing(
+                    f"the secret {secret.name}: the variable {secret.variable} is not set; "
+                    f"export it, or name a file: secrets: {{{secret.name}: {{file: ...}}}}"
+                )
+    return values
 
 
 class _RunIsOver(Exception):

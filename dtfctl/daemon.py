@@ -28,7 +28,7 @@ from dtfctl.launchers.base import Event
 from dtfctl.launchers.keeper import TOKEN, boot_id
 from dtfctl.launchers.local import LocalLauncher
 from dtfctl.paths import ClusterPaths
-from dtfctl.plan import LOOPBACK, ClusterPlan
+from dtfctl.plan import TLS, ClusterPlan
 from dtfctl.probe import check
 from dtfctl.store import Run, Store
 from dtfctl.supervisor import Supervisor
@@ -118,7 +118,7 @@ class Daemon:
     async def _answer(self, request: Request) -> Reply:
         if request["do"] == "up":
             async with self._up_lock:
-                return await self._up(plans.from_json(request["plan"]), request["environment"])
+                return await self._up(plans.from_json(request["plan"]), request["environment"], request["secrets"])
         if request["do"] == "down":
             if self._supervisor is None:
                 return {"error": "nothing is running"}
@@ -127,12 +127,16 @@ class Daemon:
             return {"is": "stopping"}
         return {"error": f"unknown request {request['do']!r}"}
 
-    async def _up(self, plan: ClusterPlan, environment: dict[str, str]) -> Reply:
+    async def _up(self, plan: ClusterPlan, environment: dict[str, str], secrets: dict[str, str]) -> Reply:
         if self._supervisor is not None:
             run = self._supervisor.run
             if run.outcome:
                 return {"is": "ending"}
             return {"is": "running", "differences": plans.differences(run.plan, plan)}
+        missing = _what_is_missing(plan)
+        if missing:
+            self._begun.set()
+            return {"error": missing}
         former = self._store.load()
         number = former[0].number + 1 if former else 1
         self._make_run_dir(number)
@@ -146,7 +150,7 @@ class Daemon:
             self._begun.set()
             return {"error": str(error)}
         token = (self._paths.run(number) / TOKEN).read_text().strip()
-        run = Run(number, token, boot_id(), plan, environment, addresses, time.time())
+        run = Run(number, token, boot_id(), plan, environment, addresses, time.time(), secrets)
         statuses = {task.name: TaskStatus(task.name) for task in plan.tasks()}
         self._store.begin(run, statuses.values())
         self._make_supervisor(run, statuses, launcher)
@@ -158,15 +162,14 @@ class Daemon:
         """Addresses of all tasks; one that dtfctl chooses is the former run's when that is still free."""
         addresses = {}
         for task in plan.tasks():
-            if task.job.ports is not None:
-                fixed = True
-                port = task.job.ports[task.index] if task.job.ports else 0
-            else:
-                fixed = False
-                port = int(former.get(task.name, ":0").rpartition(":")[2])
-            if task.job.has_address:
-                held = await launcher.hold_port(task.name, LOOPBACK, port, fixed)
-                addresses[task.name] = f"{LOOPBACK}:{held}"
+            if not task.job.has_address:
+                continue
+            within, fixed = task.job.port_range, task.place.port > 0
+            port = task.place.port or int(former.get(task.name, ":0").rpartition(":")[2])
+            if not fixed and within is not None and not within[0] <= port <= within[1]:
+                port = 0
+            held = await launcher.hold_port(task.name, task.bind_host, port, fixed, within)
+            addresses[task.name] = f"{task.advertised_host}:{held}"
         return addresses
 
     def _make_run_dir(self, number: int) -> None:
@@ -222,12 +225,13 @@ class Daemon:
     async def _probe(self, supervisor: Supervisor, status: TaskStatus) -> None:
         run = supervisor.run
         task = run.plan.task(status.name)
-        probe = task.job.readiness
+        target = expand.fill_path(task.settings.readiness.target, run.plan, task, run.addresses)
+        probe = replace(task.settings.readiness, target=target)
         begun = time.monotonic()
         age_s = begun - (status.started_at or begun)
         started_at = time.time() - age_s
-        command = expand.fill_command(probe.target, run.plan, task, run.addresses)
-        environment = expand.environment(run.plan, task, run.addresses, run.environment)
+        command = expand.fill_command(task.settings.readiness.target, run.plan, task, run.addresses)
+        environment = expand.environment(run.plan, task, run.addresses, run.environment, run.secrets)
         told = ""
         while True:
             address = run.addresses.get(task.name, "")
@@ -242,6 +246,16 @@ class Daemon:
                 told = missing
             is_slow = time.monotonic() - begun > SLOW_PROBE_AFTER_S
             await asyncio.sleep(max(probe.interval_s, SLOW_PROBE_INTERVAL_S if is_slow else 0))
+
+
+def _what_is_missing(plan: ClusterPlan) -> str:
+    """What the file asks for and cannot have; better refused than left out in silence."""
+    remote = [host.name for host in plan.hosts if not host.is_local]
+    if remote:
+        return f"tasks run on this machine only, and the file names {', '.join(remote)}"
+    if plan.security == TLS:
+        return "security: tls is not available"
+    return ""
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 DtfctlError (exit status 1)
 |-- ConfigError (2)            the cluster file cannot be used; file:line:column: key
+|-- SecretMissing (2)          a secret that the cluster file names cannot be read; where it was looked for
 |-- UnknownCluster (4)         no such cluster; which there are
 |-- UnknownTask (4)            no such task; which there are
 |-- SupervisorUnreachable (7)  the daemon does not start or does not answer; the end of its log
@@ -18,6 +19,10 @@ class DtfctlError(Exception):
 
 
 class ConfigError(DtfctlError):
+    exit_status = 2
+
+
+class SecretMissing(DtfctlError):
     exit_status = 2
 
 

@@ -2,7 +2,8 @@
 
 The place is said three times, and a program takes whichever it knows: `{cluster_flags}` in its command line
 (--ps_hosts=... --worker_hosts=... --job_name=... --task_index=...), TF_CONFIG, and CLUSTER_SPEC with JOB_NAME and
-TASK_INDEX in the environment.
+TASK_INDEX in the environment. With a sparse ClusterSpec a task sees itself and the parameter servers only; as a list
+has no room for gaps, its flags are --cluster_spec={"ps": [...], "worker": {"1": ...}} --job_name=... --task_index=...
 """
 
 from __future__ import annotations
@@ -11,91 +12,152 @@ import json
 import os
 import re
 import shlex
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dtfctl.plan import LOCALHOST, ClusterPlan, Task
+from dtfctl.plan import SPARSE, ClusterPlan, Task
 
-PLACEHOLDERS = ("name", "job", "task", "host", "port", "address", "python", "checkpoint_dir", "cluster_flags")
+PLACEHOLDERS = (
+    "name",
+    "job",
+    "task",
+    "index",
+    "replicas",
+    "host",
+    "address",
+    "port",
+    "bind",
+    "python",
+    "folder",
+    "working_dir",
+    "checkpoint_dir",
+    "cluster_spec",
+    "cluster_flags",
+)
+
+ClusterSpec = dict[str, list[str] | dict[str, str]]
+"""Job name -> addresses by task index: all of them, or the index (as JSON has it, a text) of each that is known."""
+
+HIDDEN = "(secret)"
 
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|(?<!\$)\{([A-Za-z][\w-]*)\}")
 _UNSET = ("DTFCTL_TOKEN", "TF_CONFIG", "CLUSTER_SPEC", "JOB_NAME", "TASK_INDEX")
 """Never inherited: they would describe another cluster's task."""
 
-
-def cluster_spec(plan: ClusterPlan, addresses: Mapping[str, str]) -> dict[str, list[str]]:
-    """Job name -> addresses in order of task index, as TensorFlow's ClusterSpec takes it."""
-    return {
-        job.name: [addresses[f"{job.name}:{index}"] for index in range(job.replicas)]
-        for job in plan.jobs
-        if job.has_address
-    }
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "TF_NUM_INTRAOP_THREADS")
 
 
-def cluster_flags(spec: Mapping[str, list[str]], task: Task) -> list[str]:
-    hosts = [f"--{job}_hosts={','.join(addresses)}" for job, addresses in spec.items()]
-    return [*hosts, f"--job_name={task.job.name}", f"--task_index={task.index}"]
+def cluster_spec(plan: ClusterPlan, task: Task, addresses: Mapping[str, str]) -> ClusterSpec:
+    """What `task` is told of the cluster; a sidecar, which is no part of it, is told all."""
+    spec: ClusterSpec = {}
+    for job in plan.jobs:
+        if not job.is_member:
+            continue
+        if task.settings.cluster_spec != SPARSE or job.name == "ps":
+            spec[job.name] = [addresses[f"{job.name}:{index}"] for index in range(job.replicas)]
+        elif job.name == task.job.name:
+            spec[job.name] = {str(task.index): addresses[task.name]}
+    return spec
 
 
-def tf_config(spec: Mapping[str, list[str]], task: Task) -> dict[str, Any]:
-    return {"cluster": dict(spec), "task": {"type": task.job.name, "index": task.index}}
+def cluster_flags(spec: ClusterSpec, task: Task) -> list[str]:
+    place = [f"--job_name={task.job.name}", f"--task_index={task.index}"]
+    if task.settings.cluster_spec == SPARSE:
+        return [f"--cluster_spec={json.dumps(spec)}", *place]
+    return [*(f"--{job}_hosts={','.join(addresses)}" for job, addresses in spec.items()), *place]
+
+
+def tf_config(spec: ClusterSpec, task: Task) -> dict[str, Any]:
+    return {"cluster": spec, "task": {"type": task.job.name, "index": task.index}}
 
 
 def argv(plan: ClusterPlan, task: Task, addresses: Mapping[str, str]) -> tuple[str, ...]:
     """The command line as it is executed. A shell line runs under /bin/sh, with values quoted for it."""
-    spec = cluster_spec(plan, addresses)
+    spec = cluster_spec(plan, task, addresses)
     flags = cluster_flags(spec, task)
     values = _values(plan, task, addresses, spec)
-    program = task.job.program
+    program = task.settings.program
     if isinstance(program, str):
         quoted = {key: shlex.quote(value) for key, value in values.items()}
         line = _fill(program, {**quoted, "cluster_flags": shlex.join(flags)})
-        line = re.sub(r"^\s*python3?(?=\s)", lambda _: shlex.quote(task.job.python), line)
+        line = re.sub(r"^\s*python3?(?=\s)", lambda _: shlex.quote(task.python), line)
         return ("/bin/sh", "-c", line)
     values["cluster_flags"] = " ".join(flags)
     words: list[str] = []
     for word in program:
         words += flags if word == "{cluster_flags}" else [_fill(word, values)]
     if words[0] in ("python", "python3"):
-        words[0] = task.job.python
+        words[0] = task.python
     return tuple(words)
 
 
 def environment(
-    plan: ClusterPlan, task: Task, addresses: Mapping[str, str], inherited: Mapping[str, str]
+    plan: ClusterPlan,
+    task: Task,
+    addresses: Mapping[str, str],
+    inherited: Mapping[str, str],
+    secrets: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """`inherited` is the environment in which `up` was typed."""
-    spec = cluster_spec(plan, addresses)
+    """`inherited` is the environment in which `up` was typed; `secrets` are values by `secret_key`, without which a
+    task gets a word in their place."""
+    spec = cluster_spec(plan, task, addresses)
+    settings, place = task.settings, task.place
     values = {**_values(plan, task, addresses, spec), "cluster_flags": shlex.join(cluster_flags(spec, task))}
     result = {key: value for key, value in inherited.items() if key not in _UNSET}
     # Programs that the task calls by name come from the interpreter's environment first, as in an activated one.
-    folder = os.path.dirname(task.job.python)
-    result["PATH"] = os.pathsep.join(filter(None, (folder, result.get("PATH", os.defpath))))
+    result["PATH"] = os.pathsep.join(
+        filter(None, (os.path.dirname(task.python), result.get("PATH", os.defpath)))
+    )
+    if task.venv:
+        result["VIRTUAL_ENV"] = task.venv
+    result |= {"PYTHONUNBUFFERED": "1"}
+    if not task.job.is_sidecar:
+        result |= {"TF_CONFIG": json.dumps(tf_config(spec, task)), "CLUSTER_SPEC": json.dumps(spec)}
     result |= {
-        "PYTHONUNBUFFERED": "1",
-        "TF_CONFIG": json.dumps(tf_config(spec, task)),
-        "CLUSTER_SPEC": json.dumps(spec),
         "JOB_NAME": task.job.name,
         "TASK_INDEX": str(task.index),
         "DTFCTL_CLUSTER": plan.name,
         "DTFCTL_TASK": task.name,
+        "DTFCTL_HOST": task.host.name,
     }
-    return result | {key: _fill(value, values) for key, value in task.job.environment.items()}
+    threads = settings.threads or len(place.cpus)
+    if threads:
+        result |= dict.fromkeys(_THREADS, str(threads))
+    if place.gpus is not None:
+        result["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, place.gpus))
+    result |= settings.env_file_values
+    result |= {key: _fill(value, values) for key, value in settings.environment.items()}
+    return result | {
+        secret.name: HIDDEN if secrets is None else secrets[secret_key(secret.file, secret.variable)]
+        for secret in settings.secrets
+    }
+
+
+def secret_key(file: str, variable: str) -> str:
+    """How a secret's value is known between `up` and the start of its task: by its source."""
+    return f"file {file}" if file else f"variable {variable}"
 
 
 def thread_defaults(plan: ClusterPlan, cores: int) -> dict[str, str]:
     """How many threads a task's arithmetic should use when the user does not say: the tasks that decide share the
-    cores, since libraries that each take all of them slow one another down many times over.
+    cores of their host, since libraries that each take all of them slow one another down many times over.
     """
-    computing = sum(job.replicas for job in plan.jobs if job.name in plan.success)
-    return {"OMP_NUM_THREADS": str(max(1, cores // max(1, computing)))}
+    computing = Counter(task.host.name for task in plan.tasks() if task.job.name in plan.success)
+    return {"OMP_NUM_THREADS": str(max(1, cores // max(1, *computing.values(), 1)))}
 
 
 def fill_command(text: str, plan: ClusterPlan, task: Task, addresses: Mapping[str, str]) -> str:
     """Fills the placeholders of a shell line, such as a readiness command."""
-    spec = cluster_spec(plan, addresses)
+    spec = cluster_spec(plan, task, addresses)
     values = {key: shlex.quote(value) for key, value in _values(plan, task, addresses, spec).items()}
     return _fill(text, {**values, "cluster_flags": shlex.join(cluster_flags(spec, task))})
+
+
+def fill_path(text: str, plan: ClusterPlan, task: Task, addresses: Mapping[str, str]) -> str:
+    """Fills the placeholders of a file's name."""
+    spec = cluster_spec(plan, task, addresses)
+    return _fill(text, {**_values(plan, task, addresses, spec), "cluster_flags": ""})
 
 
 def unknown_placeholders(text: str, jobs: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -106,20 +168,53 @@ def unknown_placeholders(text: str, jobs: tuple[str, ...]) -> Iterator[tuple[str
             yield match[1], known
 
 
-def _values(
-    plan: ClusterPlan, task: Task, addresses: Mapping[str, str], spec: Mapping[str, list[str]]
-) -> dict[str, str]:
+def described(plan: ClusterPlan, addresses: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Each host with what its tasks get, as `dtfctl expand` shows it; the environment is what comes on top of that in
+    which `up` is typed."""
+    hosts = {
+        host.name: {"host": host.name, "ssh": host.ssh, "address": host.address, "tasks": []}
+        for host in plan.hosts
+    }
+    for task in plan.tasks():
+        settings = task.settings
+        sources = {secret.name: secret_key(secret.file, secret.variable) for secret in settings.secrets}
+        given = environment(plan, task, addresses, {})
+        given |= {name: f"{HIDDEN[:-1]} from the {source})" for name, source in sources.items()}
+        limits = {key: value for key, value in vars(settings.limits).items() if value is not None}
+        hosts[task.host.name]["tasks"].append(  # type: ignore[attr-defined]
+            {
+                "task": task.name,
+                "argv": list(argv(plan, task, addresses)),
+                "working_dir": task.working_dir,
+                "address": addresses.get(task.name, ""),
+                "bind": task.bind_host if task.job.has_address else "",
+                "cpus": list(task.place.cpus),
+                "limits": limits,
+                "environment": given,
+            }
+        )
+    return [host for host in hosts.values() if host["tasks"]]
+
+
+def _values(plan: ClusterPlan, task: Task, addresses: Mapping[str, str], spec: ClusterSpec) -> dict[str, str]:
     address = addresses.get(task.name, "")
+    hosts = {job: known if isinstance(known, list) else known.values() for job, known in spec.items()}
     return {
         "name": plan.name,
         "job": task.job.name,
         "task": str(task.index),
-        "host": LOCALHOST,
+        "index": str(task.index),
+        "replicas": str(task.job.replicas),
+        "host": task.host.name,
         "address": address,
         "port": address.rpartition(":")[2],
-        "python": task.job.python,
+        "bind": task.bind_host,
+        "python": task.python,
+        "folder": plan.folder,
+        "working_dir": task.working_dir,
         "checkpoint_dir": plan.checkpoint_dir,
-        **{f"{job.name}_hosts": ",".join(spec.get(job.name, [])) for job in plan.jobs},
+        "cluster_spec": json.dumps(spec),
+        **{f"{job.name}_hosts": ",".join(hosts.get(job.name, ())) for job in plan.jobs},
     }
 
 

@@ -1,7 +1,13 @@
 """What the cluster file means, as frozen values, and their way through JSON (to the daemon and into its store).
 
-Owns the values and nothing else: config.py makes them from text, expand.py turns them into command lines.
-Durations are seconds, paths are absolute.
+    ClusterPlan -- HostPlan ...                    where tasks may run
+        `- JobPlan -- Settings                     what all its tasks have in common
+               |- Place ...                        one a task: its host, port, cores and GPUs
+               `- overrides {index: Settings}      for the few tasks that differ
+
+`ClusterPlan.tasks()` gives these together as Task. Owns the values and nothing else: config makes them from text,
+expand.py turns them into command lines. Durations are seconds, sizes bytes, paths absolute. Secrets are known by
+where they come from, never by their values.
 """
 
 from __future__ import annotations
@@ -13,7 +19,18 @@ from typing import Any
 ALWAYS = "always"
 ON_FAILURE = "on-failure"
 NEVER = "never"
-POLICIES = (ALWAYS, ON_FAILURE, NEVER)
+EXIT_CODE = "exit-code"
+POLICIES = (ALWAYS, ON_FAILURE, NEVER, EXIT_CODE)
+
+ALL = "all"
+ANY = "any"
+FIRST = "first"
+SUCCESS_RULES = (ALL, ANY, FIRST)
+
+FULL = "full"
+SPARSE = "sparse"
+
+TLS = "tls"
 
 LOCALHOST = "localhost"
 LOOPBACK = "127.0.0.1"
@@ -22,7 +39,9 @@ LOOPBACK = "127.0.0.1"
 @dataclass(frozen=True)
 class RestartPolicy:
     """When an ended task is started again. At most `attempts` restarts within `window_s`; the n-th waits
-    `backoff_s * 2**(n-1)`, at most `backoff_max_s`; a task that was ready for `healthy_s` begins anew."""
+    `backoff_s * 2**(n-1)`, at most `backoff_max_s`, and up to the part `jitter` longer; a task that was ready for
+    `healthy_s` begins anew. With the policy exit-code only exits within `codes` (first, last) are tried again, where
+    death by signal n counts as 128 + n."""
 
     policy: str = ON_FAILURE
     attempts: int = 5
@@ -30,39 +49,146 @@ class RestartPolicy:
     backoff_s: float = 0.5
     backoff_max_s: float = 30.0
     healthy_s: float = 60.0
+    jitter: float = 0.25
+    codes: tuple[tuple[int, int], ...] = ((128, 255),)
 
 
 @dataclass(frozen=True)
 class Probe:
-    """How a task is known to be ready: `kind` is grpc, tcp, command, file or none; `target` the command or path."""
+    """How a task is asked for its health: `kind` is grpc, tcp, command, file or none; `target` the command or path.
+
+    As readiness: asked every `interval_s` until it answers. As liveness: asked while the task is ready, and
+    `failures` in a row are the end of its patience.
+    """
 
     kind: str = "grpc"
     target: str = ""
     interval_s: float = 0.1
     timeout_s: float = 2.0
+    failures: int = 3
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the kernel holds a task to; None is what it inherits. `memory_bytes` bounds private writable memory,
+    `cpu_s` the CPU seconds in total, `processes` those of the user on the host."""
+
+    memory_bytes: int | None = None
+    open_files: int | None = None
+    processes: int | None = None
+    core_bytes: int | None = None
+    cpu_s: int | None = None
+    nice: int | None = None
+
+
+@dataclass(frozen=True)
+class LogPolicy:
+    """A log that grows beyond `max_bytes` is rotated; `count` older ones are kept."""
+
+    max_bytes: int = 64 << 20
+    count: int = 5
+
+
+@dataclass(frozen=True)
+class Secret:
+    """An environment variable `name` whose value is read at `up`, from `file`, else from `variable` of the user's
+    environment."""
+
+    name: str
+    file: str = ""
+    variable: str = ""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a task runs with. `program` is one shell line, or an argv.
+
+    Empty strings are filled from the task's host (`python` and `venv`, `working_dir`, `bind`, `advertise`).
+    `environment` may hold placeholders, `env_file_values` are taken literally and give way to it.
+    """
+
+    program: str | tuple[str, ...]
+    python: str = ""
+    venv: str = ""
+    working_dir: str = ""
+    environment: dict[str, str] = field(default_factory=dict)
+    env_file_values: dict[str, str] = field(default_factory=dict)
+    secrets: tuple[Secret, ...] = ()
+    restart: RestartPolicy = RestartPolicy()
+    readiness: Probe = Probe()
+    liveness: Probe = Probe("none")
+    grace_period_s: float = 10.0
+    stop_signal: str = "SIGTERM"
+    limits: Limits = Limits()
+    threads: int | None = None
+    bind: str = ""
+    advertise: str = ""
+    cluster_spec: str = FULL
+    logs: LogPolicy = LogPolicy()
+
+
+@dataclass(frozen=True)
+class HostPlan:
+    """A machine. `ssh` is what ssh is called with, "" for the machine of the supervisor itself.
+
+    `address` is the name by which the other tasks reach this host; servers bind `bind`, else that address.
+    """
+
+    name: str
+    address: str
+    python: str
+    working_dir: str
+    venv: str = ""
+    bind: str = ""
+    ssh: str = ""
+    user: str = ""
+    port: int | None = None
+    slots: int | None = None
+    cpus: int | None = None
+    gpus: int | None = None
+
+    @property
+    def is_local(self) -> bool:
+        return not self.ssh
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where one task runs. `port` 0 is chosen at `up`; no `cpus` means any core; `gpus` None says nothing about GPUs,
+    () hides all of them."""
+
+    host: str = LOCALHOST
+    port: int = 0
+    cpus: tuple[int, ...] = ()
+    gpus: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
 class JobPlan:
-    """One job: `replicas` tasks that run the same program. `program` is one shell line, or an argv.
+    """One job: as many tasks as it has `places`.
 
-    `ports` is None when dtfctl chooses them, () when the job has no address at all, else one per task.
+    Without `has_address` its tasks serve nobody. A sidecar (TensorBoard) stands outside the ClusterSpec, decides
+    nothing, and ends with the training. Ports are chosen within `port_range` where there is one. `spares` are hosts
+    that take over the tasks of a lost one.
     """
 
     name: str
-    replicas: int
-    program: str | tuple[str, ...]
-    python: str
-    working_dir: str
-    environment: dict[str, str] = field(default_factory=dict)
-    ports: tuple[int, ...] | None = None
-    restart: RestartPolicy = RestartPolicy()
-    readiness: Probe = Probe()
-    grace_period_s: float = 10.0
+    settings: Settings
+    places: tuple[Place, ...]
+    overrides: dict[int, Settings] = field(default_factory=dict)
+    has_address: bool = True
+    port_range: tuple[int, int] | None = None
+    spares: tuple[str, ...] = ()
+    is_sidecar: bool = False
 
     @property
-    def has_address(self) -> bool:
-        return self.ports != ()
+    def replicas(self) -> int:
+        return len(self.places)
+
+    @property
+    def is_member(self) -> bool:
+        """Whether its tasks stand in the ClusterSpec."""
+        return self.has_address and not self.is_sidecar
 
     @property
     def is_done_once(self) -> bool:
@@ -77,19 +203,51 @@ class JobPlan:
 
 @dataclass(frozen=True)
 class Task:
-    """One task of the plan."""
+    """One task of the plan, with what holds for it alone."""
 
     job: JobPlan
     index: int
+    host: HostPlan
 
     @property
     def name(self) -> str:
         return f"{self.job.name}:{self.index}"
 
+    @property
+    def settings(self) -> Settings:
+        return self.job.overrides.get(self.index, self.job.settings)
+
+    @property
+    def place(self) -> Place:
+        return self.job.places[self.index]
+
+    @property
+    def python(self) -> str:
+        return self.settings.python or self.host.python
+
+    @property
+    def venv(self) -> str:
+        return self.settings.venv if self.settings.python else self.host.venv
+
+    @property
+    def working_dir(self) -> str:
+        return self.settings.working_dir or self.host.working_dir
+
+    @property
+    def advertised_host(self) -> str:
+        """The host part of the address by which the other tasks know this one."""
+        return self.settings.advertise or self.host.address
+
+    @property
+    def bind_host(self) -> str:
+        """The address at which its server listens."""
+        return self.settings.bind or self.host.bind or self.advertised_host
+
 
 @dataclass(frozen=True)
 class ClusterPlan:
-    """The whole cluster file. `success` names the jobs whose tasks must all exit with 0."""
+    """The whole cluster file. `success` names the deciding jobs; of their tasks all, any, or each job's first must
+    exit with 0, as `success_rule` says. `hosts` are those that have tasks or are spares."""
 
     name: str
     file: str
@@ -97,14 +255,27 @@ class ClusterPlan:
     checkpoint_dir: str
     jobs: tuple[JobPlan, ...]
     success: tuple[str, ...]
+    success_rule: str = ALL
+    hosts: tuple[HostPlan, ...] = ()
+    security: str = "none"
 
     def tasks(self) -> Iterator[Task]:
+        hosts = {host.name: host for host in self.hosts}
         for job in self.jobs:
-            for index in range(job.replicas):
-                yield Task(job, index)
+            for index, place in enumerate(job.places):
+                yield Task(job, index, hosts[place.host])
 
     def task(self, name: str) -> Task:
-        return next(task for task in self.tasks() if task.name == name)
+        job_name, _, index = name.rpartition(":")
+        job = next(job for job in self.jobs if job.name == job_name)
+        host = next(host for host in self.hosts if host.name == job.places[int(index)].host)
+        return Task(job, int(index), host)
+
+    def deciding_tasks(self) -> Iterator[Task]:
+        """Those whose success is that of the training."""
+        for task in self.tasks():
+            if task.job.name in self.success and (self.success_rule != FIRST or task.index == 0):
+                yield task
 
 
 def to_json(plan: ClusterPlan) -> dict[str, Any]:
@@ -112,24 +283,58 @@ def to_json(plan: ClusterPlan) -> dict[str, Any]:
 
 
 def from_json(document: dict[str, Any]) -> ClusterPlan:
-    jobs = tuple(
-        JobPlan(
-            **{
-                **job,
-                "program": job["program"] if isinstance(job["program"], str) else tuple(job["program"]),
-                "ports": None if job["ports"] is None else tuple(job["ports"]),
-                "restart": RestartPolicy(**job["restart"]),
-                "readiness": Probe(**job["readiness"]),
-            }
-        )
-        for job in document["jobs"]
+    return ClusterPlan(
+        **{
+            **document,
+            "jobs": tuple(_job(job) for job in document["jobs"]),
+            "success": tuple(document["success"]),
+            "hosts": tuple(HostPlan(**host) for host in document["hosts"]),
+        }
     )
-    return ClusterPlan(**{**document, "jobs": jobs, "success": tuple(document["success"])})
+
+
+def _job(document: dict[str, Any]) -> JobPlan:
+    port_range = document["port_range"]
+    return JobPlan(
+        **{
+            **document,
+            "settings": _settings(document["settings"]),
+            "places": tuple(_place(place) for place in document["places"]),
+            "overrides": {
+                int(index): _settings(settings) for index, settings in document["overrides"].items()
+            },
+            "port_range": None if port_range is None else tuple(port_range),
+            "spares": tuple(document["spares"]),
+        }
+    )
+
+
+def _settings(document: dict[str, Any]) -> Settings:
+    program, restart = document["program"], document["restart"]
+    return Settings(
+        **{
+            **document,
+            "program": program if isinstance(program, str) else tuple(program),
+            "secrets": tuple(Secret(**secret) for secret in document["secrets"]),
+            "restart": RestartPolicy(**{**restart, "codes": tuple(map(tuple, restart["codes"]))}),
+            "readiness": Probe(**document["readiness"]),
+            "liveness": Probe(**document["liveness"]),
+            "limits": Limits(**document["limits"]),
+            "logs": LogPolicy(**document["logs"]),
+        }
+    )
+
+
+def _place(document: dict[str, Any]) -> Place:
+    gpus = document["gpus"]
+    return Place(
+        **{**document, "cpus": tuple(document["cpus"]), "gpus": None if gpus is None else tuple(gpus)}
+    )
 
 
 def differences(old: ClusterPlan, new: ClusterPlan) -> list[str]:
     """One line per value that differs, spelled as a path: `jobs.worker.replicas: 2 -> 3`."""
-    before, after = _flat(old), _flat(new)
+    before, after = _flat(old, new), _flat(new, old)
     return [
         f"{key}: {before.get(key, 'not there')} -> {after.get(key, 'not there')}"
         for key in sorted(before.keys() | after.keys())
@@ -137,9 +342,20 @@ def differences(old: ClusterPlan, new: ClusterPlan) -> list[str]:
     ]
 
 
-def _flat(plan: ClusterPlan) -> dict[str, Any]:
+def _flat(plan: ClusterPlan, other: ClusterPlan) -> dict[str, Any]:
+    """Path -> value. Of tasks that `other` has not, nothing is said but their number."""
+    replicas = {job.name: job.replicas for job in other.jobs}
     document = to_json(plan)
-    document["jobs"] = {job["name"]: job for job in document["jobs"]}
+    document["hosts"] = {host["name"]: host for host in document["hosts"]}
+    jobs = {}
+    for job in document["jobs"]:
+        settings, places, overrides = job.pop("settings"), job.pop("places"), job.pop("overrides")
+        tasks = {}
+        for index, place in enumerate(places[: replicas.get(job["name"], 0)]):
+            own = overrides.get(index, settings)
+            tasks[str(index)] = place | {key: own[key] for key in settings if own[key] != settings[key]}
+        jobs[job["name"]] = {**settings, **job, "replicas": len(places), "tasks": tasks}
+    document["jobs"] = jobs
     flat: dict[str, Any] = {}
 
     def walk(path: str, value: Any) -> None:

@@ -28,7 +28,7 @@ async def check(
         refused = await _connect(address, probe.timeout_s)
         return refused or await asyncio.to_thread(get_status, address, task, probe.timeout_s)
     if probe.kind == "command":
-        return await run_command(command, dict(environment), task.job.working_dir, probe.timeout_s)
+        return await run_command(command, dict(environment), task.working_dir, probe.timeout_s)
     if probe.kind == "file":
         try:
             is_new = os.stat(probe.target).st_mtime >= started_at

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from dtfctl import state
-from dtfctl.plan import ClusterPlan, Task
+from dtfctl.plan import ANY, ClusterPlan, Task
 from dtfctl.restart import decide
 from dtfctl.task import TaskStatus
 
@@ -107,7 +107,7 @@ def _settle(task: Task, status: TaskStatus, jitter: Callable[[], float]) -> Acti
         return Action("stop", task.name, f"{status.stop_why}: {status.exit}")
     if status.exit.ok and task.job.is_done_once:
         return Action("succeed", task.name, str(status.exit))
-    decision = decide(task.job.restart, status, jitter())
+    decision = decide(task.settings.restart, status, jitter())
     return Action(decision.event, task.name, decision.reason, decision.delay_s, decision.failures)
 
 
@@ -117,10 +117,12 @@ _TRAINING_DONE = "the training is done"
 def _outcome(desired: Desired, observed: Mapping[str, TaskStatus]) -> tuple[str, str]:
     if desired.outcome:
         return desired.outcome, desired.why
-    deciding = [observed[task.name] for task in desired.plan.tasks() if task.job.name in desired.plan.success]
-    if all(status.state == state.SUCCEEDED for status in deciding):
+    plan = desired.plan
+    deciding = [observed[task.name].state == state.SUCCEEDED for task in plan.deciding_tasks()]
+    if all(deciding) or (plan.success_rule == ANY and any(deciding)):
         return SUCCEEDED, _TRAINING_DONE
-    culprit = root_cause(observed)
+    # A sidecar that has given up is missed by nobody who trains.
+    culprit = root_cause({task.name: observed[task.name] for task in plan.tasks() if not task.job.is_sidecar})
     if culprit is not None:
         return FAILED, f"{culprit.name} failed: {culprit.reason}"
     return "", ""
@@ -155,7 +157,7 @@ def _wind_up(
 def _insist(desired: Desired, task: Task, status: TaskStatus, now: float) -> tuple[Action | None, float | None]:
     """What a task that was asked to end gets next, or when to look at it again."""
     assert status.stop_at is not None
-    grace_s = task.job.grace_period_s if desired.grace_period_s is None else desired.grace_period_s
+    grace_s = task.settings.grace_period_s if desired.grace_period_s is None else desired.grace_period_s
     if status.kill_at is None:
         if now < status.stop_at + grace_s:
             return None, status.stop_at + grace_s

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dtfctl.plan import ALWAYS, NEVER, RestartPolicy
-from dtfctl.task import TaskStatus
-
-JITTER = 0.25
-"""A delay is stretched by up to this part of itself, so that tasks that died together do not return together."""
+from dtfctl.plan import ALWAYS, EXIT_CODE, NEVER, RestartPolicy
+from dtfctl.task import Exit, TaskStatus
 
 
 @dataclass(frozen=True)
@@ -24,7 +21,8 @@ class Decision:
 def decide(policy: RestartPolicy, status: TaskStatus, jitter: float) -> Decision:
     """`status` has an exit that nobody asked for; `jitter` lies in [0, 1).
 
-    The first restart of a task that had been ready is immediate: a preempted ps holds up everybody else.
+    A delay is stretched by up to the part `policy.jitter` of itself, so that tasks that died together do not return
+    together. The first restart of a task that had been ready is immediate: a preempted ps holds up everybody else.
     """
     ended = status.exit
     assert ended is not None
@@ -35,6 +33,8 @@ def decide(policy: RestartPolicy, status: TaskStatus, jitter: float) -> Decision
     failures = tuple(at for at in earlier if ended.at - at < policy.window_s) + (ended.at,)
     if policy.policy == NEVER:
         return Decision("fail", f"{ended} (restart: never)", failures=failures)
+    if policy.policy == EXIT_CODE and not _is_among(policy.codes, ended):
+        return Decision("fail", f"{ended} (not among the exit codes that are tried again)", failures=failures)
     count = len(failures)
     window = _words(policy.window_s)
     if count > policy.attempts:
@@ -43,8 +43,14 @@ def decide(policy: RestartPolicy, status: TaskStatus, jitter: float) -> Decision
     delay_s = 0.0
     if count > 1 or status.ready_at is None:
         # The exponent is bounded so that no number of attempts overflows a float.
-        delay_s = min(policy.backoff_max_s, policy.backoff_s * 2.0 ** min(count - 1, 60)) * (1 + JITTER * jitter)
+        delay_s = min(policy.backoff_max_s, policy.backoff_s * 2.0 ** min(count - 1, 60)) * (1 + policy.jitter * jitter)
     return Decision("retry", f"{ended}; restart {count} of {policy.attempts} within {window}", delay_s, failures)
+
+
+def _is_among(codes: tuple[tuple[int, int], ...], ended: Exit) -> bool:
+    """A task that was lost from sight, or could not be started, has no code and is tried again."""
+    code = ended.code if ended.signal is None else 128 + ended.signal
+    return code is None or any(first <= code <= last for first, last in codes)
 
 
 def _words(seconds: float) -> str:

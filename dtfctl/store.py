@@ -21,7 +21,7 @@ from dtfctl.errors import StoreError
 from dtfctl.plan import ClusterPlan
 from dtfctl.task import TaskStatus
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 EVENTS_MAX = 10_000
 
 _SCHEMA = f"""
@@ -36,7 +36,8 @@ PRAGMA user_version = {SCHEMA_VERSION};
 
 @dataclass(frozen=True)
 class Run:
-    """One `up` until its end. `addresses` are host:port by task; `strays` what would not die, as [pid, host, command].
+    """One `up` until its end. `addresses` are host:port by task, `secrets` values by source (expand.secret_key),
+    `strays` what would not die, as [pid, host, command].
 
     The times in the statuses belong to the machine's `boot`, `started_at` is the wall clock's.
     `outcome` with `why` is set once the end is decided, `is_over` when nothing of the run is left to do.
@@ -49,6 +50,7 @@ class Run:
     environment: Mapping[str, str] = field(repr=False)
     addresses: Mapping[str, str]
     started_at: float
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     all_were_ready: bool = False
     outcome: str = ""
     why: str = ""
@@ -74,6 +76,9 @@ class Store:
     def __init__(self, path: Path, wall_clock: Any = time.time) -> None:
         self._path = path
         self._wall_clock = wall_clock
+        # A run is a value: the one that was written last need not be written again.
+        self._saved_run: Run | None = None
+        self._positions: dict[str, int] = {}
         try:
             self._database = sqlite3.connect(path, isolation_level=None, timeout=10)
         except sqlite3.Error as error:
@@ -138,12 +143,20 @@ class Store:
         self._database.close()
 
     def _put(self, run: Run, statuses: Iterable[TaskStatus]) -> None:
-        document = asdict(replace(run, environment=dict(run.environment), addresses=dict(run.addresses)))
-        self._database.execute("INSERT OR REPLACE INTO run VALUES (1, ?)", (json.dumps(document),))
-        positions = {task.name: position for position, task in enumerate(run.plan.tasks())}
+        if run is not self._saved_run:
+            plain = replace(
+                run,
+                environment=dict(run.environment),
+                secrets=dict(run.secrets),
+                addresses=dict(run.addresses),
+            )
+            document = json.dumps(asdict(plain))
+            self._database.execute("INSERT OR REPLACE INTO run VALUES (1, ?)", (document,))
+            self._saved_run = run
+            self._positions = {task.name: position for position, task in enumerate(run.plan.tasks())}
         self._database.executemany(
             "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?)",
-            [(status.name, positions[status.name], json.dumps(tasks.to_json(status))) for status in statuses],
+            [(status.name, self._positions[status.name], json.dumps(tasks.to_json(status))) for status in statuses],
         )
 
     def _error(self, words: str) -> StoreError:

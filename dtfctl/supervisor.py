@@ -59,7 +59,7 @@ class Supervisor:
             if status.pid is None:
                 self._put(replace(status, pid=event.pid, started_at=event.at))
                 self._note(event.task, "started", f"pid {event.pid}")
-                if self.run.plan.task(event.task).job.readiness.kind == "none" and status.state == state.STARTING:
+                if self.run.plan.task(event.task).settings.readiness.kind == "none" and status.state == state.STARTING:
                     self.note_ready(event.task, event.generation)
         elif isinstance(event, Exited):
             self._put(status.move("exit", exit=event.exit, pid=None, waiting_for=""))
@@ -108,6 +108,7 @@ class Supervisor:
             is_over=True,
             # Secrets that came with the environment are not kept longer than they serve.
             environment={},
+            secrets={},
             strays=tuple((stray.pid, stray.host, stray.command) for stray in strays),
         )
         for stray in strays:
@@ -146,8 +147,8 @@ class Supervisor:
             self._effects.append(lambda: self._launcher.start(launch))
         elif action.verb == "terminate":
             status = status.move("stop", stop_at=now, stop_why=action.cause, waiting_for="")
-            # A task that somebody has suspended could not hear SIGTERM.
-            self._signal(status, signal.SIGTERM, signal.SIGCONT)
+            # A task that somebody has suspended could not hear its stop signal.
+            self._signal(status, self._stop_signal(status), signal.SIGCONT)
         elif action.verb == "kill":
             status = replace(status, kill_at=now)
             self._signal(status, signal.SIGKILL)
@@ -164,6 +165,9 @@ class Supervisor:
         self._put(status)
         self._note(action.task, action.verb, action.cause)
 
+    def _stop_signal(self, status: TaskStatus) -> int:
+        return signal.Signals[self.run.plan.task(status.name).settings.stop_signal]
+
     def _signal(self, status: TaskStatus, *numbers: int) -> None:
         for number in numbers:
             self._effects.append(
@@ -173,16 +177,18 @@ class Supervisor:
     def _launch(self, status: TaskStatus) -> Launch:
         run = self.run
         task = run.plan.task(status.name)
-        address, _, port = run.addresses.get(status.name, "").rpartition(":")
+        port = run.addresses.get(status.name, "").rpartition(":")[2]
         return Launch(
             status.name,
             status.generation,
             expand.argv(run.plan, task, run.addresses),
-            expand.environment(run.plan, task, run.addresses, run.environment),
-            task.job.working_dir,
+            expand.environment(run.plan, task, run.addresses, run.environment, run.secrets),
+            task.working_dir,
             str(self._paths.log(run.number, status.name, status.generation)),
-            address,
+            task.bind_host if port else "",
             int(port) if port else None,
+            task.settings.limits,
+            task.place.cpus,
         )
 
     def _look_whether_all_are_ready(self) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
 from dtfctl import state
-from dtfctl.plan import LOCALHOST
 from dtfctl.store import Run
 from dtfctl.task import TaskStatus
 
@@ -22,6 +22,7 @@ def cluster_state(run: Run) -> str:
 
 def document(run: Run, statuses: Mapping[str, TaskStatus]) -> dict[str, Any]:
     """What `status -o json` prints; its keys stay as they are."""
+    hosts = {task.name: task.host.name for task in run.plan.tasks()}
     return {
         "apiVersion": API_VERSION,
         "name": run.plan.name,
@@ -32,7 +33,7 @@ def document(run: Run, statuses: Mapping[str, TaskStatus]) -> dict[str, Any]:
                 "state": status.state,
                 "ready": status.ready,
                 "pid": status.pid,
-                "host": LOCALHOST,
+                "host": hosts[status.name],
                 "address": run.addresses.get(status.name),
                 "restarts": status.restarts,
                 "reason": _reason(status),
@@ -44,10 +45,11 @@ def document(run: Run, statuses: Mapping[str, TaskStatus]) -> dict[str, Any]:
 
 def table(run: Run, statuses: Mapping[str, TaskStatus], now: float, is_wide: bool = False) -> str:
     """`now` is the monotonic clock's."""
+    hosts = {task.name: task.host.name for task in run.plan.tasks()}
     headings = ["TASK", "STATE", "READY", "RESTARTS", "PID", "SINCE", "ADDRESS"]
     rows = [headings + (["HOST", "GENERATION"] if is_wide else []) + ["LAST"]]
     for status in statuses.values():
-        wide = [LOCALHOST, str(status.generation)] if is_wide else []
+        wide = [hosts[status.name], str(status.generation)] if is_wide else []
         rows.append(
             [
                 status.name,
@@ -64,6 +66,26 @@ def table(run: Run, statuses: Mapping[str, TaskStatus], now: float, is_wide: boo
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     return "\n".join([headline(run), *lines])
+
+
+def expansion(hosts: list[dict[str, Any]]) -> str:
+    """What `expand.described` has found, for people."""
+    lines = []
+    for host in hosts:
+        ssh = f", ssh {host['ssh']}" if host["ssh"] else ""
+        lines.append(f"# {host['host']} ({host['address']}{ssh})")
+        for task in host["tasks"]:
+            lines.append(f"{task['task']}:")
+            lines.append(f"  argv: {shlex.join(task['argv'])}")
+            lines.append(f"  working_dir: {task['working_dir']}")
+            if task["bind"]:
+                lines.append(f"  bind: {task['bind']}, known as {task['address']}")
+            if task["cpus"]:
+                lines.append(f"  cpus: {', '.join(map(str, task['cpus']))}")
+            if task["limits"]:
+                lines.append(f"  limits: {', '.join(f'{key}={value}' for key, value in task['limits'].items())}")
+            lines += [f"  {key}={value}" for key, value in task["environment"].items()]
+    return "\n".join(lines)
 
 
 def headline(run: Run) -> str:

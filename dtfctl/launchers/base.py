@@ -9,12 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from dtfctl.plan import Limits
 from dtfctl.task import Exit
 
 
 @dataclass(frozen=True)
 class Launch:
-    """Everything that one process needs. `port` is let go just before the start when it is held for the task."""
+    """Everything that one process needs. `port` is let go just before the start when it is held for the task.
+
+    `cpus` are the cores to stay on; one that the machine has not is counted from its first again.
+    """
 
     task: str
     generation: int
@@ -24,6 +28,8 @@ class Launch:
     log: str = ""
     address: str = ""
     port: int | None = None
+    limits: Limits = Limits()
+    cpus: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -64,8 +70,10 @@ class Launcher(Protocol):
     """`start` and `signal` return at once, what comes of them arrives as events. A generation that was started before
     is not started again, so that a caller in doubt may repeat itself."""
 
-    async def hold_port(self, task: str, address: str, port: int, fixed: bool) -> int:
-        """Keeps `port` (0: any) bound for the task while it has no process, and returns it.
+    async def hold_port(
+        self, task: str, address: str, port: int, fixed: bool, within: tuple[int, int] | None = None
+    ) -> int:
+        """Keeps `port` (0: any, or one `within` a range) bound for the task while it has no process, and returns it.
 
         Raises PortTaken when it is `fixed` and not free; otherwise another one is chosen.
         """

@@ -30,7 +30,9 @@ class FakeLauncher:
         self._next_port = 23000
         self._next_pid = 100
 
-    async def hold_port(self, task: str, address: str, port: int, fixed: bool) -> int:
+    async def hold_port(
+        self, task: str, address: str, port: int, fixed: bool, within: tuple[int, int] | None = None
+    ) -> int:
         if port in self.taken_ports:
             raise PortTaken(f"port {port} of {task}: Address already in use")
         if port:

@@ -63,6 +63,8 @@ PIDFD_GET_INFO = 0xC040FF0B
 PIDFD_INFO_EXIT = 8
 EXIT_INFO_ATTEMPTS = 150
 
+CPU_GRACE_S = 10
+
 
 def main() -> None:
     os.chdir(sys.argv[1])
@@ -345,9 +347,9 @@ class Keeper:
             if entry.exit:
                 self.send(entry.exited_message())
 
-    def do_hold(self, id, task, address, port, fixed):
+    def do_hold(self, id, task, address, port, fixed, within=None):
         try:
-            holder = self.bind(address, port, fixed)
+            holder = self.bind(address, port, fixed, within)
         except OSError as error:
             self.send({"is": "refused", "id": id, "error": os.strerror(error.errno or 0)})
             return
@@ -356,15 +358,16 @@ class Keeper:
         self.held[task] = holder
         self.send({"is": "held", "id": id, "port": holder.getsockname()[1]})
 
-    def bind(self, address, port, fixed):
-        """A bound socket that does not listen.
+    def bind(self, address, port, fixed, within=None):
+        """A bound socket that does not listen; `within` are the first and the last port to choose from.
 
         A fixed port is taken with SO_REUSEADDR, which forgives lingering connections. A chosen one is taken
         without: that is refused when anybody has it bound, another keeper's holder too.
         """
         candidates = [port] if port else []
         if not fixed:
-            candidates += random.sample(CHOSEN_PORTS, 200)
+            choice = CHOSEN_PORTS if within is None else range(within[0], within[1] + 1)
+            candidates += random.sample(choice, min(200, len(choice)))
         for number, candidate in enumerate(candidates):
             holder = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
             if fixed:
@@ -385,12 +388,12 @@ class Keeper:
                 address, port = entry.address
                 self.held[entry.task] = self.bind(address, port, fixed=True)
 
-    def do_start(self, task, generation, argv, environment, working_dir, log, address):
+    def do_start(self, task, generation, argv, environment, working_dir, log, address, limits=None):
         if (task, generation) in self.entries:
             return
         if task in self.held:
             self.held.pop(task).close()
-        started = self.fork_guard(task, generation, argv, environment, working_dir, log, address)
+        started = self.fork_guard(task, generation, argv, environment, working_dir, log, address, limits or {})
         if "error" in started:
             self.send({"is": "exited", "task": task, "generation": generation, "at": time.monotonic(), **started})
             return
@@ -399,7 +402,7 @@ class Keeper:
         self.send(entry.started_message())
         self.watch(entry)
 
-    def fork_guard(self, task, generation, argv, environment, working_dir, log, address):
+    def fork_guard(self, task, generation, argv, environment, working_dir, log, address, limits):
         """Returns the start record, or {"error": words}."""
         reader, writer = os.pipe()
         pid = os.fork()
@@ -407,7 +410,7 @@ class Keeper:
             with dying():
                 os.setsid()
                 leave(writer)
-                guard(task, generation, argv, environment, working_dir, log, address, self.boot, writer)
+                guard(task, generation, argv, environment, working_dir, log, address, limits, self.boot, writer)
         os.close(writer)
         chunks = []
         while chunk := os.read(reader, 1 << 16):
@@ -474,7 +477,7 @@ class Keeper:
             os.unlink(SOCKET)
 
 
-def guard(task, generation, argv, environment, working_dir, log, address, boot, to_keeper):
+def guard(task, generation, argv, environment, working_dir, log, address, limits, boot, to_keeper):
     """The guard's whole life, in a fork of the keeper. The task begins once it is on record, and not before."""
     default_signals()
     name = file_name(task, generation)
@@ -488,7 +491,7 @@ def guard(task, generation, argv, environment, working_dir, log, address, boot, 
             os.close(to_keeper)
             os.setsid()
             if os.read(go_reader, 1):
-                become(argv, environment, working_dir, log, error_writer)
+                become(argv, environment, working_dir, log, limits, error_writer)
     os.close(go_reader)
     os.close(error_writer)
     for ignored in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
@@ -526,7 +529,7 @@ def guard(task, generation, argv, environment, working_dir, log, address, boot, 
     os._exit(0)
 
 
-def become(argv, environment, working_dir, log, error_writer):
+def become(argv, environment, working_dir, log, limits, error_writer):
     """In the task's process: turns into the program, or tells why it cannot."""
     try:
         output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -537,10 +540,39 @@ def become(argv, environment, working_dir, log, error_writer):
         resource.setrlimit(resource.RLIMIT_NOFILE, OWN_LIMITS)
         what = f"the folder {working_dir}"
         os.chdir(working_dir)
+        for limiter in limiters(limits):
+            what, apply = limiter
+            apply()
         what = argv[0]
         os.execvpe(argv[0], argv, environment)
+    except ValueError as error:
+        # What Python says when a limit is above that which this user may have.
+        os.write(error_writer, f"could not be started: {what}: {error}".encode())
     except OSError as error:
         os.write(error_writer, f"could not be started: {what}: {os.strerror(error.errno or 0)}".encode())
+
+
+def limiters(limits):
+    """What to apply in a task's process before its program, each with its name for the user."""
+    for key, number, name in (
+        ("memory_bytes", resource.RLIMIT_DATA, "limits.memory"),
+        ("open_files", resource.RLIMIT_NOFILE, "limits.open_files"),
+        ("processes", resource.RLIMIT_NPROC, "limits.processes"),
+        ("core_bytes", resource.RLIMIT_CORE, "limits.core"),
+        ("cpu_s", resource.RLIMIT_CPU, "limits.cpu_time"),
+    ):
+        most = limits.get(key)
+        if most is not None:
+            # After the soft limit's SIGXCPU a program has a moment to save what it has.
+            hard = most + CPU_GRACE_S if key == "cpu_s" else most
+            yield name, lambda number=number, most=most, hard=hard: resource.setrlimit(number, (most, hard))
+    nice = limits.get("nice")
+    if nice is not None:
+        yield "limits.nice", lambda: os.setpriority(os.PRIO_PROCESS, 0, nice)
+    if limits.get("cpus"):
+        available = sorted(os.sched_getaffinity(0))
+        chosen = {core if core in available else available[core % len(available)] for core in limits["cpus"]}
+        yield "cpus", lambda: os.sched_setaffinity(0, chosen)
 
 
 @contextlib.contextmanager

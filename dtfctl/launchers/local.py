@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -54,10 +55,14 @@ class LocalLauncher:
             listed.cancel()
             self._conversation.result()
 
-    async def hold_port(self, task: str, address: str, port: int, fixed: bool) -> int:
-        reply = await self._ask({"do": "hold", "task": task, "address": address, "port": port, "fixed": fixed})
+    async def hold_port(
+        self, task: str, address: str, port: int, fixed: bool, within: tuple[int, int] | None = None
+    ) -> int:
+        request = {"do": "hold", "task": task, "address": address, "port": port, "fixed": fixed, "within": within}
+        reply = await self._ask(request)
         if "error" in reply:
-            raise PortTaken(f"port {port} of {task}: {reply['error']}{_owner(port)}")
+            which = f"port {port}" if port or within is None else f"any port of {within[0]}-{within[1]}"
+            raise PortTaken(f"{which} of {task}: {reply['error']}{_owner(port) if port else ''}")
         return reply["port"]
 
     def start(self, launch: Launch) -> None:
@@ -71,6 +76,7 @@ class LocalLauncher:
                 "working_dir": launch.working_dir,
                 "log": launch.log,
                 "address": None if launch.port is None else [launch.address, launch.port],
+                "limits": {**asdict(launch.limits), "cpus": launch.cpus},
             }
         )
 

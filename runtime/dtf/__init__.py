@@ -22,6 +22,7 @@ from dtf.build.gradients import *
 from dtf.build.graph import *
 from dtf.build.importer import *
 from dtf.build.ops.array import *
+from dtf.build.ops.array_rare import *
 from dtf.build.ops.check_ops import *
 from dtf.build.ops.clip import *
 from dtf.build.ops.control_flow import *
@@ -34,12 +35,16 @@ from dtf.build.ops.linalg import *
 from dtf.build.ops.logging_ops import *
 from dtf.build.ops.lookup import *
 from dtf.build.ops.math import *
+from dtf.build.ops.parsing import *
 from dtf.build.ops.random import *
+from dtf.build.ops.readers import *
 from dtf.build.ops.rearranging import *
 from dtf.build.ops.searching import *
 from dtf.build.ops.segment import *
 from dtf.build.ops.slicing import *
 from dtf.build.ops.sparse import *
+from dtf.build.ops.sparse_arithmetic import *
+from dtf.build.ops.sparse_messages import *
 from dtf.build.ops.state import *
 from dtf.build.ops.string import *
 from dtf.build.ops.tensor_array import *
@@ -107,7 +112,11 @@ __version__ = "0.1.0"
 _LAZY = {
     **dict.fromkeys(("foldl", "foldr", "map_fn", "scan"), "dtf.build.ops.functional"),
     "confusion_matrix": "dtf.build.ops.confusion_matrix",
+    **dict.fromkeys(
+        ("fft", "fft2d", "fft3d", "ifft", "ifft2d", "ifft3d"), "dtf.build.ops.spectral"
+    ),
     "make_template": "dtf.build.template",
+    "matrix_square_root": "dtf.build.ops.matrix_functions",
     **dict.fromkeys(("InteractiveSession", "Session"), "dtf.session"),
     **dict.fromkeys(
         ("ConfigProto", "GPUOptions", "GraphOptions", "OptimizerOptions", "RunMetadata", "RunOptions"),
@@ -139,8 +148,9 @@ _NAMESPACES = {
 } | {
     name: f"dtf.{name}"
     for name in (
-        "app bitwise compat contrib debugging flags gfile graph_util io layers linalg logging losses math metrics nn "
-        "python_io random strings summary testing train"
+        "app bitwise compat contrib debugging flags gfile graph_util image io layers linalg logging "
+        "losses math metrics nn python_io random raw_ops sets signal sparse strings "
+        "summary testing train"
     ).split()
 }
 

@@ -19,6 +19,7 @@ import numpy as np
 from dtf.build.graph import Graph
 from dtf.build.sparse import IndexedSlices, IndexedSlicesValue, SparseTensor, SparseTensorValue
 from dtf.build.tensor import Operation, Tensor
+from dtf.session_handles import TensorHandle
 from dtf.wire import codec, dtypes
 
 _Build = Callable[[Sequence[Any]], Any]
@@ -90,6 +91,9 @@ class FeedSlot:
         )
 
     def _to_array(self, value: Any) -> Any:
+        if isinstance(value, TensorHandle):
+            is_name = self.dtype == dtypes.string and value.dtype != dtypes.string
+            value = value.handle if is_name else value.eval()
         if isinstance(value, (Tensor, Operation)):
             raise TypeError(
                 "The value of a feed cannot be a tf.Tensor object. Acceptable feed values include Python scalars, "

@@ -1,4 +1,5 @@
-"""The namespace tf.linalg. Owns nothing: functions are of `ops.linalg`, `ops.diagonals`, `ops.rearranging`."""
+"""The namespace tf.linalg. Owns nothing: functions are of `ops.linalg`, `ops.matrix_functions`, `ops.diagonals`,
+`ops.rearranging`."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ from dtf.build.ops.linalg import matrix_solve_ls as lstsq  # noqa: F401
 from dtf.build.ops.linalg import matrix_triangular_solve as triangular_solve  # noqa: F401
 from dtf.build.ops.linalg import self_adjoint_eig as eigh  # noqa: F401
 from dtf.build.ops.linalg import self_adjoint_eigvals as eigvalsh  # noqa: F401
+from dtf.build.ops.matrix_functions import *  # noqa: F403
 from dtf.build.ops.nn import l2_normalize  # noqa: F401
 from dtf.build.ops.rearranging import matrix_transpose  # noqa: F401
 

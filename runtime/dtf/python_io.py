@@ -7,17 +7,17 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/io/TFRecord
 
 from __future__ import annotations
 
-import gzip
-import io
 import zlib
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 from dtf.wire import errors
 from dtf.wire.events import read_records, record_bytes
 from dtf.wire.files import file_errors
 
 __all__ = ["TFRecordCompressionType", "TFRecordOptions", "TFRecordWriter", "tf_record_iterator"]
+
+_CHUNK = 1 << 18  # bytes read at once of a compressed file
 
 
 class TFRecordCompressionType:
@@ -29,20 +29,59 @@ class TFRecordCompressionType:
 
 
 class TFRecordOptions:
-    """Options of a file; `compression_type` is "", "ZLIB", "GZIP" or a TFRecordCompressionType.
+    """Options of a file.
+
+    Args:
+      compression_type: "", "ZLIB", "GZIP" or a TFRecordCompressionType.
+      compression_level: 0 for none to 9 for the smallest; zlib's own by default.
+      window_bits: size of the window, as a power of two, that repetitions are looked for in; 15 by default.
+      mem_level: 1 to 9, how much memory compressing takes; 8 by default.
+      compression_strategy: one of zlib's Z_ constants.
+      flush_mode, input_buffer_size, output_buffer_size, compression_method: accepted; zlib's own are taken.
 
     Raises:
       ValueError: another compression.
     """
 
+    compression_type_map = {0: "", 1: "ZLIB", 2: "GZIP"}
+
     _NAMES = {"": 0, None: 0, "ZLIB": 1, "GZIP": 2, 0: 0, 1: 1, 2: 2}
 
-    def __init__(self, compression_type: str | int | None = None) -> None:
-        if isinstance(compression_type, TFRecordOptions):
-            compression_type = compression_type.compression_type
+    def __init__(
+        self,
+        compression_type: Any = None,
+        flush_mode: int | None = None,
+        input_buffer_size: int | None = None,
+        output_buffer_size: int | None = None,
+        window_bits: int | None = None,
+        compression_level: int | None = None,
+        compression_method: int | None = None,
+        mem_level: int | None = None,
+        compression_strategy: int | None = None,
+    ) -> None:
         if compression_type not in self._NAMES:
             raise ValueError(f'Not a valid compression_type: "{compression_type}"')
         self.compression_type: int = self._NAMES[compression_type]
+        self._window_bits = abs(window_bits or zlib.MAX_WBITS)
+        self._level = zlib.Z_DEFAULT_COMPRESSION if compression_level is None else compression_level
+        self._mem_level = mem_level or zlib.DEF_MEM_LEVEL
+        self._strategy = compression_strategy or zlib.Z_DEFAULT_STRATEGY
+
+    @classmethod
+    def get_compression_type_string(cls, options: Any) -> str:
+        """ "", "ZLIB" or "GZIP", of TFRecordOptions or anything that names a compression."""
+        return cls.compression_type_map[_options(options).compression_type]
+
+    def _compressor(self) -> Any:
+        """A compressor of zlib, whose window bits also say which of the two headers it writes."""
+        if self.compression_type == TFRecordCompressionType.NONE:
+            return None
+        bits = self._window_bits + (16 if self.compression_type == TFRecordCompressionType.GZIP else 0)
+        return zlib.compressobj(self._level, zlib.DEFLATED, bits, self._mem_level, self._strategy)
+
+
+def _options(options: Any) -> TFRecordOptions:
+    return options if isinstance(options, TFRecordOptions) else TFRecordOptions(options)
 
 
 class TFRecordWriter:
@@ -57,39 +96,34 @@ class TFRecordWriter:
     """
 
     def __init__(self, path: str, options: Any = None) -> None:
-        self._compression = TFRecordOptions(options).compression_type
         self._path = path
-        self._zlib = zlib.compressobj() if self._compression == TFRecordCompressionType.ZLIB else None
+        self._compressor = _options(options)._compressor()
         with file_errors(path):
-            # A file without a time stamp: the same records make the same bytes.
-            raw: BinaryIO = open(path, "wb")  # noqa: SIM115  (closed by close)
-        self._raw = raw
-        gzipped = self._compression == TFRecordCompressionType.GZIP
-        self._file: Any = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if gzipped else raw
+            self._file: BinaryIO = open(path, "wb")  # noqa: SIM115  (closed by close)
 
     def write(self, record: bytes) -> None:
         """Appends a record."""
         data = record_bytes(record)
         with file_errors(self._path):
-            self._file.write(self._zlib.compress(data) if self._zlib else data)
+            self._file.write(self._compressor.compress(data) if self._compressor else data)
 
     def flush(self) -> None:
         """Hands what was written to the operating system."""
         with file_errors(self._path):
-            if self._zlib:
-                self._file.write(self._zlib.flush(zlib.Z_SYNC_FLUSH))
+            if self._compressor:
+                self._file.write(self._compressor.flush(zlib.Z_SYNC_FLUSH))
             self._file.flush()
-            self._raw.flush()
 
     def close(self) -> None:
         """Writes what is left and closes the file."""
-        if self._raw.closed:
+        if self._file.closed:
             return
         with file_errors(self._path):
-            if self._zlib:
-                self._file.write(self._zlib.flush())
-            self._file.close()
-            self._raw.close()
+            try:
+                if self._compressor:
+                    self._file.write(self._compressor.flush())
+            finally:
+                self._file.close()
 
     def __enter__(self) -> TFRecordWriter:
         return self
@@ -105,14 +139,49 @@ def tf_record_iterator(path: str, options: Any = None) -> Iterator[bytes]:
       NotFoundError: there is no such file.
       DataLossError: a record is damaged or cut short, or the compression is another one.
     """
-    compression = TFRecordOptions(options).compression_type
+    compression = _options(options).compression_type
     if compression == TFRecordCompressionType.NONE:
         yield from read_records(path)
         return
-    with file_errors(path), open(path, "rb") as file:
-        data = file.read()
-    try:
-        data = zlib.decompress(data) if compression == TFRecordCompressionType.ZLIB else gzip.decompress(data)
-    except (zlib.error, EOFError, gzip.BadGzipFile) as error:
-        raise errors.DataLossError(None, None, f"{path}: {error}") from error
-    yield from read_records(path, opened=io.BytesIO(data))
+    with file_errors(path):
+        compressed = open(path, "rb")  # noqa: SIM115  (closed by read_records)
+    bits = zlib.MAX_WBITS + (16 if compression == TFRecordCompressionType.GZIP else 0)
+    yield from read_records(path, opened=cast(BinaryIO, _Inflating(path, compressed, bits)))
+
+
+class _Inflating:
+    """A compressed file as the file that it holds, for reading from its beginning to its end."""
+
+    def __init__(self, path: str, file: BinaryIO, bits: int) -> None:
+        self._path = path
+        self._file = file
+        self._bits = bits
+        self._decompressor = zlib.decompressobj(bits)
+        self._ready = bytearray()
+        self._position = 0
+
+    def tell(self) -> int:
+        return self._position
+
+    def read(self, size: int) -> bytes:
+        while len(self._ready) < size:
+            with file_errors(self._path):
+                data = self._decompressor.unused_data or self._file.read(_CHUNK)
+            if not data:
+                break
+            if self._decompressor.eof:  # another stream follows, as when files are appended to each other
+                self._decompressor = zlib.decompressobj(self._bits)
+            try:
+                self._ready += self._decompressor.decompress(data)
+            except zlib.error as error:
+                raise errors.DataLossError(None, None, f"{self._path}: {error}") from error
+        found = bytes(self._ready[:size])
+        del self._ready[:size]
+        self._position += len(found)
+        return found
+
+    def __enter__(self) -> _Inflating:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._file.close()

@@ -1,13 +1,25 @@
-"""The namespace tf.random. Owns nothing: the functions are those of `ops/random`."""
+"""The namespace tf.random. Owns nothing: its functions are those of `ops/random` and `ops/candidate_sampling`."""
 
 from __future__ import annotations
 
+from dtf.build.ops.candidate_sampling import (
+    all_candidate_sampler,
+    fixed_unigram_candidate_sampler,
+    learned_unigram_candidate_sampler,
+    log_uniform_candidate_sampler,
+    uniform_candidate_sampler,
+)
 from dtf.build.ops.random import (
     categorical,
     get_seed,
     multinomial,
     set_random_seed,
+    stateless_binomial,
+    stateless_categorical,
+    stateless_gamma,
+    stateless_multinomial,
     stateless_normal,
+    stateless_poisson,
     stateless_truncated_normal,
     stateless_uniform,
     truncated_normal,
@@ -19,6 +31,9 @@ from dtf.build.ops.random import random_shuffle as shuffle
 from dtf.build.ops.random import random_uniform as uniform
 
 __all__ = [
-    "categorical", "gamma", "get_seed", "multinomial", "normal", "poisson", "set_random_seed", "shuffle",
-    "stateless_normal", "stateless_truncated_normal", "stateless_uniform", "truncated_normal", "uniform",
+    "all_candidate_sampler", "categorical", "fixed_unigram_candidate_sampler", "gamma", "get_seed",
+    "learned_unigram_candidate_sampler", "log_uniform_candidate_sampler", "multinomial", "normal", "poisson",
+    "set_random_seed", "shuffle", "stateless_binomial", "stateless_categorical", "stateless_gamma",
+    "stateless_multinomial", "stateless_normal", "stateless_poisson", "stateless_truncated_normal",
+    "stateless_uniform", "truncated_normal", "uniform", "uniform_candidate_sampler",
 ]  # fmt: skip

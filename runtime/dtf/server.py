@@ -77,10 +77,10 @@ class Server:
         address = cluster.task_address(self._server_def.job_name, self._server_def.task_index)
         settings = self._server_def.default_session_config
         share_cores(_tasks_beside(cluster, address), settings.intra_op_parallelism_threads)
-        self._worker = LocalWorker(_cpu_devices(self._task, settings))
+        self._worker = LocalWorker(_cpu_devices(self._task, settings), peers_of_cluster=self._peers_of_cluster)
         self._peers = Peers(cluster, self._task, self._worker)
         self._worker.peers = self._peers.worker
-        self._master = Master(self._peers, settings)
+        self._master = Master(self._peers, settings, self._tasks_of_cluster)
         self._service = Service(address, self._task, self._master, self._worker)
         host, _ = split_address(address)
         self._address = f"[{host}]:{self._service.port}" if ":" in host else f"{host}:{self._service.port}"
@@ -156,6 +156,37 @@ class Server:
         self._master.close()
         self._service.stop(grace_s)
         self._peers.close()
+
+    def _peers_of_cluster(self, server_def: Any) -> Any:
+        """The tasks of a cluster that a session brought, in which this one is what `server_def` says."""
+        from dtf.rpc.peers import Peers
+
+        own_task = task_name(server_def.job_name, server_def.task_index, server_def.replica)
+        cluster = ClusterSpec(server_def.cluster)
+        for job in cluster.jobs:
+            for address in cluster.job_tasks(job):
+                if address is not None:
+                    split_address(address)
+        return Peers(cluster, own_task, self._worker)
+
+    def _tasks_of_cluster(self, config: config_pb2.ConfigProto, target: str) -> Any:
+        """The tasks of a session's own cluster, among which this one is found by the address of the session's target.
+
+        Raises:
+          InvalidArgumentError: no task of the cluster has this server's address.
+        """
+        cluster = ClusterSpec(config.cluster_def)
+        addresses = {self._address, target.partition("://")[2]}
+        for job in cluster.jobs:
+            for index in cluster.task_indices(job):
+                if cluster.task_address(job, index) in addresses:
+                    server_def = make_server_def(cluster, job, index)
+                    return self._peers_of_cluster(server_def)
+        raise errors.InvalidArgumentError(
+            None,
+            None,
+            f"ConfigProto.cluster_def has no task at {self.target}, the session's master. It has {cluster}.",
+        )
 
     def __enter__(self) -> Server:
         return self
@@ -260,6 +291,9 @@ class _OneTask:
 
     def address(self, task: str) -> str:
         return "this process"
+
+    def close(self) -> None:
+        """There are no connections."""
 
 
 def _local_master(config: config_pb2.ConfigProto) -> InProcessMaster:

@@ -34,12 +34,14 @@ from dtf.fetches import (
     plan_fetches,
     register_session_run_conversion_functions,
 )
+from dtf.session_handles import HANDLE_OPS, TensorHandle, delete
 from dtf.wire import errors
-from dtf.wire.pb import config_pb2
+from dtf.wire.pb import config_pb2, graph_pb2
 
 __all__ = ["InteractiveSession", "Session", "register_session_run_conversion_functions"]
 
 _PLANS_MAX = 10_000
+_DEAD_HANDLES_MAX = 10
 _NODE_IN_MESSAGE = re.compile(r"\{\{node ([^}\s]+)\}\}")
 _PARTITION_SUFFIX = re.compile(r"_[SG]\d+$")
 """What TensorFlow's master adds to the names of nodes that it cuts apart or copies."""
@@ -65,6 +67,8 @@ class _Plan:
     target_names: tuple[str, ...]
     fed_fetches: tuple[int | None, ...]
     """For each tensor of `fetches`, which feed gives its value, or None when it is fetched."""
+    kept: tuple[tuple[int, Any], ...] = ()
+    """Positions among the fetched tensors that are handles, with the dtypes of the tensors that they stand for."""
 
 
 class BaseSession:
@@ -97,6 +101,9 @@ class BaseSession:
         self._graph_version = 0
         self._plans: dict[Any, _Plan] = {}
         self._slots: dict[Tensor, FeedSlot] = {}
+        self.handle_steps: dict[Any, Any] = {}
+        """What `session_handles` makes in the graph, once for each dtype and device."""
+        self._dead_handles: list[str] = []
         self._master = server.find_master(self._target, self._config)
 
     @property
@@ -139,6 +146,8 @@ class BaseSession:
         """
         if self._closed:
             raise RuntimeError("Attempted to use a closed Session.")
+        if len(self._dead_handles) >= _DEAD_HANDLES_MAX:
+            self._delete_dead_handles()
         key = _plan_key(fetches, feed_dict)
         plan = self._plans.get(key) if key is not None else None
         if plan is None:
@@ -161,8 +170,7 @@ class BaseSession:
         plan = self._plan(fetches, [feedable(self._graph, feed) for feed in feed_list or ()])
 
         def run(*feeds: Any, options: Any = None, run_metadata: Any = None) -> Any:
-            if self._closed:
-                raise RuntimeError("Attempted to use a closed Session.")
+            self._check_callable()
             if len(feeds) != len(plan.slots):
                 raise TypeError(f"the callable takes {len(plan.slots)} feed values, but {len(feeds)} were given")
             if not accept_options and (options is not None or run_metadata is not None):
@@ -187,6 +195,8 @@ class BaseSession:
         if self._closed:
             raise RuntimeError("Attempted to use a closed Session.")
         plan = plan_fetches(self._graph, fetches)
+        if plan.operations:
+            raise RuntimeError("A part of a partial run fetches tensors only; its operations run at its end.")
         feeds = {
             tensor.name: self._slot(tensor).convert(value)
             for tensor, value in feed_items(self._graph, feed_dict or {})
@@ -197,8 +207,13 @@ class BaseSession:
         return plan.build([_fetched(value) for value in values])
 
     def list_devices(self) -> list[DeviceAttributes]:
-        """The devices of all tasks that answer."""
-        self._extend_graph()
+        """The devices of all tasks that answer.
+
+        Raises:
+          CancelledError: the session has been closed.
+        """
+        self._check_callable()
+        self._begin()
         found = self._master.list_devices(self._handle)
         return [
             DeviceAttributes(device.name, device.device_type, device.memory_limit, device.incarnation)
@@ -238,6 +253,7 @@ class BaseSession:
         slots = [self._slot(feedable(self._graph, name)) for name in options.feed]
 
         def run(*feeds: Any, run_metadata: Any = None) -> list[Any]:
+            self._check_callable()
             if len(feeds) != len(slots):
                 raise TypeError(f"the callable takes {len(slots)} feed values, but {len(feeds)} were given")
             arrays = [slot.convert(value) for slot, value in zip(slots, feeds, strict=True)]
@@ -248,6 +264,20 @@ class BaseSession:
             return [_fetched(value) for value in values]
 
         return run
+
+    def forget_handle(self, handle: str) -> None:
+        """Has a kept tensor deleted sometime, because its last TensorHandle is gone."""
+        if not self._closed:
+            self._dead_handles.append(handle)
+
+    def _delete_dead_handles(self) -> None:
+        dead, self._dead_handles = self._dead_handles, []
+        for handle in dead:
+            delete(self, handle)
+
+    def _check_callable(self) -> None:
+        if self._closed:
+            raise errors.CancelledError(None, None, "Session has been closed.")
 
     def _run_new(
         self, key: Any, fetches: Any, feed_dict: Mapping[Any, Any] | None, options: Any, run_metadata: Any
@@ -264,12 +294,18 @@ class BaseSession:
         plan = plan_fetches(self._graph, fetches)
         slots = tuple(self._slot(tensor) for tensor in feeds)
         position = {tensor: index for index, tensor in enumerate(feeds)}
+        fetched = [tensor for tensor in plan.tensors if tensor not in position]
         return _Plan(
             slots,
             plan,
-            tuple(tensor.name for tensor in plan.tensors if tensor not in position),
+            tuple(tensor.name for tensor in fetched),
             tuple(operation.name for operation in plan.operations),
             tuple(position.get(tensor) for tensor in plan.tensors),
+            tuple(
+                (index, tensor.op.inputs[0].dtype.base_dtype)
+                for index, tensor in enumerate(fetched)
+                if tensor.op.type in HANDLE_OPS
+            ),
         )
 
     def _slot(self, tensor: Tensor) -> FeedSlot:
@@ -294,6 +330,8 @@ class BaseSession:
             if run_metadata is not None and metadata is not None:
                 run_metadata.CopyFrom(metadata)
             results = [_fetched(value) for value in results]
+            for index, dtype in plan.kept:
+                results[index] = TensorHandle(results[index], dtype, self)
         else:
             results = []
         if feeds and any(index is not None for index in plan.fed_fetches):
@@ -301,6 +339,14 @@ class BaseSession:
             given = list(feeds.values())
             results = [next(fetched) if index is None else given[index] for index in plan.fed_fetches]
         return plan.fetches.build(results)
+
+    def _begin(self) -> None:
+        """Makes the session at the master, without nodes: a graph that it refuses is told of when it is run."""
+        with self._lock:
+            if not self._handle and not self._closed:
+                self._handle, self._graph_version = self._master.create_session(
+                    graph_pb2.GraphDef(versions=self._graph.as_graph_def().versions), self._config, self._target
+                )
 
     def _extend_graph(self) -> None:
         """Sends what the graph grew by; makes the session at the first call."""

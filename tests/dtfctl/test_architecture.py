@@ -13,7 +13,7 @@ OUTSIDE = {"asyncio", "fcntl", "socket", "sqlite3", "subprocess", "threading", "
 HOMES = {
     "subprocess": {"dtfctl.launchers.local"},
     "sqlite3": {"dtfctl.store"},
-    "yaml": {"dtfctl.config", "dtfctl.cli"},
+    "yaml": {"dtfctl.config.source"},
     "grpc": {"dtfctl.probe"},
     "psutil": {"dtfctl.launchers.local"},
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 
 import pytest
 
@@ -26,7 +27,7 @@ def expanded(program, **keys):
         (["train", "x{job}-{task}y", "{port}"], ["train", "xworker-1y", "3"]),
         (["train", "{address}", "{host}", "{name}"], ["train", "127.0.0.1:3", "localhost", "trial"]),
         (["train", "{worker_hosts}"], ["train", "127.0.0.1:2,127.0.0.1:3"]),
-        (["train", "{{job}}", "${job}", "{print $1}"], ["train", "{job}", "${job}", "{print $1}"]),
+        (["train", "{{job}}", "$${job}", "{print $1}"], ["train", "{job}", "${job}", "{print $1}"]),
         (["python", "t.py"], ["/venv/bin/python", "t.py"]),
         (["python3", "t.py"], ["/venv/bin/python", "t.py"]),
         (["pythonic", "python"], ["pythonic", "python"]),
@@ -67,6 +68,96 @@ def test_the_tasks_that_compute_share_the_cores(cores, threads):
 def test_a_job_without_an_address_is_not_in_the_cluster_spec():
     plan = plan_of("program: x {cluster_flags}\njobs: {worker: 1, board: {port: none}}")
     addresses = {"worker:0": "127.0.0.1:2"}
-    assert expand.cluster_spec(plan, addresses) == {"worker": ["127.0.0.1:2"]}
+    assert expand.cluster_spec(plan, plan.task("board:0"), addresses) == {"worker": ["127.0.0.1:2"]}
     argv = expand.argv(plan, plan.task("board:0"), addresses)
     assert argv[-1] == "x --worker_hosts=127.0.0.1:2 --job_name=board --task_index=0"
+
+
+def test_with_a_sparse_spec_a_task_sees_itself_and_the_parameter_servers():
+    plan, task = expanded("train {cluster_flags} {ps_hosts} {worker_hosts}", cluster_spec="sparse")
+    cluster = {"ps": ["127.0.0.1:1"], "worker": {"1": "127.0.0.1:3"}}
+    environment = expand.environment(plan, task, ADDRESSES, {})
+    assert json.loads(environment["TF_CONFIG"]) == {"cluster": cluster, "task": {"type": "worker", "index": 1}}
+    assert json.loads(environment["CLUSTER_SPEC"]) == cluster
+    words = shlex.split(expand.argv(plan, task, ADDRESSES)[-1])
+    assert json.loads(words[1].removeprefix("--cluster_spec=")) == cluster
+    assert words[2:] == ["--job_name=worker", "--task_index=1", "127.0.0.1:1", "127.0.0.1:3"]
+    ps = expand.environment(plan, plan.task("ps:0"), ADDRESSES, {})
+    assert json.loads(ps["CLUSTER_SPEC"]) == {"ps": ["127.0.0.1:1"]}
+
+
+def test_dtf_takes_a_sparse_spec():
+    from dtf.wire.cluster import ClusterSpec
+
+    plan, task = expanded("train", cluster_spec="sparse")
+    spec = ClusterSpec(json.loads(expand.environment(plan, task, ADDRESSES, {})["CLUSTER_SPEC"]))
+    assert spec.task_indices("worker") == [1]
+    assert spec.task_address("worker", 1) == "127.0.0.1:3"
+
+
+def test_a_sidecar_is_told_of_the_cluster_by_placeholders_only():
+    text = "program: x {worker_hosts} {port} {bind}\ncheckpoint_dir: c\njobs: {worker: 1, s: {sidecar: true}}"
+    plan = plan_of(text)
+    addresses = {"worker:0": "127.0.0.1:2", "s:0": "127.0.0.1:9"}
+    environment = expand.environment(plan, plan.task("s:0"), addresses, {})
+    assert "TF_CONFIG" not in environment and "CLUSTER_SPEC" not in environment
+    assert expand.argv(plan, plan.task("s:0"), addresses)[-1] == "x 127.0.0.1:2 9 127.0.0.1"
+    assert expand.cluster_spec(plan, plan.task("worker:0"), addresses) == {"worker": ["127.0.0.1:2"]}
+
+
+def test_tensorboard_gets_its_folder_address_and_port():
+    plan = plan_of("program: x\npython: /v/bin/python\ncheckpoint_dir: c\ntensorboard: true\njobs: {worker: 1}")
+    addresses = {"worker:0": "127.0.0.1:2", "tensorboard:0": "127.0.0.1:9"}
+    assert expand.argv(plan, plan.task("tensorboard:0"), addresses) == (
+        *("/v/bin/python", "-m", "tensorboard.main"),
+        *("--logdir=/cluster/c", "--host=127.0.0.1", "--port=9"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ({"gpus": 1}, {"CUDA_VISIBLE_DEVICES": "2"}),
+        ({"gpus": [5, 7]}, {"CUDA_VISIBLE_DEVICES": "5,7"}),
+        ({"gpus": "none"}, {"CUDA_VISIBLE_DEVICES": ""}),
+        ({}, {"CUDA_VISIBLE_DEVICES": None, "OMP_NUM_THREADS": None, "VIRTUAL_ENV": None}),
+        ({"threads": 3}, {"OMP_NUM_THREADS": "3", "TF_NUM_INTRAOP_THREADS": "3"}),
+        ({"cpus": "4-5"}, {"OMP_NUM_THREADS": "2"}),
+        ({"cpus": 4, "threads": 1}, {"OMP_NUM_THREADS": "1"}),
+        ({"venv": "/v"}, {"VIRTUAL_ENV": "/v", "PATH": "/v/bin:/bin:/usr/bin"}),
+        (
+            {"environment": {"A": "{host} {index}/{replicas} {bind} {folder}"}},
+            {"A": "localhost 1/2 127.0.0.1 /cluster"},
+        ),
+        ({"environment": {"OMP_NUM_THREADS": "9"}, "threads": 3}, {"OMP_NUM_THREADS": "9"}),
+    ],
+)
+def test_settings_reach_the_environment(keys, expected):
+    plan, task = expanded("train", **keys)
+    environment = expand.environment(plan, task, ADDRESSES, {"PATH": "/bin:/usr/bin"})
+    assert {key: environment.get(key) for key in expected} == expected
+
+
+def test_secrets_are_hidden_until_their_values_are_known():
+    plan, task = expanded("train", secrets={"A": {"file": "/key"}, "B": None, "C": {"variable": "MINE"}})
+    hidden = expand.environment(plan, task, ADDRESSES, {})
+    assert [hidden[name] for name in "ABC"] == [expand.HIDDEN] * 3
+    values = {"file /key": "x", "variable B": "y", "variable MINE": "z"}
+    known = expand.environment(plan, task, ADDRESSES, {}, values)
+    assert [known[name] for name in "ABC"] == ["x", "y", "z"]
+    (host,) = expand.described(plan, ADDRESSES)
+    assert host["tasks"][0]["environment"]["A"] == "(secret from the file /key)"
+
+
+def test_what_is_described_is_each_host_with_its_tasks():
+    text = "program: x\nhosts: {'n[0-1]': {slots: 2}}\nlimits: {memory: 2MiB}\njobs: {ps: 1, worker: 2}"
+    plan = plan_of(text)
+    addresses = {task.name: f"{task.advertised_host}:{task.index}" for task in plan.tasks()}
+    hosts = expand.described(plan, addresses)
+    assert [(host["host"], [task["task"] for task in host["tasks"]]) for host in hosts] == [
+        ("n0", ["ps:0", "worker:1"]),
+        ("n1", ["worker:0"]),
+    ]
+    assert hosts[1]["tasks"][0]["limits"] == {"memory_bytes": 2 << 20}
+    spec = json.loads(hosts[1]["tasks"][0]["environment"]["CLUSTER_SPEC"])
+    assert spec == {"ps": ["n0:0"], "worker": ["n1:0", "n0:1"]}

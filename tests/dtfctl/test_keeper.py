@@ -16,6 +16,7 @@ from dtfctl.errors import PortTaken
 from dtfctl.launchers import keeper
 from dtfctl.launchers.base import Exited, Launch, Listed, Started
 from dtfctl.launchers.local import LocalLauncher
+from dtfctl.plan import Limits
 from tests.dtfctl.fakes import wait_until
 
 TOKEN = "token-of-the-test"
@@ -353,5 +354,71 @@ def test_the_keeper_goes_when_it_is_told_to_and_leaves_nothing(tmp_path):
         async with host.launcher():
             pid = host.keeper_pid()
         assert not is_alive(pid)
+
+    run(scenario, tmp_path)
+
+
+REPORT = """
+import json, os, resource
+limits = {name: resource.getrlimit(getattr(resource, "RLIMIT_" + name)) for name in "DATA NOFILE CORE CPU".split()}
+print(json.dumps([limits, os.getpriority(os.PRIO_PROCESS, 0), sorted(os.sched_getaffinity(0))]))
+"""
+
+
+def test_a_task_runs_within_its_limits(tmp_path):
+    core = min(os.sched_getaffinity(0))
+
+    async def scenario(host):
+        async with host.launcher() as launcher:
+            limits = Limits(memory_bytes=1 << 30, open_files=100, core_bytes=0, cpu_s=50, nice=7)
+            launcher.start(host.launch(sys.executable, "-c", REPORT, limits=limits, cpus=(core,)))
+            assert (await host.next(Exited)).exit.ok
+            limits, niceness, cores = json.loads(host.log())
+            assert limits == {"DATA": [1 << 30] * 2, "NOFILE": [100, 100], "CORE": [0, 0], "CPU": [50, 60]}
+            assert (niceness, cores) == (7, [core])
+
+    run(scenario, tmp_path)
+
+
+def test_memory_beyond_the_limit_is_refused_to_the_task_alone(tmp_path):
+    async def scenario(host):
+        async with host.launcher() as launcher:
+            greedy = "b = bytearray(200 << 20)"
+            launcher.start(host.launch(sys.executable, "-c", greedy, limits=Limits(memory_bytes=100 << 20)))
+            assert (await host.next(Exited)).exit.code == 1
+            assert "MemoryError" in host.log()
+
+    run(scenario, tmp_path)
+
+
+def test_a_limit_that_cannot_be_had_is_named(tmp_path):
+    async def scenario(host):
+        async with host.launcher() as launcher:
+            launcher.start(host.launch("true", limits=Limits(open_files=1 << 40)))
+            error = (await host.next(Exited)).exit.error
+            assert error.startswith("could not be started: limits.open_files: ")
+
+    run(scenario, tmp_path)
+
+
+def test_cores_that_the_machine_has_not_are_counted_from_the_first_again(tmp_path):
+    async def scenario(host):
+        async with host.launcher() as launcher:
+            launcher.start(host.launch(sys.executable, "-c", REPORT, cpus=(4094,)))
+            assert (await host.next(Exited)).exit.ok
+            (core,) = json.loads(host.log())[2]
+            assert core in os.sched_getaffinity(0)
+
+    run(scenario, tmp_path)
+
+
+def test_a_port_is_chosen_within_its_range(tmp_path):
+    async def scenario(host):
+        async with host.launcher() as launcher:
+            with socket.create_server(("127.0.0.1", 0)) as free:
+                port = free.getsockname()[1]
+            assert await launcher.hold_port("t:0", "127.0.0.1", 0, False, (port, port)) == port
+            with pytest.raises(PortTaken, match=f"any port of {port}-{port} of t:1: Address already in use"):
+                await launcher.hold_port("t:1", "127.0.0.1", 0, False, (port, port))
 
     run(scenario, tmp_path)

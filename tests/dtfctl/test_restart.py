@@ -33,6 +33,16 @@ def ended(how, at=1000.0, ready_at=None, failures=()):
         ),
         ("always", KILLED, "retry", "killed by SIGKILL; restart 1 of 5 within 10m"),
         ("never", KILLED, "fail", "killed by SIGKILL (restart: never)"),
+        ("exit-code", KILLED, "retry", "killed by SIGKILL; restart 1 of 5 within 10m"),
+        ("exit-code", {"code": 143}, "retry", "exited with status 143; restart 1 of 5 within 10m"),
+        (
+            "exit-code",
+            CRASH,
+            "fail",
+            "exited with status 1 (not among the exit codes that are tried again)",
+        ),
+        ("exit-code", CLEAN, "succeed", "exited with status 0"),
+        ("exit-code", {"error": "was lost"}, "retry", "was lost; restart 1 of 5 within 10m"),
     ],
 )
 def test_the_policy_decides_what_an_end_means(policy, how, event, reason):

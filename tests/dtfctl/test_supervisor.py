@@ -269,3 +269,39 @@ def test_a_task_without_a_probe_is_ready_when_it_runs(tmp_path):
     world.supervisor.step()
     assert cluster_state(world.supervisor.run) == "running"
     world.store.close()
+
+
+def test_a_launch_carries_what_the_file_says_of_its_task(tmp_path):
+    text = CLUSTER + "limits: {nice: 3}\ncpus: 1\nbind: 0.0.0.0\nstop_signal: INT\n"
+    world = World(tmp_path, text)
+    world.make_ready()
+    launch = world.launcher.launches[1]
+    assert (launch.limits.nice, launch.cpus, launch.address, launch.port) == (3, (1,), "0.0.0.0", 2)
+    world.supervisor.stop("because")
+    world.supervisor.step()
+    assert (("worker:0", signal.SIGINT)) in world.launcher.signals
+    world.store.close()
+
+
+def test_a_sidecar_that_gives_up_does_not_fail_the_training(tmp_path):
+    world = World(tmp_path, CLUSTER + "  board: {sidecar: true, port: none, restart: never}\n")
+    world.make_ready()
+    world.launcher.end("board:0", code=1)
+    world.supervisor.step()
+    assert world.states()["board:0"] == "failed"
+    assert not world.supervisor.run.outcome
+    for worker in ("worker:0", "worker:1"):
+        world.launcher.end(worker, code=0)
+    world.supervisor.step()
+    assert world.supervisor.run.outcome == "succeeded"
+    world.store.close()
+
+
+@pytest.mark.parametrize(("success", "worker"), [("any", "worker:1"), ("chief", "worker:0")])
+def test_the_success_of_one_may_be_that_of_all(tmp_path, success, worker):
+    world = World(tmp_path, CLUSTER + f"success: {success}\n")
+    world.make_ready()
+    world.launcher.end(worker, code=0)
+    world.supervisor.step()
+    assert world.supervisor.run.outcome == "succeeded"
+    world.store.close()

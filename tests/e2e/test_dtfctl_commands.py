@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import socket
+from pathlib import Path
 
 import pytest
 
@@ -201,11 +202,93 @@ def test_a_mistake_must_get_one_message_and_its_exit_status(cluster, arguments, 
 
 def test_validate_config_and_expand_must_start_nothing(cluster):
     assert cluster.run("validate").stdout == "trial: 2 ps, 2 worker\n"
-    assert "grace_period_s: 5.0" in cluster.run("config").stdout
+    assert "grace_period: 5s" in cluster.run("config").stdout
+    assert json.loads(cluster.run("config", "-o", "json").stdout)["jobs"]["worker"]["replicas"] == 2
     expanded = cluster.run("expand").stdout
     assert "worker:1:\n  argv: /bin/sh -c 'echo worker 1;" in expanded
     assert 'TF_CONFIG={"cluster": {"ps": ["127.0.0.1:0", "127.0.0.1:0"]' in expanded
+    (host,) = json.loads(cluster.run("expand", "-o", "json").stdout)["hosts"]
+    assert (host["host"], len(host["tasks"])) == ("localhost", 4)
     assert not cluster.state.exists()
+
+
+def test_files_and_settings_must_be_laid_over_each_other(cluster):
+    (cluster.folder / "more.yaml").write_text("jobs: {worker: 5}\n")
+    assert cluster.run("validate", "cluster.yaml", "-f", "more.yaml").stdout == "trial: 2 ps, 5 worker\n"
+    done = cluster.run("validate", "-f", "cluster.yaml", "-f", "more.yaml", "--set", "jobs.ps=1")
+    assert done.stdout == "trial: 1 ps, 5 worker\n"
+    done = cluster.run("validate", "--set", "jobs.ps.replica=1", status=2)
+    assert "--set jobs.ps.replica: unknown key" in done.stderr
+
+
+def test_the_resolved_file_must_be_a_file_of_the_same_meaning(cluster):
+    resolved = cluster.run("config").stdout
+    expanded = cluster.run("expand").stdout
+    cluster.write(resolved)
+    assert cluster.run("config").stdout == resolved
+    assert cluster.run("expand").stdout == expanded
+
+
+def test_init_must_write_a_valid_file_and_never_overwrite_one(cluster):
+    before = (cluster.folder / "cluster.yaml").read_text()
+    assert "is there already" in cluster.run("init", status=1).stderr
+    assert (cluster.folder / "cluster.yaml").read_text() == before
+    assert "new.yaml is written" in cluster.run("init", "new.yaml").stderr
+    assert cluster.run("validate", "new.yaml").stdout == "cluster: 1 ps, 2 worker\n"
+    properties = json.loads(cluster.run("schema").stdout)["properties"]
+    assert {"jobs", "hosts", "program", "restart"} <= set(properties)
+
+
+def test_secrets_must_reach_the_task_and_nothing_else(cluster):
+    (cluster.folder / "key").write_text("from-a-file\n")
+    text = SLEEPERS.replace("echo worker {task}", "echo $$FILE_KEY $$VARIABLE_KEY | rev")
+    cluster.write(text + "secrets: {FILE_KEY: {file: key}, VARIABLE_KEY: }\n")
+    done = cluster.run("up", status=2)
+    assert "error: the secret VARIABLE_KEY: the variable VARIABLE_KEY is not set" in done.stderr
+    cluster.environment["VARIABLE_KEY"] = "from-the-shell"
+    cluster.run("up")
+    wait_until(lambda: "elif-a-morf" in cluster.run("logs", "worker:0").stdout, "the task to have read its secrets")
+    assert "llehs-eht-morf elif-a-morf" in cluster.run("logs", "worker:0").stdout
+    commands = [Path(f"/proc/{pid}/cmdline").read_text() for pid in cluster.processes()]
+    shown = "".join([*commands, *(cluster.run(word).stdout for word in ("config", "expand", "logs"))])
+    assert "from-a-file" not in shown and "from-the-shell" not in shown
+    kept = [path for path in cluster.state.rglob("*") if path.is_file() and b"from-a-file" in path.read_bytes()]
+    assert all(path.name.startswith("store.sqlite") and path.stat().st_mode & 0o077 == 0 for path in kept)
+    cluster.run("down")
+    shown = "".join([cluster.run("status", "-o", "json").stdout, cluster.run("logs").stdout])
+    assert "from-a-file" not in shown
+
+
+def test_limits_cores_and_ports_must_be_those_of_the_file(cluster):
+    cluster.write(
+        """
+name: trial
+readiness: none
+limits: {open_files: 64, nice: 3}
+cpus: 1
+port: 21000-31000
+jobs: {worker: {replicas: 2, program: "ulimit -n; nice; grep Cpus_allowed_list /proc/self/status; exec sleep 1000"}}
+"""
+    )
+    cluster.run("up")
+    wait_until(lambda: "Cpus" in cluster.run("logs", "worker:1").stdout, "what the task prints")
+    assert re.match(r"64\n3\nCpus_allowed_list:\s+\d+\n$", cluster.run("logs", "worker:1").stdout)
+    assert 21000 <= int(cluster.task("worker:1")["address"].rpartition(":")[2]) <= 31000
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("hosts: [node0]\n", "trial cannot start: tasks run on this machine only, and the file names node0"),
+        ("security: tls\n", "trial cannot start: security: tls is not available"),
+    ],
+)
+def test_what_cannot_be_had_must_be_refused_and_nothing_started(cluster, text, words):
+    cluster.write(SLEEPERS + text)
+    assert words in cluster.run("up", status=1).stderr
+    wait_until(lambda: cluster.processes() == {}, "the supervisor to end")
+    cluster.write(SLEEPERS)
+    cluster.run("up")
 
 
 def test_a_damaged_store_must_be_said_in_words_and_purged_with_its_processes(cluster):

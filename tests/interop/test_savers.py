@@ -1,19 +1,26 @@
-"""A checkpoint with its meta graph moves between the two runtimes, in both directions."""
+"""A checkpoint with its meta graph moves between the two runtimes, in both directions, and training goes on from it."""
 
 from __future__ import annotations
+
+import inspect
+import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import dtf as tf
 from dtf import train
-from tests.interop.saver_model import model
-from tests.interop.tensorflow_process import needs_tensorflow, run
+from tests.interop import meta_graph_programs as programs
+from tests.interop.tensorflow_process import needs_tensorflow
 
 pytestmark = needs_tensorflow
 
-X = [[1.0, 1.0], [2.0, 0.0]]
-Y = [[9.5], [8.5]]
+PROGRAM = """
+from tests.interop import meta_graph_programs
+
+print(json.dumps(getattr(meta_graph_programs, sys.argv[1])(tf, *sys.argv[2:])))
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -22,75 +29,138 @@ def graph():
         yield graph
 
 
-def test_tensorflow_imports_our_meta_graph_and_restores_our_checkpoint(tmp_path):
+@pytest.fixture(scope="module")
+def begun(tensorflow, tmp_path_factory):
+    """{who: (checkpoint, losses after it)}: the same training, begun by each."""
+    folder = tmp_path_factory.mktemp("begun")
+    theirs = tensorflow.run(PROGRAM, "begin", str(folder / "theirs"))
+    with tf.Graph().as_default():
+        return {"theirs": theirs, "ours": programs.begin(tf, str(folder / "ours"))}
+
+
+@pytest.mark.parametrize("who", ["ours", "theirs"])
+def test_each_trains_on_from_the_others_meta_graph(tensorflow, begun, tmp_path, who):
+    prefix, losses = begun[who]
+    theirs = tensorflow.run(PROGRAM, "go_on", prefix, str(tmp_path / "again"))
+    ours = json.loads(json.dumps(programs.go_on(tf, prefix, str(tmp_path / "once_more"))))
+    np.testing.assert_allclose([ours.pop("losses"), theirs.pop("losses")], [losses, losses], rtol=1e-5)
+    assert ours.pop("again").replace("once_more", "again") == theirs["again"]
+    assert ours == {name: value for name, value in theirs.items() if name != "again"}
+    # What the other's runtime wrote with these same ops is read again.
+    with tf.Graph().as_default(), tf.Session() as session:
+        train.import_meta_graph(prefix + ".meta").restore(session, theirs["again"])
+        assert session.run(train.get_global_step()) == 6
+
+
+def test_what_a_meta_graph_tells_is_the_same(begun):
+    ours, theirs = (
+        programs.told(tf.MetaGraphDef.FromString(Path(f"{begun[who][0]}.meta").read_bytes()))
+        for who in ("ours", "theirs")
+    )
+    assert ours == theirs and ours["all_ops"] and ours["versions"]
+
+
+@pytest.mark.parametrize("who", ["ours", "theirs"])
+def test_scopes_devices_and_parts_of_a_meta_graph_are_the_same(tensorflow, begun, who):
+    prefix = begun[who][0]
+    theirs = tensorflow.run(PROGRAM, "imported_twice", prefix)
+    ours = json.loads(json.dumps(programs.imported_twice(tf, prefix)))
+    for scope in ("one", "two"):
+        np.testing.assert_allclose(ours.pop(scope), theirs.pop(scope), rtol=1e-6)
+    np.testing.assert_allclose(ours["imported"][1], theirs["imported"][1], rtol=1e-6)
+    ours["imported"][1] = theirs["imported"][1] = None
+    assert ours == theirs
+
+
+def test_text_and_stripped_forms_go_both_ways(tensorflow, begun, tmp_path):
+    prefix = begun["ours"][0]
+    for name, arguments in (("text", {"as_text": True}), ("stripped", {"strip_default_attrs": True})):
+        with tf.Graph().as_default():
+            saver = train.import_meta_graph(f"{prefix}.meta")
+            saver.export_meta_graph(f"{tmp_path}/ours.{name}", **arguments)
+        found = tensorflow.run(
+            """
+            saver = tf.train.import_meta_graph(sys.argv[1])
+            saver.export_meta_graph(sys.argv[2], **json.loads(sys.argv[3]))
+            with tf.Session() as session:
+                saver.restore(session, sys.argv[4])
+                print(json.dumps(float(session.run("loss:0", {"x:0": [[1.0, 2.0]], "t:0": [[1.0]]}))))
+            """,
+            f"{tmp_path}/ours.{name}",
+            f"{tmp_path}/theirs.{name}",
+            json.dumps(arguments),
+            prefix,
+        )
+        with tf.Graph().as_default(), tf.Session() as session:
+            train.import_meta_graph(f"{tmp_path}/theirs.{name}").restore(session, prefix)
+            assert session.run("loss:0", {"x:0": [[1.0, 2.0]], "t:0": [[1.0]]}) == pytest.approx(found)
+        assert (tmp_path / f"ours.{name}").read_bytes().isascii() == (name == "text")
+
+
+def graph_tools(tf, folder):
+    """What tf.graph_util and write_graph make of a model with variables of each kind."""
+    x = tf.placeholder(tf.float32, [None, 2], name="x")
+    ids = tf.placeholder(tf.int32, [None], name="ids")
+    w = tf.get_variable("w", initializer=tf.constant([[1.0], [2.0]]))
+    r = tf.get_variable("r", initializer=tf.constant([1.0]), use_resource=True)
+    table = tf.get_variable("table", initializer=tf.ones([3, 2]), use_resource=True)
+    rows = tf.gather(table, ids)
+    with tf.control_dependencies([tf.identity(x, name="watched")]):
+        y = tf.add(tf.matmul(x, w) + r, tf.reduce_sum(rows), name="y")
+    tf.add(y, 1.0, name="unused")
+    found = {}
     with tf.Session() as session:
-        saver = model(tf)
         session.run(tf.global_variables_initializer())
-        path = saver.save(session, str(tmp_path / "model"), global_step=7)
-    found = run(
-        """
-        saver = tf.train.import_meta_graph(sys.argv[1] + ".meta")
-        with tf.Session() as session:
-            saver.restore(session, sys.argv[1])
-            y = tf.get_collection("outputs")[0]
-            coord = tf.train.Coordinator()
-            threads = tf.train.start_queue_runners(session, coord)
-            dequeued = session.run("dequeued:0")
-            coord.request_stop(); coord.join(threads)
-            again = saver.save(session, sys.argv[2], global_step=8)
-            print(json.dumps({
-                "y": session.run(y, {"x:0": json.loads(sys.argv[3])}).tolist(),
-                "variables": sorted(v.name for v in tf.global_variables()),
-                "trainable": sorted(v.name for v in tf.trainable_variables()),
-                "same": all(any(v is w for w in tf.global_variables()) for v in tf.trainable_variables()),
-                "step": tf.get_collection("global_step")[0].name,
-                "rates": tf.get_collection("rates"),
-                "words": [w.decode() for w in tf.get_collection("words")],
-                "dequeued": float(dequeued)}))
-        """,
-        path,
-        str(tmp_path / "theirs"),
-        str(X),
+        graph_def = session.graph.as_graph_def()
+        part = tf.graph_util.extract_sub_graph(graph_def, ["y"])
+        frozen = tf.graph_util.convert_variables_to_constants(session, graph_def, ["y"])
+        some = tf.graph_util.convert_variables_to_constants(session, graph_def, ["y"], ["w"])
+        small = tf.graph_util.remove_training_nodes(frozen, ["y"])
+    found["refused"] = []
+    for nodes in ("y", ["nowhere"]):
+        try:
+            tf.graph_util.extract_sub_graph(graph_def, nodes)
+        except Exception as error:
+            found["refused"].append(type(error).__name__)
+    for name, message in {"part": part, "frozen": frozen, "some": some, "small": small}.items():
+        found[name] = sorted([node.name, node.op] for node in message.node if node.op in KINDS)
+        path = tf.train.write_graph(message, folder, f"{name}.pbtxt", as_text=name != "small")
+        found[f"{name}_path"] = path.removeprefix(folder)
+    return found
+
+
+KINDS = (
+    "VariableV2",
+    "VarHandleOp",
+    "Placeholder",
+    "MatMul",
+    "ReadVariableOp",
+    "ResourceGather",
+    "GatherV2",
+)
+
+
+def run_frozen(tf, folder):
+    """Runs the frozen graph that a folder has, whoever made it."""
+    with open(f"{folder}/small.pbtxt", "rb") as file:
+        message = tf.GraphDef.FromString(file.read())
+    with tf.Graph().as_default(), tf.Session() as session:
+        (y,) = tf.import_graph_def(message, return_elements=["y:0"], name="")
+        return session.run(y, {"x:0": [[1.0, 2.0]], "ids:0": [0, 2]}).tolist()
+
+
+def test_graphs_are_cut_and_frozen_as_tensorflow_does(tensorflow, tmp_path):
+    (tmp_path / "ours").mkdir()
+    (tmp_path / "theirs").mkdir()
+    ours = json.loads(json.dumps(graph_tools(tf, f"{tmp_path}/ours")))
+    theirs, results = tensorflow.run(
+        f"KINDS = {KINDS!r}\n"
+        + inspect.getsource(graph_tools)
+        + inspect.getsource(run_frozen)
+        + "made = graph_tools(tf, sys.argv[1] + '/theirs')\n"
+        + "print(json.dumps([made, [run_frozen(tf, f'{sys.argv[1]}/{who}') for who in ('ours', 'theirs')]]))",
+        str(tmp_path),
     )
-    assert found == {
-        "y": Y,
-        "variables": ["b:0", "global_step:0", "parts/part_0:0", "parts/part_1:0", "w:0"],
-        "trainable": ["b:0", "parts/part_0:0", "parts/part_1:0", "w:0"],
-        "same": True,
-        "step": "global_step:0",
-        "rates": [0.25],
-        "words": ["hello"],
-        "dequeued": 1.0,
-    }
-    # Our ops, run by TensorFlow, wrote a checkpoint that our Saver reads.
-    with tf.Session() as session:
-        saver.restore(session, str(tmp_path / "theirs-8"))
-        assert session.run("y:0", {"x:0": X}).tolist() == Y
-
-
-def test_we_import_tensorflows_meta_graph_and_restore_its_checkpoint(tmp_path):
-    run(
-        """
-        from tests.interop.saver_model import model
-
-        saver = model(tf)
-        with tf.Session() as session:
-            session.run(tf.global_variables_initializer())
-            saver.save(session, sys.argv[1], global_step=7)
-        """,
-        str(tmp_path / "model"),
-    )
-    saver = train.import_meta_graph(str(tmp_path / "model-7.meta"))
-    with tf.Session() as session:
-        saver.restore(session, str(tmp_path / "model-7"))
-        np.testing.assert_allclose(session.run(tf.get_collection("outputs")[0], {"x:0": X}), Y)
-        coord = train.Coordinator()
-        threads = train.start_queue_runners(session, coord)
-        assert session.run("dequeued:0") == 1.0
-        coord.request_stop()
-        coord.join(threads)
-        path = saver.save(session, str(tmp_path / "ours"))
-    assert train.load_variable(path, "parts").tolist() == [[1.0], [2.0], [3.0]]
-    assert train.get_global_step() is tf.global_variables()[-1]
-    assert [v.name for v in tf.trainable_variables()] == ["w:0", "b:0", "parts/part_0:0", "parts/part_1:0"]
-    assert tf.get_collection("rates") == [0.25]
+    assert ours == theirs
+    assert results == [[[10.0]], [[10.0]]]
+    assert [run_frozen(tf, f"{tmp_path}/{who}") for who in ("ours", "theirs")] == results

@@ -119,3 +119,36 @@ def test_damaged_records_and_other_compressions_are_refused(tmp_path):
         list(python_io.tf_record_iterator(str(tmp_path / "missing")))
     with pytest.raises(ValueError, match="compression_type"):
         python_io.TFRecordOptions("LZ4")
+
+
+def test_the_later_names_do_the_same(tmp_path):
+    from dtf.io import gfile as later
+
+    folder = later.join(str(tmp_path), "a", "b")
+    later.makedirs(folder)
+    with later.GFile(later.join(folder, "one"), "w") as file:
+        file.write("1")
+    later.copy(later.join(folder, "one"), later.join(folder, "two"))
+    with pytest.raises(errors.AlreadyExistsError, match="two"):
+        later.rename(later.join(folder, "one"), later.join(folder, "two"))
+    later.rename(later.join(folder, "one"), later.join(folder, "two"), overwrite=True)
+    assert later.listdir(folder) == ["two"] and later.stat(later.join(folder, "two")).length == 1
+    assert later.glob(later.join(folder, "*")) == [later.join(folder, "two")]
+    assert [names for _, _, names in later.walk(str(tmp_path))] == [[], [], ["two"]]
+    failures = []
+    assert list(later.walk(str(tmp_path / "none"), onerror=failures.append)) == []
+    assert isinstance(failures[0], errors.NotFoundError)
+    later.remove(later.join(folder, "two"))
+    later.mkdir(later.join(folder, "c"))
+    later.rmtree(str(tmp_path / "a"))
+    assert not later.exists(folder) and not later.isdir(folder)
+
+
+def test_the_namespace_io_finds_what_stands_elsewhere():
+    import dtf as tf
+
+    assert tf.io.PaddingFIFOQueue is tf.PaddingFIFOQueue
+    assert tf.io.TFRecordWriter is python_io.TFRecordWriter
+    assert tf.io.gfile.exists(__file__)
+    with pytest.raises(AttributeError, match="nothing_of_the_kind"):
+        _ = tf.io.nothing_of_the_kind

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dtf.run.passes import Nodes
+from dtf.run.passes.lower import lower
 from dtf.run.passes.optimize import optimize
 from dtf.run.passes.partition import partition
 from dtf.run.passes.place import choose_task, collect_requests, place
@@ -12,7 +13,7 @@ from dtf.run.passes.prune import prune
 from dtf.run.rendezvous import make_key
 from dtf.run.step import Device
 from dtf.wire import errors
-from dtf.wire.pb import config_pb2, node_def_pb2
+from dtf.wire.pb import config_pb2, function_pb2, node_def_pb2
 
 PS0, PS1, WORKER = "/job:ps/replica:0/task:0", "/job:ps/replica:0/task:1", "/job:worker/replica:0/task:0"
 TASKS = [PS0, PS1, WORKER]
@@ -328,3 +329,88 @@ def test_a_control_edge_from_a_branch_is_dead_with_it_on_a_tensorflow_worker_too
     nodes = graph("p = Placeholder()\ns = Switch(p, p)\na = Neg(s:1)\nb = Const(^a) @/job:ps")
     lines = describe(placed(nodes))[PS0]
     assert "b = Const(^a_R0_I)" in [line.replace("_C0", "") for line in lines]
+
+
+# -- lower
+
+
+def library_with(name: str, arguments: dict[str, int], body: str, results: dict[str, str]) -> dict:
+    """A library of one function: its nodes as `graph` reads them, its results by name, all of them floats."""
+    function = function_pb2.FunctionDef()
+    function.signature.name = name
+    for argument, enum in arguments.items():
+        function.signature.input_arg.add(name=argument, type=enum)
+    for result, tensor in results.items():
+        function.signature.output_arg.add(name=result, type=FLOAT)
+        function.ret[result] = tensor
+    function.node_def.extend(graph(body).values())
+    return {name: function}
+
+
+def call(op: str, name: str, inputs: list[str], types: list[int], **functions: str) -> node_def_pb2.NodeDef:
+    node = node_def_pb2.NodeDef(name=name, op=op, input=inputs)
+    for key, function in functions.items():
+        node.attr[key].func.name = function
+    node.attr["Tin"].list.type.extend(types)
+    node.attr["Tout"].list.type.append(FLOAT)
+    return node
+
+
+DOUBLE = library_with("double", {"x": FLOAT}, "y = Add(x, x) @/job:ps", {"z": "y:z:0"})
+
+
+def test_the_body_of_a_function_that_names_a_task_takes_the_place_of_its_call():
+    nodes = graph("a = Placeholder()\nc = NoOp()\nb = Neg(f)\nd = Neg(b, ^f)")
+    nodes["f"] = call("PartitionedCall", "f", ["a", "^c"], [FLOAT], f="double")
+    assert as_text(lower(nodes, DOUBLE)) == [
+        "a = Placeholder()",
+        "c = NoOp()",
+        "b = Neg(f/double/y:0)",
+        "d = Neg(b, ^f)",
+        "f/double/y = Add(a, a, ^c)",
+        "f = NoOp(^f/double/y)",
+    ]
+    assert lower(nodes, DOUBLE)["f/double/y"].device == "/job:ps"
+
+
+def test_what_is_called_only_for_its_value_leaves_no_node_of_its_name():
+    nodes = {**graph("a = Placeholder()"), "f": call("PartitionedCall", "f", ["a"], [FLOAT], f="double")}
+    assert "f" not in lower(nodes, DOUBLE, targets=[])
+    assert "f" in lower(nodes, DOUBLE, targets=["f"])
+
+
+def test_a_body_without_a_place_of_its_own_stays_a_call():
+    library = library_with("double", {"x": FLOAT}, "y = Add(x, x)", {"z": "y:z:0"})
+    nodes = {**graph("a = Placeholder()"), "f": call("PartitionedCall", "f", ["a"], [FLOAT], f="double")}
+    assert lower(nodes, library) == nodes
+
+
+def test_a_function_that_calls_itself_keeps_the_call():
+    library = library_with("again", {"x": FLOAT}, "y = Neg(x) @/job:ps", {"z": "g:output:0"})
+    inner = call("PartitionedCall", "g", ["y:y:0"], [FLOAT], f="again")
+    library["again"].node_def.append(inner)
+    nodes = {**graph("a = Placeholder()"), "f": call("PartitionedCall", "f", ["a"], [FLOAT], f="again")}
+    assert as_text(lower(nodes, library))[1:3] == [
+        "f/again/y = Neg(a)",
+        "f/again/g = PartitionedCall(f/again/y:0)",
+    ]
+
+
+def test_a_branch_takes_its_arguments_through_switches_and_what_has_none_waits_for_its_pivot():
+    library = {
+        **library_with("yes", {"x": FLOAT}, "y = Neg(x) @/job:ps", {"z": "y:y:0"}),
+        **library_with("no", {"x": FLOAT}, "k = Const()", {"z": "k:output:0"}),
+    }
+    nodes = graph("p = Placeholder()\na = Placeholder()\nb = Neg(i)")
+    nodes["i"] = call("If", "i", ["p", "a"], [FLOAT], then_branch="yes", else_branch="no")
+    nodes["i"].attr["Tcond"].type = 10
+    lines = as_text(lower(nodes, library, targets=[]))
+    assert "i/_branch_0/_switch_0 = Switch(a, i/_pred)" in lines
+    assert "i/_branch_0/yes/y = Neg(i/_branch_0/_switch_0:1)" in lines
+    assert "i/_branch_1/no/k = Const(^i/_branch_1/_pivot)" in lines
+    assert "i/_merge_0 = Merge(i/_branch_1/no/k:0, i/_branch_0/yes/y:0)" in lines
+    assert "b = Neg(i/_merge_0)" in lines
+
+
+def as_text(nodes: Nodes) -> list[str]:
+    return [f"{node.name} = {node.op}({', '.join(node.input)})" for node in nodes.values()]

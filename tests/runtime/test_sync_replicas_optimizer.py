@@ -10,108 +10,15 @@ import pytest
 import dtf as tf
 from dtf.build.apply import apply_op
 from dtf.testing import LocalCluster
+from tests.interop.synchronous import Replica, alone, data, joined, model, together
 
 STEPS = 6
 
 
-def numbers(seed, *shape):
-    return np.random.RandomState(seed).uniform(-1, 1, shape).astype(np.float32)
-
-
-def model(use_resource):
-    """A dense and an embedded variable; the loss for placeholders x, y and ids."""
-    x = tf.placeholder(tf.float32, [None, 3], name="x")
-    y = tf.placeholder(tf.float32, [None, 1], name="y")
-    ids = tf.placeholder(tf.int64, [None], name="ids")
-    with tf.variable_scope("model", use_resource=use_resource):
-        w = tf.get_variable("w", initializer=tf.constant(numbers(1, 3, 1)))
-        table = tf.get_variable("table", initializer=tf.constant(numbers(2, 6, 1)))
-    out = tf.matmul(x, w) + tf.nn.embedding_lookup(table, ids)
-    return tf.reduce_mean(tf.square(out - y)), {"x": x, "y": y, "ids": ids}
-
-
-def data(seed):
-    return {"x": numbers(seed, 4, 3), "y": numbers(seed + 50, 4, 1), "ids": [0, 2, 3, 5]}
-
-
-def joined(worker_data):
-    """The data of all workers as one batch: its mean gradient is the mean of theirs."""
-    return {name: np.concatenate([each[name] for each in worker_data]) for name in worker_data[0]}
-
-
-def alone(batch, use_resource, steps=STEPS):
-    """The losses of one worker with an ordinary optimizer."""
-    with tf.Graph().as_default(), tf.Session() as session:
-        loss, holders = model(use_resource)
-        train = tf.train.MomentumOptimizer(0.1, 0.9).minimize(loss)
-        session.run(tf.global_variables_initializer())
-        feed = {holders[name]: value for name, value in batch.items()}
-        losses = []
-        for _ in range(steps):
-            losses.append(session.run(loss, feed))
-            session.run(train, feed)
-        return losses
-
-
-class Replica:
-    """One worker's graph at a cluster, its hooks, and what it saw."""
-
-    def __init__(self, cluster, index, use_resource=False, workers=2, **options):
-        self.target = cluster.target("worker", index)
-        self.is_chief = index == 0
-        self.graph = tf.Graph()
-        self.losses = []
-        self.tokens = []
-        setter = tf.train.replica_device_setter(
-            worker_device=f"/job:worker/task:{index}", cluster=cluster.cluster_spec
-        )
-        with self.graph.as_default(), tf.device(setter):
-            self.step = tf.train.get_or_create_global_step()
-            self.loss, self.holders = model(use_resource)
-            self.optimizer = tf.train.SyncReplicasOptimizer(
-                tf.train.MomentumOptimizer(0.1, 0.9), workers, workers, **options
-            )
-            self.train = self.optimizer.minimize(self.loss, self.step)
-
-    def session(self, num_tokens=-1, hooks=(), **options):
-        hook = self.optimizer.make_session_run_hook(self.is_chief, num_tokens)
-        return tf.train.MonitoredTrainingSession(
-            self.target, self.is_chief, hooks=[hook, *hooks], log_step_count_steps=None, **options
-        )
-
-    def feed(self, batch):
-        return {self.holders[name]: value for name, value in batch.items()}
-
-    def run(self, batch, last_step, barrier=None, num_tokens=-1, **options):
-        with self.graph.as_default():
-            stop = tf.train.StopAtStepHook(last_step=last_step)
-            with self.session(num_tokens, [stop], **options) as session:
-                while not session.should_stop():
-                    if barrier is not None:
-                        barrier.wait(30)
-                    loss, token = session.run([self.loss, self.train], self.feed(batch))
-                    self.losses.append(float(loss))
-                    self.tokens.append(int(token))
-
-
-def together(*runs):
-    """Runs functions in threads; the first error of one is raised."""
-    failures = []
-
-    def guarded(run):
-        try:
-            run()
-        except BaseException as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=guarded, args=(run,), daemon=True) for run in runs]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert not any(thread.is_alive() for thread in threads), "a worker waits forever"
-    if failures:
-        raise failures[0]
+def replica(cluster, index, batch=None, use_resource=False):
+    return Replica(
+        tf, cluster.target("worker", index), cluster.cluster_spec, index, batch or data(3), use_resource
+    )
 
 
 @pytest.fixture
@@ -123,78 +30,75 @@ def cluster():
 @pytest.mark.parametrize("use_resource", [False, True], ids=["reference", "resource"])
 def test_two_workers_train_as_one_with_both_batches(cluster, use_resource):
     batches = [data(3), data(4)]
-    replicas = [Replica(cluster, index, use_resource) for index in range(2)]
+    replicas = [replica(cluster, index, batch, use_resource) for index, batch in enumerate(batches)]
+    for each in replicas:
+        each.start(num_tokens=0)
     # In step with each other and with no tokens to start with, each gives one gradient to each update.
-    barrier = threading.Barrier(2)
-    together(
-        *(
-            lambda replica=replica, batch=batch: replica.run(batch, STEPS, barrier, num_tokens=0)
-            for replica, batch in zip(replicas, batches, strict=True)
-        )
-    )
-    mean = np.mean([replica.losses for replica in replicas], 0)
-    # Both batches have the same rows of the table: the mean over those that have a row is the mean over all.
-    assert [replica.tokens for replica in replicas] == [list(range(1, STEPS + 1))] * 2
-    np.testing.assert_allclose(mean, alone(joined(batches), use_resource), rtol=1e-5)
+    for _ in range(STEPS):
+        together(*(each.step for each in replicas))
+    for each in replicas:
+        each.end()
+    assert [each.tokens for each in replicas] == [list(range(1, STEPS + 1))] * 2
+    mean = np.mean([each.losses for each in replicas], 0)
+    np.testing.assert_allclose(mean, alone(tf, joined(batches), use_resource, STEPS), rtol=1e-5)
 
 
 def test_workers_start_and_end_by_themselves_with_the_tokens_of_the_start(cluster):
-    replicas = [Replica(cluster, index) for index in range(2)]
-    together(*(lambda replica=replica: replica.run(data(3), 20) for replica in replicas))
-    for replica in replicas:
-        assert replica.losses[-1] < replica.losses[0] / 2
-        assert replica.tokens == sorted(replica.tokens)
+    replicas = [replica(cluster, index) for index in range(2)]
+    together(*(lambda each=each: each.run(last_step=20) for each in replicas))
+    for each in replicas:
+        assert each.losses[-1] < each.losses[0] / 2
+        assert each.tokens == sorted(each.tokens)
 
 
 def test_a_worker_that_leaves_gives_its_token_back_and_the_chief_trains_on(cluster):
-    chief, worker = (Replica(cluster, index) for index in range(2))
-    together(lambda: chief.run(data(3), 12), lambda: worker.run(data(3), 3))
+    chief, worker = (replica(cluster, index) for index in range(2))
+    together(lambda: chief.run(last_step=12), lambda: worker.run(last_step=3))
     assert chief.tokens[-1] >= 11
 
 
 def test_the_chiefs_end_ends_a_worker_that_waits(cluster):
-    chief, worker = (Replica(cluster, index) for index in range(2))
-    together(lambda: chief.run(data(3), 4), lambda: worker.run(data(3), 1000))
+    chief, worker = (replica(cluster, index) for index in range(2))
+    together(lambda: chief.run(last_step=4), lambda: worker.run(last_step=1000))
     assert worker.tokens[-1] <= 4
 
 
 def test_a_worker_that_was_killed_and_one_that_came_instead_do_not_stop_the_others(cluster):
-    chief, first, second = Replica(cluster, 0), Replica(cluster, 1), Replica(cluster, 1)
+    chief, first, second = replica(cluster, 0), replica(cluster, 1), replica(cluster, 1)
     gone = threading.Event()
 
     def killed():
-        with first.graph.as_default():
-            session = first.session()
-            session.run(first.train, first.feed(data(3)))
-            # Without the hook's end: its token is lost with it.
-            session._creator.abandon()
+        first.start()
+        first.step()
+        # Without the hook's end: its token is lost with it.
+        first.session._creator.abandon()
         gone.set()
 
     def replacement():
         gone.wait(30)
-        second.run(data(3), 15)
+        second.run(last_step=15)
 
-    together(lambda: chief.run(data(3), 15), killed, replacement)
+    together(lambda: chief.run(last_step=15), killed, replacement)
     assert chief.losses[-1] < chief.losses[0] / 2
 
 
 def test_a_chief_that_comes_back_takes_over_from_the_checkpoint(cluster, tmp_path):
-    first, second, worker = Replica(cluster, 0), Replica(cluster, 0), Replica(cluster, 1)
+    first, second, worker = replica(cluster, 0), replica(cluster, 0), replica(cluster, 1)
     gone = threading.Event()
+    options = {"checkpoint_dir": str(tmp_path), "save_checkpoint_steps": 1, "save_summaries_steps": None}
 
     def killed():
-        with first.graph.as_default():
-            session = first.session(checkpoint_dir=str(tmp_path), save_checkpoint_steps=1, save_summaries_steps=None)
-            for _ in range(6):
-                session.run(first.train, first.feed(data(3)))
-            session._creator.abandon()
+        first.start(**options)
+        for _ in range(6):
+            first.step()
+        first.session._creator.abandon()
         gone.set()
 
     def replacement():
         gone.wait(30)
-        second.run(data(3), 15, checkpoint_dir=str(tmp_path), save_summaries_steps=None)
+        second.run(last_step=15, **options)
 
-    together(killed, replacement, lambda: worker.run(data(3), 15))
+    together(killed, replacement, lambda: worker.run(last_step=15))
     assert second.losses[-1] < worker.losses[0] / 2
     assert int(tf.train.latest_checkpoint(str(tmp_path)).rpartition("-")[2]) >= 15
 
@@ -258,7 +162,7 @@ def test_a_stale_gradient_is_dropped(cluster):
 def test_the_shared_names_are_tensorflows():
     with tf.Graph().as_default() as graph:
         with tf.device(tf.train.replica_device_setter(ps_tasks=2, worker_device="/job:worker/task:0")):
-            loss, _ = model(True)
+            loss, _ = model(tf, True)
             step = tf.train.get_or_create_global_step()
             tf.train.SyncReplicasOptimizer(tf.train.AdamOptimizer(), 2, 3).minimize(loss, step)
         shared = {

@@ -343,8 +343,18 @@ def test_a_session_with_a_cluster_of_its_own_reaches_its_own_peers():
             done(np.float32(8))
             return lambda: None
 
-    worker = LocalWorker([Device(WORKER, incarnation=22)], None, lambda server_def: lambda task: Peer())
-    server_def = tensorflow_server_pb2.ServerDef()
+    class Tasks:
+        is_closed = False
+
+        def worker(self, task):
+            return Peer()
+
+        def close(self):
+            self.is_closed = True
+
+    cluster = Tasks()
+    worker = LocalWorker([Device("/job:other/replica:0/task:5/device:CPU:0", incarnation=22)], None, lambda _: cluster)
+    server_def = tensorflow_server_pb2.ServerDef(job_name="worker", task_index=0)
     server_def.cluster.job.add(name="ps").tasks[0] = "host:1"
     worker.create_worker_session("s", server_def)
     g = GraphBuilder(WORKER)
@@ -352,6 +362,8 @@ def test_a_session_with_a_cluster_of_its_own_reaches_its_own_peers():
     result = run(worker, worker.register_graph("s", g.graph_def), 1, (), [key_of("y")]).get()
     assert result.values == {key_of("y"): -8}
     assert asked == [make_key(PS, 11, WORKER, "w")]
+    worker.delete_worker_session("s")
+    assert cluster.is_closed
 
 
 def test_shutting_down_ends_steps_and_receives():

@@ -22,6 +22,7 @@ from typing import Any
 
 from dtf.build.apply import apply_op
 from dtf.build.conversion import convert_to_tensor, convert_to_tensor_or_indexed_slices
+from dtf.build.function_calls import CALLS, open_call
 from dtf.build.graph import Operation, Tensor, colocate_with, get_default_graph, name_scope
 from dtf.build.ops import load_gradients
 from dtf.build.ops.control_flow_context import is_loop_exit
@@ -125,6 +126,7 @@ def gradients(
         seeds = [_seed_gradient(seed, y, index, place) for index, (seed, y) in enumerate(pairs)]
         if len(targets) > 1:
             targets = [apply_op("Identity", None, input=y) if y.consumers() else y for y in targets]
+        _open_calls(targets, sources)
         walk = _Walk(targets, sources, constants, place, gate_gradients, scope)
         walk.run(targets, seeds)
         found = [walk.gradient_of(x) for x in sources]
@@ -213,7 +215,7 @@ class _Walk:
             return
         with self._loops.inside(op, before=False):
             for index, (tensor, grad) in enumerate(zip(op.outputs, out_grads, strict=True)):
-                if grad is None and _carries_gradient(tensor):
+                if grad is None and _carries_gradient(tensor) and op.type != "IdentityN":
                     out_grads[index] = self._loops.zeros_like(op, index)
             in_grads = self._called(function, op, out_grads)
         for tensor, grad in zip(op.inputs, in_grads, strict=True):
@@ -322,6 +324,17 @@ def _between(to_ops: Iterable[Operation], from_ops: Iterable[Operation]) -> dict
             between[op] = None
             queue.extend(tensor.op for tensor in op._inputs)
     return between
+
+
+def _open_calls(targets: Sequence[Tensor], sources: Sequence[Tensor]) -> None:
+    """Puts the bodies of the functions between sources and targets into the graph; the walk goes through them."""
+    while True:
+        between = _between([y.op for y in targets], [x.op for x in sources])
+        calls = [op for op in between if op.type in CALLS]
+        if not calls:
+            return
+        for op in calls:
+            open_call(op)
 
 
 def _carries_gradient(tensor: Tensor) -> bool:

@@ -97,8 +97,8 @@ class ResourceStorage:
     is_resource = True
 
     def read(self, name: str | None) -> Tensor:
-        """The value as it is when this op runs."""
-        with device(self.tensor.device or None):
+        """The value as it is when this op runs; it is read beside the handle, whatever is colocated with what."""
+        with colocate_with(None, ignore_existing=True), device(self.tensor.device or None):
             return apply_op("ReadVariableOp", name, resource=self.tensor, dtype=self.dtype)
 
     def read_beside(self, name: str) -> Tensor:

@@ -54,8 +54,8 @@ class Answer:
             reply((), error)
 
     def work(self, function: Callable[..., None], *arguments: Any) -> None:
-        """Calls function(*arguments), which may take long or wait: here if this thread's owner can do without it, else in
-        the pool.
+        """Calls function(*arguments), which may take long or wait: here if this thread's owner can do without it, else
+        in the pool.
         """
         if borrowed.is_lent():
             borrowed.before_long()

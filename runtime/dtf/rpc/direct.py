@@ -7,8 +7,8 @@ Owns their layout, from both ends. They go over the channel alone; who has none 
     Push         run id, step id, source, values tagged with their keys' numbers; no answer
     RunCallable  session, callable, values -> outcome, values
 
-Values are laid out as `packing` does it. An outcome is a status code, 0 if all went well, whether the error only follows
-from another, and, instead of values, its message.
+Values are laid out as `packing` does it. An outcome is a status code, 0 if all went well, whether the error only
+follows from another, and, instead of values, its message.
 """
 
 from __future__ import annotations

@@ -18,11 +18,11 @@ Buffer = codec.Buffer
 
 
 def parse(message_class: Any, data: Buffer) -> Any:
-    """The message. Raises InvalidArgumentError when `data` is not one."""
+    """The message. Raises InternalError, gRPC's code for it, when `data` is not one."""
     try:
         return message_class.FromString(data if type(data) is bytes else bytes(data))
     except Exception:
-        raise errors.InvalidArgumentError(None, None, f"Malformed {message_class.__name__}") from None
+        raise errors.InternalError(None, None, f"Malformed {message_class.__name__}") from None
 
 
 def parse_apart(message_class: Any, field: int, data: Buffer) -> tuple[Any, list[Any]]:

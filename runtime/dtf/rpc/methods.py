@@ -19,12 +19,19 @@ from dtf.run import growing_pool
 from dtf.run.cancellation import CancellationManager
 from dtf.run.compiled_step import dead_fetch
 from dtf.run.kernels import DEAD
+from dtf.run.passes import parse_tensor_name
 from dtf.run.rendezvous import parse_key
+from dtf.run.request_ids import RecentRequestIds
 from dtf.run.step import Device
 from dtf.wire import errors
 from dtf.wire.pb import config_pb2, device_attributes_pb2, master_pb2, worker_pb2
 
 _STRINGS_ENCODED_AT_ONCE_MAX = 1000
+_REQUESTS_REMEMBERED_MAX = 100_000
+_NO_COLLECTIVES = (
+    "Collective operations are not supported by this task, which is of dtf; exchange gradients through variables, "
+    "queues and accumulators."
+)
 
 
 def methods(master: Any, worker: Any, status_tail: bytes = b"") -> dict[str, Method]:
@@ -161,11 +168,14 @@ class _MasterMethods:
     ) -> list[Buffer]:
         fetches = list(request.fetch)
         options = request.options if request.options != config_pb2.RunOptions() else None
+        given = messages.named_values(feeds)
+        if len(given) < len(feeds):
+            raise errors.InvalidArgumentError(None, None, "A tensor is fed more than once.")
         values, metadata = self._master.run_step(
             request.session_handle,
-            messages.named_values(feeds),
+            given,
             fetches,
-            list(request.target),
+            [parse_tensor_name(target)[0] for target in request.target],
             options,
             request.partial_run_handle,
             request.request_id,
@@ -182,6 +192,7 @@ class _WorkerMethods:
     def __init__(self, worker: Any, status_tail: bytes) -> None:
         self._worker = worker
         self._status_tail = status_tail
+        self._request_ids = RecentRequestIds(_REQUESTS_REMEMBERED_MAX)
 
     def GetStatus(self, _: Buffer, answer: Answer) -> None:
         response = worker_pb2.GetStatusResponse(device_attributes=map(_attributes, self._worker.get_status()))
@@ -247,6 +258,7 @@ class _WorkerMethods:
 
     def RecvTensor(self, data: Buffer, answer: Answer) -> None:
         request = messages.parse(worker_pb2.RecvTensorRequest, data)
+        self._request_ids.check(request.request_id, "RecvTensor (Worker)")
 
         def done(value: Any = None, error: errors.OpError | None = None) -> None:
             if error is not None:
@@ -271,7 +283,23 @@ class _WorkerMethods:
         answer.set((worker_pb2.LoggingResponse().SerializeToString(),))
 
     def Tracing(self, _: Buffer, answer: Answer) -> None:
-        raise errors.UnimplementedError(None, None, "Tracing is not supported.")
+        raise errors.UnimplementedError(None, None, "Tracing is not supported; ask for it step by step in RunOptions.")
+
+    def GetStepSequence(self, data: Buffer, answer: Answer) -> None:
+        request = messages.parse(worker_pb2.GetStepSequenceRequest, data)
+        response = worker_pb2.GetStepSequenceResponse()
+        for key, step_id in self._worker.step_sequence(list(request.graph_key)).items():
+            response.step_sequence.add(graph_key=key, next_step_id=step_id)
+        answer.set((response.SerializeToString(),))
+
+    def CompleteGroup(self, _: Buffer, answer: Answer) -> None:
+        raise errors.UnimplementedError(None, None, _NO_COLLECTIVES)
+
+    def CompleteInstance(self, _: Buffer, answer: Answer) -> None:
+        raise errors.UnimplementedError(None, None, _NO_COLLECTIVES)
+
+    def RecvBuf(self, _: Buffer, answer: Answer) -> None:
+        raise errors.UnimplementedError(None, None, _NO_COLLECTIVES)
 
     def _start_graph(self, data: Buffer, answer: Answer) -> None:
         try:
@@ -284,6 +312,10 @@ class _WorkerMethods:
             worker_pb2.RunGraphRequest, worker_pb2.RunGraphRequest.SEND_FIELD_NUMBER, data
         )
         keys = list(request.recv_key)
+        self._request_ids.check(request.request_id, "RunGraph (Worker)")
+        values = messages.named_values(sends)
+        for key in (*keys, *values):
+            parse_key(key)
 
         def done(result: Any = None, error: errors.OpError | None = None) -> None:
             if error is None:
@@ -304,7 +336,7 @@ class _WorkerMethods:
             request.session_handle if request.create_worker_session_called else "",
             request.graph_handle,
             request.step_id,
-            list(messages.named_values(sends).items()),
+            list(values.items()),
             keys,
             request.exec_opts,
             done,
@@ -329,6 +361,8 @@ def _graph_response(keys: list[str], result: Any) -> list[Buffer]:
         if result.values[key] is DEAD:
             raise dead_fetch(parse_key(key).tensor_name)
     response = worker_pb2.RunGraphResponse(step_stats=result.step_stats)
+    if result.graph_def is not None:
+        response.partition_graph.append(result.graph_def)
     named = [(key, result.values[key]) for key in keys]
     return messages.with_named_tensors(response, worker_pb2.RunGraphResponse.RECV_FIELD_NUMBER, named)
 

@@ -225,6 +225,7 @@ class RemoteMaster:
     def __init__(self, connection: Way) -> None:
         self._connection = connection
         self._callables: dict[tuple[Any, ...], int | None] = {}
+        self._timeouts_ms: dict[str, int] = {}
 
     def create_session(
         self, graph_def: graph_pb2.GraphDef, config: config_pb2.ConfigProto | None = None, target: str = ""
@@ -239,6 +240,8 @@ class RemoteMaster:
         timeout_s = config.operation_timeout_in_ms / 1000 if config is not None else 0.0
         ask(self._check_server, self._connection.where, timeout_s or None)
         response = self._call("CreateSession", request, master_pb2.CreateSessionResponse, timeout_s or None)
+        if timeout_s:
+            self._timeouts_ms[response.session_handle] = config.operation_timeout_in_ms
         return response.session_handle, response.graph_version
 
     def extend_session(self, handle: str, graph_def: graph_pb2.GraphDef, version: int) -> int:
@@ -261,9 +264,10 @@ class RemoteMaster:
     ) -> tuple[list[Any], config_pb2.RunMetadata | None]:
         """See `Master.run_step`. Interrupting the call cancels the step."""
         if options is None and not partial_run_handle:
-            found = self._run_as_callable(handle, feeds, fetches, targets)
-            if found is not None:
-                return found, None
+            results = self._run_as_callable(handle, feeds, fetches, targets)
+            if results is not None:
+                return results, None
+        options = self._with_timeout(handle, options)
         request = master_pb2.RunStepRequest(
             session_handle=handle,
             fetch=fetches,
@@ -362,6 +366,16 @@ class RemoteMaster:
     def close(self) -> None:
         """Ends the connection."""
         self._connection.close()
+
+    def _with_timeout(self, handle: str, options: config_pb2.RunOptions | None) -> config_pb2.RunOptions | None:
+        """The options with the session's timeout where they have none: TensorFlow's master leaves it to the client."""
+        timeout_ms = self._timeouts_ms.get(handle)
+        if not timeout_ms or (options is not None and options.timeout_in_ms):
+            return options
+        limited = config_pb2.RunOptions(timeout_in_ms=timeout_ms)
+        if options is not None:
+            limited.MergeFrom(options)
+        return limited
 
     def _check_server(self, timeout_s: float) -> None:
         RemoteWorker(self._connection).get_status(timeout_s)

@@ -34,6 +34,7 @@ _OPTIONS = (
 )
 _JOINED_ON_LOOP_BYTES_MAX = 1 << 18
 _START_TIMEOUT_S = 30.0
+_EAGER_SERVICE = "/tensorflow.eager.EagerService/"
 
 
 class Service:
@@ -112,7 +113,22 @@ class _Handlers(grpc.GenericRpcHandler):
         }
 
     def service(self, handler_call_details: Any) -> Any:
-        return self._methods.get(handler_call_details.method)
+        method = handler_call_details.method
+        found = self._methods.get(method)
+        if found is None and method.startswith(_EAGER_SERVICE):
+            return _NO_EAGER
+        return found
+
+
+async def _refuse_eager(_: bytes, context: Any) -> bytes:
+    await context.abort(
+        grpc.StatusCode.UNIMPLEMENTED,
+        "This server is of dtf and runs graphs; eager execution is not supported. Use tf.compat.v1.Session.",
+    )
+    raise AssertionError("abort raises")
+
+
+_NO_EAGER = grpc.unary_unary_rpc_method_handler(_refuse_eager)
 
 
 def _listener(host: str, name: str) -> Listener | None:

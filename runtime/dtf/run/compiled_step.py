@@ -18,10 +18,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import numpy as np
+
 from dtf.run import borrowed
 from dtf.run.cancellation import CancellationManager
 from dtf.run.kernels import DEAD
-from dtf.wire import errors
+from dtf.wire import dtypes, errors
 from dtf.wire.pb import config_pb2, graph_pb2, step_stats_pb2, worker_pb2
 
 _STEP_ID_BITS = 57
@@ -33,10 +35,11 @@ _HEARTBEAT_TIMEOUT_S = 10.0
 
 @dataclass(frozen=True)
 class GraphResult:
-    """What one partition gives: values by rendezvous key, and StepStats if they were asked for."""
+    """What one partition gives: values by rendezvous key, and StepStats and its graph if they were asked for."""
 
     values: dict[str, Any]
     step_stats: step_stats_pb2.StepStats | None = None
+    graph_def: graph_pb2.GraphDef | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,7 @@ class CompiledStep:
         self.partitions = sorted(partitions, key=lambda partition: partition.is_local)
         self._fetches = list(fetches)
         self._agreement = _Agreement(session_handle, self.partitions)
+        self._feed_dtypes = _feed_dtypes(partitions)
 
     def run(
         self,
@@ -91,9 +95,11 @@ class CompiledStep:
           cancellation: stops the step when its caller has gone.
 
         Raises:
+          InternalError: a feed is of another dtype than its tensor.
           OpError: the root cause of the failure, its message begun by the name of the task when that is another one.
           DeadlineExceededError: `timeout_s` has passed; the step has been cancelled.
         """
+        self.check_feeds(feeds)
         run_id = self._agreement.run_id() if options is None else None
         step = RunningStep(self, feeds, _executor_options(options), run_id)
         owner.add_step(step)
@@ -118,6 +124,16 @@ class CompiledStep:
         metadata = self._metadata(step, options) if options is not None else None
         values = step.values
         return [self._value(values, name) for name in self._fetches], metadata
+
+    def check_feeds(self, feeds: Mapping[str, Any]) -> None:
+        """Raises InternalError, TensorFlow's code for it, when a feed is of another dtype than its tensor."""
+        for name, value in feeds.items():
+            given = getattr(value, "dtype", None)
+            wanted = self._feed_dtypes.get(name)
+            if wanted is not None and given is not None and given != wanted:
+                raise errors.InternalError(
+                    None, None, f"The feed for {name} is of {given}, but the tensor is of {wanted.name}."
+                )
 
     def _value(self, values: dict[str, Any], name: str) -> Any:
         value = values.pop(name)
@@ -376,6 +392,20 @@ def dead_fetch(name: str) -> errors.InvalidArgumentError:
     return errors.InvalidArgumentError(
         None, None, f"The tensor returned for {name} was not valid: it is in a branch that was not taken."
     )
+
+
+def _feed_dtypes(partitions: Sequence[RegisteredPartition]) -> dict[str, Any]:
+    """The numpy dtype of each feed that is an array."""
+    found: dict[str, Any] = {}
+    for partition in partitions:
+        if not partition.feeds:
+            continue
+        for node in partition.graph_def.node:
+            if node.op == "_Recv" and (name := node.attr["tensor_name"].s.decode()) in partition.feeds:
+                dtype = dtypes.as_dtype(node.attr["tensor_type"].type)
+                if dtype not in (dtypes.resource, dtypes.variant):
+                    found[name] = np.dtype(dtype.as_numpy_dtype)
+    return found
 
 
 def _with_task(error: errors.OpError, task: str) -> errors.OpError:

@@ -1,16 +1,16 @@
 """Direct steps: compiled steps of which every task is dtf, whose tensors are pushed instead of asked for.
 
 In TensorFlow's protocol the consumer of a tensor asks its producer for it, one call per tensor, and the master tells
-every task when a step is over. Where all tasks of a compiled step can reach each other over the channel, they agree on it
-once (`prepare`), and from then on
+every task when a step is over. Where all tasks of a compiled step can reach each other over the channel, they agree on
+it once (`prepare`), and from then on
 
     - a _Send puts its value into the step's `Outbox`, which sends what is there for a task in one message: when the
       thread has nothing more to run, when much has gathered, or when the oldest value has waited for a while;
     - a _Recv waits in its own task's rendezvous;
     - a partition that ends well forgets the step by itself; the master speaks only when one fails.
 
-Owns what was agreed on, the outboxes, and what the loss of a peer means: the running steps that it takes part in fail at
-once with UnavailableError. Does not know how messages look or travel (`rpc.direct`), nor how steps run (`worker`).
+Owns what was agreed on, the outboxes, and what the loss of a peer means: the running steps that it takes part in fail
+at once with UnavailableError. Does not know how messages look or travel (`rpc.direct`), nor how steps run (`worker`).
 """
 
 from __future__ import annotations
@@ -204,8 +204,8 @@ class DirectSteps:
 
 
 class Outbox:
-    """The values of one step at one task that go to other tasks. Any thread may add and flush at any time: what waits is
-    taken out of the queue one by one.
+    """The values of one step at one task that go to other tasks. Any thread may add and flush at any time: what waits
+    is taken out of the queue one by one.
     """
 
     __slots__ = ("_bytes", "_outgoing", "_prepared", "_push", "_since", "_step_id", "_waiting")

@@ -65,15 +65,21 @@ _TOKEN = -1
 class Executor:
     """One compiled partition. Immutable after construction; any number of steps may run at the same time."""
 
-    def __init__(self, graph_def: Any, session_state: SessionState | None = None, device: Device | None = None) -> None:
-        """Compiles `graph_def`.
+    def __init__(
+        self,
+        graph_def: Any,
+        session_state: SessionState | None = None,
+        device: Device | None = None,
+        library: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Compiles `graph_def`. `library` holds the functions that it may call, if it does not bring them itself.
 
         Raises:
           InvalidArgumentError, NotFoundError: the graph cannot be run here (see `instructions.read_graph`).
         """
         self.session_state = session_state or SessionState()
         self.device = device
-        instructions = read_graph(graph_def)
+        instructions = read_graph(graph_def, library)
         self._program: Any
         if is_loop(instructions):
             from dtf.run.frames import FrameProgram

@@ -1,7 +1,7 @@
 """Functions: the bodies that PartitionedCall, If, Case and While run.
 
-Owns the way from a FunctionDef and attribute values to a GraphDef with _Arg and _Retval nodes, and the compiled body.
-Bodies are compiled when they are first called, since a function may call itself.
+Owns the compiled body; what its nodes are is `wire.functions`'. Bodies are compiled when they are first called, since a
+function may call itself.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dtf.run.step import StepContext
-from dtf.wire import errors, opdef
-from dtf.wire.pb import graph_pb2
+from dtf.wire import errors
+from dtf.wire.functions import instantiate, result_count
 
 if TYPE_CHECKING:
     from dtf.run.executor import Executor
 
-__all__ = ["FunctionBody", "instantiate"]
+__all__ = ["FunctionBody"]
 
 
 class FunctionBody:
@@ -65,97 +65,9 @@ class FunctionBody:
             if self._executor is None:
                 from dtf.run.executor import Executor
 
-                function = self._library[self._reference.name]
-                graph_def = instantiate(function, self._reference.attr, self._library)
-                self._result_count = len(function.signature.output_arg)
-                for argument in function.signature.output_arg:
-                    self._result_count += _argument_count(argument, self._reference.attr) - 1
-                self._executor = Executor(graph_def)
+                function, attrs = self._library[self._reference.name], self._reference.attr
+                self._result_count = result_count(function, attrs)
+                graph_def = instantiate(function, attrs, self._library)
+                self._executor = Executor(graph_def, library=self._library)
             return self._executor
 
-
-def instantiate(function: Any, attrs: Mapping[str, Any], library: Mapping[str, Any]) -> Any:
-    """The GraphDef of a FunctionDef's body with _Arg and _Retval nodes; attribute placeholders get their values from
-    `attrs`.
-
-    Inside of a function an input reads "argument", "argument:1" or "node:output_name:index"; in the result, as in any
-    GraphDef, "node:number".
-
-    Raises:
-      InvalidArgumentError: an attribute has no value, an edge leads nowhere.
-    """
-    result = graph_pb2.GraphDef()
-    for each in library.values():
-        result.library.function.add().CopyFrom(each)
-    names: dict[str, str] = {}
-    argument_index = 0
-    for argument in function.signature.input_arg:
-        for number in range(_argument_count(argument, attrs)):
-            node = result.node.add(name=f"_arg_{argument.name}_{number}", op="_Arg")
-            node.attr["index"].i = argument_index
-            node.attr["T"].type = _argument_type(argument, attrs, number)  # type: ignore[assignment]
-            names[f"{argument.name}:{number}"] = f"{node.name}:0"
-            argument_index += 1
-    nodes = []
-    for template in function.node_def:
-        node = result.node.add()
-        node.CopyFrom(template)
-        for name, value in node.attr.items():
-            if value.WhichOneof("value") == "placeholder":
-                node.attr[name].CopyFrom(_attribute(attrs, value.placeholder))
-        nodes.append(node)
-        number = 0
-        for output in opdef.get(node.op).outputs:
-            for position in range(_output_count(output, node)):
-                names[f"{node.name}:{output.name}:{position}"] = f"{node.name}:{number}"
-                number += 1
-
-    def resolve(text: str) -> str:
-        if text.startswith("^"):
-            argument = text[1:]
-            return f"^_arg_{argument}_0" if f"{argument}:0" in names else text
-        for candidate in (text, f"{text}:0"):
-            if candidate in names:
-                return names[candidate]
-        raise errors.InvalidArgumentError(None, None, f"Function {function.signature.name} has no tensor '{text}'")
-
-    for node in nodes:
-        for index, text in enumerate(node.input):
-            node.input[index] = resolve(text)
-    result_index = 0
-    for argument in function.signature.output_arg:
-        for number in range(_argument_count(argument, attrs)):
-            text = function.ret[argument.name]
-            if _argument_count(argument, attrs) > 1:
-                text = f"{text.rpartition(':')[0]}:{number}"
-            node = result.node.add(name=f"_retval_{argument.name}_{number}", op="_Retval", input=[resolve(text)])
-            node.attr["index"].i = result_index
-            node.attr["T"].type = _argument_type(argument, attrs, number)  # type: ignore[assignment]
-            result_index += 1
-    return result
-
-
-def _attribute(attrs: Mapping[str, Any], name: str) -> Any:
-    if name not in attrs:
-        raise errors.InvalidArgumentError(None, None, f"Function attribute '{name}' has no value")
-    return attrs[name]
-
-
-def _argument_count(argument: Any, attrs: Mapping[str, Any]) -> int:
-    if argument.type_list_attr:
-        return len(_attribute(attrs, argument.type_list_attr).list.type)
-    return _attribute(attrs, argument.number_attr).i if argument.number_attr else 1
-
-
-def _argument_type(argument: Any, attrs: Mapping[str, Any], number: int) -> int:
-    if argument.type_list_attr:
-        return _attribute(attrs, argument.type_list_attr).list.type[number]
-    return _attribute(attrs, argument.type_attr).type if argument.type_attr else argument.type
-
-
-def _output_count(output: opdef.ArgDef, node: Any) -> int:
-    if output.type_list_attr is not None:
-        return len(node.attr[output.type_list_attr].list.type)
-    if output.number_attr is not None:
-        return node.attr[output.number_attr].i
-    return 1

@@ -13,6 +13,7 @@ from typing import Any
 
 from dtf.run import kernels
 from dtf.wire import codec, errors, opdef
+from dtf.wire.functions import plain_call
 
 __all__ = ["Instruction", "in_running_order", "is_loop", "read_graph", "with_node"]
 
@@ -61,20 +62,27 @@ class Instruction:
 ALIASES = frozenset({"Identity", "StopGradient", "PreventGradient", "Snapshot"})
 """Ops whose output is their input under another name."""
 
+SHOWN_AT_END = "_shown_at_end"
+"""An attribute of the _Send of a fetch: a reference is sent as such, and read when the step has ended."""
 
-def read_graph(graph_def: Any) -> list[Instruction]:
-    """The instructions of a GraphDef, in the order of its nodes.
+
+def read_graph(graph_def: Any, library: Mapping[str, Any] | None = None) -> list[Instruction]:
+    """The instructions of a GraphDef, in the order of its nodes. `library`: functions by name; else those in the graph.
 
     Raises:
       NotFoundError: an op that nobody declared.
       InvalidArgumentError: no kernel, a missing attribute or input, an edge that leads nowhere.
     """
-    library = {function.signature.name: function for function in graph_def.library.function}
+    if library is None:
+        library = {function.signature.name: function for function in graph_def.library.function}
     index_of = {node.name: index for index, node in enumerate(graph_def.node)}
     if len(index_of) != len(graph_def.node):
         raise errors.InvalidArgumentError(None, None, "The graph has two nodes of one name")
     parts = [_bind(node, library) for node in graph_def.node]
     references = [_reference_flags(part.node) for part in parts]
+    for index, node_def in enumerate(graph_def.node):
+        if SHOWN_AT_END in node_def.attr:
+            references[index] = ([True], [])
     _pass_references_on(graph_def, index_of, references)
     result = []
     for index, (node_def, part) in enumerate(zip(graph_def.node, parts, strict=True)):
@@ -202,6 +210,8 @@ class _Bound:
 
 
 def _bind(node_def: Any, library: Mapping[str, Any]) -> _Bound:
+    if node_def.op in library:
+        node_def = plain_call(node_def, library)
     try:
         op_def = opdef.get(node_def.op)
     except KeyError as error:

@@ -23,6 +23,7 @@ class PartialRun:
         session_handle: str,
         partitions: Sequence[RegisteredPartition],
         own_worker: Any,
+        feeds: Sequence[str],
         dependencies: Mapping[str, frozenset[str]],
     ) -> None:
         """A run that has not started.
@@ -30,14 +31,17 @@ class PartialRun:
         Args:
           partitions: registered with the master's own device as the client's.
           own_worker: the worker of the master's own task.
+          feeds: all that may be fed, also what no fetch needs.
           dependencies: the fetches, each with the feeds that it needs.
         """
         self._own_worker = own_worker
         self._dependencies = dependencies
-        self._feeds = frozenset(name for partition in partitions for name in partition.feeds)
+        self._feeds = frozenset(feeds)
+        self._needed_feeds = frozenset(name for partition in partitions for name in partition.feeds)
         self._partitions = list(partitions)
         bare = [dataclasses.replace(partition, feeds={}, fetches={}) for partition in partitions]
         self._step = RunningStep(CompiledStep(session_handle, bare, []), {}, None)
+        self._check_feeds = CompiledStep(session_handle, partitions, []).check_feeds
         self._lock = threading.Lock()
         self._fed: set[str] = set()
         self._open_fetches = set(dependencies)
@@ -56,6 +60,7 @@ class PartialRun:
           InvalidArgumentError: a feed or fetch is not open, or a fetch needs a feed that has not come.
           OpError: why the step failed.
         """
+        self._check_feeds(feeds)
         self._take(feeds, fetches)
         for partition in self._partitions:
             for name, key in partition.feeds.items():
@@ -63,7 +68,7 @@ class PartialRun:
                     self._own_worker.send(self._step.step_id, key, feeds[name])
         values = self._receive(fetches, timeout_s)
         with self._lock:
-            is_last = not self._open_fetches and self._fed >= self._feeds
+            is_last = not self._open_fetches and self._fed >= self._needed_feeds
         if is_last:
             self._step.wait(timeout_s)
             if self._step.error is not None:
@@ -81,13 +86,13 @@ class PartialRun:
     def _take(self, feeds: Mapping[str, Any], fetches: Sequence[str]) -> None:
         with self._lock:
             for name in feeds:
+                if name not in self._feeds:
+                    raise _not_set_up(name)
                 if name in self._fed:
                     raise errors.InvalidArgumentError(None, None, f"The feed {name} has already been fed.")
             for name in fetches:
                 if name not in self._dependencies:
-                    raise errors.InvalidArgumentError(
-                        None, None, f"The feed or fetch {name} was not given at the partial run's setup."
-                    )
+                    raise _not_set_up(name)
                 if name not in self._open_fetches:
                     raise errors.InvalidArgumentError(None, None, f"The fetch {name} has already been fetched.")
                 missing = self._dependencies[name] - self._fed - set(feeds)
@@ -121,3 +126,9 @@ class PartialRun:
             self._step.wait_ended(1.0)  # the step knows the cause, if it had one
             raise self._step.error or failed[0]
         return [answers[name] for name in fetches]
+
+
+def _not_set_up(name: str) -> errors.InvalidArgumentError:
+    return errors.InvalidArgumentError(
+        None, None, f"The feed or fetch {name} was not given at the partial run's setup."
+    )

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from dtf.run.patience import ATTEMPT_TIMEOUT_S, ask
 from dtf.run.step import Device, task_of
+from dtf.run.worker_session import devices_of_session
 from dtf.wire import errors
 from dtf.wire.device import DeviceSpec
 from dtf.wire.pb import config_pb2, tensorflow_server_pb2
@@ -41,6 +42,9 @@ class Tasks(Protocol):
     def address(self, task: str) -> str:
         """ "host:port", or "this process"."""
 
+    def close(self) -> None:
+        """Ends the connections; a session calls it when it is over and the tasks are those of its own cluster."""
+
 
 @dataclass(frozen=True)
 class JoinedTask:
@@ -57,7 +61,10 @@ class SessionTasks:
     def __init__(self, handle: str, tasks: Tasks, config: config_pb2.ConfigProto) -> None:
         self._handle = handle
         self._tasks = tasks
-        self._isolate = config.isolate_session_state
+        self._cluster = config.cluster_def if config.cluster_def.job else None
+        self._isolate = config.isolate_session_state or (
+            self._cluster is not None and not config.experimental.share_session_state_in_clusterspec_propagation
+        )
         self._joined: dict[str, JoinedTask] = {}
         self._lock = threading.Lock()
         self._stopped = threading.Event()
@@ -90,7 +97,7 @@ class SessionTasks:
             )
         worker.create_worker_session(
             self._handle,
-            tensorflow_server_pb2.ServerDef(),
+            self._server_def(task),
             self._isolate,
             self.own_task,
             self._own_incarnation(),
@@ -150,10 +157,22 @@ class SessionTasks:
         deadline = time.monotonic() + _LEAVE_TIMEOUT_S
         for _ in joined:
             waiting.acquire(timeout=max(0.0, deadline - time.monotonic()))
+        if self._cluster is not None:
+            self._tasks.close()
 
     def _ask(self, task: str, worker: Any, timeout_s: float | None) -> list[Device]:
-        """GetStatus, tried until it is answered."""
-        return list(ask(worker.get_status, f"{task} at {self.address(task)}", timeout_s, self._stopped))
+        """GetStatus, tried until it is answered; the devices by the names that this session has for them."""
+        devices = ask(worker.get_status, f"{task} at {self.address(task)}", timeout_s, self._stopped)
+        return list(devices_of_session(devices, self._server_def(task)))
+
+    def _server_def(self, task: str) -> tensorflow_server_pb2.ServerDef:
+        """What a task is to be told of the session's own cluster; nothing if it has the server's."""
+        if self._cluster is None:
+            return tensorflow_server_pb2.ServerDef()
+        name = DeviceSpec.from_string(task)
+        return tensorflow_server_pb2.ServerDef(
+            cluster=self._cluster, job_name=name.job, task_index=name.task, protocol="grpc"
+        )
 
     def _own_incarnation(self) -> int:
         devices = self._tasks.worker(self.own_task).get_status(ATTEMPT_TIMEOUT_S)

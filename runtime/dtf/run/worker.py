@@ -1,9 +1,8 @@
 """LocalWorker: what one task does for the masters of a cluster: keeps sessions, runs partitions, hands out tensors.
 
 Owns the task's sessions, their registered graphs, the running steps and the rendezvous; `resources` outlive all of
-them. Does not
-know how requests arrive: the master of this process calls it directly, a server's masters and peers through `rpc`,
-whose `RemoteWorker` has the same methods.
+them. Does not know how requests arrive: the master of this process calls it directly, a server's masters and peers
+through `rpc`, whose `RemoteWorker` has the same methods.
 
 What can wait takes `done`, called as done(value) or done(error=OpError) exactly once, from any thread, and returns a
 function that cancels it. The other calls return at once.
@@ -19,26 +18,34 @@ import itertools
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from dtf.run.cancellation import CancellationManager
 from dtf.run.compiled_step import GraphResult
 from dtf.run.direct import DirectSteps, Pushed, edges_of
 from dtf.run.executor import Executor, together
-from dtf.run.rendezvous import Rendezvous, StepRendezvous, parse_key
-from dtf.run.resources import ResourceManager
-from dtf.run.step import Device, SessionState, StepContext, as_derived, task_of
+from dtf.run.partial_step import PartialStep
+from dtf.run.rendezvous import Rendezvous, parse_key
+from dtf.run.resources import ResourceManager, Variable
+from dtf.run.step import Device, StepContext, as_derived, task_of
 from dtf.run.step_stats import StepStatsCollector
+from dtf.run.worker_session import (
+    ClusterPeers,
+    Done,
+    Peers,
+    RegisteredGraph,
+    RunningStep,
+    WorkerSession,
+    derived,
+    devices_of_session,
+    recv_from,
+)
 from dtf.wire import errors
 from dtf.wire.pb import config_pb2, graph_pb2, tensorflow_server_pb2, worker_pb2
 
 __all__ = ["LocalWorker"]
 
-Done = Callable[..., None]
-Peers = Callable[[str], Any]
-"""Task name -> the Worker of that task. Raises InvalidArgumentError for a task that the cluster does not have."""
-
+PeersOfCluster = Callable[[tensorflow_server_pb2.ServerDef], ClusterPeers]
 
 class LocalWorker:
     """The worker of a task. Its lock guards `_sessions`, `_running` and `_partial`; no kernel and no callback runs
@@ -56,7 +63,7 @@ class LocalWorker:
         self,
         devices: Sequence[Device],
         peers: Peers | None = None,
-        peers_of_cluster: Callable[[tensorflow_server_pb2.ServerDef], Peers] | None = None,
+        peers_of_cluster: PeersOfCluster | None = None,
     ) -> None:
         """A worker with no sessions.
 
@@ -74,10 +81,11 @@ class LocalWorker:
         self.direct = DirectSteps(self.task, self.rendezvous, lambda: self.peers)
         self._peers_of_cluster = peers_of_cluster
         self._lock = threading.Lock()
-        self._sessions: dict[str, _Session] = {}
-        self._legacy = _Session("", self.resources, None, "", 0)
-        self._running: dict[int, _RunningStep] = {}
-        self._partial: dict[int, _PartialStep] = {}
+        self._sessions: dict[str, WorkerSession] = {}
+        self._legacy = WorkerSession("", self.devices, self.resources)
+        self._running: dict[int, RunningStep] = {}
+        self._partial: dict[int, PartialStep] = {}
+        self._step_sequences: dict[int, int] = {}
         self._graph_numbers = itertools.count(1)
 
     # -- the task
@@ -103,6 +111,13 @@ class LocalWorker:
         raise errors.UnimplementedError(
             None, None, "Tracing is not implemented; ask for a trace of a step with RunOptions"
         )
+
+    def step_sequence(self, graph_keys: Sequence[int]) -> dict[int, int]:
+        """The next step id of each collective graph, as the leader of a group hands them out."""
+        with self._lock:
+            for key in graph_keys:
+                self._step_sequences[key] = self._step_sequences.get(key, 0) + 1
+            return {key: self._step_sequences[key] for key in graph_keys}
 
     def shut_down(self) -> None:
         """Cancels every step and forgets every session; who still waits for a tensor gets UnavailableError."""
@@ -130,24 +145,28 @@ class LocalWorker:
 
         Args:
           handle: the master's name of it. Creating it again changes nothing.
-          server_def: a cluster of the session's own; None or empty: the server's.
+          server_def: a cluster of the session's own, and what this task is called in it; None or empty: the server's.
           isolate: whether it has resources of its own.
           master_task, master_incarnation: who asks; "" and 0 when it does not say.
+
+        Raises:
+          InvalidArgumentError: an address of the cluster is malformed.
         """
-        peers = None
+        cluster = None
         if server_def is not None and server_def.cluster.job and self._peers_of_cluster is not None:
-            peers = self._peers_of_cluster(server_def)
+            cluster = self._peers_of_cluster(server_def)
+        devices = devices_of_session(self.devices, server_def)
         resources = ResourceManager() if isolate else self.resources
+        session = WorkerSession(handle, devices, resources, cluster, master_task, master_incarnation)
         with self._lock:
             stale = [
-                session.handle
-                for session in self._sessions.values()
-                if master_task
-                and session.master_task == master_task
-                and session.master_incarnation != master_incarnation
+                each.handle
+                for each in self._sessions.values()
+                if master_task and each.master_task == master_task and each.master_incarnation != master_incarnation
             ]
-            if handle not in self._sessions:
-                self._sessions[handle] = _Session(handle, resources, peers, master_task, master_incarnation)
+            kept = self._sessions.setdefault(handle, session)
+        if kept is not session:
+            session.close()
         for old in stale:
             _logger.info("dropping session %s: its master %s has restarted", old, master_task)
             self.delete_worker_session(old)
@@ -163,9 +182,10 @@ class LocalWorker:
             return
         self.direct.forget_session(handle)
         for step in running:
-            step.cancel(_derived(errors.CancelledError(None, None, f"Session {handle} has been closed")))
+            step.cancel(derived(errors.CancelledError(None, None, f"Session {handle} has been closed")))
         if session.resources is not self.resources:
             session.resources.clear()
+        session.close()
 
     def delete_worker_session_async(self, handle: str, done: Done, timeout_s: float | None = None) -> None:
         """As `delete_worker_session`, through `done`."""
@@ -188,16 +208,13 @@ class LocalWorker:
           InvalidArgumentError, NotFoundError: the graph cannot be run.
         """
         session = self._session(session_handle)
-        executor = Executor(graph_def, session.state, self.devices[0])
         handle = f"{next(self._graph_numbers):016x}"
-        session.graphs[handle] = executor
-        session.edges[handle] = edges_of(graph_def)
+        session.add_graph(handle, graph_def)
         return handle
 
     def deregister_graph(self, session_handle: str, graph_handle: str) -> None:
         """Forgets a partition. Raises AbortedError when it or the session is not known here."""
         session = self._session(session_handle)
-        session.edges.pop(graph_handle, None)
         if session.graphs.pop(graph_handle, None) is None:
             raise self._unknown_graph(graph_handle)
 
@@ -228,12 +245,23 @@ class LocalWorker:
         Raises:
           AbortedError: the session or the graph is not known here, or the step has been cleaned up.
         """
-        session, executor = self._graph(session_handle, graph_handle)
+        session, registered = self._graph(session_handle, graph_handle)
         if is_partial:
-            return self._run_partial(session, executor, step_id, sends, recv_keys, done, is_last_partial_run)
-        collector = StepStatsCollector(self.devices[0].name) if options and options.record_timeline else None
+            return self._run_partial(
+                session, registered.executor, step_id, sends, recv_keys, done, is_last_partial_run
+            )
+        collector = StepStatsCollector(session.devices[0].name) if options and options.record_timeline else None
         running = self._start_step(session, step_id, collector)
-        return self._run(executor, running, sends, recv_keys, done)
+
+        def over(values: dict[str, Any] | None = None, error: errors.OpError | None = None) -> None:
+            if values is None:
+                done(error=error)
+                return
+            stats = collector.step_stats() if collector is not None else None
+            wanted = options is not None and options.record_partition_graphs
+            done(GraphResult(values, stats, registered.graph_def if wanted else None))
+
+        return self._run(registered.executor, running, sends, recv_keys, over)
 
     def prepare(
         self,
@@ -253,10 +281,13 @@ class LocalWorker:
 
         Raises:
           AbortedError: the session or the graph is not known here.
-          UnimplementedError: a task that the partition exchanges tensors with cannot be reached over the channel.
+          UnimplementedError: a task that the partition exchanges tensors with cannot be reached over the channel, or
+            the session has a cluster of its own.
         """
-        session, _ = self._graph(session_handle, graph_handle)
-        edges = session.edges[graph_handle]
+        session, registered = self._graph(session_handle, graph_handle)
+        if session.peers_recv is not None:
+            raise errors.UnimplementedError(None, None, "A session with a cluster of its own has no direct steps.")
+        edges = edges_of(registered.graph_def)
         self.direct.prepare(run_id, session_handle, graph_handle, send_keys, recv_keys, tasks, edges)
 
     def run_prepared(
@@ -266,21 +297,21 @@ class LocalWorker:
         forgotten here, without `cleanup_graph`.
         """
         prepared = self.direct.find(run_id)
-        session, executor = self._graph(prepared.session_handle, prepared.graph_handle)
+        session, registered = self._graph(prepared.session_handle, prepared.graph_handle)
         running = self._start_step(session, step_id, None)
         running.step.rendezvous.outbox = self.direct.outbox(prepared, step_id)
         self.direct.started(prepared, step_id, running.cancel)
 
-        def over(result: Any = None, error: errors.OpError | None = None) -> None:
+        def over(values: dict[str, Any] | None = None, error: errors.OpError | None = None) -> None:
             self.direct.ended(step_id)
-            if error is not None:
+            if values is None:
                 done(error=error)
-            else:
-                self.rendezvous.forget(step_id)
-                done(result)
+                return
+            self.rendezvous.forget(step_id)
+            done(GraphResult(values))
 
         sends = list(zip(prepared.send_keys, values, strict=True))
-        return self._run(executor, running, sends, prepared.recv_keys, over)
+        return self._run(registered.executor, running, sends, prepared.recv_keys, over)
 
     def deliver(self, pushed: Pushed) -> None:
         """Takes values that another task pushes, and runs what they make ready, in this thread."""
@@ -292,7 +323,7 @@ class LocalWorker:
             running = self._running.get(step_id)
             self._partial.pop(step_id, None)
         if running is not None:
-            running.cancel(_derived(errors.CancelledError(None, None, f"Step {step_id} was cleaned up")))
+            running.cancel(derived(errors.CancelledError(None, None, f"Step {step_id} was cleaned up")))
         self.rendezvous.cleanup(step_id)
 
     # -- tensors
@@ -316,7 +347,7 @@ class LocalWorker:
         def cancel() -> None:
             if table.forget(key, done):
                 self.rendezvous.forget_unused(step_id)
-                done(error=_derived(errors.CancelledError(None, None, f"The receive of {key} was cancelled")))
+                done(error=derived(errors.CancelledError(None, None, f"The receive of {key} was cancelled")))
 
         return cancel
 
@@ -333,28 +364,28 @@ class LocalWorker:
     def _run(
         self,
         executor: Executor,
-        running: _RunningStep,
+        running: RunningStep,
         sends: Sequence[tuple[str, Any]],
         recv_keys: Sequence[str],
-        done: Done,
+        over: Done,
     ) -> Callable[[], None]:
+        """Runs a step that has been entered: over(values by key), or over(error=...)."""
         rendezvous = running.step.rendezvous
-        collector = running.step.collector
 
         def finished(error: errors.OpError | None) -> None:
             self._end_step(running)
             values: dict[str, Any] = {}
             if error is None:
                 try:
-                    values = {key: rendezvous.take(key) for key in recv_keys}
+                    values = {key: _shown(rendezvous.take(key)) for key in recv_keys}
                 except KeyError as missing:
                     error = errors.InternalError(None, None, f"The step did not produce {missing.args[0]}")
                 except errors.OpError as aborted:
                     error = aborted
             if error is not None:
-                done(error=error)
+                over(error=error)
             else:
-                done(GraphResult(values, collector.step_stats() if collector is not None else None))
+                over(values)
 
         try:
             for key, value in sends:
@@ -365,14 +396,14 @@ class LocalWorker:
         executor.run_async(running.step, finished)
         return running.cancel
 
-    def _graph(self, session_handle: str, graph_handle: str) -> tuple[_Session, Executor]:
+    def _graph(self, session_handle: str, graph_handle: str) -> tuple[WorkerSession, RegisteredGraph]:
         session = self._session(session_handle)
-        executor = session.graphs.get(graph_handle)
-        if executor is None:
+        registered = session.graphs.get(graph_handle)
+        if registered is None:
             raise self._unknown_graph(graph_handle)
-        return session, executor
+        return session, registered
 
-    def _session(self, handle: str) -> _Session:
+    def _session(self, handle: str) -> WorkerSession:
         if not handle:
             return self._legacy
         session = self._sessions.get(handle)
@@ -405,10 +436,10 @@ class LocalWorker:
                 "for the reason why it was restarted.",
             )
 
-    def _start_step(self, session: _Session, step_id: int, collector: StepStatsCollector | None) -> _RunningStep:
+    def _start_step(self, session: WorkerSession, step_id: int, collector: StepStatsCollector | None) -> RunningStep:
         table = self.rendezvous.step(step_id)
         table.remote = session.peers_recv or self._recv_from_peer
-        device = self.devices[0]
+        device = session.devices[0]
         step = StepContext(
             step_id,
             session.resources,
@@ -420,24 +451,24 @@ class LocalWorker:
             device.incarnation,
             collector,
         )
-        running = _RunningStep(step, session)
+        running = RunningStep(step, session)
         with self._lock:
             if step_id in self._running:
                 raise errors.AbortedError(None, None, f"Step {step_id} is running already")
             self._running[step_id] = running
         return running
 
-    def _end_step(self, running: _RunningStep) -> None:
+    def _end_step(self, running: RunningStep) -> None:
         with self._lock:
             self._running.pop(running.step.step_id, None)
         running.step.step_resources.clear()
 
     def _recv_from_peer(self, task: str, step_id: int, key: str, done: Done) -> Callable[[], None] | None:
-        return _recv_from(self.peers, task, step_id, key, done)
+        return recv_from(self.peers, task, step_id, key, done)
 
     def _run_partial(
         self,
-        session: _Session,
+        session: WorkerSession,
         executor: Executor,
         step_id: int,
         sends: Sequence[tuple[str, Any]],
@@ -449,7 +480,7 @@ class LocalWorker:
             partial = self._partial.get(step_id)
         if partial is None:
             running = self._start_step(session, step_id, None)
-            partial = _PartialStep(running)
+            partial = PartialStep(running)
             with self._lock:
                 self._partial[step_id] = partial
 
@@ -465,129 +496,9 @@ class LocalWorker:
         return partial.running.cancel
 
 
-class _Session:
-    """One session at this task."""
-
-    def __init__(
-        self, handle: str, resources: ResourceManager, peers: Peers | None, master_task: str, master_incarnation: int
-    ) -> None:
-        self.handle = handle
-        self.resources = resources
-        self.master_task = master_task
-        self.master_incarnation = master_incarnation
-        self.state = SessionState()
-        self.graphs: dict[str, Executor] = {}
-        self.edges: dict[str, list[tuple[bool, str, str]]] = {}
-        self.peers_recv: Callable[..., Callable[[], None] | None] | None = None
-        if peers is not None:
-            self.peers_recv = lambda task, step_id, key, done: _recv_from(peers, task, step_id, key, done)
-
-
-@dataclass(frozen=True)
-class _RunningStep:
-    step: StepContext
-    session: _Session
-
-    def cancel(self, error: errors.OpError | None = None) -> None:
-        """Stops the step, which then ends with `error` or another that is marked as derived."""
-        if error is None:
-            error = _derived(errors.CancelledError(None, None, f"Step {self.step.step_id} was cancelled"))
-        self.step.cancel(error)
-
-
-class _PartialStep:
-    """A step that several calls feed and fetch. Its lock guards the end and who waits for it."""
-
-    def __init__(self, running: _RunningStep) -> None:
-        self.running = running
-        self._lock = threading.Lock()
-        self._is_over = False
-        self._error: errors.OpError | None = None
-        self._waiters: list[Callable[[errors.OpError | None], None]] = []
-
-    def finished(self, error: errors.OpError | None) -> None:
-        with self._lock:
-            self._is_over, self._error = True, error
-            waiters = list(self._waiters)
-            self._waiters.clear()
-        for waiter in waiters:
-            waiter(error)
-
-    def part(self, sends: Sequence[tuple[str, Any]], recv_keys: Sequence[str], done: Done, is_last: bool) -> None:
-        """One call: feeds, then waits for its fetches, and for the end if it is the last."""
-        rendezvous: StepRendezvous = self.running.step.rendezvous
-        try:
-            for key, value in sends:
-                rendezvous.send(key, value)
-        except errors.OpError as error:
-            done(error=self._error or error)
-            return
-
-        def received(values: dict[str, Any], error: errors.OpError | None) -> None:
-            if error is not None:
-                self._when_over(lambda cause: done(error=cause or error))
-            elif is_last:
-                self._when_over(lambda cause: done(error=cause) if cause is not None else done(GraphResult(values)))
-            else:
-                done(GraphResult(values))
-
-        _receive_all(rendezvous, recv_keys, received)
-
-    def _when_over(self, callback: Callable[[errors.OpError | None], None]) -> None:
-        with self._lock:
-            if not self._is_over:
-                self._waiters.append(callback)
-                return
-        callback(self._error)
-
-
-def _receive_all(
-    rendezvous: StepRendezvous, keys: Sequence[str], done: Callable[[dict[str, Any], errors.OpError | None], None]
-) -> None:
-    """Receives several keys and calls done(values, the first error or None) when all have been answered."""
-    if not keys:
-        done({}, None)
-        return
-    lock = threading.Lock()
-    values: dict[str, Any] = {}
-    failures: list[errors.OpError] = []
-    missing = len(keys)
-
-    def receive(key: str) -> None:
-        def received(value: Any = None, error: errors.OpError | None = None) -> None:
-            nonlocal missing
-            with lock:
-                if error is not None:
-                    failures.append(error)
-                else:
-                    values[key] = value
-                missing -= 1
-                is_last = missing == 0
-            if is_last:
-                done(values, failures[0] if failures else None)
-
-        rendezvous.recv_async(key, received)
-
-    for key in keys:
-        receive(key)
-
-
-def _recv_from(peers: Peers | None, task: str, step_id: int, key: str, done: Done) -> Callable[[], None] | None:
-    if peers is None:
-        done(
-            error=errors.InvalidArgumentError(None, None, f"There is no task {task} in a cluster of one; wanted {key}")
-        )
-        return None
-    try:
-        return peers(task).recv_tensor(step_id, key, done)
-    except errors.OpError as error:
-        done(error=error)
-        return None
-
-
-def _derived(error: errors.OpError) -> errors.OpError:
-    error.derived = True
-    return error
+def _shown(value: Any) -> Any:
+    """What a fetch gives: a reference shows what it holds now that the step has ended."""
+    return value.read() if type(value) is Variable else value
 
 
 def _nothing() -> None:

@@ -233,4 +233,5 @@ def _absolute(folder: str, path: str) -> str:
 
 
 def _relative(folder: str, path: str) -> str:
-    return os.path.relpath(path, folder) if os.path.isabs(path) == os.path.isabs(folder) else path
+    # Paths relative to here become relative to a relative folder when the message is made.
+    return os.path.relpath(path, folder) if os.path.isabs(path) and os.path.isabs(folder) else path

@@ -345,13 +345,14 @@ def _standard_codec(key: str) -> _Codec | None:
 
         return _Codec(saver_pb2.SaverDef, _to_proto, Saver.from_proto)
     if key in (GraphKeys.COND_CONTEXT, GraphKeys.WHILE_CONTEXT):
-        from dtf.build.ops import control_flow_context
+        from dtf.build.ops import control_flow_protos
         from dtf.wire.pb import control_flow_pb2
 
-        kind = "Cond" if key == GraphKeys.COND_CONTEXT else "While"
-        context = getattr(control_flow_context, f"{kind}Context")
-        if hasattr(context, "from_proto"):
-            return _Codec(getattr(control_flow_pb2, f"{kind}ContextDef"), _to_proto, context.from_proto)
+        if key == GraphKeys.COND_CONTEXT:
+            rules = control_flow_protos.cond_to_proto, control_flow_protos.cond_from_proto
+            return _Codec(control_flow_pb2.CondContextDef, *rules)
+        rules = control_flow_protos.while_to_proto, control_flow_protos.while_from_proto
+        return _Codec(control_flow_pb2.WhileContextDef, *rules)
     return None
 
 

@@ -53,7 +53,7 @@ class Saver:
       builder: not supported; there for TensorFlow's order of arguments.
       defer_build: make the ops at `build`, not now.
       allow_empty: do nothing, instead of raising, when there is nothing to save.
-      write_version: only V2 is written.
+      write_version: SaverDef.V2, or SaverDef.V1 for readers from before TensorFlow 0.12.
       pad_step_number: pad the step in names to 8 digits, so that they sort.
       save_relative_paths: name checkpoints in the state file relative to its folder.
       filename: the default of the ops' file name, for runs without a Saver.
@@ -87,8 +87,6 @@ class Saver:
             raise ValueError(
                 "If `var_list` is provided then build cannot be deferred. Set defer_build=False or var_list=None."
             )
-        if write_version != saver_pb2.SaverDef.V2:
-            raise ValueError("Only checkpoints of format V2 are written")
         if builder is not None:
             raise ValueError("A builder of another kind of checkpoint is not supported")
         self._var_list = var_list
@@ -98,6 +96,7 @@ class Saver:
         self._keep_hours = keep_checkpoint_every_n_hours
         self._name = name
         self._restore_sequentially = restore_sequentially
+        self._write_version = write_version
         self._allow_empty = allow_empty
         self._pad_step_number = pad_step_number
         self._save_relative_paths = save_relative_paths
@@ -140,7 +139,9 @@ class Saver:
                 raise ValueError("No variables to save")
             self._is_empty = True
             return
-        ops = _SaverOps(saveables_of(var_list), self._reshape, self._sharded, self._restore_sequentially)
+        ops = _SaverOps(
+            saveables_of(var_list), self._reshape, self._sharded, self._restore_sequentially, self._write_version
+        )
         self.saver_def = ops.build(self._name, self._filename or "model")
         self.saver_def.max_to_keep = self._max_to_keep
         self.saver_def.keep_checkpoint_every_n_hours = self._keep_hours
@@ -377,12 +378,13 @@ class _SaverOps:
     """Builds the ops of one Saver. Their names, inside the scope, are TensorFlow's."""
 
     def __init__(
-        self, saveables: list[SaveableObject], reshape: bool, sharded: bool, restore_sequentially: bool
+        self, saveables: list[SaveableObject], reshape: bool, sharded: bool, restore_sequentially: bool, version: int
     ) -> None:
         self._saveables = saveables
         self._reshape = reshape
         self._sharded = sharded
         self._restore_sequentially = restore_sequentially
+        self._version: Any = version  # a number, where protobuf's stubs know enumerations only
 
     def build(self, name: str | None, filename: str) -> Any:
         """Returns a SaverDef that names the ops."""
@@ -405,7 +407,7 @@ class _SaverOps:
             save_tensor_name=saved.name,
             restore_op_name=restored.name,
             sharded=self._sharded,
-            version=saver_pb2.SaverDef.V2,
+            version=self._version,
         )
 
     def _by_device(self) -> list[tuple[str, list[SaveableObject]]]:
@@ -420,6 +422,16 @@ class _SaverOps:
 
     def _save(self, prefix: Tensor, saveables: list[SaveableObject]) -> Tensor:
         specs = [spec for saveable in saveables for spec in saveable.specs]
+        if self._version == saver_pb2.SaverDef.V1:
+            save = apply_op(
+                "SaveSlices",
+                None,
+                filename=prefix,
+                tensor_names=[spec.name for spec in specs],
+                shapes_and_slices=[spec.slice_spec for spec in specs],
+                data=[spec.tensor for spec in specs],
+            )
+            return _after([save], prefix, "control_dependency")
         save = apply_op(
             "SaveV2",
             None,
@@ -431,7 +443,12 @@ class _SaverOps:
         return _after([save], prefix, "control_dependency")
 
     def _sharded_save(self, prefix: Tensor, shards: list[tuple[str, list[SaveableObject]]]) -> Tensor:
-        """Each device writes a bundle of its own into a folder aside; the last one merges them under the prefix."""
+        """Each device writes a bundle of its own into a folder aside; the last one merges them under the prefix.
+
+        Files of V1 stay as they are: a pattern names them together.
+        """
+        if self._version == saver_pb2.SaverDef.V1:
+            return self._sharded_save_v1(prefix, shards)
         aside = apply_op("StringJoin", None, inputs=[prefix, f"_temp_{uuid.uuid4().hex}/part"])
         num_shards = _constant(len(shards), "num_shards")
         parts, saves = [], []
@@ -453,6 +470,16 @@ class _SaverOps:
                 )
             with control_dependencies([merge]):
                 return apply_op("Identity", None, input=prefix)
+
+    def _sharded_save_v1(self, prefix: Tensor, shards: list[tuple[str, list[SaveableObject]]]) -> Tensor:
+        num_shards = _constant(len(shards), "num_shards")
+        saves = []
+        for number, (where, saveables) in enumerate(shards):
+            with device(where or None), device("/cpu:0"):
+                part = apply_op("ShardedFilename", None, basename=prefix, shard=number, num_shards=num_shards)
+                saves.append(self._save(part, saveables))
+        with control_dependencies([save.op for save in saves]):
+            return apply_op("ShardedFilespec", None, basename=prefix, num_shards=num_shards)
 
     def _restore(self, prefix: Tensor, saveables: list[SaveableObject], name: str) -> Operation:
         values: list[Tensor] = []

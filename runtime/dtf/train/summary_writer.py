@@ -214,9 +214,9 @@ def summary_iterator(path: str) -> Iterator[Any]:
     """Yields the Event messages of an event file.
 
     Raises:
-      NotFoundError, DataLossError: there is no such file, or it is damaged.
+      NotFoundError, DataLossError: there is no such file; it is damaged, or cut short.
     """
-    return read_events(path)
+    return read_events(path, allow_cut_end=False)
 
 
 class _Sink:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtf.build.constant import constant
 from dtf.build.graph import Graph, GraphKeys, get_default_graph
+from dtf.build.initializers import zeros_initializer
 from dtf.build.tensor import Tensor
 from dtf.build.variable_scope import get_variable
+from dtf.build.variables import VariableAggregation
 from dtf.wire import dtypes
 
 __all__ = [
@@ -59,8 +60,9 @@ def create_global_step(graph: Graph | None = None) -> Any:
             GraphKeys.GLOBAL_STEP,
             shape=[],
             dtype=dtypes.int64,
-            initializer=lambda shape, dtype=dtypes.int64, partition_info=None: constant(0, dtype=dtype, shape=shape),
+            initializer=zeros_initializer(),
             trainable=False,
+            aggregation=VariableAggregation.ONLY_FIRST_REPLICA,
             collections=[GraphKeys.GLOBAL_VARIABLES, GraphKeys.GLOBAL_STEP],
         )
 

@@ -1,8 +1,8 @@
-"""Checkpoints of TensorFlow's first format, V1: read, and told from those of the second.
+"""Checkpoints of TensorFlow's first format, V1: read, written, and told from those of the second.
 
 A V1 checkpoint is one sorted table, or several shards named by a pattern such as `model-?????-of-00002`: under the
-empty key stands which tensors and slices there are, under each slice's key its values. Owns reading it, and
-`open_checkpoint`, which finds what format a prefix has. Only V2 (`checkpoint.py`) is written.
+empty key stands which tensors and slices there are, under each slice's key its values. Owns the format, and
+`open_checkpoint`, which finds what format a prefix has. Savers write the second (`checkpoint.py`) unless told to.
 
     open_checkpoint("model.ckpt-5").read("w")
 
@@ -21,10 +21,10 @@ from google.protobuf.message import DecodeError
 
 from dtf.wire import codec, dtypes, errors
 from dtf.wire.checkpoint import BundleReader, index_file, no_such_checkpoint
-from dtf.wire.files import error_of
-from dtf.wire.index_table import read_table
+from dtf.wire.files import error_of, file_errors, write_atomically
+from dtf.wire.index_table import read_table, write_table
 from dtf.wire.tensor_shape import TensorShape
-from dtf.wire.tensor_slices import Extents, extents_from_proto, put_together, slice_key
+from dtf.wire.tensor_slices import Extents, extents_from_proto, extents_to_proto, put_together, slice_key, spelled_out
 
 
 class Checkpoint(Protocol):
@@ -49,6 +49,41 @@ def open_checkpoint(prefix: str) -> Checkpoint:
     if not os.path.exists(index_file(prefix)) and v1_files(prefix):
         return TableReader(prefix)
     return BundleReader(prefix)
+
+
+def write_v1(path: str, parts: Sequence[tuple[str, Sequence[int], Extents, np.ndarray]]) -> None:
+    """Writes one file of a V1 checkpoint, which is complete or absent.
+
+    Args:
+      parts: (name, shape of the whole, extents, values) of each tensor, or of each part of one.
+
+    Raises:
+      InvalidArgumentError: a part comes twice, or does not lie within the whole.
+      OpError: the file cannot be written.
+    """
+    from dtf.wire.pb import saved_tensor_slice_pb2 as messages
+
+    contents = messages.SavedTensorSlices()
+    contents.meta.versions.producer = 1
+    tensors: dict[str, Any] = {}
+    table: dict[bytes, bytes] = {}
+    for name, full_shape, extents, array in parts:
+        spelled_out(extents, full_shape)  # checks them
+        data = codec.array_to_proto(array, as_content=False)
+        if name not in tensors:
+            tensors[name] = contents.meta.tensor.add(name=name, type=data.dtype)
+            tensors[name].shape.CopyFrom(TensorShape(list(full_shape)).as_proto())
+        proto = extents_to_proto(extents)
+        tensors[name].slice.append(proto)
+        data.ClearField("dtype")
+        data.ClearField("tensor_shape")
+        key = slice_key(name, extents)
+        if key in table:
+            raise errors.InvalidArgumentError(None, None, f"{path}: two values for {name} at {list(extents)}")
+        saved = messages.SavedSlice(name=name, slice=proto, data=data)
+        table[key] = messages.SavedTensorSlices(data=saved).SerializeToString()
+    with file_errors(path):
+        write_atomically(path, write_table([(b"", contents.SerializeToString()), *sorted(table.items())]))
 
 
 def v1_files(prefix: str) -> list[str]:

@@ -9,8 +9,9 @@ Three directions, each with the layouts that TensorFlow writes and reads:
 and AttrValue <-> Python values: attr_to_python, python_to_attr.
 
 Numbers are row-major and little-endian. Strings are object arrays of `bytes`, also when scalar. A scalar of type
-resource is a `ResourceHandle`, one of type variant the protobuf message; arrays of them are object arrays. What is
-decoded may share the memory of the message and is read-only, but for make_ndarray, whose result is the caller's own.
+resource is a `ResourceHandle`, one of type variant a `TensorList` or `Optional`, or the protobuf message of anything
+else; arrays of them are object arrays. What is decoded may share the memory of the message and is read-only, but for
+make_ndarray, whose result is the caller's own.
 
 This module does not convert between graphs and messages (graph, importer), nor send anything (rpc).
 """
@@ -31,6 +32,7 @@ from dtf.wire import dtypes, errors
 from dtf.wire.dtypes import DType, as_dtype
 from dtf.wire.pb import attr_value_pb2, resource_handle_pb2, tensor_pb2, tensor_shape_pb2
 from dtf.wire.tensor_shape import Dimension, TensorShape, as_shape
+from dtf.wire.variants import Optional, TensorList, variant_of
 
 Buffer = Any  # bytes or memoryview
 
@@ -120,6 +122,8 @@ def values_to_array(values: Any, dtype: Any = None) -> tuple[np.ndarray, DType]:
     wanted = None if dtype is None else as_dtype(dtype).base_dtype
     if isinstance(values, ResourceHandle) or hasattr(values, "maybe_type_name"):
         return _object_array([values], ()), dtypes.resource
+    if isinstance(values, TensorList | Optional | tensor_pb2.VariantTensorDataProto):
+        return _object_array([values], ()), dtypes.variant
     if isinstance(values, TensorShape):
         values = values.as_list()
     elif not isinstance(values, (np.ndarray, np.generic)) and hasattr(values, "__array__"):
@@ -132,16 +136,17 @@ def values_to_array(values: Any, dtype: Any = None) -> tuple[np.ndarray, DType]:
 # ---- arrays <-> TensorProto
 
 
-def array_to_proto(array: Any, dtype: Any = None) -> tensor_pb2.TensorProto:
+def array_to_proto(array: Any, dtype: Any = None, as_content: bool = True) -> tensor_pb2.TensorProto:
     """The TensorProto of an array: dtype, shape, then tensor_content (strings and handles in their own fields).
 
     Args:
       array: an array, numpy scalar or ResourceHandle. Object arrays hold bytes, ResourceHandles or variants.
       dtype: the element type where numpy's does not tell it (quantized types, empty object arrays).
+      as_content: with False numbers are in the field of their type, too.
     """
     array, tensor_dtype = _value_and_dtype(array, dtype)
     proto = _empty_proto(tensor_dtype, array.shape)
-    if tensor_dtype.size:
+    if tensor_dtype.size and as_content:
         proto.tensor_content = _little_endian(array).tobytes()
     else:
         _store_values(proto, array, tensor_dtype)
@@ -166,6 +171,11 @@ def proto_to_array(proto: Any) -> Any:
     if content:
         if dtype is dtypes.string:
             return _object_array(_split_strings(content, count), sizes)
+        if dtype in (dtypes.resource, dtypes.variant):
+            resource, variant = resource_handle_pb2.ResourceHandleProto, tensor_pb2.VariantTensorDataProto
+            message = resource if dtype is dtypes.resource else variant
+            elements = [_parse(message, memoryview(each)) for each in _split_strings(content, count)]
+            return _object_value(elements, dtype, sizes, count)
         return _array_over(content, dtype, sizes, count)
     values = _load_values(proto, dtype)
     if len(values) > count:
@@ -379,6 +389,8 @@ def _from_numpy(array: np.ndarray, wanted: DType | None) -> tuple[np.ndarray, DT
         wanted = as_dtype(array.dtype)
         if wanted is dtypes.string and array.size and isinstance(array.flat[0], ResourceHandle):
             wanted = dtypes.resource
+        elif wanted is dtypes.string and array.size and isinstance(array.flat[0], TensorList | Optional):
+            wanted = dtypes.variant
     if wanted is dtypes.string:
         return _string_array(array), wanted
     if not wanted.size:
@@ -518,7 +530,7 @@ def _store_values(proto: Any, array: np.ndarray, dtype: DType) -> None:
     elif dtype is dtypes.resource:
         proto.resource_handle_val.extend(_handle_proto(each) for each in flat)
     elif dtype is dtypes.variant:
-        proto.variant_val.extend(flat.tolist())
+        proto.variant_val.extend(each.to_proto() if isinstance(each, TensorList | Optional) else each for each in flat)
     else:
         field, stored = _value_field(dtype)
         if field == "float8_val":
@@ -598,7 +610,12 @@ def _handle_of(proto: Any) -> ResourceHandle:
 
 
 def _object_value(values: Any, dtype: DType, sizes: tuple[int, ...], count: int) -> Any:
-    elements = list(values) if dtype is not dtypes.resource else [_handle_of(each) for each in values]
+    if dtype is dtypes.resource:
+        elements: list[Any] = [_handle_of(each) for each in values]
+    elif dtype is dtypes.variant:
+        elements = [variant_of(each) for each in values]
+    else:
+        elements = list(values)
     if len(elements) < count:
         if not elements and dtype is not dtypes.string:
             raise _malformed(f"no values of type {dtype.name}")

@@ -20,9 +20,11 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
+from google.protobuf.message import DecodeError
+
 from dtf.wire import errors
 from dtf.wire.crc import masked_crc32c
-from dtf.wire.files import file_errors
+from dtf.wire.files import error_of, file_errors
 
 _FILE_VERSION = "brain.Event:2"
 
@@ -47,8 +49,8 @@ def read_records(path: str, allow_cut_end: bool = False, opened: BinaryIO | None
     """
     try:
         file = opened or open(path, "rb")  # noqa: SIM115  (closed by the with below)
-    except FileNotFoundError as error:
-        raise errors.NotFoundError(None, None, f"{path}; No such file or directory") from error
+    except OSError as error:
+        raise error_of(error, path) from error
     with file:
         while True:
             offset = file.tell()
@@ -68,16 +70,22 @@ def read_records(path: str, allow_cut_end: bool = False, opened: BinaryIO | None
             yield data
 
 
-def read_events(path: str) -> Iterator[Any]:
-    """Yields the Event messages of one event file; a cut end, as a killed writer leaves it, is passed over.
+def read_events(path: str, allow_cut_end: bool = True) -> Iterator[Any]:
+    """Yields the Event messages of one event file.
+
+    Args:
+      allow_cut_end: as a killed writer leaves it, or one that still writes: iteration just ends there.
 
     Raises:
       NotFoundError, DataLossError: as `read_records`.
     """
     from dtf.wire.pb import event_pb2
 
-    for record in read_records(path, allow_cut_end=True):
-        yield event_pb2.Event.FromString(record)
+    for record in read_records(path, allow_cut_end):
+        try:
+            yield event_pb2.Event.FromString(record)
+        except DecodeError as error:
+            raise errors.DataLossError(None, None, f"{path}: a record holds no Event: {error}") from error
 
 
 class EventsWriter:

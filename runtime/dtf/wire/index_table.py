@@ -8,6 +8,7 @@ Source: https://github.com/google/leveldb/blob/main/doc/table_format.md
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Iterable, Iterator
 
@@ -25,18 +26,21 @@ def write_table(items: Iterable[tuple[bytes, bytes]]) -> bytes:
     """The bytes of a table of (key, value) pairs, which must come in increasing order of keys."""
     out = bytearray()
     index: list[tuple[bytes, bytes]] = []
-    block: list[tuple[bytes, bytes]] = []
-    size = 0
+    block = _Block(_RESTART_INTERVAL)
     for key, value in items:
-        block.append((key, value))
-        size += len(key) + len(value) + 12
-        if size >= _BLOCK_SIZE:
-            index.append((key, _append_block(out, _block(block, _RESTART_INTERVAL))))
-            block, size = [], 0
-    if block:
-        index.append((block[-1][0], _append_block(out, _block(block, _RESTART_INTERVAL))))
-    metaindex = _append_block(out, _block([], 1))
-    index_handle = _append_block(out, _block(index, 1))
+        if not block.out and index:
+            index[-1] = (_between(index[-1][0], key), index[-1][1])
+        block.add(key, value)
+        if block.size >= _BLOCK_SIZE:
+            index.append((key, _append_block(out, block.finish())))
+            block = _Block(_RESTART_INTERVAL)
+    if block.out:
+        index.append((_after(block.last), _append_block(out, block.finish())))
+    metaindex = _append_block(out, _Block(1).finish())
+    block_index = _Block(1)
+    for key, handle in index:
+        block_index.add(key, handle)
+    index_handle = _append_block(out, block_index.finish())
     out += (metaindex + index_handle).ljust(_FOOTER_SIZE - 8, b"\0") + struct.pack("<Q", _MAGIC)
     return bytes(out)
 
@@ -84,24 +88,51 @@ def read_varint(data: bytes, position: int) -> tuple[int, int]:
         shift += 7
 
 
-def _block(items: list[tuple[bytes, bytes]], restart_interval: int) -> bytes:
-    out = bytearray()
-    restarts = [0]
-    previous = b""
-    for number, (key, value) in enumerate(items):
+class _Block:
+    """A block in the making: entries that say only how their keys differ, and now and then a whole key."""
+
+    def __init__(self, restart_interval: int) -> None:
+        self._restart_interval = restart_interval
+        self._restarts = [0]
+        self._count = 0
+        self.out = bytearray()
+        self.last = b""
+
+    @property
+    def size(self) -> int:
+        """In bytes, when finished."""
+        return len(self.out) + 4 * (len(self._restarts) + 1)
+
+    def add(self, key: bytes, value: bytes) -> None:
         shared = 0
-        if number % restart_interval == 0:
-            if number:
-                restarts.append(len(out))
-        else:
-            limit = min(len(previous), len(key))
-            while shared < limit and previous[shared] == key[shared]:
-                shared += 1
-        out += write_varint(shared) + write_varint(len(key) - shared) + write_varint(len(value))
-        out += key[shared:] + value
-        previous = key
-    out += struct.pack(f"<{len(restarts) + 1}I", *restarts, len(restarts))
-    return bytes(out)
+        if self._count == self._restart_interval:
+            self._restarts.append(len(self.out))
+            self._count = 0
+        elif self._count:
+            shared = len(os.path.commonprefix([self.last, key]))
+        self.out += write_varint(shared) + write_varint(len(key) - shared) + write_varint(len(value))
+        self.out += key[shared:] + value
+        self.last = key
+        self._count += 1
+
+    def finish(self) -> bytes:
+        return bytes(self.out) + struct.pack(f"<{len(self._restarts) + 1}I", *self._restarts, len(self._restarts))
+
+
+def _between(last: bytes, following: bytes) -> bytes:
+    """A short key that is not before the last one of a block, and before the first of the next."""
+    common = len(os.path.commonprefix([last, following]))
+    if common < len(last) and last[common] < 0xFF and last[common] + 1 < following[common]:
+        return last[:common] + bytes([last[common] + 1])
+    return last
+
+
+def _after(last: bytes) -> bytes:
+    """A short key that is not before the last one of all."""
+    for position, byte in enumerate(last):
+        if byte != 0xFF:
+            return last[:position] + bytes([byte + 1])
+    return last
 
 
 def _append_block(out: bytearray, contents: bytes) -> bytes:
@@ -132,13 +163,18 @@ def _read_block(data: bytes, offset: int, size: int, what: str) -> bytes:
 
 
 def _entries(block: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """The (key, value) pairs of a block. Raises IndexError where its numbers do not fit."""
     count = struct.unpack("<I", block[-4:])[0]
     end = len(block) - 4 * (count + 1)
+    if end < 0:
+        raise IndexError("a block has more restarts than bytes")
     position, key = 0, b""
     while position < end:
         shared, position = read_varint(block, position)
         unshared, position = read_varint(block, position)
         length, position = read_varint(block, position)
+        if shared > len(key) or position + unshared + length > end:
+            raise IndexError("an entry reaches beyond its block")
         key = key[:shared] + block[position : position + unshared]
         position += unshared
         yield key, block[position : position + length]
@@ -170,8 +206,10 @@ def _unsnap(data: bytes, what: str) -> bytes:
             position += width
         if not 0 < offset <= len(out):
             raise errors.DataLossError(None, None, f"{what}: damaged Snappy block")
-        for _ in range(length):  # copies may overlap themselves
-            out.append(out[-offset])
+        if offset >= length:
+            out += out[len(out) - offset : len(out) - offset + length]
+        else:  # the copy reads what it writes: what is there repeats itself
+            out += (out[len(out) - offset :] * (length // offset + 1))[:length]
     if len(out) != size:
         raise errors.DataLossError(None, None, f"{what}: Snappy block of {len(out)} bytes instead of {size}")
     return bytes(out)

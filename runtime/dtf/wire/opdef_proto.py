@@ -6,7 +6,7 @@ Owns the message form; the contracts are `opdef`'s.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 from dtf.wire import opdef
 from dtf.wire.codec import python_to_attr
@@ -25,7 +25,7 @@ def op_def(contract: opdef.OpDef) -> op_def_pb2.OpDef:
         for argument in arguments:
             made = field.add(name=argument.name, is_ref=argument.is_ref)
             if argument.type is not None:
-                made.type = argument.type.as_datatype_enum
+                made.type = cast(Any, argument.type.as_datatype_enum)
             made.type_attr = argument.type_attr or ""
             made.number_attr = argument.number_attr or ""
             made.type_list_attr = argument.type_list_attr or ""

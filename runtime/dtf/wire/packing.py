@@ -53,6 +53,7 @@ def pack(
             head = _head_of[value.dtype, value.shape]
         except (KeyError, AttributeError):
             head, value = _describe(value, dead)
+        data: Buffer
         if type(value) is bytes:
             data = value
         elif value.nbytes <= _COPIED_BYTES_MAX:
@@ -87,7 +88,7 @@ def unpack_tagged(data: Buffer, at: int = 0, dead: Any = None) -> tuple[list[Any
         count, label_bytes = _HEAD.unpack_from(data, at)
         manifest = _manifest(data, at, count, label_bytes)
         values = [
-            np.ndarray(sizes, dtype, data, begin + at) if dtype is not None else _odd(data, kind, begin + at, size, dead)
+            _odd(data, kind, begin + at, size, dead) if dtype is None else np.ndarray(sizes, dtype, data, begin + at)
             for dtype, sizes, begin, size, kind in manifest.places
         ]
     except (struct.error, ValueError, TypeError, KeyError, IndexError) as error:

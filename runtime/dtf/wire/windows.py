@@ -23,9 +23,19 @@ class Extent:
 
 
 def window_extent(
-    size: int, window: int, stride: int, padding: str, dilation: int = 1, explicit: Sequence[int] = (0, 0)
+    size: int,
+    window: int,
+    stride: int,
+    padding: str,
+    dilation: int = 1,
+    explicit: Sequence[int] = (0, 0),
+    may_be_empty: bool = False,
 ) -> Extent:
     """Returns the extent of a window over `size` elements. `explicit` is (before, after), read for padding "EXPLICIT".
+
+    Args:
+      may_be_empty: a window that is larger than the padded input by less than a stride has no position, which is how
+        TensorFlow's kernels count; its shape rules refuse it.
 
     Raises:
       ValueError: a stride or dilation below one, an unknown padding, or a window larger than the padded input.
@@ -44,7 +54,7 @@ def window_extent(
     else:
         raise ValueError(f"Unknown padding {padding!r}")
     padded = size + before + after
-    if padded < reach:
+    if padded < reach and not (may_be_empty and padded + stride >= reach):
         raise ValueError(f"Negative dimension size caused by subtracting {reach} from {padded}")
     return Extent((padded - reach) // stride + 1, before, after)
 

@@ -17,6 +17,11 @@ def doubles(*shape: int) -> np.ndarray:
     return np.random.RandomState(sum(shape) + len(shape)).uniform(-2.0, 2.0, shape)
 
 
+def floats32(*shape: int) -> np.ndarray:
+    """As `doubles`, of float32."""
+    return doubles(*shape).astype(np.float32)
+
+
 def ints(values) -> np.ndarray:
     return np.array(values, np.int32)
 

@@ -8,6 +8,7 @@ import tempfile
 import numpy as np
 
 import dtf as tf
+from dtf.build.apply import apply_op
 from dtf.build.ops import io
 from dtf.wire import codec, errors
 from tests.runtime.op_cases import Case
@@ -42,6 +43,31 @@ def a_missing_name_or_checkpoint_is_not_found():
             evaluate(missing)
         with raises(errors.InvalidArgumentError, "expected dtype int32 does not equal original dtype float32"):
             evaluate(mistyped)
+
+
+def the_first_format_must_be_restored():
+    with tempfile.TemporaryDirectory() as folder, tf.Graph().as_default():
+        whole, parts = os.path.join(folder, "whole"), os.path.join(folder, "parts")
+        values = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+        saves = [
+            apply_op("Save", None, filename=whole, tensor_names=["w", "s"], data=[values, tf.constant(["a", "b"])]),
+            apply_op(
+                "SaveSlices", None, filename=parts, tensor_names=["w", "w"],
+                shapes_and_slices=["2 2 0,1:-", "2 2 1,1:-"], data=[values[:1], values[1:]],
+            ),
+        ]  # fmt: skip
+        with tf.control_dependencies(saves):
+            restored = [
+                apply_op("Restore", None, file_pattern=os.path.join(folder, "wh*"), tensor_name="s", dt=tf.string),
+                apply_op("Restore", None, file_pattern=parts, tensor_name="w", dt=tf.float32),
+                apply_op(
+                    "RestoreSlice", None, file_pattern=parts, tensor_name="w", shape_and_slice="2 2 -:1,1",
+                    dt=tf.float32,
+                ),
+                io.restore_v2(whole, ["w"], [""], [tf.float32])[0],
+            ]  # fmt: skip
+        found = [value.tolist() for value in evaluate(*restored)]
+        assert found == [[b"a", b"b"], [[1, 2], [3, 4]], [[2], [4]], [[1, 2], [3, 4]]]
 
 
 def shards_must_become_one_checkpoint():
@@ -119,6 +145,7 @@ class raises:
 CASES = [
     Case("SaveV2", run=what_is_saved_must_be_restored),
     Case("SaveV2", run=a_partitioned_variable_must_be_restored_whole, name="slices"),
+    *(Case(name, run=the_first_format_must_be_restored) for name in ("Save", "SaveSlices", "Restore", "RestoreSlice")),
     Case("RestoreV2", run=a_missing_name_or_checkpoint_is_not_found),
     Case("MergeV2Checkpoints", run=shards_must_become_one_checkpoint),
     Case("ShardedFilename", [strings(b"m"), np.int32(1), np.int32(3)], expect=strings(b"m-00001-of-00003")),

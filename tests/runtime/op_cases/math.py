@@ -353,6 +353,11 @@ SEGMENTS = [
     Case("SparseSegmentSumGrad", [numbers(3, 2), indices, index_ids, np.int32(6)], expect=scattered(lambda n: 1)),
     Case("SparseSegmentMeanGrad", [numbers(3, 2), indices, index_ids, np.int32(6)], expect=scattered(lambda n: n)),
     Case("SparseSegmentSqrtNGrad", [numbers(3, 2), indices, index_ids, np.int32(6)], expect=scattered(math.sqrt)),
+    *[
+        Case(f"SparseSegment{name}GradV2", [numbers(3, 2), indices, index_ids, np.int32(6)],
+             expect=lambda *values, weight=weight: [scattered(weight)(*values)[np.unique(indices)], np.unique(indices)])
+        for name, weight in (("Sum", lambda n: 1), ("Mean", lambda n: n), ("SqrtN", math.sqrt))
+    ],
 ]  # fmt: skip
 
 CASES = [

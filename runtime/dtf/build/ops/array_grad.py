@@ -7,7 +7,6 @@ a split a concat, and so on. Owns nothing else; the public functions are those o
 
 from __future__ import annotations
 
-import builtins
 from typing import Any
 
 from dtf.build.apply import apply_op
@@ -27,7 +26,7 @@ not_differentiable(
         "Empty OneHot "
         "ZerosLike OnesLike ConcatOffset InvertPermutation Where Unique UniqueV2 UniqueWithCounts "
         "UniqueWithCountsV2 ListDiff "
-        "LowerBound UpperBound Bitcast ParallelConcat StridedSliceAssign TensorScatterMax TensorScatterMin"
+        "LowerBound UpperBound Bitcast ParallelConcat StridedSliceAssign"
     ).split()
 )
 
@@ -178,7 +177,8 @@ def _(op, grad):
         value=array.zeros_like(value),
         **_masks(op),
     )
-    return [rest, None, None, None, slicing.strided_slice(grad, begin, end, strides, **_masks(op))]
+    by_value = slicing.strided_slice(grad, begin, end, strides, **_masks(op))
+    return [rest, None, None, None, _summed_to(by_value, array.shape(value))]
 
 
 @gradient("Pad", "PadV2")
@@ -306,19 +306,33 @@ def _(op, grad):
     return [diagonals.diag(grad)]
 
 
-@gradient("MatrixDiag")
+@gradient("MatrixDiag", "MatrixDiagV2", "MatrixDiagV3")
 def _(op, grad):
-    return [diagonals.matrix_diag_part(grad)]
+    part = diagonals.matrix_diag_part(grad, k=_diagonal(op, 1), align=_alignment(op))
+    return [part, *[None] * (len(op.inputs) - 1)]
 
 
-@gradient("MatrixDiagPart")
+@gradient("MatrixDiagPart", "MatrixDiagPartV2", "MatrixDiagPartV3")
 def _(op, grad):
-    return [diagonals.matrix_set_diag(array.zeros_like(op.inputs[0]), grad)]
+    zeros = array.zeros_like(op.inputs[0])
+    whole = diagonals.matrix_set_diag(zeros, grad, k=_diagonal(op, 1), align=_alignment(op))
+    return [whole, *[None] * (len(op.inputs) - 1)]
 
 
-@gradient("MatrixSetDiag")
+@gradient("MatrixSetDiag", "MatrixSetDiagV2", "MatrixSetDiagV3")
 def _(op, grad):
-    return [diagonals.matrix_set_diag(grad, array.zeros_like(op.inputs[1])), diagonals.matrix_diag_part(grad)]
+    where = {"k": _diagonal(op, 2), "align": _alignment(op)}
+    rest = diagonals.matrix_set_diag(grad, array.zeros_like(op.inputs[1]), **where)
+    return [rest, diagonals.matrix_diag_part(grad, **where), *[None] * (len(op.inputs) - 2)]
+
+
+def _diagonal(op, index):
+    """Which diagonals an op is about: the main one where it has no input of that."""
+    return op.inputs[index] if len(op.inputs) > index else 0
+
+
+def _alignment(op):
+    return op.get_attr("align").decode() if op.type.endswith("V3") else "LEFT_LEFT"
 
 
 @gradient("MatrixBandPart")
@@ -340,7 +354,7 @@ def _(op, grad):
     if axis is not None and int(axis) == 0 and batch_dims == 0:
         return [_gathered_rows(op, grad), None, None]
     rank = array.rank(op.inputs[0]) if op.inputs[0].shape.ndims is None else op.inputs[0].shape.ndims
-    position = floormod(cast(op.inputs[2], dtypes.int32), rank) if axis is None else int(axis) % rank
+    position = floormod(cast(op.inputs[2] if axis is None else axis, dtypes.int32), rank)
     return [_gathered_along(op, grad, position, batch_dims), None, None]
 
 
@@ -349,34 +363,30 @@ def _gathered_rows(op: Any, grad: Any) -> IndexedSlices:
     # With the variable, so that its shape, not its value, goes to where the gradient is computed.
     with colocate_with(params):
         params_shape = array.shape(params, out_type=dtypes.int64 if indices.dtype == dtypes.int64 else dtypes.int32)
-    values = array.reshape(grad, joining.concat([[-1], params_shape[1:]], 0))
+    count = array.size(indices, out_type=params_shape.dtype)  # not -1: the rows may be empty
+    values = array.reshape(grad, joining.concat([[count], params_shape[1:]], 0))
     return IndexedSlices(values, array.reshape(indices, [-1]), params_shape)
 
 
 def _gathered_along(op: Any, grad: Any, axis: Any, batch_dims: int) -> Tensor:
-    """Brings the gathered axis right behind the batch and sums the slices of each index there."""
+    """Sums the slices of each index, with all batch dimensions as one, and all those before and behind the axis."""
     params, indices = op.inputs[0], op.inputs[1]
-    rank, index_rank = params.shape.ndims, indices.shape.ndims
-    if rank is None or index_rank is None:
-        raise NotImplementedError("The gradient of gather along an inner axis needs static ranks.")
-    batch_dims %= index_rank + 1
-    picked = index_rank - batch_dims
-    batch = list(builtins.range(batch_dims))
+    if batch_dims < 0:
+        if indices.shape.ndims is None:
+            raise ValueError("The gradient of a gather with negative batch_dims needs the static rank of the indices.")
+        batch_dims += indices.shape.ndims
     shape = array.shape(params)
     size = shape[axis]
-    to_front = joining.concat(
-        [batch, range(axis, axis + picked), range(batch_dims, axis), range(axis + picked, rank - 1 + picked)], 0
+    batches, outer, inner = (
+        reduce_prod(part) for part in (shape[:batch_dims], shape[batch_dims:axis], shape[axis + 1 :])
     )
-    moved = rearranging.transpose(grad, to_front)
-    batches = reduce_prod(shape[:batch_dims])
-    kept = joining.concat([shape[batch_dims:axis], shape[axis + 1 :]], 0)
-    flat = array.reshape(moved, joining.concat([[-1], kept], 0))
+    picked = reduce_prod(array.shape(indices)[batch_dims:])
+    slices = rearranging.transpose(array.reshape(grad, joining.stack([batches, outer, picked, inner])), [0, 2, 1, 3])
     starts = array.reshape(range(0, batches) * size, [-1, 1])
-    rows = array.reshape(array.reshape(cast(indices, dtypes.int32), joining.stack([batches, -1])) + starts, [-1])
-    sums = apply_op("UnsortedSegmentSum", data=flat, segment_ids=rows, num_segments=batches * size)
-    whole = array.reshape(sums, joining.concat([shape[:batch_dims], [size], kept], 0))
-    back = joining.concat([batch, range(batch_dims + 1, axis + 1), [batch_dims], range(axis + 1, rank)], 0)
-    return rearranging.transpose(whole, back)
+    rows = array.reshape(cast(indices, dtypes.int32), joining.stack([batches, picked])) + starts
+    sums = apply_op("UnsortedSegmentSum", data=slices, segment_ids=rows, num_segments=batches * size)
+    whole = rearranging.transpose(array.reshape(sums, joining.stack([batches, size, outer, inner])), [0, 2, 1, 3])
+    return array.reshape(whole, shape)
 
 
 @gradient("GatherNd")
@@ -404,6 +414,18 @@ def _(op, grad):
 def _(op, grad):
     rest = gathering.tensor_scatter_update(grad, op.inputs[1], array.zeros_like(op.inputs[2]))
     return [rest, None, gathering.gather_nd(grad, op.inputs[1])]
+
+
+@gradient("TensorScatterMax", "TensorScatterMin")
+def _(op, grad):
+    """Where several are the extreme, each has an equal part."""
+    tensor, indices, updates = op.inputs
+    extreme = op.outputs[0]
+    is_tensor = cast(apply_op("Equal", x=tensor, y=extreme), grad.dtype)
+    is_update = cast(apply_op("Equal", x=updates, y=gathering.gather_nd(extreme, indices)), grad.dtype)
+    count = is_tensor + gathering.scatter_nd(indices, is_update, array.shape(tensor, out_type=indices.dtype))
+    part = grad / count
+    return [is_tensor * part, None, is_update * gathering.gather_nd(part, indices)]
 
 
 @gradient("DynamicStitch", "ParallelDynamicStitch")
@@ -441,3 +463,9 @@ def _(op, grad):
         _summed_to(searching.where_v2(condition, grad, zero), array.shape(then)),
         _summed_to(searching.where_v2(condition, zero, grad), array.shape(otherwise)),
     ]
+
+
+not_differentiable(
+    "DataFormatDimMap", "DataFormatVecPermute", "EditDistance", "InplaceAdd", "InplaceSub", "InplaceUpdate",
+    "UnravelIndex", "_ParallelConcatStart", "_ParallelConcatUpdate",
+)  # fmt: skip

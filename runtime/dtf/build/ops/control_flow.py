@@ -19,8 +19,10 @@ from dtf.build.graph import (
     colocate_with,
     control_dependencies,
     device,
+    get_default_graph,
     name_scope,
 )
+from dtf.build.graph_keys import GraphKeys
 from dtf.build.ops.control_flow_context import CondContext, WhileContext
 from dtf.build.ops.control_flow_context import merge as _merge_tensors
 from dtf.build.shape_rules import no_outputs, scalar, shape_rule, unchanged, unknown
@@ -178,8 +180,12 @@ def cond(
         pred = apply_op("Identity", "pred_id", input=pred)
         for tensor in (*pivots, pivot_true, pivot_false, pred):
             tensor.op.graph.prevent_fetching(tensor.op)
-        original, true_results = _branch(CondContext(pred, pivot_true, 1), true_fn, "true_fn")
-        other, false_results = _branch(CondContext(pred, pivot_false, 0), false_fn, "false_fn")
+        if_true, if_false = CondContext(pred, pivot_true, 1), CondContext(pred, pivot_false, 0)
+        original, true_results = _branch(if_true, true_fn, "true_fn")
+        other, false_results = _branch(if_false, false_fn, "false_fn")
+        if if_true.outer is None:
+            for context in (if_true, if_false):
+                get_default_graph().add_to_collection(GraphKeys.COND_CONTEXT, context)
         _check_branches(original, true_results, other, false_results)
         merged = [_merge_results(pair) for pair in zip(false_results, true_results, strict=True)]
         structure = original if nest.is_nested(original) else [original]
@@ -375,7 +381,8 @@ def Assert(condition: Any, data: Sequence[Any], summarize: int | None = None, na
 shape_rule("NoOp", "Assert", "Abort", "ControlTrigger")(no_outputs)
 shape_rule("Exit", "RefExit", "NextIteration", "RefNextIteration")(unchanged)
 shape_rule("Switch", "RefSwitch")(unchanged)
-shape_rule("LoopCond")(scalar)
+shape_rule("LoopCond", "ToBool")(scalar)
+shape_rule("FakeParam")(unknown)
 shape_rule("If", "StatelessIf", "While", "StatelessWhile", "Case", "StatelessCase")(unknown)
 shape_rule("PartitionedCall", "StatefulPartitionedCall")(unknown)
 

@@ -14,6 +14,7 @@ from dtf.build import nest
 from dtf.build.apply import apply_op
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.graph import Operation, Tensor, colocate_with, control_dependencies, get_default_graph
+from dtf.build.graph_keys import GraphKeys
 from dtf.build.sparse import IndexedSlices
 from dtf.wire.tensor_shape import TensorShape
 
@@ -63,6 +64,9 @@ class CondContext:
         self.grad_state: Any = None
         self.values: set[str] = {pred.name, pivot.name}
         self.external: dict[str, Tensor] = {}
+        self.nested: list[Any] = []
+        if self.outer is not None:
+            self.outer.nested.append(self)
 
     def enter(self) -> None:
         """Makes this the context of new operations."""
@@ -187,6 +191,9 @@ class WhileContext:
         self.pivot_for_body: Tensor | None = None
         self.loop_enters: list[Tensor] = []
         self.loop_exits: list[Tensor] = []
+        self.nested: list[Any] = []
+        if self.outer is not None and grad_state is None:
+            self.outer.nested.append(self)
 
     def enter(self) -> None:
         """Makes this the context of new operations."""
@@ -291,7 +298,9 @@ class WhileContext:
             exits, body_result = self._build(pred, body, loop_vars, flat, shape_invariants)
         finally:
             self.exit()
-        if self.outer is not None:
+        if self.outer is None:
+            get_default_graph().add_to_collection(GraphKeys.WHILE_CONTEXT, self)
+        else:
             self.outer.values.update(tensor.name for tensor in exits)
         packed = _pack(loop_vars, exits)
         if return_same_structure or not isinstance(packed, list | tuple):

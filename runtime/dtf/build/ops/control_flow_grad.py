@@ -13,7 +13,8 @@ from dtf.build.ops.control_flow_context import CondContext, WhileContext, add_ba
 from dtf.build.sparse import IndexedSlices
 from dtf.wire import dtypes
 
-not_differentiable("NoOp", "Assert", "Abort", "ControlTrigger", "LoopCond", "RefSelect")
+not_differentiable("NoOp", "Assert", "Abort", "ControlTrigger", "LoopCond", "RefSelect", "ToBool", "FakeParam")
+# Calls on the way are opened before the walk (`function_calls`): none of them is ever asked for a gradient.
 not_differentiable("If", "StatelessIf", "While", "StatelessWhile", "Case", "StatelessCase")
 not_differentiable("PartitionedCall", "StatefulPartitionedCall")
 

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from dtf.build.apply import apply_op
 from dtf.build.constant import constant_value
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import name_scope
+from dtf.build.graph import get_default_graph, name_scope
 from dtf.build.ops.random import get_seed
 from dtf.build.shape_rules import no_outputs, scalar, shape_rule, unknown
 from dtf.build.sparse import IndexedSlices
@@ -490,17 +491,26 @@ def get_session_handle(data: Any, name: str | None = None) -> Tensor:
 
 
 def get_session_tensor(handle: Any, dtype: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
-    """(placeholder to be fed with a handle, the tensor that it stands for)."""
-    del handle
-    holder = apply_op("Placeholder", name, dtype=dtypes.string, shape=TensorShape([]))
-    return holder, apply_op("GetSessionTensor", handle=holder, dtype=dtypes.as_dtype(dtype))
+    """(placeholder to be fed with a handle, the tensor that it stands for), where the tensor of `handle` is kept."""
+    with _at_kept_tensor(handle):
+        holder = apply_op("Placeholder", name, dtype=dtypes.string, shape=TensorShape([]))
+        return holder, apply_op("GetSessionTensor", handle=holder, dtype=dtypes.as_dtype(dtype))
 
 
 def delete_session_tensor(handle: Any, name: str | None = None) -> tuple[Tensor, Operation]:
-    """(placeholder to be fed with a handle, the operation that forgets its tensor)."""
-    del handle
-    holder = apply_op("Placeholder", name, dtype=dtypes.string, shape=TensorShape([]))
-    return holder, apply_op("DeleteSessionTensor", handle=holder)
+    """(placeholder to be fed with a handle, the operation that forgets its tensor), where that is kept."""
+    with _at_kept_tensor(handle):
+        holder = apply_op("Placeholder", name, dtype=dtypes.string, shape=TensorShape([]))
+        return holder, apply_op("DeleteSessionTensor", handle=holder)
+
+
+def _at_kept_tensor(handle: Any) -> AbstractContextManager[None]:
+    """The device in a handle, "name;number;device"."""
+    text = handle.decode() if isinstance(handle, bytes) else str(handle)
+    parts = text.split(";")
+    if len(parts) < 3:
+        raise ValueError(f"{text!r} is not the handle of a tensor that a session keeps.")
+    return get_default_graph().device(parts[-1])
 
 
 # -- shape rules

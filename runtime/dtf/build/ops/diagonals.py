@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from dtf.build.apply import apply_op
+from dtf.build.constant import constant_value
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.shape_rules import shape_rule, sizes_of, unchanged, unknown
 from dtf.build.tensor import Tensor
@@ -33,19 +36,47 @@ def diag_part(input: Any, name: str | None = None) -> Tensor:
     return apply_op("DiagPart", name, input=input)
 
 
-def matrix_diag(diagonal: Any, name: str | None = None) -> Tensor:
-    """Square matrices with the given diagonals: [..., n] -> [..., n, n]."""
-    return apply_op("MatrixDiag", name, diagonal=diagonal)
+def matrix_diag(
+    diagonal: Any,
+    name: str | None = "diag",
+    k: Any = 0,
+    num_rows: Any = -1,
+    num_cols: Any = -1,
+    padding_value: Any = 0,
+    align: str = "RIGHT_LEFT",
+) -> Tensor:
+    """Matrices with the given diagonals, `padding_value` elsewhere: [..., n] -> [..., n, n] by default.
+
+    k: which diagonal, counted upwards from the main one; or (lowest, highest) for a band, and `diagonal` is then
+    [..., high - low + 1, longest], the highest first. align says on which side the shorter diagonals above and below
+    the main one touch, "LEFT" or "RIGHT" each. num_rows and num_cols of -1 are the least that fit.
+    """
+    diagonal = convert_to_tensor(diagonal)
+    return apply_op(
+        "MatrixDiagV3", name, diagonal=diagonal, k=k, num_rows=num_rows, num_cols=num_cols,
+        padding_value=_padding(padding_value, diagonal), align=align,
+    )  # fmt: skip
 
 
-def matrix_diag_part(input: Any, name: str | None = None) -> Tensor:
-    """The main diagonals of matrices: [..., m, n] -> [..., min(m, n)]."""
-    return apply_op("MatrixDiagPart", name, input=input)
+def matrix_diag_part(
+    input: Any, name: str | None = "diag_part", k: Any = 0, padding_value: Any = 0, align: str = "RIGHT_LEFT"
+) -> Tensor:
+    """The diagonals k of matrices, as `matrix_diag` takes them: [..., m, n] -> [..., min(m, n)] by default."""
+    input = convert_to_tensor(input)
+    padding = _padding(padding_value, input)
+    return apply_op("MatrixDiagPartV3", name, input=input, k=k, padding_value=padding, align=align)
 
 
-def matrix_set_diag(input: Any, diagonal: Any, name: str | None = None) -> Tensor:
-    """Matrices with their main diagonals replaced."""
-    return apply_op("MatrixSetDiag", name, input=input, diagonal=diagonal)
+def matrix_set_diag(
+    input: Any, diagonal: Any, name: str | None = "set_diag", k: Any = 0, align: str = "RIGHT_LEFT"
+) -> Tensor:
+    """Matrices with their diagonals k replaced, given as `matrix_diag` takes them."""
+    return apply_op("MatrixSetDiagV3", name, input=input, diagonal=diagonal, k=k, align=align)
+
+
+def _padding(value: Any, like: Tensor) -> Any:
+    """TensorFlow's padding of bool matrices is the number 0, too."""
+    return bool(value) if like.dtype.is_bool and isinstance(value, int) else value
 
 
 def matrix_band_part(input: Any, num_lower: Any, num_upper: Any, name: str | None = None) -> Tensor:
@@ -95,3 +126,53 @@ def _(op):
 @shape_rule("MatrixSetDiag")
 def _(op):
     return [op.inputs[0].shape.with_rank_at_least(2)]
+
+
+@shape_rule("MatrixDiagPartV2", "MatrixDiagPartV3")
+def _(op):
+    dims, k = sizes_of(op.inputs[0]), _known_range(op.inputs[1])
+    if dims is None or k is None:
+        return unknown(op)
+    op.inputs[0].shape.with_rank_at_least(2)
+    return [TensorShape([*dims[:-2], *_bands(*k), _longest(*k, *dims[-2:])])]
+
+
+@shape_rule("MatrixDiagV2", "MatrixDiagV3")
+def _(op):
+    dims, k = sizes_of(op.inputs[0]), _known_range(op.inputs[1])
+    if dims is None or k is None:
+        return unknown(op)
+    op.inputs[0].shape.with_rank_at_least(1 + len(_bands(*k)))
+    lead, width = dims[: -1 - len(_bands(*k))], dims[-1]
+    rows, columns = (constant_value(each) for each in op.inputs[2:4])
+    if width is None or rows is None or columns is None:
+        return [TensorShape([*lead, None, None])]
+    low, high = k
+    least = (width - min(high, 0), width + max(low, 0))
+    sizes = [int(each) for each in (rows, columns)]
+    if sizes == [-1, -1]:
+        sizes = [max(least)] * 2
+    return [TensorShape([*lead, *(small if size == -1 else size for size, small in zip(sizes, least, strict=True))])]
+
+
+@shape_rule("MatrixSetDiagV2", "MatrixSetDiagV3")
+def _(op):
+    return [op.inputs[0].shape.with_rank_at_least(2)]
+
+
+def _known_range(k: Tensor) -> tuple[int, int] | None:
+    value = constant_value(k)
+    if value is None:
+        return None
+    numbers = np.ravel(value).tolist()
+    if len(numbers) not in (1, 2) or numbers[0] > numbers[-1]:
+        raise ValueError(f"k must be a diagonal or (lowest, highest), got {numbers}")
+    return numbers[0], numbers[-1]
+
+
+def _bands(low: int, high: int) -> list[int]:
+    return [] if low == high else [high - low + 1]
+
+
+def _longest(low: int, high: int, rows: int | None, columns: int | None) -> int | None:
+    return None if rows is None or columns is None else min(rows + min(high, 0), columns - max(low, 0))

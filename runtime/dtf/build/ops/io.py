@@ -132,8 +132,8 @@ def py_func(
 # -- shape rules
 
 shape_rule("ShardedFilename", "ShardedFilespec", "ReadFile", "SerializeTensor")(scalar)
-shape_rule("SaveV2", "MergeV2Checkpoints", "WriteFile")(no_outputs)
-shape_rule("RestoreV2", "ParseTensor", "PyFunc", "PyFuncStateless")(unknown)
+shape_rule("Save", "SaveSlices", "SaveV2", "MergeV2Checkpoints", "WriteFile")(no_outputs)
+shape_rule("Restore", "RestoreSlice", "RestoreV2", "ParseTensor", "PyFunc", "PyFuncStateless")(unknown)
 
 
 @shape_rule("MatchingFiles")

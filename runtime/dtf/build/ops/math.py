@@ -842,6 +842,9 @@ def _all_the_same(op: Operation) -> list[TensorShape]:
     return [shape]
 
 
+shape_rule("_HostCast")(unchanged)
+
+
 @shape_rule("Betainc")
 def _betainc_shape(op: Operation) -> list[TensorShape]:
     shape = unknown_shape()

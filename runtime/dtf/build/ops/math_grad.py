@@ -60,6 +60,7 @@ from dtf.build.ops.math import (
     zeta,
 )
 from dtf.build.ops.segment import append_ones, segment_prod, segment_sum, unsorted_segment_prod, unsorted_segment_sum
+from dtf.build.sparse import IndexedSlices
 from dtf.build.tensor import Operation, Tensor
 from dtf.wire import dtypes
 
@@ -127,7 +128,7 @@ def _number(value: float, like: Tensor) -> Tensor:
 # -- one argument: the derivative, from the input x and the output y --
 
 
-def _derivative(*ops: str) -> Callable[[Callable[[Tensor, Tensor], Tensor]], Callable[[Tensor, Tensor], Tensor]]:
+def derivative(*ops: str) -> Callable[[Callable[[Tensor, Tensor], Tensor]], Callable[[Tensor, Tensor], Tensor]]:
     """Registers dy/dx as a function of (x, y)."""
 
     def register(derivative: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Tensor, Tensor], Tensor]:
@@ -140,29 +141,29 @@ def _derivative(*ops: str) -> Callable[[Callable[[Tensor, Tensor], Tensor]], Cal
     return register
 
 
-_derivative("Abs")(lambda x, y: sign(x))
-_derivative("Acosh")(lambda x, y: reciprocal(sinh(y)))
-_derivative("Asin")(lambda x, y: rsqrt(subtract(1.0, square(x))))
-_derivative("Acos")(lambda x, y: negative(rsqrt(subtract(1.0, square(x)))))
-_derivative("Asinh")(lambda x, y: reciprocal(cosh(y)))
-_derivative("Atan")(lambda x, y: reciprocal(add(1.0, square(x))))
-_derivative("Atanh")(lambda x, y: reciprocal(subtract(1.0, square(x))))
-_derivative("Cos")(lambda x, y: negative(sin(x)))
-_derivative("Cosh")(lambda x, y: sinh(x))
-_derivative("Digamma")(lambda x, y: polygamma(_number(1, x), x))
-_derivative("Erf")(lambda x, y: multiply(2 / math.sqrt(math.pi), exp(negative(square(x)))))
-_derivative("Erfc")(lambda x, y: multiply(-2 / math.sqrt(math.pi), exp(negative(square(x)))))
-_derivative("Erfinv")(lambda x, y: multiply(math.sqrt(math.pi) / 2, exp(square(y))))
-_derivative("Exp")(lambda x, y: y)
-_derivative("Expm1")(lambda x, y: exp(x))
-_derivative("Lgamma")(lambda x, y: digamma(x))
-_derivative("Log")(lambda x, y: reciprocal(x))
-_derivative("Log1p")(lambda x, y: reciprocal(add(1.0, x)))
-_derivative("Ndtri")(lambda x, y: multiply(math.sqrt(2 * math.pi), exp(multiply(0.5, square(y)))))
-_derivative("Sin")(lambda x, y: cos(x))
-_derivative("Sinh")(lambda x, y: cosh(x))
-_derivative("Square")(lambda x, y: multiply(2.0, x) if not x.dtype.is_integer else multiply(2, x))
-_derivative("Tan")(lambda x, y: add(1.0, square(y)))
+derivative("Abs")(lambda x, y: sign(x))
+derivative("Acosh")(lambda x, y: reciprocal(sinh(y)))
+derivative("Asin")(lambda x, y: rsqrt(subtract(1.0, square(x))))
+derivative("Acos")(lambda x, y: negative(rsqrt(subtract(1.0, square(x)))))
+derivative("Asinh")(lambda x, y: reciprocal(cosh(y)))
+derivative("Atan")(lambda x, y: reciprocal(add(1.0, square(x))))
+derivative("Atanh")(lambda x, y: reciprocal(subtract(1.0, square(x))))
+derivative("Cos")(lambda x, y: negative(sin(x)))
+derivative("Cosh")(lambda x, y: sinh(x))
+derivative("Digamma")(lambda x, y: polygamma(_number(1, x), x))
+derivative("Erf")(lambda x, y: multiply(2 / math.sqrt(math.pi), exp(negative(square(x)))))
+derivative("Erfc")(lambda x, y: multiply(-2 / math.sqrt(math.pi), exp(negative(square(x)))))
+derivative("Erfinv")(lambda x, y: multiply(math.sqrt(math.pi) / 2, exp(square(y))))
+derivative("Exp")(lambda x, y: y)
+derivative("Expm1")(lambda x, y: exp(x))
+derivative("Lgamma")(lambda x, y: digamma(x))
+derivative("Log")(lambda x, y: reciprocal(x))
+derivative("Log1p")(lambda x, y: reciprocal(add(1.0, x)))
+derivative("Ndtri")(lambda x, y: multiply(math.sqrt(2 * math.pi), exp(multiply(0.5, square(y)))))
+derivative("Sin")(lambda x, y: cos(x))
+derivative("Sinh")(lambda x, y: cosh(x))
+derivative("Square")(lambda x, y: multiply(2.0, x) if not x.dtype.is_integer else multiply(2, x))
+derivative("Tan")(lambda x, y: add(1.0, square(y)))
 
 
 @gradient("Neg")
@@ -224,15 +225,16 @@ def _sqrt_grad(op: Operation, grad: Any) -> Gradients:
 
 @gradient("RsqrtGrad")
 def _rsqrt_grad(op: Operation, grad: Any) -> Gradients:
-    y, dy = _conj(op.inputs[0]), _conj(op.inputs[1])
-    by_y = multiply(multiply(-1.5, multiply(grad, dy)), square(y))
+    # y is conjugated in -dy conj(y)^3 / 2, so the gradient by it is that of its conjugate, conjugated.
+    y, dy = _conj(op.inputs[0]), op.inputs[1]
+    by_y = multiply(multiply(-1.5, multiply(_conj(grad), dy)), square(y))
     return [by_y, apply_op("RsqrtGrad", y=y, dy=grad)]
 
 
 @gradient("ReciprocalGrad", "InvGrad")
 def _reciprocal_grad(op: Operation, grad: Any) -> Gradients:
-    y, dy = _conj(op.inputs[0]), _conj(op.inputs[1])
-    return [multiply(multiply(multiply(-2.0, grad), dy), y), apply_op("ReciprocalGrad", y=y, dy=grad)]
+    y, dy = _conj(op.inputs[0]), op.inputs[1]
+    return [multiply(multiply(multiply(-2.0, _conj(grad)), dy), y), apply_op("ReciprocalGrad", y=y, dy=grad)]
 
 
 # -- complex numbers --
@@ -408,14 +410,20 @@ def _zeta(op: Operation, grad: Any, x: Tensor, q: Tensor) -> tuple[Any, Any]:
     return None, multiply(grad, multiply(negative(x), zeta(add(x, 1.0), q)))
 
 
+@_partials("NextAfter")
+def _next_after(op: Operation, grad: Any, x: Tensor, towards: Tensor) -> tuple[Any, Any]:
+    return grad, _zeros_like(grad)
+
+
 @_partials("Igamma")
 def _igamma(op: Operation, grad: Any, a: Tensor, x: Tensor) -> tuple[Any, Any]:
-    return None, multiply(grad, _gamma_density(a, x))
+    return multiply(grad, apply_op("IgammaGradA", a=a, x=x)), multiply(grad, _gamma_density(a, x))
 
 
 @_partials("Igammac")
 def _igammac(op: Operation, grad: Any, a: Tensor, x: Tensor) -> tuple[Any, Any]:
-    return None, multiply(grad, negative(_gamma_density(a, x)))
+    by_a = negative(apply_op("IgammaGradA", a=a, x=x))
+    return multiply(grad, by_a), multiply(grad, negative(_gamma_density(a, x)))
 
 
 def _gamma_density(a: Tensor, x: Tensor) -> Tensor:
@@ -447,7 +455,7 @@ def _add_n(op: Operation, grad: Any) -> Gradients:
     return [grad] * len(op.inputs)
 
 
-@gradient("Cast")
+@gradient("Cast", "_HostCast")
 def _cast(op: Operation, grad: Any) -> Gradients:
     source, target = op.inputs[0].dtype.base_dtype, op.outputs[0].dtype.base_dtype
     continuous = (source.is_floating or source.is_complex) and (target.is_floating or target.is_complex)
@@ -596,8 +604,8 @@ def _segment_sum(op: Operation, grad: Any) -> Gradients:
 @gradient("SegmentMean")
 def _segment_mean(op: Operation, grad: Any) -> Gradients:
     data, ids = op.inputs
-    ones = apply_op("OnesLike", x=cast(ids, data.dtype.base_dtype))
-    counts = maximum(segment_sum(ones, ids), _number(1, data))
+    ones = apply_op("OnesLike", x=cast(ids, data.dtype.real_dtype.base_dtype))
+    counts = cast(maximum(segment_sum(ones, ids), _number(1, ones)), data.dtype.base_dtype)
     return [_rows(divide(grad, append_ones(counts, data, ids)), ids), None]
 
 
@@ -676,8 +684,20 @@ def _rows_or_zeros(params: Any, ids: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 @gradient("SparseSegmentSum", "SparseSegmentSumWithNumSegments")
 def _sparse_segment_sum(op: Operation, grad: Any) -> Gradients:
     data, indices, ids = op.inputs[:3]
+    if op.get_attr("sparse_gradient"):
+        return _by_rows(op, grad)
     by_data = unsorted_segment_sum(_rows(grad, ids), indices, _first_size(data))
     return [by_data] + [None] * (len(op.inputs) - 1)
+
+
+def _by_rows(op: Operation, grad: Any) -> Gradients:
+    """The gradient of those rows only that the segments read."""
+    data, indices, ids = op.inputs[:3]
+    rows, numbers = apply_op(
+        f"{op.type.removesuffix('WithNumSegments')}GradV2", grad=grad, indices=indices, segment_ids=ids,
+        dense_output_dim0=_first_size(data),
+    )  # fmt: skip
+    return [IndexedSlices(rows, numbers, apply_op("Shape", input=data))] + [None] * (len(op.inputs) - 1)
 
 
 @gradient(
@@ -685,6 +705,8 @@ def _sparse_segment_sum(op: Operation, grad: Any) -> Gradients:
 )
 def _sparse_segment_mean(op: Operation, grad: Any) -> Gradients:
     data, indices, ids = op.inputs[:3]
+    if op.get_attr("sparse_gradient"):
+        return _by_rows(op, grad)
     op_type = "SparseSegmentMeanGrad" if "Mean" in op.type else "SparseSegmentSqrtNGrad"
     by_data = apply_op(op_type, grad=grad, indices=indices, segment_ids=ids, output_dim0=_first_size(data))
     return [by_data] + [None] * (len(op.inputs) - 1)
@@ -700,6 +722,7 @@ not_differentiable(
     "All", "Any", "ApproximateEqual", "ArgMax", "ArgMin", "Bincount", "BitwiseAnd", "BitwiseOr", "BitwiseXor",
     "Bucketize", "Ceil", "Equal", "Floor", "FloorDiv", "Greater", "GreaterEqual", "HistogramFixedWidth", "Invert",
     "IsFinite", "IsInf", "IsNan", "LeftShift", "Less", "LessEqual", "LinSpace", "LogicalAnd", "LogicalNot", "LogicalOr",
-    "NextAfter", "NotEqual", "PopulationCount", "Range", "RightShift", "Rint", "Round", "SparseSegmentMeanGrad",
-    "SparseSegmentSqrtNGrad", "SparseSegmentSumGrad", "TruncateDiv",
+    "NotEqual", "PopulationCount", "Range", "RightShift", "Rint", "Round", "SparseSegmentMeanGrad",
+    "SparseSegmentSqrtNGrad", "SparseSegmentSumGrad", "TruncateDiv", "DenseBincount", "RaggedBincount",
+    "SparseBincount", "SparseSegmentMeanGradV2", "SparseSegmentSqrtNGradV2", "SparseSegmentSumGradV2",
 )  # fmt: skip

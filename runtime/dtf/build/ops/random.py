@@ -2,7 +2,7 @@
 
 Names, arguments and defaults are TensorFlow 1.x's (https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/random).
 Each op carries two seeds: with neither a graph seed nor an op seed both are 0 and nothing can be repeated; otherwise
-the op draws the same numbers in every new session. The streams themselves differ from TensorFlow's.
+the op draws the same numbers in every new session, TensorFlow's own.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from dtf.build.constant import constant, constant_value, constant_value_as_shape
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.graph import get_default_graph, name_scope
 from dtf.build.ops.math import add, divide, maximum, subtract
-from dtf.build.shape_rules import shape_rule, unchanged
+from dtf.build.shape_rules import scalar, shape_rule, unchanged
 from dtf.build.tensor import Operation, Tensor
 from dtf.wire import dtypes
 from dtf.wire.tensor_shape import TensorShape
 
 __all__ = [
     "categorical", "get_seed", "multinomial", "random_crop", "random_gamma", "random_normal", "random_poisson",
-    "random_shuffle", "random_uniform", "set_random_seed", "stateless_normal", "stateless_truncated_normal",
-    "stateless_uniform", "truncated_normal",
+    "random_shuffle", "random_uniform", "set_random_seed", "stateless_multinomial", "stateless_normal",
+    "stateless_truncated_normal", "stateless_uniform", "truncated_normal",
 ]  # fmt: skip
 
 # -- seeds --
@@ -56,7 +56,8 @@ def get_seed(op_seed: int | None) -> tuple[int | None, int | None]:
     return (0, _SEED_LIMIT) if (first, second) == (0, 0) else (first, second)
 
 
-def _seeds(op_seed: int | None) -> dict[str, Any]:
+def op_seeds(op_seed: int | None) -> dict[str, Any]:
+    """The two seeds as the attributes of an op."""
     seed, seed2 = get_seed(op_seed)
     return {"seed": seed or 0, "seed2": seed2 or 0}
 
@@ -89,8 +90,8 @@ def random_uniform(
         low = convert_to_tensor(minval, dtype=dtype, name="min")
         high = convert_to_tensor(maxval, dtype=dtype, name="max")
         if dtype.is_integer:
-            return apply_op("RandomUniformInt", name, shape=shape, minval=low, maxval=high, **_seeds(seed))
-        numbers = apply_op("RandomUniform", shape=shape, dtype=dtype, **_seeds(seed))
+            return apply_op("RandomUniformInt", name, shape=shape, minval=low, maxval=high, **op_seeds(seed))
+        numbers = apply_op("RandomUniform", shape=shape, dtype=dtype, **op_seeds(seed))
         return apply_op("AddV2", name, x=numbers * (high - low), y=low)
 
 
@@ -134,7 +135,7 @@ def _scaled(
         shape = _shape_tensor(shape)
         mean = convert_to_tensor(mean, dtype=dtype, name="mean")
         stddev = convert_to_tensor(stddev, dtype=dtype, name="stddev")
-        seeds = seed if isinstance(seed, dict) else _seeds(seed)
+        seeds = seed if isinstance(seed, dict) else op_seeds(seed)
         numbers = apply_op(op_type, shape=shape, dtype=dtype, **seeds)
         return apply_op("AddV2", name, x=numbers * stddev, y=mean)
 
@@ -158,7 +159,7 @@ def random_gamma(
         alpha = convert_to_tensor(alpha, dtype=dtype, name="alpha")
         beta = convert_to_tensor(1 if beta is None else beta, dtype=dtype, name="beta")
         repeated = add(alpha, apply_op("ZerosLike", x=beta))
-        numbers = apply_op("RandomGamma", shape=shape, alpha=repeated, **_seeds(seed))
+        numbers = apply_op("RandomGamma", shape=shape, alpha=repeated, **op_seeds(seed))
         least = constant(np.finfo(dtype.as_numpy_dtype).tiny, dtype=dtype)
         return maximum(least, divide(numbers, beta))
 
@@ -169,7 +170,7 @@ def random_poisson(
     """Poisson distributed numbers: for each rate in `lam` `shape` of them. -> shape + lam.shape."""
     with name_scope(name, "random_poisson", [lam, shape]) as name:
         shape = convert_to_tensor(shape, dtype=dtypes.int32, name="shape")
-        return apply_op("RandomPoissonV2", name, shape=shape, rate=lam, dtype=dtypes.as_dtype(dtype), **_seeds(seed))
+        return apply_op("RandomPoissonV2", name, shape=shape, rate=lam, dtype=dtypes.as_dtype(dtype), **op_seeds(seed))
 
 
 # -- distributions whose numbers depend on nothing but the seed that is given: a tensor of two integers --
@@ -183,14 +184,27 @@ def stateless_uniform(
     dtype: Any = dtypes.float32,
     name: str | None = None,
 ) -> Tensor:
-    """As `random_uniform` for floating-point types, but the same numbers at every run. seed: [2], integers."""
+    """As `random_uniform`, but the same numbers at every run; integers of any value when minval is None, too.
+
+    seed: [2], integers.
+
+    Raises:
+      ValueError: the type is not one of them, or only one of the bounds is given for integers.
+    """
     dtype = dtypes.as_dtype(dtype)
-    if not dtype.is_floating:
+    if not (dtype.is_floating or dtype in (dtypes.int32, dtypes.int64, dtypes.uint32, dtypes.uint64)):
         raise ValueError(f"Invalid dtype {dtype!r}")
     with name_scope(name, "stateless_random_uniform", [shape, seed, minval, maxval]) as name:
+        shape = _shape_tensor(shape)
+        if dtype.is_integer and minval is None and maxval is None:
+            return apply_op("StatelessRandomUniformFullInt", name, shape=shape, seed=seed, dtype=dtype)
+        if dtype.is_integer and (minval is None or maxval is None):
+            raise ValueError(f"For integer dtype {dtype!r} give both minval and maxval, or None for both")
         low = convert_to_tensor(minval, dtype=dtype, name="min")
         high = convert_to_tensor(1 if maxval is None else maxval, dtype=dtype, name="max")
-        numbers = apply_op("StatelessRandomUniform", shape=_shape_tensor(shape), seed=seed, dtype=dtype)
+        if dtype.is_integer:
+            return apply_op("StatelessRandomUniformInt", name, shape=shape, seed=seed, minval=low, maxval=high)
+        numbers = apply_op("StatelessRandomUniform", shape=shape, seed=seed, dtype=dtype)
         return apply_op("AddV2", name, x=numbers * (high - low), y=low)
 
 
@@ -210,12 +224,73 @@ def stateless_truncated_normal(
     return _scaled("StatelessTruncatedNormal", "stateless_truncated_normal", shape, mean, stddev, dtype, attrs, name)
 
 
+def stateless_gamma(
+    shape: Any, seed: Any, alpha: Any, beta: Any = None, dtype: Any = dtypes.float32, name: str | None = None
+) -> Tensor:
+    """Gamma(alpha, beta) distributed numbers of the given shape, which ends with that of the parameters."""
+    with name_scope(name, "stateless_random_gamma", [shape, seed, alpha, beta]):
+        dtype = dtypes.as_dtype(dtype)
+        alpha = convert_to_tensor(alpha, dtype=dtype, name="alpha")
+        beta = convert_to_tensor(1 if beta is None else beta, dtype=dtype, name="beta")
+        repeated = add(alpha, apply_op("ZerosLike", x=beta))
+        numbers = apply_op("StatelessRandomGammaV2", shape=_shape_tensor(shape), seed=seed, alpha=repeated)
+        least = constant(np.finfo(dtype.as_numpy_dtype).tiny, dtype=dtype)
+        return maximum(least, divide(numbers, beta))
+
+
+def stateless_poisson(
+    shape: Any, seed: Any, lam: Any, dtype: Any = dtypes.int32, name: str | None = None
+) -> Tensor:
+    """Poisson distributed numbers of the given shape, which ends with that of `lam`."""
+    return apply_op(
+        "StatelessRandomPoisson", name, shape=_shape_tensor(shape), seed=seed, lam=lam, dtype=dtypes.as_dtype(dtype)
+    )
+
+
+def stateless_binomial(
+    shape: Any, seed: Any, counts: Any, probs: Any, output_dtype: Any = dtypes.int32, name: str | None = None
+) -> Tensor:
+    """Binomially distributed numbers of the given shape, which ends with that of the parameters."""
+    probs = convert_to_tensor(probs, preferred_dtype=dtypes.float32, name="probs")
+    counts = convert_to_tensor(counts, dtype=probs.dtype, name="counts")
+    return apply_op(
+        "StatelessRandomBinomial",
+        name,
+        shape=_shape_tensor(shape),
+        seed=seed,
+        counts=counts,
+        probs=probs,
+        dtype=dtypes.as_dtype(output_dtype),
+    )
+
+
 # -- choices --
+
+
+def stateless_multinomial(
+    logits: Any, num_samples: Any, seed: Any, output_dtype: Any = dtypes.int64, name: str | None = None
+) -> Tensor:
+    """As `multinomial`, but the same numbers at every run. seed: [2], integers."""
+    return apply_op(
+        "StatelessMultinomial",
+        name,
+        logits=logits,
+        num_samples=num_samples,
+        seed=seed,
+        output_dtype=dtypes.as_dtype(output_dtype),
+    )
+
+
+def stateless_categorical(
+    logits: Any, num_samples: Any, seed: Any, dtype: Any = dtypes.int64, name: str | None = None
+) -> Tensor:
+    """The newer name of `stateless_multinomial`."""
+    return stateless_multinomial(logits, num_samples, seed, dtype, name or "stateless_categorical")
 
 
 def random_shuffle(value: Any, seed: int | None = None, name: str | None = None) -> Tensor:
     """`value` with its rows (entries of the first dimension) in random order."""
-    return apply_op("RandomShuffle", name, value=value, **_seeds(seed))
+    return apply_op("RandomShuffle", name, value=value, **op_seeds(seed))
 
 
 def multinomial(
@@ -224,7 +299,7 @@ def multinomial(
     """Class numbers drawn with probabilities proportional to exp(logits). [batch, classes] -> [batch, samples]."""
     with name_scope(name, "multinomial", [logits]):
         dtype = None if output_dtype is None else dtypes.as_dtype(output_dtype)
-        return apply_op("Multinomial", logits=logits, num_samples=num_samples, output_dtype=dtype, **_seeds(seed))
+        return apply_op("Multinomial", logits=logits, num_samples=num_samples, output_dtype=dtype, **op_seeds(seed))
 
 
 def categorical(
@@ -265,7 +340,10 @@ def _shape_tensor(shape: Any) -> Tensor:
 
 @shape_rule(
     "RandomUniform", "RandomUniformInt", "RandomStandardNormal", "TruncatedNormal", "StatelessRandomUniform",
-    "StatelessRandomNormal", "StatelessTruncatedNormal",
+    "StatelessRandomNormal", "StatelessTruncatedNormal", "StatelessRandomUniformInt", "StatelessRandomUniformFullInt",
+    "StatelessRandomUniformV2", "StatelessRandomNormalV2", "StatelessTruncatedNormalV2", "StatelessRandomUniformIntV2",
+    "StatelessRandomUniformFullIntV2", "StatelessRandomGammaV2", "StatelessRandomPoisson", "StatelessRandomBinomial",
+    "ParameterizedTruncatedNormal",
 )  # fmt: skip
 def _given_shape(op: Operation) -> list[TensorShape]:
     return [constant_value_as_shape(op.inputs[0])]
@@ -276,11 +354,17 @@ def _given_shape_per_parameter(op: Operation) -> list[TensorShape]:
     return [constant_value_as_shape(op.inputs[0]).concatenate(op.inputs[1].shape)]
 
 
-@shape_rule("Multinomial")
+@shape_rule("Multinomial", "StatelessMultinomial")
 def _multinomial_shape(op: Operation) -> list[TensorShape]:
     batch = op.inputs[0].shape.with_rank(2)[0]
     count = constant_value(op.inputs[1])
     return [TensorShape([batch, None if count is None else int(count)])]
 
 
-shape_rule("RandomShuffle")(unchanged)
+shape_rule("RandomShuffle", "StatelessShuffle")(unchanged)
+shape_rule("StatelessRandomGetAlg")(scalar)
+
+
+@shape_rule("StatelessRandomGetKeyCounter", "StatelessRandomGetKeyCounterAlg")
+def _key_and_counter_shapes(op: Operation) -> list[TensorShape]:
+    return [TensorShape([1]), TensorShape([2]), TensorShape([])][: len(op.outputs)]

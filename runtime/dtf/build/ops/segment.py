@@ -161,3 +161,10 @@ def _sparse_segment_shape(op: Operation) -> list[TensorShape]:
     op.inputs[1].shape.with_rank(1).merge_with(op.inputs[2].shape)
     rows = constant_value(op.inputs[3]) if len(op.inputs) > 3 else None
     return [TensorShape([None if rows is None else int(rows)]).concatenate(data[1:])]
+
+
+@shape_rule("SparseSegmentSumGradV2", "SparseSegmentMeanGradV2", "SparseSegmentSqrtNGradV2")
+def _sparse_segment_grad_shape(op: Operation) -> list[TensorShape]:
+    grad = op.inputs[0].shape.with_rank_at_least(1)
+    op.inputs[1].shape.with_rank(1).merge_with(op.inputs[2].shape)
+    return [TensorShape([None]).concatenate(grad[1:]), TensorShape([None])]

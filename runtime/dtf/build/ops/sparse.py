@@ -1,6 +1,7 @@
 """Ops on SparseTensors: their public functions and static shapes.
 
-Owns `tf.sparse_*`. The container is `dtf.build.sparse`. Source:
+Owns the conversion, order and matrix products of SparseTensors; arithmetic, parts and reductions are in
+`sparse_arithmetic`, packing in `sparse_messages`. The container is `dtf.build.sparse`. Source:
 https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/sparse
 """
 
@@ -9,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from dtf.build.apply import apply_op
-from dtf.build.constant import constant_value, constant_value_as_shape
+from dtf.build.constant import constant_value_as_shape
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.graph import name_scope
 from dtf.build.ops.array import zeros
@@ -22,10 +25,8 @@ from dtf.wire import dtypes
 from dtf.wire.tensor_shape import TensorShape
 
 __all__ = [
-    "sparse_add",
     "sparse_concat",
     "sparse_fill_empty_rows",
-    "sparse_reduce_sum",
     "sparse_reorder",
     "sparse_reshape",
     "sparse_retain",
@@ -83,21 +84,6 @@ def sparse_tensor_dense_matmul(
     )
 
 
-def sparse_add(a: Any, b: Any, name: str | None = None) -> Tensor:
-    """The dense sum of a sparse and a dense tensor of one shape."""
-    sparse, dense = (a, b) if isinstance(a, SparseTensor) else (b, a)
-    if not isinstance(sparse, SparseTensor) or isinstance(dense, SparseTensor):
-        raise TypeError("sparse_add takes one SparseTensor and one dense tensor.")
-    return apply_op(
-        "SparseTensorDenseAdd",
-        name,
-        a_indices=sparse.indices,
-        a_values=sparse.values,
-        a_shape=sparse.dense_shape,
-        b=dense,
-    )
-
-
 def sparse_reorder(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
     """The same with its indices in row-major order."""
     indices, values = apply_op(
@@ -152,30 +138,6 @@ def sparse_fill_empty_rows(
     return SparseTensor(indices, values, sp_input.dense_shape), empty
 
 
-def sparse_reduce_sum(
-    sp_input: SparseTensor,
-    axis: Any = None,
-    keepdims: bool | None = None,
-    reduction_axes: Any = None,
-    keep_dims: bool | None = None,
-) -> Tensor:
-    """The dense sum over the dimensions `axis` (all without it)."""
-    axis = reduction_axes if axis is None else axis
-    if axis is None:
-        axes: Any = apply_op("Range", start=0, limit=apply_op("Size", input=sp_input.dense_shape), delta=1)
-    else:
-        axes = axis if isinstance(axis, (list, tuple, Tensor)) else [axis]
-    keep = bool(keepdims if keepdims is not None else keep_dims)
-    return apply_op(
-        "SparseReduceSum",
-        input_indices=sp_input.indices,
-        input_values=sp_input.values,
-        input_shape=sp_input.dense_shape,
-        reduction_axes=convert_to_tensor(axes, dtypes.int32),
-        keep_dims=keep,
-    )
-
-
 def sparse_retain(sp_input: SparseTensor, to_retain: Any) -> SparseTensor:
     """Only the stored elements where the bool vector `to_retain` is True."""
     kept = convert_to_tensor(to_retain)
@@ -194,6 +156,68 @@ def sparse_to_indicator(sp_input: SparseTensor, vocab_size: int, name: str | Non
         )
         hits = apply_op("ScatterNd", indices=places, updates=apply_op("OnesLike", x=ids), shape=shape)
         return apply_op("Greater", x=hits, y=convert_to_tensor(0, dtypes.int64))
+
+
+def from_dense(tensor: Any, name: str | None = None) -> SparseTensor:
+    """The elements of a dense tensor that are not zero (not empty, of strings)."""
+    with name_scope(name, "dense_to_sparse"):
+        tensor = convert_to_tensor(tensor)
+        indices = apply_op("Where", input=apply_op("NotEqual", x=tensor, y=zeros([], tensor.dtype)))
+        return SparseTensor(
+            indices, apply_op("GatherNd", params=tensor, indices=indices),
+            apply_op("Shape", input=tensor, out_type=dtypes.int64),
+        )  # fmt: skip
+
+
+def eye(
+    num_rows: int, num_columns: int | None = None, dtype: Any = dtypes.float32, name: str | None = None
+) -> SparseTensor:
+    """The sparse matrix with ones on its main diagonal."""
+    with name_scope(name, "eye"):
+        columns = num_rows if num_columns is None else num_columns
+        steps = np.arange(min(num_rows, columns), dtype=np.int64)
+        values = np.ones(len(steps), dtypes.as_dtype(dtype).as_numpy_dtype)
+        return SparseTensor(np.stack([steps, steps], axis=1), values, np.array([num_rows, columns], np.int64))
+
+
+def expand_dims(sp_input: SparseTensor, axis: int | None = None, name: str | None = None) -> SparseTensor:
+    """The same with a dimension of size 1 before dimension `axis` (counted from the back if negative, last without it).
+
+    Raises:
+      ValueError: the axis is out of range, or the rank unknown.
+    """
+    with name_scope(name, "expand_dims", [sp_input.values]):
+        rank = sp_input.dense_shape.shape.as_list()[0]
+        if rank is None:
+            raise ValueError("The rank of the SparseTensor must be known.")
+        at = -1 if axis is None else axis
+        if not -rank - 1 <= at <= rank:
+            raise ValueError(f"axis {at} is out of range for a SparseTensor of rank {rank}")
+        at %= rank + 1
+        column = apply_op("ZerosLike", x=sp_input.indices[:, :1])
+        indices = apply_op("ConcatV2", values=[sp_input.indices[:, :at], column, sp_input.indices[:, at:]], axis=1)
+        one = np.ones(1, np.int64)
+        shape = apply_op("ConcatV2", values=[sp_input.dense_shape[:at], one, sp_input.dense_shape[at:]], axis=0)
+        return SparseTensor(indices, sp_input.values, shape)
+
+
+def cross(inputs: Sequence[Any], name: str | None = None, separator: str | None = None) -> SparseTensor:
+    """Every combination of one feature of each column, row by row, joined by the separator ("_X_"): strings.
+
+    inputs: matrices, sparse or dense, of strings or integers, with as many rows each.
+    """
+    sparse = [each for each in inputs if isinstance(each, SparseTensor)]
+    dense = [_feature(each) for each in inputs if not isinstance(each, SparseTensor)]
+    return SparseTensor(*apply_op(
+        "SparseCrossV2", name, indices=[each.indices for each in sparse],
+        values=[_feature(each.values) for each in sparse], shapes=[each.dense_shape for each in sparse],
+        dense_inputs=dense, sep="_X_" if separator is None else separator,
+    ))  # fmt: skip
+
+
+def _feature(values: Any) -> Tensor:
+    tensor = convert_to_tensor(values)
+    return apply_op("Cast", x=tensor, DstT=dtypes.int64) if tensor.dtype.is_integer else tensor
 
 
 # -- shape rules
@@ -243,13 +267,6 @@ def _(op):
     return [TensorShape([None, rank]), TensorShape([None]), TensorShape([rank])]
 
 
-@shape_rule("SparseReduceSum")
+@shape_rule("SparseCross", "SparseCrossV2")
 def _(op):
-    shape, axes = constant_value_as_shape(op.inputs[2]), constant_value(op.inputs[3])
-    if shape.ndims is None or axes is None:
-        return [TensorShape(None)]
-    dims = shape.as_list()
-    reduced = {int(axis) % len(dims) for axis in axes.ravel()}
-    if op.get_attr("keep_dims"):
-        return [TensorShape([1 if axis in reduced else dim for axis, dim in enumerate(dims)])]
-    return [TensorShape([dim for axis, dim in enumerate(dims) if axis not in reduced])]
+    return [TensorShape([None, 2]), TensorShape([None]), TensorShape([2])]

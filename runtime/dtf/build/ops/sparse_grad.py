@@ -5,7 +5,7 @@ from __future__ import annotations
 from dtf.build.apply import apply_op
 from dtf.build.gradients import gradient, not_differentiable
 from dtf.build.ops import array, gathering, rearranging, searching
-from dtf.build.ops.math import floormod, range, reduce_sum
+from dtf.build.ops.math import floormod, multiply, negative, range, reduce_sum
 
 not_differentiable("SparseConcat", "SparseReshape", "SparseFillEmptyRowsGrad")
 
@@ -65,3 +65,74 @@ def _(op, grad):
     kept = searching.where_v2(is_reduced, array.ones_like(shape), shape)
     places = searching.where_v2(is_reduced, array.zeros_like(indices), indices)
     return [None, gathering.gather_nd(array.reshape(grad, kept), places), None, None]
+
+
+not_differentiable(
+    "AddManySparseToTensorsMap", "AddSparseToTensorsMap", "DenseToDenseSetOperation", "DenseToSparseSetOperation",
+    "DeserializeManySparse", "DeserializeSparse", "SerializeManySparse", "SerializeSparse", "SetSize", "SparseAddGrad",
+    "SparseCross", "SparseCrossV2",
+    "SparseReduceMax", "SparseReduceMaxSparse", "SparseReduceSumSparse", "SparseSliceGrad", "SparseSparseMaximum",
+    "SparseSparseMinimum", "SparseSplit", "SparseToSparseSetOperation", "TakeManySparseFromTensorsMap",
+)  # fmt: skip
+
+
+@gradient("SparseAdd")
+def _(op, _, grad, __):
+    a_grad, b_grad = apply_op(
+        "SparseAddGrad", backprop_val_grad=grad, a_indices=op.inputs[0], b_indices=op.inputs[3],
+        sum_indices=op.outputs[0],
+    )  # fmt: skip
+    a_grad.set_shape(op.inputs[1].shape)
+    b_grad.set_shape(op.inputs[4].shape)
+    return [None, a_grad, None, None, b_grad, None, None]
+
+
+@gradient("SparseSlice")
+def _(op, _, grad, __):
+    indices, _, _, start, _ = op.inputs
+    stored = apply_op(
+        "SparseSliceGrad", backprop_val_grad=grad, input_indices=indices, input_start=start,
+        output_indices=op.outputs[0],
+    )  # fmt: skip
+    return [None, stored, None, None, None]
+
+
+@gradient("SparseSoftmax")
+def _(op, grad):
+    indices, _, shape = op.inputs
+    values = op.outputs[0]
+    product = multiply(values, grad)
+    sums = apply_op(
+        "SparseReduceSum", input_indices=indices, input_values=product, input_shape=shape, reduction_axes=[-1],
+        keep_dims=True,
+    )  # fmt: skip
+    centred = apply_op("SparseDenseCwiseAdd", sp_indices=indices, sp_values=grad, sp_shape=shape, dense=-sums)
+    return [None, multiply(values, centred), None]
+
+
+@gradient("SparseDenseCwiseAdd")
+def _(op, grad):
+    return [None, grad, None, _dense_gradient(op, grad)]
+
+
+@gradient("SparseDenseCwiseMul")
+def _(op, grad):
+    indices, values, shape, dense = op.inputs
+    stored = apply_op("SparseDenseCwiseMul", sp_indices=indices, sp_values=grad, sp_shape=shape, dense=dense)
+    return [None, stored, None, _dense_gradient(op, multiply(grad, values))]
+
+
+@gradient("SparseDenseCwiseDiv")
+def _(op, grad):
+    indices, _, shape, dense = op.inputs
+    stored = apply_op("SparseDenseCwiseDiv", sp_indices=indices, sp_values=grad, sp_shape=shape, dense=dense)
+    return [None, stored, None, _dense_gradient(op, negative(multiply(stored, op.outputs[0])))]
+
+
+def _dense_gradient(op, stored):
+    """`stored` at the places of the sparse operand, summed to the shape of the dense one that was broadcast there."""
+    indices, _, shape, dense = op.inputs
+    whole = gathering.scatter_nd(indices, stored, shape)
+    dense_shape = array.shape(dense, out_type=shape.dtype)
+    axes = apply_op("BroadcastGradientArgs", s0=dense_shape, s1=shape).r0
+    return array.reshape(reduce_sum(whole, axes), dense_shape)

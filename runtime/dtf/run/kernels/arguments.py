@@ -45,9 +45,30 @@ def zero_of(dtype: Any) -> Any:
     return b"" if dtype == np.object_ else np.zeros((), dtype)[()]
 
 
+def vector(value: Any, what: str) -> list[Any]:
+    """The elements of a tensor that must have one dimension; `what` is what the message calls it."""
+    if np.ndim(value) != 1:
+        raise invalid(f"{what} must be a vector, got shape {shape_text(np.shape(value))}")
+    return value.tolist()
+
+
+def scalar(value: Any, what: str) -> Any:
+    """The element of a tensor that must have no dimension; `what` is what the message calls it."""
+    if np.ndim(value):
+        raise invalid(f"{what} must be a scalar, got shape {shape_text(np.shape(value))}")
+    return value.item()
+
+
+def legacy_scalar(value: Any, what: str) -> Any:
+    """The element of a tensor of one element, which TensorFlow takes for a scalar in some of its oldest ops."""
+    if np.ndim(value) > 1 or np.size(value) != 1:
+        raise invalid(f"{what} must be a scalar, got shape {shape_text(np.shape(value))}")
+    return value.item()
+
+
 def dimensions(shape: Any) -> tuple[int, ...]:
-    """A shape tensor as a tuple; a negative dimension is the caller's error."""
-    dims = tuple(np.asarray(shape).ravel().tolist())
+    """A shape tensor as a tuple; one that is no vector, or has a negative dimension, is the caller's error."""
+    dims = tuple(vector(shape, "shape"))
     if any(dim < 0 for dim in dims):
         at = next(i for i, dim in enumerate(dims) if dim < 0)
         raise invalid(f"Dimension {dims[at]} must be >= 0")
@@ -56,7 +77,7 @@ def dimensions(shape: Any) -> tuple[int, ...]:
 
 def scalar_axis(axis: Any, rank: int, what: str = "axis") -> int:
     """A scalar axis tensor as an int within [0, rank)."""
-    value = int(axis)
+    value = int(scalar(np.asarray(axis), what))
     if not -rank <= value < rank:
         raise invalid(f"Expected {what} in the range [{-rank}, {rank}), but got {value}")
     return value % rank

@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from dtf.run.kernels import kernel
-from dtf.run.kernels.arguments import dimensions, invalid, numpy_dtype, shape_text, zero_of
+from dtf.run.kernels.arguments import dimensions, invalid, numpy_dtype, scalar, shape_text, vector, zero_of
+from dtf.run.kernels.tensor_list import zeros_like_variant
 from dtf.wire import dtypes, errors
 from dtf.wire.tensor_shape import TensorShape
 
@@ -113,10 +114,12 @@ def _(node):
 @kernel("Reshape")
 def _(node):
     def reshape(tensor, shape):
-        if np.ndim(shape) != 1:
+        if np.ndim(shape) > 1:
             raise invalid(f"sizes input must be 1-D, not {shape_text(np.shape(shape))}")
-        dims = shape.tolist()
+        dims = np.reshape(shape, -1).tolist()
         try:
+            if min(dims, default=0) < -1:  # of which numpy would make -1
+                raise ValueError
             return np.reshape(tensor, dims)
         except ValueError:
             raise invalid(_reshape_message(np.size(tensor), dims)) from None
@@ -174,8 +177,9 @@ def _(node):
 @kernel("BroadcastArgs")
 def _(node):
     def broadcast_args(left, right):
+        shapes = tuple(vector(left, "In[0]")), tuple(vector(right, "In[1]"))
         try:
-            return np.array(np.broadcast_shapes(tuple(left.tolist()), tuple(right.tolist())), left.dtype)
+            return np.array(np.broadcast_shapes(*shapes), left.dtype)
         except ValueError:
             raise _incompatible(left, right) from None
 
@@ -186,7 +190,7 @@ def _(node):
 def _(node):
     def broadcast_gradient_args(left, right):
         dtype = left.dtype
-        a, b = left.tolist(), right.tolist()
+        a, b = vector(left, "In[0]"), vector(right, "In[1]")
         if a == b:
             return np.zeros(0, dtype), np.zeros(0, dtype)
         rank = max(len(a), len(b))
@@ -223,11 +227,11 @@ def _(node):
     dtype = numpy_dtype(node)
 
     def fill(dims, value):
-        if np.ndim(dims) != 1:
+        if np.ndim(dims) > 1:
             raise invalid(f"dims must represent a vector, got shape {shape_text(np.shape(dims))}")
-        if np.ndim(value):
+        if np.ndim(value) > 1 or np.size(value) != 1:
             raise invalid(f"value must represent a scalar, got shape {shape_text(np.shape(value))}")
-        return np.full(dimensions(dims), value, dtype)
+        return np.full(dimensions(np.reshape(dims, -1)), value, dtype)
 
     return fill
 
@@ -241,6 +245,8 @@ def _(node):
 @kernel("ZerosLike")
 def _(node):
     dtype = numpy_dtype(node)
+    if node.attr("T") == dtypes.variant:
+        return zeros_like_variant
     if dtype == np.object_:
         return lambda value: np.full(np.shape(value), b"", object)
     return lambda value: np.zeros(np.shape(value), dtype)
@@ -257,14 +263,16 @@ def _(node):
     axis, dtype = node.attr("axis"), numpy_dtype(node)
 
     def one_hot(indices, depth, on_value, off_value):
-        if int(depth) < 0:
-            raise invalid(f"depth must be non-negative, got: {int(depth)}")
+        depth = scalar(depth, "depth")
+        on_value, off_value = scalar(on_value, "on_value"), scalar(off_value, "off_value")
+        if depth < 0:
+            raise invalid(f"depth must be non-negative, got: {depth}")
         indices = np.asarray(indices)
         flat = indices.ravel()
-        out = np.full((flat.size, int(depth)), off_value, dtype)
-        rows = np.flatnonzero((flat >= 0) & (flat < int(depth)))
+        out = np.full((flat.size, depth), off_value, dtype)
+        rows = np.flatnonzero((flat >= 0) & (flat < depth))
         out[rows, flat[rows]] = on_value
-        out = out.reshape(*indices.shape, int(depth))
+        out = out.reshape(*indices.shape, depth)
         return out if axis in (-1, indices.ndim) else np.moveaxis(out, -1, axis)
 
     return one_hot

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dtf.run.kernels import kernel
 from dtf.run.rendezvous import make_key
+from dtf.run.resources import Variable
 from dtf.run.step import task_of
 
 OUTSIDE = "0:0"
@@ -25,6 +26,8 @@ def _(node):
     def send(step, value):
         frame_iteration = step.frame_iteration
         key = outside if frame_iteration == OUTSIDE else key_of(frame_iteration)
+        if type(value) is Variable:  # the worker reads it when the step has ended
+            value.read()  # one without a value is told of here
         step.rendezvous.send(key, value, remote_task)
 
     return send

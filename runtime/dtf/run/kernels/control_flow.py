@@ -54,6 +54,19 @@ def _(node):
     return select
 
 
+@kernel("ToBool")
+def _(node):
+    return lambda value: np.bool_(_truth(value))
+
+
+@kernel("FakeParam")
+def _(node):
+    """Stands for a value that the other branch makes; nobody looks at it, so its unknown sizes are 0."""
+    dtype, shape = node.attr("dtype").as_numpy_dtype, node.attr("shape")
+    sizes = [] if shape.ndims is None else [size or 0 for size in shape.as_list()]
+    return lambda: np.zeros(sizes, dtype)
+
+
 @kernel("Assert", stateful=True)
 def _(node):
     summarize = node.attr("summarize")

@@ -8,6 +8,7 @@ are rows of the image rather than rows of the window.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -69,13 +70,15 @@ def _(node):
     settings = _settings(node)
 
     def depthwise(images, filters):
-        images = settings.channels_last(images)
+        result_type = images.dtype
+        images, filters = _computable(settings.channels_last(images)), _computable(filters)
         convolution = settings.convolution(images.shape, filters.shape)
         padded = convolution.pad(images)
         result = np.zeros((*convolution.output_positions, *filters.shape[2:]), images.dtype)
         for row, column in convolution.positions():
             result += convolution.view(padded, row, column)[..., None] * filters[row, column]
-        return settings.back(result.reshape(*convolution.output_positions, -1))
+        channels = filters.shape[2] * filters.shape[3]
+        return settings.back(result.reshape(*convolution.output_positions, channels).astype(result_type, copy=False))
 
     return depthwise
 
@@ -86,12 +89,14 @@ def _(node):
 
     def depthwise_backprop_input(sizes, filters, gradient):
         convolution = settings.convolution(settings.shape_channels_last(sizes.tolist()), filters.shape)
-        gradient = settings.channels_last(gradient)
+        result_type = gradient.dtype
+        gradient, filters = _computable(settings.channels_last(gradient)), _computable(filters)
+        convolution.check_gradient(gradient, filters.shape[2] * filters.shape[3])
         gradient = gradient.reshape(*gradient.shape[:3], *filters.shape[2:])
         padded = np.zeros(convolution.padded_shape, gradient.dtype)
         for row, column in convolution.positions():
             convolution.view(padded, row, column)[...] += np.einsum("bhwcm,cm->bhwc", gradient, filters[row, column])
-        return settings.back(convolution.crop(padded))
+        return settings.back(convolution.crop(padded).astype(result_type, copy=False))
 
     return depthwise_backprop_input
 
@@ -101,15 +106,17 @@ def _(node):
     settings = _settings(node)
 
     def depthwise_backprop_filter(images, sizes, gradient):
-        images, gradient = settings.channels_last(images), settings.channels_last(gradient)
+        result_type = gradient.dtype
+        images, gradient = _computable(settings.channels_last(images)), _computable(settings.channels_last(gradient))
         shape = tuple(sizes.tolist())
         convolution = settings.convolution(images.shape, shape)
+        convolution.check_gradient(gradient, shape[2] * shape[3])
         gradient = gradient.reshape(*gradient.shape[:3], *shape[2:])
         padded = convolution.pad(images)
         result = np.empty(shape, gradient.dtype)
         for row, column in convolution.positions():
             result[row, column] = np.einsum("bhwc,bhwcm->cm", convolution.view(padded, row, column), gradient)
-        return result
+        return result.astype(result_type, copy=False)
 
     return depthwise_backprop_filter
 
@@ -141,7 +148,7 @@ class _Convolution:
 
     def forward(self, images, filters):
         output = np.empty((*self.output_positions, filters.shape[3]), images.dtype)
-        matrix = filters.reshape(-1, filters.shape[3])
+        matrix = _rows(filters)
         for chunk, patches in self._patches(images):
             np.matmul(patches, matrix, out=_rows(output[chunk]))
         return output
@@ -157,7 +164,7 @@ class _Convolution:
         if self.stride == (1, 1):
             return self._transposed().forward(gradient, np.ascontiguousarray(filters[::-1, ::-1].swapaxes(2, 3)))
         gradient = np.ascontiguousarray(gradient)
-        matrix = np.ascontiguousarray(filters.reshape(-1, filters.shape[3]).T)
+        matrix = np.ascontiguousarray(_rows(filters).T)
         padded = np.zeros(self.padded_shape, gradient.dtype)
         for start in range(0, self.images[0], self._images_per_chunk(gradient.itemsize)):
             chunk = slice(start, start + self._images_per_chunk(gradient.itemsize))
@@ -183,8 +190,9 @@ class _Convolution:
             turned(self.columns, self.images[2], columns, self.dilation[1]),
         )
 
-    def check_gradient(self, gradient) -> None:
-        expected = (*self.output_positions, self.filters[3])
+    def check_gradient(self, gradient, depth: int | None = None) -> None:
+        """Refuses a gradient that is not of the shape of the outputs; of `depth` channels, if not of the filters'."""
+        expected = (*self.output_positions, self.filters[3] if depth is None else depth)
         if gradient.shape != expected:
             raise errors.InvalidArgumentError(
                 None, None, f"Size of out_backprop doesn't match computed: actual = {list(gradient.shape)}, "
@@ -201,7 +209,7 @@ class _Convolution:
         """The elements of the padded images that the outputs see at one position of the window."""
         starts = row * self.dilation[0], column * self.dilation[1]
         rows, columns = (
-            slice(start, start + (extent.output - 1) * stride + 1, stride)
+            slice(start, start + max((extent.output - 1) * stride + 1, 0), stride)
             for start, extent, stride in zip(starts, (self.rows, self.columns), self.stride, strict=True)
         )
         return padded[:, rows, columns]
@@ -249,7 +257,7 @@ class _Convolution:
         )
         elements = window[0] * window[1] * window[2]
         if window[:2] == (1, 1) and self.stride == (1, 1) and padded.flags.c_contiguous:
-            yield slice(None), padded.reshape(-1, window[2])
+            yield slice(None), _rows(padded)
             return
         step = min(self._images_per_chunk(images.itemsize), max(batch, 1))
         few = window[2] <= _FEW_CHANNELS
@@ -287,12 +295,22 @@ class _Settings:
             raise errors.InvalidArgumentError(
                 None, None, f"input and filter must be 4-dimensional: {list(images)} and {list(filters)}"
             )
+        if filters[2] == 0:
+            raise errors.InvalidArgumentError(None, None, "filter depth must be strictly positive, got 0")
         if images[3] != filters[2]:
             raise errors.InvalidArgumentError(
                 None, None, f"input depth must be equal to filter depth: {images[3]} vs {filters[2]}"
             )
         rows, columns = (
-            window_extent(images[1 + i], filters[i], self.stride[i], self.padding, self.dilation[i], self.explicit[i])
+            window_extent(
+                images[1 + i],
+                filters[i],
+                self.stride[i],
+                self.padding,
+                self.dilation[i],
+                self.explicit[i],
+                may_be_empty=True,
+            )
             for i in range(2)
         )
         return _Convolution(tuple(images), tuple(filters), self.stride, self.dilation, rows, columns)
@@ -308,7 +326,7 @@ def _settings(node) -> _Settings:
             None,
             "Current implementation does not yet support strides or dilations in the batch and depth dimensions.",
         )
-    explicit = list(node.attr("explicit_paddings")) or [0] * 8
+    explicit = explicit_paddings(node)
     return _Settings(
         node.attr("padding").decode(),
         channels_first,
@@ -318,6 +336,18 @@ def _settings(node) -> _Settings:
     )
 
 
+def explicit_paddings(node) -> list[int]:
+    """(before, after) of each of the four dimensions; zeros where the padding is not EXPLICIT."""
+    given = list(node.attrs.get("explicit_paddings") or [])
+    if node.attr("padding") != b"EXPLICIT":
+        return [0] * 8
+    if len(given) != 8:
+        raise errors.InvalidArgumentError(
+            None, None, f"explicit_paddings attribute must contain 8 values, but got: {len(given)}"
+        )
+    return given
+
+
 def _computable(array):
     """16-bit floats as float32, which BLAS multiplies."""
     return array.astype(np.float32) if array.dtype.itemsize == 2 and array.dtype.kind in "fV" else array
@@ -325,4 +355,4 @@ def _computable(array):
 
 def _rows(images):
     """[batch, height, width, n] as a matrix; a view, since what is passed is contiguous."""
-    return images.reshape(-1, images.shape[-1])
+    return images.reshape(math.prod(images.shape[:-1]), images.shape[-1])

@@ -293,12 +293,19 @@ def _(node):
 
 @kernel("GetSessionTensor", stateful=True)
 def _(node):
+    wanted = node.attr("dtype")
+
     def get_session_tensor(step, handle):
         name = handle.item()
         values = _session_tensors(step).values
         if name not in values:
             raise invalid(f"The tensor with handle '{name.decode(errors='replace')}' is not in the session store.")
-        return values[name]
+        kept = values[name]
+        if dtypes.as_dtype(kept.dtype) != wanted:
+            raise errors.InternalError(
+                None, None, f"The tensor with handle '{name.decode()}' is {kept.dtype}, not {wanted.name}."
+            )
+        return kept
 
     return get_session_tensor
 

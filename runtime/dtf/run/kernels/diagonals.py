@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 
 from dtf.run.kernels import kernel
-from dtf.run.kernels.arguments import invalid, numpy_dtype, shape_text
+from dtf.run.kernels.arguments import as_text, invalid, numpy_dtype, scalar, shape_text
 
 
 @kernel("Diag")
@@ -13,6 +16,8 @@ def _(node):
     dtype = numpy_dtype(node)
 
     def diag(diagonal):
+        if np.ndim(diagonal) == 0:
+            raise invalid("Input must be at least rank 1, got 0")
         shape = np.shape(diagonal)
         size = np.size(diagonal)
         out = np.zeros((size, size), dtype)
@@ -26,7 +31,7 @@ def _(node):
 def _(node):
     def diag_part(value):
         half = value.ndim // 2
-        if value.ndim % 2 or value.ndim == 0 or value.shape[:half] != value.shape[half:]:
+        if value.ndim % 2 or value.shape[:half] != value.shape[half:]:
             raise invalid(
                 "The rank of the tensor should be even and positive, with equal halves, got shape "
                 f"{shape_text(value.shape)}"
@@ -42,6 +47,8 @@ def _(node):
     dtype = numpy_dtype(node)
 
     def matrix_diag(diagonal):
+        if np.ndim(diagonal) == 0:
+            raise invalid("input must be at least 1-dim, received shape: []")
         size = diagonal.shape[-1]
         out = np.zeros((*diagonal.shape, size), dtype)
         steps = np.arange(size)
@@ -73,12 +80,148 @@ def _(node):
     return matrix_set_diag
 
 
+# -- any diagonals: k is one of them or the lowest and the highest, counted upwards from the main one --
+
+
+@kernel("MatrixDiagPartV2", "MatrixDiagPartV3")
+def _(node):
+    align = _alignment(node)
+
+    def matrix_diag_part(value, k, padding):
+        low, high = _diagonal_range(k)
+        rows, columns = _matrices(value).shape[-2:]
+        _check_range(low, high, rows, columns)
+        width = _longest(low, high, rows, columns)
+        out = np.full((*value.shape[:-2], high - low + 1, width), padding, value.dtype)
+        for number, (row, column, place) in enumerate(_diagonals(low, high, rows, columns, width, align)):
+            out[..., number, place] = value[..., row, column]
+        return out[..., 0, :] if low == high else out
+
+    return matrix_diag_part
+
+
+@kernel("MatrixDiagV2", "MatrixDiagV3")
+def _(node):
+    align = _alignment(node)
+
+    def matrix_diag(diagonal, k, num_rows, num_cols, padding):
+        low, high = _diagonal_range(k)
+        bands = _as_bands(np.asarray(diagonal), low, high)
+        width = bands.shape[-1]
+        least_rows, least_columns = width - min(high, 0), width + max(low, 0)
+        rows, columns = int(num_rows), int(num_cols)
+        if rows == -1 and columns == -1:
+            rows = columns = max(least_rows, least_columns)
+        rows = least_rows if rows == -1 else rows
+        columns = least_columns if columns == -1 else columns
+        if rows < least_rows or columns < least_columns:
+            raise invalid(
+                f"The matrix of {rows} rows and {columns} columns is too small: the diagonals need {least_rows} and "
+                f"{least_columns}."
+            )
+        if rows != least_rows and columns != least_columns:
+            raise invalid(
+                "The number of rows or columns is not consistent with the specified d_lower, d_upper, and diagonal."
+            )
+        out = np.full((*bands.shape[:-2], rows, columns), padding, bands.dtype)
+        _write(out, bands, low, high, align)
+        return out
+
+    return matrix_diag
+
+
+@kernel("MatrixSetDiagV2", "MatrixSetDiagV3")
+def _(node):
+    align = _alignment(node)
+
+    def matrix_set_diag(value, diagonal, k):
+        low, high = _diagonal_range(k)
+        rows, columns = _matrices(value).shape[-2:]
+        _check_range(low, high, rows, columns)
+        width = _longest(low, high, rows, columns)
+        bands = () if low == high else (high - low + 1,)
+        if diagonal.shape != (*value.shape[:-2], *bands, width):
+            raise invalid(
+                "Either first dimensions of diagonal don't match input.shape[:-2], or diagonal.shape[:-1] is not equal "
+                "to the longests diagonal in range [lower_diag_index:upper_diag_index].\nInput shape: "
+                f"{shape_text(value.shape)}\nDiagonal shape: {shape_text(diagonal.shape)}"
+            )
+        out = value.copy()
+        _write(out, _as_bands(diagonal, low, high), low, high, align)
+        return out
+
+    return matrix_set_diag
+
+
+def _alignment(node: Any) -> tuple[str, str]:
+    """On which side the diagonals above and below the main one begin in their rows; the older ops: on the left."""
+    if "align" not in node.attrs:
+        return "LEFT", "LEFT"
+    above, below = as_text(node.attr("align")).split("_")
+    return above, below
+
+
+def _diagonal_range(k: Any) -> tuple[int, int]:
+    numbers = np.ravel(k).tolist()
+    if len(numbers) not in (1, 2):
+        raise invalid(f"diag_index must be a vector with one or two elements. It has {len(numbers)} elements.")
+    low, high = numbers[0], numbers[-1]
+    if low > high:
+        raise invalid(f"lower_diag_index must not be larger than upper_diag_index: {low} > {high}")
+    return low, high
+
+
+def _check_range(low: int, high: int, rows: int, columns: int) -> None:
+    for name, number in (("lower_diag_index", low), ("upper_diag_index", high)):
+        if number and not -rows < number < columns:
+            raise invalid(f"{name} is out of bound: {number} It must be between {-rows} and {columns}")
+
+
+def _longest(low: int, high: int, rows: int, columns: int) -> int:
+    return min(rows + min(high, 0), columns - max(low, 0))
+
+
+def _as_bands(diagonal: np.ndarray, low: int, high: int) -> np.ndarray:
+    """[..., bands, width], also for the single diagonal that comes without the dimension of bands."""
+    if low == high:
+        return diagonal[..., None, :]
+    if diagonal.ndim < 2 or diagonal.shape[-2] != high - low + 1:
+        raise invalid(
+            "The number of diagonals provided in the input does not match the lower_diag_index and upper_diag_index "
+            "range."
+        )
+    return diagonal
+
+
+def _write(out: np.ndarray, bands: np.ndarray, low: int, high: int, align: tuple[str, str]) -> None:
+    rows, columns = out.shape[-2:]
+    for number, (row, column, place) in enumerate(_diagonals(low, high, rows, columns, bands.shape[-1], align)):
+        out[..., row, column] = bands[..., number, place]
+
+
+def _diagonals(
+    low: int, high: int, rows: int, columns: int, width: int, align: tuple[str, str]
+) -> Iterator[tuple[np.ndarray, np.ndarray, slice]]:
+    """For each diagonal from the highest to the lowest: its rows, its columns, and where it is in its band."""
+    for offset in range(high, low - 1, -1):
+        steps = np.arange(min(rows + min(offset, 0), columns - max(offset, 0)))
+        side = align[0] if offset >= 0 else align[1]
+        start = width - len(steps) if side == "RIGHT" else 0
+        yield steps - min(offset, 0), steps + max(offset, 0), slice(start, start + len(steps))
+
+
 @kernel("MatrixBandPart")
 def _(node):
     def matrix_band_part(value, num_lower, num_upper):
         rows, columns = _matrices(value).shape[-2:]
         distance = np.arange(rows)[:, None] - np.arange(columns)
-        lower, upper = int(num_lower), int(num_upper)
+        lower, upper = scalar(num_lower, "num_lower"), scalar(num_upper, "num_upper")
+        for name, number, size, what in (
+            ("num_lower", lower, rows, "rows"),
+            ("num_upper", upper, columns, "columns"),
+        ):
+            if number > size:
+                raise invalid(f"{name} must be negative or less or equal to number of {what} ({size}) got: {number}")
         kept = ((lower < 0) | (distance <= lower)) & ((upper < 0) | (-distance <= upper))
         return np.where(kept, value, np.zeros((), value.dtype))
 

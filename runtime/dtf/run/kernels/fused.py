@@ -77,3 +77,15 @@ def _plain(node: KernelNode, op: str, **attrs: Any) -> Function:
     """The kernel of `op` with its defaults, the attributes of `node`, and these."""
     defaults = {attr.name: attr.default for attr in opdef.get(op).attrs if attr.has_default}
     return lookup(op).factory(dataclasses.replace(node, op=op, attrs={**defaults, **node.attrs, **attrs}))
+
+
+@kernel("_UnaryOpsComposition")
+def _(node: KernelNode) -> Function:
+    functions = [_plain(node, name.decode()) for name in node.attr("op_names")]
+
+    def composed(x: Any) -> Any:
+        for function in functions:
+            x = function(x)
+        return x
+
+    return composed

@@ -132,10 +132,16 @@ def _gather(params: np.ndarray, indices: Any, axis: int, batch_dims: int) -> np.
 @kernel("GatherNd")
 def _(node):
     def gather_nd(params, indices):
+        if np.ndim(indices) < 1 or np.ndim(params) < 1:
+            raise invalid("params and indices must be at least a vector")
         depth = indices.shape[-1]
         if depth > np.ndim(params):
             raise invalid(
                 f"index innermost dimension length must be <= params rank; saw: {depth} vs. {np.ndim(params)}"
+            )
+        if indices.size and not params.size:
+            raise invalid(
+                f"Requested more than 0 entries, but params is empty.  Params shape: {shape_text(params.shape)}"
             )
         rows = rows_of_nd_indices(indices, params.shape, "param shape")
         return params.reshape(-1, *params.shape[depth:])[rows] if params.size else _empty_rows(params, rows, depth)
@@ -246,7 +252,7 @@ def _(node):
         for i, (index, values) in enumerate(zip(indices, data, strict=True)):
             if np.size(index):
                 check_indices(f"indices[{i}]", np.asarray(index), size)
-                out[np.ravel(index)] = np.reshape(values, (-1, *rest))
+                out[np.ravel(index)] = np.reshape(values, (np.size(index), *rest))
         return out
 
     return dynamic_stitch

@@ -7,18 +7,21 @@ and calls of registered Python functions (`py_functions.py`).
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import glob
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from dtf.run import borrowed
 from dtf.run.kernels import kernel
-from dtf.run.kernels.arguments import invalid
+from dtf.run.kernels.arguments import as_text, invalid, scalar
 from dtf.wire import codec, dtypes, errors, py_functions
 from dtf.wire.checkpoint import BundleWriter, merge_bundles
-from dtf.wire.checkpoint_v1 import Checkpoint, open_checkpoint
+from dtf.wire.checkpoint_v1 import Checkpoint, open_checkpoint, write_v1
 from dtf.wire.files import file_errors
 from dtf.wire.tensor_slices import parse_slice_spec
 
@@ -44,9 +47,7 @@ def _string(value: str | bytes) -> np.ndarray:
 def _(node):
     def save(step, prefix, tensor_names, shape_and_slices, *tensors):
         path = _text(prefix)
-        with file_errors(path):
-            os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-        with BundleWriter(path) as writer:
+        with _folder_of(path), BundleWriter(path) as writer:
             for name, spec, tensor in zip(_texts(tensor_names), _texts(shape_and_slices), tensors, strict=True):
                 if not spec:
                     writer.add(name, tensor)
@@ -57,23 +58,80 @@ def _(node):
     return save
 
 
+@kernel("Save", stateful=True)
+def _(node):
+    return lambda step, filename, tensor_names, *data: _save_v1(filename, tensor_names, [""] * len(data), data)
+
+
+@kernel("SaveSlices", stateful=True)
+def _(node):
+    return lambda step, filename, tensor_names, specs, *data: _save_v1(filename, tensor_names, _texts(specs), data)
+
+
+def _save_v1(filename: Any, tensor_names: Any, specs: list[str], tensors: Any) -> None:
+    parts = []
+    for name, spec, tensor in zip(_texts(tensor_names), specs, tensors, strict=True):
+        shape, extents = parse_slice_spec(spec) if spec else (np.shape(tensor), [(0, -1)] * np.ndim(tensor))
+        parts.append((name, shape, extents, tensor))
+    path = _text(filename)
+    with _folder_of(path):
+        write_v1(path, parts)
+
+
+@kernel("Restore", stateful=True)
+def _(node):
+    wanted = node.attr("dt")
+    return lambda step, pattern, name: _restore(_text(pattern), [_text(name)], [""], [wanted])[0]
+
+
+@kernel("RestoreSlice", stateful=True)
+def _(node):
+    wanted = node.attr("dt")
+    return lambda step, pattern, name, spec: _restore(_text(pattern), [_text(name)], [_text(spec)], [wanted])[0]
+
+
+@contextlib.contextmanager
+def _folder_of(path: str) -> Iterator[None]:
+    """Makes the folder of a file if need be, but not those above it; removes it again if the block fails."""
+    folder = os.path.dirname(path)
+    made = False
+    if folder and not os.path.isdir(folder):
+        with file_errors(path):
+            # Another shard may have made it just now.
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(folder)
+                made = True
+            if not os.path.isdir(folder):
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), folder)
+    try:
+        yield
+    except BaseException:
+        if made:
+            with contextlib.suppress(OSError):  # other shards may be there
+                os.rmdir(folder)
+        raise
+
+
 @kernel("RestoreV2", stateful=True)
 def _(node):
     wanted = list(node.attr("dtypes"))
 
     def restore(step, prefix, tensor_names, shape_and_slices):
-        reader = open_checkpoint(_text(prefix))
-        names, specs = _texts(tensor_names), _texts(shape_and_slices)
-        for name, dtype in zip(names, wanted, strict=True):
-            if reader.dtype(name) != dtype:
-                raise invalid(
-                    f"tensor_name = {name}; expected dtype {dtype.name} does not equal original dtype "
-                    f"{reader.dtype(name).name}"
-                )
-        values = [_read(reader, name, spec) for name, spec in zip(names, specs, strict=True)]
+        values = _restore(_text(prefix), _texts(tensor_names), _texts(shape_and_slices), wanted)
         return values[0] if node.num_outputs == 1 else values
 
     return restore
+
+
+def _restore(prefix: str, names: list[str], specs: list[str], wanted: list[dtypes.DType]) -> list[np.ndarray]:
+    reader = open_checkpoint(prefix)
+    for name, dtype in zip(names, wanted, strict=True):
+        if reader.dtype(name) != dtype:
+            raise invalid(
+                f"tensor_name = {name}; expected dtype {dtype.name} does not equal original dtype "
+                f"{reader.dtype(name).name}"
+            )
+    return [_read(reader, name, spec) for name, spec in zip(names, specs, strict=True)]
 
 
 def _read(reader: Checkpoint, name: str, spec: str) -> np.ndarray:
@@ -94,12 +152,16 @@ def _(node):
 
 @kernel("ShardedFilename")
 def _(node):
-    return lambda base, shard, count: _string(f"{_text(base)}-{int(shard):05d}-of-{int(count):05d}")
+    return lambda base, shard, count: _string(
+        f"{as_text(scalar(base, 'basename'))}-{scalar(shard, 'shard'):05d}-of-{scalar(count, 'num_shards'):05d}"
+    )
 
 
 @kernel("ShardedFilespec")
 def _(node):
-    return lambda base, count: _string(f"{_text(base)}-?????-of-{int(count):05d}")
+    return lambda base, count: _string(
+        f"{as_text(scalar(base, 'basename'))}-?????-of-{scalar(count, 'num_shards'):05d}"
+    )
 
 
 # -- whole files
@@ -150,7 +212,7 @@ def _(node):
     wanted = node.attr("out_type")
 
     def parse_tensor(serialized):
-        value = codec.decode_tensor(serialized.item())
+        value = codec.decode_tensor(scalar(serialized, "Expected `serialized` to be a scalar: it"))
         dtype = dtypes.string if value.dtype == object else dtypes.as_dtype(value.dtype)
         if dtype != wanted:
             raise invalid(f"Type mismatch between parsed tensor ({dtype.name}) and dtype ({wanted.name})")

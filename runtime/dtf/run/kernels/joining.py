@@ -13,7 +13,16 @@ from typing import Any
 import numpy as np
 
 from dtf.run.kernels import kernel
-from dtf.run.kernels.arguments import as_text, invalid, numpy_dtype, scalar_axis, shape_text, zero_of
+from dtf.run.kernels.arguments import (
+    as_text,
+    invalid,
+    legacy_scalar,
+    numpy_dtype,
+    scalar_axis,
+    shape_text,
+    vector,
+    zero_of,
+)
 from dtf.run.kernels.gathering import scatter_rows
 
 # -- joining and splitting
@@ -31,7 +40,7 @@ def _(node):
 
 def _concatenate(values: Sequence[np.ndarray], axis: Any) -> np.ndarray:
     try:
-        return np.concatenate(values, axis=int(axis))
+        return np.concatenate(values, axis=legacy_scalar(axis, "concat dimension"))
     except ValueError:
         raise invalid(_concat_message([np.shape(value) for value in values], int(axis))) from None
 
@@ -56,12 +65,22 @@ def _concat_message(shapes: list[tuple[int, ...]], axis: int) -> str:
 
 @kernel("ParallelConcat")
 def _(node):
-    return lambda *values: np.concatenate(values, axis=0)
+    expected = node.attr("shape")
+
+    def parallel_concat(*values):
+        for i, value in enumerate(values):
+            if np.shape(value)[:1] != (1,) or not expected[1:].is_compatible_with(np.shape(value)[1:]):
+                raise invalid(f"Input {i} of shape {shape_text(np.shape(value))} is no row of {expected}")
+        return np.concatenate(values, axis=0)
+
+    return parallel_concat
 
 
 @kernel("ConcatOffset")
 def _(node):
     def concat_offset(axis, *shapes):
+        for i, shape in enumerate(shapes):
+            vector(shape, f"input {i}")
         position = scalar_axis(axis, len(shapes[0]), "concat dimension")
         offsets, total = [], 0
         for i, shape in enumerate(shapes):
@@ -133,9 +152,13 @@ def _(node):
 
 @kernel("SplitV")
 def _(node):
+    count = node.attr("num_split")
+
     def split_v(value, size_splits, axis):
-        position = scalar_axis(axis, np.ndim(value), "split_dim")
-        sizes, total = size_splits.tolist(), value.shape[position]
+        position = scalar_axis(legacy_scalar(axis, "split_dim"), np.ndim(value), "split_dim")
+        sizes, total = vector(size_splits, "size_splits"), value.shape[position]
+        if len(sizes) != count:
+            raise invalid(f"size of the split_tensor must be equal to num_split {count}, got {len(sizes)}")
         if sizes.count(-1) == 1:
             sizes[sizes.index(-1)] = total - sum(sizes) - 1
         if sum(sizes) != total or min(sizes, default=0) < 0:
@@ -201,7 +224,7 @@ def _(node):
 
     def mirror_pad(value, paddings):
         for axis, (before, after) in enumerate(_check_paddings(value, paddings)):
-            if before or after:
+            if before or after or not value.shape[axis]:
                 value = np.take(value, _mirror_sources(value.shape[axis], before, after, mode), axis)
         return value
 
@@ -214,7 +237,7 @@ def _(node):
 
     def mirror_pad_grad(gradient, paddings):
         for axis, (before, after) in enumerate(_check_paddings(gradient, paddings)):
-            if before or after:
+            if before or after or not gradient.shape[axis]:
                 sources = _mirror_sources(gradient.shape[axis] - before - after, before, after, mode)
                 moved = np.moveaxis(gradient, axis, 0)
                 out = np.zeros((moved.shape[0] - before - after, *moved.shape[1:]), gradient.dtype)
@@ -240,3 +263,23 @@ def _(node):
         return np.tile(value, counts)
 
     return tile
+
+
+@kernel("_ParallelConcatStart")
+def _(node):
+    shape, dtype = tuple(node.attr("shape").as_list()), numpy_dtype(node, "dtype")
+    return lambda: np.full(shape, zero_of(dtype), dtype)
+
+
+@kernel("_ParallelConcatUpdate")
+def _(node):
+    row = node.attr("loc")
+
+    def update(whole, part):
+        if not 0 <= row < whole.shape[0]:
+            raise invalid(f"loc {row} is not in [0, {whole.shape[0]})")
+        # In place on purpose: the optimizer's graph reads the tensor of the _ParallelConcatStart after all updates.
+        whole[row] = part[0]
+        return whole
+
+    return update

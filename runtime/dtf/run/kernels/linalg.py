@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from dtf.run.kernels import KernelNode, kernel
-from dtf.run.kernels.arguments import invalid
+from dtf.run.kernels.arguments import invalid, scalar
+from dtf.wire import errors
 
 Array = Any  # an ndarray or a numpy scalar
 Function = Callable[..., Any]
@@ -50,14 +51,16 @@ def _batch_matmul(node: KernelNode) -> Function:
         if x.ndim < 2 or y.ndim < 2:
             which, wrong = (0, x) if x.ndim < 2 else (1, y)
             raise invalid(f"In[{which}] ndims must be >= 2: {wrong.ndim}")
-        left = _adjoint(x) if adjoint_x else x
-        right = _adjoint(y) if adjoint_y else y
+        left = adjoint_of(x) if adjoint_x else x
+        right = adjoint_of(y) if adjoint_y else y
         if left.shape[-1] != right.shape[-2]:
             raise invalid(f"Matrix size-incompatible: In[0]: {_shape_text(x)}, In[1]: {_shape_text(y)}")
         return np.matmul(left, right)
 
     if not same_type:
-        return lambda x, y: multiply(x.astype(output_dtype), y.astype(output_dtype))
+        # bfloat16 products are formed in float32, as those of matrices of one dtype are.
+        wide = np.float32 if _is_half(output) else output_dtype
+        return lambda x, y: multiply(x.astype(wide), y.astype(wide)).astype(output_dtype, copy=False)
     return multiply if not _is_half(output) else _through_float32(multiply)
 
 
@@ -92,8 +95,12 @@ def _cross(node: KernelNode) -> Function:
     def cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         if a.shape != b.shape:
             raise invalid("Both inputs must be of same shape")
-        if a.ndim == 0 or a.shape[-1] != 3:
-            raise invalid("Cross-products are only defined for 3-element vectors.")
+        if a.ndim == 0:
+            raise invalid("Input must be at least 1D")
+        if a.shape[-1] != 3:
+            raise errors.FailedPreconditionError(
+                None, None, "Cross-products are only defined for 3-element vectors."
+            )
         return np.cross(a, b)
 
     return cross
@@ -110,7 +117,7 @@ def _through_float32(function: Function) -> Function:
     return run
 
 
-def _adjoint(x: np.ndarray) -> np.ndarray:
+def adjoint_of(x: np.ndarray) -> np.ndarray:
     swapped = np.swapaxes(x, -1, -2)
     return np.conjugate(swapped) if x.dtype.kind == "c" else swapped
 
@@ -118,7 +125,7 @@ def _adjoint(x: np.ndarray) -> np.ndarray:
 # -- decompositions and solvers --
 
 
-def _decomposition(*ops: str, failure: str) -> Callable[[Factory], Factory]:
+def decomposition(*ops: str, failure: str) -> Callable[[Factory], Factory]:
     """Like `kernel`, with half precision lifted to float32 and LAPACK's complaints told as `failure`."""
 
     def register(factory: Factory) -> Factory:
@@ -151,62 +158,62 @@ def _decomposition(*ops: str, failure: str) -> Callable[[Factory], Factory]:
     return register
 
 
-def _check_square(matrix: np.ndarray) -> None:
+def check_square(matrix: np.ndarray) -> None:
     if matrix.shape[-1] != matrix.shape[-2]:
         raise invalid(f"Input matrix must be square, got: {matrix.shape[-2]} != {matrix.shape[-1]}")
 
 
-@_decomposition("MatrixInverse", failure="Input is not invertible.")
+@decomposition("MatrixInverse", failure="Input is not invertible.")
 def _matrix_inverse(node: KernelNode) -> Function:
     adjoint = node.attr("adjoint")
 
     def invert(matrix: np.ndarray) -> np.ndarray:
-        _check_square(matrix)
-        return np.linalg.inv(_adjoint(matrix) if adjoint else matrix)
+        check_square(matrix)
+        return np.linalg.inv(adjoint_of(matrix) if adjoint else matrix)
 
     return invert
 
 
-@_decomposition("MatrixDeterminant", failure="The determinant is not finite.")
+@decomposition("MatrixDeterminant", failure="The determinant is not finite.")
 def _matrix_determinant(node: KernelNode) -> Function:
     def determinant(matrix: np.ndarray) -> Array:
-        _check_square(matrix)
+        check_square(matrix)
         return np.linalg.det(matrix)
 
     return determinant
 
 
-@_decomposition("LogMatrixDeterminant", failure="The determinant is not finite.")
+@decomposition("LogMatrixDeterminant", failure="The determinant is not finite.")
 def _log_matrix_determinant(node: KernelNode) -> Function:
     def determinant(matrix: np.ndarray) -> tuple[Array, Array]:
-        _check_square(matrix)
+        check_square(matrix)
         sign, logarithm = np.linalg.slogdet(matrix)
         return sign.astype(matrix.dtype), logarithm.astype(matrix.dtype)
 
     return determinant
 
 
-@_decomposition("Cholesky", failure="Cholesky decomposition was not successful. The input might not be valid.")
+@decomposition("Cholesky", failure="Cholesky decomposition was not successful. The input might not be valid.")
 def _cholesky(node: KernelNode) -> Function:
     def decompose(matrix: np.ndarray) -> np.ndarray:
-        _check_square(matrix)
+        check_square(matrix)
         return np.linalg.cholesky(matrix)
 
     return decompose
 
 
-@_decomposition("MatrixSolve", failure="Input matrix is not invertible.")
+@decomposition("MatrixSolve", failure="Input matrix is not invertible.")
 def _matrix_solve(node: KernelNode) -> Function:
     adjoint = node.attr("adjoint")
 
     def solve(matrix: np.ndarray, rhs: np.ndarray) -> np.ndarray:
         _check_system(matrix, rhs)
-        return np.linalg.solve(_adjoint(matrix) if adjoint else matrix, rhs)
+        return np.linalg.solve(adjoint_of(matrix) if adjoint else matrix, rhs)
 
     return solve
 
 
-@_decomposition("MatrixTriangularSolve", failure="Input matrix is not invertible.")
+@decomposition("MatrixTriangularSolve", failure="Input matrix is not invertible.")
 def _matrix_triangular_solve(node: KernelNode) -> Function:
     lower, adjoint = node.attr("lower"), node.attr("adjoint")
 
@@ -214,27 +221,28 @@ def _matrix_triangular_solve(node: KernelNode) -> Function:
         _check_system(matrix, rhs)
         # numpy offers no triangular solver. The other triangle must not be read, so it is cleared first.
         triangle = np.tril(matrix) if lower else np.triu(matrix)
-        return np.linalg.solve(_adjoint(triangle) if adjoint else triangle, rhs)
+        return np.linalg.solve(adjoint_of(triangle) if adjoint else triangle, rhs)
 
     return solve
 
 
 def _check_system(matrix: np.ndarray, rhs: np.ndarray) -> None:
-    _check_square(matrix)
+    check_square(matrix)
     if matrix.shape[-2] != rhs.shape[-2]:
         raise invalid(f"Input matrix and rhs are incompatible: {_shape_text(matrix)} and {_shape_text(rhs)}")
 
 
-@_decomposition("MatrixSolveLs", failure="Input matrix was rank deficient or ill-conditioned.")
+@decomposition("MatrixSolveLs", failure="Input matrix was rank deficient or ill-conditioned.")
 def _matrix_solve_ls(node: KernelNode) -> Function:
     fast = node.attr("fast")
 
     def solve(matrix: np.ndarray, rhs: np.ndarray, l2_regularizer: Array) -> np.ndarray:
         dtype = matrix.dtype
+        scalar(l2_regularizer, "l2_regularizer")
         if not fast:  # the regularizer is ignored by the slow, complete orthogonal path
             return (np.linalg.pinv(matrix) @ rhs).astype(dtype)
         rows, columns = matrix.shape[-2:]
-        adjoint = _adjoint(matrix)
+        adjoint = adjoint_of(matrix)
         if rows >= columns:
             gramian = adjoint @ matrix + (l2_regularizer * np.eye(columns)).astype(dtype)
             return np.linalg.solve(gramian, adjoint @ rhs)
@@ -244,13 +252,13 @@ def _matrix_solve_ls(node: KernelNode) -> Function:
     return solve
 
 
-@_decomposition("Qr", failure="The QR decomposition failed.")
+@decomposition("Qr", failure="The QR decomposition failed.")
 def _qr(node: KernelNode) -> Function:
     mode = "complete" if node.attr("full_matrices") else "reduced"
     return lambda matrix: tuple(np.linalg.qr(matrix, mode))  # type: ignore[call-overload]
 
 
-@_decomposition("Svd", failure="The singular value decomposition did not converge.")
+@decomposition("Svd", failure="The singular value decomposition did not converge.")
 def _svd(node: KernelNode) -> Function:
     compute_uv, full = node.attr("compute_uv"), node.attr("full_matrices")
 
@@ -259,17 +267,17 @@ def _svd(node: KernelNode) -> Function:
             nothing = np.empty((0,), matrix.dtype)
             return np.linalg.svd(matrix, compute_uv=False).astype(matrix.dtype), nothing, nothing
         u, s, v_adjoint = np.linalg.svd(matrix, full)
-        return s.astype(matrix.dtype), u, _adjoint(v_adjoint)
+        return s.astype(matrix.dtype), u, adjoint_of(v_adjoint)
 
     return decompose
 
 
-@_decomposition("SelfAdjointEigV2", failure="The eigendecomposition was not successful. The input might not be valid.")
+@decomposition("SelfAdjointEigV2", failure="The eigendecomposition was not successful. The input might not be valid.")
 def _self_adjoint_eig(node: KernelNode) -> Function:
     compute_v = node.attr("compute_v")
 
     def decompose(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        _check_square(matrix)
+        check_square(matrix)
         if not compute_v:
             return np.linalg.eigvalsh(matrix).astype(matrix.dtype), np.empty((0,), matrix.dtype)
         values, vectors = np.linalg.eigh(matrix)

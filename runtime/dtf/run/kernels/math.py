@@ -17,7 +17,8 @@ import numpy as np
 from dtf.run.kernels import KernelNode, kernel, special
 from dtf.run.kernels.arguments import invalid
 from dtf.run.kernels.segment import highest, lowest
-from dtf.wire import errors
+from dtf.run.kernels.tensor_list import add_variants
+from dtf.wire import dtypes, errors
 
 Array = Any  # an ndarray or a numpy scalar
 Function = Callable[..., Any]
@@ -221,7 +222,7 @@ def _division(*ops: str, of_floats: Function, of_integers: Function) -> None:
     """Registers division-like ops: on integers a divisor of zero is an error."""
 
     def checked(x: Array, y: Array) -> Array:
-        if not np.all(y):
+        if not np.all(y) and np.size(x):
             raise invalid("Integer division by zero")
         return of_integers(x, y)
 
@@ -288,7 +289,13 @@ def _squared_difference(node: KernelNode) -> Function:
 @kernel("ApproximateEqual")
 def _approximate_equal(node: KernelNode) -> Function:
     tolerance = node.attr("tolerance")
-    return lambda x, y: np.less(np.abs(np.subtract(x, y)), tolerance)
+
+    def approximate_equal(x: Array, y: Array) -> Array:
+        if np.shape(x) != np.shape(y):
+            raise invalid(f"x and y must be of the same shape. x shape: {_shape_text(x)}. y shape: {_shape_text(y)}")
+        return np.less(np.abs(np.subtract(x, y)), tolerance)
+
+    return approximate_equal
 
 
 def _shift(shift: Function) -> Callable[[KernelNode], Function]:
@@ -327,6 +334,9 @@ direct(_clip_by_value, "ClipByValue")
 
 @kernel("AddN", "AccumulateNV2")
 def _add_n(node: KernelNode) -> Function:
+    if node.attr("T") == dtypes.variant:
+        return lambda *values: add_variants(values)
+
     def run(*values: Array) -> Array:
         first = values[0]
         for index, value in enumerate(values):
@@ -483,7 +493,9 @@ def _euclidean_norm(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
     return np.sqrt(_sum(squares, axis, keepdims)).astype(x.dtype)
 
 
-def _arg_reduction(op: str, function: Function) -> None:
+def _arg_reduction(op: str, function: Function, excluded: float) -> None:
+    """Registers ArgMax or ArgMin; `excluded` is what never is the extreme."""
+
     @kernel(op)
     def factory(node: KernelNode) -> Function:
         dtype = node.attr("output_type").as_numpy_dtype
@@ -494,13 +506,18 @@ def _arg_reduction(op: str, function: Function) -> None:
                 raise invalid(f"Expected dimension in the range [{-x.ndim}, {x.ndim}), but got {axis}")
             if x.shape[axis] == 0:
                 raise invalid(f"Reduction axis {axis % x.ndim} is empty in shape {_shape_text(x)}")
-            return function(x, axis).astype(dtype, copy=False)
+            found = np.asarray(function(x, axis))
+            if x.dtype.kind not in "iub":
+                reached = np.take_along_axis(x, np.expand_dims(found, axis), axis)
+                if np.isnan(reached).any():  # numpy finds a NaN, TensorFlow the extreme of the others
+                    found = np.asarray(function(np.where(np.isnan(x), x.dtype.type(excluded), x), axis))
+            return found.astype(dtype, copy=False)
 
         return run
 
 
-_arg_reduction("ArgMax", np.argmax)
-_arg_reduction("ArgMin", np.argmin)
+_arg_reduction("ArgMax", np.argmax, -np.inf)
+_arg_reduction("ArgMin", np.argmin, np.inf)
 
 
 # -- scans --
@@ -554,7 +571,7 @@ def _range(node: KernelNode) -> Function:
 
     def run(start: Array, limit: Array, delta: Array) -> np.ndarray:
         for name, value in (("start", start), ("limit", limit), ("delta", delta)):
-            if value.ndim:
+            if value.size != 1:
                 raise invalid(f"{name} must be a scalar, not shape {_shape_text(value)}")
         first, last, step = start.item(), limit.item(), delta.item()
         if step == 0:
@@ -585,7 +602,7 @@ def _lin_space(node: KernelNode) -> Function:
 # -- casts --
 
 
-@kernel("Cast")
+@kernel("Cast", "_HostCast")
 def _cast(node: KernelNode) -> Function:
     source, target = node.attr("SrcT").base_dtype, node.attr("DstT").base_dtype
     if source == target:
@@ -593,60 +610,9 @@ def _cast(node: KernelNode) -> Function:
     if "string" in (source.name, target.name):
         raise errors.UnimplementedError(None, None, f"Cast {source.name} to {target.name} is not supported")
     dtype = target.as_numpy_dtype
-    if source.is_complex and not (target.is_complex or target.is_bool):
+    if source.is_complex and not target.is_complex:
         return lambda x: x.real.astype(dtype)
     return lambda x: x.astype(dtype)
-
-
-# -- counting --
-
-
-@kernel("Bincount")
-def _bincount(node: KernelNode) -> Function:
-    dtype = node.attr("T").as_numpy_dtype
-
-    def run(values: Array, size: Array, weights: Array) -> np.ndarray:
-        bins = int(size)
-        if bins < 0:
-            raise invalid(f"size ({bins}) must be non-negative")
-        values = np.reshape(values, -1)
-        if values.size and values.min() < 0:
-            raise invalid("Input arr must be non-negative!")
-        counted = values < bins  # values from `size` on are ignored
-        if not weights.size:
-            return np.bincount(values[counted], minlength=bins).astype(dtype)
-        if weights.size != values.size:
-            raise invalid("If weights are passed, they must have the same shape as arr")
-        result = np.zeros(bins, dtype)
-        np.add.at(result, values[counted], np.reshape(weights, -1)[counted])
-        return result
-
-    return run
-
-
-@kernel("Bucketize")
-def _bucketize(node: KernelNode) -> Function:
-    boundaries = np.asarray(node.attr("boundaries"), np.float32)
-    if (boundaries[1:] < boundaries[:-1]).any():
-        raise invalid("Expected sorted boundaries")
-    return lambda x: np.searchsorted(boundaries, x, side="right").astype(np.int32)
-
-
-@kernel("HistogramFixedWidth")
-def _histogram_fixed_width(node: KernelNode) -> Function:
-    dtype = node.attr("dtype").as_numpy_dtype
-
-    def run(values: Array, value_range: Array, nbins: Array) -> np.ndarray:
-        low, high = value_range.tolist()
-        bins = int(nbins)
-        if bins <= 0:
-            raise invalid(f"nbins should be a positive number, but got '{bins}'")
-        if low >= high:
-            raise invalid(f"value_range should satisfy value_range[0] < value_range[1], but got '[{low}, {high}]'")
-        position = (np.reshape(values, -1).astype(np.float64) - low) / (high - low) * bins
-        return np.bincount(np.clip(position, 0, bins - 1).astype(np.int64), minlength=bins).astype(dtype)
-
-    return run
 
 
 def _shape_text(array: Array) -> str:

@@ -5,12 +5,19 @@ Convolution and pooling are in `conv` and `pooling`, the updates of the optimize
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
-from dtf.run.kernels import kernel
+from dtf.run.kernels import KernelNode, kernel
+from dtf.run.kernels.arguments import invalid, scalar, shape_text
 from dtf.run.kernels.math import column_sums
 from dtf.wire import errors
 from dtf.wire.windows import channel_axis
+
+Function = Callable[..., Any]
 
 # Klambauer et al., "Self-Normalizing Neural Networks", arXiv 1706.02515.
 _SELU_SCALE = 1.0507009873554805
@@ -19,6 +26,20 @@ _SELU_SCALED_ALPHA = _SELU_SCALE * _SELU_ALPHA
 
 
 # Activations. The gradient ops take what TensorFlow's take: some the features, some the activations.
+
+
+def _of_equal_shapes(node: KernelNode, function: Function) -> Function:
+    """A function of two arrays that refuses those that would have to be broadcast."""
+
+    def run(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        if np.shape(first) != np.shape(second):
+            raise invalid(
+                f"Inputs to operation {node.name} of type {node.op} must have the same size and shape.  "
+                f"Input 0: {shape_text(np.shape(first))} != input 1: {shape_text(np.shape(second))}"
+            )
+        return function(first, second)
+
+    return run
 
 
 @kernel("Relu")
@@ -30,7 +51,7 @@ def _(node):
 @kernel("ReluGrad")
 def _(node):
     zero = _number(node, 0)
-    return lambda gradients, features: np.multiply(gradients, np.greater(features, zero))
+    return _of_equal_shapes(node, lambda gradients, features: np.multiply(gradients, np.greater(features, zero)))
 
 
 @kernel("Relu6")
@@ -42,7 +63,9 @@ def _(node):
 @kernel("Relu6Grad")
 def _(node):
     zero, six = _number(node, 0), _number(node, 6)
-    return lambda gradients, features: np.multiply(gradients, (features > zero) & (features < six))
+    return _of_equal_shapes(
+        node, lambda gradients, features: np.multiply(gradients, (features > zero) & (features < six))
+    )
 
 
 @kernel("LeakyRelu")
@@ -56,7 +79,7 @@ def _(node):
 @kernel("LeakyReluGrad")
 def _(node):
     alpha, zero = _number(node, node.attr("alpha")), _number(node, 0)
-    return lambda gradients, features: np.where(features > zero, gradients, gradients * alpha)
+    return _of_equal_shapes(node, lambda gradients, features: np.where(features > zero, gradients, gradients * alpha))
 
 
 @kernel("Elu")
@@ -68,7 +91,9 @@ def _(node):
 @kernel("EluGrad")
 def _(node):
     zero, one = _number(node, 0), _number(node, 1)
-    return lambda gradients, outputs: np.where(outputs < zero, gradients * (outputs + one), gradients)
+    return _of_equal_shapes(
+        node, lambda gradients, outputs: np.where(outputs < zero, gradients * (outputs + one), gradients)
+    )
 
 
 @kernel("Selu")
@@ -84,7 +109,9 @@ def _(node):
 def _(node):
     zero = _number(node, 0)
     scale, scaled_alpha = _number(node, _SELU_SCALE), _number(node, _SELU_SCALED_ALPHA)
-    return lambda gradients, outputs: gradients * np.where(outputs < zero, outputs + scaled_alpha, scale)
+    return _of_equal_shapes(
+        node, lambda gradients, outputs: gradients * np.where(outputs < zero, outputs + scaled_alpha, scale)
+    )
 
 
 @kernel("Softplus")
@@ -102,7 +129,7 @@ def _(node):
         with np.errstate(over="ignore"):
             return gradients / (np.exp(-features) + one)
 
-    return softplus_grad
+    return _of_equal_shapes(node, softplus_grad)
 
 
 @kernel("Softsign")
@@ -114,7 +141,7 @@ def _(node):
 @kernel("SoftsignGrad")
 def _(node):
     one = _number(node, 1)
-    return lambda gradients, features: gradients / np.square(np.abs(features) + one)
+    return _of_equal_shapes(node, lambda gradients, features: gradients / np.square(np.abs(features) + one))
 
 
 # Softmax and the losses on top of it
@@ -122,12 +149,23 @@ def _(node):
 
 @kernel("Softmax")
 def _(node):
-    return _softmax
+    return _of_rows(_softmax)
 
 
 @kernel("LogSoftmax")
 def _(node):
-    return _log_softmax
+    return _of_rows(_log_softmax)
+
+
+def _of_rows(function: Function) -> Function:
+    """A function of logits that have at least one dimension; of none it makes none."""
+
+    def run(logits: np.ndarray) -> np.ndarray:
+        if np.ndim(logits) == 0:
+            raise invalid("logits must have >= 1 dimension, got []")
+        return function(logits) if logits.size else np.array(logits)
+
+    return run
 
 
 @kernel("SoftmaxCrossEntropyWithLogits")
@@ -138,7 +176,9 @@ def _(node):
                 features, labels = np.broadcast_arrays(features, labels)
             except ValueError:
                 raise errors.InvalidArgumentError(
-                    None, None, "logits and labels must be broadcastable: "
+                    None,
+                    None,
+                    "logits and labels must be broadcastable: "
                     f"logits_size={list(features.shape)} labels_size={list(labels.shape)}",
                 ) from None
         if features.ndim != 2:
@@ -156,14 +196,18 @@ def _(node):
     def loss_and_backprop(features, labels):
         if features.ndim != 2 or np.shape(labels) != features.shape[:1]:
             raise errors.InvalidArgumentError(
-                None, None, "logits and labels must have the same first dimension, got logits shape "
+                None,
+                None,
+                "logits and labels must have the same first dimension, got logits shape "
                 f"{list(np.shape(features))} and labels shape {list(np.shape(labels))}",
             )
         rows, classes = features.shape
         if rows and (labels.min() < 0 or labels.max() >= classes):
             wrong = labels[(labels < 0) | (labels >= classes)][0]
             raise errors.InvalidArgumentError(
-                None, None, f"Received a label value of {wrong} which is outside the valid range of [0, {classes}).  "
+                None,
+                None,
+                f"Received a label value of {wrong} which is outside the valid range of [0, {classes}).  "
                 f"Label values: {' '.join(map(str, labels[:100]))}",
             )
         log_probability, probability = _log_softmax_and_softmax(features)
@@ -208,7 +252,9 @@ def _(node):
         axis = channel_axis(data_format, value.ndim)
         if np.ndim(bias) != 1 or value.shape[axis] != bias.shape[0]:
             raise errors.InvalidArgumentError(
-                None, None, "Must provide as many biases as the last dimension of the input tensor: "
+                None,
+                None,
+                "Must provide as many biases as the last dimension of the input tensor: "
                 f"{list(np.shape(bias))} vs. {list(np.shape(value))}",
             )
         if axis == value.ndim - 1:
@@ -223,9 +269,12 @@ def _(node):
     data_format = node.attr("data_format").decode()
 
     def bias_add_grad(gradient):
+        if np.ndim(gradient) < 2:
+            raise invalid(f"Input tensor must be at least 2D: {shape_text(np.shape(gradient))}")
         if channel_axis(data_format, gradient.ndim) == gradient.ndim - 1:
-            return column_sums(gradient.reshape(-1, gradient.shape[-1]))
-        return gradient.reshape(gradient.shape[0], gradient.shape[1], -1).sum(axis=(0, 2), dtype=gradient.dtype)
+            return column_sums(_as_matrix(gradient))
+        others = tuple(axis for axis in range(gradient.ndim) if axis != 1)
+        return gradient.sum(axis=others, dtype=gradient.dtype)
 
     return bias_add_grad
 
@@ -248,7 +297,9 @@ def _(node):
 
     def lrn_grad(gradients, images, outputs):
         scale, band = norm(images)
-        spread = (gradients * outputs / scale).reshape(-1, images.shape[-1]) @ band
+        if not np.shape(gradients) == images.shape == np.shape(outputs):
+            raise invalid("input_grads, input_image, and out_image should have the same shape")
+        spread = _as_matrix(gradients * outputs / scale) @ band
         return gradients * scale**-beta - two * alpha * beta * images * spread.reshape(images.shape)
 
     return lrn_grad
@@ -264,7 +315,7 @@ def _local_norm(node):
             raise errors.InvalidArgumentError(None, None, "in must be 4-dimensional")
         channel = np.arange(images.shape[-1])
         band = (np.abs(channel[:, None] - channel) <= radius).astype(images.dtype)
-        return bias + alpha * (np.square(images).reshape(-1, len(channel)) @ band).reshape(images.shape), band
+        return bias + alpha * (_as_matrix(np.square(images)) @ band).reshape(images.shape), band
 
     return norm
 
@@ -278,6 +329,10 @@ def _(node):
 
     def fused_batch_norm(x, scale, offset, mean, variance):
         axis, around = _channels(x, data_format)
+        _check_channels(x, axis, scale=scale, offset=offset)
+        for name, vector in (("estimated_mean", mean), ("estimated_variance", variance)):
+            if np.ndim(vector) != 1:
+                raise invalid(f"{name} must be 1-dimensional{shape_text(np.shape(vector))}")
         wide = x.astype(scale.dtype, copy=False)
         if training:
             count = x.size // max(x.shape[axis], 1)
@@ -285,6 +340,8 @@ def _(node):
             used_variance = _channel_mean(np.square(wide - used_mean.reshape(around)), axis)
             unbiased = used_variance * scale.dtype.type(count / max(count - 1, 1))
             new_mean, new_variance = used_mean, unbiased
+            if not x.size:  # nothing has no mean
+                new_mean = new_variance = np.full_like(used_mean, np.nan)
             if factor != 1:
                 keep, take = scale.dtype.type(1 - factor), scale.dtype.type(factor)
                 new_mean = keep * mean + take * used_mean
@@ -308,6 +365,12 @@ def _(node):
 
     def fused_batch_norm_grad(y_backprop, x, scale, mean, variance, *_):
         axis, around = _channels(x, data_format)
+        _check_channels(x, axis, scale=scale, mean=mean, variance=variance)
+        if np.shape(y_backprop) != np.shape(x):
+            raise invalid(
+                f"x and y_backprop must have same shape, but x has shape {shape_text(np.shape(x))} and y_backprop has "
+                f"shape {shape_text(np.shape(y_backprop))}"
+            )
         gradient = y_backprop.astype(scale.dtype, copy=False)
         inverse = 1 / np.sqrt(variance + scale.dtype.type(epsilon))
         normal = (x.astype(scale.dtype, copy=False) - mean.reshape(around)) * inverse.reshape(around)
@@ -325,14 +388,33 @@ def _(node):
 
 def _channels(x, data_format):
     """The channels' axis, and the shape that spreads one number per channel over x."""
+    if np.ndim(x) not in (4, 5):
+        raise invalid(f"input must be 4 or 5-dimensional{shape_text(np.shape(x))}")
     axis = channel_axis(data_format, x.ndim)
     return axis, tuple(-1 if i == axis else 1 for i in range(x.ndim))
 
 
+def _check_channels(x, axis, **vectors):
+    """Refuses what is not one number per channel of x."""
+    for name, vector in vectors.items():
+        if np.ndim(vector) != 1:
+            raise invalid(f"{name} must be 1-dimensional{shape_text(np.shape(vector))}")
+        if len(vector) != x.shape[axis]:
+            raise invalid(f"{name} must have the same number of elements as the channels of x, got {len(vector)} and "
+                          f"{x.shape[axis]}")
+
+
 def _channel_mean(x, axis):
     if axis == x.ndim - 1:
-        return column_sums(x.reshape(-1, x.shape[-1])) / x.dtype.type(x.size // max(x.shape[-1], 1))
+        return column_sums(_as_matrix(x)) / x.dtype.type(max(x.size // max(x.shape[-1], 1), 1))
+    if not x.size:
+        return np.zeros(x.shape[axis], x.dtype)
     return x.mean(axis=tuple(i for i in range(x.ndim) if i != axis), dtype=x.dtype)
+
+
+def _as_matrix(x):
+    """[..., n] as [m, n], also where there is nothing in it."""
+    return x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
 
 
 # Losses of whole tensors, ranking
@@ -357,16 +439,20 @@ def _(node):
 
 @kernel("InTopKV2")
 def _(node):
-    return _in_top_k
+    return lambda predictions, targets, k: _in_top_k(predictions, targets, scalar(k, "k"))
 
 
 def _in_top_k(predictions, targets, k):
     if predictions.ndim != 2 or np.shape(targets) != predictions.shape[:1]:
         raise errors.InvalidArgumentError(
-            None, None, "First dimension of predictions must match length of targets: "
+            None,
+            None,
+            "First dimension of predictions must match length of targets: "
             f"{list(np.shape(predictions))} against {list(np.shape(targets))}",
         )
     valid = (targets >= 0) & (targets < predictions.shape[1])
+    if not predictions.size:
+        return np.zeros(len(predictions), bool)
     chosen = predictions[np.arange(len(predictions)), np.where(valid, targets, 0)]
     higher = (predictions > chosen[:, None]).sum(axis=1)
     return valid & np.isfinite(predictions).all(axis=1) & (higher < k)

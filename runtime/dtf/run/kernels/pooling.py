@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dtf.run.kernels import kernel
+from dtf.run.kernels.conv import explicit_paddings
 from dtf.wire import errors
 from dtf.wire.windows import Extent, channel_axis, window_extent
 
@@ -25,7 +26,7 @@ def _(node):
 @kernel("MaxPoolV2")
 def _(node):
     settings = _settings(node)
-    return lambda images, ksize, strides: _max_pool(images, settings, ksize.tolist(), strides.tolist())
+    return lambda images, ksize, strides: _max_pool(images, settings, ksize.ravel().tolist(), strides.ravel().tolist())
 
 
 @kernel("MaxPoolGrad")
@@ -38,7 +39,7 @@ def _(node):
 def _(node):
     settings = _settings(node)
     return lambda images, pooled, gradient, ksize, strides: _max_pool_grad(
-        images, pooled, gradient, settings, ksize.tolist(), strides.tolist()
+        images, pooled, gradient, settings, ksize.ravel().tolist(), strides.ravel().tolist()
     )
 
 
@@ -52,7 +53,7 @@ def _(node):
 def _(node):
     settings = _settings(node)
     return lambda images, pooled, gradient, ksize, strides: _max_pool_grad_grad(
-        images, pooled, gradient, settings, ksize.tolist(), strides.tolist()
+        images, pooled, gradient, settings, ksize.ravel().tolist(), strides.ravel().tolist()
     )
 
 
@@ -77,6 +78,7 @@ def _(node):
 
     def avg_pool_grad(shape, gradient):
         window = _window(tuple(shape.tolist()), settings, ksize, strides)
+        settings.check(gradient, window.output_shape, "out_backprop")
         share = settings.channels_last(gradient) / window.counts(gradient.dtype)
         padded = np.zeros(window.padded_shape, gradient.dtype)
         for _, view in window.views(padded):
@@ -97,6 +99,8 @@ def _max_pool(images, settings, ksize, strides):
 
 def _max_pool_grad(images, pooled, gradient, settings, ksize, strides):
     window = _window(images.shape, settings, ksize, strides)
+    settings.check(pooled, window.output_shape, "orig_output")
+    settings.check(gradient, window.output_shape, "grad")
     gradient = settings.channels_last(gradient)
     spread = np.zeros(window.padded_shape, gradient.dtype)
     views = dict(window.views(spread))
@@ -111,6 +115,8 @@ def _max_pool_grad(images, pooled, gradient, settings, ksize, strides):
 
 def _max_pool_grad_grad(images, pooled, gradient, settings, ksize, strides):
     window = _window(images.shape, settings, ksize, strides)
+    settings.check(pooled, window.output_shape, "orig_output")
+    settings.check(gradient, window.shape, "grad")
     gradient = window.pad(settings.channels_last(gradient), 0)
     views = dict(window.views(gradient))
     result = np.zeros(settings.channels_last(pooled).shape, gradient.dtype)
@@ -146,6 +152,13 @@ class _Settings:
     def channels_last(self, images):
         return np.moveaxis(images, 1, -1) if self.is_channels_first else images
 
+    def check(self, images, expected, what):
+        """Refuses images that are not of the shape `expected`, of which the channels are last."""
+        if np.ndim(images) != 4 or self.channels_last(images).shape != expected:
+            raise errors.InvalidArgumentError(
+                None, None, f"Expected {what} shape to be {list(expected)}, but got {list(np.shape(images))}"
+            )
+
     def back(self, images):
         return np.ascontiguousarray(np.moveaxis(images, -1, 1) if self.is_channels_first else images)
 
@@ -170,6 +183,10 @@ class _Window:
             channels,
         )
 
+    @property
+    def output_shape(self) -> tuple[int, ...]:
+        return self.shape[0], self.rows.output, self.columns.output, self.shape[3]
+
     def pad(self, images, filling):
         if self.padded_shape == self.shape:
             return images
@@ -190,8 +207,8 @@ class _Window:
             for column in range(self.size[1]):
                 yield (row, column), padded[
                     :,
-                    row : row + (rows - 1) * row_stride + 1 : row_stride,
-                    column : column + (columns - 1) * column_stride + 1 : column_stride,
+                    row : row + max((rows - 1) * row_stride + 1, 0) : row_stride,
+                    column : column + max((columns - 1) * column_stride + 1, 0) : column_stride,
                 ]
 
     def counts(self, dtype):
@@ -207,8 +224,7 @@ class _Window:
 
 
 def _settings(node) -> _Settings:
-    explicit = list(node.attrs.get("explicit_paddings") or [0] * 8)
-    return _Settings(node.attr("padding").decode(), explicit, node.attr("data_format").decode())
+    return _Settings(node.attr("padding").decode(), explicit_paddings(node), node.attr("data_format").decode())
 
 
 def _window(shape, settings: _Settings, ksize, strides) -> _Window:
@@ -227,6 +243,7 @@ def _window(shape, settings: _Settings, ksize, strides) -> _Window:
             strides[axis],
             settings.padding,
             explicit=settings.explicit[2 * axis : 2 * axis + 2],
+            may_be_empty=True,
         )
         for axis in (height, width)
     )

@@ -10,13 +10,13 @@ import itertools
 import numpy as np
 
 from dtf.run.kernels import kernel
-from dtf.run.kernels.arguments import as_text, invalid, scalar_axis
+from dtf.run.kernels.arguments import as_text, invalid, scalar_axis, shape_text, vector
 
 # -- rearranging
 
 
 def _permutation(perm: np.ndarray, rank: int) -> list[int]:
-    axes = perm.tolist()
+    axes = vector(perm, "perm")
     if len(axes) != rank:
         raise invalid(f"transpose expects a vector of size {rank}. But input(1) is a vector of size {len(axes)}")
     axes = [axis % rank if -rank <= axis < rank else axis for axis in axes]
@@ -33,13 +33,15 @@ def _(node):
 
 @kernel("ConjugateTranspose")
 def _(node):
+    if not node.attr("T").is_complex:
+        return lambda value, perm: np.transpose(value, _permutation(perm, np.ndim(value)))
     return lambda value, perm: np.conj(np.transpose(value, _permutation(perm, np.ndim(value))))
 
 
 @kernel("InvertPermutation")
 def _(node):
     def invert_permutation(perm):
-        size = len(perm)
+        size = len(vector(perm, "invert_permutation's input"))
         if size and (perm.min() < 0 or perm.max() >= size):
             bad = perm[(perm < 0) | (perm >= size)][0]
             raise invalid(f"{bad} is not between 0 and {size}")
@@ -55,14 +57,25 @@ def _(node):
 
 @kernel("Reverse")
 def _(node):
-    return lambda value, dims: np.flip(value, tuple(np.flatnonzero(dims).tolist()))
+    def reverse(value, dims):
+        if len(vector(dims, "'dims'")) != np.ndim(value):
+            raise invalid(
+                "'dims' must have the same number of values as 'input' has dimensions. 'input' has "
+                f"{np.ndim(value)}, 'dims' has {len(dims)} values"
+            )
+        return np.flip(value, tuple(np.flatnonzero(dims).tolist()))
+
+    return reverse
 
 
 @kernel("ReverseV2")
 def _(node):
     def reverse(value, axis):
         rank = np.ndim(value)
-        axes = [scalar_axis(one, rank) for one in axis.tolist()]
+        axes = vector(axis, "'dims'")
+        if rank == 0:
+            return value
+        axes = [scalar_axis(one, rank) for one in axes]
         repeated = next((one for one in axes if axes.count(one) > 1), None)
         if repeated is not None:
             raise invalid(f"axis {repeated} specified more than once.")
@@ -76,6 +89,11 @@ def _(node):
     seq_dim, batch_dim = node.attr("seq_dim"), node.attr("batch_dim")
 
     def reverse_sequence(value, lengths):
+        if seq_dim >= np.ndim(value) or batch_dim >= np.ndim(value) or np.ndim(lengths) != 1:
+            raise invalid(
+                f"input of shape {shape_text(np.shape(value))} must have the dimensions seq_dim {seq_dim} and "
+                f"batch_dim {batch_dim}, and seq_lengths one, not {np.ndim(lengths)}"
+            )
         size = value.shape[seq_dim]
         if lengths.shape != (value.shape[batch_dim],):
             raise invalid(
@@ -97,6 +115,11 @@ def _(node):
     def roll(value, shift, axis):
         if np.ndim(value) < 1:
             raise invalid("input must be 1-D or higher")
+        for what, numbers in (("shift", shift), ("axis", axis)):
+            if np.ndim(numbers) > 1:
+                raise invalid(f"{what} must be a scalar or a 1-D vector. Found: {shape_text(np.shape(numbers))}")
+        if np.shape(shift) != np.shape(axis):
+            raise invalid("shift and axis must have the same size")
         axes = tuple(scalar_axis(one, np.ndim(value), "axis") for one in np.ravel(axis).tolist())
         return np.roll(value, tuple(np.ravel(shift).tolist()), axes)
 
@@ -105,16 +128,36 @@ def _(node):
 
 @kernel("SpaceToBatchND")
 def _(node):
-    return lambda value, block, paddings: _space_to_batch(value, block.tolist(), paddings.tolist())
+    return lambda value, block, paddings: _space_to_batch(
+        value, vector(block, "block_shape"), _pairs(paddings, "paddings", len(block))
+    )
 
 
 @kernel("SpaceToBatch")
 def _(node):
     size = node.attr("block_size")
-    return lambda value, paddings: _space_to_batch(value, [size, size], paddings.tolist())
+    return lambda value, paddings: _space_to_batch(value, [size, size], _pairs(paddings, "paddings", 2))
+
+
+def _pairs(pairs: np.ndarray, what: str, count: int) -> list[list[int]]:
+    """Paddings or crops, one (before, after) for each of `count` dimensions."""
+    if np.shape(pairs) != (count, 2):
+        raise invalid(f"{what} should have shape [{count}, 2] instead of {shape_text(np.shape(pairs))}")
+    if pairs.size and pairs.min() < 0:
+        raise invalid(f"{what.capitalize()} must be non-negative")
+    return pairs.tolist()
+
+
+def _check_blocks(value: np.ndarray, block: list[int]) -> None:
+    if value.ndim < 1 + len(block):
+        raise invalid(f"input rank should be >= {1 + len(block)} instead of {value.ndim}")
+    for i, size in enumerate(block):
+        if size <= 0:
+            raise invalid(f"All values in block_shape must be positive, got value, {size} at index {i}.")
 
 
 def _space_to_batch(value: np.ndarray, block: list[int], paddings: list[list[int]]) -> np.ndarray:
+    _check_blocks(value, block)
     spatial = len(block)
     rest = value.ndim - 1 - spatial
     padded = np.pad(value, [(0, 0), *map(tuple, paddings), *[(0, 0)] * rest])
@@ -130,16 +173,19 @@ def _space_to_batch(value: np.ndarray, block: list[int], paddings: list[list[int
 
 @kernel("BatchToSpaceND")
 def _(node):
-    return lambda value, block, crops: _batch_to_space(value, block.tolist(), crops.tolist())
+    return lambda value, block, crops: _batch_to_space(
+        value, vector(block, "block_shape"), _pairs(crops, "crops", len(block))
+    )
 
 
 @kernel("BatchToSpace")
 def _(node):
     size = node.attr("block_size")
-    return lambda value, crops: _batch_to_space(value, [size, size], crops.tolist())
+    return lambda value, crops: _batch_to_space(value, [size, size], _pairs(crops, "crops", 2))
 
 
 def _batch_to_space(value: np.ndarray, block: list[int], crops: list[list[int]]) -> np.ndarray:
+    _check_blocks(value, block)
     spatial, blocks = len(block), int(np.prod(block))
     if value.shape[0] % blocks:
         raise invalid(
@@ -149,7 +195,11 @@ def _batch_to_space(value: np.ndarray, block: list[int], crops: list[list[int]])
     split = value.reshape(*block, value.shape[0] // blocks, *sizes, *rest)
     pairs = itertools.chain(*((spatial + 1 + i, i) for i in range(spatial)))
     moved = split.transpose(spatial, *pairs, *range(1 + 2 * spatial, split.ndim))
-    whole = moved.reshape(-1, *(size * factor for size, factor in zip(sizes, block, strict=True)), *rest)
+    batch = value.shape[0] // blocks
+    whole = moved.reshape(batch, *(size * factor for size, factor in zip(sizes, block, strict=True)), *rest)
+    for i, (before, after) in enumerate(crops):
+        if before + after > whole.shape[i + 1]:
+            raise invalid(f"cropped_shape[{i}]={whole.shape[i + 1] - before - after} must be non-negative")
     index = [slice(before, size - after) for (before, after), size in zip(crops, whole.shape[1:], strict=False)]
     return whole[(slice(None),) + tuple(index)]
 
@@ -201,6 +251,10 @@ def _(node):
             ]
             halves = [(pad // 2, pad - pad // 2) for pad in pads]
             images = np.pad(images, [(0, 0), *halves, (0, 0)])
+        if images.shape[1] < row_span or images.shape[2] < column_span:
+            shape = [max(0, size) for size in (images.shape[1] - row_span + 1, images.shape[2] - column_span + 1)]
+            rows_out, columns_out = -(-shape[0] // row_step), -(-shape[1] // column_step)
+            return np.zeros((batch, rows_out, columns_out, rows * columns * depth), images.dtype)
         windows = np.lib.stride_tricks.sliding_window_view(images, (row_span, column_span), axis=(1, 2))
         windows = windows[:, ::row_step, ::column_step, :, ::row_rate, ::column_rate].transpose(0, 1, 2, 4, 5, 3)
         return windows.reshape(*windows.shape[:3], rows * columns * depth)

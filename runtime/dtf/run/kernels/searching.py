@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dtf.run.kernels import kernel
-from dtf.run.kernels.arguments import invalid, numpy_dtype, shape_text
+from dtf.run.kernels.arguments import invalid, numpy_dtype, scalar_axis, shape_text, vector
 from dtf.wire import errors
 
 # -- choosing and searching
@@ -46,50 +46,70 @@ def _(node):
 
 @kernel("Where")
 def _(node):
-    return lambda condition: np.argwhere(condition).astype(np.int64)
+    def where(condition):
+        if np.ndim(condition) == 0:
+            raise invalid("WhereOp : Unhandled input dimensions: 0")
+        return np.argwhere(condition).astype(np.int64)
+
+    return where
 
 
 @kernel("Unique")
 def _(node):
     dtype = numpy_dtype(node, "out_idx")
 
-    def unique(values):
-        if np.ndim(values) != 1:
-            raise invalid("unique expects a 1D vector.")
-        return _unique(values, 0, dtype)[:2]
-
-    return unique
+    return lambda values: _unique_elements(values, dtype)[:2]
 
 
 @kernel("UniqueWithCounts")
 def _(node):
     dtype = numpy_dtype(node, "out_idx")
-    return lambda values: _unique(values, 0, dtype)
+    return lambda values: _unique_elements(values, dtype)
 
 
 @kernel("UniqueV2")
 def _(node):
     dtype = numpy_dtype(node, "out_idx")
-    return lambda values, axis: _unique(values, int(axis[0]) if axis.size else 0, dtype)[:2]
+    return lambda values, axis: _unique_along(values, axis, dtype)[:2]
 
 
 @kernel("UniqueWithCountsV2")
 def _(node):
     dtype = numpy_dtype(node, "out_idx")
-    return lambda values, axis: _unique(values, int(axis[0]) if axis.size else 0, dtype)
+    return lambda values, axis: _unique_along(values, axis, dtype)
+
+
+def _unique_elements(values: np.ndarray, dtype: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    if np.ndim(values) != 1:
+        raise invalid("unique expects a 1D vector.")
+    return _unique(values, 0, dtype)
+
+
+def _unique_along(values: np.ndarray, axis: np.ndarray, dtype: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """An empty axis tensor is that of a vector."""
+    axes = vector(axis, "axis")
+    if not axes:
+        return _unique_elements(values, dtype)
+    if len(axes) > 1:
+        raise invalid(f"axis does not support input tensors larger than 1 elements: {len(axes)}")
+    return _unique(values, scalar_axis(axes[0], np.ndim(values)), dtype)
 
 
 def _unique(values: np.ndarray, axis: int, dtype: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The distinct slices in the order of their first occurrence, each slice's place among them, and counts."""
     # numpy sorts along an axis only what is not an object; a vector needs no axis.
     along = None if values.ndim == 1 else axis
+    everything = values
+    if along is not None and values.dtype == object:
+        _, numbers = np.unique(values, return_inverse=True)
+        values, along = np.moveaxis(numbers.reshape(values.shape), axis, 0), 0
     _, first, inverse, counts = np.unique(
         values, return_index=True, return_inverse=True, return_counts=True, axis=along
     )
     order = np.argsort(first, kind="stable")
     place = np.empty(len(order), dtype)
     place[order] = np.arange(len(order))
-    return np.take(values, first[order], axis), place[inverse.reshape(-1)], counts[order].astype(dtype)
+    return np.take(everything, first[order], axis), place[inverse.reshape(-1)], counts[order].astype(dtype)
 
 
 @kernel("ListDiff")
@@ -116,6 +136,8 @@ def _(node):
 
 def _search(side: Any, dtype: Any) -> Callable[..., np.ndarray]:
     def search(sorted_inputs, values):
+        if sorted_inputs.ndim != 2 or values.ndim != 2:
+            raise invalid("sorted_inputs and values must be matrices, of one row per search")
         if sorted_inputs.shape[:1] != values.shape[:1]:
             raise invalid("Leading dim_size of both tensors must match.")
         rows = [np.searchsorted(row, wanted, side) for row, wanted in zip(sorted_inputs, values, strict=True)]

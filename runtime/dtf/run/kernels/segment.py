@@ -207,6 +207,8 @@ def _sparse_segment_kernels(combiner: str) -> None:
     def backward(node: KernelNode) -> Callable[..., Array]:
         def run(grad: Array, indices: Array, ids: Array, output_dim0: Array) -> np.ndarray:
             rows = int(output_dim0)
+            if rows == 0:
+                return np.zeros((0, *grad.shape[1:]), grad.dtype)
             if indices.shape != ids.shape:
                 raise errors.InvalidArgumentError(None, None, "segment_ids and indices should have same size.")
             if ids.size and (ids.min() < 0 or ids.max() >= len(grad)):
@@ -217,6 +219,17 @@ def _sparse_segment_kernels(combiner: str) -> None:
             divisors = divisor(np.bincount(ids, minlength=len(grad)))
             scaled = grad if divisors is None else _divide_rows(grad, divisors)
             return reduce_segments(np.add, 0, np.take(scaled, ids, axis=0), indices, rows)
+
+        return run
+
+    @kernel(f"SparseSegment{combiner}GradV2")
+    def sparse_backward(node: KernelNode) -> Callable[..., Any]:
+        dense = backward(node)
+
+        def run(grad: Array, indices: Array, ids: Array, dense_output_dim0: Array) -> tuple[np.ndarray, np.ndarray]:
+            _check_indices(indices, int(dense_output_dim0))
+            rows, places = np.unique(indices, return_inverse=True)
+            return dense(grad, places.reshape(-1), ids, len(rows)), rows
 
         return run
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dtf.run.kernels import kernel
-from dtf.run.kernels.arguments import dimensions, invalid, numpy_dtype, shape_text
+from dtf.run.kernels.arguments import dimensions, invalid, numpy_dtype, shape_text, vector, zero_of
 from dtf.wire.slicing import slice_index, sliced_shape
 
 _MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
@@ -27,7 +27,7 @@ _MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_ax
 def _(node):
     def slice_(value, begin, size):
         shape = np.shape(value)
-        begins, sizes = begin.tolist(), size.tolist()
+        begins, sizes = vector(begin, "begin"), vector(size, "size")
         if not len(begins) == len(sizes) == len(shape):
             raise invalid(
                 "Expected begin and size arguments to be 1-D tensors of size "
@@ -51,8 +51,9 @@ def _index_maker(node: Any) -> Callable[..., Any]:
     masks = {mask: node.attr(mask) for mask in _MASKS}
 
     def make(shape, begin, end, strides):
+        bounds = vector(begin, "begin"), vector(end, "end"), vector(strides, "strides")
         try:
-            index = slice_index(len(shape), begin.tolist(), end.tolist(), strides.tolist(), **masks)
+            index = slice_index(len(shape), *bounds, **masks)
             sliced_shape(shape, index)
         except ValueError as error:
             raise invalid(str(error)) from None
@@ -72,8 +73,11 @@ def _(node):
     index, dtype = _index_maker(node), numpy_dtype(node)
 
     def strided_slice_grad(shape, begin, end, strides, gradient):
-        out = np.zeros(dimensions(shape), dtype)
-        out[index(out.shape, begin, end, strides)] = gradient
+        out = np.full(dimensions(shape), zero_of(dtype), dtype)
+        at = index(out.shape, begin, end, strides)
+        if out[at].shape != np.shape(gradient):
+            raise invalid(f"shape of dy was {shape_text(np.shape(gradient))} instead of {shape_text(out[at].shape)}")
+        out[at] = gradient
         return out
 
     return strided_slice_grad
@@ -98,7 +102,9 @@ def _(node):
 
     def tensor_strided_slice_update(tensor, begin, end, strides, value):
         out = np.array(tensor)
-        out[index(out.shape, begin, end, strides)] = value
+        at = index(out.shape, begin, end, strides)
+        if out[at].size:
+            out[at] = value
         return out
 
     return tensor_strided_slice_update

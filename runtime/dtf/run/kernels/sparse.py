@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from dtf.run.kernels import kernel
-from dtf.run.kernels.arguments import invalid, shape_text
+from dtf.run.kernels.arguments import invalid, shape_text, vector
 from dtf.run.kernels.gathering import rows_of_nd_indices, scatter_nd, scatter_rows
+from dtf.run.kernels.sparse_components import sparse_kernel
 
 
-@kernel("SparseToDense")
+@sparse_kernel("SparseToDense")
 def _(node):
     dtype, validate = node.attr("T").as_numpy_dtype, node.attr("validate_indices")
 
@@ -30,6 +30,10 @@ def _(node):
             raise invalid(
                 f"indices[{at}] = {shape_text(places[at])} is out of bounds: need 0 <= index < {shape_text(shape)}"
             )
+        if np.shape(values) not in ((), (len(places),)):
+            raise invalid(
+                f"sparse_values has incorrect shape {shape_text(np.shape(values))}, should be [] or [{len(places)}]"
+            )
         rows = rows_of_nd_indices(places, shape, "output shape")
         if validate and len(rows) > 1 and (np.diff(rows) <= 0).any():
             at = int(np.flatnonzero(np.diff(rows) <= 0)[0]) + 1
@@ -42,7 +46,7 @@ def _(node):
     return sparse_to_dense
 
 
-@kernel("SparseTensorDenseMatMul")
+@sparse_kernel("SparseTensorDenseMatMul")
 def _(node):
     adjoint_a, adjoint_b = node.attr("adjoint_a"), node.attr("adjoint_b")
 
@@ -67,7 +71,7 @@ def _(node):
     return matmul
 
 
-@kernel("SparseTensorDenseAdd")
+@sparse_kernel("SparseTensorDenseAdd")
 def _(node):
     def add(indices, values, shape, dense):
         if tuple(shape.tolist()) != np.shape(dense):
@@ -81,7 +85,7 @@ def _(node):
     return add
 
 
-@kernel("SparseReorder")
+@sparse_kernel("SparseReorder")
 def _(node):
     def reorder(indices, values, shape):
         order = np.lexsort(indices.T[::-1])
@@ -90,9 +94,13 @@ def _(node):
     return reorder
 
 
-@kernel("SparseReshape")
+@sparse_kernel("SparseReshape")
 def _(node):
     def reshape(indices, shape, new_shape):
+        if np.ndim(indices) != 2:
+            raise invalid("Input must be a matrix.")
+        vector(shape, "Input shape")
+        vector(new_shape, "Target shape")
         elements = int(np.prod(shape))
         dims = new_shape.copy()
         unknown = np.flatnonzero(dims == -1)
@@ -120,7 +128,7 @@ def _(node):
     return reshape
 
 
-@kernel("SparseFillEmptyRows")
+@sparse_kernel("SparseFillEmptyRows")
 def _(node):
     def fill_empty_rows(indices, values, shape, default):
         count = int(shape[0])
@@ -142,9 +150,14 @@ def _(node):
     return fill_empty_rows
 
 
-@kernel("SparseFillEmptyRowsGrad")
+@sparse_kernel("SparseFillEmptyRowsGrad")
 def _(node):
     def fill_empty_rows_grad(reverse_index_map, grad_values):
+        vector(reverse_index_map, "reverse_index_map")
+        vector(grad_values, "grad_values")
+        outside = reverse_index_map[(reverse_index_map < 0) | (reverse_index_map >= len(grad_values))]
+        if outside.size:
+            raise invalid(f"Elements in reverse index must be in [0, {len(grad_values)}) but got {outside[0]}")
         kept = np.zeros(len(grad_values), bool)
         kept[reverse_index_map] = True
         return grad_values[reverse_index_map], grad_values[~kept].sum(dtype=grad_values.dtype)
@@ -152,7 +165,7 @@ def _(node):
     return fill_empty_rows_grad
 
 
-@kernel("SparseConcat")
+@sparse_kernel("SparseConcat")
 def _(node):
     count, axis = node.attr("N"), node.attr("concat_dim")
 
@@ -180,7 +193,7 @@ def _(node):
     return concat
 
 
-@kernel("SparseReduceSum")
+@sparse_kernel("SparseReduceSum")
 def _(node):
     keep_dims = node.attr("keep_dims")
 

@@ -35,48 +35,48 @@ def erfc(x: Array) -> Array:
 
 def erfinv(y: Array) -> Array:
     """The x with erf(x) = y; infinite at -1 and 1, NaN outside."""
-    return _in_double(_erfinv, y)
+    return in_double(_erfinv, y)
 
 
 def ndtri(p: Array) -> Array:
     """The x below which a standard normal variable lies with probability p; infinite at 0 and 1, NaN outside [0, 1]."""
-    return _in_double(_ndtri, p)
+    return in_double(_ndtri, p)
 
 
 def lgamma(x: Array) -> Array:
     """log |gamma(x)|; infinite at 0, -1, -2, ..."""
-    return _in_double(_lgamma, x)
+    return in_double(_lgamma, x)
 
 
 def digamma(x: Array) -> Array:
     """The derivative of lgamma; NaN at 0, -1, -2, ..."""
-    return _in_double(_digamma, x)
+    return in_double(_digamma, x)
 
 
 def polygamma(order: Array, x: Array) -> Array:
     """The derivative of digamma of an integer order >= 0; NaN for other orders."""
-    return _in_double(_polygamma, order, x)
+    return in_double(_polygamma, order, x)
 
 
 def zeta(x: Array, q: Array) -> Array:
     """The Hurwitz zeta function, the sum of (q + k)^-x over k >= 0, for x > 1. It is infinite at x = 1 and at the poles
     q = 0, -1, -2, ...; NaN for x < 1, and for a negative q with an x that is no integer."""
-    return _in_double(_zeta, x, q)
+    return in_double(_zeta, x, q)
 
 
 def igamma(a: Array, x: Array) -> Array:
     """The regularised lower incomplete gamma function P(a, x) for a > 0, x >= 0; NaN elsewhere."""
-    return _in_double(lambda a, x: _incomplete_gamma(a, x, upper=False), a, x)
+    return in_double(lambda a, x: _incomplete_gamma(a, x, upper=False), a, x)
 
 
 def igammac(a: Array, x: Array) -> Array:
     """The regularised upper incomplete gamma function Q(a, x) = 1 - P(a, x) for a > 0, x >= 0; NaN elsewhere."""
-    return _in_double(lambda a, x: _incomplete_gamma(a, x, upper=True), a, x)
+    return in_double(lambda a, x: _incomplete_gamma(a, x, upper=True), a, x)
 
 
 def betainc(a: Array, b: Array, x: Array) -> Array:
     """The regularised incomplete beta function I_x(a, b) for a, b > 0 and 0 <= x <= 1; NaN elsewhere."""
-    return _in_double(_betainc, a, b, x)
+    return in_double(_betainc, a, b, x)
 
 
 def _in_own_precision(function: Callable[[Array], Array], x: Array) -> Array:
@@ -86,7 +86,8 @@ def _in_own_precision(function: Callable[[Array], Array], x: Array) -> Array:
     return function(x.astype(np.float32)).astype(x.dtype)
 
 
-def _in_double(function: Callable[..., Array], *arguments: Array) -> Array:
+def in_double(function: Callable[..., Array], *arguments: Array) -> Array:
+    """A float64 function of arguments of any floating dtype, broadcast; the result has the dtype of the first."""
     arrays = [np.asarray(argument) for argument in arguments]
     doubles = np.broadcast_arrays(*[array.astype(np.float64) for array in arrays])
     with np.errstate(all="ignore"):
@@ -262,7 +263,8 @@ def _lgamma(x: Array) -> Array:
     result = np.where(np.isinf(z), np.inf, result)
     # sin(pi x) from the distance to the nearest integer: exact zeros at the poles, no loss for a large |x|.
     sine = np.abs(np.sin(math.pi * (x - np.rint(x))))
-    return np.where(reflected, np.where(np.isinf(x), np.inf, math.log(math.pi) - np.log(sine) - result), result)
+    other_side = math.log(math.pi) - np.log(sine) - result
+    return np.where(reflected, np.where(np.isinf(x) | (sine == 0), np.inf, other_side), result)
 
 
 def _digamma(x: Array) -> Array:
@@ -289,14 +291,14 @@ def _polygamma(order: Array, x: Array) -> Array:
 def _zeta(x: Array, q: Array) -> Array:
     """Euler and Maclaurin's summation formula (DLMF 25.11.7) from q + 12 on."""
     whole = q == np.rint(q)
-    # A negative q only shifts the sum: its first terms are added one by one until q is positive.
-    shift = np.where(q < 0, np.minimum(np.ceil(-np.minimum(q, 0)), 1e6), 0)
+    # A negative q only shifts the sum: its first terms are added until q is positive.
     result = np.zeros_like(q)
     base = q.copy()
-    for _ in range(int(shift.max(initial=0))):
-        negative = base < 0
-        result = np.where(negative, result + np.power(base, -x), result)
-        base = np.where(negative, base + 1, base)
+    for place in np.argwhere((q < 0) & (q > -1e6) & ~whole & (x == np.rint(x))):
+        at = tuple(place)
+        terms = q[at] + np.arange(np.ceil(-q[at]))
+        result[at] = np.power(terms, -x[at]).sum()
+        base[at] += len(terms)
     for k in range(12):
         result = result + np.power(base + k, -x)
     base = base + 12
@@ -306,7 +308,9 @@ def _zeta(x: Array, q: Array) -> Array:
     for k, bernoulli in enumerate(_BERNOULLI, 1):
         result = result + factor * bernoulli / math.factorial(2 * k)
         factor = factor * (x + 2 * k - 1) * (x + 2 * k) / (base * base)
-    result = np.where((q <= 0) & whole, np.inf, result)
+    even = (np.fmod(x, 2) == 0) | np.isinf(x)  # only then do both sides of a pole agree
+    result = np.where((q <= 0) & whole, np.where(even, np.inf, np.nan), result)
+    result = np.where(q == np.inf, 0.0, result)
     result = np.where((q <= 0) & ~whole & (x != np.rint(x)), np.nan, result)
     result = np.where(np.isinf(x) & (q >= 1), np.where(q == 1, 1.0, 0.0), result)
     return np.where(x == 1, np.inf, np.where((x < 1) | np.isnan(x) | np.isnan(q), np.nan, result))
@@ -333,7 +337,9 @@ def _incomplete_gamma(a: Array, x: Array, upper: bool) -> Array:
         result = np.where(by_series, lower_part, 1 - upper_part)
     reaches_all = (x > 0) & ~inside & ~np.isinf(a)  # x = inf
     at_edge = np.where(reaches_all != upper, 1.0, 0.0)
-    return np.where(valid, np.where(inside, result, at_edge), np.nan)
+    result = np.where(valid, np.where(inside, result, at_edge), np.nan)
+    result = np.where(valid & np.isinf(x), 0.0 if upper else 1.0, result)
+    return result if upper else np.where((x == 0) & ~np.isnan(a), 0.0, result)
 
 
 def _lower_gamma_series(a: Array, x: Array) -> Array:

@@ -441,6 +441,8 @@ def _scatter(variable: Variable, indices, updates, function) -> None:
     indices, updates = np.asarray(indices), np.asarray(updates)
     if not shape:
         raise errors.InvalidArgumentError(None, None, "params must be at least 1-D, got shape []")
+    if not indices.size:
+        return
     if updates.shape not in ((), indices.shape + shape[1:]):
         raise errors.InvalidArgumentError(
             None,

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from dtf.run.kernels import kernel
-from dtf.run.kernels.arguments import invalid
+from dtf.run.kernels.arguments import invalid, scalar, shape_text, vector
+from dtf.wire import errors
 
 
 def each_string(function: Callable[[bytes], Any], values: np.ndarray, dtype: Any = object) -> np.ndarray:
@@ -75,7 +76,9 @@ def _(node):
         axes = [int(axis) for axis in np.ravel(reduction_indices)]
         for axis in axes:
             if not -rank <= axis < rank:
-                raise invalid(f"Invalid reduction dimension {axis} for input with {rank} dimension(s)")
+                raise errors.OutOfRangeError(
+                    None, None, f"Invalid reduction dimension {axis} for input with {rank} dimension(s)"
+                )
         axes = [axis % rank for axis in axes]
         if len(set(axes)) != len(axes):
             raise invalid("Duplicate reduction dimension")
@@ -108,7 +111,8 @@ def _(node):
     skip_empty = node.attr("skip_empty")
 
     def string_split(values, delimiter):
-        marks = _bytes(delimiter)
+        vector(values, "input")
+        marks = _bytes(scalar(delimiter, "delimiter"))
         pattern = re.compile(b"[" + re.escape(marks) + b"]") if marks else None
 
         def split(value: bytes) -> list[bytes]:
@@ -125,7 +129,8 @@ def _(node):
     most = node.attr("maxsplit")
 
     def string_split(values, separator):
-        mark = _bytes(separator)
+        vector(values, "input")
+        mark = _bytes(scalar(separator, "sep"))
         return _ragged([value.split(mark or None, most) for value in values])
 
     return string_split
@@ -183,6 +188,11 @@ def _(node):
         return part.encode() if in_characters else part
 
     def substr(values, position, length):
+        if np.shape(position) != np.shape(length):
+            raise invalid(
+                "pos and len should have the same shape, got: "
+                f"{shape_text(np.shape(position))} vs. {shape_text(np.shape(length))}"
+            )
         shape = np.broadcast_shapes(np.shape(values), np.shape(position))
         out = np.empty(shape, object)
         columns = (np.broadcast_to(each, shape).ravel().tolist() for each in (values, position, length))
@@ -205,7 +215,7 @@ def _pattern(pattern: bytes) -> re.Pattern[bytes]:
 
 @kernel("RegexFullMatch")
 def _(node):
-    return lambda values, pattern: _full_match(values, _pattern(_bytes(pattern)))
+    return lambda values, pattern: _full_match(values, _pattern(scalar(pattern, "Pattern")))
 
 
 @kernel("StaticRegexFullMatch")
@@ -221,7 +231,9 @@ def _full_match(values: np.ndarray, pattern: re.Pattern[bytes]) -> np.ndarray:
 @kernel("RegexReplace")
 def _(node):
     count = 0 if node.attr("replace_global") else 1
-    return lambda values, pattern, rewrite: _replace(values, _pattern(_bytes(pattern)), _bytes(rewrite), count)
+    return lambda values, pattern, rewrite: _replace(
+        values, _pattern(scalar(pattern, "Pattern")), scalar(rewrite, "Rewrite"), count
+    )
 
 
 @kernel("StaticRegexReplace")

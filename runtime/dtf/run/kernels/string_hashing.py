@@ -6,7 +6,7 @@ import numpy as np
 
 from dtf.run.fingerprints import fingerprint64, murmur64, siphash
 from dtf.run.kernels import kernel
-from dtf.run.kernels.arguments import as_text, invalid
+from dtf.run.kernels.arguments import as_text, invalid, scalar
 from dtf.run.kernels.string import each_string
 
 
@@ -33,7 +33,7 @@ def _(node):
 @kernel("Fingerprint")
 def _(node):
     def fingerprint(data, method):
-        if as_text(method.item()) != "farmhash64":
+        if as_text(scalar(method, "`method`")) != "farmhash64":
             raise invalid(f"Unsupported fingerprint method: {as_text(method.item())}")
         if not np.ndim(data):
             raise invalid(f"`data` should have at least one dimension, got {data}")

@@ -152,7 +152,7 @@ def _(node):
             )
         summary = summary_pb2.Summary()
         for i, image in enumerate(tensor[:most]):
-            pixels = image if image.dtype == np.uint8 else _as_pixels(np.asarray(image, np.float32), bad_color)
+            pixels = image if image.dtype == np.uint8 else _as_pixels(image, bad_color)
             name = f"{_text(tag)}/image" if most == 1 else f"{_text(tag)}/image/{i}"
             summary.value.add(tag=name).image.CopyFrom(
                 summary_pb2.Summary.Image(
@@ -170,15 +170,17 @@ def _(node):
 def _as_pixels(image: np.ndarray, bad_color: np.ndarray) -> np.ndarray:
     """Scales an image to 0 ... 255: by its largest value, or around 128 when it has negative ones.
 
-    A pixel that is not finite becomes `bad_color`.
+    A pixel that is not finite becomes `bad_color`. As in TensorFlow, the factor is a float32 and the product in the
+    image's own type.
     """
+    number = image.dtype.type
     finite = np.isfinite(image).all(axis=-1)
     known = image[finite]
-    low, high = (known.min(), known.max()) if known.size else (np.float32(0), np.float32(0))
+    low, high = (np.float32(known.min()), np.float32(known.max())) if known.size else (np.float32(0),) * 2
     largest, range_, offset = (max(-low, high), 127.0, 128.0) if low < 0 else (high, 255.0, 0.0)
-    scale = np.float32(0.0 if largest < _NEARLY_ZERO else range_ / largest)
+    scale = number(0.0 if largest < _NEARLY_ZERO else np.float32(range_) / largest)
     with np.errstate(invalid="ignore"):
-        pixels = np.where(finite[..., None], image * scale + np.float32(offset), 0).astype(np.uint8)
+        pixels = np.where(finite[..., None], image * scale + number(offset), number(0)).astype(np.uint8)
     pixels[~finite] = bad_color[: image.shape[-1]]
     return pixels
 

@@ -82,8 +82,8 @@ class _Partitioner:
     def run(self) -> dict[str, Partition]:
         for name, node in self._nodes.items():
             task = self._task.get(name)
-            if task is None:
-                continue  # a feed: its consumers make their own endpoint
+            if task is None or self._is_constant_enter(name):
+                continue  # a feed, or a constant of a loop: its consumers make their own
             copy = self._part(task).graph_def.node.add()
             copy.CopyFrom(node)
             if not copy.device:
@@ -102,16 +102,17 @@ class _Partitioner:
         for text in node.input:
             source, index = parse_tensor_name(text)
             source_task = self._task.get(source)
-            if source_task == task:
-                inputs.append(text)
-                continue
             if source_task is None:
                 inputs.append(tensor_name(self._feed(source, task), index))
                 continue
+            if self._is_constant_enter(source):
+                inputs.append(tensor_name(self._copy_enter(source, task), index))
+                continue
+            if source_task == task:
+                inputs.append(text)
+                continue
             if self._is_small_constant(source):
                 inputs.append(tensor_name(self._copy_constant(source, task), index))
-            elif self._is_constant_enter(source):
-                inputs.append(tensor_name(self._copy_enter(source, task), index))
             elif index == CONTROL:
                 control.append(source)
             else:
@@ -269,7 +270,8 @@ class _Partitioner:
             name = self._received[source, 0, task] = source
             copy = self._part(task).graph_def.node.add()
             copy.CopyFrom(self._nodes[source])
-            copy.device = self._host[task]
+            if self._task[source] != task:
+                copy.device = self._host[task]
             self._connect(copy, task)
         return name
 

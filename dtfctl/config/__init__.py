@@ -1,0 +1,129 @@
+"""The cluster file: YAML text in, a ClusterPlan or a ConfigError out. Touches no disk but for `load` and env files.
+
+    source ...... YAML -> nodes with positions; anchors, merge keys      variables . ${NAME}, .env
+    kinds ....... mappings and values, read and merged by one table      values .... durations, sizes, ports ...
+    schema ...... that table: all keys -> JSON schema                    hostlist .. node[0-3]
+    build ....... levels (top, job, task) -> ClusterPlan                 place ..... which task runs where
+    resolved .... the file with everything filled in
+
+A key that belongs to a task may stand under its job as the default of all tasks, and at the top as that of all jobs.
+Every error names file, line, column and key, and the nearest key that exists. The keys are listed in README.md.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from dtfctl.config import build, kinds, schema, source
+from dtfctl.config.source import Entry, Node, Position
+from dtfctl.config.variables import read_env_file
+from dtfctl.errors import ConfigError
+from dtfctl.plan import ClusterPlan
+
+ENV_FILE = ".env"
+_PATH_PART = re.compile(r'"([^"]+)"|([^."]+)')
+
+
+@dataclass(frozen=True)
+class ClusterFile:
+    """One or several files, merged, with what was set on the command line; not yet looked into."""
+
+    root: Node
+    path: str
+    reader: kinds.Reader
+
+    def plan(self) -> ClusterPlan:
+        """Raises ConfigError."""
+        return build.build(self.root, self.reader, self.path, _read_text)
+
+
+def load(
+    path: Path | Iterable[Path], settings: Iterable[str] = (), environment: Mapping[str, str] | None = None
+) -> ClusterPlan:
+    """Reads a cluster file, or several of which each is laid over those before it. Raises ConfigError.
+
+    `settings` are the command line's `key.path=value`, `environment` the variables (default: this process's), which
+    come before those of the file .env beside the first cluster file.
+    """
+    paths = [path] if isinstance(path, Path) else list(path)
+    return read(paths, settings, environment).plan()
+
+
+def read(
+    paths: list[Path], settings: Iterable[str] = (), environment: Mapping[str, str] | None = None
+) -> ClusterFile:
+    """As `load`, without making the plan."""
+    nodes = [source.read_yaml(_read_bytes(path), str(path)) for path in paths]
+    folder = Path(os.path.abspath(paths[0])).parent
+    variables = {**_variables_beside(folder), **(os.environ if environment is None else environment)}
+    return _file(nodes, settings, folder, str(folder / paths[0].name), variables)
+
+
+def parse(
+    text: str,
+    file: str,
+    folder: Path,
+    settings: Iterable[str] = (),
+    variables: Mapping[str, str] | None = None,
+) -> ClusterPlan:
+    """`file` is how errors name it; relative paths in it are relative to `folder`."""
+    nodes = [source.read_yaml(text.encode(), file)]
+    return _file(nodes, settings, folder, str(folder / Path(file).name), variables or {}).plan()
+
+
+def template() -> str:
+    """A commented cluster file to start from."""
+    return Path(__file__).with_name("template.yaml").read_text(encoding="utf-8")
+
+
+def _file(
+    nodes: list[Node], settings: Iterable[str], folder: Path, path: str, variables: Mapping[str, str]
+) -> ClusterFile:
+    root = nodes[0]
+    for node in [*nodes[1:], *map(_setting, settings)]:
+        root = kinds.merge(schema.CLUSTER, root, node)
+    return ClusterFile(root, path, kinds.Reader(folder, dict(variables), build.job_names(root)))
+
+
+def _setting(text: str) -> Node:
+    """The node of `jobs.worker.replicas=4`; a key with dots in it stands in quotes."""
+    path, equals, value = text.partition("=")
+    keys = [quoted or plain for quoted, plain in _PATH_PART.findall(path)]
+    if not equals or not keys or ".".join(f'"{key}"' if "." in key else key for key in keys) != path.strip():
+        raise ConfigError(f"--set {text}: must be key.path=value, such as jobs.worker.replicas=4")
+    at = Position(f"--set {path}")
+    node = source.read_value(value, f"--set {path}")
+    for key in reversed(keys):
+        node = source.Mapping({key: Entry(at, node)}, at)
+    return node
+
+
+def _variables_beside(folder: Path) -> dict[str, str]:
+    path = str(folder / ENV_FILE)
+    try:
+        return read_env_file(_read_text(path), path)
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: not a text file") from None
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+
+
+def _read_bytes(path: Path) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read(source.BYTES_MAX + 1)
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}") from None
+
+
+def _read_text(path: str) -> str:
+    with open(path, encoding="utf-8-sig") as file:
+        return file.read()

@@ -1,0 +1,440 @@
+"""From the nodes of a cluster file to a ClusterPlan: levels laid over each other, and what goes across keys.
+
+Each level (top, job, task) is first read alone, so that its errors are found even where another level hides the
+value; then they are merged and read once more.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dtfctl.config import hostlist, schema
+from dtfctl.config.kinds import Reader, Section, Values, choice, merge, nearest, shortened
+from dtfctl.config.place import JobRequest, Placer
+from dtfctl.config.source import Entry, Mapping, Node, Position, Scalar, Sequence, read_yaml
+from dtfctl.config.values import Ports
+from dtfctl.config.variables import read_env_file
+from dtfctl.plan import (
+    ALL,
+    ANY,
+    FIRST,
+    LOCALHOST,
+    LOOPBACK,
+    ClusterPlan,
+    HostPlan,
+    JobPlan,
+    Limits,
+    LogPolicy,
+    Probe,
+    RestartPolicy,
+    Secret,
+    Settings,
+)
+
+HELPERS = frozenset({"ps", "evaluator", "tensorboard"})
+"""Jobs that serve the others: by default they do not decide whether the training succeeded."""
+
+TENSORBOARD = "tensorboard"
+_TENSORBOARD_JOB = b"""
+program: [python, -m, tensorboard.main, "--logdir={checkpoint_dir}", "--host={bind}", "--port={port}"]
+sidecar: true
+port: auto
+readiness: {probe: tcp, interval: 500ms}
+restart: {policy: always, attempts: 20, window: 1h}
+gpus: none
+"""
+
+_FIELDS = {
+    "window": "window_s",
+    "backoff": "backoff_s",
+    "backoff_max": "backoff_max_s",
+    "healthy_after": "healthy_s",
+    "memory": "memory_bytes",
+    "core": "core_bytes",
+    "cpu_time": "cpu_s",
+    "max_size": "max_bytes",
+    "interval": "interval_s",
+    "timeout": "timeout_s",
+    "grace_period": "grace_period_s",
+}
+"""What a key of the file is called in the plan, where that is something else."""
+
+_PROBE_NUMBERS = ("interval", "timeout", "failures")
+
+
+@dataclass(frozen=True)
+class Level:
+    """A job with the top's settings below its own: as one node, and as its values."""
+
+    node: Mapping
+    values: Values
+    own: Values
+    at: Position
+
+
+def build(root: Node, reader: Reader, file: str, read_file: Callable[[str], str]) -> ClusterPlan:
+    """`root` is the merged file, `file` its absolute path. Raises ConfigError."""
+    return _Builder(reader, read_file).cluster(root, file)
+
+
+def levels_of(root: Node, reader: Reader) -> tuple[Values, Mapping, dict[str, Level]]:
+    """The values of the top, the top's settings as a node, and every job; TensorBoard is one of them."""
+    mapping = schema.CLUSTER.mapping(root, "")
+    jobs_node = mapping.get("jobs")
+    values = schema.CLUSTER.read(reader, root, "")
+    if jobs_node is None:
+        raise root.at.error('the key "jobs" is missing: it says which tasks there are')
+    if not values["jobs"].value:
+        raise jobs_node.at.error('"jobs" names no job')
+    defaults = _only(mapping, (*schema.SETTINGS, "port"))
+    assert isinstance(jobs_node, Mapping)
+    nodes = {name: entry.value for name, entry in jobs_node.entries.items()}
+    board = _tensorboard(mapping, values)
+    if board is not None:
+        if TENSORBOARD in nodes:
+            raise board.at.error('there is a job "tensorboard" already; one of the two is enough')
+        nodes[TENSORBOARD] = board
+    jobs = {}
+    for name, node in nodes.items():
+        where = f"jobs.{name}"
+        merged = merge(schema.JOB, defaults, node, where)
+        assert isinstance(merged, Mapping)
+        own = schema.JOB.read(reader, node, where)
+        jobs[name] = Level(merged, schema.JOB.read(reader, merged, where), own, node.at)
+    return values, defaults, jobs
+
+
+def job_names(root: Node) -> tuple[str, ...]:
+    """The names that placeholders may mention, as far as they can be seen before anything is checked."""
+    jobs = root.get("jobs") if isinstance(root, Mapping) else None
+    return tuple(jobs.entries) if isinstance(jobs, Mapping) else ()
+
+
+def _tensorboard(root: Mapping, values: Values) -> Mapping | None:
+    """The job that `tensorboard:` stands for."""
+    found = values.get(TENSORBOARD)
+    if found is None or ("enabled" in found.value and not found.value["enabled"].value):
+        return None
+    own = schema.TENSORBOARD.mapping(found.node, TENSORBOARD)
+    template = read_yaml(_TENSORBOARD_JOB, TENSORBOARD)
+    assert isinstance(template, Mapping)
+    logdir = own.get("logdir")
+    if logdir is None and "checkpoint_dir" not in values and "program" not in found.value:
+        raise found.node.at.error('"tensorboard" needs "checkpoint_dir", or a "logdir" of its own')
+    if isinstance(logdir, Scalar):
+        program = template.get("program")
+        assert isinstance(program, Sequence)
+        words = (*program.items, Scalar(f"--logdir={logdir.text}", logdir.at))
+        template = Mapping(
+            {**template.entries, "program": Entry(logdir.at, Sequence(words, logdir.at))}, logdir.at
+        )
+    node = merge(schema.JOB, template, _only(own, own.entries.keys() - {"enabled", "logdir"}))
+    assert isinstance(node, Mapping)
+    return Mapping(node.entries, found.node.at)
+
+
+def default_success(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The chief decides where there is one, else the workers, else every job that does not serve another."""
+    for candidate in ("chief", "master", "worker"):
+        if candidate in names:
+            return (candidate,)
+    return tuple(name for name in names if name not in HELPERS) or names
+
+
+class _Builder:
+    def __init__(self, reader: Reader, read_file: Callable[[str], str]) -> None:
+        self._reader = reader
+        self._folder = reader.folder
+        self._read_file = read_file
+
+    def cluster(self, root: Node, file: str) -> ClusterPlan:
+        values, _, levels = levels_of(root, self._reader)
+        hosts, declared = self._hosts(values)
+        spares = {name for level in levels.values() for name, _ in _value(level.values, "spare_hosts", ())}
+        placer = Placer(hosts, declared, spares)
+        jobs = [self._job(name, level, placer) for name, level in levels.items()]
+        members = tuple(job.name for job in jobs if not job.is_sidecar) or tuple(job.name for job in jobs)
+        success, rule = self._success(values, members)
+        used = {place.host for job in jobs for place in job.places} | {
+            name for job in jobs for name in job.spares
+        }
+        plan = ClusterPlan(
+            name=_value(values, "name", cluster_name_of(self._folder)),
+            file=file,
+            folder=str(self._folder),
+            checkpoint_dir=_value(values, "checkpoint_dir", ""),
+            jobs=tuple(jobs),
+            success=success,
+            success_rule=rule,
+            hosts=tuple(host for host in placer.hosts.values() if host.name in used),
+            security=_value(values, "security", "none"),
+        )
+        self._check_reach(plan, levels)
+        return plan
+
+    # -- hosts
+
+    def _hosts(self, values: Values) -> tuple[dict[str, HostPlan], tuple[str, ...]]:
+        """All hosts that may be named, and the names of those that the file declares."""
+        local = self._host(LOCALHOST, {}, values, LOOPBACK)
+        hosts = {LOCALHOST: local}
+        declared: list[str] = []
+        if "hosts" not in values:
+            return hosts, ()
+        for text, found in values["hosts"].value.items():
+            try:
+                names = hostlist.expand_names(text)
+            except ValueError as error:
+                raise found.node.at.error(f'"hosts": {error}') from None
+            spread = {key: self._spread(key, found.value[key], names) for key in found.value}
+            for position, name in enumerate(names):
+                if name in declared:
+                    raise found.node.at.error(f'"hosts" names {name} twice')
+                declared.append(name)
+                own = {key: texts[position] for key, texts in spread.items()}
+                hosts[name] = self._host(name, own, values, LOOPBACK if name == LOCALHOST else "")
+        if not declared:
+            raise values["hosts"].node.at.error('"hosts" names no host')
+        return hosts, tuple(declared)
+
+    def _spread(self, key: str, found: Any, names: list[str]) -> list[Any]:
+        """A text with a range is dealt out to as many hosts: address: 10.0.0.[1-4]."""
+        if not isinstance(found.value, str) or "[" not in found.value or len(names) == 1:
+            return [found.value] * len(names)
+        try:
+            texts = hostlist.expand_names(found.value)
+        except ValueError as error:
+            raise found.node.at.error(f'"{key}": {error}') from None
+        if len(texts) != len(names):
+            raise found.node.at.error(
+                f'"{key}" stands for {len(texts)} values, and there are {len(names)} hosts'
+            )
+        return texts
+
+    def _host(self, name: str, own: dict[str, Any], top: Values, loopback: str) -> HostPlan:
+        ssh = own.get("ssh", "none" if name == LOCALHOST else name)
+        is_local = ssh == "none"
+        user, port = own.get("user", ""), own.get("port")
+        if not is_local:
+            match = re.fullmatch(r"(?:ssh://)?(?:([^@]+)@)?([^:@]+|\[[^\]]+\])(?::(\d{1,5}))?/?", ssh)
+            if match:
+                user, ssh = user or match[1] or "", match[2]
+                port = port or (int(match[3]) if match[3] else None)
+        python, venv, working_dir = own.get("python", ""), own.get("venv", ""), own.get("working_dir", "")
+        if is_local:
+            python, venv, working_dir = (self._local_path(text) for text in (python, venv, working_dir))
+        if venv:
+            python = f"{venv}/bin/python"
+        if not python:
+            venv = _value(top, "venv", "")
+            python = (
+                f"{venv}/bin/python"
+                if venv
+                else _value(top, "python", sys.executable if is_local else "python3")
+            )
+        return HostPlan(
+            name=name,
+            address=own.get("address", loopback or (LOOPBACK if is_local else ssh)),
+            python=python,
+            venv=venv,
+            working_dir=working_dir or _value(top, "working_dir", str(self._folder)),
+            bind=own.get("bind", "") or _value(top, "bind", ""),
+            ssh="" if is_local else ssh,
+            user=user,
+            port=port,
+            slots=own.get("slots"),
+            cpus=own.get("cpus"),
+            gpus=own.get("gpus"),
+        )
+
+    def _local_path(self, text: str) -> str:
+        return os.path.normpath(self._folder / os.path.expanduser(text)) if text else ""
+
+    def _check_reach(self, plan: ClusterPlan, levels: dict[str, Level]) -> None:
+        """Tasks on several machines must not be told that one of them is at 127.0.0.1."""
+        if len({host.name for host in plan.hosts if not host.is_local}) == 0:
+            return
+        for task in plan.tasks():
+            if task.job.is_member and task.advertised_host in (LOOPBACK, LOCALHOST):
+                at = levels[task.job.name].at
+                raise at.error(
+                    f"{task.name} runs on {task.host.name}, which other hosts cannot reach at {task.advertised_host}; "
+                    f"give it an address: hosts: {{{task.host.name}: {{address: ...}}}}"
+                )
+
+    # -- jobs
+
+    def _job(self, name: str, level: Level, placer: Placer) -> JobPlan:
+        values = level.values
+        if "program" not in values:
+            raise level.at.error(f'the key "program" is missing, both at the top and under jobs.{name}')
+        ports = _value(values, "port", Ports("auto"))
+        overrides, tasks = {}, self._tasks(name, level)
+        for index, (node, found) in tasks.items():
+            if set(found) & set(schema.SETTINGS):
+                merged = merge(schema.LEVEL, _only(level.node, schema.SETTINGS), _only(node, schema.SETTINGS))
+                read = schema.LEVEL.read(self._reader, merged, f"jobs.{name}.tasks.{index}")
+                # One interpreter takes the other's place, however each is named.
+                python = schema.ONE_OF[0] if set(found) & set(schema.ONE_OF[0]) else ()
+                own = {key: value for key, value in level.own.items() if key not in python}
+                overrides[index] = self._settings(read, {**own, **found}, ports)
+        request = JobRequest(
+            name=name,
+            at=level.at,
+            replicas=_value(values, "replicas", None),
+            hosts=_value(values, "hosts", None),
+            tasks_per_host=_value(values, "tasks_per_host", None),
+            spares=_value(values, "spare_hosts", ()),
+            ports=ports,
+            ports_at=values["port"].node.at if "port" in values else level.at,
+            cpus=_value(values, "cpus", None),
+            gpus=_value(values, "gpus", None),
+            tasks={index: found for index, (_, found) in tasks.items()},
+        )
+        return JobPlan(
+            name=name,
+            settings=self._settings(values, level.own, ports),
+            places=placer.place(request),
+            overrides=overrides,
+            has_address=ports.way != "none",
+            port_range=(ports.numbers[0], ports.numbers[1]) if ports.way == "range" else None,
+            spares=tuple(placer.known(host, at) for host, at in request.spares),
+            is_sidecar=_value(values, "sidecar", False),
+        )
+
+    def _tasks(self, name: str, level: Level) -> dict[int, tuple[Node, Values]]:
+        """What `tasks:` says of each index. A task that is named twice is an error."""
+        if "tasks" not in level.values:
+            return {}
+        kind = schema.JOB.keys["tasks"].kind
+        assert not isinstance(kind, Section)
+        node = level.values["tasks"].node
+        assert isinstance(node, Mapping)
+        tasks: dict[int, tuple[Node, Values]] = {}
+        for text, found in level.values["tasks"].value.items():
+            try:
+                indices = hostlist.numbers(text, schema.REPLICAS_MAX)
+            except ValueError as error:
+                raise node.entries[text].at.error(f'"jobs.{name}.tasks": {error}') from None
+            for index in indices:
+                if index in tasks:
+                    raise node.entries[text].at.error(f"task {index} is there twice under jobs.{name}.tasks")
+                tasks[index] = (schema.TASK.mapping(found.node, f"jobs.{name}.tasks.{text}"), found.value)
+        return tasks
+
+    def _settings(self, values: Values, own: Values, ports: Ports) -> Settings:
+        """`values` are those of all levels, `own` those of the job and its task, which come before the host's."""
+        venv = _value(own, "venv", "")
+        stated = {
+            _FIELDS.get(key, key): values[key].value
+            for key in ("program", "grace_period", "stop_signal", "threads", "cluster_spec")
+            if key in values
+        }
+        stated["environment"] = {key: found.value for key, found in _value(values, "environment", {}).items()}
+        return Settings(
+            **stated,
+            python=f"{venv}/bin/python" if venv else _value(own, "python", ""),
+            venv=venv,
+            working_dir=_value(own, "working_dir", ""),
+            bind=_value(own, "bind", ""),
+            advertise=_value(values, "advertise", ""),
+            env_file_values=self._env_files(values),
+            secrets=self._secrets(values),
+            restart=RestartPolicy(**_named(values, "restart")),
+            readiness=self._probe(
+                values, "readiness", "none" if ports.way == "none" else "grpc", Probe(), ports
+            ),
+            liveness=self._probe(values, "liveness", "none", Probe("none", interval_s=10.0), ports),
+            limits=Limits(**{key: int(value) for key, value in _named(values, "limits").items()}),
+            logs=LogPolicy(**_named(values, "logs")),
+        )
+
+    def _env_files(self, values: Values) -> dict[str, str]:
+        result: dict[str, str] = {}
+        for path, node in _value(values, "env_file", ()):
+            try:
+                result |= read_env_file(self._read_file(path), path)
+            except OSError as error:
+                raise node.at.error(f'"env_file": {path}: {error.strerror}') from None
+            except UnicodeDecodeError:
+                raise node.at.error(f'"env_file": {path}: not a text file') from None
+            except ValueError as error:
+                raise node.at.error(f'"env_file": {error}') from None
+        return result
+
+    def _secrets(self, values: Values) -> tuple[Secret, ...]:
+        secrets = []
+        for name, found in _value(values, "secrets", {}).items():
+            if name in _value(values, "environment", {}):
+                raise found.node.at.error(f'"{name}" is both a secret and in "environment"')
+            file = _value(found.value, "file", "")
+            secrets.append(Secret(name, file, "" if file else _value(found.value, "variable", name)))
+        return tuple(secrets)
+
+    def _probe(self, values: Values, key: str, default_kind: str, default: Probe, ports: Ports) -> Probe:
+        if key not in values:
+            return replace(default, kind=default_kind)
+        node, found = values[key].node, values[key].value
+        kind = next((name for name in ("probe", "command", "file") if name in found), None)
+        if kind is None:
+            raise node.at.error(f'"{key}" needs exactly one of the keys "probe", "command" and "file"')
+        target = found[kind].value
+        if kind == "probe":
+            kind, target = target, ""
+        if kind == "file":
+            target = os.path.normpath(self._folder / os.path.expanduser(target))
+        if kind in ("grpc", "tcp") and ports.way == "none":
+            raise node.at.error(f'{key} by {kind} needs a port, and "port" is none')
+        given = {
+            _FIELDS.get(name, name): each.value for name, each in found.items() if name in _PROBE_NUMBERS
+        }
+        return replace(default, kind=kind, target=target, **given)
+
+    # -- success
+
+    def _success(self, values: Values, names: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
+        if "success" not in values:
+            return default_success(names), ALL
+        found = values["success"].value
+        rule = _value(found, "tasks", ALL)
+        if "jobs" not in found:
+            return default_success(names), rule
+        listed = found["jobs"].value
+        if len(listed) == 1 and listed[0][0] not in names and listed[0][0] in (ALL, ANY, "chief"):
+            text, node = listed[0]
+            if "tasks" in found:
+                raise node.at.error(f'"success.jobs" must name jobs where "tasks" is given, not "{text}"')
+            if text == ALL:
+                return tuple(name for name in names if name not in HELPERS) or names, ALL
+            return default_success(names), ANY if text == ANY else FIRST
+        for text, node in listed:
+            if text not in names:
+                known = choice((*names, ALL, ANY))
+                raise node.at.error(
+                    f'"success" must be {known}, not "{shortened(text)}"{nearest(text, names, "")}'
+                )
+        return tuple(dict.fromkeys(text for text, _ in listed)), rule
+
+
+def cluster_name_of(folder: Path) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", folder.name).strip("-._")[:64] or "cluster"
+
+
+def _value(values: Values, key: str, default: Any) -> Any:
+    return values[key].value if key in values else default
+
+
+def _named(values: Values, key: str) -> dict[str, Any]:
+    """The keys of a section by the names of the plan's fields."""
+    return {_FIELDS.get(name, name): found.value for name, found in _value(values, key, {}).items()}
+
+
+def _only(node: Node, keys: Any) -> Mapping:
+    assert isinstance(node, Mapping)
+    return Mapping({key: entry for key, entry in node.entries.items() if key in keys}, node.at)

@@ -1,0 +1,350 @@
+"""The table of all keys of the cluster file: what reads each, what it means, and its default.
+
+The reader, `dtfctl config`, `dtfctl schema` and the errors' suggestions all come from here. A default is written as
+in a file; the README has the same keys for people.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from dtfctl.config import values
+from dtfctl.config.kinds import AnyKind, Key, Kind, Section, Table
+from dtfctl.plan import POLICIES, SUCCESS_RULES
+
+REPLICAS_MAX = 10_000
+PROBES = ("grpc", "tcp", "none")
+
+
+def _check_job_name(name: str) -> str:
+    good = re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name, re.ASCII)
+    return "" if good else f'"{name}" is no name for a job: letters, digits, _ and - only'
+
+
+def _check_variable_name(name: str) -> str:
+    good = name and "=" not in name and "\0" not in name
+    return "" if good else f'"{name}" is no name for an environment variable'
+
+
+def _check_host_name(name: str) -> str:
+    good = re.fullmatch(values.HOST_PATTERN, name, re.ASCII)
+    return (
+        "" if good else f'"{name}" is no name for a host: letters, digits, ".", "_", "-", ranges like [0-3]'
+    )
+
+
+def _check_indices(text: str) -> str:
+    good = re.fullmatch(r"\d{1,9}(-\d{1,9})?(,\d{1,9}(-\d{1,9})?)*", text, re.ASCII)
+    return "" if good else f'"{text}" is no task: a number, or a range such as 0-3'
+
+
+ENVIRONMENT = Table(values.TEMPLATE, "^[^=]+$", _check_variable_name)
+
+SECRET = Section(
+    {
+        "file": Key(values.PATH, "The file whose content, without the last line end, is the value."),
+        "variable": Key(
+            values.TEXT, "The variable of your environment that has the value; by default the same name."
+        ),
+    },
+    may_be_empty=True,
+    one_of=(("file", "variable"),),
+    hint="says where its value is found, {file: ...} or {variable: ...}; the value itself has no place here",
+)
+
+RESTART = Section(
+    {
+        "policy": Key(
+            values.word(*POLICIES), "Which ends of a task are followed by a restart.", "on-failure"
+        ),
+        "attempts": Key(
+            values.integer(0, 1_000_000), "So many restarts within the window, then it gives up.", "5"
+        ),
+        "window": Key(values.duration(), "The time within which attempts are counted.", "10m"),
+        "backoff": Key(values.duration(), "The first delay; it doubles with each restart.", "500ms"),
+        "backoff_max": Key(values.duration(), "The longest delay.", "30s"),
+        "jitter": Key(values.fraction(), "The part by which a delay may be longer, by chance.", "0.25"),
+        "healthy_after": Key(
+            values.duration(), "A task that was ready for so long begins counting anew.", "60s"
+        ),
+        "codes": Key(
+            values.CODES,
+            "For the policy exit-code: the statuses that are tried again; a signal n counts as 128 + n.",
+            "128-255",
+        ),
+    },
+    short="policy",
+)
+
+
+def _probe(interval: str, failures: bool) -> Section:
+    keys = {
+        "probe": Key(
+            values.word(*PROBES), "grpc: the server answers GetStatus; tcp: the port takes connections; none."
+        ),
+        "command": Key(
+            values.TEMPLATE, "A shell line that exits with 0, in the task's folder and environment."
+        ),
+        "file": Key(values.TEMPLATE, "A file that is younger than the task's start."),
+        "interval": Key(values.duration(0.01), "The time between two questions.", interval),
+        "timeout": Key(values.duration(0.01), "How long an answer may take.", "2s"),
+    }
+    if failures:
+        keys["failures"] = Key(values.integer(1, 1000), "So many in a row, and the task is restarted.", "3")
+    return Section(keys, short="probe", one_of=(("probe", "command", "file"),))
+
+
+READINESS = _probe("100ms", failures=False)
+LIVENESS = _probe("10s", failures=True)
+
+LIMITS = Section(
+    {
+        "memory": Key(values.size(1 << 20), "Private writable memory of each process (RLIMIT_DATA)."),
+        "open_files": Key(values.integer(16, 1 << 30), "Open files and sockets of each process."),
+        "processes": Key(values.integer(1, 1 << 22), "Processes and threads of this user on the host."),
+        "core": Key(values.size(), "The largest core dump; 0 for none."),
+        "cpu_time": Key(values.duration(1), "CPU time in total; then SIGXCPU."),
+        "nice": Key(values.integer(-20, 19), "Priority: 19 gives way to everything."),
+    }
+)
+
+LOGS = Section(
+    {
+        "max_size": Key(values.size(1 << 12), "A log that has grown so large is rotated.", "64MiB"),
+        "count": Key(values.integer(0, 1000), "So many rotated logs of a task are kept.", "5"),
+    }
+)
+
+SETTINGS = {
+    "program": Key(
+        values.PROGRAM, "What each task runs: a shell line, or a list of words; with placeholders."
+    ),
+    "python": Key(values.PATH, "The interpreter that `python` at the start of a program means."),
+    "venv": Key(values.PATH, "A virtual environment, in place of `python`: its folder."),
+    "working_dir": Key(values.PATH, "The folder in which the program starts; by default this file's."),
+    "environment": Key(ENVIRONMENT, "Environment variables; they may hold placeholders."),
+    "env_file": Key(
+        values.one_or_list(values.PATH), "Files of NAME=value lines; `environment` comes before them."
+    ),
+    "secrets": Key(
+        Table(SECRET, "^[^=]+$", _check_variable_name, from_list=True),
+        "Environment variables whose values are read at `up` and shown nowhere.",
+    ),
+    "restart": Key(RESTART, "When a task that has ended is started again."),
+    "readiness": Key(READINESS, "How a task is known to be ready; by default grpc, or none without a port."),
+    "liveness": Key(LIVENESS, "How a task is known to be alive; a hung one is restarted."),
+    "grace_period": Key(values.duration(), "The time between the stop signal and SIGKILL.", "10s"),
+    "stop_signal": Key(values.signal_name(), "What asks a task to end.", "SIGTERM"),
+    "limits": Key(LIMITS, "What the kernel holds each task to."),
+    "threads": Key(
+        values.integer(1, 4096), "Threads of arithmetic; by default as many as its cpus, or a fair share."
+    ),
+    "cpus": Key(
+        values.devices(none_is_allowed=False),
+        "Cores to stay on: how many each task gets (2), or which (0-3, [0]).",
+    ),
+    "gpus": Key(
+        values.devices(none_is_allowed=True), "GPUs: how many each task gets (1), which ([0, 1]), or none."
+    ),
+    "bind": Key(values.ADDRESS, "The address at which servers listen, when it is not the advertised one."),
+    "advertise": Key(
+        values.ADDRESS, "The address by which the other tasks reach a task; by default its host's."
+    ),
+    "cluster_spec": Key(
+        values.word("full", "sparse"), "Whether a task is told of all tasks, or of itself and the ps.", "full"
+    ),
+    "logs": Key(LOGS, "How much of the logs is kept."),
+}
+"""They stand under a task, a job, or at the top for all jobs."""
+
+ONE_OF = (("python", "venv"),)
+TASK_KEYS = {
+    **SETTINGS,
+    "port": Key(values.integer(1, 65535), "This task's port."),
+    "host": Key(values.TEXT, "This task's host."),
+}
+LEVEL = Section(SETTINGS, one_of=ONE_OF)
+"""The settings of one level, or of several laid over each other."""
+
+TASK = Section(TASK_KEYS, one_of=ONE_OF)
+
+_PORT = Key(
+    values.PORTS,
+    "auto, none, a number (that of a host's first task), a range to choose from, or a list.",
+    "auto",
+)
+
+JOB = Section(
+    {
+        "replicas": Key(
+            values.integer(1, REPLICAS_MAX), "How many tasks; by default 1, or as its hosts say."
+        ),
+        "hosts": Key(values.HOST_NAMES, "The hosts of its tasks: names and ranges such as node[0-3]."),
+        "tasks_per_host": Key(
+            values.integer(1, REPLICAS_MAX), "So many neighbouring tasks run on each host."
+        ),
+        "spare_hosts": Key(values.HOST_NAMES, "Hosts that take over the tasks of a lost one."),
+        "port": _PORT,
+        "sidecar": Key(
+            values.boolean(),
+            "It stands outside the ClusterSpec, decides nothing, ends with the training.",
+            "false",
+        ),
+        **SETTINGS,
+        "tasks": Key(
+            Table(TASK, r"^\d+(-\d+)?(,\d+(-\d+)?)*$", _check_indices),
+            "What differs for a task, by its number.",
+        ),
+    },
+    short="replicas",
+    one_of=ONE_OF,
+)
+
+TENSORBOARD = Section(
+    {
+        "enabled": Key(values.boolean(), "Whether there is one.", "true"),
+        "logdir": Key(values.TEMPLATE, "What it shows; by default the checkpoint_dir."),
+        **{key: JOB.keys[key] for key in ("hosts", "port", *SETTINGS)},
+    },
+    short="enabled",
+    may_be_empty=True,
+    one_of=ONE_OF,
+)
+
+HOST = Section(
+    {
+        "ssh": Key(
+            values.SSH, "What ssh is called with: a name, user@name or user@name:port; none is this machine."
+        ),
+        "user": Key(values.USER, "The user to log in as."),
+        "port": Key(values.integer(1, 65535), "The port of its ssh server."),
+        "address": Key(
+            values.ADDRESS, "The address by which the other tasks reach its tasks; by default the ssh name."
+        ),
+        "bind": Key(values.ADDRESS, "The address at which its servers listen; by default the one above."),
+        "python": Key(values.TEXT, "Its interpreter."),
+        "venv": Key(values.TEXT, "Its virtual environment, in place of `python`."),
+        "working_dir": Key(values.TEXT, "The folder in which programs start."),
+        "slots": Key(values.integer(1, REPLICAS_MAX), "How many tasks it takes at most."),
+        "cpus": Key(values.integer(1, values.CORES_MAX), "How many cores it has to deal out."),
+        "gpus": Key(values.integer(0, values.CORES_MAX), "How many GPUs it has to deal out."),
+    },
+    may_be_empty=True,
+    one_of=ONE_OF,
+)
+
+SUCCESS = Section(
+    {
+        "jobs": Key(
+            values.one_or_list(values.TEXT), "The jobs that decide; the word chief stands for the usual one."
+        ),
+        "tasks": Key(values.word(*SUCCESS_RULES), "Which of their tasks must exit with 0.", "all"),
+    },
+    short="jobs",
+)
+
+CLUSTER = Section(
+    {
+        "name": Key(
+            values.matching(
+                r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", 'letters, digits, ".", "_" and "-", at most 64'
+            ),
+            "The cluster's name; by default its folder's.",
+        ),
+        "jobs": Key(Table(JOB, "^[A-Za-z][A-Za-z0-9_-]*$", _check_job_name), "The jobs and their tasks."),
+        "hosts": Key(
+            Table(HOST, f"^{values.HOST_PATTERN}$", _check_host_name, from_list=True),
+            "The machines, by name or range; without them all runs here, or jobs name ssh hosts.",
+        ),
+        "checkpoint_dir": Key(
+            values.PATH, "Where checkpoints lie: for placeholders, progress and TensorBoard."
+        ),
+        "success": Key(
+            SUCCESS, "Who decides that the training has succeeded: all, any, chief, jobs, or {jobs, tasks}."
+        ),
+        "tensorboard": Key(TENSORBOARD, "A TensorBoard beside the training."),
+        "security": Key(
+            values.word("none", "tls"), "tls: mutual TLS with a CA of the cluster's own.", "none"
+        ),
+        "port": _PORT,
+        **SETTINGS,
+    },
+    one_of=ONE_OF,
+)
+
+
+def json_schema() -> dict[str, Any]:
+    """A JSON schema (draft 7) of the cluster file, as editors take it."""
+    names = {
+        id(JOB): "job",
+        id(TASK): "task",
+        id(HOST): "host",
+        id(RESTART): "restart",
+        id(READINESS): "readiness",
+    }
+    names |= {id(LIVENESS): "liveness", id(LIMITS): "limits", id(LOGS): "logs", id(SECRET): "secret"}
+    names |= {id(ENVIRONMENT): "environment"}
+    definitions: dict[str, Any] = {"variable": {"type": "string", "pattern": r"\$\{"}}
+
+    def of(kind: AnyKind) -> dict[str, Any]:
+        if isinstance(kind, Kind):
+            return {"anyOf": [*kind.schema.get("anyOf", [kind.schema]), {"$ref": "#/definitions/variable"}]}
+        name = names.get(id(kind))
+        if name is None:
+            return body(kind)
+        if name not in definitions:
+            definitions[name] = {}
+            definitions[name] = body(kind)
+        return {"$ref": f"#/definitions/{name}"}
+
+    def body(kind: Section | Table) -> dict[str, Any]:
+        if isinstance(kind, Table):
+            table = {
+                "type": "object",
+                "patternProperties": {kind.key_schema: of(kind.kind)},
+                "additionalProperties": False,
+            }
+            names_only = {"type": "array", "items": {"type": "string"}, "uniqueItems": True}
+            return {"anyOf": [table, names_only]} if kind.from_list else table
+        section: dict[str, Any] = {
+            "type": "object",
+            "properties": {key: described(entry) for key, entry in kind.keys.items()},
+            "patternProperties": {"^x-": {}},
+            "additionalProperties": False,
+        }
+        for group in kind.one_of:
+            pairs = [(first, second) for first in group for second in group if first < second]
+            excluded = [{"not": {"required": list(pair)}} for pair in pairs]
+            section["allOf"] = section.get("allOf", []) + excluded
+        others = [of(kind.keys[kind.short].kind)] if kind.short else []
+        if kind.may_be_empty:
+            others.append({"type": "null"})
+        return {"anyOf": [section, *others]} if others else section
+
+    def described(key: Key) -> dict[str, Any]:
+        document: dict[str, Any] = {"description": key.help, **of(key.kind)}
+        if "$ref" in document:
+            # Beside a reference draft 7 overlooks everything else.
+            document = {"description": key.help, "allOf": [{"$ref": document["$ref"]}]}
+        if key.default:
+            document["default"] = plain(key.default)
+        return document
+
+    root = body(CLUSTER)
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "dtfctl cluster file",
+        **root,
+        "required": ["jobs"],
+        "definitions": definitions,
+    }
+
+
+def plain(text: str) -> Any:
+    """The number, the boolean or the text that YAML would take it for."""
+    if re.fullmatch(r"0|-?[1-9]\d{0,17}", text):
+        return int(text)
+    if re.fullmatch(r"\d{1,9}\.\d{1,9}", text) and str(float(text)) == text:
+        return float(text)
+    return {"true": True, "false": False}.get(text, text)

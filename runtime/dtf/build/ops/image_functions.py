@@ -1,0 +1,514 @@
+"""What tf.image puts together of other ops: flips, crops, padding, changes of color and size, random ones too.
+
+Images are [height, width, channels] or [batch, height, width, channels].
+
+Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/image
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dtf.build.apply import apply_op
+from dtf.build.conversion import convert_to_tensor
+from dtf.build.graph import name_scope
+from dtf.build.ops import array as array_ops
+from dtf.build.ops import control_flow as control_flow_ops
+from dtf.build.ops import image as image_ops
+from dtf.build.ops import joining, rearranging
+from dtf.build.ops import linalg as linalg_ops
+from dtf.build.ops import math as math_ops
+from dtf.build.ops import random as random_ops
+from dtf.build.tensor import Tensor
+from dtf.wire import dtypes
+from dtf.wire.tensor_shape import TensorShape
+
+__all__ = [
+    "ResizeMethod", "adjust_brightness", "adjust_gamma", "adjust_hue", "adjust_saturation", "central_crop",
+    "convert_image_dtype", "crop_to_bounding_box", "flip_left_right", "flip_up_down", "grayscale_to_rgb",
+    "image_gradients", "is_jpeg", "pad_to_bounding_box", "per_image_standardization", "psnr", "random_brightness",
+    "random_contrast", "random_flip_left_right", "random_flip_up_down", "random_hue", "random_saturation", "resize",
+    "resize_image_with_crop_or_pad", "resize_image_with_pad", "resize_images", "resize_with_crop_or_pad",
+    "rgb_to_grayscale", "rot90", "total_variation", "transpose", "transpose_image",
+]  # fmt: skip
+
+# -- kinds and colors
+
+
+def convert_image_dtype(image: Any, dtype: Any, saturate: bool = False, name: str | None = None) -> Tensor:
+    """The image in another dtype with its values scaled: integers span their range, floating-point numbers [0, 1]."""
+    image = convert_to_tensor(image, name="image")
+    dtype = dtypes.as_dtype(dtype)
+    if dtype == image.dtype:
+        return array_ops.identity(image, name=name)
+    with name_scope(name, "convert_image", [image]) as name:
+        cast = math_ops.saturate_cast if saturate else math_ops.cast
+        if image.dtype.is_integer and dtype.is_integer:
+            given, wanted = int(image.dtype.max), int(dtype.max)
+            if given > wanted:
+                return cast(apply_op("FloorDiv", x=image, y=(given + 1) // (wanted + 1)), dtype, name=name)
+            factor = (wanted + 1) // (given + 1)
+            return math_ops.multiply(math_ops.cast(image, dtype), factor, name=name)
+        if image.dtype.is_floating and dtype.is_floating:
+            return math_ops.cast(image, dtype, name=name)
+        if image.dtype.is_integer:
+            return math_ops.multiply(math_ops.cast(image, dtype), 1.0 / float(image.dtype.max), name=name)
+        return cast(image * (float(dtype.max) + 0.5), dtype, name=name)
+
+
+def rgb_to_grayscale(images: Any, name: str | None = None) -> Tensor:
+    """The brightness of colors, with one channel."""
+    with name_scope(name, "rgb_to_grayscale", [images]) as name:
+        images = convert_to_tensor(images, name="images")
+        floating = convert_image_dtype(images, dtypes.float32)
+        gray = math_ops.reduce_sum(floating * [0.2989, 0.5870, 0.1140], axis=-1, keepdims=True)
+        return convert_image_dtype(gray, images.dtype, name=name)
+
+
+def grayscale_to_rgb(images: Any, name: str | None = None) -> Tensor:
+    """Images of one channel with that repeated three times."""
+    with name_scope(name, "grayscale_to_rgb", [images]) as name:
+        images = convert_to_tensor(images, name="images")
+        rank = array_ops.rank(images)
+        multiples = joining.concat([array_ops.ones(array_ops.expand_dims(rank - 1, 0), dtypes.int32), [3]], 0)
+        made = joining.tile(images, multiples, name=name)
+        if images.shape.ndims is not None:
+            made.set_shape([*images.shape.as_list()[:-1], 3])
+        return made
+
+
+def adjust_brightness(image: Any, delta: Any) -> Tensor:
+    """`delta` added to images that are seen as numbers in [0, 1]."""
+    return _in_floats("adjust_brightness", image, lambda images: images + math_ops.cast(delta, images.dtype))
+
+
+def adjust_gamma(image: Any, gamma: Any = 1, gain: Any = 1) -> Tensor:
+    """gain * image ** gamma, of images that are seen as numbers in [0, 1]."""
+    return _in_floats("adjust_gamma", image, lambda images: gain * images**gamma)
+
+
+def adjust_hue(image: Any, delta: Any, name: str | None = None) -> Tensor:
+    """Colors with their hue turned by delta in [-1, 1]."""
+    return _in_floats(
+        "adjust_hue", image, lambda images: apply_op("AdjustHue", images=images, delta=delta), name
+    )
+
+
+def adjust_saturation(image: Any, saturation_factor: Any, name: str | None = None) -> Tensor:
+    """Colors with their saturation multiplied."""
+    return _in_floats(
+        "adjust_saturation",
+        image,
+        lambda images: apply_op("AdjustSaturation", images=images, scale=saturation_factor),
+        name,
+    )
+
+
+def _in_floats(scope: str, image: Any, change: Callable[[Tensor], Tensor], name: str | None = None) -> Tensor:
+    """Applies a function of floating-point images to images of any dtype."""
+    with name_scope(name, scope, [image]) as name:
+        image = convert_to_tensor(image, name="image")
+        floating = image.dtype in (dtypes.float16, dtypes.float32)
+        computed = image if floating else convert_image_dtype(image, dtypes.float32)
+        return convert_image_dtype(change(computed), image.dtype, saturate=True, name=name)
+
+
+def per_image_standardization(image: Any) -> Tensor:
+    """Images with mean 0 and variance 1 each; the deviation is taken to be at least 1 / sqrt(elements)."""
+    with name_scope(None, "per_image_standardization", [image]) as name:
+        image = math_ops.cast(convert_to_tensor(image, name="image"), dtypes.float32)
+        axes = [-1, -2, -3]
+        count = math_ops.cast(math_ops.reduce_prod(array_ops.shape(image)[-3:]), dtypes.float32)
+        mean = math_ops.reduce_mean(image, axis=axes, keepdims=True)
+        variance = math_ops.reduce_mean(math_ops.square(image - mean), axis=axes, keepdims=True)
+        least = math_ops.rsqrt(count)
+        return math_ops.divide(image - mean, math_ops.maximum(math_ops.sqrt(variance), least), name=name)
+
+
+# -- random changes
+
+
+def random_brightness(image: Any, max_delta: float, seed: int | None = None) -> Tensor:
+    """`adjust_brightness` by a random number in [-max_delta, max_delta)."""
+    if max_delta < 0:
+        raise ValueError("max_delta must be non-negative.")
+    return adjust_brightness(image, random_ops.random_uniform([], -max_delta, max_delta, seed=seed))
+
+
+def random_contrast(image: Any, lower: float, upper: float, seed: int | None = None) -> Tensor:
+    """`adjust_contrast` by a random factor in [lower, upper)."""
+    if upper <= lower or lower < 0:
+        raise ValueError("upper must be > lower, and lower non-negative.")
+    return image_ops.adjust_contrast(image, random_ops.random_uniform([], lower, upper, seed=seed))
+
+
+def random_hue(image: Any, max_delta: float, seed: int | None = None) -> Tensor:
+    """`adjust_hue` by a random number in [-max_delta, max_delta)."""
+    if not 0 <= max_delta <= 0.5:
+        raise ValueError("max_delta must be in [0, 0.5].")
+    return adjust_hue(image, random_ops.random_uniform([], -max_delta, max_delta, seed=seed))
+
+
+def random_saturation(image: Any, lower: float, upper: float, seed: int | None = None) -> Tensor:
+    """`adjust_saturation` by a random factor in [lower, upper)."""
+    if upper <= lower or lower < 0:
+        raise ValueError("upper must be > lower, and lower non-negative.")
+    return adjust_saturation(image, random_ops.random_uniform([], lower, upper, seed=seed))
+
+
+def random_flip_left_right(image: Any, seed: int | None = None) -> Tensor:
+    """Mirrored or not, each as likely; each image of a batch for itself."""
+    return _random_flip(image, 1, seed, "random_flip_left_right")
+
+
+def random_flip_up_down(image: Any, seed: int | None = None) -> Tensor:
+    """Upside down or not, each as likely; each image of a batch for itself."""
+    return _random_flip(image, 0, seed, "random_flip_up_down")
+
+
+def _random_flip(image: Any, axis: int, seed: int | None, scope: str) -> Tensor:
+    with name_scope(None, scope, [image]) as name:
+        image = convert_to_tensor(image, name="image")
+        if image.shape.with_rank_at_least(3).ndims == 3:
+            stays = random_ops.random_uniform([], 0, 1.0, seed=seed) >= 0.5
+            made = control_flow_ops.cond(
+                stays, lambda: image, lambda: rearranging.reverse(image, [axis]), name=name
+            )
+            made.set_shape(image.shape)
+            return made
+        chance = random_ops.random_uniform(array_ops.shape(image)[:1], seed=seed)
+        flips = math_ops.cast(array_ops.reshape(math_ops.round(chance), [-1, 1, 1, 1]), image.dtype)
+        turned = rearranging.reverse(image, [axis + 1])
+        return math_ops.add(flips * turned, (1 - flips) * image, name=name)
+
+
+# -- turning
+
+
+def flip_left_right(image: Any) -> Tensor:
+    """Mirrored."""
+    return _turned(image, lambda image, first: rearranging.reverse(image, [first + 1]))
+
+
+def flip_up_down(image: Any) -> Tensor:
+    """Upside down."""
+    return _turned(image, lambda image, first: rearranging.reverse(image, [first]))
+
+
+def transpose(image: Any, name: str | None = None) -> Tensor:
+    """Rows and columns exchanged."""
+    return _turned(image, _exchange)
+
+
+transpose_image = transpose
+
+
+def rot90(image: Any, k: int = 1, name: str | None = None) -> Tensor:
+    """Turned counter-clockwise by k times 90 degrees, k a Python number."""
+
+    def turn(image: Tensor, first: int) -> Tensor:
+        if k % 4 == 1:
+            return _exchange(rearranging.reverse(image, [first + 1]), first)
+        if k % 4 == 2:
+            return rearranging.reverse(image, [first, first + 1])
+        return rearranging.reverse(_exchange(image, first), [first + 1]) if k % 4 == 3 else image
+
+    with name_scope(name, "rot90", [image]):
+        return _turned(image, turn)
+
+
+def _exchange(image: Tensor, first: int) -> Tensor:
+    return rearranging.transpose(image, [1, 0, 2] if first == 0 else [0, 2, 1, 3])
+
+
+def _turned(image: Any, turn: Callable[[Tensor, int], Tensor]) -> Tensor:
+    image = convert_to_tensor(image, name="image")
+    rank = image.shape.with_rank_at_least(3).ndims
+    if rank not in (3, 4):
+        raise ValueError(f"'image' must have 3 or 4 dimensions, got shape {image.shape}")
+    return turn(image, rank - 3)
+
+
+# -- cropping and padding
+
+
+def central_crop(image: Any, central_fraction: float) -> Tensor:
+    """The middle of an image: this fraction of its height and width."""
+    if not 0 < central_fraction <= 1:
+        raise ValueError("central_fraction must be within (0, 1]")
+    image = convert_to_tensor(image, name="image")
+    if central_fraction == 1:
+        return image
+    rank = image.shape.with_rank_at_least(3).ndims
+    assert rank is not None
+    height, width = _size(image)
+    offsets, sizes = [], []
+    for size in (height, width):
+        if isinstance(size, int):
+            start = int((size - size * central_fraction) / 2)
+            offsets.append(start)
+            sizes.append(size - 2 * start)
+        else:
+            exact = math_ops.cast(size, dtypes.float64)
+            start = math_ops.cast((exact - exact * central_fraction) / 2, dtypes.int32)
+            offsets.append(start)
+            sizes.append(size - start * 2)
+    return crop_to_bounding_box(image, offsets[0], offsets[1], sizes[0], sizes[1])
+
+
+def crop_to_bounding_box(
+    image: Any, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
+) -> Tensor:
+    """The part of an image that begins at the offsets."""
+    with name_scope(None, "crop_to_bounding_box", [image]):
+        image = convert_to_tensor(image, name="image")
+        rank = image.shape.with_rank_at_least(3).ndims
+        assert rank is not None
+        _check_fits(image, offset_height, offset_width, target_height, target_width)
+        batch = [0] * (rank - 3)
+        made = apply_op(
+            "Slice",
+            input=image,
+            begin=joining.stack([*batch, offset_height, offset_width, 0]),
+            size=joining.stack([*(-1 for _ in batch), target_height, target_width, -1]),
+        )
+        made.set_shape(_with_size(image, target_height, target_width))
+        return made
+
+
+def _check_fits(image: Tensor, top: Any, left: Any, height: Any, width: Any) -> None:
+    for start, count, size, what in zip((top, left), (height, width), _size(image), ("height", "width"), strict=True):
+        if isinstance(start, int) and start < 0:
+            raise ValueError(f"offset_{what} must be >= 0.")
+        if isinstance(count, int) and count <= 0:
+            raise ValueError(f"target_{what} must be > 0.")
+        if all(isinstance(each, int) for each in (start, count, size)) and start + count > size:
+            raise ValueError(f"{what} must be >= target + offset.")
+
+
+def pad_to_bounding_box(
+    image: Any, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
+) -> Tensor:
+    """The image at the offsets of an image of zeros."""
+    with name_scope(None, "pad_to_bounding_box", [image]):
+        image = convert_to_tensor(image, name="image")
+        rank = image.shape.with_rank_at_least(3).ndims
+        assert rank is not None
+        height, width = _size(image)
+        after = target_height - offset_height - height, target_width - offset_width - width
+        for value, what in zip((offset_height, offset_width, *after), ("offset", "offset", "size", "size"), strict=True):
+            if isinstance(value, int) and value < 0:
+                raise ValueError(f"the {what} does not fit: {value} < 0")
+        margins = [[0, 0]] * (rank - 3) + [[offset_height, after[0]], [offset_width, after[1]], [0, 0]]
+        flat = joining.stack([each for pair in margins for each in pair])
+        made = joining.pad(image, array_ops.reshape(flat, [rank, 2]))
+        made.set_shape(_with_size(image, target_height, target_width))
+        return made
+
+
+def resize_image_with_crop_or_pad(image: Any, target_height: Any, target_width: Any) -> Tensor:
+    """Cut around the middle, or padded evenly with zeros, to the given size."""
+    with name_scope(None, "resize_image_with_crop_or_pad", [image]):
+        image = convert_to_tensor(image, name="image")
+        height, width = _size(image)
+        more_height, more_width = target_height - height, target_width - width
+        cropped = crop_to_bounding_box(
+            image,
+            _larger(_half(-more_height), 0),
+            _larger(_half(-more_width), 0),
+            _smaller(target_height, height),
+            _smaller(target_width, width),
+        )
+        return pad_to_bounding_box(
+            cropped, _larger(_half(more_height), 0), _larger(_half(more_width), 0), target_height, target_width
+        )
+
+
+resize_with_crop_or_pad = resize_image_with_crop_or_pad
+
+
+def _half(value: Any) -> Any:
+    return value // 2
+
+
+def _larger(first: Any, second: Any) -> Any:
+    both = isinstance(first, int) and isinstance(second, int)
+    return max(first, second) if both else math_ops.maximum(first, second)
+
+
+def _smaller(first: Any, second: Any) -> Any:
+    both = isinstance(first, int) and isinstance(second, int)
+    return min(first, second) if both else math_ops.minimum(first, second)
+
+
+def _size(image: Tensor) -> tuple[Any, Any]:
+    """Height and width: Python numbers where they are known, else int32 scalars."""
+    rank = image.shape.ndims
+    assert rank is not None
+    known = image.shape.as_list()[rank - 3 : rank - 1]
+    shape = array_ops.shape(image) if None in known else None
+    height, width = (size if size is not None else shape[rank - 3 + at] for at, size in enumerate(known))  # type: ignore[index]
+    return height, width
+
+
+def _with_size(image: Tensor, height: Any, width: Any) -> TensorShape:
+    sizes = image.shape.as_list()
+    known = [size if isinstance(size, int) else None for size in (height, width)]
+    return TensorShape([*sizes[:-3], *known, sizes[-1]])
+
+
+# -- resizing
+
+
+class ResizeMethod:
+    """How `resize_images` finds values between pixels."""
+
+    BILINEAR = 0
+    NEAREST_NEIGHBOR = 1
+    BICUBIC = 2
+    AREA = 3
+
+
+def resize_images(
+    images: Any,
+    size: Any,
+    method: Any = ResizeMethod.BILINEAR,
+    align_corners: bool = False,
+    preserve_aspect_ratio: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """Images of another size [height, width]: float32, or of their own dtype for the nearest neighbour.
+
+    method: a ResizeMethod, or "bilinear", "nearest", "bicubic", "area". Images of that size already stay as they are.
+    """
+    with name_scope(name, "resize", [images, size]):
+        images = convert_to_tensor(images, name="images")
+        is_single = images.shape.ndims == 3
+        batch = array_ops.expand_dims(images, 0) if is_single else images
+        known = batch.shape.with_rank(4).as_list()[1:3]
+        if preserve_aspect_ratio:
+            size = _fitting(batch, size)
+        if not isinstance(size, Tensor) and [int(each) for each in size] == known:
+            return images
+        size = convert_to_tensor(size, dtypes.int32, name="size")
+        made = _resize(batch, size, method, align_corners)
+        return array_ops.squeeze(made, [0]) if is_single else made
+
+
+resize = resize_images
+
+
+def _resize(images: Tensor, size: Any, method: Any, align_corners: bool) -> Tensor:
+    if method in (ResizeMethod.BILINEAR, "bilinear"):
+        return image_ops.resize_bilinear(images, size, align_corners)
+    if method in (ResizeMethod.NEAREST_NEIGHBOR, "nearest"):
+        return image_ops.resize_nearest_neighbor(images, size, align_corners)
+    if method in (ResizeMethod.BICUBIC, "bicubic"):
+        return image_ops.resize_bicubic(images, size, align_corners)
+    if method in (ResizeMethod.AREA, "area"):
+        return image_ops.resize_area(images, size, align_corners)
+    raise ValueError(f"Resize method {method!r} is not implemented.")
+
+
+def _fitting(images: Tensor, size: Any) -> Tensor:
+    """The largest size of the images' aspect ratio within `size`."""
+    shape = math_ops.cast(array_ops.shape(images)[1:3], dtypes.float32)
+    wanted = math_ops.cast(convert_to_tensor(size, dtypes.int32), dtypes.float32)
+    factor = math_ops.reduce_min(wanted / shape)
+    return math_ops.cast(math_ops.round(shape * factor), dtypes.int32)
+
+
+def resize_image_with_pad(
+    image: Any, target_height: int, target_width: int, method: Any = ResizeMethod.BILINEAR, align_corners: bool = False
+) -> Tensor:
+    """Resized without a change of the aspect ratio, and padded with zeros to the given size."""
+    with name_scope(None, "resize_image_with_pad", [image]):
+        image = convert_to_tensor(image, name="image")
+        is_single = image.shape.ndims == 3
+        batch = array_ops.expand_dims(image, 0) if is_single else image
+        shape = math_ops.cast(array_ops.shape(batch)[1:3], dtypes.float32)
+        factor = math_ops.reduce_max(shape / [float(target_height), float(target_width)])
+        exact = shape / factor
+        margins = math_ops.maximum(math_ops.floor(([float(target_height), float(target_width)] - exact) / 2), 0)
+        before = math_ops.cast(margins, dtypes.int32)
+        resized = _resize(batch, math_ops.cast(math_ops.floor(exact), dtypes.int32), method, align_corners)
+        made = pad_to_bounding_box(resized, before[0], before[1], target_height, target_width)
+        return array_ops.squeeze(made, [0]) if is_single else made
+
+
+# -- measures
+
+
+def psnr(a: Any, b: Any, max_val: Any, name: str | None = None) -> Tensor:
+    """The peak signal-to-noise ratio of images in decibels, one per image."""
+    with name_scope(name, "PSNR", [a, b]):
+        highest = convert_image_dtype(math_ops.cast(max_val, convert_to_tensor(a).dtype), dtypes.float32)
+        first, second = convert_image_dtype(a, dtypes.float32), convert_image_dtype(b, dtypes.float32)
+        error = math_ops.reduce_mean(math_ops.squared_difference(first, second), axis=[-3, -2, -1])
+        return (20 * math_ops.log(highest) - 10 * math_ops.log(error)) / 2.302585092994046
+
+
+def total_variation(images: Any, name: str | None = None) -> Tensor:
+    """The sum of the absolute differences of neighbouring pixels, one per image."""
+    with name_scope(name, "total_variation"):
+        images = convert_to_tensor(images)
+        batch = array_ops.expand_dims(images, 0) if images.shape.ndims == 3 else images
+        down = math_ops.reduce_sum(math_ops.abs(batch[:, 1:] - batch[:, :-1]), axis=[1, 2, 3])
+        across = math_ops.reduce_sum(math_ops.abs(batch[:, :, 1:] - batch[:, :, :-1]), axis=[1, 2, 3])
+        total = down + across
+        return total[0] if images.shape.ndims == 3 else total
+
+
+def image_gradients(image: Any) -> tuple[Tensor, Tensor]:
+    """(dy, dx): differences to the next pixel, 0 at the last one. image: [batch, height, width, channels]."""
+    image = convert_to_tensor(image)
+    if image.shape.ndims != 4:
+        raise ValueError(f"image_gradients expects a 4D tensor, not {image.shape}.")
+    dy = joining.pad(image[:, 1:] - image[:, :-1], [[0, 0], [0, 1], [0, 0], [0, 0]])
+    dx = joining.pad(image[:, :, 1:] - image[:, :, :-1], [[0, 0], [0, 0], [0, 1], [0, 0]])
+    return dy, dx
+
+
+def is_jpeg(contents: Any, name: str | None = None) -> Tensor:
+    """Whether the contents of a file begin as a JPEG file does."""
+    with name_scope(name, "is_jpeg"):
+        return math_ops.equal(apply_op("Substr", input=contents, pos=0, len=3), b"\xff\xd8\xff", name=name)
+
+
+# -- linear color spaces
+
+_TO_YIQ = [[0.299, 0.59590059, 0.2115], [0.587, -0.27455667, -0.52273617], [0.114, -0.32134392, 0.31119955]]
+_TO_YUV = [[0.299, -0.14714119, 0.61497538], [0.587, -0.28886916, -0.51496512], [0.114, 0.43601035, -0.10001026]]
+_FROM_YIQ = [[1, 1, 1], [0.95598634, -0.27201283, -1.10674021], [0.6208248, -0.64720424, 1.70423049]]
+_FROM_YUV = [[1, 1, 1], [0, -0.394642334, 2.03206185], [1.13988303, -0.58062185, 0]]
+
+
+def _mixed(images: Any, matrix: Any) -> Tensor:
+    images = convert_to_tensor(images, name="images")
+    rank = images.shape.ndims
+    assert rank is not None, "the rank of the images must be known"
+    return linalg_ops.tensordot(images, convert_to_tensor(matrix, images.dtype), [[rank - 1], [0]])
+
+
+def rgb_to_yiq(images: Any) -> Tensor:
+    """Colors in the space of NTSC television."""
+    return _mixed(images, _TO_YIQ)
+
+
+def yiq_to_rgb(images: Any) -> Tensor:
+    """The inverse of `rgb_to_yiq`."""
+    return _mixed(images, _FROM_YIQ)
+
+
+def rgb_to_yuv(images: Any) -> Tensor:
+    """Colors in the space of PAL television."""
+    return _mixed(images, _TO_YUV)
+
+
+def yuv_to_rgb(images: Any) -> Tensor:
+    """The inverse of `rgb_to_yuv`."""
+    return _mixed(images, _FROM_YUV)
+
+
+__all__ += ["rgb_to_yiq", "rgb_to_yuv", "yiq_to_rgb", "yuv_to_rgb"]

@@ -1,0 +1,273 @@
+"""Discrete Fourier transforms and the cutting of signals into frames: public functions and static shapes.
+
+Kernels: `run.kernels.signal`; gradients: `spectral_grad`. Source:
+https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/signal
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dtf.build.apply import apply_op
+from dtf.build.constant import constant_value
+from dtf.build.conversion import convert_to_tensor
+from dtf.build.graph import name_scope
+from dtf.build.ops.gathering import gather
+from dtf.build.ops.joining import pad
+from dtf.build.ops.math import cast, cos, multiply, range, subtract
+from dtf.build.ops.rearranging import roll
+from dtf.build.shape_rules import shape_rule, sizes_of, unchanged, unknown
+from dtf.build.tensor import Operation, Tensor
+from dtf.wire import dtypes
+from dtf.wire.tensor_shape import TensorShape
+
+__all__ = [
+    "fft", "fft2d", "fft3d", "fftshift", "frame", "hamming_window", "hann_window", "ifft", "ifft2d", "ifft3d",
+    "ifftshift", "irfft", "irfft2d", "irfft3d", "rfft", "rfft2d", "rfft3d", "stft",
+]  # fmt: skip
+
+
+def fft(input: Any, name: str | None = None) -> Tensor:
+    """The Fourier transform over the last dimension of a complex tensor."""
+    return apply_op("FFT", name, input=input)
+
+
+def fft2d(input: Any, name: str | None = None) -> Tensor:
+    """The Fourier transform over the last two dimensions of a complex tensor."""
+    return apply_op("FFT2D", name, input=input)
+
+
+def fft3d(input: Any, name: str | None = None) -> Tensor:
+    """The Fourier transform over the last three dimensions of a complex tensor."""
+    return apply_op("FFT3D", name, input=input)
+
+
+def ifft(input: Any, name: str | None = None) -> Tensor:
+    """The inverse of `fft`."""
+    return apply_op("IFFT", name, input=input)
+
+
+def ifft2d(input: Any, name: str | None = None) -> Tensor:
+    """The inverse of `fft2d`."""
+    return apply_op("IFFT2D", name, input=input)
+
+
+def ifft3d(input: Any, name: str | None = None) -> Tensor:
+    """The inverse of `fft3d`."""
+    return apply_op("IFFT3D", name, input=input)
+
+
+def rfft(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Tensor:
+    """The first n/2 + 1 values of the Fourier transform over the last dimension of a real tensor.
+
+    fft_length: the n to cut or pad with zeros to; by default the length of the dimension.
+    """
+    return _of_real("RFFT", 1, input_tensor, fft_length, name)
+
+
+def rfft2d(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Tensor:
+    """As `rfft`, over the last two dimensions, of which the last is halved."""
+    return _of_real("RFFT2D", 2, input_tensor, fft_length, name)
+
+
+def rfft3d(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Tensor:
+    """As `rfft`, over the last three dimensions, of which the last is halved."""
+    return _of_real("RFFT3D", 3, input_tensor, fft_length, name)
+
+
+def irfft(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Tensor:
+    """The inverse of `rfft`. fft_length: the length of the result; by default twice that of the dimension, less 2."""
+    return _to_real("IRFFT", 1, input_tensor, fft_length, name)
+
+
+def irfft2d(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Tensor:
+    """The inverse of `rfft2d`."""
+    return _to_real("IRFFT2D", 2, input_tensor, fft_length, name)
+
+
+def irfft3d(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Tensor:
+    """The inverse of `rfft3d`."""
+    return _to_real("IRFFT3D", 3, input_tensor, fft_length, name)
+
+
+def _of_real(op_type: str, rank: int, value: Any, fft_length: Any, name: str | None) -> Tensor:
+    with name_scope(name, op_type.lower(), [value, fft_length]) as name:
+        value = convert_to_tensor(value, None if hasattr(value, "dtype") else dtypes.float32)
+        lengths = _default_lengths(value, rank, fft_length)
+        result = dtypes.complex128 if value.dtype.base_dtype == dtypes.float64 else dtypes.complex64
+        return apply_op(op_type, name, input=_padded(value, lengths, rank), fft_length=lengths, Tcomplex=result)
+
+
+def _to_real(op_type: str, rank: int, value: Any, fft_length: Any, name: str | None) -> Tensor:
+    with name_scope(name, op_type.lower(), [value, fft_length]) as name:
+        value = convert_to_tensor(value)
+        if fft_length is None:
+            sizes = sizes_of(value)
+            if sizes is None or None in sizes[-rank:]:
+                shape = apply_op("Shape", input=value)[-rank:]
+                last = subtract(multiply(shape[-1:], 2), 2)
+                fft_length = apply_op("ConcatV2", values=[shape[:-1], apply_op("Maximum", x=last, y=[0])], axis=0)
+            else:
+                known = [size or 0 for size in sizes[-rank:]]
+                fft_length = [*known[:-1], max(0, 2 * (known[-1] - 1))]
+        lengths = convert_to_tensor(fft_length, dtypes.int32)
+        halved = constant_value(lengths)
+        if halved is not None:
+            value = _padded(value, convert_to_tensor([*halved[:-1], halved[-1] // 2 + 1], dtypes.int32), rank)
+        return apply_op(op_type, name, input=value, fft_length=lengths, Treal=value.dtype.real_dtype.base_dtype)
+
+
+def _default_lengths(value: Tensor, rank: int, fft_length: Any) -> Tensor:
+    if fft_length is not None:
+        return convert_to_tensor(fft_length, dtypes.int32)
+    sizes = sizes_of(value)
+    if sizes is None or None in sizes[-rank:]:
+        return apply_op("Shape", input=value)[-rank:]
+    return convert_to_tensor(sizes[-rank:], dtypes.int32)
+
+
+def _padded(value: Tensor, lengths: Tensor, rank: int) -> Tensor:
+    """`value` with zeros behind its last dimensions where they are shorter than `lengths`."""
+    sizes, wanted = sizes_of(value), constant_value(lengths)
+    if sizes is None:
+        return value
+    if wanted is not None and None not in sizes[-rank:]:
+        short = [max(0, int(want) - (size or 0)) for want, size in zip(wanted, sizes[-rank:], strict=True)]
+        if not any(short):
+            return value
+        # An empty dimension stays empty: there is nothing to transform.
+        missing: Any = [0 if size == 0 else each for each, size in zip(short, sizes[-rank:], strict=True)]
+        return pad(value, [[0, 0]] * (len(sizes) - rank) + [[0, each] for each in missing])
+    missing = apply_op("Maximum", x=subtract(lengths, apply_op("Shape", input=value)[-rank:]), y=[0])
+    behind = apply_op("ConcatV2", values=[np.zeros(len(sizes) - rank, np.int32), missing], axis=0)
+    return pad(value, apply_op("Pack", values=[apply_op("ZerosLike", x=behind), behind], axis=1))
+
+
+# -- signals --
+
+
+def fftshift(x: Any, axes: Any = None, name: str | None = None) -> Tensor:
+    """The frequency 0 moved to the middle of the dimensions `axes` (all without them)."""
+    return _shifted(x, axes, name or "fftshift", lambda size: size // 2)
+
+
+def ifftshift(x: Any, axes: Any = None, name: str | None = None) -> Tensor:
+    """The inverse of `fftshift`."""
+    return _shifted(x, axes, name or "ifftshift", lambda size: -(size // 2))
+
+
+def _shifted(x: Any, axes: Any, name: str, amount: Any) -> Tensor:
+    with name_scope(name):
+        x = convert_to_tensor(x)
+        sizes = sizes_of(x)
+        if sizes is None:
+            raise ValueError("The rank of what is to be shifted must be known.")
+        axes = list(np.arange(len(sizes))) if axes is None else np.ravel(axes).tolist()
+        shape = apply_op("Shape", input=x)
+        known = [sizes[axis] for axis in axes]
+        shift = [amount(shape[axis] if size is None else size) for axis, size in zip(axes, known, strict=True)]
+        return roll(x, shift, [int(axis) for axis in axes])
+
+
+def frame(
+    signal: Any,
+    frame_length: int,
+    frame_step: int,
+    pad_end: bool = False,
+    pad_value: Any = 0,
+    axis: int = -1,
+    name: str | None = None,
+) -> Tensor:
+    """Windows of `frame_length` elements, `frame_step` apart, along `axis`: [..., n, ...] -> [..., frames, length,
+    ...].
+
+    With `pad_end` the last windows reach behind the end, where `pad_value` stands.
+    """
+    with name_scope(name or "frame"):
+        signal = convert_to_tensor(signal)
+        sizes = sizes_of(signal)
+        if sizes is None:
+            raise ValueError("The rank of the signal must be known.")
+        at = axis % len(sizes)
+        length: Any = sizes[at] if sizes[at] is not None else apply_op("Shape", input=signal)[at]
+        if pad_end:
+            count = -(-length // frame_step)
+            missing = (count - 1) * frame_step + frame_length - length
+            missing = max(0, missing) if isinstance(missing, int) else apply_op("Maximum", x=missing, y=0)
+            paddings = [[0, missing if dimension == at else 0] for dimension in np.arange(len(sizes))]
+            signal = pad(signal, paddings, constant_values=pad_value)
+        else:
+            count = (length - frame_length) // frame_step + 1
+            count = max(0, count) if isinstance(count, int) else apply_op("Maximum", x=count, y=0)
+        starts = apply_op("ExpandDims", input=multiply(range(count), frame_step), dim=1)
+        return gather(signal, starts + np.arange(frame_length, dtype=np.int32)[None], axis=at)
+
+
+def hann_window(
+    window_length: Any, periodic: bool = True, dtype: Any = dtypes.float32, name: str | None = None
+) -> Tensor:
+    """The raised cosine that is 0 at its ends. [window_length]."""
+    return _raised_cosine(name or "hann_window", window_length, periodic, dtype, 0.5)
+
+
+def hamming_window(
+    window_length: Any, periodic: bool = True, dtype: Any = dtypes.float32, name: str | None = None
+) -> Tensor:
+    """The raised cosine that is 0.08 at its ends. [window_length]."""
+    return _raised_cosine(name or "hamming_window", window_length, periodic, dtype, 0.54)
+
+
+def _raised_cosine(name: str, window_length: Any, periodic: bool, dtype: Any, middle: float) -> Tensor:
+    with name_scope(name):
+        dtype = dtypes.as_dtype(dtype)
+        length = convert_to_tensor(window_length, dtypes.int32)
+        even = subtract(1, apply_op("FloorMod", x=length, y=2)) if periodic else convert_to_tensor(0)
+        period = apply_op("Maximum", x=cast(length + even - 1, dtype), y=convert_to_tensor(1, dtype))
+        phase = multiply(cast(range(length), dtype), 2 * np.pi / period)
+        return subtract(middle, multiply(1 - middle, cos(phase))) + cast(
+            apply_op("Equal", x=length, y=1), dtype
+        ) * (2 - 2 * middle)
+
+
+def stft(
+    signals: Any,
+    frame_length: int,
+    frame_step: int,
+    fft_length: int | None = None,
+    window_fn: Any = hann_window,
+    pad_end: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """The Fourier transforms of windows of real signals: [..., n] -> [..., frames, fft_length / 2 + 1].
+
+    fft_length is by default the least power of two that holds a window.
+    """
+    with name_scope(name or "stft"):
+        signals = convert_to_tensor(signals)
+        frames = frame(signals, frame_length, frame_step, pad_end=pad_end)
+        if fft_length is None:
+            fft_length = 1 << max(0, frame_length - 1).bit_length()
+        if window_fn is not None:
+            frames = multiply(frames, window_fn(frame_length, dtype=frames.dtype))
+        return rfft(frames, [fft_length])
+
+
+# -- shape rules --
+
+shape_rule("FFT", "FFT2D", "FFT3D", "IFFT", "IFFT2D", "IFFT3D")(unchanged)
+
+
+@shape_rule("RFFT", "RFFT2D", "RFFT3D", "IRFFT", "IRFFT2D", "IRFFT3D")
+def _real_transform_shape(op: Operation) -> list[TensorShape]:
+    rank = int(op.type[-2]) if op.type.endswith("D") else 1
+    sizes, lengths = sizes_of(op.inputs[0]), constant_value(op.inputs[1])
+    if sizes is None:
+        return unknown(op)
+    op.inputs[0].shape.with_rank_at_least(rank)
+    if lengths is None:
+        return [TensorShape([*sizes[:-rank], *[None] * rank])]
+    last = int(lengths[-1])
+    halved = last // 2 + 1 if last else 0
+    return [TensorShape([*sizes[:-rank], *map(int, lengths[:-1]), last if op.type.startswith("I") else halved])]

@@ -1,0 +1,130 @@
+"""Kernels of the rarer array ops: rows written as older graphs write them, and translations of indices and formats.
+
+Owns InplaceAdd and its like (which copy here: nobody's value changes), UnravelIndex, the layout optimizer's
+permutations of dimensions, and EditDistance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dtf.run.kernels import kernel
+from dtf.run.kernels.arguments import as_text, invalid, shape_text
+
+
+def _row_writer(op: str, combine: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> None:
+    @kernel(op)
+    def factory(node: Any) -> Callable[..., Any]:
+        def write(x, rows, values):
+            if np.ndim(rows) == 0:
+                rows, values = np.reshape(rows, 1), values[None]
+            if rows.shape[0] != values.shape[0] or values.shape[1:] != x.shape[1:]:
+                raise invalid(
+                    f"x of shape {shape_text(x.shape)}, i of shape {shape_text(rows.shape)} and v of shape "
+                    f"{shape_text(values.shape)} do not fit"
+                )
+            out = x.copy()
+            for row, value in zip(rows.tolist(), values, strict=True):  # one by one: rows may repeat
+                row %= len(out)
+                out[row] = combine(out[row], value)
+            return out
+
+        return write
+
+
+_row_writer("InplaceUpdate", lambda old, new: new)
+_row_writer("InplaceAdd", np.add)
+_row_writer("InplaceSub", np.subtract)
+
+
+@kernel("UnravelIndex")
+def _(node):
+    def unravel(indices, dims):
+        if np.ndim(dims) != 1 or np.ndim(indices) > 1:
+            raise invalid(
+                f"The indices can only be scalar or vector, got \"{shape_text(np.shape(indices))}\", and dims a vector"
+            )
+        if (np.asarray(dims) == 0).any():
+            raise invalid("Input dims cannot contain a dim of zero")
+        size = int(np.prod(dims, dtype=np.int64))
+        if np.size(indices) and (np.min(indices) < 0 or np.max(indices) >= size):
+            raise invalid("index is out of bound as with dims")
+        return np.stack(np.unravel_index(indices, tuple(dims.tolist()))).astype(dims.dtype).reshape(
+            len(dims), *np.shape(indices)
+        )
+
+    return unravel
+
+
+@kernel("DataFormatDimMap")
+def _(node):
+    source, target = (as_text(node.attr(name)) for name in ("src_format", "dst_format"))
+    places = np.array([target.index(letter) for letter in source])
+
+    def dim_map(axes):
+        if np.size(axes) and (np.min(axes) < -len(source) or np.max(axes) >= len(source)):
+            raise invalid(f"Source dimension index {axes} is not in [-{len(source)}, {len(source)})")
+        return places[np.mod(axes, len(source))].astype(np.asarray(axes).dtype)
+
+    return dim_map
+
+
+@kernel("DataFormatVecPermute")
+def _(node):
+    source, target = (as_text(node.attr(name)) for name in ("src_format", "dst_format"))
+
+    def permute(x):
+        letters_from, letters_to = source, target
+        if len(x) == len(source) - 2:  # sizes of the spatial dimensions only
+            letters_from, letters_to = (
+                "".join(letter for letter in letters if letter not in "NC") for letters in (source, target)
+            )
+        if len(x) != len(letters_from):
+            raise invalid(f"1D input must be of size {len(source)} or {len(source) - 2}, but got shape "
+                          f"{shape_text(x.shape)}")  # fmt: skip
+        return x[[letters_from.index(letter) for letter in letters_to]]
+
+    return permute
+
+
+@kernel("EditDistance")
+def _(node):
+    normalize = node.attr("normalize")
+
+    def edit_distance(h_indices, h_values, h_shape, t_indices, t_values, t_shape):
+        if len(h_shape) != len(t_shape) or len(h_shape) < 2:
+            raise invalid(f"hypothesis_shape and truth_shape should be of one rank of at least 2, got "
+                          f"{shape_text(h_shape)} and {shape_text(t_shape)}")  # fmt: skip
+        out = np.zeros(tuple(np.maximum(h_shape[:-1], t_shape[:-1])), np.float32)
+        hypotheses, truths = _sequences(h_indices, h_values), _sequences(t_indices, t_values)
+        for place in {*hypotheses, *truths}:
+            hypothesis, truth = hypotheses.get(place, []), truths.get(place, [])
+            distance = float(_levenshtein(hypothesis, truth))
+            if normalize:
+                distance = distance / len(truth) if truth else np.inf
+            out[place] = distance
+        return out
+
+    return edit_distance
+
+
+def _sequences(indices: np.ndarray, values: np.ndarray) -> dict[tuple[int, ...], list[Any]]:
+    found: dict[tuple[int, ...], list[Any]] = {}
+    for place, value in zip(map(tuple, indices[:, :-1].tolist()), values.tolist(), strict=True):
+        found.setdefault(place, []).append(value)
+    return found
+
+
+def _levenshtein(first: list[Any], second: list[Any]) -> int:
+    """How many insertions, deletions and replacements turn one sequence into the other."""
+    distances = list(range(len(second) + 1))
+    for i, left in enumerate(first, 1):
+        diagonal, distances[0] = distances[0], i
+        for j, right in enumerate(second, 1):
+            replaced = diagonal + (left != right)
+            diagonal = distances[j]
+            distances[j] = min(replaced, distances[j] + 1, distances[j - 1] + 1)
+    return distances[-1]

@@ -1,0 +1,126 @@
+"""Kernels that count: how often each whole number occurs, and into which of several ranges numbers fall.
+
+Numbers to count come dense, in the rows of a ragged tensor or in those of a sparse one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dtf.run.kernels import KernelNode, kernel
+from dtf.run.kernels.arguments import invalid, numpy_dtype
+
+Array = Any  # an ndarray or a numpy scalar
+Function = Callable[..., Any]
+
+
+@kernel("Bincount")
+def _bincount(node: KernelNode) -> Function:
+    dtype = node.attr("T").as_numpy_dtype
+
+    def run(values: Array, size: Array, weights: Array) -> np.ndarray:
+        bins = int(size)
+        if bins < 0:
+            raise invalid(f"size ({bins}) must be non-negative")
+        values = np.reshape(values, -1)
+        if values.size and values.min() < 0:
+            raise invalid("Input arr must be non-negative!")
+        counted = values < bins  # values from `size` on are ignored
+        if not weights.size:
+            return np.bincount(values[counted], minlength=bins).astype(dtype)
+        if weights.size != values.size:
+            raise invalid("If weights are passed, they must have the same shape as arr")
+        result = np.zeros(bins, dtype)
+        np.add.at(result, values[counted], np.reshape(weights, -1)[counted])
+        return result
+
+    return run
+
+
+@kernel("Bucketize")
+def _bucketize(node: KernelNode) -> Function:
+    boundaries = np.asarray(node.attr("boundaries"), np.float32)
+    if (boundaries[1:] < boundaries[:-1]).any():
+        raise invalid("Expected sorted boundaries")
+    return lambda x: np.searchsorted(boundaries, x, side="right").astype(np.int32)
+
+
+@kernel("HistogramFixedWidth")
+def _histogram_fixed_width(node: KernelNode) -> Function:
+    dtype = node.attr("dtype").as_numpy_dtype
+
+    def run(values: Array, value_range: Array, nbins: Array) -> np.ndarray:
+        low, high = value_range.tolist()
+        bins = int(nbins)
+        if bins <= 0:
+            raise invalid(f"nbins should be a positive number, but got '{bins}'")
+        if low >= high:
+            raise invalid(f"value_range should satisfy value_range[0] < value_range[1], but got '[{low}, {high}]'")
+        position = (np.reshape(values, -1).astype(np.float64) - low) / (high - low) * bins
+        return np.bincount(np.clip(position, 0, bins - 1).astype(np.int64), minlength=bins).astype(dtype)
+
+    return run
+
+
+def _count_rows(
+    node: KernelNode, rows: np.ndarray, row_count: int, values: np.ndarray, size: Array, weights: np.ndarray
+) -> np.ndarray:
+    """[row_count, size]: how often, or with what sum of weights, each value occurs in each row; or whether it does."""
+    dtype, bins = numpy_dtype(node), int(size)
+    if bins < 0:
+        raise invalid(f"size ({bins}) must be non-negative")
+    if values.size and values.min() < 0:
+        raise invalid("Input arr must be non-negative!")
+    if weights.size not in (0, values.size):
+        raise invalid(
+            f"`weights` must be the same shape as `arr` or a length-0 `Tensor`, in which case it acts as all weights "
+            f"equal to 1. Received {list(weights.shape)}"
+        )
+    counted = values < bins
+    places = rows[counted], values[counted]
+    if node.attr("binary_output"):
+        marks = np.zeros((row_count, bins), dtype)
+        marks[places] = 1
+        return marks
+    totals = np.zeros((row_count, bins), dtype)
+    np.add.at(totals, places, weights.reshape(-1)[counted] if weights.size else dtype(1))
+    return totals
+
+
+@kernel("DenseBincount")
+def _dense_bincount(node: KernelNode) -> Function:
+    def run(values: Array, size: Array, weights: Array) -> np.ndarray:
+        if np.ndim(values) not in (1, 2):
+            raise invalid("Shape must be at most rank 2 but is rank " + str(np.ndim(values)))
+        matrix = np.atleast_2d(values)
+        rows = np.repeat(np.arange(len(matrix)), matrix.shape[1])
+        result = _count_rows(node, rows, len(matrix), matrix.reshape(-1), size, weights)
+        return result[0] if np.ndim(values) == 1 else result
+
+    return run
+
+
+@kernel("RaggedBincount")
+def _ragged_bincount(node: KernelNode) -> Function:
+    def run(splits: Array, values: Array, size: Array, weights: Array) -> np.ndarray:
+        if not splits.size or splits[0] != 0:
+            raise invalid("Splits must start with 0")
+        if splits[-1] != values.size:
+            raise invalid(f"Splits must end with the number of values, got {splits[-1]} instead of {values.size}")
+        rows = np.repeat(np.arange(len(splits) - 1), np.diff(splits))
+        return _count_rows(node, rows, len(splits) - 1, values, size, weights)
+
+    return run
+
+
+@kernel("SparseBincount")
+def _sparse_bincount(node: KernelNode) -> Function:
+    def run(indices: Array, values: Array, shape: Array, size: Array, weights: Array) -> np.ndarray:
+        if len(shape) == 1:
+            return _count_rows(node, np.zeros(len(values), np.int64), 1, values, size, weights)[0]
+        return _count_rows(node, indices[:, 0], int(shape[0]), values, size, weights)
+
+    return run

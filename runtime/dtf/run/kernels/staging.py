@@ -1,0 +1,200 @@
+"""Kernels of staging areas, barriers and mutexes: they bind `dtf.run.staging` to nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dtf.run.kernels import kernel
+from dtf.run.kernels.arguments import as_text, invalid
+from dtf.run.kernels.data_flow import node_resource, resource_of
+from dtf.run.staging import Barrier, MapStagingArea, Mutex, MutexHold, StagingArea
+
+
+def _area(node: Any, step: Any) -> StagingArea:
+    """The area that all nodes of one container and shared_name mean."""
+    container, name = (as_text(node.attr(attr)) for attr in ("container", "shared_name"))
+    bounds = node.attr("capacity"), node.attr("memory_limit")
+    return step.resources.lookup_or_create(container, name or node.name, StagingArea, lambda: StagingArea(*bounds))
+
+
+def _map_area(node: Any, step: Any) -> MapStagingArea:
+    container, name = (as_text(node.attr(attr)) for attr in ("container", "shared_name"))
+    bounds = node.attr("capacity"), node.attr("memory_limit"), len(node.attr("dtypes"))
+    kind = "ordered map" if node.op.startswith("Ordered") else "map"
+    return step.resources.lookup_or_create(
+        container, f"{name or node.name} ({kind})", MapStagingArea, lambda: MapStagingArea(*bounds)
+    )
+
+
+def _values(node: Any, done: Callable[..., None]) -> Callable[..., None]:
+    """`done` for a tuple: one output is its value itself."""
+
+    def report(values: Any = (), error: Any = None) -> None:
+        if error is not None:
+            done(error=error)
+        else:
+            done(values[0] if node.num_outputs == 1 else values)
+
+    return report
+
+
+# -- in order
+
+
+@kernel("Stage", asynchronous=True)
+def _(node):
+    return lambda step, done, *values: _area(node, step).put(values, step.cancellation, done)
+
+
+@kernel("Unstage", asynchronous=True)
+def _(node):
+    return lambda step, done: _area(node, step).take(step.cancellation, _values(node, done))
+
+
+@kernel("StagePeek", asynchronous=True)
+def _(node):
+    return lambda step, done, index: _area(node, step).peek(int(index), step.cancellation, _values(node, done))
+
+
+@kernel("StageSize", stateful=True)
+def _(node):
+    return lambda step: np.int32(len(_area(node, step)))
+
+
+@kernel("StageClear", stateful=True)
+def _(node):
+    return lambda step: _area(node, step).clear()
+
+
+# -- by key
+
+
+@kernel("MapStage", "OrderedMapStage", asynchronous=True)
+def _(node):
+    def stage(step, done, key, indices, *values):
+        _map_area(node, step).put(int(key), indices.tolist(), values, step.cancellation, done)
+
+    return stage
+
+
+@kernel("MapUnstage", "OrderedMapUnstage", asynchronous=True)
+def _(node):
+    def unstage(step, done, key, indices):
+        report = _values(node, done)
+
+        def without_key(value: Any = (), error: Any = None) -> None:
+            report(error=error) if error is not None else report(value[1])
+
+        _map_area(node, step).take(int(key), indices.tolist(), False, step.cancellation, without_key)
+
+    return unstage
+
+
+@kernel("MapUnstageNoKey", "OrderedMapUnstageNoKey", asynchronous=True)
+def _(node):
+    def unstage(step, done, indices):
+        def flat(value: Any = (), error: Any = None) -> None:
+            done(error=error) if error is not None else done((np.int64(value[0]), *value[1]))
+
+        ordered = node.op.startswith("Ordered")
+        _map_area(node, step).take(None, indices.tolist(), ordered, step.cancellation, flat)
+
+    return unstage
+
+
+@kernel("MapPeek", "OrderedMapPeek", asynchronous=True)
+def _(node):
+    def peek(step, done, key, indices):
+        _map_area(node, step).peek(int(key), indices.tolist(), step.cancellation, _values(node, done))
+
+    return peek
+
+
+@kernel("MapSize", "OrderedMapSize", stateful=True)
+def _(node):
+    return lambda step: np.int32(len(_map_area(node, step)))
+
+
+@kernel("MapIncompleteSize", "OrderedMapIncompleteSize", stateful=True)
+def _(node):
+    return lambda step: np.int32(_map_area(node, step).incomplete_size)
+
+
+@kernel("MapClear", "OrderedMapClear", stateful=True)
+def _(node):
+    return lambda step: _map_area(node, step).clear()
+
+
+# -- barriers
+
+
+@kernel("Barrier", stateful=True)
+def _(node):
+    types, shapes = node.attr("component_types"), node.attr("shapes")
+    if len(shapes) != len(types) or not all(shape.is_fully_defined() for shape in shapes):
+        raise invalid("All of the component shapes must be specified")
+    return lambda step: node_resource(node, step, Barrier, lambda name: Barrier(name, len(types)))[0]
+
+
+@kernel("BarrierInsertMany", stateful=True)
+def _(node):
+    component = node.attr("component_index")
+
+    def insert_many(step, handle, keys, values):
+        if keys.ndim != 1 or values.shape[:1] != keys.shape:
+            raise invalid(f"Expected keys of one dimension, and as many values, got {keys.shape} and {values.shape}")
+        resource_of(step, handle, Barrier).insert_many(component, keys.tolist(), list(values))
+
+    return insert_many
+
+
+@kernel("BarrierTakeMany", asynchronous=True)
+def _(node):
+    allow_small, wait = node.attr("allow_small_batch"), node.attr("wait_for_incomplete")
+
+    def take_many(step, done, handle, count):
+        resource_of(step, handle, Barrier).take_many(int(count), allow_small, wait, step.cancellation, done)
+
+    return take_many
+
+
+@kernel("BarrierClose", stateful=True)
+def _(node):
+    cancel = node.attr("cancel_pending_enqueues")
+    return lambda step, handle: resource_of(step, handle, Barrier).shut(cancel)
+
+
+@kernel("BarrierReadySize", stateful=True)
+def _(node):
+    return lambda step, handle: np.int32(resource_of(step, handle, Barrier).ready_size)
+
+
+@kernel("BarrierIncompleteSize", stateful=True)
+def _(node):
+    return lambda step, handle: np.int32(resource_of(step, handle, Barrier).incomplete_size)
+
+
+# -- mutexes
+
+
+@kernel("MutexV2", stateful=True)
+def _(node):
+    return lambda step: node_resource(node, step, Mutex, Mutex)[1]
+
+
+@kernel("MutexLock", asynchronous=True)
+def _(node):
+    return lambda step, done, handle: resource_of(step, handle, Mutex).lock(step.cancellation, done)
+
+
+@kernel("ConsumeMutexLock", stateful=True)
+def _(node):
+    def consume(step, hold):
+        if not isinstance(hold, MutexHold):
+            raise invalid("Expected input to be a mutex lock")
+        hold.release()
+
+    return consume

@@ -1,0 +1,167 @@
+"""Refuses nodes that cannot be part of a graph, when a client adds them and before any step needs them.
+
+Looks at names, attributes, edges and cycles, against the op contracts. Does not know kernels or devices. An op that is
+not known here is passed over: another task may run it, and the first step that needs it here says so.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping, Sequence
+
+from dtf.run.passes import CONTROL, NodesView, base_type, input_types, op_def, output_types, parse_tensor_name
+from dtf.wire import dtypes, errors, opdef
+from dtf.wire.device import DeviceSpec
+from dtf.wire.pb import node_def_pb2
+
+_NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*")
+_BACK_EDGES = frozenset({"NextIteration", "RefNextIteration"})
+
+
+def validate(added: Sequence[node_def_pb2.NodeDef], known: NodesView) -> None:
+    """Checks nodes that are to be added to the nodes of a graph.
+
+    Raises:
+      InvalidArgumentError: a name is malformed or taken, an attribute is not allowed, an input does not exist or is of
+        another dtype, there are too few or too many inputs, a device is malformed, or nodes wait for each other.
+      NotFoundError: an attribute without a default is missing.
+    """
+    graph = dict(known)
+    for node in added:
+        if not _NAME.fullmatch(node.name):
+            raise _invalid(node, f"'{node.name}' is not a valid name of a node")
+        if node.name in graph:
+            raise errors.InvalidArgumentError(
+                None, None, f"The graph has a node '{node.name}' already; it cannot be added again."
+            )
+        graph[node.name] = node
+    outputs: dict[str, list[int] | None] = {}
+    for node in added:
+        if opdef.exists(node.op):
+            _check_attrs(node)
+        _check_device(node)
+    for node in added:
+        _check_inputs(node, graph, outputs)
+    _check_cycles(added)
+
+
+def _check_attrs(node: node_def_pb2.NodeDef) -> None:
+    if node.op == "Const" and "value" in node.attr and node.attr["value"].tensor.dtype != node.attr["dtype"].type:
+        raise _invalid(node, "The dtype of the constant is not that of its value")
+    for attr in op_def(node).attrs:
+        if attr.name not in node.attr:
+            if not attr.has_default:
+                raise errors.NotFoundError(
+                    node, None, f"No attr named '{attr.name}' in NodeDef '{node.name}' ({node.op})"
+                )
+            continue
+        value = node.attr[attr.name]
+        if attr.type == "type":
+            if value.WhichOneof("value") == "placeholder":
+                continue
+            dtype = _dtype(value.type)
+            if dtype is None:
+                raise _invalid(node, f"Attr '{attr.name}' has the invalid dtype {value.type}")
+            refusal = attr.refusal(dtype)
+        elif attr.type == "int" and attr.has_minimum:
+            refusal = attr.refusal(value.i)
+        else:
+            continue
+        if refusal is not None:
+            raise _invalid(node, refusal)
+
+
+def _check_device(node: node_def_pb2.NodeDef) -> None:
+    if node.device and not _is_device(node.device):
+        raise _invalid(node, f"Malformed device specification '{node.device}'")
+
+
+def _check_inputs(
+    node: node_def_pb2.NodeDef, graph: Mapping[str, node_def_pb2.NodeDef], outputs: dict[str, list[int] | None]
+) -> None:
+    given: list[int | None] = []
+    is_behind_control = False
+    for text in node.input:
+        source, index = parse_tensor_name(text)
+        if source not in graph:
+            raise _invalid(node, f"Unknown input node '{text}'")
+        if index == CONTROL:
+            is_behind_control = True
+            continue
+        if is_behind_control:
+            raise _invalid(node, f"The input '{text}' comes after a control input")
+        if source not in outputs:
+            outputs[source] = output_types(graph[source]) if opdef.exists(graph[source].op) else None
+        types = outputs[source]
+        if types is None:
+            given.append(None)
+        elif index >= len(types):
+            raise _invalid(node, f"The input '{text}' asks for an output that '{source}' does not have")
+        else:
+            given.append(types[index])
+    if not opdef.exists(node.op):
+        return
+    wanted = input_types(node)
+    if len(given) != len(wanted):
+        raise _invalid(node, f"{node.op} takes {len(wanted)} inputs here, but {len(given)} are given")
+    for position, (want, give) in enumerate(zip(wanted, given, strict=True)):
+        if give is not None and base_type(give) != base_type(want):
+            raise _invalid(
+                node,
+                f"Input {position} of {node.op} is '{node.input[position]}' of {_type_name(give)}, "
+                f"which does not match the expected {_type_name(want)}",
+            )
+
+
+def _check_cycles(added: Sequence[node_def_pb2.NodeDef]) -> None:
+    """Only nodes that come together can wait for each other: earlier ones were whole without the later."""
+    sources = {
+        node.name: {parse_tensor_name(text)[0] for text in node.input} for node in added if node.op not in _BACK_EDGES
+    }
+    waiting_for: dict[str, int] = {}
+    consumers: dict[str, list[str]] = {}
+    for name, names in sources.items():
+        inner = [source for source in names if source in sources]
+        waiting_for[name] = len(inner)
+        for source in inner:
+            consumers.setdefault(source, []).append(name)
+    ready = [name for name, count in waiting_for.items() if not count]
+    finished = 0
+    while ready:
+        finished += 1
+        for consumer in consumers.get(ready.pop(), ()):
+            waiting_for[consumer] -= 1
+            if not waiting_for[consumer]:
+                ready.append(consumer)
+    if finished < len(sources):
+        stuck = min(name for name, count in waiting_for.items() if count)
+        raise errors.InvalidArgumentError(
+            None, None, f"The graph has a cycle: '{stuck}' waits for itself, in the end."
+        )
+
+
+@functools.lru_cache(maxsize=256)
+def _dtype(enum: int) -> dtypes.DType | None:
+    try:
+        return dtypes.as_dtype(enum) if enum else None
+    except TypeError:
+        return None
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_device(text: str) -> bool:
+    try:
+        DeviceSpec.from_string(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _type_name(enum: int) -> str:
+    dtype = _dtype(base_type(enum))
+    return f"dtype {enum}" if dtype is None else dtype.name
+
+
+def _invalid(node: node_def_pb2.NodeDef, message: str) -> errors.InvalidArgumentError:
+    return errors.InvalidArgumentError(node, None, f"{message}\n\t [[{{{{node {node.name}}}}}]]")

@@ -1,0 +1,5 @@
+"""The namespace tf.signal. Owns nothing: the functions are those of `ops/spectral`."""
+
+from __future__ import annotations
+
+from dtf.build.ops.spectral import *  # noqa: F403

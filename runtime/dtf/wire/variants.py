@@ -1,0 +1,141 @@
+"""What tensors of dtype variant hold, and its form on the wire: `TensorList` and `Optional`.
+
+Lists are what `while` loops made of functions carry where loops of Enter and Exit use tensor arrays and stacks; an
+optional is what one branch of an `If` may leave for its gradient. Both are values: an operation that changes one gives
+a new one. What the operations do is `run.kernels`'.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from google.protobuf.message import DecodeError
+
+from dtf.wire import errors
+from dtf.wire.dtypes import DType, as_dtype
+from dtf.wire.pb import tensor_pb2, tensor_shape_pb2
+from dtf.wire.tensor_shape import TensorShape
+
+__all__ = ["Optional", "TensorList", "variant_of"]
+
+_LIST = "tensorflow::TensorList"
+_OPTIONAL = "tensorflow::data::Optional"
+
+
+@dataclass(frozen=True, eq=False)
+class TensorList:
+    """A list of tensors of one dtype.
+
+    Attributes:
+      dtype: of the elements.
+      element_shape: what the shape of every element is compatible with.
+      max_num_elements: how long it may become; -1: no limit.
+      values: the elements; None for one that nobody has set.
+    """
+
+    dtype: DType
+    element_shape: TensorShape
+    values: tuple[Any, ...] = ()
+    max_num_elements: int = -1
+
+    # For those who only look at how large a value is: to numpy it is a scalar.
+    shape: ClassVar[tuple[()]] = ()
+    nbytes: ClassVar[int] = 0
+
+    def with_values(self, values: Any) -> TensorList:
+        """The same kind of list with other elements."""
+        return TensorList(self.dtype, self.element_shape, tuple(values), self.max_num_elements)
+
+    def to_proto(self) -> tensor_pb2.VariantTensorDataProto:
+        """Its message: the elements that are set, and in the metadata which are not, dtype, limit and shape."""
+        from dtf.wire.codec import array_to_proto
+
+        unset = [index for index, value in enumerate(self.values) if value is None]
+        limit = self.max_num_elements & 0xFFFFFFFFFFFFFFFF
+        numbers = [len(unset), *unset, self.dtype.as_datatype_enum, limit]
+        metadata = b"".join(map(_varint, numbers)) + self.element_shape.as_proto().SerializeToString()
+        tensors = [array_to_proto(value, self.dtype) for value in self.values if value is not None]
+        return tensor_pb2.VariantTensorDataProto(type_name=_LIST, metadata=metadata, tensors=tensors)
+
+    @staticmethod
+    def from_proto(proto: Any) -> TensorList:
+        """The list of a message.
+
+        Raises:
+          InvalidArgumentError: the message contradicts itself.
+        """
+        from dtf.wire.codec import proto_to_array
+
+        try:
+            count, at = _read_varint(proto.metadata, 0)
+            unset = set()
+            for _ in range(count):
+                index, at = _read_varint(proto.metadata, at)
+                unset.add(index)
+            enum, at = _read_varint(proto.metadata, at)
+            limit, at = _read_varint(proto.metadata, at)
+            shape = tensor_shape_pb2.TensorShapeProto.FromString(proto.metadata[at:])
+            dtype = as_dtype(enum)
+        except (DecodeError, IndexError, TypeError, ValueError) as error:
+            raise errors.InvalidArgumentError(None, None, f"Malformed tensor list: {error}") from None
+        total = len(proto.tensors) + len(unset)
+        if any(index >= total for index in unset):
+            raise errors.InvalidArgumentError(None, None, "Malformed tensor list: an unset element is out of range")
+        given = iter(proto.tensors)
+        values = tuple(None if index in unset else proto_to_array(next(given)) for index in range(total))
+        return TensorList(dtype, TensorShape(shape), values, limit - (1 << 64) if limit >> 63 else limit)
+
+
+@dataclass(frozen=True, eq=False)
+class Optional:
+    """Some tensors, or nothing. `values` is None for nothing."""
+
+    values: tuple[Any, ...] | None = None
+
+    shape: ClassVar[tuple[()]] = ()
+    nbytes: ClassVar[int] = 0
+
+    def to_proto(self) -> tensor_pb2.VariantTensorDataProto:
+        """Its message."""
+        from dtf.wire.codec import array_to_proto
+
+        tensors = [array_to_proto(value) for value in self.values or ()]
+        metadata = b"\0" if self.values is None else b"\1"
+        return tensor_pb2.VariantTensorDataProto(type_name=_OPTIONAL, metadata=metadata, tensors=tensors)
+
+    @staticmethod
+    def from_proto(proto: Any) -> Optional:
+        """The optional of a message."""
+        from dtf.wire.codec import proto_to_array
+
+        if proto.metadata == b"\0":
+            return Optional()
+        return Optional(tuple(map(proto_to_array, proto.tensors)))
+
+
+def variant_of(proto: Any) -> Any:
+    """The value of a VariantTensorDataProto: a list, an optional, or the message itself for what is not known here."""
+    if proto.type_name == _LIST:
+        return TensorList.from_proto(proto)
+    return Optional.from_proto(proto) if proto.type_name == _OPTIONAL else proto
+
+
+def _varint(number: int) -> bytes:
+    encoded = bytearray()
+    while number > 0x7F:
+        encoded.append(number & 0x7F | 0x80)
+        number >>= 7
+    encoded.append(number)
+    return bytes(encoded)
+
+
+def _read_varint(data: bytes, at: int) -> tuple[int, int]:
+    number = shift = 0
+    while True:
+        byte = data[at]
+        number |= (byte & 0x7F) << shift
+        at += 1
+        shift += 7
+        if byte < 0x80:
+            return number, at
