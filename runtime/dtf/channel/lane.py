@@ -224,7 +224,7 @@ class Lane:
             self._end += received
 
     def _handle_frames(self) -> str:
-        """Handles the frames that have come, until this thread hands over. Returns why the connection is over, or ""."""
+        """Handles the frames that have come, until this thread hands over. Why the connection is over, or ""."""
         scratch, view, on_frame = self._scratch, self._view, self._on_frame
         while self._end - self._start >= 24:
             kind, flags, number, mark, call_id, length = _HEADER.unpack_from(scratch, self._start)

@@ -117,7 +117,10 @@ class _Manifest:
             begin += size + -size % _ALIGNMENT
         self.places = places
         self.tags: tuple[int, ...] = struct.unpack_from(f"<{count}I", text, at)
-        self.labels: tuple[str, ...] = tuple(json.loads(text[at + 4 * count :])) if label_bytes else ()
+        labels = json.loads(text[at + 4 * count :]) if label_bytes else []
+        if type(labels) is not list or len(labels) != self.tags.count(LABELLED):
+            raise ValueError("the labels do not fit")
+        self.labels = tuple(map(str, labels))
 
 
 def _manifest(data: Buffer, at: int, count: int, label_bytes: int) -> _Manifest:
