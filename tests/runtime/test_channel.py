@@ -336,7 +336,7 @@ def test_a_lane_that_nobody_empties_is_cut_off(monkeypatch):
     for call_id in range(5):
         lane.send(lanes.REQUEST, 0, 0, call_id)
     assert reasons == ["3 messages wait for it"]
-    lane.close_socket()
+    lane.read_available()
     there.close()
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import select
 import socket
 import sys
 import threading
@@ -32,6 +33,9 @@ Done = Callable[..., None]
 class Channel:
     """An open connection to the channel of a task. `_pending` (call id -> done) is changed by single operations only;
     the lock guards the end.
+
+    As long as there are only calls that wait, one of the waiting threads reads for all (it holds `_reading_turn`), so
+    that an answer wakes no second thread; from the first `call_async` on, threads of the channel's own read.
     """
 
     def __init__(self, endpoint: Endpoint, host: str, where: str, on_lost: Callable[[], None] = lambda: None) -> None:
@@ -55,7 +59,6 @@ class Channel:
         self._lost: errors.OpError | None = None
         self._last_frame = time.monotonic()
         self._numbers: dict[str, int] = {}
-        self._welcomed = threading.Event()
         identity = new_connection_id()
         sockets: list[socket.socket] = []
         try:
@@ -67,15 +70,34 @@ class Channel:
             for sock in sockets:
                 sock.close()
             raise errors.UnavailableError(None, None, f"{where}: no channel: {error}") from None
-        self._small, self._large = (Lane(sock, self._on_frame, self._on_lost) for sock in sockets)
+        self._small, self._large = (Lane(sock, self._on_frame, self._on_lost, self._on_end) for sock in sockets)
+        self._reading_turn = threading.Lock()
+        self._has_readers = False
+        self._sockets = select.poll()
         for each in (self._small, self._large):
-            threading.Thread(target=self._read, args=(each,), name=f"dtf-channel {where}", daemon=True).start()
-        if not self._welcomed.wait(CONNECT_TIMEOUT_S) or not self.is_open:
+            self._sockets.register(each.fileno(), select.POLLIN)
+        self._lane_of = {each.fileno(): each for each in (self._small, self._large)}
+        deadline = time.monotonic() + CONNECT_TIMEOUT_S
+        while self.is_open and not self._numbers and time.monotonic() < deadline:
+            self._read_for(CONNECT_TIMEOUT_S)
+        if not self._numbers or not self.is_open:
             self.close()
             raise errors.UnavailableError(None, None, f"{where}: no channel: it does not answer")
 
     @property
     def is_open(self) -> bool:
+        """Whether the connection has not been lost, as far as somebody has read."""
+        return self._lost is None
+
+    def check(self) -> bool:
+        """Whether the connection is open; looks itself if nobody reads."""
+        if not self._has_readers and self._reading_turn.acquire(blocking=False):
+            try:
+                if not self._has_readers:
+                    self._read_for(0)
+            finally:
+                self._reading_turn.release()
+            self._end_lanes()
         return self._lost is None
 
     def call(
@@ -91,11 +113,11 @@ class Channel:
                 if deadline is not None:
                     left_s = max(0.0, deadline - time.monotonic())
                     wait_s = min(left_s, wait_s) if watch else left_s
-                if answered.wait(wait_s):
+                if self._wait(answered, wait_s):
                     break
                 if deadline is not None and time.monotonic() >= deadline:
                     cancel()
-                    answered.wait(-1)
+                    self._wait(answered, -1)
                     if answered.was_cancelled:
                         raise errors.DeadlineExceededError(None, None, f"{self.where}: no answer in time")
                     break
@@ -112,6 +134,7 @@ class Channel:
         self, method: str, request: Sequence[Buffer], done: Done, timeout_s: float | None = None
     ) -> Callable[[], None]:
         """Calls `done(response)` or `done(error=OpError)` later, from another thread. Returns what cancels the call."""
+        self.watch()
         if timeout_s is None:
             return self._start(method, request, done)
         return self._start_timed(method, request, done, timeout_s)
@@ -187,15 +210,68 @@ class Channel:
         call_id = next(self._ids)
         self._pending[call_id] = answered
         self._small.send(lanes.PING, 0, 0, call_id)
-        if not answered.wait(_HEARTBEAT_TIMEOUT_S):
+        if not self._wait(answered, _HEARTBEAT_TIMEOUT_S):
             self._pending.pop(call_id, None)
             self._on_lost(f"no answer to a heartbeat for {_HEARTBEAT_TIMEOUT_S:.0f} s", " has stopped answering")
             self._fail_pending()
 
+    def _wait(self, answered: _Answered, timeout_s: float) -> bool:
+        """Waits until the call has been answered, and meanwhile reads if nobody else does. -1: without a limit."""
+        deadline = None if timeout_s < 0 else time.monotonic() + timeout_s
+        if not self._has_readers and self._reading_turn.acquire(blocking=False):
+            try:
+                while not self._has_readers:
+                    if answered.wait(0):
+                        return True
+                    left_s = -1.0 if deadline is None else deadline - time.monotonic()
+                    if deadline is not None and left_s <= 0:
+                        return False
+                    self._read_for(left_s)
+            finally:
+                self._reading_turn.release()
+                self._end_lanes()
+                if self._pending:  # others wait too, or this one was interrupted
+                    self.watch()
+        return answered.wait(-1.0 if deadline is None else max(0.0, deadline - time.monotonic()))
+
+    def _read_for(self, timeout_s: float) -> None:
+        """Waits for something to come, and handles it. The caller has the turn."""
+        for descriptor, _ in self._sockets.poll(None if timeout_s < 0 else timeout_s * 1000):
+            lane = self._lane_of[descriptor]
+            lane.read_available()
+            if lane.is_over:
+                self._sockets.unregister(descriptor)
+
+    def watch(self) -> None:
+        """From now on, threads of the channel's own read, and a loss is noticed when it happens."""
+        with self._lock:
+            if self._has_readers:
+                return
+            self._has_readers = True
+        for lane in (self._small, self._large):
+            threading.Thread(target=self._read, args=(lane,), name=f"dtf-channel {self.where}", daemon=True).start()
+        self._small.send(lanes.PING, 0, 0, 0)  # who reads now finds the answer, and leaves it to them
+
     def _read(self, lane: Lane) -> None:
-        """Reads a lane to its end. What has come on the other one still counts, so calls fail when both have ended."""
+        with self._reading_turn:
+            pass
         lane.read()
-        lane.close_socket()
+
+    def _end_lanes(self) -> None:
+        """When the connection is lost and nobody reads: reads the lanes to their ends, which closes the sockets."""
+        if self._lost is None or self._has_readers or not self._reading_turn.acquire(blocking=False):
+            return
+        try:
+            for lane in (self._small, self._large):
+                while not lane.is_over:
+                    lane.read_available()
+        finally:
+            self._reading_turn.release()
+
+    def _on_end(self) -> None:
+        """A lane has been read to its end. What has come on the other one still counts, so calls fail when both have
+        ended.
+        """
         with self._lock:
             self._reading -= 1
             is_last = self._reading == 0
@@ -215,7 +291,6 @@ class Channel:
         elif kind == lanes.WELCOME and not self._numbers:
             names = bytes(body).decode().split("\n")
             self._numbers = {name: index for index, name in enumerate(names)}
-            self._welcomed.set()
 
     def _error(self, code: int, derived: bool, message: str) -> errors.OpError:
         if code in (errors.UNAVAILABLE, errors.DEADLINE_EXCEEDED):
@@ -231,7 +306,7 @@ class Channel:
             self._lost = errors.UnavailableError(None, None, f"{self.where}{what}: {reason}")
         for each in (self._small, self._large):
             each.close(reason)
-        self._welcomed.set()
+        self._end_lanes()
         self._told_lost()
 
     def _fail_pending(self) -> None:

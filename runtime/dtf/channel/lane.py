@@ -6,6 +6,9 @@ So several messages that are ready at the same time leave in one sendmsg, nobody
 slow reader, and the reading thread least of all: two peers cannot block each other. What waits is references to the
 arrays' memory, not copies.
 
+The thread that reads a frame also handles it: waking another one costs more than most messages. When that may take
+long, it first hands the reading over to a second thread, and afterwards waits to be the next that takes over.
+
 Bounds: a queue of `WAITING_FRAMES_MAX`, a body of `BODY_BYTES_MAX`, `STALL_S_MAX` without a byte taken by the peer.
 Who exceeds one is cut off.
 """
@@ -23,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from dtf.run import growing_pool
+from dtf.run import borrowed, growing_pool
 
 WAITING_FRAMES_MAX = 100_000
 BODY_BYTES_MAX = 1 << 36
@@ -44,21 +47,30 @@ _MARK = 0x31667464
 _SCRATCH_BYTES = 1 << 16
 _BUFFERS_AT_ONCE_MAX = 512
 _UNIX_BUFFER_BYTES = 1 << 20
+_LOST = "the connection was lost"
+_FOLLOWER_IDLE_S = 30.0
+_NO_WAIT = int(socket.MSG_DONTWAIT)
 _WRITE = int(getattr(socket, "MSG_NOSIGNAL", 0))
-_TRY_TO_WRITE = _WRITE | int(socket.MSG_DONTWAIT)
+_TRY_TO_WRITE = _WRITE | _NO_WAIT
 
 
 class Lane:
     """A connected socket, after the greeting. `_writing` is held by whoever writes; `_queue` is safe by itself."""
 
     def __init__(
-        self, sock: socket.socket, on_frame: OnFrame, on_lost: Callable[[str], None], holds: bool = False
+        self,
+        sock: socket.socket,
+        on_frame: OnFrame,
+        on_lost: Callable[[str], None],
+        on_end: Callable[[], None] = lambda: None,
+        holds: bool = False,
     ) -> None:
         """A lane; call `read` from a thread of its own.
 
         Args:
-          on_frame: called for each frame, in the reading thread; it must not wait.
+          on_frame: called for each frame, in the reading thread; if it may take long, it calls `hand_over` before.
           on_lost: called once with the reason when the connection is over, from any thread.
+          on_end: called once when nothing more will be read.
           holds: what `on_frame` sends from the reading thread while further frames are there already leaves together
             after the last of them. Only where `on_frame` never runs a kernel or anything else that may take long.
         """
@@ -72,7 +84,17 @@ class Lane:
         self._socket = sock
         self._on_frame = on_frame
         self._on_lost = on_lost
+        self._on_end = on_end
         self._holds = holds
+        self._held: set[Lane] = set()
+        self._scratch = bytearray(_SCRATCH_BYTES)
+        self._view = memoryview(self._scratch)
+        self._start = self._end = 0
+        self._turns = threading.Lock()
+        self._turn = threading.Lock()
+        self._turn.acquire()
+        self._has_follower = False
+        self._is_over = False
         self._queue: collections.deque[Sequence[Buffer]] = collections.deque()
         self._unsent: list[Buffer] = []
         self._writing = threading.Lock()
@@ -95,8 +117,8 @@ class Lane:
             self._flush()
 
     def read(self) -> None:
-        """Reads frames until the connection is over."""
-        reason = "the connection was lost"
+        """Reads frames until the connection is over, or other threads do so; calls `on_end` when it is over."""
+        reason = _LOST
         try:
             reason = self._read_frames()
         except OSError:
@@ -106,7 +128,46 @@ class Lane:
         except Exception:
             logging.getLogger("dtf").exception("a message of the channel failed")
             reason = "a message failed"
-        self.close(reason)
+        if not reason:
+            return
+        self._end_reading(reason)
+
+    def read_available(self) -> None:
+        """Handles what has come, without waiting: for a thread that knows that nobody else reads, instead of `read`."""
+        reason = _LOST
+        _reader.lane = self
+        try:
+            received = self._socket.recv_into(self._view[self._end :], 0, _NO_WAIT)
+            self._end += received
+            if received:
+                reason = self._handle_frames()
+        except BlockingIOError:
+            reason = ""
+        except OSError:
+            pass
+        finally:
+            if _reader.lane is self:
+                self._leave_turn()
+        if reason:
+            self._end_reading(reason)
+
+    def hand_over(self) -> None:
+        """Called from `on_frame`: lets another thread read on, for what this one does next may take long."""
+        if getattr(_reader, "lane", None) is not self:
+            return
+        self._let_go()
+        self._leave_turn()
+        if not self._give_turn():
+            threading.Thread(target=self.read, name=threading.current_thread().name, daemon=True).start()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has been read to its end."""
+        return self._is_over
+
+    def fileno(self) -> int:
+        """The socket's descriptor, to wait for."""
+        return self._socket.fileno()
 
     def close(self, reason: str) -> None:
         """Ends the connection; who still has to read or write notices. Harmless when repeated."""
@@ -125,51 +186,115 @@ class Lane:
             self._writing.release()
             self._flush()
 
-    def close_socket(self) -> None:
-        """Frees the descriptor, when the reading thread has ended."""
+    def _end_reading(self, reason: str) -> None:
+        self._leave_turn()
+        self._let_go()
+        with self._turns:
+            if self._is_over:
+                return
+            self._is_over = True
+        self._give_turn()
+        self.close(reason)
         with self._writing:
             self._unsent.clear()
             self._socket.close()
+        self._on_end()
+
+    def __del__(self) -> None:
+        self._socket.close()  # of a connection that its owner has just let go
 
     # -- reading
 
     def _read_frames(self) -> str:
-        scratch = bytearray(_SCRATCH_BYTES)
-        view = memoryview(scratch)
-        receive, unpack, on_frame = self._socket.recv_into, _HEADER.unpack_from, self._on_frame
-        start = end = 0
-        held: set[Lane] = set()
+        """Reads in turn with the lane's other threads. Returns why the connection is over, or "" when this thread is
+        not needed any more.
+        """
+        self._take_turn()
         while True:
-            _let_go(held)
-            received = receive(view[end:])
+            reason = self._handle_frames()
+            if reason:
+                return reason
+            if _reader.lane is not self:
+                if not self._wait_for_turn():
+                    return ""
+                continue
+            received = self._socket.recv_into(self._view[self._end :])
             if not received:
-                return "the connection was lost"
-            end += received
-            # While further frames wait here, what this thread sends waits too, and leaves in one piece.
-            _reader.held = held if self._holds and end - start > 2 * _HEADER.size else None
-            while end - start >= 24:
-                kind, flags, number, mark, call_id, length = unpack(scratch, start)
-                if mark != _MARK or length > BODY_BYTES_MAX:
-                    return "it sent something that is no message"
-                begin = start + 24
-                if begin + length <= end:
-                    body: Any = bytes(view[begin : begin + length])
-                    start = begin + length
-                elif 24 + length <= _SCRATCH_BYTES // 2:
-                    break
-                else:
-                    _let_go(held)
-                    body = self._large_body(view[begin:end], length)
-                    if body is None:
-                        return "the connection was lost"
-                    start = end = 0
-                on_frame(self, kind, flags, number, call_id, body)
-                del body
-            if start == end:
-                start = end = 0
-            elif start:
-                scratch[: end - start] = scratch[start:end]
-                start, end = 0, end - start
+                return _LOST
+            self._end += received
+
+    def _handle_frames(self) -> str:
+        """Handles the frames that have come, until this thread hands over. Why the connection is over, or ""."""
+        scratch, view, on_frame = self._scratch, self._view, self._on_frame
+        while self._end - self._start >= 24:
+            kind, flags, number, mark, call_id, length = _HEADER.unpack_from(scratch, self._start)
+            if mark != _MARK or length > BODY_BYTES_MAX:
+                return "it sent something that is no message"
+            begin = self._start + 24
+            if begin + length <= self._end:
+                body: Any = bytes(view[begin : begin + length])
+                self._start = begin + length
+                if self._holds and self._start < self._end:
+                    # While further frames wait here, what this thread sends waits too, and leaves in one piece.
+                    _reader.held = self._held
+            elif 24 + length <= _SCRATCH_BYTES // 2:
+                break
+            else:
+                self._let_go()
+                body = self._large_body(view[begin : self._end], length)
+                if body is None:
+                    return _LOST
+                self._start = self._end = 0
+            on_frame(self, kind, flags, number, call_id, body)
+            del body
+            if _reader.lane is not self:
+                return ""
+        if self._start == self._end:
+            self._start = self._end = 0
+        elif self._start:
+            waiting = self._end - self._start
+            scratch[:waiting] = scratch[self._start : self._end]
+            self._start, self._end = 0, waiting
+        self._let_go()
+        return ""
+
+    def _let_go(self) -> None:
+        """Sends what this reading thread has held back."""
+        _reader.held = None
+        while self._held:
+            self._held.pop()._flush()
+
+    def _wait_for_turn(self) -> bool:
+        """After `hand_over`: whether this thread is to read again. False: another one waits already."""
+        with self._turns:
+            if self._has_follower or self._is_over:
+                return False
+            self._has_follower = True
+        if not self._turn.acquire(timeout=_FOLLOWER_IDLE_S):
+            with self._turns:
+                if self._has_follower:
+                    self._has_follower = False
+                    return False
+            self._turn.acquire()  # it has just been given
+        if self._is_over:
+            return False
+        self._take_turn()
+        return True
+
+    def _take_turn(self) -> None:
+        _reader.lane = self
+        borrowed.lend(self.hand_over)
+
+    def _leave_turn(self) -> None:
+        _reader.lane = None
+        borrowed.take_back()
+
+    def _give_turn(self) -> bool:
+        with self._turns:
+            waits, self._has_follower = self._has_follower, False
+        if waits:
+            self._turn.release()
+        return waits
 
     def _large_body(self, first: memoryview, length: int) -> memoryview | None:
         body = np.empty(length, np.uint8).data
@@ -191,7 +316,7 @@ class Lane:
                 is_done = self._write(_TRY_TO_WRITE)
             except OSError:
                 self._writing.release()
-                self.close("the connection was lost")
+                self.close(_LOST)
                 return
             if not is_done:
                 growing_pool.submit(self._write_rest)  # which now holds the lock
@@ -207,7 +332,7 @@ class Lane:
         if is_done:
             self._flush()
         elif is_done is None:
-            self.close("the connection was lost")
+            self.close(_LOST)
         else:
             self.close(f"it has taken nothing for {STALL_S_MAX} s")
 
@@ -236,13 +361,6 @@ class Lane:
                 sent -= size
                 done += 1
             del unsent[:done]
-
-
-def _let_go(held: set[Lane]) -> None:
-    """Sends what this reading thread has held back."""
-    _reader.held = None
-    while held:
-        held.pop()._flush()
 
 
 _reader = threading.local()

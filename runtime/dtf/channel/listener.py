@@ -1,8 +1,8 @@
 """Listener: answers calls that come over the channel.
 
 Owns the listening sockets and the connections of peers. The methods are given: `method(request, answer)` returns soon,
-and the answer is set or failed once, then or later, from any thread. Each lane is read by a thread of its own, in which
-the methods are called; waiting calls hold no thread.
+and the answer is set or failed once, then or later, from any thread. Methods are called in the thread that reads the
+lane; what takes long goes through `Answer.work`. Waiting calls hold no thread.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from dtf.channel import lane as lanes
 from dtf.channel.client import LARGE_FROM_BYTES
 from dtf.channel.endpoint import Endpoint, new_token, welcome
 from dtf.channel.lane import Buffer, Lane
+from dtf.run import borrowed, growing_pool
 from dtf.wire import errors
 
 _STRANGERS_MAX = 1024
@@ -51,6 +52,23 @@ class Answer:
         reply, self._reply, self._cancel = self._reply, None, None
         if reply is not None:
             reply((), error)
+
+    def work(self, function: Callable[..., None], *arguments: Any) -> None:
+        """Calls function(*arguments), which may take long or wait: here if this thread's owner can do without it, else
+        in the pool.
+        """
+        if borrowed.is_lent():
+            borrowed.before_long()
+            function(*arguments)
+        else:
+            growing_pool.submit(function, *arguments)
+
+    def work_briefly(self, function: Callable[..., None], *arguments: Any) -> None:
+        """As `work`, for what says `borrowed.before_long` itself where it takes long."""
+        if borrowed.is_lent():
+            function(*arguments)
+        else:
+            growing_pool.submit(function, *arguments)
 
     def on_cancel(self, cancel: Callable[[], Any] | None) -> None:
         """Has `cancel()` called when the caller goes away before the answer."""
@@ -184,7 +202,6 @@ class Listener:
         peer.add(lane, number)
         lane.send(lanes.WELCOME, 0, 0, 0, ["\n".join(self._method_names).encode()])
         lane.read()
-        lane.close_socket()
 
     def _call(self, number: int, request: Any, answer: Answer) -> None:
         if number >= len(self._methods):

@@ -128,6 +128,13 @@ class Connection:
             None, None, f"{self.where} is not a TensorFlow or dtf server: the port is served by {what}."
         )
 
+    channel = None
+    """It has no channel of ours."""
+
+    def open_channel(self, on_lost: Callable[[], None]) -> bool:
+        """False: see `discovery.DiscoveringConnection.open_channel`."""
+        return False
+
     def close(self) -> None:
         """Ends the channel; waiting calls fail."""
         self._channel.close()

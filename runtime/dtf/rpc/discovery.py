@@ -52,6 +52,12 @@ class Way(Protocol):
 
     def explain(self, error: errors.OpError) -> errors.OpError: ...
 
+    @property
+    def channel(self) -> Channel | None:
+        """The open channel to the task, or None."""
+
+    def open_channel(self, on_lost: Callable[[], None]) -> bool: ...
+
     def close(self) -> None: ...
 
 
@@ -81,10 +87,11 @@ class DiscoveringConnection:
         self._channel: Channel | None = None
         self._ask_at = 0.0
         self._is_closed = False
+        self._told_lost: Callable[[], None] | None = None
 
     def call(self, method: str, request: Request, timeout_s: float | None = None, watch: bool = False) -> Buffer:
         channel = self._channel
-        if channel is not None:
+        if channel is not None and channel.check():
             response = channel.call(method, _pieces(request), timeout_s, watch)
         else:
             if method != _STATUS_METHOD:
@@ -114,6 +121,27 @@ class DiscoveringConnection:
 
     def explain(self, error: errors.OpError) -> errors.OpError:
         return self._grpc.explain(error)
+
+    @property
+    def channel(self) -> Channel | None:
+        """The open channel to the task, or None."""
+        return self._channel
+
+    def open_channel(self, on_lost: Callable[[], None]) -> bool:
+        """Whether there is a channel, after asking for it where that is not known. `on_lost` is called when it is lost.
+
+        Raises:
+          OpError: the task does not answer.
+        """
+        self._told_lost = on_lost
+        channel = self._channel
+        if channel is None or not channel.check():
+            self.call(_STATUS_METHOD, b"", _STATUS_TIMEOUT_S)
+            channel = self._channel
+        if channel is None:
+            return False
+        channel.watch()
+        return channel.check()
 
     def close(self) -> None:
         with self._lock:
@@ -163,6 +191,8 @@ class DiscoveringConnection:
         """The channel has been lost: from now on it is as in the beginning."""
         self._channel = None
         self._ask_at = 0.0
+        if self._told_lost is not None:
+            self._told_lost()
 
 
 def _closing(channel: Channel, done: Done) -> Done:

@@ -65,7 +65,7 @@ class _MasterMethods:
             handle, version = self._master.create_session(request.graph_def, request.config, request.target)
             return master_pb2.CreateSessionResponse(session_handle=handle, graph_version=version)
 
-        _in_pool(call, answer)
+        _at_leisure(call, answer)
 
     def ExtendSession(self, data: Buffer, answer: Answer) -> None:
         def call() -> Any:
@@ -75,7 +75,7 @@ class _MasterMethods:
             )
             return master_pb2.ExtendSessionResponse(new_graph_version=version)
 
-        _in_pool(call, answer)
+        _at_leisure(call, answer)
 
     def RunStep(self, data: Buffer, answer: Answer) -> None:
         cancellation = CancellationManager()
@@ -94,7 +94,7 @@ class _MasterMethods:
                 )
 
         answer.on_cancel(cancellation.start_cancel)
-        _in_pool(call, answer)
+        _at_leisure(call, answer)
 
     def PartialRunSetup(self, data: Buffer, answer: Answer) -> None:
         def call() -> Any:
@@ -108,14 +108,14 @@ class _MasterMethods:
             )
             return master_pb2.PartialRunSetupResponse(partial_run_handle=handle)
 
-        _in_pool(call, answer)
+        _at_leisure(call, answer)
 
     def CloseSession(self, data: Buffer, answer: Answer) -> None:
         def call() -> Any:
             self._master.close_session(messages.parse(master_pb2.CloseSessionRequest, data).session_handle)
             return master_pb2.CloseSessionResponse()
 
-        _in_pool(call, answer)
+        _at_leisure(call, answer)
 
     def ListDevices(self, data: Buffer, answer: Answer) -> None:
         def call() -> Any:
@@ -124,7 +124,7 @@ class _MasterMethods:
                 local_device=map(_attributes, found.local), remote_device=map(_attributes, found.remote)
             )
 
-        _in_pool(call, answer)
+        _at_leisure(call, answer)
 
     def Reset(self, data: Buffer, answer: Answer) -> None:
         def call() -> Any:
@@ -132,7 +132,7 @@ class _MasterMethods:
             self._master.reset(list(request.container), list(request.device_filters))
             return master_pb2.ResetResponse()
 
-        _in_pool(call, answer)
+        _at_leisure(call, answer)
 
     def MakeCallable(self, data: Buffer, answer: Answer) -> None:
         def call() -> Any:
@@ -140,7 +140,7 @@ class _MasterMethods:
             handle = self._master.make_callable(request.session_handle, request.options, request.request_id)
             return master_pb2.MakeCallableResponse(handle=handle)
 
-        _in_pool(call, answer)
+        _at_leisure(call, answer)
 
     def RunCallable(self, data: Buffer, answer: Answer) -> None:
         def call() -> Any:
@@ -153,7 +153,7 @@ class _MasterMethods:
             response = master_pb2.RunCallableResponse(metadata=metadata)
             return messages.with_tensors(response, master_pb2.RunCallableResponse.FETCH_FIELD_NUMBER, values)
 
-        _in_pool(call, answer)
+        _at_leisure(call, answer)
 
     def ReleaseCallable(self, data: Buffer, answer: Answer) -> None:
         def call() -> Any:
@@ -161,7 +161,7 @@ class _MasterMethods:
             self._master.release_callable(request.session_handle, request.handle)
             return master_pb2.ReleaseCallableResponse()
 
-        _in_pool(call, answer)
+        _at_leisure(call, answer)
 
     def _run_step(
         self, request: master_pb2.RunStepRequest, feeds: list[Any], cancellation: CancellationManager
@@ -210,7 +210,7 @@ class _WorkerMethods:
             )
             return worker_pb2.CreateWorkerSessionResponse()
 
-        _in_pool(call, answer)
+        _at_leisure(call, answer)
 
     def DeleteWorkerSession(self, data: Buffer, answer: Answer) -> None:
         def call() -> Any:
@@ -218,7 +218,7 @@ class _WorkerMethods:
             self._worker.delete_worker_session(request.session_handle)
             return worker_pb2.DeleteWorkerSessionResponse()
 
-        _in_pool(call, answer)
+        _at_leisure(call, answer)
 
     def RegisterGraph(self, data: Buffer, answer: Answer) -> None:
         def call() -> Any:
@@ -231,7 +231,7 @@ class _WorkerMethods:
             )
             return worker_pb2.RegisterGraphResponse(graph_handle=handle)
 
-        _in_pool(call, answer)
+        _at_leisure(call, answer)
 
     def DeregisterGraph(self, data: Buffer, answer: Answer) -> None:
         def call() -> Any:
@@ -240,10 +240,10 @@ class _WorkerMethods:
             self._worker.deregister_graph(session, request.graph_handle)
             return worker_pb2.DeregisterGraphResponse()
 
-        _in_pool(call, answer)
+        _at_leisure(call, answer)
 
     def RunGraph(self, data: Buffer, answer: Answer) -> None:
-        growing_pool.submit(self._start_graph, data, answer)
+        answer.work(self._start_graph, data, answer)
 
     def CleanupGraph(self, data: Buffer, answer: Answer) -> None:
         self._worker.cleanup_graph(messages.parse(worker_pb2.CleanupGraphRequest, data).step_id)
@@ -254,7 +254,7 @@ class _WorkerMethods:
             self._worker.cleanup_all(list(messages.parse(worker_pb2.CleanupAllRequest, data).container))
             return worker_pb2.CleanupAllResponse()
 
-        _in_pool(call, answer)
+        _at_leisure(call, answer)
 
     def RecvTensor(self, data: Buffer, answer: Answer) -> None:
         request = messages.parse(worker_pb2.RecvTensorRequest, data)
@@ -367,8 +367,8 @@ def _graph_response(keys: list[str], result: Any) -> list[Buffer]:
     return messages.with_named_tensors(response, worker_pb2.RunGraphResponse.RECV_FIELD_NUMBER, named)
 
 
-def _in_pool(call: Callable[[], Any], answer: Answer) -> None:
-    """Answers with the message (or the pieces of one) that `call()` returns, run in the pool."""
+def _at_leisure(call: Callable[[], Any], answer: Answer) -> None:
+    """Answers with the message (or the pieces of one) that `call()` returns; it may take long or wait."""
 
     def run() -> None:
         try:
@@ -377,7 +377,7 @@ def _in_pool(call: Callable[[], Any], answer: Answer) -> None:
         except Exception as error:
             answer.fail(as_op_error(error))
 
-    growing_pool.submit(run)
+    answer.work(run)
 
 
 _logger = logging.getLogger("dtf")

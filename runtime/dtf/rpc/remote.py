@@ -6,12 +6,14 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from dtf.rpc import MASTER_SERVICE, WORKER_SERVICE, messages, status
+from dtf.channel.client import Channel
+from dtf.rpc import MASTER_SERVICE, WORKER_SERVICE, direct, messages, status
 from dtf.rpc.connection import Done, Request
 from dtf.rpc.discovery import Way
 from dtf.rpc.messages import Buffer
 from dtf.run.cancellation import CancellationManager
 from dtf.run.compiled_step import GraphResult
+from dtf.run.direct import Pushed
 from dtf.run.master import DeviceList
 from dtf.run.patience import ask
 from dtf.run.step import Device
@@ -135,6 +137,46 @@ class RemoteWorker:
 
         return self._call_async("RunGraph", data, answered)
 
+    def open_direct(self, on_lost: Callable[[], None]) -> bool:
+        """Whether the task can be reached over the channel; `on_lost` is called when it no longer can."""
+        return self._connection.open_channel(on_lost)
+
+    def prepare(
+        self,
+        run_id: int,
+        session_handle: str,
+        graph_handle: str,
+        send_keys: Sequence[str],
+        recv_keys: Sequence[str],
+        tasks: Sequence[str],
+    ) -> None:
+        """See `LocalWorker.prepare`. UnimplementedError also when there is no channel to the task."""
+        if self._connection.channel is None:
+            raise errors.UnimplementedError(None, None, f"{self._connection.where} has no channel")
+        request = direct.prepare_request(run_id, session_handle, graph_handle, send_keys, recv_keys, tasks)
+        direct.outcome_values(self._channel().call(direct.PREPARE, (request,), _CONTROL_TIMEOUT_S))
+
+    def run_prepared(
+        self, run_id: int, step_id: int, values: Sequence[Any], recv_keys: Sequence[str], done: Done
+    ) -> Callable[[], None]:
+        """See `LocalWorker.run_prepared`."""
+
+        def answered(response: Buffer = b"", error: errors.OpError | None = None) -> None:
+            if error is None:
+                try:
+                    values = direct.outcome_values(response)
+                    done(GraphResult(dict(zip(recv_keys, values, strict=True))))
+                    return
+                except errors.OpError as failure:
+                    error = failure
+            done(error=error)
+
+        return self._channel().call_async(direct.RUN, direct.run_request(run_id, step_id, values), answered)
+
+    def push(self, pushed: Pushed) -> None:
+        """Brings values to the task. Raises UnavailableError when there is no channel to it."""
+        self._channel().tell(direct.PUSH, direct.push_request(pushed))
+
     def cleanup_graph(self, step_id: int) -> None:
         """Lets the task forget a step. Does not wait; a task that cannot be reached has forgotten it already."""
         request = worker_pb2.CleanupGraphRequest(step_id=step_id)
@@ -161,6 +203,12 @@ class RemoteWorker:
 
         return self._call_async("RecvTensor", (request.SerializeToString(),), answered)
 
+    def _channel(self) -> Channel:
+        channel = self._connection.channel
+        if channel is None or not channel.is_open:
+            raise errors.UnavailableError(None, None, f"{self._connection.where}: the connection was lost")
+        return channel
+
     def _call(self, name: str, request: Any, timeout_s: float = _CONTROL_TIMEOUT_S, watch: bool = False) -> Buffer:
         method = f"/{WORKER_SERVICE}/{name}"
         return self._connection.call(method, (request.SerializeToString(),), None if watch else timeout_s, watch)
@@ -176,6 +224,7 @@ class RemoteMaster:
 
     def __init__(self, connection: Way) -> None:
         self._connection = connection
+        self._callables: dict[tuple[Any, ...], int | None] = {}
         self._timeouts_ms: dict[str, int] = {}
 
     def create_session(
@@ -214,6 +263,10 @@ class RemoteMaster:
         cancellation: CancellationManager | None = None,
     ) -> tuple[list[Any], config_pb2.RunMetadata | None]:
         """See `Master.run_step`. Interrupting the call cancels the step."""
+        if options is None and not partial_run_handle:
+            results = self._run_as_callable(handle, feeds, fetches, targets)
+            if results is not None:
+                return results, None
         options = self._with_timeout(handle, options)
         request = master_pb2.RunStepRequest(
             session_handle=handle,
@@ -236,6 +289,24 @@ class RemoteMaster:
             raise status.decode(response.status_code, response.status_error_message)
         found = messages.named_values(tensors)
         return [_required(found, name) for name in fetches], response.metadata if options is not None else None
+
+    def _run_as_callable(
+        self, handle: str, feeds: Mapping[str, Any], fetches: Sequence[str], targets: Sequence[str]
+    ) -> list[Any] | None:
+        """Runs a signature that has been run before as a callable, over the channel; None where that cannot be."""
+        channel = self._connection.channel
+        if channel is None or not channel.check():
+            return None
+        signature = (handle, tuple(feeds), tuple(fetches), tuple(targets))
+        callable_handle = self._callables.get(signature)
+        if callable_handle is None:
+            if signature not in self._callables:
+                self._callables[signature] = None
+                return None
+            options = config_pb2.CallableOptions(feed=feeds, fetch=fetches, target=targets)
+            callable_handle = self._callables[signature] = self.make_callable(handle, options)
+        request = direct.callable_request(handle, callable_handle, list(feeds.values()))
+        return direct.outcome_values(channel.call(direct.RUN_CALLABLE, request, watch=True))
 
     def partial_run_setup(
         self, handle: str, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str], request_id: int = 0

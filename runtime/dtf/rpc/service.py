@@ -19,7 +19,7 @@ import grpc
 import grpc.aio
 
 from dtf.channel.listener import Answer, Listener, Method
-from dtf.rpc import discovery, messages, status
+from dtf.rpc import direct, discovery, messages, status
 from dtf.rpc.messages import Buffer
 from dtf.rpc.methods import as_op_error, methods
 from dtf.run import growing_pool
@@ -55,6 +55,7 @@ class Service:
         self._listener = _listener(host, name) if discovery.is_channel_on() else None
         endpoint = b"" if self._listener is None else self._listener.endpoint.encode()
         self._methods = methods(master, worker, endpoint)
+        self._direct_methods = direct.methods(master, worker)
         self._stopped = False
         self._server, self.port = _on_loop(self._open(address))
         if not self.port:
@@ -64,7 +65,7 @@ class Service:
     def start(self) -> None:
         """Begins to accept calls."""
         if self._listener is not None:
-            self._listener.start(self._methods)
+            self._listener.start({**self._methods, **self._direct_methods})
         _on_loop(self._server.start())
 
     def stop(self, grace_s: float = 0.5) -> None:

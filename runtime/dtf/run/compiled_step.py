@@ -10,6 +10,7 @@ answers its heartbeat.
 
 from __future__ import annotations
 
+import math
 import random
 import threading
 import time
@@ -19,12 +20,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from dtf.run import borrowed
 from dtf.run.cancellation import CancellationManager
 from dtf.run.kernels import DEAD
 from dtf.wire import dtypes, errors
 from dtf.wire.pb import config_pb2, graph_pb2, step_stats_pb2, worker_pb2
 
 _STEP_ID_BITS = 57
+_ASK_AGAIN_S = 10.0
 _DERIVED_GRACE_S = 1.0
 _HEARTBEAT_PERIOD_S = 10.0
 _HEARTBEAT_TIMEOUT_S = 10.0
@@ -68,8 +71,10 @@ class CompiledStep:
 
     def __init__(self, session_handle: str, partitions: Sequence[RegisteredPartition], fetches: Sequence[str]) -> None:
         self.session_handle = session_handle
-        self.partitions = list(partitions)
+        # The others first: the local one runs in the caller's thread.
+        self.partitions = sorted(partitions, key=lambda partition: partition.is_local)
         self._fetches = list(fetches)
+        self._agreement = _Agreement(session_handle, self.partitions)
         self._feed_dtypes = _feed_dtypes(partitions)
 
     def run(
@@ -95,7 +100,8 @@ class CompiledStep:
           DeadlineExceededError: `timeout_s` has passed; the step has been cancelled.
         """
         self.check_feeds(feeds)
-        step = RunningStep(self, feeds, _executor_options(options))
+        run_id = self._agreement.run_id() if options is None else None
+        step = RunningStep(self, feeds, _executor_options(options), run_id)
         owner.add_step(step)
         token = cancellation.register(step.abandon) if cancellation is not None else None
         try:
@@ -108,9 +114,12 @@ class CompiledStep:
             owner.remove_step(step)
             if cancellation is not None:
                 cancellation.deregister(token)
-            for partition in self.partitions:
-                partition.worker.cleanup_graph(step.step_id)
+            if run_id is None or step.error is not None:
+                for partition in self.partitions:
+                    partition.worker.cleanup_graph(step.step_id)
         if step.error is not None:
+            if run_id is not None and step.error.error_code == errors.UNAVAILABLE:
+                self._agreement.end(run_id)
             raise step.error
         metadata = self._metadata(step, options) if options is not None else None
         values = step.values
@@ -142,16 +151,73 @@ class CompiledStep:
         return metadata
 
 
+class _Agreement:
+    """Whether the partitions run directly (see `direct`): they are asked before the second step, and again some time
+    after one of them could not be reached. Its lock is held by who asks; other steps meanwhile go the usual way.
+    """
+
+    def __init__(self, session_handle: str, partitions: Sequence[RegisteredPartition]) -> None:
+        self._session_handle = session_handle
+        self._partitions = partitions
+        self._lock = threading.Lock()
+        self._run_id: int | None = None
+        self._runs = 0
+        self._ask_at = 0.0 if any(not partition.is_local for partition in partitions) else math.inf
+
+    def run_id(self) -> int | None:
+        """The number of what has been agreed on, or None if steps are to be run by `run_graph`."""
+        if self._run_id is not None or self._ask_at == math.inf:
+            return self._run_id
+        self._runs += 1
+        if self._runs < 2 or time.monotonic() < self._ask_at or not self._lock.acquire(blocking=False):
+            return None
+        try:
+            self._ask()
+        finally:
+            self._lock.release()
+        return self._run_id
+
+    def end(self, run_id: int) -> None:
+        """A step could not reach everybody: nothing is agreed on any more."""
+        if self._run_id == run_id:
+            self._run_id = None
+            self._ask_at = time.monotonic() + _ASK_AGAIN_S
+
+    def _ask(self) -> None:
+        borrowed.before_long()
+        run_id = random.getrandbits(63)
+        tasks = [partition.task for partition in self._partitions]
+        try:
+            for partition in self._partitions:
+                partition.worker.prepare(
+                    run_id,
+                    self._session_handle,
+                    partition.graph_handle,
+                    list(partition.feeds.values()),
+                    list(partition.fetches.values()),
+                    tasks,
+                )
+        except errors.UnimplementedError:
+            self._ask_at = math.inf
+        except errors.OpError:
+            self._ask_at = time.monotonic() + _ASK_AGAIN_S
+        else:
+            self._run_id = run_id
+
+
 class RunningStep:
     """One step in flight. Its lock guards what the partitions' answers change; the last one releases `_ended`."""
 
     __slots__ = (
-        "_cancels", "_ended", "_lock", "_options", "_pending", "_sends", "compiled", "error", "results", "step_id",
-        "values",
+        "_cancels", "_ended", "_lock", "_options", "_pending", "_run_id", "_sends", "compiled", "error", "results",
+        "step_id", "values",
     )  # fmt: skip
 
-    def __init__(self, compiled: CompiledStep, feeds: Mapping[str, Any], options: Any) -> None:
+    def __init__(
+        self, compiled: CompiledStep, feeds: Mapping[str, Any], options: Any, run_id: int | None = None
+    ) -> None:
         self.compiled = compiled
+        self._run_id = run_id
         self.step_id = random.getrandbits(_STEP_ID_BITS) or 1
         self.values: dict[str, Any] = {}
         self.results: list[Any] = []
@@ -177,6 +243,7 @@ class RunningStep:
         """Returns when every partition has answered or been given up; the outcome is in `error` and `values`."""
         if self._ended.acquire(blocking=False):
             return
+        borrowed.before_long()
         _Watch(self, timeout_s).wait()
 
     def wait_ended(self, timeout_s: float) -> bool:
@@ -204,16 +271,21 @@ class RunningStep:
         def done(result: Any = None, error: errors.OpError | None = None) -> None:
             self._answered(number, partition, result, error)
 
+        keys = list(partition.fetches.values())
         try:
-            cancel = partition.worker.run_graph(
-                self.compiled.session_handle,
-                partition.graph_handle,
-                self.step_id,
-                self._sends[number],
-                list(partition.fetches.values()),
-                self._options,
-                done,
-            )
+            if self._run_id is not None:
+                values = [value for _, value in self._sends[number]]
+                cancel = partition.worker.run_prepared(self._run_id, self.step_id, values, keys, done)
+            else:
+                cancel = partition.worker.run_graph(
+                    self.compiled.session_handle,
+                    partition.graph_handle,
+                    self.step_id,
+                    self._sends[number],
+                    keys,
+                    self._options,
+                    done,
+                )
         except errors.OpError as error:
             done(error=error)
             return

@@ -35,13 +35,13 @@ import itertools
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from dtf.run import thread_pool
+from dtf.run import borrowed, thread_pool
 from dtf.run.cancellation import CancellationManager
 from dtf.run.instructions import ALIASES, Instruction, in_running_order, is_loop, read_graph, with_node
 from dtf.run.kernels import DEAD
@@ -52,7 +52,7 @@ from dtf.run.step import Device, SessionState, StepContext
 from dtf.wire import errors
 from dtf.wire.pb import graph_pb2, types_pb2
 
-__all__ = ["Executor", "local_step", "run_graph_def"]
+__all__ = ["Executor", "local_step", "run_graph_def", "together"]
 
 _LONG_NS = 100_000
 """A segment that took longer than this is not run in a thread that somebody else needs."""
@@ -111,6 +111,24 @@ class Executor:
     def describe(self) -> str:
         """The compiled program as text."""
         return self._program.describe()
+
+
+def together(completed: Sequence[tuple[Callable[[Any], None], Any]]) -> None:
+    """Calls done(value) of each pair, which completes asynchronous nodes; what they make ready runs after the last, in
+    this thread.
+
+    So the values of one message are all there before the first of them is used, and cost little more than one.
+    """
+    by_run: dict[_FlatRun, list[tuple[int, Any]]] = {}
+    for done, value in completed:
+        target = getattr(done, "func", None)
+        run = getattr(target, "__self__", None)
+        if type(run) is _FlatRun and target == run.finish:
+            by_run.setdefault(run, []).append((done.args[0], value))  # type: ignore[attr-defined]
+        else:
+            done(value)
+    for run, values in by_run.items():
+        run.finish_all(values)
 
 
 def local_step(resources: ResourceManager | None = None, session: SessionState | None = None) -> StepContext:
@@ -557,40 +575,48 @@ class _FlatRun:
 
     def finish(self, index: int, value: Any = None, error: BaseException | None = None) -> None:
         """An asynchronous node has its value or error."""
-        started = self._take(index)
-        if started is None:
-            return
-        if error is not None:
+        if error is None:
+            self.finish_all([(index, value)])
+        elif self._take([index]):
             self.outcome.fail(with_node(error, self._program.instructions[index].node))
-        else:
+            self._advance([index])
+
+    def finish_all(self, values: Sequence[tuple[int, Any]]) -> None:
+        """Asynchronous nodes have their values."""
+        started = self._take([index for index, _ in values])
+        for index, value in values:
+            if index not in started:
+                continue
             try:
                 self._store(index, value)
             except Exception as broken:
                 self.outcome.fail(with_node(broken, self._program.instructions[index].node))
             if self.step.collector is not None:
                 outputs = tuple(value) if isinstance(value, (tuple, list)) else (value,)
-                self.record(index, started, time.time_ns(), outputs)
-        self._advance(self._program.waiters.get(index, ()))
+                self.record(index, started[index], time.time_ns(), outputs)
+        if started:
+            self._advance(started)
 
     def skip(self, index: int) -> None:
         """An asynchronous node in a branch that was not taken."""
-        if self._take(index) is not None:
+        if self._take([index]):
             slots, token = self._program.output_slots[index]
             for _, slot in slots:
                 self.shared[slot] = DEAD
             if token is not None:
                 self.shared[token] = DEAD
-            self._advance(self._program.waiters.get(index, ()))
+            self._advance([index])
 
     def record(self, index: int, start_ns: int, end_ns: int, outputs: tuple[Any, ...]) -> None:
         node = self._program.instructions[index].node
         assert self.step.collector is not None
         self.step.collector.record(node.name, node.op, start_ns, end_ns, outputs)
 
-    def _take(self, index: int) -> int | None:
-        """The start time of a node that was waiting, which it no longer is; None for a second call."""
+    def _take(self, indices: Sequence[int]) -> dict[int, int]:
+        """The start times of those nodes that were waiting, which they no longer are."""
         with self._lock:
-            return self._started_async.pop(index, None)
+            waiting = self._started_async
+            return {index: waiting.pop(index) for index in indices if index in waiting}
 
     def _store(self, index: int, value: Any) -> None:
         slots, token = self._program.output_slots[index]
@@ -607,16 +633,18 @@ class _FlatRun:
         for number, slot in slots:
             self.shared[slot] = value[number]
 
-    def _advance(self, waiters: tuple[int, ...]) -> None:
-        """One asynchronous node is over: goes on with the segments that only it was missing for."""
+    def _advance(self, nodes: Collection[int]) -> None:
+        """Asynchronous nodes are over: goes on with the segments that only they were missing for."""
         ready = []
+        program, pending = self._program, self._pending
         with self._lock:
-            self._live -= 1
+            self._live -= len(nodes)
             if self.outcome.error is None:
-                for waiter in waiters:
-                    self._pending[waiter] -= 1
-                    if self._pending[waiter] == 0:
-                        ready.append(self._program.segments[waiter])
+                for node in nodes:
+                    for waiter in program.waiters.get(node, ()):
+                        pending[waiter] -= 1
+                        if pending[waiter] == 0:
+                            ready.append(program.segments[waiter])
                 self._live += len(ready)
             over = self._live == 0
         if over:
@@ -638,50 +666,71 @@ class _FlatRun:
         try:
             with np.errstate(all="ignore"):
                 while ready:
-                    if is_borrowed and ready[-1].cost_ns > _LONG_NS:
-                        thread_pool.submit(self._drain, list(ready), False)
-                        ready.clear()
-                        return
-                    over = self._run_segment(ready.pop(), ready)
+                    now, ready[:] = ready[:], []
+                    if any(segment.cost_ns > _LONG_NS for segment in now):
+                        if borrowed.is_lent():
+                            borrowed.before_long()
+                        elif is_borrowed:
+                            thread_pool.submit(self._drain, now, False)
+                            break
+                        if len(now) > 1:
+                            ready.extend(now[:-1])
+                            now = now[-1:]
+                    over = self._run_segments(now, ready)
         finally:
             drains.pop()
+        self._flush()
         if over:
             self._end()
 
-    def _run_segment(self, segment: _Segment, ready: list[_Segment]) -> bool:
-        """Runs one segment and adds what it makes ready. True when the step is over."""
-        if segment.asynchronous:
+    def _flush(self) -> None:
+        """Sends what the segments have made for other tasks."""
+        try:
+            self.step.rendezvous.flush()
+        except errors.OpError as error:
+            self.outcome.fail(error)
+
+    def _run_segments(self, segments: Sequence[_Segment], ready: list[_Segment]) -> bool:
+        """Runs segments and adds what they make ready. True when the step is over."""
+        waiting = [index for segment in segments for index in segment.asynchronous]
+        if waiting:
             now = time.time_ns()
             with self._lock:
-                self._live += len(segment.asynchronous)
-                self._started_async.update((index, now) for index in segment.asynchronous)
+                self._live += len(waiting)
+                self._started_async.update(dict.fromkeys(waiting, now))
         if self.step.cancellation.is_cancelled:
             self.outcome.fail(_cancelled())
-        if self.outcome.error is None:
-            variant = self._variant
-            if self.careful:
-                variant = self._program.variant(True, self.step.collector is not None)
-            started = time.perf_counter_ns()
-            try:
-                variant.functions[segment.index](self.step, self.shared, self)
-            except BaseException as error:
-                self._segment_failed(segment, variant, error)
-            segment.cost_ns = (segment.cost_ns + time.perf_counter_ns() - started) // 2
-        else:
-            self._abandon(segment.asynchronous)
+        for segment in segments:
+            self._run_segment(segment)
+        program, pending, users = self._program, self._pending, self._users
         with self._lock:
-            self._live -= 1
+            self._live -= len(segments)
             if self.outcome.error is None:
-                for slot in segment.shared_slots:
-                    self._users[slot] -= 1
-                    if self._users[slot] == 0:
-                        self.shared[slot] = None
-                for successor in segment.successors:
-                    self._pending[successor] -= 1
-                    if self._pending[successor] == 0:
-                        self._live += 1
-                        ready.append(self._program.segments[successor])
+                for segment in segments:
+                    for slot in segment.shared_slots:
+                        users[slot] -= 1
+                        if users[slot] == 0:
+                            self.shared[slot] = None
+                    for successor in segment.successors:
+                        pending[successor] -= 1
+                        if pending[successor] == 0:
+                            self._live += 1
+                            ready.append(program.segments[successor])
             return self._live == 0
+
+    def _run_segment(self, segment: _Segment) -> None:
+        if self.outcome.error is not None:
+            self._abandon(segment.asynchronous)
+            return
+        variant = self._variant
+        if self.careful:
+            variant = self._program.variant(True, self.step.collector is not None)
+        started = time.perf_counter_ns()
+        try:
+            variant.functions[segment.index](self.step, self.shared, self)
+        except BaseException as error:
+            self._segment_failed(segment, variant, error)
+        segment.cost_ns = (segment.cost_ns + time.perf_counter_ns() - started) // 2
 
     def _segment_failed(self, segment: _Segment, variant: _Variant, error: BaseException) -> None:
         index = variant.culprit(error)

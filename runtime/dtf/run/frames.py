@@ -31,6 +31,7 @@ from typing import Any
 
 import numpy as np
 
+from dtf.run import borrowed
 from dtf.run.frame_numbers import frame_number
 from dtf.run.instructions import Instruction, with_node
 from dtf.run.kernels import DEAD
@@ -190,6 +191,7 @@ class _FrameRun:
         for index in self._program.roots:
             self._schedule(index, root, iteration, [])
         self._is_draining = True
+        borrowed.before_long()
         self._drain()
 
     def _drain(self) -> None:
@@ -202,6 +204,7 @@ class _FrameRun:
                         self._ready.clear()
                         break
                     self._run(*self._ready.popleft())
+                self._flush()
                 with self._lock:
                     if not self._completed:
                         self._is_draining = False
@@ -213,6 +216,13 @@ class _FrameRun:
                     self._complete(index, frame, iteration, value, error)
         if over:
             self._done(self._outcome.error)
+
+    def _flush(self) -> None:
+        """Sends what has been made for other tasks."""
+        try:
+            self._step.rendezvous.flush()
+        except errors.OpError as error:
+            self._outcome.fail(error)
 
     def _run(self, index: int, frame: _Frame, iteration: _Iteration, inputs: list[Any] | None) -> None:
         """Runs one ready node; `inputs` is None for a dead one."""
@@ -262,6 +272,7 @@ class _FrameRun:
             if self._is_draining:
                 return
             self._is_draining = True
+        borrowed.before_long()
         self._drain()
 
     def _complete(

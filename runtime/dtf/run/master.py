@@ -140,12 +140,17 @@ class Master:
         return session.make_callable(options)
 
     def run_callable(
-        self, handle: str, callable_handle: int, feeds: Sequence[Any], request_id: int = 0
+        self,
+        handle: str,
+        callable_handle: int,
+        feeds: Sequence[Any],
+        request_id: int = 0,
+        cancellation: CancellationManager | None = None,
     ) -> tuple[list[Any], config_pb2.RunMetadata | None]:
-        """Runs a callable; `feeds` in the order of its options."""
+        """Runs a callable; `feeds` in the order of its options. `cancellation` stops it when its caller has gone."""
         session = self._session(handle)
         self._request_ids.check(request_id, "RunCallable")
-        return session.run_callable(callable_handle, feeds)
+        return session.run_callable(callable_handle, feeds, cancellation)
 
     def release_callable(self, handle: str, callable_handle: int) -> None:
         """Forgets a callable. Harmless when it is not known."""

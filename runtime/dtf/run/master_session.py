@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dtf.run import borrowed
 from dtf.run.cancellation import CancellationManager
 from dtf.run.client_graph import ClientGraph
 from dtf.run.compiled_step import CompiledStep, RegisteredPartition, RunningStep
@@ -125,7 +126,7 @@ class MasterSession:
         return handle
 
     def run_callable(
-        self, handle: int, feeds: Sequence[Any]
+        self, handle: int, feeds: Sequence[Any], cancellation: CancellationManager | None = None
     ) -> tuple[list[Any], config_pb2.RunMetadata | None]:
         """See `Master.run_callable`."""
         if handle not in self._callables:
@@ -139,7 +140,7 @@ class MasterSession:
         timeout_s = self._default_timeout_s
         if run_options is not None and run_options.timeout_in_ms > 0:
             timeout_s = run_options.timeout_in_ms / 1000
-        return compiled.run(self, dict(zip(options.feed, feeds, strict=True)), run_options, timeout_s)
+        return compiled.run(self, dict(zip(options.feed, feeds, strict=True)), run_options, timeout_s, cancellation)
 
     def release_callable(self, handle: int) -> None:
         """See `Master.release_callable`."""
@@ -181,6 +182,7 @@ class MasterSession:
         self._tasks.leave()
 
     def _compile(self, signature: _Signature, timeout_s: float | None) -> CompiledStep:
+        borrowed.before_long()
         registered = self._register(*signature, timeout_s)
         compiled = CompiledStep(self._handle, registered, signature[1])
         with self._lock:

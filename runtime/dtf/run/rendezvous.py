@@ -16,7 +16,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -106,6 +106,14 @@ class Rendezvous:
         if found is not None:
             found.abort(_derived_aborted(f"Cleanup {step_id}"))
 
+    def forget(self, step_id: int) -> None:
+        """Ends a step that has gone well here: nobody waits any more."""
+        with self._lock:
+            self._steps.pop(step_id, None)
+            self._cleaned[step_id] = None
+            if len(self._cleaned) > _STEPS_REMEMBERED_MAX:
+                self._cleaned.popitem(last=False)
+
     def forget_unused(self, step_id: int) -> None:
         """Drops the table of a step of which nothing has happened here, as after a receive that came early was
         taken back.
@@ -130,13 +138,15 @@ class StepRendezvous:
     Attributes:
       step_id: the step.
       remote: fetches a key from another task, `remote(task, step_id, key, done) -> cancel or None`; the worker sets it.
+      outbox: where values for other tasks go in a direct step (`direct`), in which none is fetched; else None.
     """
 
-    __slots__ = ("_error", "_lock", "_remote_cancels", "_values", "_waiters", "remote", "step_id")
+    __slots__ = ("_error", "_lock", "_remote_cancels", "_values", "_waiters", "outbox", "remote", "step_id")
 
     def __init__(self, step_id: int, remote: Callable[..., Callable[[], None] | None] | None = None) -> None:
         self.step_id = step_id
         self.remote = remote
+        self.outbox: Any = None
         self._lock = threading.Lock()
         self._values: dict[str, Any] = {}
         self._waiters: dict[str, Done] = {}
@@ -151,13 +161,16 @@ class StepRendezvous:
         """Whether no step runs on this table, and it holds nothing."""
         return self.remote is None and not self._values and not self._waiters and self._error is None
 
-    def send(self, key: str, value: Any) -> None:
-        """Hands a value over; never waits.
+    def send(self, key: str, value: Any, task: str | None = None) -> None:
+        """Hands a value over; never waits. `task` names the task that wants it, when it is not this one.
 
         Raises:
           InternalError: the key was sent before and not yet received.
           OpError: why the step was aborted.
         """
+        if task is not None and self.outbox is not None and self._error is None:
+            self.outbox.add(task, key, value)
+            return
         with self._lock:
             if self._error is not None:
                 raise self._error
@@ -168,6 +181,27 @@ class StepRendezvous:
                 self._values[key] = value
                 return
         waiter(value)
+
+    def send_all(self, keys: Sequence[str], values: Sequence[Any]) -> list[tuple[Done, Any]]:
+        """Hands values over; gives those that somebody waits for, with who does, to be called. Errors as `send`."""
+        awaited: list[tuple[Done, Any]] = []
+        with self._lock:
+            if self._error is not None:
+                raise self._error
+            for key, value in zip(keys, values, strict=True):
+                waiter = self._waiters.pop(key, None)
+                if waiter is not None:
+                    awaited.append((waiter, value))
+                elif key in self._values:
+                    raise errors.InternalError(None, None, f"Duplicate send of {key} in step {self.step_id}")
+                else:
+                    self._values[key] = value
+        return awaited
+
+    def flush(self) -> None:
+        """Sends what has gathered for other tasks. Raises UnavailableError when one cannot be reached."""
+        if self.outbox is not None:
+            self.outbox.flush()
 
     def take(self, key: str) -> Any:
         """The value of a key that has been sent, at once. Raises KeyError when it has not, OpError when the step
@@ -183,7 +217,7 @@ class StepRendezvous:
 
         `task` names the task that makes the value, when it is not this one.
         """
-        if task is not None:
+        if task is not None and self.outbox is None:
             self._recv_remote(key, done, task)
             return
         error: errors.OpError | None = None

@@ -248,7 +248,8 @@ class ResourceManager:
 
     def clear(self) -> None:
         """Removes everything, as when an isolated session ends."""
-        self.cleanup({container for container, _, _ in list(self._objects)} or {DEFAULT_CONTAINER})
+        if self._objects:
+            self.cleanup({container for container, _, _ in list(self._objects)})
 
 
 def _describe(container: str, kind: type, name: str) -> str:

@@ -22,7 +22,8 @@ from typing import Any
 
 from dtf.run.cancellation import CancellationManager
 from dtf.run.compiled_step import GraphResult
-from dtf.run.executor import Executor
+from dtf.run.direct import DirectSteps, Pushed, edges_of
+from dtf.run.executor import Executor, together
 from dtf.run.partial_step import PartialStep
 from dtf.run.rendezvous import Rendezvous, parse_key
 from dtf.run.resources import ResourceManager, Variable
@@ -32,6 +33,7 @@ from dtf.run.worker_session import (
     ClusterPeers,
     Done,
     Peers,
+    RegisteredGraph,
     RunningStep,
     WorkerSession,
     derived,
@@ -54,6 +56,7 @@ class LocalWorker:
       devices: the task's devices; the first one is where everything runs.
       resources: shared by all sessions that are not isolated.
       rendezvous: the tables of all steps, for whoever brings tensors from elsewhere.
+      direct: the compiled steps whose tensors are pushed.
     """
 
     def __init__(
@@ -75,6 +78,7 @@ class LocalWorker:
         self.peers = peers
         self.resources = ResourceManager()
         self.rendezvous = Rendezvous()
+        self.direct = DirectSteps(self.task, self.rendezvous, lambda: self.peers)
         self._peers_of_cluster = peers_of_cluster
         self._lock = threading.Lock()
         self._sessions: dict[str, WorkerSession] = {}
@@ -176,6 +180,7 @@ class LocalWorker:
             running = [step for step in self._running.values() if step.session is session]
         if session is None:
             return
+        self.direct.forget_session(handle)
         for step in running:
             step.cancel(derived(errors.CancelledError(None, None, f"Session {handle} has been closed")))
         if session.resources is not self.resources:
@@ -240,42 +245,77 @@ class LocalWorker:
         Raises:
           AbortedError: the session or the graph is not known here, or the step has been cleaned up.
         """
-        session = self._session(session_handle)
-        registered = session.graphs.get(graph_handle)
-        if registered is None:
-            raise self._unknown_graph(graph_handle)
-        executor = registered.executor
+        session, registered = self._graph(session_handle, graph_handle)
         if is_partial:
-            return self._run_partial(session, executor, step_id, sends, recv_keys, done, is_last_partial_run)
+            return self._run_partial(
+                session, registered.executor, step_id, sends, recv_keys, done, is_last_partial_run
+            )
         collector = StepStatsCollector(session.devices[0].name) if options and options.record_timeline else None
         running = self._start_step(session, step_id, collector)
-        rendezvous = running.step.rendezvous
 
-        def finished(error: errors.OpError | None) -> None:
-            self._end_step(running)
-            values: dict[str, Any] = {}
-            if error is None:
-                try:
-                    values = {key: _shown(rendezvous.take(key)) for key in recv_keys}
-                except KeyError as missing:
-                    error = errors.InternalError(None, None, f"The step did not produce {missing.args[0]}")
-                except errors.OpError as aborted:
-                    error = aborted
-            if error is not None:
+        def over(values: dict[str, Any] | None = None, error: errors.OpError | None = None) -> None:
+            if values is None:
                 done(error=error)
-            else:
-                stats = collector.step_stats() if collector is not None else None
-                wanted = options is not None and options.record_partition_graphs
-                done(GraphResult(values, stats, registered.graph_def if wanted else None))
+                return
+            stats = collector.step_stats() if collector is not None else None
+            wanted = options is not None and options.record_partition_graphs
+            done(GraphResult(values, stats, registered.graph_def if wanted else None))
 
-        try:
-            for key, value in sends:
-                rendezvous.send(key, value)
-        except errors.OpError as error:
-            finished(error)
-            return _nothing
-        executor.run_async(running.step, finished)
-        return running.cancel
+        return self._run(registered.executor, running, sends, recv_keys, over)
+
+    def prepare(
+        self,
+        run_id: int,
+        session_handle: str,
+        graph_handle: str,
+        send_keys: Sequence[str],
+        recv_keys: Sequence[str],
+        tasks: Sequence[str],
+    ) -> None:
+        """Agrees that a registered partition will be run by `run_prepared`, and its tensors pushed; see `direct`.
+
+        Args:
+          run_id: the master's number for it, the same at all tasks.
+          send_keys, recv_keys: what the client feeds and fetches here.
+          tasks: all that take part.
+
+        Raises:
+          AbortedError: the session or the graph is not known here.
+          UnimplementedError: a task that the partition exchanges tensors with cannot be reached over the channel, or
+            the session has a cluster of its own.
+        """
+        session, registered = self._graph(session_handle, graph_handle)
+        if session.peers_recv is not None:
+            raise errors.UnimplementedError(None, None, "A session with a cluster of its own has no direct steps.")
+        edges = edges_of(registered.graph_def)
+        self.direct.prepare(run_id, session_handle, graph_handle, send_keys, recv_keys, tasks, edges)
+
+    def run_prepared(
+        self, run_id: int, step_id: int, values: Sequence[Any], recv_keys: Sequence[str] | None, done: Done
+    ) -> Callable[[], None]:
+        """As `run_graph`, of what was prepared: `values` in the order of its send keys. A step that ends well is
+        forgotten here, without `cleanup_graph`.
+        """
+        prepared = self.direct.find(run_id)
+        session, registered = self._graph(prepared.session_handle, prepared.graph_handle)
+        running = self._start_step(session, step_id, None)
+        running.step.rendezvous.outbox = self.direct.outbox(prepared, step_id)
+        self.direct.started(prepared, step_id, running.cancel)
+
+        def over(values: dict[str, Any] | None = None, error: errors.OpError | None = None) -> None:
+            self.direct.ended(step_id)
+            if values is None:
+                done(error=error)
+                return
+            self.rendezvous.forget(step_id)
+            done(GraphResult(values))
+
+        sends = list(zip(prepared.send_keys, values, strict=True))
+        return self._run(registered.executor, running, sends, prepared.recv_keys, over)
+
+    def deliver(self, pushed: Pushed) -> None:
+        """Takes values that another task pushes, and runs what they make ready, in this thread."""
+        together(self.direct.deliver(pushed))
 
     def cleanup_graph(self, step_id: int) -> None:
         """Forgets a step: what still runs of it is cancelled, who waits for its tensors is told."""
@@ -320,6 +360,48 @@ class LocalWorker:
         self.rendezvous.step(step_id).send(key, value)
 
     # --
+
+    def _run(
+        self,
+        executor: Executor,
+        running: RunningStep,
+        sends: Sequence[tuple[str, Any]],
+        recv_keys: Sequence[str],
+        over: Done,
+    ) -> Callable[[], None]:
+        """Runs a step that has been entered: over(values by key), or over(error=...)."""
+        rendezvous = running.step.rendezvous
+
+        def finished(error: errors.OpError | None) -> None:
+            self._end_step(running)
+            values: dict[str, Any] = {}
+            if error is None:
+                try:
+                    values = {key: _shown(rendezvous.take(key)) for key in recv_keys}
+                except KeyError as missing:
+                    error = errors.InternalError(None, None, f"The step did not produce {missing.args[0]}")
+                except errors.OpError as aborted:
+                    error = aborted
+            if error is not None:
+                over(error=error)
+            else:
+                over(values)
+
+        try:
+            for key, value in sends:
+                rendezvous.send(key, value)
+        except errors.OpError as error:
+            finished(error)
+            return _nothing
+        executor.run_async(running.step, finished)
+        return running.cancel
+
+    def _graph(self, session_handle: str, graph_handle: str) -> tuple[WorkerSession, RegisteredGraph]:
+        session = self._session(session_handle)
+        registered = session.graphs.get(graph_handle)
+        if registered is None:
+            raise self._unknown_graph(graph_handle)
+        return session, registered
 
     def _session(self, handle: str) -> WorkerSession:
         if not handle:

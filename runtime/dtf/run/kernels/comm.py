@@ -10,15 +10,25 @@ from dtf.run.rendezvous import make_key
 from dtf.run.resources import Variable
 from dtf.run.step import task_of
 
+OUTSIDE = "0:0"
+"""The frame and iteration of what is in no loop, where keys are always the same."""
+
 
 @kernel("_Send", "_HostSend", stateful=True, accepts_dead=True)
 def _(node):
     key_of = _key_maker(node)
+    destination = task_of(node.attr("recv_device").decode())
+    here = task_of(node.device) or task_of(node.attr("send_device").decode())
+    remote_task = None if node.attr("client_terminated") or destination == here else destination
+
+    outside = key_of(OUTSIDE)
 
     def send(step, value):
+        frame_iteration = step.frame_iteration
+        key = outside if frame_iteration == OUTSIDE else key_of(frame_iteration)
         if type(value) is Variable:  # the worker reads it when the step has ended
             value.read()  # one without a value is told of here
-        step.rendezvous.send(key_of(step.frame_iteration), value)
+        step.rendezvous.send(key, value, remote_task)
 
     return send
 
@@ -30,8 +40,12 @@ def _(node):
     here = task_of(node.device) or task_of(node.attr("recv_device").decode())
     remote_task = None if node.attr("client_terminated") or source == here else source
 
+    outside = key_of(OUTSIDE)
+
     def recv(step, done):
-        step.rendezvous.recv_async(key_of(step.frame_iteration), done, remote_task)
+        frame_iteration = step.frame_iteration
+        key = outside if frame_iteration == OUTSIDE else key_of(frame_iteration)
+        step.rendezvous.recv_async(key, done, remote_task)
 
     return recv
 
@@ -58,14 +72,11 @@ def _(node):
 
 
 def _key_maker(node):
-    """frame_iteration -> rendezvous key. Outside of loops it is always the same string."""
+    """frame_iteration -> rendezvous key."""
     source, destination = node.attr("send_device").decode(), node.attr("recv_device").decode()
     name, incarnation = node.attr("tensor_name").decode(), node.attr("send_device_incarnation")
-    outside = make_key(source, incarnation, destination, name)
 
     def key_of(frame_iteration):
-        if frame_iteration == "0:0":
-            return outside
         return make_key(source, incarnation, destination, name, frame_iteration)
 
     return key_of

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from dtf.run import borrowed
 from dtf.run.kernels import kernel
 from dtf.run.kernels.arguments import as_text, invalid, scalar
 from dtf.wire import codec, dtypes, errors, py_functions
@@ -246,6 +247,7 @@ def _caller(node: Any) -> Any:
     token, types = _text(node.attr("token")), list(node.attr("Tout"))
 
     def call(*inputs: Any) -> Any:
+        borrowed.before_long()  # it may even run a session
         function = py_functions.find(token)
         if function is None:
             raise errors.InternalError(

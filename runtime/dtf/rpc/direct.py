@@ -1,0 +1,157 @@
+"""The requests that only dtf tasks and clients know: direct steps, and callables without protobuf.
+
+Owns their layout, from both ends. They go over the channel alone; who has none is spoken to in TensorFlow's protocol.
+
+    Prepare      JSON -> nothing
+    Run          run id, step id, values -> outcome, values
+    Push         run id, step id, source, values tagged with their keys' numbers; no answer
+    RunCallable  session, callable, values -> outcome, values
+
+Values are laid out as `packing` does it. An outcome is a status code, 0 if all went well, whether the error only
+follows from another, and, instead of values, its message.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dtf.channel.listener import Answer, Method
+from dtf.rpc.messages import Buffer
+from dtf.rpc.methods import as_op_error
+from dtf.run.cancellation import CancellationManager
+from dtf.run.compiled_step import GraphResult, dead_fetch
+from dtf.run.direct import Pushed
+from dtf.run.kernels import DEAD
+from dtf.run.rendezvous import parse_key
+from dtf.wire import errors, packing
+
+SERVICE = "dtf.Direct"
+PREPARE, RUN, PUSH, RUN_CALLABLE = (f"/{SERVICE}/{name}" for name in ("Prepare", "Run", "Push", "RunCallable"))
+
+_RUN = struct.Struct("<QQ")
+_PUSH = struct.Struct("<QQQQ")
+_CALL = struct.Struct("<QQ")
+_OUTCOME = struct.Struct("<II8x")
+
+
+def prepare_request(run_id: int, *rest: Any) -> bytes:
+    """What `LocalWorker.prepare` is called with."""
+    return json.dumps([run_id, *rest]).encode()
+
+
+def run_request(run_id: int, step_id: int, values: Sequence[Any]) -> list[Buffer]:
+    """What `LocalWorker.run_prepared` is called with."""
+    return [_RUN.pack(run_id, step_id), *packing.pack(values)]
+
+
+def push_request(pushed: Pushed) -> list[Buffer]:
+    """Values for another task."""
+    tags = [key if type(key) is int else packing.LABELLED for key in pushed.keys]
+    labels = [key for key in pushed.keys if type(key) is str]
+    head = _PUSH.pack(pushed.run_id, pushed.step_id, pushed.source, 0)
+    return [head, *packing.pack(pushed.values, tags, labels, DEAD)]
+
+
+def callable_request(session_handle: str, callable_handle: int, values: Sequence[Any]) -> list[Buffer]:
+    """What `Master.run_callable` is called with."""
+    return [_CALL.pack(int(session_handle, 16), callable_handle), *packing.pack(values)]
+
+
+def outcome_values(response: Buffer) -> list[Any]:
+    """The values of a response. Raises the error that it tells of."""
+    code, derived = _OUTCOME.unpack_from(response)
+    if code:
+        error = errors.error_from_code(code, bytes(response[_OUTCOME.size :]).decode("utf-8", "replace"))
+        error.derived = bool(derived)
+        raise error
+    return packing.unpack(response, _OUTCOME.size) if len(response) > _OUTCOME.size else []
+
+
+def methods(master: Any, worker: Any) -> dict[str, Method]:
+    """The methods by name, for the channel."""
+    owner = _DirectMethods(master, worker)
+    return {
+        PREPARE: owner.prepare, RUN: owner.run, PUSH: owner.push, RUN_CALLABLE: owner.run_callable,
+    }  # fmt: skip
+
+
+class _DirectMethods:
+    def __init__(self, master: Any, worker: Any) -> None:
+        self._master = master
+        self._worker = worker
+
+    def prepare(self, data: Buffer, answer: Answer) -> None:
+        def call() -> list[Buffer]:
+            self._worker.prepare(*json.loads(bytes(data)))
+            return []
+
+        answer.work(_answer, call, answer)
+
+    def run(self, data: Buffer, answer: Answer) -> None:
+        answer.work_briefly(self._run, data, answer)
+
+    def push(self, data: Buffer, answer: Answer) -> None:
+        answer.work_briefly(self._push, data)
+
+    def run_callable(self, data: Buffer, answer: Answer) -> None:
+        cancellation = CancellationManager()
+
+        def call() -> list[Buffer]:
+            session, handle = _CALL.unpack_from(data)
+            values = packing.unpack(data, _CALL.size)
+            results, _ = self._master.run_callable(f"{session:016x}", handle, values, cancellation=cancellation)
+            return packing.pack(results)
+
+        answer.on_cancel(cancellation.start_cancel)
+        answer.work_briefly(_answer, call, answer)
+
+    def _run(self, data: Buffer, answer: Answer) -> None:
+        def done(result: Any = None, error: errors.OpError | None = None) -> None:
+            if error is not None:
+                answer.set(_failure(error))
+            else:
+                _answer(lambda: _packed(result), answer)
+
+        try:
+            run_id, step_id = _RUN.unpack_from(data)
+            values = packing.unpack(data, _RUN.size)
+            cancel = self._worker.run_prepared(run_id, step_id, values, None, done)
+        except Exception as error:
+            answer.set(_failure(as_op_error(error)))
+            return
+        answer.on_cancel(cancel)
+
+    def _push(self, data: Buffer) -> None:
+        run_id, step_id, source, _ = _PUSH.unpack_from(data)
+        values, tags, labels = packing.unpack_tagged(data, _PUSH.size, DEAD)
+        keys: Sequence[int | str] = tags
+        if labels:
+            names = iter(labels)
+            keys = [next(names) if tag == packing.LABELLED else tag for tag in tags]
+        self._worker.deliver(Pushed(run_id, step_id, source, keys, values))
+
+
+def _packed(result: GraphResult) -> list[Buffer]:
+    for key, value in result.values.items():
+        if value is DEAD:
+            raise dead_fetch(parse_key(key).tensor_name)
+    return packing.pack(list(result.values.values()))
+
+
+def _answer(call: Callable[[], list[Buffer]], answer: Answer) -> None:
+    try:
+        pieces = call()
+    except Exception as error:
+        answer.set(_failure(as_op_error(error)))
+    else:
+        answer.set([_OK, *pieces])
+
+
+def _failure(error: errors.OpError) -> list[Buffer]:
+    return [_OUTCOME.pack(error.error_code, error.derived), error.message.encode()]
+
+
+_OK = _OUTCOME.pack(0, 0)

@@ -1,0 +1,287 @@
+"""Direct steps: compiled steps of which every task is dtf, whose tensors are pushed instead of asked for.
+
+In TensorFlow's protocol the consumer of a tensor asks its producer for it, one call per tensor, and the master tells
+every task when a step is over. Where all tasks of a compiled step can reach each other over the channel, they agree on
+it once (`prepare`), and from then on
+
+    - a _Send puts its value into the step's `Outbox`, which sends what is there for a task in one message: when the
+      thread has nothing more to run, when much has gathered, or when the oldest value has waited for a while;
+    - a _Recv waits in its own task's rendezvous;
+    - a partition that ends well forgets the step by itself; the master speaks only when one fails.
+
+Owns what was agreed on, the outboxes, and what the loss of a peer means: the running steps that it takes part in fail
+at once with UnavailableError. Does not know how messages look or travel (`rpc.direct`), nor how steps run (`worker`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dtf.run import growing_pool
+from dtf.run.rendezvous import Rendezvous, make_key
+from dtf.run.step import task_of
+from dtf.wire import errors
+
+__all__ = ["DirectSteps", "Outbox", "PreparedStep", "Pushed"]
+
+_GATHERED_BYTES_MAX = 1 << 20
+_GATHERED_FOR_S_MAX = 0.002
+_PUSHES_REMEMBERED = 64
+
+Peers = Callable[[str], Any]
+
+
+@dataclass(frozen=True)
+class Pushed:
+    """Values for one task. `keys` numbers those that are known from the agreement; others have their key."""
+
+    run_id: int
+    step_id: int
+    source: int
+    keys: Sequence[int | str]
+    values: Sequence[Any]
+
+
+@dataclass(frozen=True)
+class PreparedStep:
+    """What this task knows of a compiled step.
+
+    Attributes:
+      run_id: the master's number of it.
+      session_handle, graph_handle: the partition here.
+      send_keys, recv_keys: of the client's feeds and fetches here, in the order in which values come and go.
+      tasks: all that take part, in the same order everywhere.
+      outgoing: task -> number of each key that is sent to it.
+      incoming: for each of `tasks`, the keys that it sends here.
+    """
+
+    run_id: int
+    session_handle: str
+    graph_handle: str
+    send_keys: tuple[str, ...]
+    recv_keys: tuple[str, ...]
+    tasks: tuple[str, ...]
+    own_index: int
+    outgoing: dict[str, dict[str, int]] = field(repr=False)
+    incoming: tuple[tuple[str, ...], ...] = field(repr=False)
+
+    @property
+    def peers(self) -> set[str]:
+        """The tasks that this one exchanges tensors with."""
+        return {*self.outgoing, *(task for task, keys in zip(self.tasks, self.incoming, strict=True) if keys)}
+
+
+class DirectSteps:
+    """The direct steps of one task. Its lock guards `_prepared` and `_running`."""
+
+    def __init__(self, own_task: str, rendezvous: Rendezvous, peers: Callable[[], Peers | None]) -> None:
+        self._own_task = own_task
+        self._rendezvous = rendezvous
+        self._peers = peers
+        self._lock = threading.Lock()
+        self._prepared: dict[int, PreparedStep] = {}
+        self._running: dict[int, tuple[PreparedStep, Callable[[errors.OpError], None]]] = {}
+        self._pushed: dict[str, deque[int]] = {}
+
+    def prepare(
+        self,
+        run_id: int,
+        session_handle: str,
+        graph_handle: str,
+        send_keys: Sequence[str],
+        recv_keys: Sequence[str],
+        tasks: Sequence[str],
+        edges: Iterable[tuple[bool, str, str]],
+    ) -> None:
+        """Agrees to run a partition directly.
+
+        Args:
+          edges: (whether it is sent, the device at the other end, key) of each edge between tasks outside of loops; see
+            `edges_of`.
+
+        Raises:
+          UnimplementedError: one of the tasks that this one exchanges tensors with cannot be reached over the channel.
+        """
+        outgoing: dict[str, list[str]] = {}
+        incoming: dict[str, list[str]] = {task: [] for task in tasks}
+        for is_sent, device, key in edges:
+            task = task_of(device)
+            if task != self._own_task:
+                (outgoing if is_sent else incoming).setdefault(task, []).append(key)
+        prepared = PreparedStep(
+            run_id,
+            session_handle,
+            graph_handle,
+            tuple(send_keys),
+            tuple(recv_keys),
+            tuple(tasks),
+            list(tasks).index(self._own_task),
+            {task: {key: number for number, key in enumerate(sorted(keys))} for task, keys in outgoing.items()},
+            tuple(tuple(sorted(incoming[task])) for task in tasks),
+        )
+        peers = self._peers()
+        for task in prepared.peers:
+            if task not in tasks or peers is None or not peers(task).open_direct(self._on_lost(task)):
+                raise errors.UnimplementedError(None, None, f"{self._own_task} has no channel to {task}")
+        with self._lock:
+            self._prepared[run_id] = prepared
+
+    def find(self, run_id: int) -> PreparedStep:
+        """What was agreed on. AbortedError when it is not known, as after a restart."""
+        prepared = self._prepared.get(run_id)
+        if prepared is None:
+            raise errors.AbortedError(
+                None, None, f'The step is not known here. Possibly this worker ("{self._own_task}") just restarted.'
+            )
+        return prepared
+
+    def forget_session(self, session_handle: str) -> None:
+        """Drops what was agreed on in a session."""
+        with self._lock:
+            for run_id in [
+                run_id for run_id, each in self._prepared.items() if each.session_handle == session_handle
+            ]:
+                del self._prepared[run_id]
+
+    def started(self, prepared: PreparedStep, step_id: int, cancel: Callable[[errors.OpError], None]) -> None:
+        """A step runs; `cancel(error)` stops it."""
+        self._running[step_id] = prepared, cancel
+
+    def ended(self, step_id: int) -> None:
+        """It does not run any more."""
+        self._running.pop(step_id, None)
+
+    def outbox(self, prepared: PreparedStep, step_id: int) -> Outbox:
+        """Where the step's values for other tasks go."""
+        return Outbox(prepared, step_id, self._push)
+
+    def deliver(self, pushed: Pushed) -> list[tuple[Callable[..., None], Any]]:
+        """Takes values that another task has pushed; gives those that somebody waits for, with who does.
+
+        A step that is over takes none.
+
+        Raises:
+          AbortedError: the compiled step is not known here.
+        """
+        known = self.find(pushed.run_id).incoming[pushed.source]
+        keys = [known[key] if type(key) is int else str(key) for key in pushed.keys]
+        try:
+            return self._rendezvous.step(pushed.step_id).send_all(keys, pushed.values)
+        except errors.AbortedError:
+            return []
+
+    def _push(self, task: str, pushed: Pushed) -> None:
+        peers = self._peers()
+        assert peers is not None
+        self._pushed.setdefault(task, deque(maxlen=_PUSHES_REMEMBERED)).append(pushed.step_id)
+        peers(task).push(pushed)
+
+    def _on_lost(self, task: str) -> Callable[[], None]:
+        return lambda: growing_pool.submit(self._lost, task)
+
+    def _lost(self, task: str) -> None:
+        """The channel to a task is gone: fails what runs with it, and tells it so, for what was on its way is lost."""
+        with self._lock:
+            running = [cancel for prepared, cancel in list(self._running.values()) if task in prepared.peers]
+        for cancel in running:
+            cancel(errors.UnavailableError(None, None, f"{task}: the connection was lost"))
+        peers = self._peers()
+        if peers is None:
+            return
+        for step_id in self._pushed.pop(task, ()):
+            try:
+                peers(task).cleanup_graph(step_id)
+            except errors.OpError as error:
+                _logger.info("%s: %s", task, error.message)
+                return
+
+
+class Outbox:
+    """The values of one step at one task that go to other tasks. Any thread may add and flush at any time: what waits
+    is taken out of the queue one by one.
+    """
+
+    __slots__ = ("_bytes", "_outgoing", "_prepared", "_push", "_since", "_step_id", "_waiting")
+
+    def __init__(self, prepared: PreparedStep, step_id: int, push: Callable[[str, Pushed], None]) -> None:
+        self._prepared = prepared
+        self._outgoing = prepared.outgoing
+        self._step_id = step_id
+        self._push = push
+        self._waiting: deque[tuple[str, str, Any]] = deque()
+        self._bytes = 0
+        self._since = 0.0
+
+    def add(self, task: str, key: str, value: Any) -> None:
+        """Takes a value for a task.
+
+        Raises:
+          UnavailableError: it had to go at once, and the task cannot be reached.
+        """
+        waiting = self._waiting
+        if not waiting:
+            self._since = time.monotonic()
+        waiting.append((task, key, value))
+        self._bytes += getattr(value, "nbytes", 0)
+        if self._bytes > _GATHERED_BYTES_MAX or time.monotonic() > self._since + _GATHERED_FOR_S_MAX:
+            self.flush()
+
+    def flush(self) -> None:
+        """Sends what there is.
+
+        Raises:
+          UnavailableError: a task cannot be reached.
+        """
+        waiting = self._waiting
+        if not waiting:
+            return
+        self._bytes = 0
+        by_task: dict[str, tuple[list[int | str], list[Any]]] = {}
+        with contextlib.suppress(IndexError):  # another thread flushes too
+            while waiting:
+                task, key, value = waiting.popleft()
+                found = by_task.get(task)
+                if found is None:
+                    found = by_task[task] = ([], [])
+                found[0].append(self._outgoing.get(task, _NOTHING).get(key, key))
+                found[1].append(value)
+        prepared = self._prepared
+        for task, (keys, values) in by_task.items():
+            self._push(task, Pushed(prepared.run_id, self._step_id, prepared.own_index, keys, values))
+
+
+_NOTHING: dict[str, int] = {}
+_logger = logging.getLogger("dtf")
+
+
+def edges_of(graph_def: Any) -> list[tuple[bool, str, str]]:
+    """What `DirectSteps.prepare` needs to know of a partition's _Send and _Recv nodes."""
+    return [
+        (
+            node.op in _SENDS,
+            (node.attr["recv_device"] if node.op in _SENDS else node.attr["send_device"]).s.decode(),
+            _key(node.attr),
+        )
+        for node in graph_def.node
+        if (node.op in _SENDS or node.op in _RECVS) and not node.attr["client_terminated"].b
+    ]
+
+
+def _key(attr: Any) -> str:
+    return make_key(
+        attr["send_device"].s.decode(),
+        attr["send_device_incarnation"].i,
+        attr["recv_device"].s.decode(),
+        attr["tensor_name"].s.decode(),
+    )
+
+
+_SENDS = frozenset({"_Send", "_HostSend"})
+_RECVS = frozenset({"_Recv", "_HostRecv"})
