@@ -414,6 +414,18 @@ def test_a_branch_takes_its_arguments_through_switches_and_what_has_none_waits_f
     assert "b = Neg(i/_merge_0)" in lines
 
 
+def test_what_starts_nothing_in_a_call_inside_of_a_branch_waits_for_the_pivot_of_the_branch():
+    library = {
+        **library_with("inner", {"x": FLOAT}, "k = Const() @/job:ps", {"z": "k:output:0"}),
+        **library_with("yes", {"x": FLOAT}, "n = NoOp()", {"z": "c:output:0"}),
+    }
+    library["yes"].node_def.append(call("PartitionedCall", "c", ["x"], [FLOAT], f="inner"))
+    nodes = {**graph("p = Placeholder()\na = Placeholder()")}
+    nodes["i"] = call("If", "i", ["p", "a"], [FLOAT], then_branch="yes", else_branch="yes")
+    nodes["i"].attr["Tcond"].type = 10
+    assert "i/_branch_0/yes/c/inner/k = Const(^i/_branch_0/_pivot)" in as_text(lower(nodes, library, targets=[]))
+
+
 def as_text(nodes: Nodes) -> list[str]:
     return [f"{node.name} = {node.op}({', '.join(node.input)})" for node in nodes.values()]
 

@@ -145,18 +145,27 @@ class _Lowering:
             found = self._tensors.get(parse_tensor_name(text))
         return text
 
-    def _add(self, node: node_def_pb2.NodeDef, callers: tuple[str, ...]) -> None:
+    def _add(
+        self,
+        node: node_def_pb2.NodeDef,
+        callers: tuple[str, ...],
+        pivot: str | None = None,
+        invariants: frozenset[str] = frozenset(),
+    ) -> None:
+        """Adds a node, or what it stands for. `pivot`, `invariants`: those of the body that it is in."""
         if not self._spread.may_be(node) or any(reference.name in callers for reference in _callees(node)):
             self._made[node.name] = node
             return
         data = [text for text in node.input if not text.startswith("^")]
         control = tuple(text for text in node.input if text.startswith("^"))
+        if pivot is not None and not control:
+            control = ("^" + pivot,)
         if node.op in _LOOPS:
             self._loop(node, data, control, callers)
         elif node.op in _BRANCHES:
             self._choice(node, data, control, callers)
         else:
-            place = _Place(node.name, node.device, callers, start=control)
+            place = _Place(node.name, node.device, callers, pivot, control, invariants)
             outputs, done = self._body(node.attr["f"].func, data, place)
             self._finish(node, data, outputs, node.attr["Tout"].list.type, done)
 
@@ -204,7 +213,8 @@ class _Lowering:
             if node.op == "_Retval":
                 results[node.attr["index"].i] = inner.tensor(node.input[0])
             elif node.op != "_Arg":
-                self._add(self._placed(node, inner, place), (*place.callers, reference.name))
+                callers = (*place.callers, reference.name)
+                self._add(self._placed(node, inner, place), callers, place.pivot, place.invariants)
         done = None
         if effects:
             waits = ["^" + prefix + name for name in dict.fromkeys(effects)]
@@ -306,13 +316,13 @@ class _Lowering:
         index = self._node(f"{name}/_index", "Identity", [index, *control], device, _INT32).name
         preds = []
         for number in range(count - 1):
-            constant = self._int32(f"{name}/_number_{number}", number, device)
+            constant = self._int32(f"{name}/_number_{number}", number, device, ["^" + index])
             pred = self._node(f"{name}/_is_{number}", "Equal", [index, constant], device, _INT32)
             pred.attr["incompatible_shape_error"].b = True
             preds.append(pred.name)
-        none = self._int32(f"{name}/_number_0", 0, device)
+        none = self._int32(f"{name}/_number_0", 0, device, ["^" + index])
         below = self._node(f"{name}/_is_below", "Less", [index, none], device, _INT32).name
-        last = self._int32(f"{name}/_number_{count - 1}", count - 1, device)
+        last = self._int32(f"{name}/_number_{count - 1}", count - 1, device, ["^" + index])
         above = self._node(f"{name}/_is_above", "GreaterEqual", [index, last], device, _INT32).name
         preds.append(self._node(f"{name}/_is_other", "LogicalOr", [below, above], device).name)
         return preds
