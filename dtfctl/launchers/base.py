@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from dtfctl.plan import Limits
+from dtfctl.plan import LOCALHOST, Limits
 from dtfctl.task import Exit
 
 
@@ -30,6 +30,7 @@ class Launch:
     port: int | None = None
     limits: Limits = Limits()
     cpus: tuple[int, ...] = ()
+    host: str = LOCALHOST
 
 
 @dataclass(frozen=True)
@@ -49,12 +50,28 @@ class Exited:
 
 @dataclass(frozen=True)
 class Listed:
-    """All that the launcher knows of, told after it was found again; what is not in it was never started."""
+    """All that a host's keeper knows of, told after it was found again; what is not in it was never started there."""
 
     known: frozenset[tuple[str, int]]
+    host: str = LOCALHOST
 
 
-Event = Started | Exited | Listed
+@dataclass(frozen=True)
+class Reached:
+    """The connection to a host is there (again); its listing comes next."""
+
+    host: str
+
+
+@dataclass(frozen=True)
+class Unreachable:
+    """The connection to a host is gone, or could not be made once more. Its tasks go on as they may."""
+
+    host: str
+    why: str
+
+
+Event = Started | Exited | Listed | Reached | Unreachable
 
 
 @dataclass(frozen=True)
@@ -71,16 +88,23 @@ class Launcher(Protocol):
     is not started again, so that a caller in doubt may repeat itself."""
 
     async def hold_port(
-        self, task: str, address: str, port: int, fixed: bool, within: tuple[int, int] | None = None
+        self,
+        task: str,
+        address: str,
+        port: int,
+        fixed: bool,
+        within: tuple[int, int] | None = None,
+        host: str = LOCALHOST,
     ) -> int:
         """Keeps `port` (0: any, or one `within` a range) bound for the task while it has no process, and returns it.
 
-        Raises PortTaken when it is `fixed` and not free; otherwise another one is chosen.
+        Raises PortTaken when it is `fixed` and not free; otherwise another one is chosen. Raises HostsUnusable when
+        the host does not answer.
         """
 
     def start(self, launch: Launch) -> None: ...
 
-    def signal(self, task: str, generation: int, number: int) -> None:
+    def signal(self, task: str, generation: int, number: int, host: str = LOCALHOST) -> None:
         """To every process of the task's group."""
 
     async def sweep(self) -> tuple[Stray, ...]:
