@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from dtfctl.plan import LOCALHOST, Limits
+from dtfctl.plan import LOCALHOST, Limits, LogPolicy
 from dtfctl.task import Exit
 
 
@@ -31,6 +31,7 @@ class Launch:
     limits: Limits = Limits()
     cpus: tuple[int, ...] = ()
     host: str = LOCALHOST
+    logs: LogPolicy = LogPolicy()
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from dtfctl.errors import HostsUnusable
+from dtfctl.launchers import recorder
 from dtfctl.launchers.agent import LOGS
 from dtfctl.launchers.base import Event, Launch, Reached, Stray, Unreachable
 from dtfctl.launchers.conversation import Conversation, Message, Streams, event_of, signal_request, start_request
@@ -79,6 +80,7 @@ class RemoteLauncher:
             raise HostsUnusable(f"{self._host} does not answer") from None
 
     def start(self, launch: Launch) -> None:
+        recorder.begin(launch.log, launch.logs.max_bytes, launch.logs.count)
         log = f"{LOGS}/{os.path.basename(launch.log)}"
         self._conversation.send(start_request(replace(launch, log=log), self._token))
 
