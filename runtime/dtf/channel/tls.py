@@ -38,12 +38,12 @@ class TlsSocket:
           server_name: the host that the other end must prove to be; None: this end is the server.
 
         Raises:
-          OSError: the socket failed; as ssl.SSLError: the other end does not speak TLS, or one does not trust the other.
+          OSError: the socket failed; as ssl.SSLError: the other end speaks no TLS, or one does not trust the other.
         """
         self._socket = sock
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
-        self._tls = context.wrap_bio(
+        self._tls: Any = context.wrap_bio(
             self._incoming, self._outgoing, server_side=server_name is None, server_hostname=server_name
         )
         self._lock = threading.Lock()
@@ -131,7 +131,7 @@ class TlsSocket:
         with self._lock:
             try:
                 while done < len(view):
-                    count = self._tls.read(len(view) - done, view[done:])  # type: ignore[arg-type]
+                    count = self._tls.read(len(view) - done, view[done:])
                     if not count:
                         self._is_over = True
                         break

@@ -30,7 +30,7 @@ def who_answers(address: str) -> str | None:
 
 
 def why_no_trust(address: str, credentials: Credentials | None) -> str:
-    """Why a server at `address` and a client with these credentials cannot talk, naming both; "" when TLS is not why."""
+    """Why a server at `address` and a client with these credentials do not talk; names both. "" if TLS is not why."""
     found = _certificate(address)
     if credentials is None:
         if found is None:

@@ -75,8 +75,9 @@ class Credentials:
             context.load_verify_locations(cadata=self.ca.decode())
             context.load_cert_chain(certificate, key)
         except (ssl.SSLError, OSError, ValueError) as error:
+            files = ", ".join(self.paths)
             raise errors.FailedPreconditionError(
-                None, None, f"The files {', '.join(self.paths)} are not an authority, a certificate and its key: {error}"
+                None, None, f"The files {files} are not an authority, a certificate and its key: {error}"
             ) from None
         return context
 
