@@ -16,7 +16,7 @@ from dtfctl import expand, hosts, moves, state
 from dtfctl.changes import ADOPT, RESTART, START, STOP, Change, Given, between
 from dtfctl.launchers.base import Event, Exited, Launch, Launcher, Listed, Reached, Started, Stray, Unreachable
 from dtfctl.paths import ClusterPaths
-from dtfctl.plan import ClusterPlan
+from dtfctl.plan import ClusterPlan, Task
 from dtfctl.reconcile import FAILED, STOPPED, Action, Desired, reconcile, troubles
 from dtfctl.restart import remembering
 from dtfctl.store import Happening, Run, Store
@@ -28,7 +28,7 @@ REQUESTS_KEPT = 32
 class Supervisor:
     """Owns `run` and `statuses`, and is the only one that changes them. One thread.
 
-    `clock` gives monotonic seconds, `jitter` numbers in [0, 1).
+    `clock` gives monotonic seconds, `jitter` numbers in [0, 1), `files` what a task is given as files (see base.Launch).
     """
 
     def __init__(
@@ -40,6 +40,7 @@ class Supervisor:
         paths: ClusterPaths,
         clock: Callable[[], float],
         jitter: Callable[[], float],
+        files: Callable[[Task], dict[str, str]] = lambda task: {},
     ) -> None:
         self.run = run
         self.statuses = statuses
@@ -49,6 +50,7 @@ class Supervisor:
         self._paths = paths
         self._clock = clock
         self._jitter = jitter
+        self._files = files
         self._changed: set[str] = set()
         self._happenings: list[Happening] = []
         self._effects: list[Callable[[], None]] = []
@@ -357,6 +359,7 @@ class Supervisor:
             task.place.cpus,
             moves.launcher_host(task),
             task.settings.logs,
+            self._files(task),
         )
 
     def _look_whether_all_are_ready(self) -> None:

@@ -17,7 +17,8 @@ from dtfctl.task import Exit
 class Launch:
     """Everything that one process needs. `port` is let go just before the start when it is held for the task.
 
-    `cpus` are the cores to stay on; one that the machine has not is counted from its first again.
+    `cpus` are the cores to stay on; one that the machine has not is counted from its first again. `files` are texts by
+    the name of a variable: each is placed on the task's host, for it alone to read, and the variable holds the path.
     """
 
     task: str
@@ -32,6 +33,7 @@ class Launch:
     cpus: tuple[int, ...] = ()
     host: str = LOCALHOST
     logs: LogPolicy = LogPolicy()
+    files: dict[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)

@@ -155,6 +155,7 @@ def start_request(launch: Launch, token: str) -> Message:
         "log": launch.log,
         "address": None if launch.port is None else [launch.address, launch.port],
         "limits": {**asdict(launch.limits), "cpus": launch.cpus},
+        "files": launch.files,
     }
 
 

@@ -42,6 +42,7 @@ import time
 
 TOKEN_VARIABLE = "DTFCTL_TOKEN"
 RECORDS = "records"
+FILES = "files"
 SOCKET = "keeper.sock"
 LOCK = "keeper.lock"
 TOKEN = "token"
@@ -432,11 +433,17 @@ class Keeper:
                 address, port = entry.address
                 self.held[entry.task] = self.bind(address, port, fixed=True)
 
-    def do_start(self, task, generation, argv, environment, working_dir, log, address, limits=None):
+    def do_start(self, task, generation, argv, environment, working_dir, log, address, limits=None, files=None):
         if (task, generation) in self.entries:
             return
         if task in self.held:
             self.held.pop(task).close()
+        try:
+            environment = {**environment, **place_files(task, files or {})}
+        except OSError as error:
+            words = f"could not be started: {error.filename}: {error.strerror}"
+            self.send({"is": "exited", "task": task, "generation": generation, "at": time.monotonic(), "error": words})
+            return
         started = self.fork_guard(task, generation, argv, environment, working_dir, log, address, limits or {})
         if "error" in started:
             self.send({"is": "exited", "task": task, "generation": generation, "at": time.monotonic(), **started})
@@ -660,6 +667,20 @@ def record_name(entry, kind):
 
 def file_name(task, generation):
     return f"{task.replace(':', '-')}.{generation}"
+
+
+def place_files(task, files):
+    """Writes what a task is given as files, for this user alone; returns their paths by their variables."""
+    paths = {}
+    folder = os.path.join(os.getcwd(), FILES, task.replace(":", "-"))
+    for variable, text in files.items():
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        paths[variable] = os.path.join(folder, variable)
+        aside = f"{paths[variable]}.{os.getpid()}"
+        with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "w") as file:
+            file.write(text)
+        os.replace(aside, paths[variable])
+    return paths
 
 
 def write_record(name, record, exclusive=False):
