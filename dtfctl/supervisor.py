@@ -89,25 +89,29 @@ class Supervisor:
             self._put(status.move("ready", ready_at=now, waiting_for=""))
             self._note(task, "ready", f"after {now - (status.started_at or now):.1f}s")
 
-    def note_waiting(self, task: str, generation: int, waiting_for: str) -> None:
-        """What the readiness of a starting task still lacks, in words."""
+    def note_waiting(self, task: str, generation: int, waiting_for: str) -> bool:
+        """What the readiness of a starting task still lacks, in words. Returns whether that is new, as the others do."""
         status = self.statuses[task]
-        if status.generation == generation and status.state == state.STARTING and status.waiting_for != waiting_for:
-            self._put(replace(status, waiting_for=waiting_for))
+        if status.generation != generation or status.state != state.STARTING or status.waiting_for == waiting_for:
+            return False
+        self._put(replace(status, waiting_for=waiting_for))
+        return True
 
     def note_ailing(self, task: str, generation: int, why: str) -> None:
-        """A task that was ready does not answer any more, or ("") does so again."""
+        """A task that was ready does not answer any more: this process of it must go."""
         status = self.statuses[task]
-        if status.generation == generation and status.state == state.RUNNING and bool(status.ailing) != bool(why):
+        if status.generation == generation and status.state == state.RUNNING:
             self._put(replace(status, ailing=why))
-            self._note(task, "hangs" if why else "answers", why)
+            self._note(task, "hangs", why)
 
-    def note_notice(self, task: str, why: str) -> None:
+    def note_notice(self, task: str, why: str) -> bool:
         """The machine of a task is about to be taken away, or ("") is not any more."""
         status = self.statuses.get(task)
-        if status is not None and bool(status.notice) != bool(why):
-            self._put(replace(status, notice=why))
-            self._note(task, "notice" if why else "notice over", why)
+        if status is None or bool(status.notice) == bool(why):
+            return False
+        self._put(replace(status, notice=why))
+        self._note(task, "notice" if why else "notice over", why)
+        return True
 
     # -- what the user wants of some tasks; on disk when it returns, and not done twice under the same `request`
 
@@ -216,6 +220,10 @@ class Supervisor:
     def moves_due(self) -> dict[str, str]:
         """Task -> spare host, of tasks on lost hosts. The owner finds them ports there and calls `move`."""
         return moves.due(self.run, self.statuses)
+
+    def note_trouble(self, task: str, words: str) -> None:
+        """For the history."""
+        self._note(task, "trouble", words)
 
     def move(self, addresses: Mapping[str, str]) -> None:
         """These tasks are at these addresses now ("" for none), on their spares."""
