@@ -16,13 +16,13 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dtfctl import plan as plans
 from dtfctl.control import ControlServer, Reply, Request
+from dtfctl.desk import Desk, hold_ports
 from dtfctl.errors import HostsUnusable, PortTaken
 from dtfctl.hosts import CONNECTED, HostStatus
 from dtfctl.launchers.base import Event
@@ -43,9 +43,6 @@ PATIENCE_FOR_UP_S = 15.0
 LOCK_ATTEMPTS = 10
 RUNS_KEPT = 5
 """The logs of so many runs stay."""
-
-SLOW_PROBE_AFTER_S = 10.0
-SLOW_PROBE_INTERVAL_S = 0.5
 
 MOVE_PAUSE_S = 5.0
 """Before a spare that could not take a task over is asked again."""
@@ -119,7 +116,8 @@ class Daemon:
             self._control.publish()
             if supervisor.is_finished:
                 return
-            self._look_after_probes(supervisor)
+            if self._probing is not None:
+                self._probing.look_after(supervisor.take_touched())
             if supervisor.moves_due() and (self._moving is None or self._moving.done()):
                 self._moving = asyncio.create_task(self._move(supervisor))
             wait_s = None if look_again_at is None else max(0.0, look_again_at - time.monotonic())
@@ -127,17 +125,18 @@ class Daemon:
                 await asyncio.wait_for(self._work.wait(), wait_s)
 
     async def _answer(self, request: Request) -> Reply:
-        if request["do"] == "up":
+        """The requests are described in control.py."""
+        if request["do"] == "up" and self._supervisor is None:
             async with self._up_lock:
-                plan, found = plans.from_json(request["plan"]), request["hosts"]
-                return await self._up(plan, request["environment"], request["secrets"], found)
-        if request["do"] == "down":
-            if self._supervisor is None:
-                return {"error": "nothing is running"}
-            self._supervisor.stop(request["why"], request["grace_period_s"])
+                if self._supervisor is None:
+                    plan, found = plans.from_json(request["plan"]), request["hosts"]
+                    return await self._up(plan, request["environment"], request["secrets"], found)
+        if self._supervisor is None or self._launcher is None:
+            return {"error": "nothing is running"}
+        try:
+            return await Desk(self._supervisor, self._launcher, self._up_lock).answer(request)
+        finally:
             self._work.set()
-            return {"is": "stopping"}
-        return {"error": f"unknown request {request['do']!r}"}
 
     async def _up(
         self,
@@ -147,11 +146,6 @@ class Daemon:
         found: dict[str, dict[str, Any]],
     ) -> Reply:
         """`found` is what the pre-flight says of each other machine."""
-        if self._supervisor is not None:
-            run = self._supervisor.run
-            if run.outcome:
-                return {"is": "ending"}
-            return {"is": "running", "differences": plans.differences(run.plan, plan)}
         missing = _what_is_missing(plan)
         if missing:
             self._begun.set()
@@ -166,7 +160,7 @@ class Daemon:
         launcher = self._make_launcher(run)
         try:
             await launcher.connect()
-            addresses = await self._hold_ports(launcher, run.actual, former[0].addresses if former else {})
+            addresses = await hold_ports(launcher, run.actual, former[0].addresses if former else {})
         except (PortTaken, HostsUnusable) as error:
             await launcher.close()
             shutil.rmtree(self._paths.run(number), ignore_errors=True)
@@ -177,23 +171,6 @@ class Daemon:
         self._store.begin(run, statuses.values())
         self._make_supervisor(run, statuses, launcher)
         return {"is": "started"}
-
-    async def _hold_ports(
-        self, launcher: HostsLauncher, plan: ClusterPlan, former: Mapping[str, str]
-    ) -> dict[str, str]:
-        """Addresses of all tasks; one that dtfctl chooses is the former run's when that is still free."""
-        addresses = {}
-        for task in plan.tasks():
-            if not task.job.has_address:
-                continue
-            within, fixed = task.job.port_range, task.place.port > 0
-            port = task.place.port or int(former.get(task.name, ":0").rpartition(":")[2])
-            if not fixed and within is not None and not within[0] <= port <= within[1]:
-                port = 0
-            host = launcher_host(task)
-            held = await launcher.hold_port(task.name, task.bind_host, port, fixed, within, host)
-            addresses[task.name] = f"{task.advertised_host}:{held}"
-        return addresses
 
     def _make_run_dir(self, number: int) -> None:
         shutil.rmtree(self._paths.run(number), ignore_errors=True)
@@ -226,6 +203,7 @@ class Daemon:
 
     def _make_supervisor(self, run: Run, statuses: dict[str, TaskStatus], launcher: HostsLauncher) -> None:
         self._supervisor = Supervisor(run, statuses, self._store, launcher, self._paths, time.monotonic, random.random)
+        self._probing = Probing(self._supervisor, launcher.elsewhere, self._work.set)
         self._begun.set()
 
     async def _move(self, supervisor: Supervisor) -> None:

@@ -55,6 +55,7 @@ class Supervisor:
         self._happenings: list[Happening] = []
         self._effects: list[Callable[[], None]] = []
         self._forgotten: list[str] = []
+        self._touched: set[str] = set(statuses)
 
     def handle(self, event: Event) -> None:
         """Takes in what the launcher tells. What is said twice, or of a former generation, changes nothing."""
@@ -90,7 +91,7 @@ class Supervisor:
             self._note(task, "ready", f"after {now - (status.started_at or now):.1f}s")
 
     def note_waiting(self, task: str, generation: int, waiting_for: str) -> bool:
-        """What the readiness of a starting task still lacks, in words. Returns whether that is new, as the others do."""
+        """What the readiness of a starting task still lacks, in words. Returns whether that is new."""
         status = self.statuses[task]
         if status.generation != generation or status.state != state.STARTING or status.waiting_for == waiting_for:
             return False
@@ -185,6 +186,7 @@ class Supervisor:
                 # What has done its work has done it, and what the user has stopped is not started by the way.
                 self._put(replace(self.statuses[change.task], renew=change.cause))
             self._note(change.task, f"to {change.verb}", change.cause)
+        self._touched |= self.statuses.keys()
         self._commit()
         return changes
 
@@ -216,6 +218,11 @@ class Supervisor:
             if not plan.actions or self.is_finished:
                 times = (plan.look_again_at, hosts.look_again_at(run.plan, run.hosts))
                 return min((at for at in times if at is not None), default=None)
+
+    def take_touched(self) -> set[str]:
+        """The tasks of which anything has changed since this was last asked."""
+        touched, self._touched = self._touched, set()
+        return touched
 
     def moves_due(self) -> dict[str, str]:
         """Task -> spare host, of tasks on lost hosts. The owner finds them ports there and calls `move`."""
@@ -391,6 +398,7 @@ class Supervisor:
 
     def _forget(self, action: Action) -> None:
         del self.statuses[action.task]
+        self._touched.add(action.task)
         self._forgotten.append(action.task)
         self._note(action.task, action.verb, action.cause)
         if not any(task.name in self.statuses for task in self.run.leaving):
@@ -417,6 +425,7 @@ class Supervisor:
     def _put(self, status: TaskStatus) -> None:
         self.statuses[status.name] = status
         self._changed.add(status.name)
+        self._touched.add(status.name)
 
     def _note(self, task: str, what: str, cause: str) -> None:
         self._happenings.append(self._store.happening(task, what, cause))
