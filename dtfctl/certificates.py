@@ -5,7 +5,8 @@ for each task, and for the user's own clients.
     runs/<number>/files/<task>/  DTF_TLS_CA  DTF_TLS_CERT  DTF_TLS_KEY       on the task's, written by its keeper
 
 All are 0600 in folders that are 0700, and go with the run. Nothing is shared between runs: each makes everything anew,
-and to it what an earlier one handed out is a stranger's. The only module that needs the package `cryptography`, and only when certificates are asked for.
+and to it what an earlier one handed out is a stranger's. The only module that needs the package `cryptography`, and
+only when certificates are asked for.
 """
 
 from __future__ import annotations
