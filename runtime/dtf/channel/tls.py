@@ -132,7 +132,7 @@ class TlsSocket:
         done = 0
         with self._lock:
             try:
-                while done < len(view):
+                while done < len(view) and self.pending():  # asking for what is not there costs an exception
                     count = self._tls.read(len(view) - done, view[done:])
                     if not count:
                         self._is_over = True
