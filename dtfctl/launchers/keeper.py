@@ -521,6 +521,7 @@ class Keeper:
         if self.daemon_pid not in (0, peer):
             os.kill(self.daemon_pid, signal.SIGKILL)
             os.waitpid(self.daemon_pid, 0)
+        remove_files()
         self.respawn = {}
         self.respawn_at = None
         self.running = False
@@ -681,6 +682,14 @@ def place_files(task, files):
             file.write(text)
         os.replace(aside, paths[variable])
     return paths
+
+
+def remove_files():
+    with contextlib.suppress(OSError):
+        for folder, _, names in os.walk(FILES, topdown=False):
+            for name in names:
+                os.unlink(os.path.join(folder, name))
+            os.rmdir(folder)
 
 
 def write_record(name, record, exclusive=False):
