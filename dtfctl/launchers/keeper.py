@@ -313,6 +313,9 @@ class Keeper:
 
     def on_connect(self):
         connection, _ = self.listener.accept()
+        if peer_of(connection)[1] not in (0, os.geteuid()):
+            connection.close()
+            return
         self.drop_connection()
         connection.settimeout(SEND_S)
         self.connection = connection
@@ -516,7 +519,7 @@ class Keeper:
     def do_bye(self):
         """The last request. A daemon that was started here and came too late to be needed goes too."""
         assert self.connection is not None
-        peer = struct.unpack("3i", self.connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+        peer = peer_of(self.connection)[0]
         self.reap()
         if self.daemon_pid not in (0, peer):
             os.kill(self.daemon_pid, signal.SIGKILL)
@@ -668,6 +671,11 @@ def record_name(entry, kind):
 
 def file_name(task, generation):
     return f"{task.replace(':', '-')}.{generation}"
+
+
+def peer_of(connection):
+    """(pid, user, group) of the process at the other end of a Unix socket."""
+    return struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
 
 
 def place_files(task, files):
