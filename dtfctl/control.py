@@ -1,7 +1,7 @@
 """The daemon's ear and the command line's mouth: a Unix socket in the state folder, one JSON document a line.
 
-The folder is private to the user, and only his processes (and root's) are listened to. The requests (`do` names them), what they carry
-and what they are answered with:
+The folder is private to the user, and only his processes (and root's) are listened to. The requests (`do` names them),
+what they carry and what they are answered with:
 
     up        plan, environment, secrets,      {is: started}; of a running cluster {is: running, differences, changes},
               hosts [, apply, id]              or with `apply`, which makes the changes, {is: changed, changes}

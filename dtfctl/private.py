@@ -1,4 +1,4 @@
-"""What belongs to this user alone: folders that nobody else may enter, and sockets at whose other end is nobody else."""
+"""What belongs to this user alone: folders that nobody else may enter, sockets at whose other end is nobody else."""
 
 from __future__ import annotations
 
