@@ -263,6 +263,7 @@ def sync(lines, folder, files):
     former = former_files(place)
     gone = [path for path in former if path not in files and is_same(place, path, former[path])]
     wanted = [path for path, entry in files.items() if not is_same(place, path, entry)]
+    refuse_links(place, wanted)
     write_line({"folder": place, "wanted": wanted})
     way = json.loads(lines.wait())["way"]
     if way == "tar":
@@ -314,7 +315,7 @@ def take_tar(lines, place, wanted):
             if member.name not in wanted or not (member.isreg() or member.issym()):
                 continue
             path = os.path.join(place, member.name)
-            make_folder(place, os.path.dirname(path))
+            os.makedirs(os.path.dirname(path), exist_ok=True)
             aside = f"{path}.{os.getpid()}.dtfctl"
             if member.issym():
                 os.symlink(member.linkname, aside)
@@ -330,14 +331,14 @@ def take_tar(lines, place, wanted):
             os.replace(aside, path)
 
 
-def make_folder(place, folder):
+def refuse_links(place, paths):
     """Through real folders only: a link on the way could lead out of the place."""
-    if folder == place or (os.path.isdir(folder) and not os.path.islink(folder)):
-        return
-    make_folder(place, os.path.dirname(folder))
-    if os.path.lexists(folder):
-        os.unlink(folder)
-    os.mkdir(folder)
+    for folder in {os.path.dirname(path) for path in paths}:
+        while folder:
+            path = os.path.join(place, folder)
+            if os.path.islink(path):
+                raise OSError(0, "is a link on this host, and files are to come below it", path)
+            folder = os.path.dirname(folder)
 
 
 # -- talk and clean

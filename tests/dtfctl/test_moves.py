@@ -1,0 +1,131 @@
+"""Hosts that go away, are lost, come back: what is concluded, and where their tasks go."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dtfctl import hosts, moves, state
+from dtfctl.hosts import CONNECTED, LOST, UNREACHABLE, HostStatus
+from dtfctl.store import Run
+from dtfctl.task import TaskStatus
+from tests.dtfctl.fakes import plan_of
+
+TEXT = """
+program: train
+host_lost_after: 60s
+hosts: {a: , b: , c: , spare1: {slots: 2}, spare2: }
+jobs:
+  ps: {hosts: [a, b], spare_hosts: [spare1, spare2]}
+  worker: {hosts: [a, c], spare_hosts: [spare1, spare2]}
+  eye: {hosts: [b], port: none}
+"""
+FOUND = {"folder": "/home/me/w", "environment": {"HOME": "/home/me", "PATH": "/bin"}, "python": "/usr/bin/python3"}
+NAMES = ("a", "b", "c", "spare1", "spare2")
+
+
+def a_run(text=TEXT, **states):
+    plan = plan_of(text)
+    known = {name: HostStatus(name, found=FOUND) for name in NAMES}
+    known |= {name: replace(known[name], state=what, why="no route") for name, what in states.items()}
+    addresses = {task.name: f"{task.advertised_host}:2000" for task in plan.tasks() if task.job.has_address}
+    return Run(1, "t", "boot", plan, {"PATH": "/mine"}, addresses, 0.0, hosts=known)
+
+
+def running(run, **changes):
+    statuses = {
+        task.name: TaskStatus(task.name, state=state.RUNNING, generation=1, pid=7) for task in run.plan.tasks()
+    }
+    return statuses | changes
+
+
+def test_a_host_that_does_not_answer_is_only_noted():
+    change = moves.unreachable(a_run(), "a", "no route", 500.0, 10.0)
+    assert change.run.hosts["a"].state == UNREACHABLE and change.run.hosts["a"].since == 500.0
+    assert change.statuses == () and "its tasks are left as they are" in change.notes[0][2]
+    again = moves.unreachable(change.run, "a", "timed out", 600.0, 20.0)
+    assert again.run.hosts["a"].since == 500.0 and again.run.hosts["a"].why == "timed out" and not again.notes
+    back = moves.reached(again.run, "a", 700.0, 30.0)
+    assert back.run.hosts["a"].state == CONNECTED and back.notes == (("", "host", "a is reachable again"),)
+    assert moves.reached(back.run, "a", 800.0, 40.0).notes == ()
+
+
+def test_a_host_is_lost_after_its_time_and_not_before():
+    run = moves.unreachable(a_run(), "c", "no route", 0.0, 100.0).run
+    assert hosts.look_again_at(run.plan, run.hosts) == 160.0
+    assert moves.losses(run, running(run), 0.0, 159.9).run is run
+    assert moves.losses(run, running(run), 0.0, 160.0).run.hosts["c"].state == LOST
+
+
+def test_when_no_host_answers_it_is_this_machine_that_is_cut_off():
+    run = a_run()
+    for name in NAMES:
+        run = moves.unreachable(run, name, "no route", 0.0, 100.0).run
+    assert moves.losses(run, running(run), 0.0, 1e9).run is run
+    assert hosts.look_again_at(run.plan, run.hosts) is None
+
+
+def test_tasks_without_a_spare_have_ended_with_their_host():
+    run = moves.unreachable(a_run(), "b", "no route", 0.0, 100.0).run
+    change = moves.losses(run, running(run), 0.0, 200.0)
+    assert [(status.name, status.state) for status in change.statuses] == [("eye:0", state.EXITED)]
+    assert "its host is lost: b could not be reached for 60s (no route)" in str(change.statuses[0].exit)
+
+
+def test_a_spare_takes_over_from_one_host_and_as_many_as_it_has_slots_for():
+    run = a_run(a=LOST)
+    assert moves.due(run, running(run)) == {"ps:0": "spare1", "worker:0": "spare1"}
+    run = a_run(TEXT.replace("slots: 2", "slots: 1"), a=LOST)
+    assert moves.due(run, running(run)) == {"ps:0": "spare1", "worker:0": "spare2"}
+    run = a_run(a=LOST, c=LOST)
+    assert moves.due(run, running(run))["worker:1"] == "spare2"
+    run = a_run(a=LOST, spare1=UNREACHABLE)
+    assert set(moves.due(run, running(run)).values()) == {"spare2"}
+
+
+def test_a_task_that_is_done_does_not_move():
+    run = a_run(a=LOST)
+    done = TaskStatus("worker:0", state=state.SUCCEEDED)
+    assert moves.due(run, running(run, **{"worker:0": done})) == {"ps:0": "spare1"}
+    assert moves.due(replace(run, outcome="stopped"), running(run)) == {}
+
+
+def test_a_moved_task_gets_a_process_there_and_whoever_knows_its_address_too():
+    run = a_run(a=LOST)
+    change = moves.moved(run, running(run), {"ps:0": "spare1:3000", "worker:0": "spare1:3001"}, 5.0)
+    assert change.run.addresses["ps:0"] == "spare1:3000"
+    assert change.run.actual.task("ps:0").host.name == "spare1"
+    found = {status.name: status for status in change.statuses}
+    assert found["ps:0"].state == state.EXITED and found["ps:0"].renew.startswith("moved from a to spare1")
+    assert found["worker:1"].state == state.RUNNING and "must know the new address" in found["worker:1"].renew
+    assert found["ps:1"].renew and found["eye:0"].renew
+
+
+def test_a_sparse_cluster_leaves_those_alone_that_do_not_know_the_moved_one():
+    run = a_run("cluster_spec: sparse\n" + TEXT, a=LOST)
+    change = moves.moved(run, running(run), {"worker:0": "spare1:3001"}, 5.0)
+    assert [status.name for status in change.statuses] == ["worker:0"]
+
+
+def test_a_host_that_came_back_in_the_meantime_keeps_its_tasks():
+    run = a_run()
+    change = moves.moved(run, running(run), {"ps:0": "spare1:3000"}, 5.0)
+    assert change.statuses == () and change.run.actual.task("ps:0").host.name == "a"
+
+
+def test_a_program_inherits_the_environment_of_its_host():
+    run = a_run("hosts: {here: {ssh: none, address: h}, far: }\nprogram: x\njobs: {a: {hosts: [here, far]}}")
+    run = replace(run, hosts={"far": HostStatus("far", found={**FOUND, "cores": 4})})
+    assert moves.inherited(run, run.actual.task("a:0")) == {"PATH": "/mine"}
+    assert moves.inherited(run, run.actual.task("a:1"))["PATH"] == "/bin"
+    assert moves.inherited(run, run.actual.task("a:1"))["OMP_NUM_THREADS"] == "4"
+
+
+def test_paths_of_the_cluster_files_folder_are_those_of_its_copy():
+    text = "hosts: {far: {venv: env, working_dir: ~/w}}\nprogram: x\ncheckpoint_dir: out\njobs: {a: 1}"
+    run = replace(a_run(text), hosts={"far": HostStatus("far", found=FOUND)})
+    task = run.actual.task("a:0")
+    assert (task.working_dir, task.python) == ("/home/me/w", "/home/me/w/env/bin/python")
+    assert task.path(run.plan.checkpoint_dir) == "/home/me/w/out" and task.path("/data") == "/data"
+    unsaid = a_run(text.replace("venv: env, ", ""))
+    unsaid = replace(unsaid, hosts={"far": HostStatus("far", found=FOUND)})
+    assert unsaid.actual.task("a:0").python == "/usr/bin/python3"

@@ -1,0 +1,119 @@
+"""What ssh is called with, what its failures mean, and a Python that becomes an agent."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+from dtfctl.launchers import ssh
+from dtfctl.plan import HostPlan, SshSettings
+
+HOST = HostPlan("gpu", "10.0.0.7", "python3", "/w", ssh="gpu-a", user="ml", port=2200)
+PLAIN = HostPlan("gpu", "10.0.0.7", "python3", "/w", ssh="gpu-a")
+
+
+def options(**settings):
+    words = ssh.argv(SshSettings(**settings), HOST)
+    return dict(words[place + 1].split("=", 1) for place, word in enumerate(words) if word == "-o")
+
+
+def test_nobody_is_asked_and_one_connection_serves_all_calls():
+    found = options()
+    assert found["BatchMode"] == "yes" and found["ControlMaster"] == "auto" and found["ControlPersist"] == "60"
+    assert found["ServerAliveInterval"] == "5" and found["ServerAliveCountMax"] == "3"
+    assert "/" not in found["ControlPath"], "a socket's path may have only 107 bytes"
+
+
+def test_the_users_own_words_come_first_so_that_they_count():
+    words = ssh.argv(SshSettings("ssh -F 'my config' -o ServerAliveInterval=1"), PLAIN)
+    assert words[:5] == ("ssh", "-F", "my config", "-o", "ServerAliveInterval=1")
+
+
+def test_the_login_is_the_files_or_the_users_config_decides():
+    assert ssh.argv(SshSettings(), HOST)[-4:] == ("-l", "ml", "-p", "2200")
+    assert "-l" not in ssh.argv(SshSettings(), PLAIN)
+
+
+def test_host_keys_are_the_users_affair_unless_the_file_says_otherwise():
+    assert "StrictHostKeyChecking" not in options()
+    assert options(accept_new=True)["StrictHostKeyChecking"] == "accept-new"
+
+
+def test_different_logins_have_different_connections():
+    assert ssh.socket_name(HOST) != ssh.socket_name(PLAIN) == ssh.socket_name(PLAIN)
+
+
+def test_the_command_to_try_is_one_that_a_person_can_type():
+    assert ssh.by_hand(SshSettings(), HOST) == "ssh -o BatchMode=yes -l ml -p 2200 gpu-a true"
+    assert ssh.by_hand(SshSettings("ssh -F 'a b'"), PLAIN, "df", "-h").endswith("gpu-a df -h")
+
+
+@pytest.mark.parametrize(
+    "words, why",
+    [
+        ("ml@gpu-a: Permission denied (publickey).\r\n", "ml@gpu-a: Permission denied (publickey)."),
+        ("ssh: connect to host h port 22: No route to host\n", "connect to host h port 22: No route to host"),
+        ("Warning: Permanently added 'h' to the list.\nConnection closed by h\n", "Connection closed by h"),
+        ("", "ssh exits with status 255"),
+    ],
+)
+def test_why_ssh_did_not_do_it_is_its_last_line(words, why):
+    assert ssh.explain(words, 255) == why
+
+
+def test_an_unknown_host_key_comes_with_what_to_do():
+    words = ssh.explain("No ED25519 host key is known for h.\nHost key verification failed.\n", 255)
+    assert words.startswith("Host key verification failed") and "accept-new" in words
+
+
+def test_what_a_call_came_to_is_told_apart():
+    there = ssh.Ssh(SshSettings(), HOST, None)
+    missing = there.failure(ssh.NO_PYTHON, "python3 is Python 3.7.3\n")
+    assert "python3 is Python 3.7.3" in missing.why and not missing.is_connection
+    assert "python3 --version" in missing.command
+    assert there.failure(255, "Connection reset").is_connection
+    assert not there.failure(1, "Traceback").is_connection
+
+
+def run_there(pythons, request, shell="/bin/sh"):
+    """As sshd does: the user's shell gets the line."""
+    return subprocess.run(
+        [shell, "-c", ssh.remote_command(pythons)],
+        input=ssh.agent_line() + json.dumps(request).encode() + b"\n",
+        capture_output=True,
+        timeout=30,
+    )
+
+
+CHECK = {"do": "check", "addresses": ["127.0.0.1"], "names": [], "ports": [], "pythons": [], "needs_folder": False}
+
+
+@pytest.mark.parametrize("shell", ["/bin/sh", "/bin/bash"])
+def test_the_first_python_that_will_do_becomes_the_agent(tmp_path, shell):
+    old = tmp_path / "old python"
+    old.write_text("#!/bin/sh\n[ $1 = --version ] && echo Python 3.7.3 && exit; exit 1\n")
+    old.chmod(0o755)
+    done = run_there([str(old), "no-such-python", sys.executable], {**CHECK, "folder": str(tmp_path / "new")}, shell)
+    found = json.loads(done.stdout)
+    assert found["version"].startswith("3.") and found["folder"] == str(tmp_path / "new")
+    assert found["folder_error"] == "" and found["addresses"] == {"127.0.0.1": ""}
+    assert found["environment"]["PATH"] and not any(key.startswith("SSH_") for key in found["environment"])
+
+
+def test_where_no_python_will_do_the_older_ones_are_named(tmp_path):
+    old = tmp_path / "python3"
+    old.write_text("#!/bin/sh\n[ $1 = --version ] && echo Python 3.7.3 && exit; exit 1\n")
+    old.chmod(0o755)
+    done = run_there([str(old), "no-such-python"], {**CHECK, "folder": "/"})
+    assert done.returncode == ssh.NO_PYTHON
+    assert done.stderr.decode() == f"{old} is Python 3.7.3\n"
+
+
+def test_the_line_for_the_other_side_is_quoted_for_any_shell():
+    words = shlex.split(ssh.remote_command(["it's"]))
+    assert words[:2] == ["/bin/sh", "-c"] and words[-2:] == ["sh", "it's"]
+    assert "'" not in words[2] and "!" not in words[2] and "\n" not in words[2]
