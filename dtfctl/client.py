@@ -9,9 +9,10 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import secrets
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -76,25 +77,45 @@ class Cluster:
 
     # -- the supervisor
 
-    def up(self, plan: ClusterPlan, say: Callable[[str], None]) -> Reply:
-        """Looks at other machines first and brings them the folder, unless the cluster runs already. Raises
-        SecretMissing, HostsUnusable."""
-        secrets = read_secrets(plan, os.environ)
+    def has_supervisor(self) -> bool:
+        """Whether its process is there; nobody is woken."""
+        return not self._is_unlocked()
+
+    def up(self, plan: ClusterPlan, say: Callable[[str], None], apply: bool = False) -> Reply:
+        """Starts the cluster. Of one that runs already it tells what the plan would change, and with `apply` does so.
+
+        Looks at other machines first and brings them the folder, unless the cluster runs already. Raises
+        SecretMissing, HostsUnusable.
+        """
+        values = read_secrets(plan, os.environ)
         make_private(self.paths.folder)
         environment = {**thread_defaults(plan, os.cpu_count() or 1), **os.environ}
         if os.environ.get(SSH_VARIABLE):
             plan = replace(plan, ssh=replace(plan.ssh, command=os.environ[SSH_VARIABLE]))
-        found: dict[str, Any] = {}
-        if plan.remote_hosts and not self.is_active():
-            from dtfctl.launchers.preflight import prepare
+        request: dict[str, Any] = {"do": "up", "plan": to_json(plan), "environment": environment, "secrets": values}
+        if apply:
+            request |= {"apply": True, "id": _new_id()}
+        while True:
+            found: dict[str, Any] = {}
+            if plan.remote_hosts and not self.is_active():
+                from dtfctl.launchers.preflight import prepare
 
-            found = {name: dict(host) for name, host in prepare(plan, self.paths.ssh, say).items()}
-        request = {"do": "up", "plan": to_json(plan), "environment": environment, "secrets": secrets, "hosts": found}
-        while (reply := self._ask("serve", request)).get("is") == "ending":
+                found = {name: dict(host) for name, host in prepare(plan, self.paths.ssh, say).items()}
+            reply = self._ask("serve", {**request, "hosts": found})
+            if reply.get("is") != "ending":
+                return reply
             # The former run has its grace periods, and then it is this one's turn.
             self.wait_until(lambda run, _: run.is_over, None)
             self.wait_for_end_of_supervisor()
-        return reply
+
+    def on_tasks(self, verb: str, tasks: Sequence[str], why: str) -> Reply:
+        """`verb` is restart, stop or start."""
+        return self._ask("adopt", {"do": verb, "tasks": list(tasks), "why": why, "id": _new_id()})
+
+    def scale(self, job: str, replicas: int, is_serious: bool) -> Reply:
+        """What it would change, or did."""
+        request = {"do": "scale", "job": job, "replicas": replicas, "apply": is_serious, "id": _new_id()}
+        return self._ask("adopt", request)
 
     def down(self, why: str, grace_period_s: float | None = None) -> Reply:
         return self._ask("adopt", {"do": "down", "why": why, "grace_period_s": grace_period_s})
@@ -222,6 +243,11 @@ def read_secrets(plan: ClusterPlan, environment: Mapping[str, str]) -> dict[str,
                     f"export it, or name a file: secrets: {{{secret.name}: {{file: ...}}}}"
                 )
     return values
+
+
+def _new_id() -> str:
+    """A request that has one may be repeated, and is carried out once."""
+    return secrets.token_hex(8)
 
 
 class _RunIsOver(Exception):

@@ -17,6 +17,7 @@ from typing import BinaryIO
 
 RATE_TAG = "global_step/sec"
 RECORD_BYTES_MAX = 64 << 20
+LATE_BYTES_MAX = 32 << 20
 
 _CHECKPOINT = re.compile(r'^model_checkpoint_path: ".*-(\d{1,18})"', re.MULTILINE)
 
@@ -41,13 +42,18 @@ class Progress:
 
 
 class ProgressReader:
-    """Reads on from where it was at each `poll`. Files that are there at the first poll belong to earlier runs."""
+    """Reads on from where it was at each `poll`. Files that are there at the beginning are of earlier runs, unless it
+    `is_late` itself: then the newest of them counts, if it is not so long that its reading would be waited for."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, is_late: bool = False) -> None:
         self._folder = folder
         self._offsets: dict[Path, int] = {path: _size(path) for path in self._paths()}
+        if is_late and self._offsets:
+            newest = max(self._offsets, key=_written_at)
+            if self._offsets[newest] <= LATE_BYTES_MAX:
+                del self._offsets[newest]
         self._progress = Progress()
-        self._first_checkpoint = self._newest_checkpoint()
+        self._first_checkpoint = 0 if is_late else self._newest_checkpoint()
         self._last: tuple[float, int] | None = None
         # Who tells the rate has averaged it; between two events it is a guess.
         self._is_rate_told = False
@@ -106,6 +112,13 @@ def _size(path: Path) -> int:
         return os.stat(path).st_size
     except OSError:
         return 0
+
+
+def _written_at(path: Path) -> float:
+    try:
+        return os.stat(path).st_mtime
+    except OSError:
+        return 0.0
 
 
 def _records(file: BinaryIO, offset: int) -> Iterator[tuple[bytes, int]]:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Mapping
-from datetime import datetime
-from typing import Any
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
 
 from dtfctl import state
 from dtfctl.hosts import CONNECTED, UNREACHABLE
-from dtfctl.store import Run
+from dtfctl.store import Happening, Run
 from dtfctl.task import TaskStatus
+
+if TYPE_CHECKING:
+    from dtfctl.progress import Progress
+    from dtfctl.usage import Usage
 
 API_VERSION = "dtfctl/v1"
 
@@ -51,13 +56,18 @@ def document(run: Run, statuses: Mapping[str, TaskStatus]) -> dict[str, Any]:
 
 def table(run: Run, statuses: Mapping[str, TaskStatus], now: float, is_wide: bool = False) -> str:
     """`now` is the monotonic clock's."""
+    return "\n".join([headline(run), columns(rows(run, statuses, now, is_wide))])
+
+
+def rows(run: Run, statuses: Mapping[str, TaskStatus], now: float, is_wide: bool = False) -> list[list[str]]:
+    """The table's cells, headings first."""
     hosts = {task.name: task.host.name for task in run.actual.tasks()}
     is_wide = is_wide or bool(run.hosts)
     headings = ["TASK", "STATE", "READY", "RESTARTS", "PID", "SINCE", "ADDRESS"]
-    rows = [headings + (["HOST", "GENERATION"] if is_wide else []) + ["LAST"]]
+    cells = [headings + (["HOST", "GENERATION"] if is_wide else []) + ["LAST"]]
     for status in statuses.values():
-        wide = [hosts[status.name], str(status.generation)] if is_wide else []
-        rows.append(
+        wide = [hosts.get(status.name, "-"), str(status.generation)] if is_wide else []
+        cells.append(
             [
                 status.name,
                 UNREACHABLE if _is_away(run, status) else _state(status, now),
@@ -70,9 +80,111 @@ def table(run: Run, statuses: Mapping[str, TaskStatus], now: float, is_wide: boo
                 status.waiting_for or _reason(status) or "-",
             ]
         )
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return "\n".join([headline(run), *lines])
+    return cells
+
+
+def columns(cells: list[list[str]]) -> str:
+    """Each column as wide as its widest cell."""
+    widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells
+    )
+
+
+def summary(run: Run, statuses: Mapping[str, TaskStatus]) -> dict[str, Any]:
+    """One cluster among several, as `ls -o json` prints it."""
+    return {
+        "name": run.plan.name,
+        "state": cluster_state(run),
+        "tasks": len(statuses),
+        "ready": sum(status.ready for status in statuses.values()),
+        "restarts": sum(status.restarts for status in statuses.values()),
+        "started": _rfc3339(run.started_at),
+        "file": run.plan.file,
+        "reason": run.why,
+    }
+
+
+def clusters_table(summaries: list[dict[str, Any]], now: float) -> str:
+    """`now` is the wall clock's."""
+    cells = [["NAME", "STATE", "READY", "RESTARTS", "SINCE", "FILE"]]
+    for each in summaries:
+        if each["state"] == "damaged":
+            cells.append([each["name"], each["state"], "-", "-", "-", each["reason"]])
+            continue
+        since = _age(now - datetime.fromisoformat(each["started"].replace("Z", "+00:00")).timestamp())
+        ready = f"{each['ready']}/{each['tasks']}"
+        cells.append([each["name"], each["state"], ready, str(each["restarts"]), since, each["file"]])
+    return columns(cells)
+
+
+def event(happening: Happening, width: int, is_json: bool) -> str:
+    """One line of the history."""
+    if is_json:
+        document = {
+            "time": _rfc3339(happening.time),
+            "task": happening.task,
+            "what": happening.what,
+            "cause": happening.cause,
+        }
+        return json.dumps(document)
+    at = datetime.fromtimestamp(happening.time).isoformat(sep=" ", timespec="milliseconds")
+    return f"{at}  {happening.task or '-':{width}}  {happening.what:<10}  {happening.cause}".rstrip()
+
+
+def usage_rows(
+    run: Run, statuses: Mapping[str, TaskStatus], usages: Mapping[str, tuple[float, Usage]], now: float
+) -> list[list[str]]:
+    """Cells for `top`; `usages` are (cores in use, Usage) of the tasks of this machine."""
+    cells = [["TASK", "STATE", "CPU%", "MEMORY", "THREADS", "PROCESSES", "PID", "SINCE", "RESTARTS"]]
+    for status in statuses.values():
+        cores, usage = usages.get(status.name, (None, None))
+        measured = (
+            ["-", "-", "-", "-"]
+            if cores is None or usage is None
+            else [f"{100 * cores:.0f}", size(usage.memory_bytes), str(usage.threads), str(usage.processes)]
+        )
+        pid, since = str(status.pid or "-"), _since(status, now)
+        cells.append([status.name, _state(status, now), *measured, pid, since, str(status.restarts)])
+    return cells
+
+
+def usage_document(
+    run: Run,
+    statuses: Mapping[str, TaskStatus],
+    usages: Mapping[str, tuple[float, Usage]],
+    progress: Progress | None,
+    now: float,
+) -> dict[str, Any]:
+    """What `top -o json` prints, one such line for each look. `now` is the wall clock's."""
+    return {
+        "time": _rfc3339(now),
+        "name": run.plan.name,
+        "state": cluster_state(run),
+        "progress": None
+        if progress is None
+        else {"step": progress.step, "steps_per_s": progress.steps_per_s, "loss": progress.loss},
+        "tasks": [
+            {
+                "name": name,
+                "state": status.state,
+                "cpu_cores": round(usages[name][0], 4) if name in usages else None,
+                "memory_bytes": usages[name][1].memory_bytes if name in usages else None,
+                "threads": usages[name][1].threads if name in usages else None,
+                "processes": usages[name][1].processes if name in usages else None,
+                "restarts": status.restarts,
+            }
+            for name, status in statuses.items()
+        ],
+    }
+
+
+def size(count: float) -> str:
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}" if count >= 10 or unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} TiB"
 
 
 def expansion(hosts: list[dict[str, Any]]) -> str:
@@ -145,6 +257,10 @@ def _is_away(run: Run, status: TaskStatus) -> bool:
 
 def _clock(wall: float) -> str:
     return datetime.fromtimestamp(wall).strftime("%H:%M:%S")
+
+
+def _rfc3339(wall: float) -> str:
+    return datetime.fromtimestamp(wall, timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _age(seconds: float) -> str:

@@ -44,6 +44,24 @@ def prepare(plan: ClusterPlan, sockets: Path, say: Say) -> dict[str, Found]:
     return asyncio.run(_prepare(plan, sockets, say))
 
 
+def examine(plan: ClusterPlan, sockets: Path) -> list[Finding]:
+    """Looks at all other machines, and changes nothing."""
+
+    async def look() -> list[Finding]:
+        room = asyncio.Semaphore(CALLS_MAX)
+
+        async def one(ssh: Ssh) -> Finding:
+            async with room:
+                try:
+                    return await _check(ssh, plan)
+                finally:
+                    await ssh.disconnect()
+
+        return await asyncio.gather(*(one(Ssh(plan.ssh, host, sockets)) for host in plan.remote_hosts))
+
+    return asyncio.run(look())
+
+
 async def _prepare(plan: ClusterPlan, sockets: Path, say: Say) -> dict[str, Found]:
     calls = [Ssh(plan.ssh, host, sockets) for host in plan.remote_hosts]
     began = time.monotonic()

@@ -82,13 +82,13 @@ def argv(settings: SshSettings, host: HostPlan) -> tuple[str, ...]:
     words = [*shlex.split(settings.command), "-T"]
     for key, value in options.items():
         words += ["-o", f"{key}={value}"]
-    return (*words, *_login(host))
+    return (*words, *login(host))
 
 
 def by_hand(settings: SshSettings, host: HostPlan, *remote: str) -> str:
     """What a person types to see what dtfctl saw."""
     asked = ["-o", "StrictHostKeyChecking=accept-new"] if settings.accept_new else []
-    words = [*shlex.split(settings.command), "-o", "BatchMode=yes", *asked, *_login(host), host.ssh]
+    words = [*shlex.split(settings.command), "-o", "BatchMode=yes", *asked, *login(host), host.ssh]
     return shlex.join([*words, *(remote or ("true",))])
 
 
@@ -247,5 +247,5 @@ class Ssh:
             os.unlink(self.folder / name)
 
 
-def _login(host: HostPlan) -> list[str]:
+def login(host: HostPlan) -> list[str]:
     return [*(["-l", host.user] if host.user else []), *(["-p", str(host.port)] if host.port else [])]

@@ -18,6 +18,7 @@ HOMES = {
     "yaml": {"dtfctl.config.source"},
     "grpc": set(),
     "psutil": {"dtfctl.launchers.local"},
+    "rich": {"dtfctl.terminal", "dtfctl.attach", "dtfctl.commands.looking"},
 }
 
 

@@ -1,90 +1,190 @@
-"""Lines stay whole, in order, and none is lost."""
+"""Lines stay whole, in order, and none is lost; each has its time."""
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from dtfctl.errors import UnknownTask
-from dtfctl.logs import LINE_BYTES_MAX, LogFollower, choose_tasks, last_lines
+from dtfctl.launchers import recorder
+from dtfctl.launchers.recorder import ENTRY, HEADER, Recorder
+from dtfctl.logs import Choice, LogReader, last_lines
+from dtfctl.logs.files import LINE_BYTES_MAX
 
 
 @pytest.fixture
-def follower(tmp_path):
-    return LogFollower(tmp_path, ["ps:0", "worker:0"])
+def run(tmp_path, monkeypatch):
+    return Run(tmp_path, monkeypatch)
 
 
-def write(path, data):
-    with open(path, "ab") as file:
-        file.write(data)
+class Run:
+    """A run's folder, with two tasks' logs and a recorder whose clock the test sets."""
+
+    def __init__(self, folder, monkeypatch):
+        self.logs = folder / "logs"
+        self.logs.mkdir()
+        self.now = 1000.0
+        monkeypatch.chdir(folder)
+        monkeypatch.setattr(recorder, "now_us", lambda: int(self.now * 1e6))
+
+    def write(self, name, data):
+        with open(self.logs / f"{name}.log", "ab") as file:
+            file.write(data)
+
+    def at(self, now, name, data, max_bytes=1 << 20, count=5):
+        """Writes at a time that the recorder notes."""
+        self.now = now
+        recorder.begin(str(self.logs / f"{name}.log"), max_bytes, count)
+        self.write(name, data)
+        Recorder().look(None)
+
+    def reader(self, *tasks, **choice):
+        return LogReader(self.logs, tasks or ["ps:0", "worker:0"], Choice(**choice))
+
+    def past(self, *tasks, **choice):
+        return shown(self.reader(*tasks, **choice).past())
 
 
-def test_a_line_is_shown_when_it_is_whole(tmp_path, follower):
-    log = tmp_path / "worker-0.1.log"
-    assert follower.poll() == []
-    write(log, b"one\ntw")
-    assert follower.poll() == [("worker:0", "one")]
-    write(log, "o\nthree ü".encode()[:-1])
-    assert follower.poll() == [("worker:0", "two")]
-    write(log, "ü".encode()[-1:] + b"\r\n")
-    assert follower.poll() == [("worker:0", "three ü")]
+def shown(lines):
+    return [(line.task, line.text) for line in lines]
 
 
-def test_the_last_line_of_a_process_that_died_in_the_middle_is_shown_before_its_successors_lines(tmp_path, follower):
-    write(tmp_path / "ps-0.9.log", b"first\nhal")
-    assert follower.poll() == [("ps:0", "first")]
-    write(tmp_path / "ps-0.10.log", b"second\n")
-    assert follower.poll() == [("ps:0", "hal"), ("ps:0", "second")]
+def timed(lines):
+    return [(line.time, line.text) for line in lines]
 
 
-def test_what_is_left_at_the_end_is_shown(tmp_path, follower):
-    write(tmp_path / "ps-0.1.log", b"no newline")
-    assert follower.poll() == []
-    assert follower.poll(is_last=True) == [("ps:0", "no newline")]
-    assert follower.poll(is_last=True) == []
+def test_a_line_is_shown_when_it_is_whole(run):
+    reader = run.reader()
+    assert reader.poll() == []
+    run.write("worker-0.1", b"one\ntw")
+    assert shown(reader.poll()) == [("worker:0", "one")]
+    run.write("worker-0.1", "o\nthree ü".encode()[:-1])
+    assert shown(reader.poll()) == [("worker:0", "two")]
+    run.write("worker-0.1", "ü".encode()[-1:] + b"\r\n")
+    assert shown(reader.poll()) == [("worker:0", "three ü")]
 
 
-def test_an_endless_line_is_shown_in_pieces_and_not_kept_for_ever(tmp_path, follower):
-    write(tmp_path / "ps-0.1.log", b"x" * (2 * LINE_BYTES_MAX + 10) + b"\n")
-    pieces = [line for _, line in follower.poll()]
+def test_the_last_line_of_a_process_that_died_in_the_middle_is_shown_before_its_successors_lines(run):
+    reader = run.reader()
+    run.write("ps-0.9", b"first\nhal")
+    assert shown(reader.poll()) == [("ps:0", "first")]
+    run.write("ps-0.10", b"second\n")
+    assert shown(reader.poll()) == [("ps:0", "hal"), ("ps:0", "second")]
+    run.write("ps-0.10", b"third\n")
+    assert shown(reader.poll()) == [("ps:0", "third")]
+
+
+def test_what_is_left_at_the_end_is_shown(run):
+    run.write("ps-0.1", b"no newline")
+    reader = run.reader()
+    assert reader.poll() == []
+    assert shown(reader.poll(is_over=True)) == [("ps:0", "no newline")]
+    assert reader.poll(is_over=True) == []
+
+
+def test_an_endless_line_is_shown_in_pieces_and_not_kept_for_ever(run):
+    run.write("ps-0.1", b"x" * (2 * LINE_BYTES_MAX + 10) + b"\n")
+    pieces = [line.text for line in run.reader().poll()]
     assert sum(map(len, pieces)) == 2 * LINE_BYTES_MAX + 10
 
 
-def test_skipping_to_the_last_lines_goes_on_after_them(tmp_path, follower):
-    write(tmp_path / "ps-0.1.log", b"1\n2\n3\n")
-    write(tmp_path / "worker-0.1.log", b"a\n")
-    assert follower.skip_to_last(2) == [("ps:0", "2"), ("ps:0", "3"), ("worker:0", "a")]
-    write(tmp_path / "ps-0.1.log", b"4\n")
-    assert follower.poll() == [("ps:0", "4")]
+def test_a_line_has_the_time_at_which_its_end_was_written(run):
+    run.at(1000, "ps-0.1", b"one\ntw")
+    run.at(1005, "ps-0.1", b"o\n")
+    run.at(1007.25, "ps-0.1", b"three\n")
+    assert timed(run.reader().past()) == [(1000, "one"), (1005, "two"), (1007.25, "three")]
 
 
-def test_skipping_to_the_last_zero_lines_shows_none(tmp_path, follower):
-    write(tmp_path / "ps-0.1.log", b"1\n")
-    assert follower.skip_to_last(0) == []
-
-
-def test_the_last_lines_come_from_the_newest_process_that_wrote_any(tmp_path):
-    write(tmp_path / "worker-0.2.log", b"old\n")
-    write(tmp_path / "worker-0.10.log", b"a\n\nb\nc")
-    write(tmp_path / "worker-0.11.log", b"\n")
-    assert last_lines(tmp_path, "worker:0", 2) == ["b", "c"]
-    assert last_lines(tmp_path, "worker:0", 2, up_to_generation=9) == ["old"]
-    assert last_lines(tmp_path, "ps:0", 2) == []
+def test_tasks_are_merged_in_the_order_of_time(run):
+    run.at(1, "ps-0.1", b"a\n")
+    run.at(2, "worker-0.1", b"b\n")
+    run.at(3, "ps-0.1", b"c\n")
+    run.at(4, "worker-0.2", b"d\n")
+    reader = run.reader()
+    assert [line.text for line in reader.past()] == ["a", "b", "c", "d"]
+    run.at(5, "worker-0.2", b"e\n")
+    run.at(6, "ps-0.1", b"f\n")
+    assert [(line.text, line.attempt) for line in reader.poll()] == [("e", 2), ("f", 1)]
 
 
 @pytest.mark.parametrize(
-    ("patterns", "chosen"),
+    ("choice", "texts"),
     [
-        ([], "ps:0 ps:1 worker:0"),
-        (["ps"], "ps:0 ps:1"),
-        (["worker:0", "ps:1"], "ps:1 worker:0"),
-        (["w*"], "worker:0"),
-        (["*:0"], "ps:0 worker:0"),
+        ({}, "1 2 3 4 5 6"),
+        ({"since": 12}, "3 4 5 6"),
+        ({"since": 9}, "1 2 3 4 5 6"),
+        ({"since": 99}, ""),
+        ({"until": 11}, "1 2"),
+        ({"since": 11, "until": 13}, "2 3 4"),
+        ({"tail": 2}, "5 6"),
+        ({"tail": 4}, "3 4 5 6"),
+        ({"tail": 0}, ""),
+        ({"tail": 99}, "1 2 3 4 5 6"),
+        ({"tail": 1, "until": 12}, "3"),
+        ({"pattern": re.compile("[135]")}, "1 3 5"),
+        ({"pattern": re.compile("[135]"), "tail": 2}, "3 5"),
+        ({"attempt": -1}, "1 2 3"),
+        ({"attempt": 2}, "4 5 6"),
+        ({"attempt": 7}, ""),
     ],
 )
-def test_tasks_are_chosen_by_name_job_or_pattern(patterns, chosen):
-    assert choose_tasks(["ps:0", "ps:1", "worker:0"], patterns) == chosen.split()
+def test_lines_are_chosen_by_time_number_process_and_pattern(run, choice, texts):
+    for number in range(1, 7):
+        run.at(9 + number, f"ps-0.{1 if number <= 3 else 2}", f"{number}\n".encode())
+    assert [text for _, text in run.past("ps:0", **choice)] == texts.split()
 
 
-def test_a_pattern_that_fits_nothing_is_refused():
-    with pytest.raises(UnknownTask, match=r'"worker:7" \(there are ps:0\)'):
-        choose_tasks(["ps:0"], ["worker:7"])
+def test_since_a_time_in_the_middle_of_a_line_begins_with_that_line(run):
+    run.at(1, "ps-0.1", b"one\nt")
+    run.at(2, "ps-0.1", b"wo\nthree\n")
+    assert [text for _, text in run.past(since=2)] == ["two", "three"]
+
+
+def test_skipping_to_the_last_lines_goes_on_after_them(run):
+    run.write("ps-0.1", b"1\n2\n3\n")
+    run.write("worker-0.1", b"a\n")
+    reader = run.reader(tail=2)
+    assert sorted(shown(reader.past())) == [("ps:0", "2"), ("ps:0", "3"), ("worker:0", "a")]
+    run.write("ps-0.1", b"4\n")
+    assert shown(reader.poll()) == [("ps:0", "4")]
+
+
+def test_the_last_of_many_lines_are_found_from_the_end(run):
+    run.write("ps-0.1", b"".join(b"%d\n" % number for number in range(100_000)))
+    assert run.past("ps:0", tail=30_000)[0] == ("ps:0", "70000")
+    assert len(run.past("ps:0", tail=30_000)) == 30_000
+
+
+def test_a_log_whose_head_is_gone_begins_with_a_whole_line(run):
+    for now in range(100):
+        run.at(now, "ps-0.1", b"".join(b"%03d %092d\n" % (now, number) for number in range(50)), 5000, 2)
+    lines = list(run.reader("ps:0").past())
+    assert 100 <= len(lines) <= 150
+    assert [int(line.text[:3]) for line in lines] == [line.time for line in lines]
+    assert lines[-1].text == f"099 {49:092d}"
+    assert run.past("ps:0", tail=1000) == shown(lines)
+
+
+def test_a_slow_follower_misses_lines_and_never_sees_half_of_one(run):
+    reader = run.reader("ps:0")
+    run.at(1, "ps-0.1", b"begin\nhalf a li", 100, 1)
+    assert shown(reader.poll()) == [("ps:0", "begin")]
+    for now in range(2, 50):
+        run.at(now, "ps-0.1", b"ne\n" + b"line of fourteen\n" * 3 + b"li", 100, 1)
+    assert {text for _, text in shown(reader.poll())} <= {"line of fourteen", "line"}
+
+
+def test_without_a_recorder_the_time_is_the_files(run):
+    run.write("ps-0.1", b"one\n")
+    (line,) = run.reader().past()
+    assert line.time == pytest.approx((run.logs / "ps-0.1.log").stat().st_mtime)
+    assert HEADER.size == ENTRY.size
+
+
+def test_the_last_lines_come_from_the_newest_process_that_wrote_any(run):
+    run.write("worker-0.2", b"old\n")
+    run.write("worker-0.10", b"a\n\nb\nc")
+    run.write("worker-0.11", b"\n")
+    assert last_lines(run.logs, "worker:0", 2) == ["b", "c"]
+    assert last_lines(run.logs, "worker:0", 2, up_to_generation=9) == ["old"]
+    assert last_lines(run.logs, "ps:0", 2) == []

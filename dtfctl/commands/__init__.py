@@ -1,0 +1,10 @@
+"""The commands, a room for each group. Functions here parse and print; what they do is the other modules'.
+
+    frame ....... what all of them share: options, choosing a cluster, errors and exit statuses
+    lifecycle ... up, down, wait            tasks .... restart, stop, start, scale, exec
+    looking ..... status, ls, events, top   logs ..... logs
+    files ....... validate, config, expand, schema, init
+    hosts ....... ssh, doctor               manual ... help, completion
+
+Imports of other modules than click stand inside the functions, so that --help and mistakes are answered at once.
+"""

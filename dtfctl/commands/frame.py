@@ -1,0 +1,218 @@
+"""What all commands share: their options, which cluster they mean, and how errors become exit statuses."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+if TYPE_CHECKING:
+    from dtfctl.client import Cluster
+    from dtfctl.config import ClusterFile
+    from dtfctl.plan import ClusterPlan
+    from dtfctl.terminal import Terminal
+
+OK, ERROR, USAGE, NOT_RUNNING, UNKNOWN, TIMED_OUT, PARTLY_UP = 0, 1, 2, 3, 4, 5, 6
+TRAINING_FAILED, CHANGES_PENDING = 10, 20
+SIGNALLED = 128
+
+PROGRESS_MODES = ("auto", "tty", "plain", "json", "quiet")
+
+
+@dataclass
+class Options:
+    """What stands before the command, and `--progress`."""
+
+    state_dir: str | None
+    debug: bool
+    progress: str = "auto"
+
+    def terminal(self) -> Terminal:
+        from dtfctl.terminal import Terminal
+
+        return Terminal(self.progress)
+
+
+def command(group: click.Group, *arguments: Any, **settings: Any) -> Callable[[Callable[..., None]], click.Command]:
+    """Like click's: the function gets the Options first, and its errors become one message."""
+
+    def decorate(function: Callable[..., None]) -> click.Command:
+        @wraps(function)
+        def guarded(*values: Any, **named: Any) -> None:
+            options = click.get_current_context().find_object(Options)
+            assert options is not None
+            if (progress := named.pop("progress", None)) is not None:
+                options.progress = progress
+            _run(function, options, values, named)
+
+        return group.command(*arguments, **settings)(guarded)
+
+    return decorate
+
+
+def _run(function: Callable[..., None], options: Options, values: tuple[Any, ...], named: dict[str, Any]) -> None:
+    """Operating errors become one message; anything else is dtfctl's own mistake, and says so."""
+    from dtfctl.errors import DtfctlError
+
+    try:
+        function(options, *values, **named)
+    except (BrokenPipeError, click.ClickException, click.exceptions.Exit, click.Abort):
+        raise
+    except (DtfctlError, OSError) as error:
+        if options.debug:
+            raise
+        fail(error.exit_status if isinstance(error, DtfctlError) else ERROR, str(error))
+    except Exception as error:
+        if options.debug:
+            raise
+        fail(ERROR, f"this is a mistake in dtfctl itself: {type(error).__name__}: {error}  (--debug shows where)")
+
+
+def takes_files(function: Callable) -> Callable:
+    """For commands on a cluster file: FILE, more of them, and settings on top."""
+    for decorate in (
+        click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="As if FILE said so; repeatable."),
+        click.option("-f", "--file", "more", multiple=True, metavar="FILE", help="Laid over FILE; repeatable."),
+        click.argument("file", required=False, metavar="[FILE]", type=click.Path()),
+    ):
+        function = decorate(function)
+    return function
+
+
+def takes_progress(function: Callable) -> Callable:
+    return click.option(
+        "--progress",
+        type=click.Choice(PROGRESS_MODES),
+        envvar="DTFCTL_PROGRESS",
+        help="How words are told: a live view, plain lines, JSON lines, or not at all.",
+    )(function)
+
+
+def takes_cluster(function: Callable) -> Callable:
+    return click.argument("cluster", required=False, metavar="[CLUSTER]", shell_complete=complete_clusters)(function)
+
+
+def names_cluster(function: Callable) -> Callable:
+    """For commands whose arguments are tasks."""
+    return click.option(
+        "-c", "--cluster", metavar="CLUSTER", shell_complete=complete_clusters, help="The cluster's name or file."
+    )(function)
+
+
+def takes_tasks(is_required: bool) -> Callable[[Callable], Callable]:
+    metavar = "TASK..." if is_required else "[TASK]..."
+    return click.argument("tasks", nargs=-1, required=is_required, metavar=metavar, shell_complete=complete_tasks)
+
+
+_UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def seconds(text: str) -> float:
+    """`90`, `90s`, `1h30m`. Raises ValueError."""
+    if re.fullmatch(r"[0-9]+(\.[0-9]*)?", text):
+        return float(text)
+    if not re.fullmatch(r"([0-9]+(\.[0-9]+)?(ms|s|m|h|d))+", text):
+        raise ValueError(text)
+    return sum(float(count) * _UNITS_S[unit] for count, unit in re.findall(r"([0-9.]+)(ms|s|m|h|d)", text))
+
+
+class Duration(click.ParamType):
+    """Seconds, or with units as in the cluster file."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, (int, float)):
+            return float(value)
+        try:
+            return seconds(value)
+        except ValueError:
+            self.fail(f"{value!r} is no duration (10, 90s, 1h30m)", param, ctx)
+
+
+# -- clusters
+
+
+def read_files(file: str | None, more: tuple[str, ...], settings: tuple[str, ...]) -> ClusterFile:
+    from pathlib import Path
+
+    from dtfctl import config
+    from dtfctl.client import CLUSTER_FILE
+
+    names = [*([file] if file else []), *more] or [CLUSTER_FILE]
+    return config.read([Path(name) for name in names], settings)
+
+
+def load_plan(
+    file: str | None, more: tuple[str, ...] = (), settings: tuple[str, ...] = (), name: str | None = None
+) -> ClusterPlan:
+    from dataclasses import replace
+
+    plan = read_files(file, more, settings).plan()
+    return plan if name is None else replace(plan, name=name)
+
+
+def choose(options: Options, given: str | None) -> Cluster:
+    from dtfctl import client
+    from dtfctl.paths import state_root
+
+    return client.choose(state_root(options.state_dir), given)
+
+
+def choose_active(options: Options, given: str | None) -> Cluster:
+    """Fails when the cluster does not run."""
+    cluster = choose(options, given)
+    if not cluster.is_active():
+        fail(NOT_RUNNING, f"{cluster.name} is not running; start it: dtfctl up")
+    return cluster
+
+
+def complete_clusters(context: click.Context, _: click.Parameter, incomplete: str) -> list[Any]:
+    """For the shell: names, and files."""
+    from click.shell_completion import CompletionItem
+
+    from dtfctl.client import clusters
+    from dtfctl.paths import state_root
+
+    root = state_root(context.find_root().params.get("state_dir"))
+    names = [cluster.name for cluster in clusters(root) if cluster.name.startswith(incomplete)]
+    return [*map(CompletionItem, names), CompletionItem(incomplete, type="file")]
+
+
+def complete_tasks(context: click.Context, _: click.Parameter, incomplete: str) -> list[Any]:
+    """For the shell: jobs and tasks of the cluster that is meant."""
+    from click.shell_completion import CompletionItem
+
+    from dtfctl.errors import DtfctlError
+
+    try:
+        cluster = choose(Options(context.find_root().params.get("state_dir"), False), context.params.get("cluster"))
+        tasks = list(cluster.load()[1])
+    except (DtfctlError, OSError):
+        return []
+    words = dict.fromkeys([*(task.partition(":")[0] for task in tasks), *tasks])
+    return [CompletionItem(word) for word in words if word.startswith(incomplete)]
+
+
+# -- ends
+
+
+def exit_with_result(cluster: Cluster) -> NoReturn:
+    run, _ = cluster.load()
+    sys.exit({"succeeded": OK, "failed": TRAINING_FAILED}.get(run.outcome, NOT_RUNNING))
+
+
+def fail(status: int, message: str) -> NoReturn:
+    print(f"{_red('error:')} {message}", file=sys.stderr, flush=True)
+    sys.exit(status)
+
+
+def _red(text: str) -> str:
+    is_plain = not sys.stderr.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return text if is_plain else f"\x1b[31m{text}\x1b[0m"

@@ -1,0 +1,64 @@
+"""The machines: ssh to one of them, doctor for all that may be wrong here and there."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from dtfctl.commands.frame import ERROR, OK, UNKNOWN, Options, choose, command, fail, names_cluster, takes_files
+
+
+def add_to(group: click.Group) -> None:
+    @command(group, context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+    @names_cluster
+    @click.argument("host")
+    @click.argument("words", nargs=-1, metavar="[--] [COMMAND]...", type=click.UNPROCESSED)
+    def ssh(options: Options, cluster: str | None, host: str, words: tuple[str, ...]) -> None:
+        """Logs in to a host of the cluster as dtfctl does, or runs a command there. HOST may also be a task."""
+        from dtfctl import entering
+
+        chosen = choose(options, cluster)
+        run, statuses = chosen.load()
+        hosts = {each.name: each for each in run.actual.hosts}
+        found = run.task(host).host if host in statuses else hosts.get(host)
+        if found is None:
+            fail(UNKNOWN, f"no host is called {host} (there are {', '.join(hosts)})")
+        if found.is_local:
+            fail(ERROR, f"{found.name} is this machine")
+        entering.log_in(run.plan.ssh, found, words, chosen.paths)
+
+    @command(group)
+    @takes_files
+    @click.option("-o", "--format", "style", type=click.Choice(["text", "json"]), default="text")
+    def doctor(
+        options: Options, file: str | None, more: tuple[str, ...], settings: tuple[str, ...], style: str
+    ) -> None:
+        """Looks for what is wrong or may go wrong here, on the hosts of FILE, and with what earlier runs have left.
+
+        Changes nothing. Exits with 1 when something must be put right before a cluster can run.
+        """
+        import json
+        from pathlib import Path
+
+        from dtfctl import doctor as practice
+        from dtfctl.client import CLUSTER_FILE, clusters
+        from dtfctl.commands.frame import load_plan
+        from dtfctl.errors import ConfigError
+        from dtfctl.paths import state_root
+
+        root = state_root(options.state_dir)
+        findings = [*practice.of_this_machine(root), *practice.of_earlier_runs(clusters(root))]
+        if file or more or Path(CLUSTER_FILE).is_file():
+            try:
+                plan = load_plan(file, more, settings)
+            except ConfigError as error:
+                findings.append(practice.Finding(practice.WRONG, "cluster file", str(error)))
+            else:
+                is_running = any(each.name == plan.name and each.is_active() for each in clusters(root))
+                findings += practice.of_plan(plan, root, is_running)
+        if style == "json":
+            print(json.dumps([vars(finding) for finding in findings], indent=2))
+        else:
+            print("\n".join(map(str, findings)))
+        sys.exit(ERROR if any(finding.grade == practice.WRONG for finding in findings) else OK)

@@ -1,0 +1,198 @@
+"""Beginning and ending: up, down, wait."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
+
+import click
+
+from dtfctl.commands.frame import (
+    CHANGES_PENDING,
+    ERROR,
+    SIGNALLED,
+    TIMED_OUT,
+    Duration,
+    Options,
+    choose,
+    command,
+    exit_with_result,
+    fail,
+    load_plan,
+    takes_cluster,
+    takes_files,
+    takes_progress,
+)
+
+if TYPE_CHECKING:
+    from dtfctl.client import Cluster
+    from dtfctl.control import Reply
+    from dtfctl.plan import ClusterPlan
+    from dtfctl.terminal import Terminal
+
+
+def add_to(group: click.Group) -> None:
+    @command(group)
+    @takes_files
+    @click.option("-n", "--name", help="Another name than the file's, to run it twice side by side.")
+    @click.option("--plan", "is_plan", is_flag=True, help="Only print what would change; exit with 20 then.")
+    @click.option("--attach", is_flag=True, help="Follow logs and progress to the end; exit with the job's result.")
+    @click.option("--wait/--no-wait", default=True, help="Return when every task is ready (default), or at once.")
+    @click.option("--timeout", type=Duration(), metavar="SECONDS", help="At most so long until all are ready.")
+    @takes_progress
+    def up(
+        options: Options,
+        file: str | None,
+        more: tuple[str, ...],
+        settings: tuple[str, ...],
+        name: str | None,
+        is_plan: bool,
+        attach: bool,
+        wait: bool,
+        timeout: float | None,
+    ) -> None:
+        """Starts the cluster of FILE (default: cluster.yaml), and its supervisor.
+
+        A checkpoint that is there is continued from. Of a cluster that runs already only that changes which the file
+        has changed; --plan shows it without doing it.
+        """
+        import time
+
+        from dtfctl.attach import Interrupts, conclude, stay, wait_until_ready
+        from dtfctl.client import Cluster
+        from dtfctl.commands.logs import printer
+        from dtfctl.paths import ClusterPaths, state_root
+
+        with Interrupts() if attach else nullcontext() as interrupts:
+            started_at = time.monotonic()
+            terminal = options.terminal()
+            plan = load_plan(file, more, settings, name)
+            cluster = Cluster(ClusterPaths(state_root(options.state_dir) / plan.name))
+            _refuse_namesake(cluster, plan)
+            if is_plan:
+                _print_plan(cluster, plan)
+            _begin(cluster, plan, terminal)
+            deadline = None if timeout is None else started_at + timeout
+            if interrupts is not None:
+                show = printer(terminal, [task.name for task in plan.tasks()], is_prefixed=True)
+                is_in_time = stay(cluster, interrupts, deadline, terminal, show)
+                conclude(cluster, terminal)
+                cluster.wait_for_end_of_supervisor()
+                if interrupts.first:
+                    sys.exit(SIGNALLED + interrupts.first)
+                if not is_in_time:
+                    fail(TIMED_OUT, f"not ready within {timeout:g}s, and stopped")
+                exit_with_result(cluster)
+            elif wait:
+                if not wait_until_ready(cluster, deadline, terminal):
+                    fail(TIMED_OUT, f"not ready within {timeout:g}s; it goes on starting (dtfctl status, dtfctl down)")
+                run, _ = cluster.load()
+                if run.is_over:
+                    conclude(cluster, terminal)
+                    exit_with_result(cluster)
+                terminal.say(f"all tasks are ready after {time.monotonic() - started_at:.1f}s")
+                terminal.say(f"Next: dtfctl status{f' {name}' if name else ''}, dtfctl logs -f")
+
+    @command(group)
+    @takes_cluster
+    @click.option("--purge", is_flag=True, help="Forget state and logs too. Checkpoints are never touched.")
+    @click.option("--timeout", type=Duration(), metavar="SECONDS", help="Grace period instead of the file's.")
+    @takes_progress
+    def down(options: Options, cluster: str | None, purge: bool, timeout: float | None) -> None:
+        """Stops every task, workers before parameter servers. Returns when nothing of the cluster is left.
+
+        The first Ctrl-C meanwhile changes nothing, the second kills what is left.
+        """
+        from dtfctl.attach import Interrupts, conclude, stay_until_down
+        from dtfctl.errors import StoreError
+
+        terminal = options.terminal()
+        chosen = choose(options, cluster)
+        try:
+            if chosen.is_active():
+                with Interrupts() as interrupts:
+                    chosen.down("stopped by dtfctl down", timeout)
+                    stay_until_down(chosen, interrupts, terminal)
+                conclude(chosen, terminal)
+            else:
+                terminal.say(f"{chosen.name} is not running")
+            if not chosen.wait_for_end_of_supervisor():
+                fail(ERROR, f"the supervisor of {chosen.name} does not end")
+            strays = chosen.load()[0].strays
+        except StoreError as error:
+            if not purge:
+                raise
+            terminal.say(str(error).splitlines()[0])
+            strays = ()
+        if purge:
+            chosen.purge()
+            terminal.say(f"{chosen.name}: state and logs are removed")
+        if strays:
+            sys.exit(ERROR)
+
+    @command(group)
+    @takes_cluster
+    @click.option("--ready", is_flag=True, help="Only until every task is ready.")
+    @click.option("--timeout", type=Duration(), metavar="SECONDS", help="At most so long.")
+    @takes_progress
+    def wait(options: Options, cluster: str | None, ready: bool, timeout: float | None) -> None:
+        """Returns when the training has come to its end, with its result; or, with --ready, when all tasks are ready.
+
+        A cluster that has ended already answers at once.
+        """
+        import time
+
+        from dtfctl.attach import conclude, wait_until_ready
+
+        terminal = options.terminal()
+        chosen = choose(options, cluster)
+        deadline = None if timeout is None else time.monotonic() + timeout
+        if ready:
+            if not wait_until_ready(chosen, deadline, terminal):
+                fail(TIMED_OUT, f"not ready within {timeout:g}s; it goes on starting (dtfctl status)")
+            if not chosen.load()[0].is_over:
+                return
+        elif not chosen.wait_until(lambda run, _: run.is_over, deadline):
+            fail(TIMED_OUT, f"not done within {timeout:g}s; it goes on (dtfctl status)")
+        conclude(chosen, terminal)
+        exit_with_result(chosen)
+
+
+def _begin(cluster: Cluster, plan: ClusterPlan, terminal: Terminal) -> None:
+    """Starts the cluster, or brings a running one to what the file says."""
+    reply = _answered(plan, cluster.up(plan, terminal.say))
+    if reply["is"] == "started":
+        jobs = ", ".join(f"{job.replicas} {job.name}" for job in plan.jobs)
+        terminal.say(f"{plan.name}: starting {jobs} (logs: {cluster.paths.logs(cluster.load()[0].number)})")
+        return
+    terminal.say(f"{plan.name} is running already" + (", and the file has changed:" if reply["changes"] else ""))
+    for change in reply["changes"]:
+        terminal.say(f"    {change}")
+    if reply["changes"]:
+        _answered(plan, cluster.up(plan, terminal.say, apply=True))
+
+
+def _print_plan(cluster: Cluster, plan: ClusterPlan) -> None:
+    """Data: one change a line."""
+    if cluster.is_active():
+        changes = _answered(plan, cluster.up(plan, lambda _: None)).get("changes", [])
+    else:
+        changes = [f"{'start':<10}{task.name:<12}{task.host.name}" for task in plan.tasks()]
+    print("\n".join(changes) or f"{plan.name} is as the file says; nothing would change")
+    sys.exit(CHANGES_PENDING if changes else 0)
+
+
+def _answered(plan: ClusterPlan, reply: Reply) -> Reply:
+    if "error" in reply:
+        fail(ERROR, f"{plan.name} cannot {'be changed' if reply.get('is') == 'running' else 'start'}: {reply['error']}")
+    return reply
+
+
+def _refuse_namesake(cluster: Cluster, plan: ClusterPlan) -> None:
+    found = cluster.find()
+    if found is not None and not found[0].is_over and found[0].plan.file != plan.file:
+        fail(
+            ERROR,
+            f"a cluster called {plan.name} runs already, that of {found[0].plan.file}; another name: -n NAME",
+        )

@@ -1,0 +1,283 @@
+"""Looking at clusters: status, ls, events, top. Nothing changes by it."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from dtfctl.commands.frame import (
+    NOT_RUNNING,
+    OK,
+    PARTLY_UP,
+    TRAINING_FAILED,
+    Duration,
+    Options,
+    choose,
+    command,
+    names_cluster,
+    takes_cluster,
+    takes_tasks,
+)
+from dtfctl.commands.logs import Moment
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from dtfctl.client import Cluster
+    from dtfctl.progress import Progress
+    from dtfctl.store import Run
+    from dtfctl.task import TaskStatus
+    from dtfctl.terminal import Terminal
+    from dtfctl.usage import Usage
+
+
+def add_to(group: click.Group) -> None:
+    @command(group)
+    @takes_cluster
+    @click.option("-o", "--format", "style", type=click.Choice(["table", "wide", "json", "name"]), default="table")
+    @click.option("-w", "--watch", is_flag=True, help="Go on showing it, until the cluster ends or Ctrl-C.")
+    @click.option("--exit-code", is_flag=True, help="0 all ready, 3 not running, 6 some are not ready, 10 failed.")
+    def status(options: Options, cluster: str | None, style: str, watch: bool, exit_code: bool) -> None:
+        """Shows the tasks of a cluster, running or ended."""
+        chosen = choose(options, cluster)
+        if chosen.is_active():
+            chosen.wake()
+        terminal = options.terminal()
+        if watch:
+            run, statuses = _watch(chosen, terminal, style)
+        else:
+            run, statuses = chosen.load()
+            print(_shown(run, statuses, style))
+        if exit_code:
+            sys.exit(_status_of(run, statuses))
+
+    @command(group)
+    @click.option("-a", "--all", "is_all", is_flag=True, help="Those that have ended too.")
+    @click.option("-q", "--quiet", is_flag=True, help="Only their names.")
+    @click.option("-o", "--format", "style", type=click.Choice(["table", "json"]), default="table")
+    def ls(options: Options, is_all: bool, quiet: bool, style: str) -> None:
+        """Lists this user's clusters on this machine."""
+        import json
+
+        from dtfctl import view
+        from dtfctl.client import clusters
+        from dtfctl.errors import StoreError
+        from dtfctl.paths import state_root
+
+        rows = []
+        for cluster in clusters(state_root(options.state_dir)):
+            try:
+                found = cluster.find()
+            except StoreError as error:
+                rows.append({"name": cluster.name, "state": "damaged", "reason": str(error).splitlines()[0]})
+                continue
+            if found is not None and (is_all or not found[0].is_over):
+                rows.append(view.summary(*found))
+        if quiet:
+            print("\n".join(row["name"] for row in rows), end="\n" if rows else "")
+        elif style == "json":
+            print(json.dumps(rows, indent=2))
+        else:
+            print(view.clusters_table(rows, time.time()))
+
+    @command(group)
+    @takes_tasks(is_required=False)
+    @names_cluster
+    @click.option("-f", "--follow", is_flag=True, help="Go on with what happens, until the cluster ends.")
+    @click.option("-n", "--tail", type=click.IntRange(min=0), metavar="COUNT", help="Only so many last ones.")
+    @click.option("--since", type=Moment(), metavar="TIME", help="Only later ones: 5m (ago), 14:05.")
+    @click.option("-o", "--format", "style", type=click.Choice(["text", "json"]), default="text")
+    def events(
+        options: Options,
+        tasks: tuple[str, ...],
+        cluster: str | None,
+        follow: bool,
+        tail: int | None,
+        since: float | None,
+        style: str,
+    ) -> None:
+        """Tells what happened to tasks and to the cluster in the present or last run, and why."""
+        from dtfctl import view
+        from dtfctl.selection import choose_tasks
+
+        chosen = choose(options, cluster)
+        run, statuses = chosen.load()
+        wanted = set(choose_tasks(list(statuses), tasks)) if tasks else None
+        terminal = options.terminal()
+        width = max(map(len, statuses))
+        told = 0
+        while True:
+            history = chosen.history(run)
+            new = [
+                happening
+                for happening in history[told:]
+                if (wanted is None or happening.task in wanted) and (since is None or happening.time >= since)
+            ]
+            if tail is not None:
+                new, tail = new[max(0, len(new) - tail) :], None
+            terminal.show([view.event(happening, width, style == "json") for happening in new])
+            told = len(history)
+            if run.is_over or not follow:
+                return
+            chosen.wait_for_change(1.0)
+            run, _ = chosen.load()
+
+    @command(group)
+    @takes_cluster
+    @click.option("-n", "--interval", type=Duration(), default=2.0, metavar="SECONDS", help="Between two looks.")
+    @click.option("--once", is_flag=True, help="Only one look; so it is too where there is no terminal.")
+    @click.option("-o", "--format", "style", type=click.Choice(["table", "json"]), default="table")
+    def top(options: Options, cluster: str | None, interval: float, once: bool, style: str) -> None:
+        """Shows what each task takes of its machine (CPU, memory), and how the training goes (steps/s, loss); live.
+
+        CPU is in percent of one core. Of tasks on other machines only their state is known.
+        """
+        import json
+
+        from dtfctl import view
+
+        chosen = choose(options, cluster)
+        terminal = options.terminal()
+        with _quiet_ctrl_c():
+            for run, statuses, usages, progress in _looks(chosen, max(0.2, interval)):
+                rows = view.usage_rows(run, statuses, usages, time.monotonic())
+                if style == "json":
+                    terminal.show([json.dumps(view.usage_document(run, statuses, usages, progress, time.time()))])
+                elif terminal.is_live and not once:
+                    terminal.draw(_drawing(view.headline(run), rows, str(progress or "")), is_now=True)
+                else:
+                    print(f"{view.headline(run)}  {progress or ''}".rstrip(), view.columns(rows), sep="\n")
+                if once or run.is_over or (style == "table" and not terminal.is_live):
+                    break
+            terminal.keep()
+
+
+def _shown(run: Run, statuses: dict[str, TaskStatus], style: str) -> str:
+    import json
+
+    from dtfctl import view
+
+    if style == "json":
+        return json.dumps(view.document(run, statuses), indent=2)
+    if style == "name":
+        return "\n".join(statuses)
+    return view.table(run, statuses, time.monotonic(), style == "wide")
+
+
+def _status_of(run: Run, statuses: dict[str, TaskStatus]) -> int:
+    if run.is_over:
+        return TRAINING_FAILED if run.outcome == "failed" else NOT_RUNNING
+    return OK if all(status.ready for status in statuses.values()) else PARTLY_UP
+
+
+def _watch(cluster: Cluster, terminal: Terminal, style: str) -> tuple[Run, dict[str, TaskStatus]]:
+    """Live at a terminal, elsewhere again at each change; JSON as one document a line."""
+    import json
+
+    from dtfctl import view
+
+    former = ""
+    run, statuses = cluster.load()
+    is_live = terminal.is_live and sys.stdout.isatty() and style != "json"
+    with _quiet_ctrl_c():
+        while True:
+            if is_live:
+                rows = view.rows(run, statuses, time.monotonic(), style == "wide")
+                terminal.draw(_drawing(view.headline(run), rows, ""), is_now=True)
+            else:
+                # The ages of things would make each text a new one.
+                key = repr((run, statuses))
+                if key != former:
+                    document = json.dumps(view.document(run, statuses)) if style == "json" else ""
+                    terminal.show([document or _shown(run, statuses, style)])
+                    former = key
+            if run.is_over:
+                break
+            cluster.wait_for_change(1.0)
+            run, statuses = cluster.load()
+    terminal.keep()
+    return run, statuses
+
+
+def _looks(
+    cluster: Cluster, interval_s: float
+) -> Iterator[tuple[Run, dict[str, TaskStatus], dict[str, tuple[float, Usage]], Progress | None]]:
+    """Run, statuses, (CPU in cores, usage) by task, progress. The first look takes a moment: CPU is a difference."""
+    from pathlib import Path
+
+    from dtfctl.progress import ProgressReader
+    from dtfctl.usage import measure
+
+    run, statuses = cluster.load()
+    reader = ProgressReader(Path(run.plan.checkpoint_dir), is_late=True) if run.plan.checkpoint_dir else None
+    before: dict[int, Usage] = {}
+    looked_at = 0.0
+    pause_s = 0.2
+    while True:
+        run, statuses = cluster.load()
+        local = {task.name for task in run.actual.tasks() if task.host.is_local}
+        pids = {status.pid: status.name for status in statuses.values() if status.pid and status.name in local}
+        now, after = time.monotonic(), measure(pids)
+        if looked_at or not pids:
+            usages = {
+                pids[pid]: (
+                    max(0.0, usage.cpu_s - before[pid].cpu_s) / (now - looked_at) if pid in before else 0.0,
+                    usage,
+                )
+                for pid, usage in after.items()
+            }
+            yield run, statuses, usages, reader.poll() if reader else None
+            pause_s = interval_s
+        before, looked_at = after, now
+        time.sleep(pause_s)
+
+
+def _drawing(heading: str, rows: list[list[str]], below: str) -> Callable[[int, int], RenderableType]:
+    def make(width: int, height: int) -> RenderableType:
+        from rich.console import Group
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+        for title in rows[0]:
+            table.add_column(title, no_wrap=True, overflow="ellipsis", ratio=1 if title == "LAST" else None)
+        room = height - len(heading.splitlines()) - 1 - bool(below)
+        shown = rows[1:] if len(rows) - 1 <= room else rows[1 : max(1, room)]
+        for row in shown:
+            table.add_row(*(Text(cell, style=_STYLES.get(cell.split(" ")[0], "")) for cell in row))
+        parts: list[RenderableType] = [Text(heading, style="bold"), table]
+        if len(shown) < len(rows) - 1:
+            parts.append(Text(f"... and {len(rows) - 1 - len(shown)} more tasks", style="dim"))
+        if below:
+            parts.append(Text(below))
+        return Group(*parts)
+
+    return make
+
+
+_STYLES = {
+    "running": "green",
+    "succeeded": "green",
+    "starting": "yellow",
+    "pending": "yellow",
+    "backoff": "yellow",
+    "stopping": "yellow",
+    "unreachable": "red",
+    "failed": "red",
+    "gave-up": "red",
+}
+
+
+@contextlib.contextmanager
+def _quiet_ctrl_c() -> Iterator[None]:
+    """For what has no other end: Ctrl-C is how a person says that he has seen enough."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        print(file=sys.stderr)
+        sys.exit(130)

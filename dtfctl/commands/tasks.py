@@ -1,0 +1,194 @@
+"""Commands on single tasks: restart, stop, start, scale, exec."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from dtfctl.commands.frame import (
+    CHANGES_PENDING,
+    ERROR,
+    NOT_RUNNING,
+    TIMED_OUT,
+    UNKNOWN,
+    Duration,
+    Options,
+    choose_active,
+    command,
+    complete_tasks,
+    fail,
+    names_cluster,
+    takes_progress,
+    takes_tasks,
+)
+
+if TYPE_CHECKING:
+    from dtfctl.client import Cluster
+    from dtfctl.store import Run
+    from dtfctl.task import TaskStatus
+
+
+def add_to(group: click.Group) -> None:
+    @command(group)
+    @takes_tasks(is_required=True)
+    @names_cluster
+    @click.option("--wait/--no-wait", default=True, help="Return when they are ready again (default), or at once.")
+    @click.option("--timeout", type=Duration(), metavar="SECONDS", help="At most so long.")
+    @takes_progress
+    def restart(
+        options: Options, tasks: tuple[str, ...], cluster: str | None, wait: bool, timeout: float | None
+    ) -> None:
+        """Gives tasks a new process, whatever their restart policy says, on the same address.
+
+        A TASK is worker:1, worker:0-3, a job (ps), or a pattern ('w*').
+        """
+        _do(options, "restart", tasks, cluster, wait, timeout)
+
+    @command(group)
+    @takes_tasks(is_required=True)
+    @names_cluster
+    @click.option("--wait/--no-wait", default=True, help="Return when they have ended (default), or at once.")
+    @click.option("--timeout", type=Duration(), metavar="SECONDS", help="At most so long.")
+    @takes_progress
+    def stop(
+        options: Options, tasks: tuple[str, ...], cluster: str | None, wait: bool, timeout: float | None
+    ) -> None:
+        """Ends tasks, and keeps them down until dtfctl start. The cluster goes on; dtfctl down ends all of it."""
+        _do(options, "stop", tasks, cluster, wait, timeout)
+
+    @command(group)
+    @takes_tasks(is_required=True)
+    @names_cluster
+    @click.option("--wait/--no-wait", default=True, help="Return when they are ready (default), or at once.")
+    @click.option("--timeout", type=Duration(), metavar="SECONDS", help="At most so long.")
+    @takes_progress
+    def start(
+        options: Options, tasks: tuple[str, ...], cluster: str | None, wait: bool, timeout: float | None
+    ) -> None:
+        """Starts tasks again that were stopped. What runs already stays as it is."""
+        _do(options, "start", tasks, cluster, wait, timeout)
+
+    @command(group)
+    @click.argument("numbers", nargs=-1, required=True, metavar="JOB=NUMBER...")
+    @names_cluster
+    @click.option("--plan", "is_plan", is_flag=True, help="Only print what would change; exit with 20 then.")
+    @click.option("--wait/--no-wait", default=True, help="Return when all are ready (default), or at once.")
+    @click.option("--timeout", type=Duration(), metavar="SECONDS", help="At most so long.")
+    @takes_progress
+    def scale(
+        options: Options,
+        numbers: tuple[str, ...],
+        cluster: str | None,
+        is_plan: bool,
+        wait: bool,
+        timeout: float | None,
+    ) -> None:
+        """Changes how many tasks a job has: dtfctl scale worker=4. The cluster file stays as it is.
+
+        Who must be restarted to learn of the new ones is shown first; cluster_spec: sparse spares the others this.
+        """
+        wanted = [_number(text) for text in numbers]
+        chosen = choose_active(options, cluster)
+        terminal = options.terminal()
+        is_changed = False
+        for job, count in wanted:
+            reply = chosen.scale(job, count, is_serious=not is_plan)
+            if "error" in reply:
+                fail(ERROR, f"{chosen.name}: {reply['error']}")
+            for change in reply.get("changes", []):
+                is_changed = True
+                if is_plan:
+                    print(change)
+                else:
+                    terminal.say(f"    {change}")
+        if is_plan:
+            raise click.exceptions.Exit(CHANGES_PENDING if is_changed else 0)
+        if wait:
+            _wait(options, chosen, list(chosen.load()[1]), "start", timeout)
+
+    @command(group, "exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+    @click.argument("task", shell_complete=complete_tasks)
+    @click.argument("words", nargs=-1, required=True, metavar="[--] COMMAND...", type=click.UNPROCESSED)
+    @names_cluster
+    def execute(options: Options, task: str, words: tuple[str, ...], cluster: str | None) -> None:
+        """Runs a command as a task sees the world: on its host, in its folder, with its environment.
+
+        For instance dtfctl exec worker:1 -- python -c 'import os; print(os.environ["TF_CONFIG"])'. The exit status is
+        the command's.
+        """
+        from dtfctl import entering
+        from dtfctl.selection import choose_tasks
+
+        chosen = choose_active(options, cluster)
+        run, statuses = chosen.load()
+        names = choose_tasks(list(statuses), [task])
+        if len(names) > 1:
+            fail(UNKNOWN, f"{task} are several tasks; name one: {', '.join(names[:5])}")
+        entering.enter(run, statuses[names[0]], words, chosen.paths)
+
+
+def _do(
+    options: Options, verb: str, patterns: tuple[str, ...], given: str | None, wait: bool, timeout: float | None
+) -> None:
+    from dtfctl.selection import choose_tasks, in_short
+
+    chosen = choose_active(options, given)
+    _, statuses = chosen.load()
+    names = choose_tasks(list(statuses), patterns)
+    before = {name: statuses[name].generation for name in names}
+    reply = chosen.on_tasks(verb, names, f"{_PARTICIPLES[verb]} by dtfctl {verb}")
+    if "error" in reply:
+        fail(ERROR, f"{chosen.name}: {reply['error']}")
+    if reply["is"] == "ending":
+        fail(NOT_RUNNING, f"{chosen.name} is ending; dtfctl up starts it anew")
+    if not wait:
+        options.terminal().say(f"{in_short(names)} will be {_PARTICIPLES[verb]}")
+        return
+    _wait(options, chosen, names, verb, timeout, before)
+    options.terminal().say(f"{in_short(names)} {_RESULTS[verb]}")
+
+
+_PARTICIPLES = {"restart": "restarted", "stop": "stopped", "start": "started"}
+_RESULTS = {"restart": "restarted and ready", "stop": "stopped", "start": "ready"}
+
+
+def _wait(
+    options: Options,
+    chosen: Cluster,
+    names: list[str],
+    verb: str,
+    timeout: float | None,
+    before: dict[str, int] | None = None,
+) -> None:
+    """Until the tasks are as the command wants them. One that fails for good meanwhile ends the waiting."""
+    import time
+
+    from dtfctl import state
+    from dtfctl.attach import wait_for_tasks
+
+    before = before or {}
+
+    def is_done(run: Run, status: TaskStatus) -> bool:
+        if verb == "stop":
+            return status.state in state.ENDED
+        is_new = verb != "restart" or status.generation > before[status.name]
+        return status.state == state.SUCCEEDED or (is_new and (status.ready or status.state in state.ENDED))
+
+    terminal = options.terminal()
+    deadline = None if timeout is None else time.monotonic() + timeout
+    if not wait_for_tasks(chosen, names, is_done, deadline, terminal):
+        fail(TIMED_OUT, f"not done within {timeout:g}s; it goes on (dtfctl status)")
+    run, statuses = chosen.load()
+    failed = [name for name in names if name in statuses and statuses[name].state in state.UNFORGIVEN]
+    if failed and verb != "stop":
+        fail(ERROR, f"{failed[0]} {statuses[failed[0]].reason} (dtfctl logs {failed[0]})")
+    if run.is_over and verb != "stop" and not all(statuses[name].state == state.SUCCEEDED for name in names):
+        fail(NOT_RUNNING, f"{chosen.name} has ended meanwhile: {run.outcome} ({run.why})")
+
+
+def _number(text: str) -> tuple[str, int]:
+    job, equals, count = text.partition("=")
+    if not equals or not count.isdecimal():
+        raise click.UsageError(f"{text!r} is not of the form JOB=NUMBER, as worker=4")
+    return job, int(count)

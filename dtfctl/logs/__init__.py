@@ -1,0 +1,13 @@
+"""Reading what tasks write. They write their files themselves (launchers/keeper.py), and a recorder beside them notes
+when these grow (launchers/recorder.py); nothing here is in anybody's way.
+
+    files .... one process's log: its whole lines, each with its time
+    reader ... those of many tasks as one stream, in the order of time: what is there, and what comes
+
+The smallest use: `for line in LogReader(folder, ["worker:0"]).past(): print(line.text)`.
+"""
+
+from __future__ import annotations
+
+from dtfctl.logs.files import Line, last_lines
+from dtfctl.logs.reader import EVERYTHING, Choice, LogReader
