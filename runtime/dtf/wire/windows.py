@@ -34,8 +34,8 @@ def window_extent(
     """Returns the extent of a window over `size` elements. `explicit` is (before, after), read for padding "EXPLICIT".
 
     Args:
-      may_be_empty: a window that is larger than the padded input by less than a stride has no position, which is how
-        TensorFlow's kernels count; its shape rules refuse it.
+      may_be_empty: a window that is larger than the padded input by less than two strides has no position, which is
+        how TensorFlow's kernels count; its shape rules refuse it.
 
     Raises:
       ValueError: a stride or dilation below one, an unknown padding, or a window larger than the padded input.
@@ -54,9 +54,9 @@ def window_extent(
     else:
         raise ValueError(f"Unknown padding {padding!r}")
     padded = size + before + after
-    if padded < reach and not (may_be_empty and padded + stride >= reach):
+    if padded < reach and not (may_be_empty and padded + 2 * stride > reach):
         raise ValueError(f"Negative dimension size caused by subtracting {reach} from {padded}")
-    return Extent((padded - reach) // stride + 1, before, after)
+    return Extent(max((padded - reach) // stride + 1, 0), before, after)
 
 
 def spatial_axes(data_format: str, rank: int = 4) -> tuple[int, ...]:

@@ -101,8 +101,9 @@ def _einsum(op: Operation, grad: Any) -> Gradients:
         for axis, label in enumerate(labels):
             if label not in available:  # an axis that only this input has was summed: its gradient is repeated
                 partial = apply_op("ExpandDims", input=partial, dim=axis)
-        partial = sum_to_shape_of(x, partial)
-        grads.append(partial if kept == labels else apply_op("BroadcastTo", input=partial, shape=_shape(x)))
+        if kept != labels:
+            partial = add(partial, apply_op("ZerosLike", x=x))
+        grads.append(sum_to_shape_of(x, partial))
     return grads
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dtf.run.kernels import kernel
-from dtf.run.kernels.arguments import as_text, invalid, shape_text
+from dtf.run.kernels.arguments import as_text, dimensions, invalid, shape_text
 
 
 def _row_writer(op: str, combine: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> None:
@@ -26,7 +26,11 @@ def _row_writer(op: str, combine: Callable[[np.ndarray, np.ndarray], np.ndarray]
                     f"x of shape {shape_text(x.shape)}, i of shape {shape_text(rows.shape)} and v of shape "
                     f"{shape_text(values.shape)} do not fit"
                 )
+            if op != "InplaceUpdate" and (x.dtype == object or x.dtype == np.bool_):
+                raise invalid(f"Unsupported data type: {x.dtype}")
             out = x.copy()
+            if not len(out):
+                return out
             for row, value in zip(rows.tolist(), values, strict=True):  # one by one: rows may repeat
                 row %= len(out)
                 out[row] = combine(out[row], value)
@@ -98,6 +102,8 @@ def _(node):
         if len(h_shape) != len(t_shape) or len(h_shape) < 2:
             raise invalid(f"hypothesis_shape and truth_shape should be of one rank of at least 2, got "
                           f"{shape_text(h_shape)} and {shape_text(t_shape)}")  # fmt: skip
+        for shape in (h_shape, t_shape):
+            dimensions(shape)
         out = np.zeros(tuple(np.maximum(h_shape[:-1], t_shape[:-1])), np.float32)
         hypotheses, truths = _sequences(h_indices, h_values), _sequences(t_indices, t_values)
         for place in {*hypotheses, *truths}:

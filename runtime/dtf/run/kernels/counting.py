@@ -12,6 +12,7 @@ import numpy as np
 
 from dtf.run.kernels import KernelNode, kernel
 from dtf.run.kernels.arguments import invalid, numpy_dtype
+from dtf.run.kernels.sparse_components import check_inside, sparse_kernel
 
 Array = Any  # an ndarray or a numpy scalar
 Function = Callable[..., Any]
@@ -75,10 +76,7 @@ def _count_rows(
     if values.size and values.min() < 0:
         raise invalid("Input arr must be non-negative!")
     if weights.size not in (0, values.size):
-        raise invalid(
-            f"`weights` must be the same shape as `arr` or a length-0 `Tensor`, in which case it acts as all weights "
-            f"equal to 1. Received {list(weights.shape)}"
-        )
+        raise _wrong_weights(weights)
     counted = values < bins
     places = rows[counted], values[counted]
     if node.attr("binary_output"):
@@ -90,11 +88,20 @@ def _count_rows(
     return totals
 
 
+def _wrong_weights(weights: np.ndarray) -> Exception:
+    return invalid(
+        f"`weights` must be the same shape as `arr` or a length-0 `Tensor`, in which case it acts as all weights "
+        f"equal to 1. Received {list(weights.shape)}"
+    )
+
+
 @kernel("DenseBincount")
 def _dense_bincount(node: KernelNode) -> Function:
     def run(values: Array, size: Array, weights: Array) -> np.ndarray:
         if np.ndim(values) not in (1, 2):
             raise invalid("Shape must be at most rank 2 but is rank " + str(np.ndim(values)))
+        if weights.size and weights.shape != values.shape:
+            raise _wrong_weights(weights)
         matrix = np.atleast_2d(values)
         rows = np.repeat(np.arange(len(matrix)), matrix.shape[1])
         result = _count_rows(node, rows, len(matrix), matrix.reshape(-1), size, weights)
@@ -116,9 +123,10 @@ def _ragged_bincount(node: KernelNode) -> Function:
     return run
 
 
-@kernel("SparseBincount")
+@sparse_kernel("SparseBincount")
 def _sparse_bincount(node: KernelNode) -> Function:
     def run(indices: Array, values: Array, shape: Array, size: Array, weights: Array) -> np.ndarray:
+        check_inside(indices, shape)
         if len(shape) == 1:
             return _count_rows(node, np.zeros(len(values), np.int64), 1, values, size, weights)[0]
         return _count_rows(node, indices[:, 0], int(shape[0]), values, size, weights)

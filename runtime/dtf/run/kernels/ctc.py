@@ -6,12 +6,14 @@ of a batch at once.
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
 
 from dtf.run.kernels import KernelNode, kernel
 from dtf.run.kernels.arguments import invalid
+from dtf.wire import errors
 
 
 @kernel("CTCLoss")
@@ -32,12 +34,14 @@ def _(node):
         blank = classes - 1
         labels = _labels(label_indices, label_values, batch, collapse)
         for row, values in enumerate(labels):
-            if any(not 0 <= value < classes or value == blank for value in values):
-                raise invalid(f"Saw a non-null label (index >= num_classes - 1) in batch {row}: {values}")
+            if any(value < 0 for value in values):
+                raise invalid(f"All labels must be nonnegative integers, batch: {row} labels: {values}")
+            # From the first label that stands for no class on they are padding.
+            labels[row] = list(itertools.takewhile(lambda value: value < blank, values))
         needed = [_needed(values, merge) for values in labels]
         used = lengths.astype(np.int64)
         for row, count in enumerate(needed):
-            if used[row] and count > used[row]:
+            if count > used[row]:
                 if not ignore_longer:
                     raise invalid(
                         f"Not enough time for target transition sequence (required: {count}, available: {used[row]}) "
@@ -53,7 +57,9 @@ def _(node):
 
 def _labels(indices: np.ndarray, values: np.ndarray, batch: int, collapse: bool) -> list[list[int]]:
     labels: list[list[int]] = [[] for _ in range(batch)]
-    for (row, _), value in zip(indices.tolist(), values.tolist(), strict=True):
+    for (row, column), value in zip(indices.tolist(), values.tolist(), strict=True):
+        if column < 0:
+            raise invalid(f"label SparseTensor is not valid: index [{row},{column}] is out of bounds")
         if not 0 <= row < batch:
             raise invalid(f"labels batch index must be between 0 and {batch} but saw: {row}")
         if not (collapse and labels[row] and labels[row][-1] == value):
@@ -131,9 +137,15 @@ def _(node: KernelNode):
     merge, blank_index = node.attr("merge_repeated"), node.attr("blank_index")
 
     def decode(inputs, lengths):
+        if inputs.ndim != 3 or not inputs.size:
+            raise invalid(f"inputs must be a 3-Tensor that is not empty, got shape {list(inputs.shape)}")
+        if lengths.ndim != 1:
+            raise invalid(f"sequence_length is not a vector, got shape {list(lengths.shape)}")
         steps, batch, classes = inputs.shape
         if lengths.shape != (batch,) or (lengths.size and lengths.max() > steps):
-            raise invalid(f"sequence_length must be [{batch}] and not above {steps}")
+            raise errors.FailedPreconditionError(
+                None, None, f"sequence_length must be [{batch}] and not above {steps}, got {lengths}"
+            )
         blank = blank_index + classes if blank_index < 0 else blank_index
         best = inputs.argmax(2)
         valid = np.arange(steps)[:, None] < lengths

@@ -6,6 +6,7 @@ Source: Jacob et al., "Quantization and training of neural networks for efficien
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,8 @@ class _Steps:
 
     def backward(self, grads: np.ndarray, inputs: np.ndarray, low: Any, high: Any) -> tuple[Any, Any, Any]:
         """Gradients by the inputs and, element by element, by the two bounds."""
+        if np.shape(grads) != np.shape(inputs):
+            raise invalid(f"gradient and input must have one shape: {list(grads.shape)} and {list(inputs.shape)}")
         flat = (np.asarray(low) == 0) & (np.asarray(high) == 0)
         first, last, _ = self.nudged(low, high)
         below, above = ~flat & (inputs < first), ~flat & (inputs > last)
@@ -68,16 +71,37 @@ def _bounds(node: KernelNode) -> tuple[float, float]:
     return low, high
 
 
+def _bounds_check(node: KernelNode) -> Callable[..., None]:
+    """Bounds are scalars, or vectors with a number for each channel."""
+    rank = int("PerChannel" in node.op)
+
+    def check(inputs: np.ndarray, low: Any, high: Any) -> None:
+        for name, bound in (("min", low), ("max", high)):
+            if np.ndim(bound) != rank:
+                raise invalid(f"`{name}` must be rank {rank} but is rank {np.ndim(bound)}")
+            if rank and (not inputs.ndim or len(bound) != inputs.shape[-1]):
+                raise invalid(f"{name} has incorrect size: {len(bound)} for inputs of shape {list(inputs.shape)}")
+
+    return check
+
+
 @kernel("FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxVarsPerChannel")
 def _(node):
-    return _Steps(node).forward
+    steps, check = _Steps(node), _bounds_check(node)
+
+    def forward(inputs, low, high):
+        check(inputs, low, high)
+        return steps.forward(inputs, low, high)
+
+    return forward
 
 
 @kernel("FakeQuantWithMinMaxVarsGradient", "FakeQuantWithMinMaxVarsPerChannelGradient")
 def _(node):
-    steps, per_channel = _Steps(node), "PerChannel" in node.op
+    steps, check, per_channel = _Steps(node), _bounds_check(node), "PerChannel" in node.op
 
     def backward(grads, inputs, low, high):
+        check(inputs, low, high)
         by_input, by_low, by_high = steps.backward(grads, inputs, low, high)
         axes = tuple(range(inputs.ndim - 1)) if per_channel else None
         return by_input, by_low.sum(axes, dtype=np.float32), by_high.sum(axes, dtype=np.float32)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dtf.run.kernels import kernel
-from dtf.run.kernels.arguments import invalid
+from dtf.run.kernels.arguments import invalid, scalar
 from dtf.wire import errors
 
 
@@ -32,6 +32,7 @@ def _(node):
 @kernel("AdjustHue")
 def _(node):
     def adjust_hue(images, delta):
+        scalar(delta, "delta")
         _check_channels(images)
         wide = _computable(images)
         hue, _, high = _hsv(wide)
@@ -45,6 +46,7 @@ def _(node):
 @kernel("AdjustSaturation")
 def _(node):
     def adjust_saturation(images, scale):
+        scalar(scale, "scale")
         _check_channels(images)
         hue, saturation, value = _hsv(_computable(images))
         return _rgb(hue, np.clip(saturation * np.float32(scale), 0, 1), value).astype(images.dtype)
@@ -55,6 +57,7 @@ def _(node):
 @kernel("AdjustContrastv2")
 def _(node):
     def adjust_contrast(images, factor):
+        scalar(factor, "contrast_factor")
         if images.ndim < 3:
             raise invalid(f"input must be at least 3-D, got shape{list(images.shape)}")
         wide = _computable(images)

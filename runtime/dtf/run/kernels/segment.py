@@ -227,6 +227,12 @@ def _sparse_segment_kernels(combiner: str) -> None:
         dense = backward(node)
 
         def run(grad: Array, indices: Array, ids: Array, dense_output_dim0: Array) -> tuple[np.ndarray, np.ndarray]:
+            if np.ndim(indices) != 1 or indices.shape != np.shape(ids):
+                raise errors.InvalidArgumentError(
+                    None, None, "indices should be a vector, and segment_ids and indices should have same size."
+                )
+            if not int(dense_output_dim0):
+                return np.zeros((0, *grad.shape[1:]), grad.dtype), indices[:0]
             _check_indices(indices, int(dense_output_dim0))
             rows, places = np.unique(indices, return_inverse=True)
             return dense(grad, places.reshape(-1), ids, len(rows)), rows

@@ -90,7 +90,9 @@ def _(node):
     def strided_slice_assign(variable, begin, end, strides, value):
         with variable.lock:
             array = variable.writable()
-            array[index(array.shape, begin, end, strides)] = value
+            at = index(array.shape, begin, end, strides)
+            if array[at].size:
+                array[at] = value
         return variable
 
     return strided_slice_assign

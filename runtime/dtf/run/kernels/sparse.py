@@ -11,7 +11,7 @@ import numpy as np
 
 from dtf.run.kernels.arguments import invalid, shape_text, vector
 from dtf.run.kernels.gathering import rows_of_nd_indices, scatter_nd, scatter_rows
-from dtf.run.kernels.sparse_components import reduced_axes, sparse_kernel
+from dtf.run.kernels.sparse_components import check_dimensions, reduced_axes, sparse_kernel
 
 
 @sparse_kernel("SparseToDense")
@@ -121,11 +121,26 @@ def _(node):
                 f"{int(np.prod(dims))}. "
                 f"input_shape={shape_text(shape)} output_shape={shape_text(dims)}"
             )
-        flat = np.ravel_multi_index(tuple(indices.T), tuple(shape)) if len(indices) else np.zeros(0, np.int64)
-        places = np.stack(np.unravel_index(flat, tuple(dims)), axis=1) if len(flat) else np.zeros((0, len(dims)))
-        return places.astype(np.int64), dims
+        # Indices outside of the shape are not looked at: each is a number of its own, whose digits are the new ones.
+        if len(indices) and not elements:
+            raise invalid(f"Input tensor has {len(indices)} elements, but its shape {shape_text(shape)} is empty")
+        flat = (indices * _strides(shape)).sum(axis=1)
+        places = np.empty((len(flat), len(dims)), np.int64)
+        for axis, stride in enumerate(_strides(dims)):
+            places[:, axis] = _truncated_quotient(flat, stride)
+            flat = flat - places[:, axis] * stride
+        return places, dims
 
     return reshape
+
+
+def _strides(shape: np.ndarray) -> np.ndarray:
+    """How many elements of a dense array of this shape lie between neighbours along each axis."""
+    return np.array([np.prod(shape[axis + 1 :], dtype=np.int64) for axis in range(len(shape))], np.int64)
+
+
+def _truncated_quotient(x: np.ndarray, y: Any) -> np.ndarray:
+    return np.sign(x) * (np.abs(x) // max(int(y), 1))
 
 
 @sparse_kernel("SparseFillEmptyRows")
@@ -199,8 +214,7 @@ def _(node):
 
     def reduce_sum(indices, values, shape, axes):
         rank = len(shape)
-        if rank and shape.min() < 0:
-            raise invalid(f"Expected shape dimensions to be non-negative, got {shape.min()}")
+        check_dimensions(shape)
         reduced = reduced_axes(axes, rank)
         kept = [axis for axis in range(rank) if axis not in reduced]
         out = np.zeros([int(shape[axis]) for axis in kept], values.dtype)

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from dtf.run.kernels.arguments import invalid, shape_text
-from dtf.run.kernels.sparse_components import reduced_axes, sparse_kernel
+from dtf.run.kernels.arguments import invalid, shape_text, vector
+from dtf.run.kernels.sparse_components import check_dimensions, check_inside, reduced_axes, sparse_kernel
+from dtf.wire import errors
 
 # -- two sparse tensors --
 
@@ -59,6 +60,7 @@ def _(node):
 @sparse_kernel("SparseAddGrad")
 def _(node):
     def add_grad(grad, a_indices, b_indices, sum_indices):
+        _check_row_gradient(grad, sum_indices, "sum_indices")
         both = np.concatenate([a_indices, b_indices])
         _, places, of_rows = merge_indices(sum_indices, both)
         by_place = np.zeros(max([*places, *of_rows], default=-1) + 1, grad.dtype)
@@ -69,11 +71,21 @@ def _(node):
     return add_grad
 
 
+def _check_row_gradient(grad: np.ndarray, rows: np.ndarray, name: str) -> None:
+    vector(grad, "Input backprop_val_grad")
+    if len(grad) != len(rows):
+        raise invalid(
+            f"# elements of backprop_val_grad and # rows of {name} should match (#nnz): {len(grad)} vs. {len(rows)}"
+        )
+
+
 def _of_two(op: str, function: Callable[..., Any]) -> None:
     @sparse_kernel(op)
     def factory(node: Any) -> Callable[..., Any]:
         def combine(a_indices, a_values, a_shape, b_indices, b_values, b_shape):
             check_same_shape(a_shape, b_shape)
+            check_inside(a_indices, a_shape)
+            check_inside(b_indices, b_shape)
             union, of_a, of_b = merge_indices(a_indices, b_indices)
             left, right = np.zeros((2, len(union)), a_values.dtype)
             left[of_a], right[of_b] = a_values, b_values
@@ -108,10 +120,10 @@ def _with_dense(op: str, function: Callable[..., Any]) -> None:
 
 
 def _quotient(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    if not np.all(y):
+        raise invalid("SparseDenseCwiseDiv cannot divide by zero, but the dense tensor contains zero")
     if x.dtype.kind not in "iu":
         return np.true_divide(x, y)
-    if not np.all(y):
-        raise invalid("Integer division by zero")
     return np.floor_divide(np.subtract(x, np.fmod(x, y)), y)
 
 
@@ -128,6 +140,9 @@ def _(node):
     def slice_(indices, values, shape, start, size):
         if not len(start) == len(size) == len(shape):
             raise invalid(f"Expected start and size of {len(shape)} elements, got {len(start)} and {len(size)}")
+        check_dimensions(shape)
+        if len(size) and size.min() < 0:
+            raise invalid(f"Expected a non-negative size, got {size.min()}")
         kept = ((indices >= start) & (indices < start + size)).all(axis=1)
         return indices[kept] - start, values[kept], np.maximum(np.minimum(size, shape - start), 0)
 
@@ -137,7 +152,19 @@ def _(node):
 @sparse_kernel("SparseSliceGrad")
 def _(node):
     def slice_grad(grad, indices, start, output_indices):
+        _check_row_gradient(grad, output_indices, "output_indices")
+        if len(vector(start, "The input_start")) != indices.shape[1]:
+            raise invalid(
+                f"Expected input_start to be a vector of length {indices.shape[1]} but got length {len(start)}"
+            )
+        if len(output_indices) > len(indices):
+            raise invalid(
+                f"# rows of output_indices should be not greater than of input_indices, got {len(output_indices)} "
+                f"and {len(indices)}"
+            )
         _, places, of_output = merge_indices(indices, output_indices + start)
+        if not np.isin(of_output, places).all():
+            raise errors.InternalError(None, None, "Elements of backprop_val_grad aren't all propagated")
         by_place = np.zeros(max([*places, *of_output], default=-1) + 1, grad.dtype)
         by_place[of_output] = grad
         return by_place[places]
@@ -153,6 +180,7 @@ def _(node):
         rank, at = len(shape), int(axis)
         if not -rank <= at < rank:
             raise invalid(f"Input axis should be in range [{-rank}, {rank}), got {at}")
+        check_inside(indices, shape)
         length = int(shape[at])
         if not 1 <= count <= length:
             raise invalid(
@@ -175,10 +203,9 @@ def _(node):
 # -- reductions --
 
 
-def reduced_groups(
-    indices: np.ndarray, shape: np.ndarray, axes: Any
-) -> tuple[list[int], np.ndarray, np.ndarray]:
+def reduced_groups(indices: np.ndarray, shape: np.ndarray, axes: Any) -> tuple[list[int], np.ndarray, np.ndarray]:
     """The axes that a reduction keeps, the distinct index rows along them, and which of those each element is in."""
+    check_dimensions(shape)
     rank = len(shape)
     reduced = reduced_axes(axes, rank)
     kept = [axis for axis in range(rank) if axis not in reduced]

@@ -1,6 +1,6 @@
 """What every op on sparse tensors asks of their three parts, checked once for all of them.
 
-Owns `sparse_kernel`, which registers kernels like `kernel` does, and `reduced_axes`; no kernel.
+Owns `sparse_kernel`, which registers kernels like `kernel` does, and the checks that only some of them make; no kernel.
 """
 
 from __future__ import annotations
@@ -42,6 +42,20 @@ def sparse_kernel(*ops: str) -> Callable[[Factory], Factory]:
         return factory
 
     return register
+
+
+def check_dimensions(shape: np.ndarray) -> None:
+    """Raises InvalidArgumentError for a dense shape with a negative dimension."""
+    if len(shape) and shape.min() < 0:
+        raise invalid(f"Expected shape dimensions to be non-negative, got {shape.min()}")
+
+
+def check_inside(indices: np.ndarray, shape: np.ndarray) -> None:
+    """Raises InvalidArgumentError for the first row of `indices` that is outside of the dense shape."""
+    outside = np.flatnonzero(((indices < 0) | (indices >= shape)).any(axis=1))
+    if outside.size:
+        at = outside[0]
+        raise invalid(f"Sparse index tuple indices[{at}, :] = {shape_text(indices[at])} is out of bounds")
 
 
 def reduced_axes(axes: np.ndarray, rank: int) -> set[int]:

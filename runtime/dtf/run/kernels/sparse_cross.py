@@ -13,7 +13,8 @@ import numpy as np
 
 from dtf.run.fingerprints import fingerprint64
 from dtf.run.kernels import kernel
-from dtf.run.kernels.arguments import invalid, shape_text
+from dtf.run.kernels.arguments import invalid, scalar, shape_text
+from dtf.wire import dtypes
 
 _MASK = (1 << 64) - 1
 _MULTIPLIER = 0xC6A4A7935BD1E995
@@ -34,7 +35,11 @@ def concatenated_fingerprint(first: int, second: int) -> int:
 
 @kernel("SparseCross")
 def _(node):
-    if not node.attr("hashed_output"):
+    taken = [*node.attr("sparse_types"), *node.attr("dense_types")]
+    if node.attr("out_type") != dtypes.string and node.attr("internal_type") == dtypes.string and dtypes.int64 in taken:
+        raise invalid("Input values should be of the internal type string but received int64")
+    # TensorFlow goes by the type of the output, and does not read hashed_output.
+    if node.attr("out_type") == dtypes.string:
         return _crosses(node, object, lambda features: b"_X_".join(map(_as_bytes, features)))
     buckets, key = node.attr("num_buckets"), node.attr("hash_key")
     return _crosses(node, np.int64, lambda features: _hashed(features, key, buckets))
@@ -45,7 +50,7 @@ def _(node):
     count = _column_arguments(node)
 
     def cross(*arguments):
-        separator = arguments[count].item()
+        separator = scalar(arguments[count], "Input separator")
         return _crosses(node, object, lambda features: separator.join(map(_as_bytes, features)))(*arguments[:count])
 
     return cross

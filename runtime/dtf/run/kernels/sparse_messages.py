@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from dtf.run.kernels import kernel
 from dtf.run.kernels.arguments import as_text, invalid, numpy_dtype, shape_text
-from dtf.wire import codec, errors
+from dtf.run.kernels.sparse_components import check_dimensions, check_inside
+from dtf.wire import codec
 from dtf.wire.dtypes import as_dtype
 from dtf.wire.pb.tensor_pb2 import TensorProto
 
@@ -51,16 +52,29 @@ class SparseTensorsMap:
 
 @kernel("SerializeSparse")
 def _(node):
-    _check_is_string(node)
-    return lambda *parts: _packed(parts)
+    pack = _packer(node)
+
+    def serialize(indices, values, shape):
+        if np.ndim(values) != 1 or np.ndim(shape) != 1:
+            raise invalid(
+                f"Input values and shape should be vectors, got {shape_text(values.shape)} and {shape_text(shape.shape)}"
+            )
+        return pack((_matrix(indices), values, shape))
+
+    return serialize
 
 
 @kernel("SerializeManySparse")
 def _(node):
-    _check_is_string(node)
+    pack = _packer(node)
 
     def serialize(*parts):
-        rows = [_packed(row) for row in _rows(parts)]
+        _checked(parts)
+        check_dimensions(parts[2])
+        check_inside(parts[0], parts[2])
+        if len(parts[0]) > 1 and (np.diff(np.unique(parts[0], axis=0, return_inverse=True)[1].ravel()) <= 0).any():
+            raise invalid("indices are repeated or out of order")
+        rows = [pack(row) for row in _rows(parts)]
         return np.stack(rows) if rows else np.empty((0, 3), object)
 
     return serialize
@@ -73,8 +87,10 @@ def _(node):
     def deserialize(packed):
         if packed.ndim < 1 or packed.shape[-1] != 3:
             raise invalid(f"Serialized sparse should have 3 as the last dimension {shape_text(packed.shape)}")
-        if node.op == "DeserializeManySparse" and packed.ndim != 2:
+        if node.op == "DeserializeManySparse" and packed.ndim < 2:
             raise invalid(f"Serialized sparse should be a matrix: {shape_text(packed.shape)}")
+        if 0 in packed.shape:
+            raise invalid(f"Serialized sparse should have at least 1 element, got shape {shape_text(packed.shape)}")
         each = [_unpacked(row, dtype, number) for number, row in enumerate(packed.reshape(-1, 3))]
         return _joined(each, packed.shape[:-1], dtype)
 
@@ -118,15 +134,27 @@ def _map_of(node: Any, step: Any) -> SparseTensorsMap:
 # -- parts --
 
 
-def _check_is_string(node: Any) -> None:
-    if node.attr("out_type").name != "string":
-        raise errors.UnimplementedError(None, None, f"{node.op} packs into strings only, not into variants")
+def _packer(node: Any) -> Callable[[Sequence[Any]], np.ndarray]:
+    """How parts are packed: as messages, or for variants, which stay at their task, as the arrays that they are."""
+    return _packed if node.attr("out_type").name == "string" else _boxed
+
+
+def _boxed(parts: Sequence[Any]) -> np.ndarray:
+    out = np.empty(3, object)
+    for index, part in enumerate(_checked(parts)):
+        out[index] = part
+    return out
+
+
+def _matrix(indices: np.ndarray) -> np.ndarray:
+    if indices.ndim != 2:
+        raise invalid(f"Input indices should be a matrix but received shape {shape_text(indices.shape)}")
+    return indices
 
 
 def _checked(parts: Sequence[Any]) -> _Parts:
     indices, values, shape = parts
-    if indices.ndim != 2:
-        raise invalid(f"Input indices should be a matrix but received shape {shape_text(indices.shape)}")
+    _matrix(indices)
     if values.shape != indices.shape[:1] or shape.shape != indices.shape[1:]:
         raise invalid(
             f"Input values and shape should be vectors of {indices.shape[0]} and {indices.shape[1]} elements but "
@@ -136,8 +164,9 @@ def _checked(parts: Sequence[Any]) -> _Parts:
 
 
 def _packed(parts: Sequence[Any]) -> np.ndarray:
+    """The three messages; the sizes of the parts are looked at only when they are unpacked, as TensorFlow does."""
     out = np.empty(3, object)
-    out[:] = [_message(part) for part in _checked(parts)]
+    out[:] = [_message(part) for part in parts]
     return out
 
 
@@ -174,6 +203,9 @@ def _rows(parts: Sequence[Any]) -> list[_Parts]:
 def _unpacked(row: np.ndarray, dtype: Any, number: int) -> _Parts:
     parts = []
     for text in row:
+        if isinstance(text, np.ndarray):
+            parts.append(text)
+            continue
         proto = TensorProto()
         try:
             proto.ParseFromString(text)

@@ -147,6 +147,7 @@ def _(node):
 
     def scatter(variable, indices, updates):
         with variable.lock:
+            _check_updates(variable.read().shape, np.asarray(indices), np.asarray(updates))
             _scatter(variable, indices, updates, function)
         return variable
 
@@ -374,7 +375,9 @@ def _(node):
         variable = read_resource(step, handle)
         with variable.lock:
             array = variable.writable()
-            array[slice_index(array.ndim, begin, end, strides, *masks)] = value
+            at = slice_index(array.ndim, begin, end, strides, *masks)
+            if array[at].size:
+                array[at] = value
 
     return assign
 
@@ -443,6 +446,14 @@ def _scatter(variable: Variable, indices, updates, function) -> None:
         raise errors.InvalidArgumentError(None, None, "params must be at least 1-D, got shape []")
     if not indices.size:
         return
+    _check_updates(shape, indices, updates)
+    check_indices("indices", indices, shape[0])
+    rows = indices.ravel()
+    wide = np.broadcast_to(updates, indices.shape + shape[1:]).reshape(rows.shape + shape[1:])
+    _combine(variable.writable(), rows, wide, function)
+
+
+def _check_updates(shape: tuple[int, ...], indices: np.ndarray, updates: np.ndarray) -> None:
     if updates.shape not in ((), indices.shape + shape[1:]):
         raise errors.InvalidArgumentError(
             None,
@@ -450,10 +461,6 @@ def _scatter(variable: Variable, indices, updates, function) -> None:
             "Must have updates.shape = indices.shape + params.shape[1:] or updates.shape = [], got updates.shape "
             f"{shape_text(updates.shape)}, indices.shape {shape_text(indices.shape)}, params.shape {shape_text(shape)}",
         )
-    check_indices("indices", indices, shape[0])
-    rows = indices.ravel()
-    wide = np.broadcast_to(updates, indices.shape + shape[1:]).reshape(rows.shape + shape[1:])
-    _combine(variable.writable(), rows, wide, function)
 
 
 def _scatter_nd(variable: Variable, indices, updates, function) -> None:

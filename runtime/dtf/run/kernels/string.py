@@ -116,6 +116,8 @@ def _(node):
         pattern = re.compile(b"[" + re.escape(marks) + b"]") if marks else None
 
         def split(value: bytes) -> list[bytes]:
+            if not value:
+                return []
             parts = [value[i : i + 1] for i in range(len(value))] if pattern is None else pattern.split(value)
             return [part for part in parts if part] if skip_empty else parts
 
@@ -184,7 +186,7 @@ def _(node):
         if not 0 <= start <= len(whole):
             text = value.decode(errors="replace")
             raise invalid(f"pos {position} out of range for string b'{text}' at index {number}")
-        part = whole[start : start + max(length, 0)]
+        part = whole[start:] if length < 0 else whole[start : start + length]
         return part.encode() if in_characters else part
 
     def substr(values, position, length):
@@ -264,6 +266,10 @@ def _(node):
     precision, width, fill = node.attr("precision"), node.attr("width"), _text(node.attr("fill"))
     places = f".{precision}" if precision >= 0 else ""
     width_text = f"{fill}{width}" if width >= 0 else ""
+    if node.attr("shortest") and node.attr("scientific"):
+        raise invalid("Cannot select both scientific and shortest notation")
+    if (node.attr("shortest") or node.attr("scientific")) and (dtype.is_integer or dtype.is_bool):
+        raise invalid(f"scientific and shortest format not supported for datatype {dtype.name}")
     letter = "g" if node.attr("shortest") else "e" if node.attr("scientific") else "f"
     template = f"%{width_text}d" if dtype.is_integer else f"%{width_text}{places}{letter}"
 
@@ -368,6 +374,8 @@ def _(node):
             raise invalid(f"Field {column} in record {record} is not a valid {np.dtype(dtype).name}: {text}") from None
 
     def decode_csv(records, *defaults):
+        if any(np.ndim(default) > 1 for default in defaults):
+            raise invalid("Each record default should be at most rank 1")
         lines = [value.decode("latin-1") for value in np.ravel(records)]
         outputs = [np.empty(len(lines), dtype) for dtype in types]
         for i, line in enumerate(lines):

@@ -40,7 +40,7 @@ def _(node):
         rows = len(data)
         if data.dtype == object:
             hashes = [fingerprint64(value).to_bytes(8, "little") for value in data.ravel()]
-            if data.ndim == 1:
+            if data.size == rows:
                 return np.frombuffer(b"".join(hashes), np.uint8).reshape(rows, 8)
             per_row = len(hashes) // max(rows, 1)
             contents = [b"".join(hashes[row * per_row : (row + 1) * per_row]) for row in range(rows)]

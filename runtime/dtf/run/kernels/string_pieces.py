@@ -11,6 +11,7 @@ import numpy as np
 
 from dtf.run.kernels import kernel
 from dtf.run.kernels.arguments import as_text, invalid
+from dtf.wire import errors
 
 # -- templates
 
@@ -83,7 +84,10 @@ def _(node):
         return made
 
     def string_n_grams(data, splits):
-        if splits.size and (splits[0] != 0 or splits[-1] != data.size or (np.diff(splits) < 0).any()):
+        shape, data, splits = np.shape(splits), np.ravel(data), np.ravel(splits)
+        if not splits.size:
+            return np.full(data.shape, b"", object), splits
+        if splits[0] != 0 or splits[-1] != data.size or (np.diff(splits) < 0).any():
             raise invalid(f"Invalid split values: they must rise from 0 to {data.size}, got {splits.tolist()}")
         values = data.tolist()
         bounds = splits.tolist()
@@ -91,7 +95,7 @@ def _(node):
         flat = [value for row in rows for value in row]
         out = np.empty(len(flat), object)
         out[:] = flat
-        return out, np.cumsum([0, *map(len, rows)]).astype(splits.dtype) if splits.size else splits
+        return out, np.cumsum([0, *map(len, rows)]).astype(splits.dtype).reshape(shape)
 
     return string_n_grams
 
@@ -104,6 +108,12 @@ def _(node):
         total, rank = int(count), np.ndim(segment_ids)
         if total < 0:
             raise invalid("Number of segments must be non-negative.")
+        if not rank:
+            raise invalid("Segment_id cannot have rank 0")
+        if np.ndim(values) < rank:
+            raise errors.OutOfRangeError(
+                None, None, f"Invalid segment_id rank {rank} for input with {np.ndim(values)} dimension(s)"
+            )
         if np.shape(values)[:rank] != np.shape(segment_ids):
             raise invalid(
                 f"Segment_ids shape {list(np.shape(segment_ids))} must be a prefix of the inputs' "

@@ -83,7 +83,10 @@ def _decoder(node: Any) -> Callable[[bytes], list[tuple[int, int]]]:
                 good, wrong = value[at : at + error.start].decode(encoding), error
             for character in good:
                 code = ord(character)
-                characters.append((replacement if code in replaced_controls else code, at))
+                if code not in replaced_controls:
+                    characters.append((code, at))
+                elif errors != "ignore":
+                    characters.append((replacement, at))
                 at += len(character.encode(encoding))
             if wrong is None:
                 break

@@ -382,7 +382,8 @@ class _Dilation:
 
     def forward(self, inputs: np.ndarray, filters: np.ndarray) -> np.ndarray:
         windows = self.windows(inputs, filters)
-        best = np.full((inputs.shape[0], *windows.outputs, inputs.shape[3]), _lowest(inputs.dtype), inputs.dtype)
+        lowest = np.finfo(inputs.dtype).min if inputs.dtype.kind == "f" else _lowest(inputs.dtype)
+        best = np.full((inputs.shape[0], *windows.outputs, inputs.shape[3]), lowest, inputs.dtype)
         for value, inside in self._sums(windows, inputs, filters):
             np.copyto(best, value, where=inside & (value > best))
         return best
