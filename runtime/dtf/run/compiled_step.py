@@ -120,8 +120,8 @@ class CompiledStep:
         cancellation: CancellationManager | None,
         done: Callable[..., None],
     ) -> None:
-        """As `run` without options, but done(values) or done(error=OpError) is called when the step has ended, here or in
-        another thread; no thread waits meanwhile.
+        """As `run` without options, but done(values) or done(error=OpError) is called when the step has ended, here or
+        in another thread; no thread waits meanwhile.
         """
 
         def ended() -> None:

@@ -98,15 +98,23 @@ class Kernel:
     stateful: bool
     asynchronous: bool
     accepts_dead: bool
+    takes_variable: bool
 
 
 def kernel(
-    *ops: str, stateful: bool = False, asynchronous: bool = False, accepts_dead: bool = False
+    *ops: str,
+    stateful: bool = False,
+    asynchronous: bool = False,
+    accepts_dead: bool = False,
+    takes_variable: bool = False,
 ) -> Callable[[Callable[[KernelNode], Callable[..., Any]]], Callable[[KernelNode], Callable[..., Any]]]:
-    """Registers the decorated factory for `ops`. A second registration of one op is an error that names both places."""
+    """Registers the decorated factory for `ops`. A second registration of one op is an error that names both places.
+
+    With `takes_variable`, the function gets the Variable itself where its first input is a reference.
+    """
 
     def register(factory: Callable[[KernelNode], Callable[..., Any]]) -> Callable[[KernelNode], Callable[..., Any]]:
-        row = Kernel(factory, stateful or asynchronous, asynchronous, accepts_dead)
+        row = Kernel(factory, stateful or asynchronous, asynchronous, accepts_dead, takes_variable)
         for op in ops:
             _kernels.add(op, row, f"{factory.__code__.co_filename}:{factory.__code__.co_firstlineno}")
         return factory
