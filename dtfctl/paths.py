@@ -2,6 +2,7 @@
 
 <state folder>/<name>/  store.sqlite  control.sock  daemon.lock  daemon.log
                         runs/<number>/  keeper.sock  keeper.lock  keeper.log  records/  logs/<task>.<generation>.log
+                                        times/<task>.<generation>
 """
 
 from __future__ import annotations
@@ -55,6 +56,9 @@ class ClusterPaths:
 
     def logs(self, number: int) -> Path:
         return self.run(number) / "logs"
+
+    def times(self, number: int) -> Path:
+        return self.run(number) / "times"
 
     def log(self, number: int, task: str, generation: int) -> Path:
         return self.logs(number) / f"{task.replace(':', '-')}.{generation}.log"

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 ALWAYS = "always"
@@ -41,7 +42,8 @@ class RestartPolicy:
     """When an ended task is started again. At most `attempts` restarts within `window_s`; the n-th waits
     `backoff_s * 2**(n-1)`, at most `backoff_max_s`, and up to the part `jitter` longer; a task that was ready for
     `healthy_s` begins anew. With the policy exit-code only exits within `codes` (first, last) are tried again, where
-    death by signal n counts as 128 + n."""
+    death by signal n counts as 128 + n. `alike` failures in a row that look the same, the same exit after the same
+    short time, are the end already (0: they are not)."""
 
     policy: str = ON_FAILURE
     attempts: int = 5
@@ -51,6 +53,7 @@ class RestartPolicy:
     healthy_s: float = 60.0
     jitter: float = 0.25
     codes: tuple[tuple[int, int], ...] = ((128, 255),)
+    alike: int = 4
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,8 @@ class Probe:
     """How a task is asked for its health: `kind` is grpc, tcp, command, file or none; `target` the command or path.
 
     As readiness: asked every `interval_s` until it answers. As liveness: asked while the task is ready, and
-    `failures` in a row are the end of its patience.
+    `failures` in a row are the end of its patience. As notice of preemption: a command that exits with 0, or a file
+    that is there, says that the task's machine is about to be taken away.
     """
 
     kind: str = "grpc"
@@ -117,6 +121,7 @@ class Settings:
     restart: RestartPolicy = RestartPolicy()
     readiness: Probe = Probe()
     liveness: Probe = Probe("none")
+    preemption: Probe = Probe("none")
     grace_period_s: float = 10.0
     stop_signal: str = "SIGTERM"
     limits: Limits = Limits()
@@ -293,15 +298,21 @@ class ClusterPlan:
         return next(host for host in self.hosts if host.name == name)
 
     def tasks(self) -> Iterator[Task]:
-        hosts = {host.name: host for host in self.hosts}
-        for job in self.jobs:
-            for index, place in enumerate(job.places):
-                yield Task(job, index, hosts[place.host], self.folder)
+        return iter(self._tasks.values())
 
     def task(self, name: str) -> Task:
-        job_name, _, index = name.rpartition(":")
-        job = next(job for job in self.jobs if job.name == job_name)
-        return Task(job, int(index), self.host(job.places[int(index)].host), self.folder)
+        """Raises KeyError where there is none."""
+        return self._tasks[name]
+
+    @cached_property
+    def _tasks(self) -> dict[str, Task]:
+        hosts = {host.name: host for host in self.hosts}
+        tasks = (
+            Task(job, index, hosts[place.host], self.folder)
+            for job in self.jobs
+            for index, place in enumerate(job.places)
+        )
+        return {task.name: task for task in tasks}
 
     def deciding_tasks(self) -> Iterator[Task]:
         """Those whose success is that of the training."""
@@ -367,6 +378,7 @@ def _settings(document: dict[str, Any]) -> Settings:
             "restart": RestartPolicy(**{**restart, "codes": tuple(map(tuple, restart["codes"]))}),
             "readiness": Probe(**document["readiness"]),
             "liveness": Probe(**document["liveness"]),
+            "preemption": Probe(**document["preemption"]),
             "limits": Limits(**document["limits"]),
             "logs": LogPolicy(**document["logs"]),
         }

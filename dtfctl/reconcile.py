@@ -1,17 +1,18 @@
 """The one decision of the supervisor: desired and observed in, a plan of actions out. No I/O, no clock, no state.
 
-`up`, `down`, a crash, the end of the training and the daemon's own return are the same call with other values.
-The plan prints, one action a line, each with its cause; the tests compare that text.
+`up`, `down`, a crash, a command on some tasks, a changed cluster file, the end of the training and the daemon's own
+return are the same call with other values. The plan prints, one action a line, each with its cause; the tests compare
+that text.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dtfctl import state
 from dtfctl.plan import ANY, ClusterPlan, Task
-from dtfctl.restart import decide
+from dtfctl.restart import Decision, decide
 from dtfctl.task import TaskStatus
 
 SUCCEEDED = "succeeded"
@@ -24,29 +25,38 @@ FOLLOWS_WITHIN_S = 30.0
 KILL_PATIENCE_S = 5.0
 """How long a process may outlive SIGKILL (uninterruptible in the kernel) before it is given up and named."""
 
+NOT_WANTED = "the cluster file has it no more"
+_TRAINING_DONE = "the training is done"
+
 
 @dataclass(frozen=True)
 class Desired:
     """The cluster file, kept up until there is an `outcome` (decided here, or by `down`) and its `why`.
 
-    `grace_period_s` overrides that of the jobs: 0 kills at once.
+    `held` are tasks that the user has stopped and why, `leaving` those of a former cluster file that are still there.
+    On hosts that are `away` nothing can be started. `grace_period_s` overrides that of the jobs: 0 kills at once.
     """
 
     plan: ClusterPlan
     outcome: str = ""
     why: str = ""
     grace_period_s: float | None = None
+    held: Mapping[str, str] = field(default_factory=dict)
+    leaving: tuple[Task, ...] = ()
+    away: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
 class Action:
-    """`verb` is start, terminate, kill, abandon, one of restart.py's events, stop, or finish (then `task` is empty)."""
+    """`verb` is start, terminate (`then` says what follows), kill, abandon, one of restart.py's events, stop, renew,
+    forget, or finish (then `task` is empty)."""
 
     verb: str
     task: str
     cause: str
     delay_s: float = 0.0
-    failures: tuple[float, ...] = ()
+    decision: Decision | None = None
+    then: str = "stop"
     outcome: str = ""
 
     def __str__(self) -> str:
@@ -58,7 +68,7 @@ class Action:
 class Plan:
     """What to do now, and when to look again though nothing has happened (None: not by the clock).
 
-    A plan that has an `outcome` ends the cluster; the caller keeps it, for what is decided stays decided.
+    With `outcome` the cluster is being ended, for `why`.
     """
 
     actions: tuple[Action, ...]
@@ -70,56 +80,79 @@ class Plan:
         return "\n".join(map(str, self.actions))
 
 
-def reconcile(desired: Desired, observed: Mapping[str, TaskStatus], now: float, jitter: Callable[[], float]) -> Plan:
-    """One round. The caller applies the actions and asks again until the plan is empty."""
-    tasks = list(desired.plan.tasks())
-    settled = [_settle(task, observed[task.name], jitter) for task in tasks if _is(observed, task, {state.EXITED})]
+def reconcile(
+    desired: Desired, observed: Mapping[str, TaskStatus], now: float, jitter: Callable[[], float]
+) -> Plan:
+    """What brings `observed` closer to `desired`. First what has ended is settled, for the rest depends on it.
+
+    `observed` has a status for each task of the plan and each that is leaving; `jitter` gives numbers in [0, 1).
+    """
+    tasks = [*desired.plan.tasks(), *desired.leaving]
+    not_wanted = {**desired.held, **dict.fromkeys((task.name for task in desired.leaving), NOT_WANTED)}
+    settled = [
+        _settle(task, observed[task.name], desired.outcome, not_wanted.get(task.name, ""), jitter)
+        for task in tasks
+        if observed[task.name].state == state.EXITED
+    ]
     if settled:
         return Plan(tuple(settled))
     outcome, cause = _outcome(desired, observed)
     if outcome:
         return _wind_up(desired, tasks, observed, now, outcome, cause)
-    return _keep_up(tasks, observed, now)
+    return _keep_up(desired, tasks, observed, now, not_wanted)
 
 
-def root_cause(observed: Mapping[str, TaskStatus]) -> TaskStatus | None:
-    """None while every failure is forgiven; else the task whose trouble began first: the others may only follow.
+def troubles(observed: Mapping[str, TaskStatus]) -> list[TaskStatus]:
+    """Whose trouble led to a failure that the policy does not forgive, in the order in which it began: the first is
+    the cause, the others may only follow. Empty while every failure is forgiven.
 
     A forgiven failure counts too when it came shortly before: the worker that could not bear the loss of a ps.
     """
-    unforgiven = [status.failures[0] for status in observed.values() if status.state in state.UNFORGIVEN]
+    unforgiven = [status.troubles[0] for status in observed.values() if status.state in state.UNFORGIVEN]
     if not unforgiven:
-        return None
+        return []
     since = min(unforgiven) - FOLLOWS_WITHIN_S
-    recent = {
-        min(at for at in status.failures if at >= since): status
+    began = {
+        status.name: min(at for at in status.troubles if at >= since)
         for status in observed.values()
-        if any(at >= since for at in status.failures)
+        if any(at >= since for at in status.troubles)
     }
-    return recent[min(recent)]
+    return [observed[name] for name in sorted(began, key=lambda name: began[name])]
 
 
-def _settle(task: Task, status: TaskStatus, jitter: Callable[[], float]) -> Action:
+def root_cause(observed: Mapping[str, TaskStatus]) -> TaskStatus | None:
+    """The first of the `troubles`."""
+    return next(iter(troubles(observed)), None)
+
+
+def _settle(task: Task, status: TaskStatus, outcome: str, not_wanted: str, jitter: Callable[[], float]) -> Action:
+    """`not_wanted` says why this task must not run while the cluster does."""
     assert status.exit is not None
-    if status.stop_why == _TRAINING_DONE:
+    if status.stop_why and status.after_stop == "succeed":
         return Action("succeed", task.name, f"{status.stop_why}: {status.exit}")
-    if status.stop_why:
+    if status.stop_why and (outcome or not_wanted):
         return Action("stop", task.name, f"{status.stop_why}: {status.exit}")
-    if status.exit.ok and task.job.is_done_once:
+    if not_wanted and not status.exit.ok:
+        return Action("stop", task.name, f"{not_wanted}: {status.exit}")
+    if status.renew and not outcome and not not_wanted:
+        return Action("renew", task.name, status.renew)
+    if status.stop_why and status.after_stop == "stop":
+        return Action("stop", task.name, f"{status.stop_why}: {status.exit}")
+    if status.exit.ok and task.job.is_done_once and not status.exit.preempted:
         return Action("succeed", task.name, str(status.exit))
     decision = decide(task.settings.restart, status, jitter())
-    return Action(decision.event, task.name, decision.reason, decision.delay_s, decision.failures)
-
-
-_TRAINING_DONE = "the training is done"
+    return Action(decision.event, task.name, decision.reason, decision.delay_s, decision)
 
 
 def _outcome(desired: Desired, observed: Mapping[str, TaskStatus]) -> tuple[str, str]:
     if desired.outcome:
         return desired.outcome, desired.why
     plan = desired.plan
-    deciding = [observed[task.name].state == state.SUCCEEDED for task in plan.deciding_tasks()]
-    if all(deciding) or (plan.success_rule == ANY and any(deciding)):
+    deciding = [task.name for task in plan.deciding_tasks()]
+    # Of those that the user has taken out nobody waits for an end; but somebody must have come to it.
+    awaited = [name for name in deciding if name not in desired.held]
+    done = [name for name in deciding if observed[name].state == state.SUCCEEDED]
+    if done and (plan.success_rule == ANY or set(awaited) <= set(done)):
         return SUCCEEDED, _TRAINING_DONE
     # A sidecar that has given up is missed by nobody who trains.
     culprit = root_cause({task.name: observed[task.name] for task in plan.tasks() if not task.job.is_sidecar})
@@ -141,47 +174,86 @@ def _wind_up(
     if not left:
         return Plan((Action("finish", "", cause, outcome=outcome),), None, outcome, cause)
     wave = [task for task in left if not task.job.stops_last] or left
-    actions = [Action("stop", task.name, cause) for task in left if _is(observed, task, state.WAITING)]
+    actions = [Action("stop", task.name, cause) for task in left if observed[task.name].state in state.WAITING]
     look_again_at: list[float] = []
+    then = "succeed" if outcome == SUCCEEDED else "stop"
     for task in reversed(wave):
         status = observed[task.name]
-        if status.state in (state.STARTING, state.RUNNING):
-            actions.append(Action("terminate", task.name, cause))
+        if status.state in state.ALIVE:
+            actions.append(Action("terminate", task.name, cause, then=then))
         elif status.state == state.STOPPING:
-            action, at = _insist(desired, task, status, now)
-            actions += [action] if action else []
-            look_again_at += [at] if at is not None else []
+            _insist(desired, task, status, now, actions, look_again_at)
     return Plan(tuple(actions), min(look_again_at, default=None), outcome, cause)
 
 
-def _insist(desired: Desired, task: Task, status: TaskStatus, now: float) -> tuple[Action | None, float | None]:
+def _insist(
+    desired: Desired, task: Task, status: TaskStatus, now: float, actions: list[Action], look_again_at: list[float]
+) -> None:
     """What a task that was asked to end gets next, or when to look at it again."""
     assert status.stop_at is not None
     grace_s = task.settings.grace_period_s if desired.grace_period_s is None else desired.grace_period_s
     if status.kill_at is None:
         if now < status.stop_at + grace_s:
-            return None, status.stop_at + grace_s
-        return Action("kill", task.name, f"still there {grace_s:g}s after SIGTERM"), None
-    if now < status.kill_at + KILL_PATIENCE_S:
-        return None, status.kill_at + KILL_PATIENCE_S
-    return Action("abandon", task.name, f"pid {status.pid} outlived SIGKILL by {KILL_PATIENCE_S:g}s"), None
+            look_again_at.append(status.stop_at + grace_s)
+        else:
+            cause = f"still there {grace_s:g}s after {task.settings.stop_signal}"
+            actions.append(Action("kill", task.name, cause))
+    elif now < status.kill_at + KILL_PATIENCE_S:
+        look_again_at.append(status.kill_at + KILL_PATIENCE_S)
+    else:
+        cause = f"pid {status.pid} outlived SIGKILL by {KILL_PATIENCE_S:g}s"
+        actions.append(Action("abandon", task.name, cause))
 
 
-def _keep_up(tasks: list[Task], observed: Mapping[str, TaskStatus], now: float) -> Plan:
-    actions = []
-    look_again_at = []
+def _keep_up(
+    desired: Desired,
+    tasks: list[Task],
+    observed: Mapping[str, TaskStatus],
+    now: float,
+    not_wanted: Mapping[str, str],
+) -> Plan:
+    """Ends come before starts, and in reverse order. `not_wanted` are the tasks that must not run, each with why."""
+    ends: list[Action] = []
+    starts: list[Action] = []
+    look_again_at: list[float] = []
+    for task in reversed(tasks):
+        status = observed[task.name]
+        if status.state in state.ALIVE:
+            why, then = _why_to_end(status, not_wanted.get(task.name, ""))
+            if why:
+                ends.append(Action("terminate", task.name, why, then=then))
+        elif status.state == state.STOPPING:
+            _insist(desired, task, status, now, ends, look_again_at)
+        elif status.state in state.WAITING and task.name in not_wanted:
+            ends.append(Action("stop", task.name, not_wanted[task.name]))
     for task in tasks:
         status = observed[task.name]
-        if status.state == state.PENDING:
-            actions.append(Action("start", task.name, "the cluster file wants it"))
-        elif status.state == state.BACKOFF:
+        if task.name in not_wanted:
+            if status.state in state.ENDED and not_wanted[task.name] == NOT_WANTED:
+                ends.append(Action("forget", task.name, NOT_WANTED))
+        elif status.renew and status.state in (state.BACKOFF, *state.ENDED):
+            starts.append(Action("renew", task.name, status.renew))
+        elif task.host.name in desired.away:
+            continue
+        elif status.state == state.PENDING:
+            starts.append(Action("start", task.name, status.renew or "the cluster file wants it"))
+        elif status.state == state.BACKOFF and not status.notice:
             assert status.next_start_at is not None
             if now >= status.next_start_at:
-                actions.append(Action("start", task.name, status.reason))
+                starts.append(Action("start", task.name, status.reason))
             else:
                 look_again_at.append(status.next_start_at)
-    return Plan(tuple(actions), min(look_again_at, default=None))
+    return Plan((*ends, *starts), min(look_again_at, default=None))
 
 
-def _is(observed: Mapping[str, TaskStatus], task: Task, states: frozenset[str] | set[str]) -> bool:
-    return observed[task.name].state in states
+def _why_to_end(status: TaskStatus, not_wanted: str) -> tuple[str, str]:
+    """(why, what then) of a process that must go, or ("", "")."""
+    if not_wanted:
+        return not_wanted, "stop"
+    if status.renew:
+        return status.renew, "renew"
+    if status.notice:
+        return status.notice, "preempt"
+    if status.ailing:
+        return status.ailing, "retry"
+    return "", ""

@@ -2,55 +2,127 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import signal
+from dataclasses import dataclass, replace
 
 from dtfctl.plan import ALWAYS, EXIT_CODE, NEVER, RestartPolicy
-from dtfctl.task import Exit, TaskStatus
+from dtfctl.task import Exit, Life, TaskStatus
+
+OUTSIDERS = frozenset({signal.SIGTERM, signal.SIGKILL, signal.SIGINT, signal.SIGHUP})
+"""Signals that programs do not die of by their own mistakes: somebody, or the machine's owner, wanted them gone."""
+
+SHORT_LIFE_S = 10.0
+ALIKE_WITHIN_S = 0.5
+ALIKE_PART = 0.25
+"""Two lives are alike when both were short, and differ by no more than this time or this part of the longer one."""
 
 
 @dataclass(frozen=True)
 class Decision:
-    """`event` is one of state.py's: succeed, retry (after `delay_s`), fail or give-up."""
+    """`event` is one of state.py's: succeed, retry (after `delay_s`), fail or give-up.
+
+    `failures`, `preemptions` and `alike` are what the task's status holds from now on.
+    """
 
     event: str
     reason: str
     delay_s: float = 0.0
     failures: tuple[float, ...] = ()
+    preemptions: tuple[float, ...] = ()
+    alike: int = 0
 
 
 def decide(policy: RestartPolicy, status: TaskStatus, jitter: float) -> Decision:
-    """`status` has an exit that nobody asked for; `jitter` lies in [0, 1).
+    """`status` has an exit that nobody here asked for; `jitter` lies in [0, 1).
 
     A delay is stretched by up to the part `policy.jitter` of itself, so that tasks that died together do not return
     together. The first restart of a task that had been ready is immediate: a preempted ps holds up everybody else.
+    A preemption is nobody's failure: it only delays the next start when it comes again and again.
     """
     ended = status.exit
     assert ended is not None
-    if ended.ok and policy.policy != ALWAYS:
+    why_preempted = preempted(status)
+    if ended.ok and not why_preempted and policy.policy != ALWAYS:
         return Decision("succeed", str(ended))
     was_healthy = status.ready_at is not None and ended.at - status.ready_at >= policy.healthy_s
-    earlier = () if was_healthy else status.failures
-    failures = tuple(at for at in earlier if ended.at - at < policy.window_s) + (ended.at,)
+
+    def recent(times: tuple[float, ...]) -> tuple[float, ...]:
+        return () if was_healthy else tuple(at for at in times if ended.at - at < policy.window_s)
+
+    failures, preemptions = recent(status.failures), recent(status.preemptions)
+    if why_preempted:
+        preemptions += (ended.at,)
+    else:
+        failures += (ended.at,)
+    alike = _alike(status) if not (why_preempted or was_healthy) else 0
+    history = Decision("", "", failures=failures, preemptions=preemptions, alike=alike)
     if policy.policy == NEVER:
-        return Decision("fail", f"{ended} (restart: never)", failures=failures)
+        return replace(history, event="fail", reason=f"{ended} (restart: never)")
     if policy.policy == EXIT_CODE and not _is_among(policy.codes, ended):
-        return Decision("fail", f"{ended} (not among the exit codes that are tried again)", failures=failures)
-    count = len(failures)
-    window = _words(policy.window_s)
-    if count > policy.attempts:
-        reason = f"{ended}; gave up after {policy.attempts} restarts within {window}"
-        return Decision("give-up", reason, failures=failures)
+        return replace(history, event="fail", reason=f"{ended} (not among the exit codes that are tried again)")
+    if why_preempted:
+        count, words = len(preemptions), f"{why_preempted}; restart not counted"
+    else:
+        count, window = len(failures), _words(policy.window_s)
+        if count > policy.attempts:
+            reason = f"{ended}; gave up after {policy.attempts} restarts within {window}"
+            return replace(history, event="give-up", reason=reason)
+        if policy.alike and alike >= policy.alike:
+            lived = f"{ended.at - (status.started_at or ended.at):.1f}s"
+            reason = f"{ended}; gave up: {alike} times in a row, each after {lived}, so it always will"
+            return replace(history, event="give-up", reason=reason)
+        words = f"{ended}; restart {count} of {policy.attempts} within {window}"
     delay_s = 0.0
     if count > 1 or status.ready_at is None:
         # The exponent is bounded so that no number of attempts overflows a float.
         delay_s = min(policy.backoff_max_s, policy.backoff_s * 2.0 ** min(count - 1, 60)) * (1 + policy.jitter * jitter)
-    return Decision("retry", f"{ended}; restart {count} of {policy.attempts} within {window}", delay_s, failures)
+    return replace(history, event="retry", reason=words, delay_s=delay_s)
+
+
+def remembering(status: TaskStatus, decision: Decision) -> TaskStatus:
+    """The status with what the decision says is to be held against the task from now on."""
+    former = status.former
+    if decision.alike and status.exit is not None:
+        former = Life(str(status.exit), status.exit.at - (status.started_at or status.exit.at))
+    return replace(
+        status, failures=decision.failures, preemptions=decision.preemptions, alike=decision.alike, former=former
+    )
+
+
+def preempted(status: TaskStatus) -> str:
+    """Why the end is somebody else's doing, "" when it is the task's own.
+
+    A signal from outside counts so once the task had been ready: one that dies before may be killed for what it
+    does at its start. What the kernel killed for want of memory has taken too much of it.
+    """
+    ended = status.exit
+    assert ended is not None
+    if ended.preempted:
+        return ended.preempted
+    if status.ready_at is None or ended.is_out_of_memory:
+        return ""
+    number = ended.signal if ended.signal is not None else (ended.code or 0) - 128
+    return f"{ended} from outside" if number in OUTSIDERS else ""
+
+
+def _alike(status: TaskStatus) -> int:
+    """How many lives in a row, this one included, were short and ended like this one."""
+    ended, former = status.exit, status.former
+    assert ended is not None
+    # Of what never began, the same words are the same end.
+    lived = 0.0 if status.started_at is None else ended.at - status.started_at
+    if lived > SHORT_LIFE_S:
+        return 0
+    if former is None or former.words != str(ended):
+        return 1
+    is_alike = abs(former.lived_s - lived) <= max(ALIKE_WITHIN_S, ALIKE_PART * max(former.lived_s, lived))
+    return status.alike + 1 if is_alike else 1
 
 
 def _is_among(codes: tuple[tuple[int, int], ...], ended: Exit) -> bool:
     """A task that was lost from sight, or could not be started, has no code and is tried again."""
     code = ended.code if ended.signal is None else 128 + ended.signal
-    return code is None or any(first <= code <= last for first, last in codes)
+    return bool(ended.preempted) or code is None or any(first <= code <= last for first, last in codes)
 
 
 def _words(seconds: float) -> str:

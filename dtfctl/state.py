@@ -2,12 +2,14 @@
 
         start           ready           exit
 pending ----> starting ------> running ------> exited --+-- succeed --> succeeded
-                ^  |  \\                  exit    ^  |    +-- fail -----> failed
-          start |  |   +---- stop --> stopping ---+  |    +-- give-up --> gave-up
-                |  +---------- exit ----------> (exited)  +-- stop -----> stopped
-              backoff <---------------- retry ------+
+   ^            ^  |  \\                  exit    ^  |    +-- fail -----> failed
+   |      start |  |   +---- stop --> stopping ---+  |    +-- give-up --> gave-up
+   |            |  +---------- exit ----------> (exited)  +-- stop -----> stopped
+   |          backoff <---------------- retry ------+     |
+   +------------+--------------- renew ---------------- (any of these)
 
 `exited` is the moment between a process's end and the decision what that end means: reconcile takes it at once.
+`renew` is somebody's wish for a new process, of a task that has none.
 """
 
 PENDING = "pending"
@@ -23,7 +25,10 @@ GAVE_UP = "gave-up"
 
 STATES = (PENDING, STARTING, RUNNING, EXITED, BACKOFF, STOPPING, STOPPED, SUCCEEDED, FAILED, GAVE_UP)
 
-WITH_PROCESS = frozenset({STARTING, RUNNING, STOPPING})
+ALIVE = frozenset({STARTING, RUNNING})
+"""A process of the task exists, or has been asked for, and nobody has asked it to end."""
+
+WITH_PROCESS = frozenset({*ALIVE, STOPPING})
 """A process of the task exists, or has been asked for."""
 
 WAITING = frozenset({PENDING, BACKOFF})
@@ -52,6 +57,12 @@ TRANSITIONS = {
     (STARTING, "stop"): STOPPING,
     (RUNNING, "stop"): STOPPING,
     (STOPPING, "abandon"): STOPPED,
+    (EXITED, "renew"): PENDING,
+    (BACKOFF, "renew"): PENDING,
+    (STOPPED, "renew"): PENDING,
+    (SUCCEEDED, "renew"): PENDING,
+    (FAILED, "renew"): PENDING,
+    (GAVE_UP, "renew"): PENDING,
 }
 
 

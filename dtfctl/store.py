@@ -12,16 +12,19 @@ import sqlite3
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from dtfctl import hosts
 from dtfctl import plan as plans
 from dtfctl import task as tasks
 from dtfctl.errors import StoreError
-from dtfctl.plan import ClusterPlan
+from dtfctl.hosts import HostStatus
+from dtfctl.plan import ClusterPlan, Task
 from dtfctl.task import TaskStatus
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 EVENTS_MAX = 10_000
 
 _SCHEMA = f"""
@@ -37,7 +40,12 @@ PRAGMA user_version = {SCHEMA_VERSION};
 @dataclass(frozen=True)
 class Run:
     """One `up` until its end. `addresses` are host:port by task, `secrets` values by source (expand.secret_key),
-    `strays` what would not die, as [pid, host, command].
+    `strays` what would not die, as [pid, host, command], `hosts` what is known of other machines, `moves` the hosts of
+    the tasks that a spare took over.
+
+    `held` are the tasks that the user has stopped, each with why. `former` is the plan before the present one, while
+    tasks that only it has are still ending. `requests` are the last commands that were carried out, so that one that
+    is repeated is not done twice. `followers` are (task, what befell it) after the `root_cause`.
 
     The times in the statuses belong to the machine's `boot`, `started_at` is the wall clock's.
     `outcome` with `why` is set once the end is decided, `is_over` when nothing of the run is left to do.
@@ -56,8 +64,36 @@ class Run:
     why: str = ""
     grace_period_s: float | None = None
     root_cause: str = ""
+    followers: tuple[tuple[str, str], ...] = ()
+    held: Mapping[str, str] = field(default_factory=dict)
+    former: ClusterPlan | None = None
+    requests: tuple[str, ...] = ()
     is_over: bool = False
     strays: tuple[tuple[int, str, str], ...] = ()
+    hosts: Mapping[str, HostStatus] = field(default_factory=dict)
+    moves: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def actual(self) -> ClusterPlan:
+        """The plan as it is carried out: hosts as they were found, tasks where they moved to."""
+        return self._actual(self.plan)
+
+    @cached_property
+    def leaving(self) -> tuple[Task, ...]:
+        """The tasks that only the former plan has."""
+        if self.former is None:
+            return ()
+        wanted = {task.name for task in self.plan.tasks()}
+        return tuple(task for task in self._actual(self.former).tasks() if task.name not in wanted)
+
+    def task(self, name: str) -> Task:
+        """Where and how it runs, be it leaving. Raises KeyError."""
+        return next((task for task in self.leaving if task.name == name), None) or self.actual.task(name)
+
+    def _actual(self, plan: ClusterPlan) -> ClusterPlan:
+        found = {host.name: self.hosts[host.name].found for host in plan.hosts if host.name in self.hosts}
+        resolved = {host.name: hosts.resolved(host, plan, found.get(host.name, {})) for host in plan.hosts}
+        return plans.placed(plan, resolved, self.moves)
 
 
 @dataclass(frozen=True)
@@ -75,7 +111,7 @@ class Store:
 
     def __init__(self, path: Path, wall_clock: Any = time.time) -> None:
         self._path = path
-        self._wall_clock = wall_clock
+        self.wall_clock = wall_clock
         # A run is a value: the one that was written last need not be written again.
         self._saved_run: Run | None = None
         self._positions: dict[str, int] = {}
@@ -109,7 +145,11 @@ class Store:
                 return None
             document = json.loads(row[0])
             document["plan"] = plans.from_json(document["plan"])
-            document["strays"] = tuple(tuple(stray) for stray in document["strays"])
+            document["hosts"] = hosts.from_json(document.get("hosts", {}))
+            document["former"] = None if document["former"] is None else plans.from_json(document["former"])
+            for key in ("strays", "followers"):
+                document[key] = tuple(tuple(item) for item in document[key])
+            document["requests"] = tuple(document["requests"])
             statuses = [tasks.from_json(json.loads(text)) for (text,) in rows]
             return Run(**document), {status.name: status for status in statuses}
         except (sqlite3.Error, ValueError, TypeError, KeyError) as error:
@@ -122,10 +162,17 @@ class Store:
             self._database.execute("DELETE FROM tasks")
             self._put(run, statuses)
 
-    def save(self, run: Run, statuses: Iterable[TaskStatus], happenings: Iterable[Happening] = ()) -> None:
+    def save(
+        self,
+        run: Run,
+        statuses: Iterable[TaskStatus],
+        happenings: Iterable[Happening] = (),
+        forgotten: Iterable[str] = (),
+    ) -> None:
         with self._database:
             self._database.execute("BEGIN IMMEDIATE")
             self._put(run, statuses)
+            self._database.executemany("DELETE FROM tasks WHERE name = ?", [(name,) for name in forgotten])
             self._database.executemany(
                 "INSERT INTO events (run, time, task, what, cause) VALUES (?, ?, ?, ?, ?)",
                 [(run.number, item.time, item.task, item.what, item.cause) for item in happenings],
@@ -137,7 +184,7 @@ class Store:
         return [Happening(*row) for row in rows]
 
     def happening(self, task: str, what: str, cause: str) -> Happening:
-        return Happening(self._wall_clock(), task, what, cause)
+        return Happening(self.wall_clock(), task, what, cause)
 
     def close(self) -> None:
         self._database.close()
@@ -149,6 +196,9 @@ class Store:
                 environment=dict(run.environment),
                 secrets=dict(run.secrets),
                 addresses=dict(run.addresses),
+                held=dict(run.held),
+                hosts={name: replace(host, found=dict(host.found)) for name, host in run.hosts.items()},
+                moves=dict(run.moves),
             )
             document = json.dumps(asdict(plain))
             self._database.execute("INSERT OR REPLACE INTO run VALUES (1, ?)", (document,))

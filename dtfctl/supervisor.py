@@ -8,21 +8,27 @@ it is done, so that a supervisor that is killed anywhere is continued by the nex
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 
-from dtfctl import expand, state
-from dtfctl.launchers.base import Event, Exited, Launch, Launcher, Listed, Started, Stray
+from dtfctl import expand, hosts, moves, state
+from dtfctl.changes import ADOPT, RESTART, START, STOP, Change, Given, between
+from dtfctl.launchers.base import Event, Exited, Launch, Launcher, Listed, Reached, Started, Stray, Unreachable
 from dtfctl.paths import ClusterPaths
-from dtfctl.reconcile import FAILED, STOPPED, Action, Desired, reconcile, root_cause
+from dtfctl.plan import ClusterPlan, Task
+from dtfctl.reconcile import FAILED, STOPPED, Action, Desired, reconcile, troubles
+from dtfctl.restart import remembering
 from dtfctl.store import Happening, Run, Store
 from dtfctl.task import Exit, TaskStatus
+
+REQUESTS_KEPT = 32
 
 
 class Supervisor:
     """Owns `run` and `statuses`, and is the only one that changes them. One thread.
 
-    `clock` gives monotonic seconds, `jitter` numbers in [0, 1).
+    `clock` gives monotonic seconds, `jitter` numbers in [0, 1), `files` what a task is given as files (see base.Launch).
     """
 
     def __init__(
@@ -34,6 +40,7 @@ class Supervisor:
         paths: ClusterPaths,
         clock: Callable[[], float],
         jitter: Callable[[], float],
+        files: Callable[[Task], dict[str, str]] = lambda task: {},
     ) -> None:
         self.run = run
         self.statuses = statuses
@@ -43,14 +50,23 @@ class Supervisor:
         self._paths = paths
         self._clock = clock
         self._jitter = jitter
+        self._files = files
         self._changed: set[str] = set()
         self._happenings: list[Happening] = []
         self._effects: list[Callable[[], None]] = []
+        self._forgotten: list[str] = []
 
     def handle(self, event: Event) -> None:
         """Takes in what the launcher tells. What is said twice, or of a former generation, changes nothing."""
         if isinstance(event, Listed):
             self._compare(event)
+            return
+        if isinstance(event, Reached | Unreachable):
+            wall, now = self._store.wall_clock(), self._clock()
+            if isinstance(event, Reached):
+                self._take(moves.reached(self.run, event.host, wall, now))
+            else:
+                self._take(moves.unreachable(self.run, event.host, event.why, wall, now))
             return
         status = self.statuses.get(event.task)
         if status is None or event.generation != status.generation or status.state not in state.WITH_PROCESS:
@@ -59,10 +75,11 @@ class Supervisor:
             if status.pid is None:
                 self._put(replace(status, pid=event.pid, started_at=event.at))
                 self._note(event.task, "started", f"pid {event.pid}")
-                if self.run.plan.task(event.task).settings.readiness.kind == "none" and status.state == state.STARTING:
+                if self.run.task(event.task).settings.readiness.kind == "none" and status.state == state.STARTING:
                     self.note_ready(event.task, event.generation)
         elif isinstance(event, Exited):
-            self._put(status.move("exit", exit=event.exit, pid=None, waiting_for=""))
+            ended = _as_it_came_about(event.exit, status)
+            self._put(status.move("exit", exit=ended, pid=None, waiting_for="", ailing=""))
             self._note(event.task, "ended", str(event.exit))
 
     def note_ready(self, task: str, generation: int) -> None:
@@ -78,28 +95,131 @@ class Supervisor:
         if status.generation == generation and status.state == state.STARTING and status.waiting_for != waiting_for:
             self._put(replace(status, waiting_for=waiting_for))
 
+    def note_ailing(self, task: str, generation: int, why: str) -> None:
+        """A task that was ready does not answer any more, or ("") does so again."""
+        status = self.statuses[task]
+        if status.generation == generation and status.state == state.RUNNING and bool(status.ailing) != bool(why):
+            self._put(replace(status, ailing=why))
+            self._note(task, "hangs" if why else "answers", why)
+
+    def note_notice(self, task: str, why: str) -> None:
+        """The machine of a task is about to be taken away, or ("") is not any more."""
+        status = self.statuses.get(task)
+        if status is not None and bool(status.notice) != bool(why):
+            self._put(replace(status, notice=why))
+            self._note(task, "notice" if why else "notice over", why)
+
+    # -- what the user wants of some tasks; on disk when it returns, and not done twice under the same `request`
+
+    def restart(self, tasks: Iterable[str], why: str, request: str = "") -> None:
+        """A new process for each of these, whatever became of the present one and whatever the policy says."""
+        if self._is_new(request):
+            names = list(tasks)
+            self._let_go(names)
+            self._renew(names, why)
+        self._commit()
+
+    def hold(self, tasks: Iterable[str], why: str, request: str = "") -> None:
+        """From now on these are wanted down, until `release` or `restart`."""
+        if self._is_new(request):
+            held = {name: why for name in tasks if name not in self.run.held}
+            self.run = replace(self.run, held={**self.run.held, **held})
+            for name in held:
+                self._put(replace(self.statuses[name], renew=""))
+                self._note(name, "held", why)
+        self._commit()
+
+    def release(self, tasks: Iterable[str], why: str, request: str = "") -> None:
+        """These are wanted up again; what has no process, or is losing it, gets one."""
+        if self._is_new(request):
+            names = list(tasks)
+            self._let_go(names)
+            self._renew((name for name in names if self.statuses[name].state not in state.ALIVE), why)
+        self._commit()
+
+    def changes(
+        self, plan: ClusterPlan, addresses: Mapping[str, str], secrets: Mapping[str, str]
+    ) -> tuple[Change, ...]:
+        """What `apply` would come to, each with its cause."""
+        run = self.run
+        wanted = replace(run, plan=plan, former=None)
+        return between(
+            Given(run.actual, run.addresses, run.secrets),
+            Given(wanted.actual, addresses, secrets),
+            partial(moves.inherited, run),
+        )
+
+    def apply(
+        self, plan: ClusterPlan, addresses: Mapping[str, str], secrets: Mapping[str, str], request: str = ""
+    ) -> tuple[Change, ...]:
+        """Another cluster file, whose tasks have these `addresses`, takes the place of the present one.
+
+        Raises ValueError while tasks of the former one are still ending.
+        """
+        if not self._is_new(request):
+            return ()
+        if self.run.leaving:
+            raise ValueError("tasks that the cluster file has no more are still ending")
+        changes = self.changes(plan, addresses, secrets)
+        names = {task.name for task in plan.tasks()}
+        self.run = replace(
+            self.run,
+            plan=plan,
+            former=self.run.plan,
+            addresses=addresses,
+            secrets=secrets,
+            held={name: why for name, why in self.run.held.items() if name in names},
+            moves={name: host for name, host in self.run.moves.items() if name in names},
+            all_were_ready=self.run.all_were_ready and all(change.verb in (STOP, ADOPT) for change in changes),
+        )
+        if not self.run.leaving:
+            self.run = replace(self.run, former=None)
+        for change in changes:
+            if change.verb == START:
+                self._put(TaskStatus(change.task))
+            elif change.verb == RESTART and self.statuses[change.task].state not in (state.SUCCEEDED, state.STOPPED):
+                # What has done its work has done it, and what the user has stopped is not started by the way.
+                self._put(replace(self.statuses[change.task], renew=change.cause))
+            self._note(change.task, f"to {change.verb}", change.cause)
+        self._commit()
+        return changes
+
     def stop(self, why: str, grace_period_s: float | None = None) -> None:
-        """From now on the cluster is wanted down. A second call may shorten the grace period, 0 kills at once."""
+        """From now on the cluster is wanted down, on disk when this returns. A second call may shorten the grace
+        period, 0 kills at once."""
         if not self.run.outcome:
             self.run = replace(self.run, outcome=STOPPED, why=why)
             self._note("", "stopping", why)
         self.run = replace(self.run, grace_period_s=grace_period_s)
+        self._commit()
 
     def step(self) -> float | None:
         """Reconciles and applies until nothing is left to do now; returns when to be called again at the latest."""
         while True:
+            self._take(moves.losses(self.run, self.statuses, self._store.wall_clock(), self._clock()))
             run = self.run
-            desired = Desired(run.plan, run.outcome, run.why, run.grace_period_s)
+            leaving = tuple(task for task in run.leaving if task.name in self.statuses)
+            desired = Desired(
+                run.actual, run.outcome, run.why, run.grace_period_s, run.held, leaving, moves.away(run)
+            )
             plan = reconcile(desired, self.statuses, self._clock(), self._jitter)
             if plan.outcome and not run.outcome:
-                culprit = root_cause(self.statuses) if plan.outcome == FAILED else None
-                self.run = replace(run, outcome=plan.outcome, why=plan.why, root_cause=culprit.name if culprit else "")
+                self._decide(plan.outcome, plan.why)
             for action in plan.actions:
                 self._apply(action)
             self._look_whether_all_are_ready()
             self._commit()
             if not plan.actions or self.is_finished:
-                return plan.look_again_at
+                times = (plan.look_again_at, hosts.look_again_at(run.plan, run.hosts))
+                return min((at for at in times if at is not None), default=None)
+
+    def moves_due(self) -> dict[str, str]:
+        """Task -> spare host, of tasks on lost hosts. The owner finds them ports there and calls `move`."""
+        return moves.due(self.run, self.statuses)
+
+    def move(self, addresses: Mapping[str, str]) -> None:
+        """These tasks are at these addresses now ("" for none), on their spares."""
+        self._take(moves.moved(self.run, self.statuses, addresses, self._clock()))
 
     def end(self, strays: tuple[Stray, ...]) -> None:
         """The last word of the run: it is over, and these processes would not die."""
@@ -117,9 +237,24 @@ class Supervisor:
         self._commit()
 
     def _compare(self, listed: Listed) -> None:
-        """After the launcher was found again: what it never heard of is asked for again, what it lost has ended."""
-        for status in list(self.statuses.values()):
-            if status.state not in state.WITH_PROCESS or (status.name, status.generation) in listed.known:
+        """After a host was found again: what it never heard of is asked for again, what it lost has ended, and what
+        was given up meanwhile is ended there too."""
+        own = {
+            task.name: self.statuses[task.name]
+            for task in self.run.actual.tasks()
+            if moves.launcher_host(task) == listed.host
+        }
+        for name, generation in sorted(listed.known):
+            present = own.get(name)
+            if present is None or present.generation != generation or present.state not in state.WITH_PROCESS:
+                self._launcher.signal(name, generation, signal.SIGKILL, listed.host)
+        for status in own.values():
+            if status.state not in state.WITH_PROCESS:
+                continue
+            if (status.name, status.generation) in listed.known:
+                if status.state == state.STOPPING:
+                    # The signal may have been lost with the connection.
+                    self._stop(status)
                 continue
             if status.pid is None and status.state == state.STARTING:
                 self._launcher.start(self._launch(status))
@@ -142,60 +277,134 @@ class Supervisor:
                 started_at=None,
                 ready_at=None,
                 next_start_at=None,
+                stop_at=None,
+                stop_why="",
+                after_stop="",
+                kill_at=None,
+                renew="",
+                ailing="",
+                restart_reason=status.renew or status.restart_reason,
             )
             launch = self._launch(status)
             self._effects.append(lambda: self._launcher.start(launch))
         elif action.verb == "terminate":
-            status = status.move("stop", stop_at=now, stop_why=action.cause, waiting_for="")
-            # A task that somebody has suspended could not hear its stop signal.
-            self._signal(status, self._stop_signal(status), signal.SIGCONT)
+            status = status.move("stop", stop_at=now, stop_why=action.cause, after_stop=action.then, waiting_for="")
+            self._stop(status)
         elif action.verb == "kill":
             status = replace(status, kill_at=now)
-            self._signal(status, signal.SIGKILL)
+            self._stop(status)
         elif action.verb == "stop":
-            status = status.move("stop", stop_why=action.cause, reason=action.cause, next_start_at=None)
+            status = status.move(
+                "stop", stop_why=action.cause, after_stop="stop", reason=action.cause, next_start_at=None, renew=""
+            )
+        elif action.verb == "renew":
+            # The user's word counts for more than any history.
+            status = status.move(
+                "renew",
+                reason=action.cause,
+                failures=(),
+                preemptions=(),
+                alike=0,
+                former=None,
+                next_start_at=None,
+            )
+        elif action.verb == "forget":
+            self._forget(action)
+            return
         elif action.verb == "abandon":
             status = status.move("abandon", reason=action.cause)
         else:
             status = status.move(action.verb, reason=action.cause)
             if action.verb == "retry":
                 status = replace(status, next_start_at=now + action.delay_s, restart_reason=action.cause)
-            if action.failures:
-                status = replace(status, failures=action.failures)
+            if action.decision is not None:
+                status = remembering(status, action.decision)
         self._put(status)
         self._note(action.task, action.verb, action.cause)
 
-    def _stop_signal(self, status: TaskStatus) -> int:
-        return signal.Signals[self.run.plan.task(status.name).settings.stop_signal]
-
-    def _signal(self, status: TaskStatus, *numbers: int) -> None:
+    def _stop(self, status: TaskStatus) -> None:
+        """Signals a stopping task, as far as its end has come."""
+        task = self.run.task(status.name)
+        numbers: tuple[int, ...] = (signal.SIGKILL,)
+        if status.kill_at is None:
+            # A task that somebody has suspended could not hear its stop signal.
+            numbers = (signal.Signals[task.settings.stop_signal], signal.SIGCONT)
         for number in numbers:
             self._effects.append(
-                lambda number=number: self._launcher.signal(status.name, status.generation, number)  # type: ignore[misc]
+                partial(self._launcher.signal, status.name, status.generation, number, moves.launcher_host(task))
             )
+
+    def _take(self, change: moves.Change) -> None:
+        """What has become of hosts, and of tasks with them."""
+        self.run = change.run
+        for status in change.statuses:
+            self._put(status)
+        for note in change.notes:
+            self._note(*note)
 
     def _launch(self, status: TaskStatus) -> Launch:
         run = self.run
-        task = run.plan.task(status.name)
+        task = run.actual.task(status.name)
         port = run.addresses.get(status.name, "").rpartition(":")[2]
         return Launch(
             status.name,
             status.generation,
             expand.argv(run.plan, task, run.addresses),
-            expand.environment(run.plan, task, run.addresses, run.environment, run.secrets),
+            expand.environment(run.plan, task, run.addresses, moves.inherited(run, task), run.secrets),
             task.working_dir,
             str(self._paths.log(run.number, status.name, status.generation)),
             task.bind_host if port else "",
             int(port) if port else None,
             task.settings.limits,
             task.place.cpus,
+            moves.launcher_host(task),
+            task.settings.logs,
+            self._files(task),
         )
 
     def _look_whether_all_are_ready(self) -> None:
         good = (state.RUNNING, state.SUCCEEDED)
-        if not self.run.all_were_ready and all(status.state in good for status in self.statuses.values()):
+        if not self.run.all_were_ready and all(
+            status.state in good or status.name in self.run.held for status in self.statuses.values()
+        ):
             self.run = replace(self.run, all_were_ready=True)
             self._note("", "ready", "all tasks are ready")
+
+    def _decide(self, outcome: str, why: str) -> None:
+        """The end of the cluster is decided; for a failure who began it, and what befell whom after that."""
+        found = troubles(self.statuses) if outcome == FAILED else []
+        self.run = replace(
+            self.run,
+            outcome=outcome,
+            why=why,
+            root_cause=found[0].name if found else "",
+            followers=tuple((status.name, str(status.exit)) for status in found[1:]),
+        )
+
+    def _forget(self, action: Action) -> None:
+        del self.statuses[action.task]
+        self._forgotten.append(action.task)
+        self._note(action.task, action.verb, action.cause)
+        if not any(task.name in self.statuses for task in self.run.leaving):
+            self.run = replace(self.run, former=None)
+
+    def _is_new(self, request: str) -> bool:
+        """Whether a command was not carried out before; from now on it was. A nameless one is always new."""
+        if not request:
+            return True
+        if request in self.run.requests:
+            return False
+        self.run = replace(self.run, requests=(*self.run.requests, request)[-REQUESTS_KEPT:])
+        return True
+
+    def _let_go(self, names: Iterable[str]) -> None:
+        held = {name: why for name, why in self.run.held.items() if name not in set(names)}
+        self.run = replace(self.run, held=held)
+
+    def _renew(self, names: Iterable[str], why: str) -> None:
+        for name in names:
+            self._put(replace(self.statuses[name], renew=why))
+            self._note(name, "asked for", why)
 
     def _put(self, status: TaskStatus) -> None:
         self.statuses[status.name] = status
@@ -206,9 +415,20 @@ class Supervisor:
 
     def _commit(self) -> None:
         """To the disk first, then into the world."""
-        self._store.save(self.run, [self.statuses[name] for name in sorted(self._changed)], self._happenings)
+        changed = [self.statuses[name] for name in sorted(self._changed) if name in self.statuses]
+        self._store.save(self.run, changed, self._happenings, self._forgotten)
         self._changed.clear()
+        self._forgotten.clear()
         self._happenings.clear()
         effects, self._effects = self._effects, []
         for effect in effects:
             effect()
+
+
+def _as_it_came_about(ended: Exit, status: TaskStatus) -> Exit:
+    """An end that was brought about: a hung task has failed however it ended then, a preempted one has not."""
+    if status.stop_why and status.after_stop == "retry":
+        return Exit(ended.at, error=f"{status.stop_why}: {ended}")
+    if status.stop_why and status.after_stop == "preempt":
+        return replace(ended, preempted=status.stop_why)
+    return ended

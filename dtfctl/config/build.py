@@ -280,6 +280,7 @@ class _Builder:
                 values, "readiness", "none" if ports.way == "none" else "grpc", Probe(), ports
             ),
             liveness=self._probe(values, "liveness", "none", Probe("none", interval_s=10.0), ports),
+            preemption=self._probe(values, "preemption", "none", Probe("none", interval_s=5.0), ports),
             limits=Limits(**{key: int(value) for key, value in _named(values, "limits").items()}),
             logs=LogPolicy(**_named(values, "logs")),
         )

@@ -68,6 +68,11 @@ RESTART = Section(
         "healthy_after": Key(
             values.duration(), "A task that was ready for so long begins counting anew.", "60s"
         ),
+        "alike": Key(
+            values.integer(0, 1000),
+            "So many failures in a row that look the same are the end already; 0: they are not.",
+            "4",
+        ),
         "codes": Key(
             values.CODES,
             "For the policy exit-code: the statuses that are tried again; a signal n counts as 128 + n.",
@@ -97,6 +102,15 @@ def _probe(interval: str, failures: bool) -> Section:
 
 READINESS = _probe("100ms", failures=False)
 LIVENESS = _probe("10s", failures=True)
+PREEMPTION = Section(
+    {
+        "command": Key(values.TEMPLATE, "A shell line that exits with 0 once the task's machine will be taken away."),
+        "file": Key(values.TEMPLATE, "A file that is there once the task's machine will be taken away."),
+        "interval": Key(values.duration(0.01), "The time between two questions.", "5s"),
+        "timeout": Key(values.duration(0.01), "How long an answer may take.", "2s"),
+    },
+    one_of=(("command", "file"),),
+)
 
 LIMITS = Section(
     {
@@ -134,6 +148,9 @@ SETTINGS = {
     "restart": Key(RESTART, "When a task that has ended is started again."),
     "readiness": Key(READINESS, "How a task is known to be ready; by default grpc, or none without a port."),
     "liveness": Key(LIVENESS, "How a task is known to be alive; a hung one is restarted."),
+    "preemption": Key(
+        PREEMPTION, "The provider's notice: the task is stopped, and begins again once the notice has gone."
+    ),
     "grace_period": Key(values.duration(), "The time between the stop signal and SIGKILL.", "10s"),
     "stop_signal": Key(values.signal_name(), "What asks a task to end.", "SIGTERM"),
     "limits": Key(LIMITS, "What the kernel holds each task to."),
@@ -308,8 +325,8 @@ def json_schema() -> dict[str, Any]:
         id(RESTART): "restart",
         id(READINESS): "readiness",
     }
-    names |= {id(LIVENESS): "liveness", id(LIMITS): "limits", id(LOGS): "logs", id(SECRET): "secret"}
-    names |= {id(ENVIRONMENT): "environment"}
+    names |= {id(LIVENESS): "liveness", id(PREEMPTION): "preemption", id(LIMITS): "limits"}
+    names |= {id(LOGS): "logs", id(SECRET): "secret", id(ENVIRONMENT): "environment"}
     definitions: dict[str, Any] = {"variable": {"type": "string", "pattern": r"\$\{"}}
 
     def of(kind: AnyKind) -> dict[str, Any]:

@@ -66,7 +66,12 @@ def main() -> None:
         Talk(lines, **request).serve()
         return
     try:
-        reply = {"check": check, "clean": clean, "sync": lambda **values: sync(lines, **values)}[do](**request)
+        if do == "check":
+            reply = check(**request)
+        elif do == "sync":
+            reply = sync(lines, **request)
+        else:
+            reply = clean(**request)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         reply = {"error": f"{where}{error.strerror or error}"}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from dtfctl.plan import Limits
+from dtfctl.plan import LOCALHOST, Limits, LogPolicy
 from dtfctl.task import Exit
 
 
@@ -17,7 +17,8 @@ from dtfctl.task import Exit
 class Launch:
     """Everything that one process needs. `port` is let go just before the start when it is held for the task.
 
-    `cpus` are the cores to stay on; one that the machine has not is counted from its first again.
+    `cpus` are the cores to stay on; one that the machine has not is counted from its first again. `files` are texts by
+    the name of a variable: each is placed on the task's host, for it alone to read, and the variable holds the path.
     """
 
     task: str
@@ -30,6 +31,9 @@ class Launch:
     port: int | None = None
     limits: Limits = Limits()
     cpus: tuple[int, ...] = ()
+    host: str = LOCALHOST
+    logs: LogPolicy = LogPolicy()
+    files: dict[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
@@ -49,12 +53,28 @@ class Exited:
 
 @dataclass(frozen=True)
 class Listed:
-    """All that the launcher knows of, told after it was found again; what is not in it was never started."""
+    """All that a host's keeper knows of, told after it was found again; what is not in it was never started there."""
 
     known: frozenset[tuple[str, int]]
+    host: str = LOCALHOST
 
 
-Event = Started | Exited | Listed
+@dataclass(frozen=True)
+class Reached:
+    """The connection to a host is there (again); its listing comes next."""
+
+    host: str
+
+
+@dataclass(frozen=True)
+class Unreachable:
+    """The connection to a host is gone, or could not be made once more. Its tasks go on as they may."""
+
+    host: str
+    why: str
+
+
+Event = Started | Exited | Listed | Reached | Unreachable
 
 
 @dataclass(frozen=True)
@@ -71,16 +91,23 @@ class Launcher(Protocol):
     is not started again, so that a caller in doubt may repeat itself."""
 
     async def hold_port(
-        self, task: str, address: str, port: int, fixed: bool, within: tuple[int, int] | None = None
+        self,
+        task: str,
+        address: str,
+        port: int,
+        fixed: bool,
+        within: tuple[int, int] | None = None,
+        host: str = LOCALHOST,
     ) -> int:
         """Keeps `port` (0: any, or one `within` a range) bound for the task while it has no process, and returns it.
 
-        Raises PortTaken when it is `fixed` and not free; otherwise another one is chosen.
+        Raises PortTaken when it is `fixed` and not free; otherwise another one is chosen. Raises HostsUnusable when
+        the host does not answer.
         """
 
     def start(self, launch: Launch) -> None: ...
 
-    def signal(self, task: str, generation: int, number: int) -> None:
+    def signal(self, task: str, generation: int, number: int, host: str = LOCALHOST) -> None:
         """To every process of the task's group."""
 
     async def sweep(self) -> tuple[Stray, ...]:

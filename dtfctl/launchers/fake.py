@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from dtfctl.errors import PortTaken
 from dtfctl.launchers.base import Event, Exited, Launch, Started, Stray
+from dtfctl.plan import LOCALHOST
 from dtfctl.task import Exit
 
 
@@ -31,7 +32,13 @@ class FakeLauncher:
         self._next_pid = 100
 
     async def hold_port(
-        self, task: str, address: str, port: int, fixed: bool, within: tuple[int, int] | None = None
+        self,
+        task: str,
+        address: str,
+        port: int,
+        fixed: bool,
+        within: tuple[int, int] | None = None,
+        host: str = LOCALHOST,
     ) -> int:
         if port in self.taken_ports:
             raise PortTaken(f"port {port} of {task}: Address already in use")
@@ -48,7 +55,7 @@ class FakeLauncher:
         self._next_pid += 1
         self.on_event(Started(launch.task, launch.generation, self._next_pid, self.clock()))
 
-    def signal(self, task: str, generation: int, number: int) -> None:
+    def signal(self, task: str, generation: int, number: int, host: str = LOCALHOST) -> None:
         self.signals.append((task, number))
         if self.alive.get(task) != generation:
             return

@@ -12,7 +12,8 @@ Nothing is lost when any of these processes is killed:
   exit status to a record on disk. The next keeper finds the records and watches the guards;
 - a guard: its task falls to the keeper, which is a subreaper, and is waited for there. If that keeper had been
   killed before, the kernel tells through the task's pidfd (since Linux 6.15; before, that status is lost).
-A task writes straight to its own log file, so that nobody's death can lose, tear or hold up a line.
+A task writes straight to its own log file, so that nobody's death can lose, tear or hold up a line. Beside the keeper
+runs a recorder (recorder.py, where it lies beside this file), which notes when logs grow and gives back their heads.
 
 A process is trusted only by pid, start time and boot id together, and is signalled through a pidfd. All processes
 of a run carry its token in their environment: by that the strays are found.
@@ -41,6 +42,7 @@ import time
 
 TOKEN_VARIABLE = "DTFCTL_TOKEN"
 RECORDS = "records"
+FILES = "files"
 SOCKET = "keeper.sock"
 LOCK = "keeper.lock"
 TOKEN = "token"
@@ -50,8 +52,15 @@ CHOSEN_PORTS = range(20000, 32000)
 
 RESPAWN_DELAY_S = 0.1
 RESPAWN_DELAY_S_MAX = 10.0
+RECORDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "recorder.py")
+RECORDER_PAUSE_S = 1.0
+RECORDER_END_S = 2.0
+
 SWEEP_S = 5.0
 SEND_S = 2.0
+DEFAULT_SIGNALS = (
+    signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGHUP, signal.SIGINT, signal.SIGTERM
+)  # fmt: skip
 LINE_BYTES_MAX = 16 << 20
 
 OWN_LIMITS = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -133,6 +142,9 @@ class Keeper:
         self.respawn_delay_s = RESPAWN_DELAY_S
         self.daemon_since = 0.0
         self.daemon_pid = 0
+        self.recorder_pid = 0
+        self.recorder_pipe = -1
+        self.recorder_at: float | None = time.monotonic() if os.path.exists(RECORDER) else None
         self.running = True
         self.connection = None
         self.received = b""
@@ -158,11 +170,40 @@ class Keeper:
 
     def serve(self):
         while self.running:
-            wait = None if self.respawn_at is None else max(0.0, self.respawn_at - time.monotonic())
+            due = [at for at in (self.respawn_at, self.recorder_at) if at is not None]
+            wait = max(0.0, min(due) - time.monotonic()) if due else None
             for key, _ in self.selector.select(wait):
                 key.data()
             if self.respawn_at is not None and time.monotonic() >= self.respawn_at:
                 self.respawn_daemon()
+            if self.recorder_at is not None and time.monotonic() >= self.recorder_at:
+                self.start_recorder()
+        self.end_recorder()
+
+    # -- the recorder, which ends when its standard input does
+
+    def start_recorder(self):
+        self.recorder_at = None
+        reader, self.recorder_pipe = os.pipe()
+        self.recorder_pid = os.posix_spawn(
+            sys.executable,
+            [sys.executable, "-I", "-S", RECORDER, "."],
+            os.environ,
+            file_actions=[(os.POSIX_SPAWN_DUP2, reader, 0)],
+            setsid=True,
+            setsigdef=DEFAULT_SIGNALS,
+        )
+        os.close(reader)
+
+    def end_recorder(self):
+        if not self.recorder_pid:
+            return
+        os.close(self.recorder_pipe)
+        deadline = time.monotonic() + RECORDER_END_S
+        while os.waitpid(self.recorder_pid, os.WNOHANG)[0] == 0:
+            if time.monotonic() > deadline:
+                os.kill(self.recorder_pid, signal.SIGKILL)
+            time.sleep(0.002)
 
     # -- what is found on disk
 
@@ -262,6 +303,10 @@ class Keeper:
                 self.orphan_exits[info.si_pid] = exit_of(info)
             if info.si_pid == self.daemon_pid:
                 self.daemon_pid = 0
+            if info.si_pid == self.recorder_pid:
+                self.recorder_pid = 0
+                os.close(self.recorder_pipe)
+                self.recorder_at = time.monotonic() + RECORDER_PAUSE_S
             os.waitpid(info.si_pid, 0)
 
     # -- the daemon's side
@@ -388,11 +433,17 @@ class Keeper:
                 address, port = entry.address
                 self.held[entry.task] = self.bind(address, port, fixed=True)
 
-    def do_start(self, task, generation, argv, environment, working_dir, log, address, limits=None):
+    def do_start(self, task, generation, argv, environment, working_dir, log, address, limits=None, files=None):
         if (task, generation) in self.entries:
             return
         if task in self.held:
             self.held.pop(task).close()
+        try:
+            environment = {**environment, **place_files(task, files or {})}
+        except OSError as error:
+            words = f"could not be started: {error.filename}: {error.strerror}"
+            self.send({"is": "exited", "task": task, "generation": generation, "at": time.monotonic(), "error": words})
+            return
         started = self.fork_guard(task, generation, argv, environment, working_dir, log, address, limits or {})
         if "error" in started:
             self.send({"is": "exited", "task": task, "generation": generation, "at": time.monotonic(), **started})
@@ -445,7 +496,7 @@ class Keeper:
     def strays(self):
         """(pid, start time) of what carries the run's token or fell to the keeper, zombies apart."""
         guards = {entry.guard for entry in self.entries.values() if not entry.exit}
-        mine = {os.getpid(), self.daemon_pid} | guards
+        mine = {os.getpid(), self.daemon_pid, self.recorder_pid} | guards
         marker = f"{TOKEN_VARIABLE}={self.token}".encode()
         found = []
         for name in os.listdir("/proc"):
@@ -598,14 +649,7 @@ def leave(*kept):
 
 
 def default_signals():
-    for number in (
-        signal.SIGCHLD,
-        signal.SIGPIPE,
-        signal.SIGXFSZ,
-        signal.SIGHUP,
-        signal.SIGINT,
-        signal.SIGTERM,
-    ):
+    for number in DEFAULT_SIGNALS:
         signal.signal(number, signal.SIG_DFL)
 
 
@@ -623,6 +667,20 @@ def record_name(entry, kind):
 
 def file_name(task, generation):
     return f"{task.replace(':', '-')}.{generation}"
+
+
+def place_files(task, files):
+    """Writes what a task is given as files, for this user alone; returns their paths by their variables."""
+    paths = {}
+    folder = os.path.join(os.getcwd(), FILES, task.replace(":", "-"))
+    for variable, text in files.items():
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        paths[variable] = os.path.join(folder, variable)
+        aside = f"{paths[variable]}.{os.getpid()}"
+        with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "w") as file:
+            file.write(text)
+        os.replace(aside, paths[variable])
+    return paths
 
 
 def write_record(name, record, exclusive=False):

@@ -1,35 +1,33 @@
 """Tasks on this machine: the daemon's end of the conversation with the keeper, and the starting of both.
 
-Every call of subprocess in dtfctl is here. The protocol and what survives whose death: keeper.py.
+The talk itself is conversation.py's. The protocol and what survives whose death: keeper.py.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import socket
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from dtfctl.errors import PortTaken
-from dtfctl.launchers.base import Event, Exited, Launch, Listed, Started, Stray
+from dtfctl.launchers import recorder
+from dtfctl.launchers.base import Event, Launch, Stray
+from dtfctl.launchers.conversation import Conversation, Message, Streams, event_of, signal_request, start_request
 from dtfctl.launchers.keeper import LINE_BYTES_MAX, SOCKET, SWEEP_S, TOKEN, TOKEN_VARIABLE
 from dtfctl.paths import socket_address
 from dtfctl.plan import LOCALHOST
-from dtfctl.task import Exit
 
 KEEPER = Path(__file__).with_name("keeper.py")
 RECONNECT_PAUSE_S = 0.05
 
 
 class LocalLauncher:
-    """See base.Launcher. Only the daemon's event loop touches it.
+    """See base.Launcher, which it is for this machine alone. Only the daemon's event loop touches it.
 
     `on_event` is called for each event. A keeper that dies is started again at once, and tells what it finds.
     """
@@ -37,111 +35,50 @@ class LocalLauncher:
     def __init__(self, run_dir: Path, state_dir: Path, on_event: Callable[[Event], None]) -> None:
         self._run_dir = run_dir
         self._token = (run_dir / TOKEN).read_text().strip()
-        self._state_dir = state_dir
         self._on_event = on_event
-        self._replies: dict[int, asyncio.Future[dict[str, Any]]] = {}
-        self._requests = 0
-        self._writer: asyncio.StreamWriter | None = None
-        self._conversation: asyncio.Task[None] | None = None
+        hello = {"do": "hello", "respawn": daemon_request(state_dir, "adopt")}
+        self._conversation = Conversation(self._reach_keeper, hello, self._take)
         self._keeper: subprocess.Popen[bytes] | None = None
-        self._listed = asyncio.Event()
 
     async def connect(self) -> None:
         """Finds the keeper of this run or starts one, and returns when it has listed what it knows."""
-        self._conversation = asyncio.create_task(self._converse())
-        listed = asyncio.create_task(self._listed.wait())
-        await asyncio.wait({self._conversation, listed}, return_when=asyncio.FIRST_COMPLETED)
-        if self._conversation.done():
-            listed.cancel()
-            self._conversation.result()
+        self._conversation.start()
+        await self._conversation.wait_until_listed()
 
     async def hold_port(
-        self, task: str, address: str, port: int, fixed: bool, within: tuple[int, int] | None = None
+        self,
+        task: str,
+        address: str,
+        port: int,
+        fixed: bool,
+        within: tuple[int, int] | None = None,
+        host: str = LOCALHOST,
     ) -> int:
-        request = {"do": "hold", "task": task, "address": address, "port": port, "fixed": fixed, "within": within}
-        reply = await self._ask(request)
-        if "error" in reply:
-            if port:
-                raise PortTaken(f"port {port} of {task}: {reply['error']}{_owner(port)}")
-            which = f"any port of {within[0]}-{within[1]}" if within else "a port"
-            raise PortTaken(f"{which} of {task} at {address}: {reply['error']}")
-        return reply["port"]
+        return await self._conversation.hold_port(task, address, port, fixed, within, _owner)
 
     def start(self, launch: Launch) -> None:
-        self._send(
-            {
-                "do": "start",
-                "task": launch.task,
-                "generation": launch.generation,
-                "argv": launch.argv,
-                "environment": {**launch.environment, TOKEN_VARIABLE: self._token},
-                "working_dir": launch.working_dir,
-                "log": launch.log,
-                "address": None if launch.port is None else [launch.address, launch.port],
-                "limits": {**asdict(launch.limits), "cpus": launch.cpus},
-            }
-        )
+        recorder.begin(launch.log, launch.logs.max_bytes, launch.logs.count)
+        self._conversation.send(start_request(launch, self._token))
 
-    def signal(self, task: str, generation: int, number: int) -> None:
-        self._send({"do": "signal", "task": task, "generation": generation, "number": number})
+    def signal(self, task: str, generation: int, number: int, host: str = LOCALHOST) -> None:
+        self._conversation.send(signal_request(task, generation, number))
 
     async def sweep(self) -> tuple[Stray, ...]:
-        reply = await self._ask({"do": "sweep"})
+        reply = await self._conversation.ask({"do": "sweep"})
         return tuple(Stray(left["pid"], LOCALHOST, left["command"]) for left in reply["left"])
 
     async def close(self) -> None:
-        self._send({"do": "bye"})
-        if self._conversation is not None:
-            # The keeper's end of the connection closes last of all.
-            with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._conversation, 5)
+        await self._conversation.close(5)
         if self._keeper is not None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._keeper.wait(5)
 
-    def _send(self, request: dict[str, Any]) -> None:
-        # Without a connection nothing is lost: after the next listing the supervisor asks again for what is missing.
-        if self._writer is not None:
-            self._writer.write(json.dumps(request).encode() + b"\n")
-        if request["do"] == "bye":
-            self._writer = None
+    def _take(self, message: Message) -> None:
+        event = event_of(message, LOCALHOST)
+        if event is not None:
+            self._on_event(event)
 
-    async def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        while True:
-            await self._listed.wait()
-            self._requests += 1
-            number = self._requests
-            reply: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
-            self._replies[number] = reply
-            self._send({**request, "id": number})
-            try:
-                return await reply
-            except ConnectionError:
-                continue
-            finally:
-                del self._replies[number]
-
-    async def _converse(self) -> None:
-        while True:
-            reader, writer = await self._reach_keeper()
-            self._writer = writer
-            self._send({"do": "hello", "respawn": daemon_request(self._state_dir, "adopt")})
-            try:
-                with contextlib.suppress(ConnectionError):
-                    while line := await reader.readline():
-                        self._take(json.loads(line))
-            finally:
-                writer.close()
-                with contextlib.suppress(ConnectionError):
-                    await writer.wait_closed()
-            if self._writer is None:
-                return
-            self._listed.clear()
-            for reply in self._replies.values():
-                if not reply.done():
-                    reply.set_exception(ConnectionError("the keeper is gone"))
-
-    async def _reach_keeper(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def _reach_keeper(self) -> Streams:
         for _ in range(100):
             try:
                 with socket_address(self._run_dir / SOCKET) as address:
@@ -170,21 +107,6 @@ class LocalLauncher:
         # Either "ready", or the end of a keeper that found another one at work.
         self._keeper.stdout.readline()
         self._keeper.stdout.close()
-
-    def _take(self, message: dict[str, Any]) -> None:
-        kind = message["is"]
-        if kind in ("held", "refused", "swept"):
-            waiting = self._replies.get(message["id"])
-            if waiting is not None and not waiting.done():
-                waiting.set_result(message)
-        elif kind == "listed":
-            self._listed.set()
-            self._on_event(Listed(frozenset((task, generation) for task, generation in message["known"])))
-        elif kind == "started":
-            self._on_event(Started(message["task"], message["generation"], message["pid"], message["at"]))
-        elif kind == "exited":
-            ended = Exit(message["at"], message.get("code"), message.get("signal"), message.get("error", ""))
-            self._on_event(Exited(message["task"], message["generation"], ended))
 
 
 def start_daemon(state_dir: Path, purpose: str) -> subprocess.Popen[bytes]:

@@ -151,9 +151,8 @@ _NAMESPACES = {
 } | {
     name: f"dtf.{name}"
     for name in (
-        "app bitwise compat contrib debugging flags gfile graph_util image io layers linalg logging losses "
-        "manip math metrics nn python_io quantization random raw_ops sets signal sparse spectral strings summary testing "
-        "train"
+        "app bitwise compat contrib debugging flags gfile graph_util image io layers linalg logging losses manip math "
+        "metrics nn python_io quantization random raw_ops sets signal sparse spectral strings summary testing train"
     ).split()
 }
 

@@ -13,6 +13,7 @@ process, without a socket between, or over gRPC.
 from __future__ import annotations
 
 import logging
+import os
 import random
 import signal
 import threading
@@ -21,10 +22,13 @@ from typing import Any
 
 import numpy as np
 
-from dtf.wire import errors
+from dtf.wire import credentials, errors
 from dtf.wire.cluster import ClusterSpec, make_server_def, parse_target, split_address
 from dtf.wire.device import task_name
 from dtf.wire.pb import config_pb2
+
+BIND_VARIABLE = "DTF_BIND"
+"""The address at which servers of this process listen, when it is another than that by which others know them."""
 
 _STOP_GRACE_S = 0.5
 _SIGNAL_CHECK_PERIOD_S = 0.5
@@ -49,6 +53,10 @@ class Server:
     ) -> None:
         """Listens at the address that the cluster gives this task, and starts to serve unless told not to.
 
+        Two things come from the environment: DTF_BIND, a host to listen at instead of the one in the cluster, such as
+        0.0.0.0 or an inner address; and, in DTF_TLS_CA, DTF_TLS_CERT and DTF_TLS_KEY, the files with which the server
+        speaks TLS, and only to peers of the same authority (see `wire.credentials`).
+
         Args:
           server_or_cluster_def: a ServerDef, ClusterDef, ClusterSpec or dictionary.
           job_name, task_index: which task this is; may be left out where there is only one.
@@ -60,6 +68,7 @@ class Server:
           UnimplementedError: another protocol.
           UnknownError: the port is in use, or the address is another machine's.
           InvalidArgumentError: the address is malformed or its host name does not resolve.
+          FailedPreconditionError: the TLS files cannot be used.
         """
         from dtf.rpc.peers import Peers
         from dtf.rpc.service import Service
@@ -78,11 +87,14 @@ class Server:
         settings = self._server_def.default_session_config
         share_cores(_tasks_beside(cluster, address), settings.intra_op_parallelism_threads)
         self._worker = LocalWorker(_cpu_devices(self._task, settings), peers_of_cluster=self._peers_of_cluster)
-        self._peers = Peers(cluster, self._task, self._worker)
+        self._credentials = credentials.from_environment()
+        self._peers = Peers(cluster, self._task, self._worker, self._credentials)
         self._worker.peers = self._peers.worker
         self._master = Master(self._peers, settings, self._tasks_of_cluster)
-        self._service = Service(address, self._task, self._master, self._worker)
-        host, _ = split_address(address)
+        host, port = split_address(address)
+        bound = os.environ.get(BIND_VARIABLE) or host
+        place = f"[{bound}]:{port}" if ":" in bound else f"{bound}:{port}"
+        self._service = Service(place, self._task, self._master, self._worker, self._credentials)
         self._address = f"[{host}]:{self._service.port}" if ":" in host else f"{host}:{self._service.port}"
         self._lock = threading.Lock()
         self._is_started = False
@@ -167,7 +179,7 @@ class Server:
             for address in cluster.job_tasks(job):
                 if address is not None:
                     split_address(address)
-        return Peers(cluster, own_task, self._worker)
+        return Peers(cluster, own_task, self._worker, self._credentials)
 
     def _tasks_of_cluster(self, config: config_pb2.ConfigProto, target: str) -> Any:
         """The tasks of a session's own cluster, among which this one is found by the address of the session's target.
@@ -215,7 +227,7 @@ def find_master(target: str, config: config_pb2.ConfigProto) -> Any:
     from dtf.rpc.discovery import connect
     from dtf.rpc.remote import RemoteMaster
 
-    return RemoteMaster(connect(address))
+    return RemoteMaster(connect(address, credentials=credentials.from_environment()))
 
 
 def release_master(master: Any) -> None:

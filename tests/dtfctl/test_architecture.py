@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from tests.test_architecture import ROOT, imports, module_name
 
 SOURCES = sorted((ROOT / "dtfctl").rglob("*.py"))
 
-PURE = "state plan task restart reconcile expand view errors".split()
+PURE = "state plan task hosts moves restart reconcile expand view errors".split()
 OUTSIDE = {"asyncio", "fcntl", "socket", "sqlite3", "subprocess", "threading", "time", "random"}
 HOMES = {
-    "subprocess": {"dtfctl.launchers.local"},
+    "subprocess": {"dtfctl.launchers.local", "dtfctl.launchers.agent"},
     "sqlite3": {"dtfctl.store"},
     "yaml": {"dtfctl.config.source"},
     "grpc": {"dtfctl.probe"},
@@ -38,5 +40,7 @@ def test_the_states_import_nothing():
     assert imports(ROOT / "dtfctl" / "state.py") == set()
 
 
-def test_the_keeper_needs_nothing_but_python():
-    assert not {name for name in imports(ROOT / "dtfctl" / "launchers" / "keeper.py") if name.startswith("dtfctl")}
+@pytest.mark.parametrize("name", ["keeper", "agent"])
+def test_what_is_brought_to_other_hosts_needs_nothing_but_python(name):
+    found = {imported.split(".")[0] for imported in imports(ROOT / "dtfctl" / "launchers" / f"{name}.py")}
+    assert found <= set(sys.stdlib_module_names)

@@ -234,8 +234,7 @@ def test_a_launcher_that_comes_later_is_told_of_all_that_happened(tmp_path):
         first.start(host.launch(*shell("exit 3")))
         await host.next(Exited)
         host.events.clear()
-        first._conversation.cancel()
-        await asyncio.wait({first._conversation})
+        await first._conversation.cut()
         async with host.launcher():
             assert (await host.next(Listed)).known == {("t:0", 1)}
             assert (await host.next(Exited)).exit.code == 3

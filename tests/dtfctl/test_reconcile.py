@@ -53,7 +53,7 @@ def test_a_cluster_that_is_as_it_should_be_is_left_alone():
 def test_a_killed_ps_is_settled_first_and_then_started_at_once():
     killed = replace(RUNNING, state="exited", exit=Exit(NOW, signal=9))
     text = plan_text(observed(ps_0=killed, worker_0=RUNNING, worker_1=RUNNING))
-    assert lines(text) == ["retry ps:0 killed by SIGKILL; restart 1 of 5 within 10m"]
+    assert lines(text) == ["retry ps:0 killed by SIGKILL from outside; restart not counted"]
     waiting = task("backoff", next_start_at=NOW, reason="killed by SIGKILL")
     text = plan_text(observed(ps_0=waiting, worker_0=RUNNING, worker_1=RUNNING))
     assert lines(text) == ["start ps:0 killed by SIGKILL"]
@@ -82,7 +82,9 @@ def test_a_worker_that_is_done_is_not_restarted_even_if_everything_always_is():
 def test_when_all_workers_are_done_the_ps_is_stopped_and_counts_as_a_success():
     done = observed(ps_0=RUNNING, worker_0=SUCCEEDED, worker_1=SUCCEEDED)
     assert lines(plan_text(done)) == ["terminate ps:0 the training is done"]
-    terminated = replace(RUNNING, state="exited", stop_why="the training is done", exit=Exit(NOW, signal=15))
+    terminated = replace(
+        RUNNING, state="exited", stop_why="the training is done", after_stop="succeed", exit=Exit(NOW, signal=15)
+    )
     done = observed(ps_0=terminated, worker_0=SUCCEEDED, worker_1=SUCCEEDED)
     assert lines(plan_text(done)) == ["succeed ps:0 the training is done: killed by SIGTERM"]
     done = observed(ps_0=SUCCEEDED, worker_0=SUCCEEDED, worker_1=SUCCEEDED)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from dtfctl.plan import RestartPolicy
-from dtfctl.restart import decide
+from dtfctl.restart import decide, remembering
 from dtfctl.task import Exit, TaskStatus
 
 CRASH = {"code": 1}
@@ -99,3 +101,92 @@ def test_thousands_of_attempts_do_not_overflow_the_backoff():
     failures = tuple(1000.0 - number / 1000 for number in range(5000, 0, -1))
     decision = decide(RestartPolicy(attempts=10_000), ended(CRASH, failures=failures), 0.0)
     assert decision.delay_s == 30.0
+
+
+# -- preemption
+
+
+@pytest.mark.parametrize(
+    ("how", "ready_at", "reason"),
+    [
+        ({"signal": 9}, 990.0, "killed by SIGKILL from outside; restart not counted"),
+        ({"signal": 15}, 990.0, "killed by SIGTERM from outside; restart not counted"),
+        ({"code": 143}, 990.0, "exited with status 143 from outside; restart not counted"),
+        ({"signal": 1}, 990.0, "killed by SIGHUP from outside; restart not counted"),
+        ({"signal": 15, "preempted": "preempted: notice"}, None, "preempted: notice; restart not counted"),
+        ({"code": 0, "preempted": "preempted: notice"}, None, "preempted: notice; restart not counted"),
+        ({"signal": 9}, None, "killed by SIGKILL; restart 1 of 5 within 10m"),
+        ({"signal": 11}, 990.0, "killed by SIGSEGV; restart 1 of 5 within 10m"),
+        ({"signal": 6}, 990.0, "killed by SIGABRT; restart 1 of 5 within 10m"),
+        ({"code": 1}, 990.0, "exited with status 1; restart 1 of 5 within 10m"),
+        (
+            {"signal": 9, "is_out_of_memory": True},
+            990.0,
+            "killed by SIGKILL for want of memory; restart 1 of 5 within 10m",
+        ),
+    ],
+)
+def test_a_preemption_is_told_apart_from_a_crash(how, ready_at, reason):
+    decision = decide(RestartPolicy(), ended(how, ready_at=ready_at), 0.0)
+    assert (decision.event, decision.reason) == ("retry", reason)
+    assert bool(decision.failures) is not reason.endswith("not counted")
+
+
+def test_no_number_of_preemptions_is_too_many_but_each_waits_longer_than_the_one_before():
+    status = ended({"signal": 15}, ready_at=999.9)
+    delays = []
+    for _ in range(9):
+        decision = decide(RestartPolicy(attempts=2), status, 0.0)
+        delays.append(decision.delay_s)
+        status = replace(status, preemptions=decision.preemptions, failures=decision.failures)
+    assert (decision.event, decision.failures) == ("retry", ())
+    assert delays == [0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0]
+
+
+def test_who_must_never_be_restarted_is_not_after_a_preemption_either():
+    decision = decide(RestartPolicy("never"), ended({"signal": 15}, ready_at=990.0), 0.0)
+    assert (decision.event, decision.reason) == ("fail", "killed by SIGTERM (restart: never)")
+
+
+# -- failures that look the same
+
+
+def loop(policy, lives):
+    """Plays failures, each (how, seconds lived), and returns the decisions."""
+    status = TaskStatus("worker:0", "exited")
+    now = 1000.0
+    decisions = []
+    for how, lived in lives:
+        status = replace(status, started_at=now, exit=Exit(now + lived, **how))
+        decision = decide(policy, status, 0.0)
+        decisions.append(decision)
+        status = remembering(status, decision)
+        now += lived + decision.delay_s
+    return decisions
+
+
+@pytest.mark.parametrize(
+    ("lives", "events"),
+    [
+        ([(CRASH, 0.3)] * 4, ["retry", "retry", "retry", "give-up"]),
+        ([(CRASH, 5.0), (CRASH, 5.8), (CRASH, 4.8), (CRASH, 5.4)], ["retry", "retry", "retry", "give-up"]),
+        ([(CRASH, 0.3), (CRASH, 0.3), (CRASH, 0.3), ({"code": 2}, 0.3)], ["retry"] * 4),
+        ([(CRASH, 0.3), (CRASH, 0.3), (CRASH, 0.3), (CRASH, 3.0)], ["retry"] * 4),
+        ([(CRASH, 60.0)] * 5, ["retry"] * 5),
+        ([({"signal": 11}, 0.1)] * 4, ["retry", "retry", "retry", "give-up"]),
+        ([({"error": "could not be started: x"}, 0.0)] * 4, ["retry", "retry", "retry", "give-up"]),
+    ],
+)
+def test_the_same_end_after_the_same_short_time_over_and_over_is_given_up_early(lives, events):
+    assert [decision.event for decision in loop(RestartPolicy(), lives)] == events
+
+
+def test_what_was_given_up_early_says_so_within_four_seconds_of_waiting():
+    decisions = loop(RestartPolicy(), [(CRASH, 0.3)] * 4)
+    assert sum(decision.delay_s for decision in decisions) == 3.5
+    assert decisions[-1].reason == "exited with status 1; gave up: 4 times in a row, each after 0.3s, so it always will"
+
+
+def test_alike_of_zero_gives_every_attempt_its_chance():
+    policy = RestartPolicy(attempts=6, alike=0)
+    assert [decision.event for decision in loop(policy, [(CRASH, 0.3)] * 7)] == ["retry"] * 6 + ["give-up"]

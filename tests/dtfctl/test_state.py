@@ -14,8 +14,13 @@ def test_every_line_of_the_table_leads_from_a_known_state_to_a_known_state(line,
     assert state.after(source, event) == target
 
 
-def test_what_has_ended_stays_ended():
-    assert not [line for line in state.TRANSITIONS if line[0] in state.ENDED]
+def test_what_has_ended_stays_ended_unless_somebody_wants_it_again():
+    assert {event for source, event in state.TRANSITIONS if source in state.ENDED} == {"renew"}
+
+
+def test_what_has_a_process_is_not_renewed_before_that_has_ended():
+    renewed = {source for source, event in state.TRANSITIONS if event == "renew"}
+    assert renewed == {state.EXITED, state.BACKOFF, *state.ENDED}
 
 
 def test_every_state_can_be_reached_and_every_other_one_can_be_left():

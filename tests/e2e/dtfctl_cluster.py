@@ -34,7 +34,9 @@ def wait_until(condition: Callable[[], Any], what: str, timeout_s: float = 20.0)
 
 
 class CommandLine:
-    """One cluster file in a folder of its own, with a state folder of its own."""
+    """One cluster file in a folder of its own, with a state folder of its own. `prefix` comes before each command."""
+
+    prefix: tuple[str, ...] = ()
 
     def __init__(self, folder: Path, text: str = SLEEPERS) -> None:
         self.folder = folder / "cluster"
@@ -53,7 +55,7 @@ class CommandLine:
     def run(self, *arguments: str, status: int | None = 0) -> subprocess.CompletedProcess[str]:
         """Runs one command to its end; `status` is the exit status that it must have (None: any)."""
         done = subprocess.run(
-            [sys.executable, "-m", "dtfctl", *arguments],
+            [*self.prefix, sys.executable, "-m", "dtfctl", *arguments],
             cwd=self.folder,
             env=self.environment,
             capture_output=True,
@@ -69,7 +71,7 @@ class CommandLine:
         """Starts a command in a session of its own; its output goes to out.txt and err.txt beside the cluster file."""
         with open(self.folder / "out.txt", "a") as out, open(self.folder / "err.txt", "a") as err:
             return subprocess.Popen(
-                [sys.executable, "-m", "dtfctl", *arguments],
+                [*self.prefix, sys.executable, "-m", "dtfctl", *arguments],
                 cwd=self.folder,
                 env=self.environment,
                 **{"stdout": out, "stderr": err, "text": True, "start_new_session": True, **options},

@@ -17,9 +17,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from dtf.channel import lane as lanes
-from dtf.channel.endpoint import Endpoint, greet, new_connection_id
+from dtf.channel.endpoint import Endpoint, greet, is_same_user, new_connection_id
 from dtf.channel.lane import Buffer, Lane
 from dtf.wire import errors
+from dtf.wire.credentials import Credentials
 
 LARGE_FROM_BYTES = 1 << 16
 """Messages of this size and more take the large lane."""
@@ -38,13 +39,21 @@ class Channel:
     that an answer wakes no second thread; from the first `call_async` on, threads of the channel's own read.
     """
 
-    def __init__(self, endpoint: Endpoint, host: str, where: str, on_lost: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        host: str,
+        where: str,
+        on_lost: Callable[[], None] = lambda: None,
+        credentials: Credentials | None = None,
+    ) -> None:
         """Connects: by Unix socket if that is on this host, else by TCP.
 
         Args:
           host: where the task is; its channel's port is in the endpoint.
           where: what messages call the task.
           on_lost: called when the connection is over.
+          credentials: with them, TCP is wrapped in TLS, and a Unix socket must be another process's of this user.
 
         Raises:
           UnavailableError: it cannot be reached, or does not know the endpoint's token.
@@ -60,10 +69,10 @@ class Channel:
         self._last_frame = time.monotonic()
         self._numbers: dict[str, int] = {}
         identity = new_connection_id()
-        sockets: list[socket.socket] = []
+        sockets: list[Any] = []
         try:
             for number in range(2):
-                sockets.append(_connect(endpoint, host))
+                sockets.append(_connect(endpoint, host, credentials))
                 if not greet(sockets[-1], endpoint.token, identity, number):
                     raise OSError("it is another task that answers")
         except OSError as error:
@@ -341,16 +350,27 @@ class _Answered:
         return isinstance(self.error, errors.CancelledError)
 
 
-def _connect(endpoint: Endpoint, host: str) -> socket.socket:
+def _connect(endpoint: Endpoint, host: str, credentials: Credentials | None) -> Any:
     if endpoint.unix and sys.platform == "linux":
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             sock.settimeout(CONNECT_TIMEOUT_S)
             sock.connect("\0" + endpoint.unix)
-            return sock
+            if credentials is None or is_same_user(sock):
+                return sock
         except OSError:  # another host, or another network namespace of this one
-            sock.close()
-    return socket.create_connection((host, endpoint.port), timeout=CONNECT_TIMEOUT_S)
+            pass
+        sock.close()
+    sock = socket.create_connection((host, endpoint.port), timeout=CONNECT_TIMEOUT_S)
+    if credentials is None:
+        return sock
+    from dtf.channel.tls import TlsSocket
+
+    try:
+        return TlsSocket(sock, credentials.client_context, host)
+    except OSError:
+        sock.close()
+        raise
 
 
 def _nothing() -> None:

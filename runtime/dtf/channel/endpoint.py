@@ -19,6 +19,7 @@ import secrets
 import socket
 import struct
 from dataclasses import dataclass
+from typing import Any
 
 from dtf.wire import codec
 
@@ -29,6 +30,7 @@ _MAGIC = b"dtf-ch1\n"
 _GREETING = struct.Struct("<8s16s16sB7x")
 _REPLY = struct.Struct("<8s16s32s")
 _PROOF_BYTES = 32
+_PEER = struct.Struct("3i")
 _NONCE_BYTES = 16
 
 
@@ -73,7 +75,13 @@ def new_connection_id() -> bytes:
     return os.urandom(_NONCE_BYTES)
 
 
-def greet(sock: socket.socket, token: bytes, connection_id: bytes, lane: int) -> bool:
+def is_same_user(sock: socket.socket) -> bool:
+    """Whether the process at the other end of a connected Unix socket belongs to this process's user."""
+    credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
+    return _PEER.unpack(credentials)[1] == os.geteuid()
+
+
+def greet(sock: Any, token: bytes, connection_id: bytes, lane: int) -> bool:
     """The client's side. False when the other end does not know the token. Raises OSError when the socket fails."""
     greeting = _GREETING.pack(_MAGIC, os.urandom(_NONCE_BYTES), connection_id, lane)
     sock.sendall(greeting)
@@ -87,7 +95,7 @@ def greet(sock: socket.socket, token: bytes, connection_id: bytes, lane: int) ->
     return True
 
 
-def welcome(sock: socket.socket, token: bytes) -> tuple[bytes, int] | None:
+def welcome(sock: Any, token: bytes) -> tuple[bytes, int] | None:
     """The server's side: (id of the connection, lane), or None for a stranger. Raises OSError when the socket fails."""
     greeting = _receive(sock, _GREETING.size)
     if len(greeting) != _GREETING.size or not greeting.startswith(_MAGIC):
@@ -104,7 +112,7 @@ def _proof(token: bytes, side: bytes, greeting: bytes, nonce: bytes) -> bytes:
     return hmac.new(token, side + greeting + nonce, hashlib.sha256).digest()
 
 
-def _receive(sock: socket.socket, size: int) -> bytes:
+def _receive(sock: Any, size: int) -> bytes:
     """`size` bytes, or fewer when the other end has closed, or does not begin as a peer would."""
     received = b""
     while len(received) < size:

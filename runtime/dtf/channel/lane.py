@@ -59,7 +59,7 @@ class Lane:
 
     def __init__(
         self,
-        sock: socket.socket,
+        sock: Any,
         on_frame: OnFrame,
         on_lost: Callable[[str], None],
         on_end: Callable[[], None] = lambda: None,
@@ -82,6 +82,7 @@ class Lane:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         self._socket = sock
+        self._has_more = getattr(sock, "pending", None)
         self._on_frame = on_frame
         self._on_lost = on_lost
         self._on_end = on_end
@@ -137,10 +138,12 @@ class Lane:
         reason = _LOST
         _reader.lane = self
         try:
-            received = self._socket.recv_into(self._view[self._end :], 0, _NO_WAIT)
-            self._end += received
-            if received:
-                reason = self._handle_frames()
+            while True:
+                received = self._socket.recv_into(self._view[self._end :], 0, _NO_WAIT)
+                self._end += received
+                reason = self._handle_frames() if received else _LOST
+                if reason or self._has_more is None or _reader.lane is not self or not self._has_more():
+                    break
         except BlockingIOError:
             reason = ""
         except OSError:

@@ -19,10 +19,11 @@ from typing import Any
 
 from dtf.channel import lane as lanes
 from dtf.channel.client import LARGE_FROM_BYTES
-from dtf.channel.endpoint import Endpoint, new_token, welcome
+from dtf.channel.endpoint import Endpoint, is_same_user, new_token, welcome
 from dtf.channel.lane import Buffer, Lane
 from dtf.run import borrowed, growing_pool
 from dtf.wire import errors
+from dtf.wire.credentials import Credentials
 
 _STRANGERS_MAX = 1024
 _GREETING_TIMEOUT_S = 5.0
@@ -92,16 +93,18 @@ Method = Callable[[Any, Answer], None]
 class Listener:
     """The channel's side of a server. The lock guards `_peers` and `_strangers`."""
 
-    def __init__(self, host: str, name: str) -> None:
+    def __init__(self, host: str, name: str, credentials: Credentials | None = None) -> None:
         """Listens at a port of `host` that the system chooses, and for peers of this host at a Unix socket.
 
         Args:
           name: of the task, for messages.
+          credentials: with them, TCP is wrapped in TLS, and the Unix socket is for this user's processes alone.
 
         Raises:
           OSError: the host is not one of this machine's addresses.
         """
         self._name = name
+        self._credentials = credentials
         self._token = new_token()
         self._methods: list[Method] = []
         self._method_names: list[str] = []
@@ -176,16 +179,18 @@ class Listener:
         for sock in (*self._sockets, self._woken):
             sock.close()
 
-    def _serve(self, sock: socket.socket) -> None:
+    def _serve(self, sock: Any) -> None:
         """One lane: its greeting, then its frames. Runs in the lane's own thread."""
         known = None
         try:
             sock.settimeout(_GREETING_TIMEOUT_S)
+            sock = self._secured(sock)
             known = welcome(sock, self._token)
             if known is None:
                 _logger.warning("%s: a stranger at the channel's port was cut off", self._name)
-        except OSError:
-            pass
+        except OSError as error:
+            if self._credentials is not None:
+                _logger.warning("%s: a stranger at the channel's port was cut off: %s", self._name, error)
         finally:
             with self._lock:
                 self._strangers -= 1
@@ -202,6 +207,18 @@ class Listener:
         peer.add(lane, number)
         lane.send(lanes.WELCOME, 0, 0, 0, ["\n".join(self._method_names).encode()])
         lane.read()
+
+    def _secured(self, sock: socket.socket) -> Any:
+        """The connection as it is used; raises OSError for one that is not to be trusted."""
+        if self._credentials is None:
+            return sock
+        if sock.family == socket.AF_UNIX:
+            if not is_same_user(sock):
+                raise PermissionError("it belongs to another user")
+            return sock
+        from dtf.channel.tls import TlsSocket
+
+        return TlsSocket(sock, self._credentials.server_context)
 
     def _call(self, number: int, request: Any, answer: Answer) -> None:
         if number >= len(self._methods):

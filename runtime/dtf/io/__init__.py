@@ -1,7 +1,7 @@
 """tf.io: files, records and serialized messages by the names that TensorFlow gave them last.
 
-Owns nothing: the functions are those of `ops/io`, `ops/parsing`, `ops/string`, `gfile` and `python_io`, and what `tf` and `tf.image`
-have of parsing and decoding, which is looked up there when it is first asked for.
+Owns nothing: the functions are those of `ops/io`, `ops/parsing`, `ops/string`, `gfile` and `python_io`, and what `tf`
+and `tf.image` have of parsing and decoding, which is looked up there when it is first asked for.
 """
 
 from __future__ import annotations

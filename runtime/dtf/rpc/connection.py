@@ -10,18 +10,17 @@ not there from one that is not ours.
 
 from __future__ import annotations
 
-import socket
 import threading
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import grpc
 
-from dtf.rpc import WORKER_SERVICE, status
+from dtf.rpc import WORKER_SERVICE, introduce, status
 from dtf.rpc.messages import Buffer, joined
 from dtf.wire import errors
 from dtf.wire.cluster import split_address
+from dtf.wire.credentials import Credentials
 
 CHANNEL_OPTIONS = (
     ("grpc.max_send_message_length", -1),
@@ -35,8 +34,6 @@ CHANNEL_OPTIONS = (
 _HEARTBEAT_PERIOD_S = 10.0
 _HEARTBEAT_TIMEOUT_S = 10.0
 _TELL_TIMEOUT_S = 60.0
-_PROBE_TIMEOUT_S = 1.0
-_HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 _STATUS_METHOD = f"/{WORKER_SERVICE}/GetStatus"
 
 Done = Callable[..., None]
@@ -47,12 +44,19 @@ Request = bytes | Sequence[Buffer]
 class Connection:
     """A channel to `address` ("host:port"). Connects when the first call is made."""
 
-    def __init__(self, address: str, name: str = "") -> None:
-        """A connection to a task; `name` is what messages call it ("/job:ps/replica:0/task:0")."""
+    def __init__(self, address: str, name: str = "", credentials: Credentials | None = None) -> None:
+        """A connection to a task; `name` is what messages call it ("/job:ps/replica:0/task:0"). With credentials it
+        speaks TLS, and nothing else.
+        """
         split_address(address)
         self.address = address
         self.where = f"{name} at {address}" if name else address
-        self._channel = grpc.insecure_channel(address, options=CHANNEL_OPTIONS)
+        self._credentials = credentials
+        if credentials is None:
+            self._channel = grpc.insecure_channel(address, options=CHANNEL_OPTIONS)
+        else:
+            secure = grpc.ssl_channel_credentials(credentials.ca, credentials.key, credentials.certificate)
+            self._channel = grpc.secure_channel(address, secure, options=CHANNEL_OPTIONS)
         self._methods: dict[str, Any] = {}
         self._lock = threading.Lock()
 
@@ -113,14 +117,18 @@ class Connection:
         """The error to report for a first contact that failed with `error`.
 
         Unavailable or DeadlineExceeded mean that trying again may help. When the port is served by something else it
-        will not, and the result is a FailedPreconditionError that says what answered.
+        will not, and the result is a FailedPreconditionError that says what answered. Where the two ends do not trust
+        each other it is an UnauthenticatedError, which names both.
         """
         if error.error_code == errors.UNIMPLEMENTED:
             what = "a gRPC server that does not speak TensorFlow's protocol"
         elif error.error_code not in (errors.UNAVAILABLE, errors.DEADLINE_EXCEEDED) or "refused" in error.message:
             return error
         else:
-            found = _who_answers(self.address)
+            distrust = introduce.why_no_trust(self.address, self._credentials)
+            if distrust:
+                return errors.UnauthenticatedError(None, None, f"{self.where}: {distrust}")
+            found = introduce.who_answers(self.address)
             if found is None:
                 return error
             what = f"something else, which answered {found}"
@@ -171,23 +179,3 @@ class Connection:
 
 def _nothing(*_: Any, **__: Any) -> None:
     """Cancels what was never sent, hears an answer that nobody wants."""
-
-
-def _who_answers(address: str) -> str | None:
-    """The first words of what listens at `address`, or None if it is HTTP/2, says nothing, or cannot be reached."""
-    try:
-        with socket.create_connection(split_address(address), timeout=_PROBE_TIMEOUT_S) as probe:
-            probe.sendall(_HTTP2_PREFACE)
-            deadline = time.monotonic() + _PROBE_TIMEOUT_S
-            received = b""
-            while len(received) < 9 and time.monotonic() < deadline:
-                chunk = probe.recv(256)
-                if not chunk:
-                    break
-                received += chunk
-    except OSError:
-        return None
-    is_settings_frame = len(received) >= 9 and received[3] == 4
-    if not received or is_settings_frame:
-        return None
-    return repr(received.splitlines()[0][:80].decode("latin1"))

@@ -26,6 +26,7 @@ from dtf.rpc.messages import Buffer
 from dtf.run import growing_pool
 from dtf.wire import errors
 from dtf.wire.cluster import split_address
+from dtf.wire.credentials import Credentials
 
 _STATUS_METHOD = f"/{WORKER_SERVICE}/GetStatus"
 _STATUS_TIMEOUT_S = 10.0
@@ -66,9 +67,11 @@ def is_channel_on() -> bool:
     return os.environ.get(_SWITCH, "").lower() not in ("off", "0", "no", "false")
 
 
-def connect(address: str, name: str = "") -> Way:
-    """The best way to a task ("host:port"). Connects when the first call is made."""
-    return DiscoveringConnection(address, name) if is_channel_on() else Connection(address, name)
+def connect(address: str, name: str = "", credentials: Credentials | None = None) -> Way:
+    """The best way to a task ("host:port"). Connects when the first call is made; with credentials, by TLS only."""
+    if is_channel_on():
+        return DiscoveringConnection(address, name, credentials)
+    return Connection(address, name, credentials)
 
 
 class DiscoveringConnection:
@@ -78,8 +81,9 @@ class DiscoveringConnection:
     channel could not be reached, never while it is open or when the task has none.
     """
 
-    def __init__(self, address: str, name: str = "") -> None:
-        self._grpc = Connection(address, name)
+    def __init__(self, address: str, name: str = "", credentials: Credentials | None = None) -> None:
+        self._grpc = Connection(address, name, credentials)
+        self._credentials = credentials
         self.address = address
         self.where = self._grpc.where
         self._host, _ = split_address(address)
@@ -178,7 +182,7 @@ class DiscoveringConnection:
             if endpoint is None:
                 return
             try:
-                channel = Channel(endpoint, self._host, self.where, self._lose)
+                channel = Channel(endpoint, self._host, self.where, self._lose, self._credentials)
             except errors.OpError as error:
                 self._ask_at = time.monotonic() + _RETRY_S
                 _logger.info("%s; it is reached over gRPC", error.message)

@@ -9,14 +9,18 @@ from dtf.rpc.discovery import Way, connect
 from dtf.rpc.remote import RemoteWorker
 from dtf.wire import errors
 from dtf.wire.cluster import ClusterSpec
+from dtf.wire.credentials import Credentials
 from dtf.wire.device import task_name
 
 
 class Peers:
     """A `session_tasks.Tasks`: one connection for each task that is ever asked for. Its lock guards the connections."""
 
-    def __init__(self, cluster: ClusterSpec, own_task: str, own_worker: Any) -> None:
+    def __init__(
+        self, cluster: ClusterSpec, own_task: str, own_worker: Any, credentials: Credentials | None = None
+    ) -> None:
         self.own_task = own_task
+        self._credentials = credentials
         self._own_worker = own_worker
         self._addresses = {
             task_name(job, index): cluster.task_address(job, index)
@@ -40,7 +44,7 @@ class Peers:
             with self._lock:
                 worker = self._workers.get(task)
                 if worker is None:
-                    connection = self._connections[task] = connect(address, task)
+                    connection = self._connections[task] = connect(address, task, self._credentials)
                     worker = self._workers[task] = RemoteWorker(connection)
         return worker
 

@@ -25,6 +25,7 @@ from dtf.rpc.methods import as_op_error, methods
 from dtf.run import growing_pool
 from dtf.wire import errors
 from dtf.wire.cluster import split_address
+from dtf.wire.credentials import Credentials
 
 _OPTIONS = (
     ("grpc.max_send_message_length", -1),
@@ -40,11 +41,14 @@ _EAGER_SERVICE = "/tensorflow.eager.EagerService/"
 class Service:
     """A master and a worker behind a port."""
 
-    def __init__(self, address: str, name: str, master: Any, worker: Any) -> None:
+    def __init__(
+        self, address: str, name: str, master: Any, worker: Any, credentials: Credentials | None = None
+    ) -> None:
         """Listens at `address` ("host:port"; port 0: any that is free) and accepts calls after `start`.
 
         Args:
           name: of the task, for messages.
+          credentials: with them, only peers of the same cluster are let in, by TLS.
 
         Raises:
           UnknownError: the port is in use, or the address is not one of this machine's; names task and address.
@@ -52,12 +56,12 @@ class Service:
         """
         host, port = split_address(address)
         self._check_free(name, address, host, port)
-        self._listener = _listener(host, name) if discovery.is_channel_on() else None
+        self._listener = _listener(host, name, credentials) if discovery.is_channel_on() else None
         endpoint = b"" if self._listener is None else self._listener.endpoint.encode()
         self._methods = methods(master, worker, endpoint)
         self._direct_methods = direct.methods(master, worker)
         self._stopped = False
-        self._server, self.port = _on_loop(self._open(address))
+        self._server, self.port = _on_loop(self._open(address, credentials))
         if not self.port:
             self.stop(0)
             raise errors.UnknownError(None, None, f"Could not start the server of {name} at {address}")
@@ -97,11 +101,15 @@ class Service:
                     why = "this machine does not have that address"
                 raise errors.UnknownError(None, None, f"{where}: {why}") from None
 
-    async def _open(self, address: str) -> tuple[Any, int]:
+    async def _open(self, address: str, credentials: Credentials | None) -> tuple[Any, int]:
         server = grpc.aio.server(options=_OPTIONS)
         server.add_generic_rpc_handlers((_Handlers(self._methods),))
         try:
-            return server, server.add_insecure_port(address)
+            if credentials is None:
+                return server, server.add_insecure_port(address)
+            pair = (credentials.key, credentials.certificate)
+            secure = grpc.ssl_server_credentials([pair], credentials.ca, require_client_auth=True)
+            return server, server.add_secure_port(address, secure)
         except RuntimeError:
             return server, 0
 
@@ -131,9 +139,9 @@ async def _refuse_eager(_: bytes, context: Any) -> bytes:
 _NO_EAGER = grpc.unary_unary_rpc_method_handler(_refuse_eager)
 
 
-def _listener(host: str, name: str) -> Listener | None:
+def _listener(host: str, name: str, credentials: Credentials | None) -> Listener | None:
     try:
-        return Listener(host, name)
+        return Listener(host, name, credentials)
     except OSError as error:
         _logger.warning("%s has no channel, everything goes over gRPC: %s", name, error)
         return None

@@ -16,7 +16,9 @@ from tests.runtime.op_cases.array import fails_with, ints, longs, strings
 OF_MANY_LENGTHS = strings(
     [bytes((7 * i + size) % 251 for i in range(size)) for size in (0, 1, 3, 4, 7, 8, 9, 16, 17, 32, 33, 64, 65, 200)]
 )
-BAD_UTF8 = strings([b"a\xffb\xc3", b"\xe2\x82", b"ok\x01\n\xc3\xa4", b"\xf0\x9f\x98\x80", b"\xed\xa0\x80", b"\xe2\x82a"])
+BAD_UTF8 = strings(
+    [b"a\xffb\xc3", b"\xe2\x82", b"ok\x01\n\xc3\xa4", b"\xf0\x9f\x98\x80", b"\xed\xa0\x80", b"\xe2\x82a"]
+)
 WORDS = [strings([b"a", b"b", b"c", b"d", b"e"]), longs([0, 3, 3, 4, 5])]
 BARS = {"separator": "|", "left_pad": "L", "right_pad": "R", "preserve_short_sequences": False}
 

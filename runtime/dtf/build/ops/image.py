@@ -269,7 +269,8 @@ def adjust_contrast(images: Any, contrast_factor: Any) -> Tensor:
     with name_scope(None, "adjust_contrast", [images, contrast_factor]) as name:
         images = convert_to_tensor(images, name="images")
         original = images.dtype
-        computed = images if original in (dtypes.float16, dtypes.float32) else convert_image_dtype(images, dtypes.float32)
+        is_computable = original in (dtypes.float16, dtypes.float32)
+        computed = images if is_computable else convert_image_dtype(images, dtypes.float32)
         factor = convert_to_tensor(contrast_factor, dtype=dtypes.float32)
         adjusted = apply_op("AdjustContrastv2", images=computed, contrast_factor=factor)
         return convert_image_dtype(adjusted, original, saturate=True, name=name)

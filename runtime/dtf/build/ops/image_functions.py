@@ -297,7 +297,8 @@ def pad_to_bounding_box(
         assert rank is not None
         height, width = _size(image)
         after = target_height - offset_height - height, target_width - offset_width - width
-        for value, what in zip((offset_height, offset_width, *after), ("offset", "offset", "size", "size"), strict=True):
+        margins_given = (offset_height, offset_width, *after)
+        for value, what in zip(margins_given, ("offset", "offset", "size", "size"), strict=True):
             if isinstance(value, int) and value < 0:
                 raise ValueError(f"the {what} does not fit: {value} < 0")
         margins = [[0, 0]] * (rank - 3) + [[offset_height, after[0]], [offset_width, after[1]], [0, 0]]

@@ -213,6 +213,7 @@ class _Wanted:
         self._features = dict(sorted(features.items()))
         self.sparse: dict[str, Any] = {}
         self.dense: dict[str, Any] = {}
+        dense_kinds = FixedLenSequenceFeature if of_lists else FixedLenFeature | FixedLenSequenceFeature
         for key, feature in self._features.items():
             if isinstance(feature, VarLenFeature):
                 self._add_sparse(key, feature.dtype)
@@ -220,7 +221,7 @@ class _Wanted:
                 for index_key in _index_keys(feature):
                     self._add_sparse(index_key, dtypes.int64)
                 self._add_sparse(feature.value_key, feature.dtype)
-            elif isinstance(feature, FixedLenSequenceFeature if of_lists else FixedLenFeature | FixedLenSequenceFeature):
+            elif isinstance(feature, dense_kinds):
                 if feature.dtype is None or feature.shape is None:
                     raise ValueError(f"Missing type or shape for feature {key}.")
                 if isinstance(feature, FixedLenSequenceFeature) and not of_lists and not feature.allow_missing:

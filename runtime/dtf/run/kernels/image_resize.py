@@ -34,6 +34,7 @@ class _Taps:
         for index, weight in zip(self.indices.T, self.weights.T, strict=True):
             part = images.take(index, axis) * weight.reshape(shape).astype(images.dtype)
             total = part if total is None else np.add(total, part, out=total)
+        assert total is not None
         return total
 
     def apply_transposed(self, grads: np.ndarray, axis: int) -> np.ndarray:

@@ -59,7 +59,8 @@ def _(node):
 def _(node):
     header, record, footer, hop = (node.attr(f"{name}_bytes") for name in ("header", "record", "footer", "hop"))
     if min(header, footer, hop) < 0 or record <= 0:
-        raise invalid(f"record_bytes must be positive, got {record}; the others not negative: {header}, {footer}, {hop}")
+        others = f"{header}, {footer}, {hop}"
+        raise invalid(f"record_bytes must be positive, got {record}; the others not negative: {others}")
     is_compressed = as_text(node.attrs.get("encoding", "")) == "ZLIB"
     return readers.fixed_length_records(header, record, footer, hop, is_compressed)
 

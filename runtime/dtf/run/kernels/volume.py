@@ -55,7 +55,8 @@ class _Windows:
             slice(extent.before, extent.before + size)
             for size, extent in zip(self.shape[1:-1], self.extents, strict=True)
         )
-        return padded[(slice(None), *inner)]
+        block: Any = (slice(None), *inner)
+        return padded[block]
 
     def positions(self) -> Iterator[tuple[int, ...]]:
         return np.ndindex(*self.window)
@@ -66,7 +67,8 @@ class _Windows:
             slice(at * dilation, at * dilation + (extent.output - 1) * stride + 1, stride)
             for at, dilation, stride, extent in zip(position, self.dilations, self.strides, self.extents, strict=True)
         )
-        return padded[(slice(None), *slices)]
+        block: Any = (slice(None), *slices)
+        return padded[block]
 
     def counts(self) -> np.ndarray:
         """How many elements that are no padding each output covers, [*outputs, 1]."""
@@ -236,6 +238,7 @@ def _(node):
         for position in windows.positions():
             view = windows.view(padded, position)
             best = np.array(view) if best is None else np.maximum(best, view, out=best)
+        assert best is not None
         return pooling.layout.back(best)
 
     return max_pool

@@ -1,0 +1,151 @@
+"""What another cluster file would change in a running cluster: which tasks start, restart or stop, each with its cause.
+
+A task is restarted when what its process was given changes: its program, its environment, its place, or what it is told
+of the others. All else takes effect without anybody noticing. Pure; the text is what the user is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from dtfctl import expand
+from dtfctl.plan import SPARSE, ClusterPlan, Place, Task, differences
+
+START = "start"
+RESTART = "restart"
+STOP = "stop"
+ADOPT = "adopt"
+
+_AT_ONCE = ("restart", "readiness", "liveness", "preemption", "grace_period_s", "stop_signal", "logs")
+"""Settings of a task that its process does not know of."""
+
+_SPECS = ("TF_CONFIG", "CLUSTER_SPEC")
+
+
+@dataclass(frozen=True)
+class Given:
+    """A plan as it is carried out, with the addresses of its tasks and the values of its secrets."""
+
+    plan: ClusterPlan
+    addresses: Mapping[str, str]
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
+class Change:
+    """`verb` is start, restart, stop, or adopt (it takes effect in the running process's supervision)."""
+
+    verb: str
+    task: str
+    cause: str
+
+    def __str__(self) -> str:
+        return f"{self.verb:<10}{self.task or 'the cluster':<12}{self.cause}"
+
+
+def between(old: Given, new: Given, inherited: Callable[[Task], Mapping[str, str]]) -> tuple[Change, ...]:
+    """In the order of the new file, then what it has no more. `inherited` is the environment below each task's own."""
+    before = {task.name: task for task in old.plan.tasks()}
+    found: list[Change] = []
+    for task in new.plan.tasks():
+        former = before.pop(task.name, None)
+        if former is None:
+            found.append(Change(START, task.name, "it is new in the cluster file"))
+        elif causes := list(_why_restart(old, former, new, task, inherited)):
+            found.append(Change(RESTART, task.name, "; ".join(causes)))
+        elif changed := [key for key in _AT_ONCE if getattr(former.settings, key) != getattr(task.settings, key)]:
+            words = ", ".join(key.removesuffix("_s") for key in changed)
+            found.append(Change(ADOPT, task.name, f"{words}: from now on"))
+    found += [Change(STOP, name, "the cluster file has it no more") for name in reversed(before)]
+    found += [Change(ADOPT, "", f"{difference}, from now on") for difference in _of_the_cluster(old.plan, new.plan)]
+    return tuple(found)
+
+
+def _why_restart(
+    old: Given, former: Task, new: Given, task: Task, inherited: Callable[[Task], Mapping[str, str]]
+) -> Iterator[str]:
+    if former.host.name != task.host.name:
+        yield f"it moves from {former.host.name} to {task.host.name}"
+    before = _addresses(expand.cluster_spec(old.plan, former, old.addresses))
+    after = _addresses(expand.cluster_spec(new.plan, task, new.addresses))
+    told = list(_news(before, after))
+    if told:
+        spared = "" if task.settings.cluster_spec == SPARSE else " (cluster_spec: sparse may spare it this)"
+        yield f"it must know {' and '.join(told)}{spared}"
+    elif expand.argv(old.plan, former, old.addresses) != expand.argv(new.plan, task, new.addresses):
+        yield "its command line changes"
+    given = expand.environment(old.plan, former, old.addresses, inherited(former), old.secrets)
+    wanted = expand.environment(new.plan, task, new.addresses, inherited(task), new.secrets)
+    keys = sorted(key for key in given.keys() | wanted.keys() if given.get(key) != wanted.get(key))
+    # Of secrets only the names are ever said.
+    keys = [key for key in keys if not (told and key in _SPECS)]
+    if keys:
+        yield f"its environment changes: {', '.join(keys)}"
+    for what, one, other in (
+        ("folder", former.working_dir, task.working_dir),
+        ("limits", former.settings.limits, task.settings.limits),
+        ("cores", former.place.cpus, task.place.cpus),
+        ("address to bind", former.bind_host, task.bind_host),
+    ):
+        if one != other:
+            verb = "change" if what.endswith("s") and what != "address to bind" else "changes"
+            yield f"its {what} {verb}"
+    if not told and old.addresses.get(former.name) != new.addresses.get(task.name):
+        yield f"its address changes to {new.addresses.get(task.name, 'none')}"
+
+
+def _addresses(spec: expand.ClusterSpec) -> dict[str, str]:
+    return {
+        f"{job}:{index}": address
+        for job, known in spec.items()
+        for index, address in (enumerate(known) if isinstance(known, list) else known.items())
+    }
+
+
+def _news(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
+    added = [name for name in after if name not in before]
+    removed = [name for name in before if name not in after]
+    moved = [name for name in after if before.get(name, after[name]) != after[name]]
+    if added:
+        yield f"of {_names(added)}"
+    if removed:
+        yield f"that {_names(removed)} {'is' if len(removed) == 1 else 'are'} gone"
+    if moved:
+        yield f"where {_names(moved)} {'is' if len(moved) == 1 else 'are'} now"
+
+
+def _names(names: list[str]) -> str:
+    return ", ".join(names) if len(names) <= 4 else f"{', '.join(names[:3])} and {len(names) - 3} more"
+
+
+def _of_the_cluster(old: ClusterPlan, new: ClusterPlan) -> Iterator[str]:
+    for difference in differences(old, new):
+        if difference.partition(":")[0] in ("success", "success_rule", "host_lost_after_s", "checkpoint_dir"):
+            yield difference
+
+
+def scaled(plan: ClusterPlan, job_name: str, replicas: int) -> ClusterPlan:
+    """The plan with so many tasks in a job. New ones go to those of its hosts that have the fewest of its tasks.
+
+    Raises ValueError, in words for the user, where only the cluster file can say what they get.
+    """
+    job = next((job for job in plan.jobs if job.name == job_name), None)
+    if job is None:
+        raise ValueError(f"there is no job {job_name} (there are {', '.join(each.name for each in plan.jobs)})")
+    if replicas < 1:
+        raise ValueError(f"{job_name} needs at least one task; dtfctl stop {job_name} stops all of them")
+    places = list(job.places[:replicas])
+    if replicas > len(places) and any(place.gpus or place.cpus for place in places):
+        raise ValueError(f"{job_name} has cores or GPUs dealt out: change replicas in the cluster file, then dtfctl up")
+    while len(places) < replicas:
+        hosts = [place.host for place in places]
+        host = min(dict.fromkeys(place.host for place in job.places), key=hosts.count)
+        ports = [place.port for place in places if place.host == host]
+        port = max(ports) + 1 if any(ports) else 0
+        if any(place.port == port and place.host == host for each in plan.jobs for place in each.places) and port:
+            raise ValueError(f"port {port} for {job_name}:{len(places)} is another task's: name it in the cluster file")
+        places.append(Place(host, port, gpus=places[0].gpus))
+    overrides = {index: settings for index, settings in job.overrides.items() if index < replicas}
+    wanted = replace(job, places=tuple(places), overrides=overrides)
+    return replace(plan, jobs=tuple(wanted if each is job else each for each in plan.jobs))

@@ -1,0 +1,62 @@
+"""All hosts of a run behind one launcher: each call goes to the launcher of its host."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from dtfctl.launchers.base import Launch, Stray
+from dtfctl.launchers.local import LocalLauncher
+from dtfctl.launchers.remote import RemoteLauncher
+from dtfctl.plan import LOCALHOST
+
+
+class HostsLauncher:
+    """See base.Launcher. This machine's keeper is always at work, for it also starts a supervisor that was killed.
+
+    `remote` are the other machines, by the names that the cluster file gives them.
+    """
+
+    def __init__(self, local: LocalLauncher, remote: Mapping[str, RemoteLauncher]) -> None:
+        self._local = local
+        self._remote = remote
+
+    async def connect(self) -> None:
+        """Returns when this machine's keeper has told what it knows; of other machines events tell."""
+        for launcher in self._remote.values():
+            launcher.connect()
+        await self._local.connect()
+
+    async def hold_port(
+        self,
+        task: str,
+        address: str,
+        port: int,
+        fixed: bool,
+        within: tuple[int, int] | None = None,
+        host: str = LOCALHOST,
+    ) -> int:
+        return await self._of(host).hold_port(task, address, port, fixed, within)
+
+    def start(self, launch: Launch) -> None:
+        self._of(launch.host).start(launch)
+
+    def signal(self, task: str, generation: int, number: int, host: str = LOCALHOST) -> None:
+        self._of(host).signal(task, generation, number)
+
+    def remote(self, host: str) -> RemoteLauncher:
+        """The launcher of another machine, which can look there for more than a process."""
+        return self._remote[host]
+
+    async def sweep(self) -> tuple[Stray, ...]:
+        launchers: list[LocalLauncher | RemoteLauncher] = [self._local, *self._remote.values()]
+        found = await asyncio.gather(*(launcher.sweep() for launcher in launchers))
+        return tuple(stray for strays in found for stray in strays)
+
+    async def close(self) -> None:
+        """This machine's keeper goes last: until then a supervisor that is killed comes back."""
+        await asyncio.gather(*(launcher.close() for launcher in self._remote.values()))
+        await self._local.close()
+
+    def _of(self, host: str) -> LocalLauncher | RemoteLauncher:
+        return self._remote.get(host, self._local)

@@ -1,0 +1,176 @@
+"""The daemon's half of the talk with a keeper, wherever that is: requests, replies, events, over one connection after
+another. Who makes the connections: local.py and remote.py. The lines themselves: keeper.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
+from typing import Any
+
+from dtfctl.errors import PortTaken
+from dtfctl.launchers.base import Event, Exited, Launch, Listed, Started
+from dtfctl.launchers.keeper import TOKEN_VARIABLE
+from dtfctl.task import Exit
+
+Message = dict[str, Any]
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+REPLIES = ("held", "refused", "swept", "drained", "checked")
+
+
+class Conversation:
+    """Only the daemon's event loop touches it.
+
+    `reach` makes a connection, however long that takes; `take` gets every message that is no reply. What is sent
+    without a connection is lost, and nothing is lost by that: after the next listing the supervisor asks again.
+    """
+
+    def __init__(
+        self, reach: Callable[[], Awaitable[Streams]], hello: Message, take: Callable[[Message], None]
+    ) -> None:
+        self._reach = reach
+        self._hello = hello
+        self._take = take
+        self._replies: dict[int, asyncio.Future[Message]] = {}
+        self._requests = 0
+        self._writer: asyncio.StreamWriter | None = None
+        self._is_ending = False
+        self._listed = asyncio.Event()
+        self._running: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._running = asyncio.create_task(self._converse())
+
+    async def wait_until_listed(self) -> None:
+        """Until the keeper has told all that it knows. Raises what `reach` raises."""
+        assert self._running is not None
+        listed = asyncio.create_task(self._listed.wait())
+        await asyncio.wait({self._running, listed}, return_when=asyncio.FIRST_COMPLETED)
+        if self._running.done():
+            listed.cancel()
+            self._running.result()
+
+    @property
+    def is_connected(self) -> bool:
+        return self._listed.is_set()
+
+    def send(self, request: Message) -> None:
+        if self._writer is not None:
+            self._writer.write(json.dumps(request).encode() + b"\n")
+
+    async def ask(self, request: Message) -> Message:
+        """The reply, from a later connection if need be."""
+        while True:
+            await self._listed.wait()
+            self._requests += 1
+            number = self._requests
+            reply: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+            self._replies[number] = reply
+            self.send({**request, "id": number})
+            try:
+                return await reply
+            except ConnectionError:
+                continue
+            finally:
+                del self._replies[number]
+
+    async def hold_port(
+        self,
+        task: str,
+        address: str,
+        port: int,
+        fixed: bool,
+        within: tuple[int, int] | None,
+        owner: Callable[[int], str] = lambda port: "",
+    ) -> int:
+        """See base.Launcher; `owner` says who has a port, as far as that is known."""
+        request = {"do": "hold", "task": task, "address": address, "port": port, "fixed": fixed, "within": within}
+        reply = await self.ask(request)
+        if "error" in reply:
+            if port:
+                raise PortTaken(f"port {port} of {task}: {reply['error']}{owner(port)}")
+            which = f"any port of {within[0]}-{within[1]}" if within else "a port"
+            raise PortTaken(f"{which} of {task} at {address}: {reply['error']}")
+        return reply["port"]
+
+    async def close(self, timeout_s: float) -> None:
+        """Tells the keeper to go, and waits for its end of the connection, which closes last of all."""
+        self.send({"do": "bye"})
+        self._is_ending = True
+        if self._running is None:
+            return
+        if self._writer is None:
+            self._running.cancel()
+        with contextlib.suppress(asyncio.TimeoutError, asyncio.CancelledError):
+            await asyncio.wait_for(self._running, timeout_s)
+
+    async def cut(self) -> None:
+        """Lets go of the connection; the keeper and its tasks go on."""
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.wait({self._running})
+
+    async def _converse(self) -> None:
+        while not self._is_ending:
+            reader, writer = await self._reach()
+            self._writer = writer
+            self.send(self._hello)
+            try:
+                with contextlib.suppress(ConnectionError):
+                    while line := await reader.readline():
+                        self._receive(json.loads(line))
+            finally:
+                self._writer = None
+                writer.close()
+                with contextlib.suppress(ConnectionError):
+                    await writer.wait_closed()
+            self._listed.clear()
+            for reply in self._replies.values():
+                if not reply.done():
+                    reply.set_exception(ConnectionError("the keeper is gone"))
+
+    def _receive(self, message: Message) -> None:
+        if message["is"] in REPLIES:
+            waiting = self._replies.get(message["id"])
+            if waiting is not None and not waiting.done():
+                waiting.set_result(message)
+            return
+        if message["is"] == "listed":
+            self._listed.set()
+        self._take(message)
+
+
+def start_request(launch: Launch, token: str) -> Message:
+    return {
+        "do": "start",
+        "task": launch.task,
+        "generation": launch.generation,
+        "argv": launch.argv,
+        "environment": {**launch.environment, TOKEN_VARIABLE: token},
+        "working_dir": launch.working_dir,
+        "log": launch.log,
+        "address": None if launch.port is None else [launch.address, launch.port],
+        "limits": {**asdict(launch.limits), "cpus": launch.cpus},
+        "files": launch.files,
+    }
+
+
+def signal_request(task: str, generation: int, number: int) -> Message:
+    return {"do": "signal", "task": task, "generation": generation, "number": number}
+
+
+def event_of(message: Message, host: str, ahead_s: float = 0.0) -> Event | None:
+    """The keeper's message as an event of its host, whose monotonic clock is so far ahead of this machine's."""
+    kind = message["is"]
+    if kind == "listed":
+        return Listed(frozenset((task, generation) for task, generation in message["known"]), host)
+    if kind == "started":
+        return Started(message["task"], message["generation"], message["pid"], message["at"] - ahead_s)
+    if kind == "exited":
+        ended = Exit(message["at"] - ahead_s, message.get("code"), message.get("signal"), message.get("error", ""))
+        return Exited(message["task"], message["generation"], ended)
+    return None

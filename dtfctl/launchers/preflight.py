@@ -1,0 +1,176 @@
+"""Before anything is started: all other machines are looked at, all at once, and get the cluster file's folder.
+
+What is wrong is told together, each with the command that shows it to a person.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dtfctl.errors import HostsUnusable
+from dtfctl.launchers.ssh import Ssh, SshError, by_hand
+from dtfctl.launchers.sync import Synced, manifest, sync
+from dtfctl.plan import ClusterPlan, HostPlan, Task
+
+CALLS_MAX = 32
+"""So many hosts are asked at a time."""
+
+CHECK_S = 30.0
+SKEW_S_MAX = 30.0
+FREE_BYTES_MIN = 64 << 20
+FREE_BYTES_FEW = 1 << 30
+
+Found = Mapping[str, Any]
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one host was found to be. `errors` are (what, the command that shows it)."""
+
+    host: str
+    found: Found = field(default_factory=dict)
+    errors: tuple[tuple[str, str], ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def prepare(plan: ClusterPlan, sockets: Path, say: Say) -> dict[str, Found]:
+    """Looks at all other machines and brings them the folder; what each has, by its name. Raises HostsUnusable."""
+    return asyncio.run(_prepare(plan, sockets, say))
+
+
+async def _prepare(plan: ClusterPlan, sockets: Path, say: Say) -> dict[str, Found]:
+    calls = [Ssh(plan.ssh, host, sockets) for host in plan.remote_hosts]
+    began = time.monotonic()
+    room = asyncio.Semaphore(CALLS_MAX)
+
+    async def look(ssh: Ssh) -> Finding:
+        async with room:
+            return await _check(ssh, plan)
+
+    findings = await asyncio.gather(*map(look, calls))
+    for finding in findings:
+        for warning in finding.warnings:
+            say(f"warning: {finding.host}: {warning}")
+    _refuse(findings, "cannot be used; nothing was started", len(calls))
+    say(f"hosts: {len(calls)} of {len(calls)} are reachable ({time.monotonic() - began:.1f}s)")
+    await _sync_all(plan, calls, {finding.host: finding.found for finding in findings}, say)
+    return {finding.host: finding.found for finding in findings}
+
+
+async def _sync_all(plan: ClusterPlan, calls: list[Ssh], found: Mapping[str, Found], say: Say) -> None:
+    began = time.monotonic()
+    wanting = [ssh for ssh in calls if ssh.host.sync]
+    if not wanting:
+        return
+    try:
+        files = manifest(plan)
+    except (ValueError, OSError) as error:
+        raise HostsUnusable(str(error)) from None
+    room = asyncio.Semaphore(CALLS_MAX)
+
+    async def bring(ssh: Ssh) -> Synced | Finding:
+        host = found[ssh.host.name]
+        try:
+            async with room:
+                return await sync(ssh, host["folder"], Path(plan.folder), files, host["has_rsync"])
+        except SshError as error:
+            return Finding(ssh.host.name, errors=((f"the folder cannot be copied: {error.why}", error.command),))
+
+    results = await asyncio.gather(*map(bring, wanting))
+    failed = [result for result in results if isinstance(result, Finding)]
+    _refuse(failed, "did not get the folder; nothing was started", len(wanting))
+    brought = [result for result in results if isinstance(result, Synced)]
+    count, size = sum(each.files for each in brought), sum(each.bytes for each in brought)
+    what = f"{count} files ({_size(size)}) were out of date" if count else "all files are there"
+    say(f"sync: {what} ({time.monotonic() - began:.1f}s)")
+
+
+async def _check(ssh: Ssh, plan: ClusterPlan) -> Finding:
+    host = ssh.host
+    sent_at = time.time()
+    try:
+        found = await ssh.ask(request(host, plan), plan.ssh.timeout_s + CHECK_S)
+    except SshError as error:
+        return Finding(host.name, errors=((error.why, error.command),))
+    skew_s = found["time"] - time.time() if found["time"] > time.time() else min(0.0, found["time"] - sent_at)
+    errors = tuple((what, by_hand(plan.ssh, host, *words)) for what, words in problems(host, found))
+    return Finding(host.name, found, errors, tuple(doubts(found, skew_s)))
+
+
+def request(host: HostPlan, plan: ClusterPlan) -> dict[str, Any]:
+    """What the agent is to look at: all that the tasks of this host, or those it may take over, need there."""
+    tasks = [task for task in plan.tasks() if task.host.name == host.name]
+    tasks += [Task(task.job, task.index, host, plan.folder) for task in plan.tasks() if host.name in task.job.spares]
+    served = [task for task in tasks if task.job.has_address]
+    own = {task.python for task in tasks} | {host.python}
+    return {
+        "do": "check",
+        "folder": host.folder,
+        "addresses": sorted({task.bind_host for task in served}),
+        "names": sorted({task.advertised_host for task in served}),
+        "ports": sorted({(task.bind_host, task.place.port) for task in served if task.place.port}),
+        # The one that nobody named is the one that was found.
+        "pythons": sorted(python for python in own if python not in ("", "python", "python3")),
+        "needs_folder": not host.sync,
+    }
+
+
+def problems(host: HostPlan, found: Found) -> Iterable[tuple[str, tuple[str, ...]]]:
+    """(what hinders tasks on this host, the words of a remote command that shows it)."""
+    own = f"hosts: {{{host.name}: {{...}}}}"
+    if found["folder_error"]:
+        yield f"{found['folder_error']} (working_dir under {own})", ("ls", "-ld", found["folder"])
+    if found["free_bytes"] < FREE_BYTES_MIN:
+        yield f"only {_size(found['free_bytes'])} of disk are free for {found['folder']}", ("df", "-h", "~")
+    for name, why in found["names"].items():
+        if why:
+            yield f"its own address {name} is not known there: {why} (address under {own})", ("getent", "hosts", name)
+    bad = {address for address, why in found["addresses"].items() if why}
+    for address in sorted(bad):
+        why = found["addresses"][address]
+        yield f"servers cannot listen at {address}: {why} (address or bind under {own})", ("ip", "address")
+    for address, port, why in found["ports"]:
+        if why and address not in bad:
+            yield f"port {port} at {address}: {why}", ("ss", "-ltnp")
+    for python, why in found["pythons"].items():
+        if why:
+            yield f"{python}: {why}", (python, "--version")
+
+
+def doubts(found: Found, skew_s: float) -> Iterable[str]:
+    """What may become a hindrance."""
+    if abs(skew_s) > SKEW_S_MAX:
+        yield f"its clock is {abs(skew_s):.0f}s {'ahead of' if skew_s > 0 else 'behind'} this machine's"
+    if FREE_BYTES_MIN <= found["free_bytes"] < FREE_BYTES_FEW:
+        yield f"only {_size(found['free_bytes'])} of disk are free for {found['folder']}"
+
+
+def report(findings: Iterable[Finding], words: str, count: int) -> str:
+    """The errors of all hosts as one text."""
+    bad = [finding for finding in findings if finding.errors]
+    width = max(len(finding.host) for finding in bad)
+    lines = [f"{len(bad)} of {count} hosts {words}"]
+    for finding in bad:
+        for position, (what, hand) in enumerate(finding.errors):
+            lines.append(f"  {(finding.host if position == 0 else '').ljust(width)}  {what}")
+            lines.append(f"  {''.ljust(width)}  see: {hand}")
+    return "\n".join(lines)
+
+
+def _refuse(findings: list[Finding], words: str, count: int) -> None:
+    if any(finding.errors for finding in findings):
+        raise HostsUnusable(report(findings, words, count))
+
+
+def _size(count: float) -> str:
+    for unit in ("B", "KiB", "MiB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}"
+        count /= 1024
+    return f"{count:.1f} GiB"

@@ -1,0 +1,185 @@
+"""Tasks on another machine: the daemon's end of the talk with the keeper there, through ssh and an agent.
+
+A connection that is lost is made again, with growing pauses and for as long as there is a run; the keeper and the
+tasks do not notice. What the tasks write is brought into the same log folder as that of local tasks, byte for byte
+from where it ended. Times of the host's monotonic clock are turned into this machine's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import os
+import random
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dtfctl.errors import HostsUnusable
+from dtfctl.launchers import recorder
+from dtfctl.launchers.agent import LOGS
+from dtfctl.launchers.base import Event, Launch, Reached, Stray, Unreachable
+from dtfctl.launchers.conversation import Conversation, Message, Streams, event_of, signal_request, start_request
+from dtfctl.launchers.keeper import SWEEP_S, TOKEN
+from dtfctl.launchers.ssh import Call, Ssh, SshError, keeper_text
+from dtfctl.plan import LOCALHOST
+
+RECONNECT_S = 0.5
+RECONNECT_S_MAX = 10.0
+ANSWER_S = 20.0
+HOLD_S = 25.0
+DRAIN_S = 20.0
+
+
+class RemoteLauncher:
+    """See base.Launcher, which it is for one host. Only the daemon's event loop touches it.
+
+    `run` names the run's folder on the host. Of the tasks that it was asked to start it remembers the names, so that
+    it can say what it leaves on a host that cannot be reached.
+    """
+
+    def __init__(self, ssh: Ssh, run: str, run_dir: Path, on_event: Callable[[Event], None]) -> None:
+        self._ssh = ssh
+        self._host = ssh.host.name
+        self._run = run
+        self._token = (run_dir / TOKEN).read_text().strip()
+        self._logs = run_dir / LOGS
+        self._on_event = on_event
+        self._conversation = Conversation(self._reach, {"do": "hello", "respawn": {}}, self._take)
+        self._call: Call | None = None
+        self._running: dict[str, int] = {}
+        self._ahead_s = 0.0
+        self._pause_s = RECONNECT_S
+        self._is_told_unreachable = False
+
+    def connect(self) -> None:
+        """Begins to reach the host; events tell what comes of it."""
+        self._conversation.start()
+
+    @property
+    def is_connected(self) -> bool:
+        return self._conversation.is_connected
+
+    async def hold_port(
+        self,
+        task: str,
+        address: str,
+        port: int,
+        fixed: bool,
+        within: tuple[int, int] | None = None,
+        host: str = LOCALHOST,
+    ) -> int:
+        try:
+            return await asyncio.wait_for(
+                self._conversation.hold_port(task, address, port, fixed, within, lambda _: f" on {self._host}"), HOLD_S
+            )
+        except asyncio.TimeoutError:
+            raise HostsUnusable(f"{self._host} does not answer") from None
+
+    def start(self, launch: Launch) -> None:
+        recorder.begin(launch.log, launch.logs.max_bytes, launch.logs.count)
+        log = f"{LOGS}/{os.path.basename(launch.log)}"
+        self._conversation.send(start_request(replace(launch, log=log), self._token))
+
+    def signal(self, task: str, generation: int, number: int, host: str = LOCALHOST) -> None:
+        self._conversation.send(signal_request(task, generation, number))
+
+    async def check_command(self, command: str, environment: dict[str, str], working_dir: str, timeout_s: float) -> str:
+        """Runs a readiness command beside the task; "" when it exits with 0, else what it did instead."""
+        request = {"do": "command", "command": command, "environment": environment}
+        return await self._check({**request, "working_dir": working_dir, "timeout_s": timeout_s})
+
+    async def check_file(self, path: str, age_s: float) -> str:
+        """ "" when the file is there and no older than `age_s`, else what is missing."""
+        return await self._check({"do": "file", "path": path, "age_s": age_s})
+
+    async def _check(self, request: Message) -> str:
+        if not self.is_connected:
+            return f"{self._host} cannot be reached"
+        return (await self._conversation.ask(request))["missing"]
+
+    async def sweep(self) -> tuple[Stray, ...]:
+        """On a host that cannot be reached it is named what runs there as far as is known."""
+        if self.is_connected:
+            with contextlib.suppress(asyncio.TimeoutError):
+                reply = await asyncio.wait_for(self._conversation.ask({"do": "sweep"}), SWEEP_S + ANSWER_S)
+                return tuple(Stray(left["pid"], self._host, left["command"]) for left in reply["left"])
+        return tuple(
+            Stray(pid, self._host, f"{task}, on a host that cannot be reached") for task, pid in self._running.items()
+        )
+
+    async def close(self) -> None:
+        if self.is_connected:
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._conversation.ask({"do": "drain"}), DRAIN_S)
+        await self._conversation.close(5)
+        if self._call is not None:
+            await self._call.end()
+        await self._ssh.disconnect()
+
+    async def _reach(self) -> Streams:
+        while True:
+            if self._call is not None:
+                call, self._call = self._call, None
+                await self._note_end(self._ssh.failure(*await call.end()))
+            try:
+                return await self._try()
+            except SshError as error:
+                await self._note_end(error)
+
+    async def _note_end(self, error: SshError) -> None:
+        """A connection has ended, or was not made."""
+        if error.is_connection or self._is_told_unreachable or self._pause_s > RECONNECT_S:
+            if error.is_connection:
+                # Should it only hang: the next one must not wait for it.
+                await self._ssh.disconnect()
+            self._is_told_unreachable = True
+            self._on_event(Unreachable(self._host, error.why))
+        await asyncio.sleep(self._pause_s * random.uniform(0.5, 1))
+        self._pause_s = min(RECONNECT_S_MAX, self._pause_s * 2)
+
+    async def _try(self) -> Streams:
+        request: dict[str, Any] = {"do": "talk", "run": self._run, "token": self._token, "keeper": keeper_text()}
+        call = await self._ssh.call({**request, "have": self._have()})
+        try:
+            before = time.monotonic()
+            greeting = await self._ssh.line_of(call, self._ssh.settings.timeout_s + ANSWER_S)
+        except asyncio.CancelledError:
+            call.kill()
+            raise
+        # The greeting was written between these two moments.
+        self._ahead_s = greeting["monotonic"] - (before + time.monotonic()) / 2
+        self._call = call
+        self._pause_s = RECONNECT_S
+        self._is_told_unreachable = False
+        self._on_event(Reached(self._host))
+        return call.reader, call.writer
+
+    def _take(self, message: Message) -> None:
+        if message["is"] == "log":
+            self._take_log(message["file"], message["offset"], base64.b64decode(message["data"]))
+            return
+        if message["is"] == "started":
+            self._running[message["task"]] = message["pid"]
+        elif message["is"] == "exited":
+            self._running.pop(message["task"], None)
+        event = event_of(message, self._host, self._ahead_s)
+        if event is not None:
+            self._on_event(event)
+
+    # -- logs
+
+    def _have(self) -> dict[str, int]:
+        """Of each log as much as is here. One that another host has begun ends where it ends."""
+        return {entry.name: entry.stat().st_size for entry in os.scandir(self._logs) if entry.name.endswith(".log")}
+
+    def _take_log(self, name: str, offset: int, data: bytes) -> None:
+        """Only what continues the file; after a lost connection it is sent again from there."""
+        self._conversation.send({"do": "ack", "bytes": len(data)})
+        path = self._logs / os.path.basename(name)
+        with open(path, "ab") as file:
+            if file.tell() == offset:
+                file.write(data)

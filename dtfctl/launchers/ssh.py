@@ -1,0 +1,251 @@
+"""ssh as a person would call it, without questions: the system's own, with the user's config, agent and jump hosts.
+
+One connection for each host, which later calls share (ControlMaster, its socket in a private folder). A call runs an
+agent (agent.py) on the host: whatever Python 3.10 or later is found there reads its text from the first line of the
+input and becomes it, so that nothing has to be installed.
+
+Host keys are the user's affair: his known_hosts and his StrictHostKeyChecking decide, and since nobody is asked, the
+key of a host that is not known is refused. Only `ssh: {host_keys: accept-new}` in the cluster file takes new ones.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import hashlib
+import json
+import os
+import shlex
+import tempfile
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import IO, Any
+
+from dtfctl.launchers.agent import LINE_BYTES_MAX
+from dtfctl.plan import HostPlan, SshSettings
+
+ALIVE_INTERVAL_S = 5
+ALIVE_COUNT = 3
+"""A connection over which nothing comes for their product is given up."""
+
+PERSIST_S = 60
+"""How long a connection stays when nobody uses it."""
+
+SSH_FAILED = 255
+NO_PYTHON = 41
+
+PYTHONS = ("python3", "python3.14", "python3.13", "python3.12", "python3.11", "python3.10")
+
+_BECOME_AGENT = "import sys,base64,zlib;exec(zlib.decompress(base64.b64decode(sys.stdin.buffer.raw.readline())))"
+_FIND_PYTHON = (
+    'for p in "$@"; do case $p in "~/"*) p=$HOME/${p#??};; esac; '
+    'if "$p" -I -S -c "import sys; sys.exit(sys.version_info < (3, 10))" </dev/null >/dev/null 2>&1; '
+    f'then exec "$p" -I -S -c "{_BECOME_AGENT}"; fi; '
+    'v=$("$p" --version 2>&1 </dev/null) && echo "$p is $v" >&2; done; '
+    f"exit {NO_PYTHON}"
+)
+
+
+class SshError(Exception):
+    """A call that came to nothing: why, and the `command` that shows the same to a person.
+
+    `is_connection` tells that there is no connection at all; otherwise the host answers, and the agent does not.
+    """
+
+    def __init__(self, why: str, command: str, is_connection: bool = True) -> None:
+        super().__init__(why)
+        self.why = why
+        self.command = command
+        self.is_connection = is_connection
+
+
+def argv(settings: SshSettings, host: HostPlan) -> tuple[str, ...]:
+    """All of the command line but the host's name. What the user's own command says comes first, and so counts."""
+    options = {
+        "BatchMode": "yes",
+        "ConnectTimeout": f"{settings.timeout_s:.0f}",
+        "ServerAliveInterval": str(ALIVE_INTERVAL_S),
+        "ServerAliveCountMax": str(ALIVE_COUNT),
+        "ControlMaster": "auto",
+        "ControlPath": socket_name(host),
+        "ControlPersist": str(PERSIST_S),
+        "ForwardX11": "no",
+        "ForwardAgent": "no",
+        "ClearAllForwardings": "yes",
+    }
+    if settings.accept_new:
+        options["StrictHostKeyChecking"] = "accept-new"
+    words = [*shlex.split(settings.command), "-T"]
+    for key, value in options.items():
+        words += ["-o", f"{key}={value}"]
+    return (*words, *_login(host))
+
+
+def by_hand(settings: SshSettings, host: HostPlan, *remote: str) -> str:
+    """What a person types to see what dtfctl saw."""
+    asked = ["-o", "StrictHostKeyChecking=accept-new"] if settings.accept_new else []
+    words = [*shlex.split(settings.command), "-o", "BatchMode=yes", *asked, *_login(host), host.ssh]
+    return shlex.join([*words, *(remote or ("true",))])
+
+
+def remote_command(pythons: Iterable[str]) -> str:
+    """A line for whatever shell the user has there: the first of these Pythons that will do becomes the agent."""
+    return shlex.join(["/bin/sh", "-c", _FIND_PYTHON, "sh", *pythons])
+
+
+def socket_name(host: HostPlan) -> str:
+    """Relative to the folder in which ssh is run: a socket's path may have only 107 bytes."""
+    return hashlib.sha256(f"{host.user}@{host.ssh}:{host.port}".encode()).hexdigest()[:12]
+
+
+def explain(words: str, status: int | None) -> str:
+    """Why ssh did not do it, from what it wrote: its last line, without decoration."""
+    lines = [line.strip() for line in words.splitlines() if line.strip()]
+    told = [line for line in lines if not line.startswith(("Warning:", "debug1:", "@", "mux_client", "Control socket"))]
+    line = (told or lines or [f"ssh exits with status {status}"])[-1].removeprefix("ssh: ")
+    if "Host key verification failed" in line:
+        line += " (its key is not among your known hosts: log in once by hand, or say ssh: {host_keys: accept-new})"
+    return line
+
+
+@cache
+def agent_line() -> bytes:
+    """The agent's text as the first line of a Python's input."""
+    source = Path(__file__).with_name("agent.py").read_bytes()
+    return base64.b64encode(zlib.compress(source, 9)) + b"\n"
+
+
+@cache
+def keeper_text() -> str:
+    return base64.b64encode(Path(__file__).with_name("keeper.py").read_bytes()).decode()
+
+
+@dataclass
+class Call:
+    """One agent at work. `errors` is where ssh and the agent write what goes wrong."""
+
+    process: asyncio.subprocess.Process
+    errors: IO[bytes]
+
+    @property
+    def reader(self) -> asyncio.StreamReader:
+        assert self.process.stdout is not None
+        return self.process.stdout
+
+    @property
+    def writer(self) -> asyncio.StreamWriter:
+        assert self.process.stdin is not None
+        return self.process.stdin
+
+    async def end(self) -> tuple[int, str]:
+        """(exit status, what was written as errors), of a call whose output has ended; it is not waited for long."""
+        self.writer.close()
+        try:
+            await asyncio.wait_for(self.process.wait(), 5)
+        except asyncio.TimeoutError:
+            self.kill()
+            await self.process.wait()
+        self.errors.seek(0)
+        words = self.errors.read(1 << 16).decode(errors="replace")
+        self.errors.close()
+        assert self.process.returncode is not None
+        return self.process.returncode, words
+
+    def kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self.process.kill()
+
+
+class Ssh:
+    """Calls on one host. `folder`, private to the user, is where the shared connection's socket lies."""
+
+    def __init__(self, settings: SshSettings, host: HostPlan, folder: Path) -> None:
+        self.settings = settings
+        self.host = host
+        self.folder = folder
+
+    async def call(self, request: dict[str, Any]) -> Call:
+        """Starts an agent with its request; raises SshError when there is no ssh to call."""
+        pythons = dict.fromkeys((self.host.python, *PYTHONS))
+        line = (*argv(self.settings, self.host), self.host.ssh, remote_command(pythons))
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        errors = tempfile.TemporaryFile()  # noqa: SIM115 - a connection that stays would hold a pipe open
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *line,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=errors,
+                cwd=self.folder,
+                start_new_session=True,
+                limit=LINE_BYTES_MAX,
+            )
+        except OSError as error:
+            errors.close()
+            raise SshError(f"{line[0]} cannot be run: {error.strerror}", by_hand(self.settings, self.host)) from None
+        call = Call(process, errors)
+        call.writer.write(agent_line() + json.dumps(request).encode() + b"\n")
+        return call
+
+    async def ask(self, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
+        """An agent's one answer. Raises SshError, also for an answer that is an error."""
+        call = await self.call(request)
+        line = await self.line_of(call, timeout_s)
+        await call.end()
+        return line
+
+    async def line_of(self, call: Call, timeout_s: float) -> dict[str, Any]:
+        """The next answer of an agent. Raises SshError."""
+        try:
+            line = await asyncio.wait_for(call.reader.readline(), timeout_s)
+        except asyncio.TimeoutError:
+            call.kill()
+            await call.end()
+            raise SshError(f"no answer within {timeout_s:g}s", by_hand(self.settings, self.host)) from None
+        if not line:
+            raise self.failure(*await call.end())
+        reply = json.loads(line)
+        if "error" in reply:
+            await call.end()
+            raise SshError(reply["error"], by_hand(self.settings, self.host), is_connection=False)
+        return reply
+
+    def failure(self, status: int, words: str) -> SshError:
+        """What the end of a call means that should have answered."""
+        if status == NO_PYTHON:
+            found = ", ".join(line for line in words.splitlines() if " is Python " in line)
+            why = f"no Python 3.10 or later was found ({found or 'and no older one'})"
+            hand = by_hand(self.settings, self.host, "python3", "--version")
+            return SshError(f"{why}; say where it is: hosts: {{{self.host.name}: {{python: ...}}}}", hand, False)
+        is_connection = status == SSH_FAILED or status < 0
+        return SshError(explain(words, status), by_hand(self.settings, self.host), is_connection)
+
+    async def disconnect(self) -> None:
+        """Ends the shared connection, also one that hangs."""
+        name = socket_name(self.host)
+        if not (self.folder / name).exists():
+            return
+        line = (*shlex.split(self.settings.command), "-o", f"ControlPath={name}", "-O", "exit", self.host.ssh)
+        with contextlib.suppress(OSError):
+            process = await asyncio.create_subprocess_exec(
+                *line,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=asyncio.subprocess.DEVNULL,
+                cwd=self.folder,
+            )
+            try:
+                await asyncio.wait_for(process.wait(), 3)
+            except asyncio.TimeoutError:
+                process.kill()
+                await process.wait()
+        with contextlib.suppress(OSError):
+            os.unlink(self.folder / name)
+
+
+def _login(host: HostPlan) -> list[str]:
+    return [*(["-l", host.user] if host.user else []), *(["-p", str(host.port)] if host.port else [])]

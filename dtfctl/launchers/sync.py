@@ -1,0 +1,175 @@
+"""The cluster file's folder on other machines: which files, which of them differ there, and bringing those.
+
+The host decides by size and time of change (agent.sync); then rsync brings them where both ends have it, since it
+sends only the parts of a file that differ, and otherwise a tar does. Nothing is removed there but what an earlier
+sync brought and the user has since removed here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import os
+import shlex
+import shutil
+import stat
+import tarfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dtfctl.launchers import ignore
+from dtfctl.launchers.ssh import Call, Ssh, SshError, argv, by_hand
+from dtfctl.plan import ClusterPlan
+
+IGNORE_FILE = ".dtfctlignore"
+GIT_IGNORE_FILE = ".gitignore"
+
+FILES_MAX = 50_000
+BYTES_MAX = 4 << 30
+"""A folder with more than that was hardly meant to be copied to every host."""
+
+ANSWER_S = 60.0
+TRANSFER_S = 3600.0
+
+Manifest = dict[str, tuple[int, int, int, str]]
+"""Path -> size, time of change in ns, mode, and the target of a link or ""."""
+
+
+@dataclass(frozen=True)
+class Synced:
+    files: int
+    bytes: int
+    removed: int
+
+
+def manifest(plan: ClusterPlan) -> Manifest:
+    """The files to bring. Raises ValueError, in words for the user, when they are too many."""
+    top = Path(plan.folder)
+    checkpoints = os.path.relpath(plan.checkpoint_dir, top) if plan.checkpoint_dir else ".."
+    # Written by the tasks, each on its own host: never brought, never removed.
+    own = [] if checkpoints.startswith("..") else ignore.rules(f"/{checkpoints}/")
+    known = [*ignore.rules("\n".join(ignore.ALWAYS)), *own]
+    is_own_ignore = (top / IGNORE_FILE).exists()
+    found: Manifest = {}
+    total = 0
+
+    def walk(folder: str, rules: list[ignore.Rule]) -> None:
+        nonlocal total
+        path = top / folder
+        name = IGNORE_FILE if is_own_ignore else GIT_IGNORE_FILE
+        if (not is_own_ignore or not folder) and (path / name).is_file():
+            rules = [*rules, *ignore.rules((path / name).read_text(errors="replace"), folder)]
+        for entry in sorted(os.scandir(path), key=lambda entry: entry.name):
+            relative = f"{folder}/{entry.name}" if folder else entry.name
+            is_folder = entry.is_dir(follow_symlinks=False)
+            if ignore.is_ignored(relative, is_folder, rules):
+                continue
+            if is_folder:
+                if not (path / entry.name / "pyvenv.cfg").exists():
+                    walk(relative, rules)
+                continue
+            status = entry.stat(follow_symlinks=False)
+            target = os.readlink(path / entry.name) if entry.is_symlink() else ""
+            if not target and not stat.S_ISREG(status.st_mode):
+                continue
+            found[relative] = (status.st_size, status.st_mtime_ns, status.st_mode & 0o777, target)
+            total += status.st_size
+            if len(found) > FILES_MAX or total > BYTES_MAX:
+                raise ValueError(
+                    f"{top} has more than {FILES_MAX} files or {BYTES_MAX >> 30} GiB to copy to other hosts; "
+                    f"name what they do not need in {IGNORE_FILE}, or say sync: false where the folder is shared"
+                )
+
+    walk("", known)
+    return found
+
+
+async def sync(ssh: Ssh, folder: str, source: Path, files: Manifest, has_rsync: bool) -> Synced:
+    """Brings `files` of `source` to the host's `folder`. Raises SshError."""
+    call = await ssh.call({"do": "sync", "folder": folder, "files": files})
+    wanted = (await ssh.line_of(call, ANSWER_S))["wanted"]
+    way = way_to_bring(wanted, has_rsync and shutil.which("rsync") is not None)
+    if way == "rsync":
+        await _rsync(ssh, call, folder, source, wanted)
+        call.writer.write(json.dumps({"way": "rsync"}).encode() + b"\n")
+    else:
+        call.writer.write(json.dumps({"way": way}).encode() + b"\n")
+        if way == "tar":
+            await _tar(call, source, wanted)
+    reply = await ssh.line_of(call, TRANSFER_S)
+    await call.end()
+    # What was changed here while it was on its way is brought next time; what is not there at all is an error.
+    missing = [path for path in reply["missing"] if _is_unchanged(source, path, files)]
+    if missing:
+        hand = by_hand(ssh.settings, ssh.host, "ls", "-l", f"{folder}/{missing[0]}")
+        raise SshError(f"{len(missing)} files did not arrive, the first is {missing[0]}", hand, False)
+    return Synced(len(wanted), sum(files[path][0] for path in wanted), len(reply["removed"]))
+
+
+def way_to_bring(wanted: list[str], is_rsync_there: bool) -> str:
+    """none, tar or rsync. A name with a line end in it is not for rsync's list."""
+    if not wanted:
+        return "none"
+    return "rsync" if is_rsync_there and not any("\n" in path or "\r" in path for path in wanted) else "tar"
+
+
+def rsync_argv(ssh: Ssh, source: Path, folder: str) -> tuple[str, ...]:
+    """Reads the names from its input. The folder is not for the shell there to look at."""
+    remote = shlex.join(argv(ssh.settings, ssh.host))
+    options = ("--files-from=-", "--times", "--links", "--perms", "--protect-args", "--quiet")
+    return ("rsync", *options, "-e", remote, f"{source}/", f"{ssh.host.ssh}:{folder}/")
+
+
+async def _rsync(ssh: Ssh, call: Call, folder: str, source: Path, wanted: list[str]) -> None:
+    process = await asyncio.create_subprocess_exec(
+        *rsync_argv(ssh, source, folder),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+        cwd=ssh.folder,
+        start_new_session=True,
+    )
+    try:
+        _, errors = await asyncio.wait_for(process.communicate("\n".join(wanted).encode()), TRANSFER_S)
+    except BaseException:
+        process.kill()
+        call.kill()
+        raise
+    # 23 and 24: some files have changed or gone on the way; the host tells which are missing.
+    if process.returncode not in (0, 23, 24):
+        call.kill()
+        await call.end()
+        words = errors.decode(errors="replace").strip().splitlines()
+        hand = by_hand(ssh.settings, ssh.host, "rsync", "--version")
+        raise SshError(f"rsync: {words[0] if words else f'exit status {process.returncode}'}", hand, False)
+
+
+async def _tar(call: Call, source: Path, wanted: list[str]) -> None:
+    """Streams an archive, one file at a time."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w|", format=tarfile.PAX_FORMAT) as archive:
+        for path in wanted:
+            try:
+                archive.add(source / path, path, recursive=False)
+            except FileNotFoundError:
+                continue
+            await _pass_on(buffer, call)
+    await _pass_on(buffer, call)
+
+
+async def _pass_on(buffer: io.BytesIO, call: Call) -> None:
+    call.writer.write(buffer.getvalue())
+    buffer.seek(0)
+    buffer.truncate()
+    await call.writer.drain()
+
+
+def _is_unchanged(source: Path, path: str, files: Mapping[str, Any]) -> bool:
+    try:
+        found = os.lstat(source / path)
+    except OSError:
+        return False
+    return (found.st_size, found.st_mtime_ns) == tuple(files[path][:2])

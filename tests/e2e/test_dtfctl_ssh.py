@@ -1,0 +1,257 @@
+"""Clusters over ssh, on machines that are real to the software: see hosts.py."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.e2e import hosts
+from tests.e2e.dtfctl_cluster import ROOT, CommandLine, wait_until
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(bool(hosts.why_not()), reason=f"no machines of their own: {hosts.why_not()}"),
+]
+
+SLEEPERS = """
+name: trial
+python: %(python)s
+readiness: none
+grace_period: 3s
+host_lost_after: 4s
+restart: {backoff: 100ms}
+hosts:
+  node[1-3]: {address: "10.77.0.[1-3]", working_dir: ~/trial}
+jobs:
+  ps: {hosts: node1, program: "echo ps at {address} with $(cat note.txt); exec sleep 1000"}
+  worker:
+    hosts: node[2-3]
+    program: "echo worker {task} on $(hostname) in $PWD; i=0; while [ ! -e done ]; do i=$((i+1)); echo line $i; sleep 0.02; done; echo bye"
+"""
+
+
+class RemoteCluster(CommandLine):
+    """The command line as typed in the laboratory."""
+
+    def __init__(self, folder: Path, laboratory: hosts.Laboratory, text: str = SLEEPERS) -> None:
+        super().__init__(folder, text % {"python": sys.executable})
+        self.laboratory = laboratory
+        self.prefix = laboratory.prefix
+        self.environment["DTFCTL_SSH"] = laboratory.ssh
+        (self.folder / "note.txt").write_text("a note\n")
+
+    def host(self, name: str) -> dict:
+        return next(host for host in self.status()["hosts"] if host["name"] == name)
+
+    def finish(self) -> None:
+        for host in self.laboratory.hosts.values():
+            if (host.home / "trial").is_dir():
+                (host.home / "trial" / "done").touch()
+
+
+@pytest.fixture
+def laboratory(tmp_path):
+    with hosts.Laboratory(tmp_path, 3) as laboratory:
+        yield laboratory
+
+
+@pytest.fixture
+def cluster(tmp_path, laboratory):
+    laboratory.boot()
+    cluster = RemoteCluster(tmp_path, laboratory)
+    yield cluster
+    cluster.run("down", "--timeout", "0", status=None)
+    assert cluster.processes() == {}
+
+
+def test_a_cluster_must_run_on_other_machines_and_leave_nothing_there(cluster, laboratory):
+    up = cluster.run("up")
+    assert "hosts: 3 of 3 are reachable" in up.stderr
+    assert "sync: 6 files" in up.stderr
+    tasks = {task["name"]: task for task in cluster.status()["tasks"]}
+    assert tasks["ps:0"]["host"] == "node1" and tasks["ps:0"]["address"].startswith("10.77.0.1:")
+    assert [tasks[f"worker:{i}"]["host"] for i in (0, 1)] == ["node2", "node3"]
+    wait_until(lambda: "ps at" in cluster.run("logs", "ps").stdout, "the log of ps:0")
+    assert cluster.run("logs", "ps:0").stdout == f"ps at {tasks['ps:0']['address']} with a note\n"
+    home = laboratory.hosts["node2"].home
+    wait_until(lambda: f"worker 0 on node2 in {home}/trial" in cluster.run("logs", "worker:0").stdout, "its log")
+    cluster.finish()
+    wait_until(lambda: cluster.status()["state"] == "succeeded", "the end")
+    for name in ("worker:0", "worker:1"):
+        lines = cluster.run("logs", name).stdout.splitlines()
+        assert lines[1:] == [*(f"line {number}" for number in range(1, len(lines) - 1)), "bye"]
+    cluster.run("down")
+    for host in laboratory.hosts.values():
+        wait_until(lambda host=host: len(host.processes("")) == 1, f"nothing but sshd on {host.name}")
+        assert not list((host.home / ".local/state/dtfctl/hosts").iterdir())
+
+
+def test_a_host_that_is_cut_off_must_be_shown_so_and_be_found_again_with_its_tasks(cluster, laboratory):
+    cluster.run("up")
+    worker = cluster.task("worker:0")
+    laboratory.hosts["node2"].unplug()
+    wait_until(lambda: cluster.host("node2")["state"] == "unreachable", "node2 to be missed")
+    assert cluster.task("worker:0")["state"] == "unreachable"
+    assert "node2 is unreachable since" in cluster.run("status").stdout
+    assert cluster.task("worker:1")["state"] == "running"
+    laboratory.hosts["node2"].plug_in()
+    wait_until(lambda: cluster.host("node2")["state"] == "connected", "node2 to be found again")
+    after = cluster.task("worker:0")
+    assert (after["pid"], after["restarts"], after["state"]) == (worker["pid"], 0, "running")
+    cluster.finish()
+    wait_until(lambda: cluster.status()["state"] == "succeeded", "the end")
+    lines = cluster.run("logs", "worker:0").stdout.splitlines()
+    assert lines[1:] == [*(f"line {number}" for number in range(1, len(lines) - 1)), "bye"]
+
+
+def test_a_task_that_ends_while_its_host_is_cut_off_must_be_found_as_it_ended(cluster, laboratory):
+    cluster.run("up")
+    laboratory.hosts["node2"].unplug()
+    wait_until(lambda: cluster.host("node2")["state"] == "unreachable", "node2 to be missed")
+    (laboratory.hosts["node2"].home / "trial" / "done").touch()
+    wait_until(lambda: not laboratory.hosts["node2"].processes("line $i"), "the end of worker:0")
+    laboratory.hosts["node2"].plug_in()
+    wait_until(lambda: cluster.task("worker:0")["state"] == "succeeded", "its status")
+    assert cluster.task("worker:0")["reason"] == "exited with status 0"
+    assert cluster.run("logs", "worker:0").stdout.endswith("bye\n")
+
+
+@pytest.mark.parametrize("victim", ["supervisor", "agent", "keeper there", "ssh"])
+def test_no_death_of_dtfctls_own_processes_must_cost_a_task_or_a_line(cluster, laboratory, victim):
+    cluster.run("up")
+    before = cluster.task("worker:0")["pid"]
+    host = laboratory.hosts["node2"]
+    if victim == "supervisor":
+        os.kill(cluster.supervisor(), 9)
+    elif victim == "ssh":
+        for pid in cluster.processes("ssh -F"):
+            os.kill(pid, 9)
+    else:
+        kill_there(host, "keeper-" if victim == "keeper there" else "exec(zlib")
+    cluster.finish()
+    wait_until(lambda: cluster.status()["state"] == "succeeded", "the end")
+    assert all(task["restarts"] == 0 for task in cluster.status()["tasks"])
+    lines = cluster.run("logs", "worker:0").stdout.splitlines()
+    assert lines[1:] == [*(f"line {number}" for number in range(1, len(lines) - 1)), "bye"]
+    assert before
+
+
+def kill_there(host: hosts.Host, containing: str) -> None:
+    """kill -9 of one host's processes whose command line has these words, but for the guards: they are the keeper's
+    forks, and younger than it."""
+    own = os.readlink(f"/proc/{host.init()}/ns/pid")
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and os.readlink(entry / "ns" / "pid") == own:
+                if containing in (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode():
+                    found.append(int(entry.name))
+        except OSError:
+            continue
+    os.kill(min(found), 9)
+
+
+def test_a_host_that_is_started_anew_must_get_its_tasks_again(cluster, laboratory):
+    cluster.run("up")
+    before = cluster.task("worker:0")
+    laboratory.hosts["node2"].power_off()
+    laboratory.hosts["node2"].boot()
+    after = cluster.wait_for_restart("worker:0", before["pid"])
+    assert after["restarts"] == 1 and after["address"] == before["address"]
+    assert "the machine was restarted" in after["reason"] or "lost" in after["reason"]
+
+
+def test_a_lost_host_without_a_spare_must_leave_the_decision_to_the_policy(tmp_path, laboratory):
+    laboratory.boot()
+    cluster = RemoteCluster(tmp_path, laboratory, SLEEPERS.replace("restart: {backoff: 100ms}", "restart: never"))
+    cluster.run("up")
+    laboratory.hosts["node3"].power_off()
+    wait_until(lambda: cluster.status()["state"] == "failed", "the end of it all", 40)
+    assert "its host is lost: node3 could not be reached for 4s" in cluster.task("worker:1")["reason"]
+    assert cluster.run("down", status=None).returncode in (0, 1)
+    assert cluster.processes() == {}
+
+
+def test_a_lost_host_with_a_spare_must_give_its_tasks_to_it_and_others_must_learn_the_address(tmp_path, laboratory):
+    text = SLEEPERS.replace("ps: {hosts: node1,", "ps: {hosts: node1, spare_hosts: node3,")
+    text = text.replace("hosts: node[2-3]", "hosts: [node2]\n    replicas: 1")
+    laboratory.boot()
+    cluster = RemoteCluster(tmp_path, laboratory, text)
+    cluster.run("up")
+    worker = cluster.task("worker:0")
+    laboratory.hosts["node1"].power_off()
+    wait_until(lambda: cluster.task("ps:0")["host"] == "node3", "ps:0 to move", 40)
+    moved = cluster.wait_for_restart("worker:0", worker["pid"])
+    ps = cluster.task("ps:0")
+    assert ps["state"] == "running" and ps["address"].startswith("10.77.0.3:")
+    assert "ps:0 moved" in moved["reason"] and "ps:0 moved" in cluster.run("status").stdout
+    # Should the lost one come back after all, it has nothing to do with it any more.
+    laboratory.hosts["node1"].boot()
+    wait_until(lambda: cluster.host("node1")["state"] == "connected", "node1 to come back", 40)
+    assert cluster.task("ps:0")["host"] == "node3"
+    cluster.run("down")
+    assert cluster.processes() == {}
+    for host in laboratory.hosts.values():
+        wait_until(lambda host=host: len(host.processes("")) == 1, f"nothing but sshd on {host.name}")
+
+
+def test_what_is_wrong_with_hosts_must_be_told_at_once_before_anything_starts(tmp_path, laboratory):
+    nodes = laboratory.hosts
+    (nodes["node1"].folder / "authorized_keys").write_text("")
+    nodes["node2"].configure("SetEnv PATH=/nowhere")
+    laboratory.boot("node1", "node2")
+    cluster = RemoteCluster(tmp_path, laboratory, SLEEPERS.replace("python: %(python)s\n", "") + "#%(python)s")
+    failed = cluster.run("up", status=8)
+    lines = failed.stderr.splitlines()
+    assert lines[0] == "error: 3 of 3 hosts cannot be used; nothing was started"
+    told = {line.split()[0]: line for line in lines[1:] if not line.startswith("         ")}
+    assert "Permission denied (publickey)" in told["node1"]
+    assert "no Python 3.10 or later was found" in told["node2"]
+    assert re.search(r"No route to host|timed out", told["node3"], re.IGNORECASE)
+    # The command that is named shows the same.
+    shown = [line.split("see: ")[1] for line in lines if "see: " in line]
+    again = subprocess.run([*laboratory.prefix, "/bin/sh", "-c", shown[0]], capture_output=True, text=True)
+    assert again.returncode == 255 and "Permission denied" in again.stderr
+    assert cluster.processes() == {}
+
+
+def test_only_what_has_changed_must_be_copied_and_only_what_was_copied_removed(cluster, laboratory):
+    trial = laboratory.hosts["node1"].home / "trial"
+    (cluster.folder / "data").mkdir()
+    (cluster.folder / "data" / "a.txt").write_text("a")
+    (cluster.folder / "ignored.bin").write_text("x")
+    (cluster.folder / ".dtfctlignore").write_text("*.bin\n")
+    (cluster.folder / "tool.sh").write_text("#!/bin/sh\n")
+    (cluster.folder / "tool.sh").chmod(0o755)
+    (cluster.folder / "link").symlink_to("note.txt")
+    cluster.run("up")
+    assert (trial / "data/a.txt").read_text() == "a" and not (trial / "ignored.bin").exists()
+    assert os.access(trial / "tool.sh", os.X_OK) and os.readlink(trial / "link") == "note.txt"
+    (trial / "made-there.txt").write_text("kept")
+    (trial / "data" / "result.txt").write_text("kept")
+    cluster.run("down")
+    assert "all files are there" in cluster.run("up").stderr
+    cluster.run("down")
+    (cluster.folder / "data/a.txt").unlink()
+    (cluster.folder / "note.txt").write_text("another note\n")
+    assert "3 files" in cluster.run("up").stderr
+    assert (trial / "note.txt").read_text() == "another note\n" and not (trial / "data/a.txt").exists()
+    assert (trial / "made-there.txt").exists() and (trial / "data/result.txt").exists()
+
+
+def test_down_must_name_what_it_leaves_on_a_host_that_cannot_be_reached(cluster, laboratory):
+    cluster.run("up")
+    pid = cluster.task("worker:0")["pid"]
+    laboratory.hosts["node2"].unplug()
+    wait_until(lambda: cluster.host("node2")["state"] == "unreachable", "node2 to be missed")
+    down = cluster.run("down", status=1)
+    assert f"pid {pid} on node2" in down.stderr
+    laboratory.hosts["node2"].plug_in()
+    assert len(laboratory.hosts["node1"].processes("")) == 1
+    assert json.loads(cluster.run("status", "-o", "json").stdout)["state"] == "stopped"
