@@ -1,8 +1,7 @@
 """The kernel table: for each op, how to compute it with numpy.
 
 Owns the table, the decorator that fills it, and the small values that kernels are given (`KernelNode`, `DEAD`). Does
-not run
-anything: that is `executor`. What a kernel may use during a step is described in `step`.
+not run anything: that is `executor`. What a kernel may use during a step is described in `step`.
 
 A kernel is a *factory*. It is called once per node when a partition is compiled, with the node, and returns the
 function that each step runs, so that attributes are read once and the step pays only for arithmetic::
@@ -33,11 +32,15 @@ inputs is dead.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import importlib
 import pkgutil
+import re
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from dtf.wire import opdef
@@ -123,14 +126,14 @@ def kernel(
 
 
 def lookup(op: str) -> Kernel:
-    """The kernel of `op`; all families are imported at the first call. Unknown: a LookupError that lists near names."""
-    load_all()
+    """The kernel of `op`; only its family is imported. Unknown: a LookupError that lists near names."""
+    _load_family(op)
     return _kernels[op]
 
 
 def has_kernel(op: str) -> bool:
     """Whether `op` has a kernel."""
-    load_all()
+    _load_family(op)
     return op in _kernels
 
 
@@ -152,6 +155,34 @@ def load_all() -> None:
             _loaded = True
 
 
+def _load_family(op: str) -> None:
+    """Imports the module that registers `op`; all of them when none seems to."""
+    if op in _kernels or _loaded:
+        return
+    with _load_lock:
+        for family in _families_that_name().get(op, ()):
+            importlib.import_module(f"{__name__}.{family}")
+            if op in _kernels:
+                return
+        load_all()
+
+
+@functools.cache
+def _families_that_name() -> dict[str, list[str]]:
+    """Op -> modules in whose sources its name stands; empty where there are no sources.
+
+    Most servers need a few families only; importing the others would cost more time and memory than reading them.
+    """
+    found: dict[str, list[str]] = {}
+    for module in pkgutil.iter_modules(__path__):
+        with contextlib.suppress(OSError):
+            text = (Path(__path__[0]) / f"{module.name}.py").read_text(encoding="utf-8")
+            for name in set(_NAME.findall(text)):
+                found.setdefault(name, []).append(module.name)
+    return found
+
+
+_NAME = re.compile(r'"(_?[A-Z]\w+)"')
 _kernels: Table[Kernel] = Table("kernel")
 _loaded = False
 _load_lock = threading.RLock()
