@@ -1,10 +1,12 @@
 """The certificates of a run whose cluster file says `security: tls`: an authority of its own, and a key and certificate
 for each task, and for the user's own clients.
 
-    runs/<number>/tls/  ca.pem  ca.key  <task>.pem  <task>.key  client.pem  client.key      (0600, the folder 0700)
+    runs/<number>/tls/           ca.pem  ca.key  client.pem  client.key      on the supervisor's machine
+    runs/<number>/files/<task>/  DTF_TLS_CA  DTF_TLS_CERT  DTF_TLS_KEY       on the task's, written by its keeper
 
-Nothing is shared between runs: with each `up` that starts one everything is made anew, and what an earlier run handed
-out is a stranger's. The only module that needs the package `cryptography`, and only when certificates are asked for.
+All are 0600 in folders that are 0700, and go with the run. Nothing is shared between runs: each makes everything anew,
+and to it what an earlier one handed out is a stranger's. The only module that needs the package `cryptography`, and
+only when certificates are asked for.
 """
 
 from __future__ import annotations
@@ -12,12 +14,16 @@ from __future__ import annotations
 import datetime
 import ipaddress
 import os
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtfctl.errors import DtfctlError
 from dtfctl.plan import ClusterPlan, Task
+
+if TYPE_CHECKING:
+    import ssl
 
 CA_VARIABLE = "DTF_TLS_CA"
 CERTIFICATE_VARIABLE = "DTF_TLS_CERT"
@@ -36,55 +42,61 @@ _THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 
 
 class Certificates:
-    """Those of one run, in its folder `tls`. What is asked for is made when it is not there yet."""
+    """Those of one run. The authority and the client's files lie in `folder`; a task's key is made when the task is
+    started, and lies with the task alone.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._authority: tuple[Any, Any] | None = None
+        self._given: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {}
 
-    @property
-    def exists(self) -> bool:
-        return self.ca.exists()
-
-    @property
-    def ca(self) -> Path:
-        return self._folder / "ca.pem"
-
-    def begin(self, plan: ClusterPlan, run: int) -> None:
-        """Makes the authority, and a certificate for the user. Raises DtfctlError without `cryptography`."""
+    def begin(self, cluster: str, run: int) -> None:
+        """Makes the authority, and the user's own certificate. Raises DtfctlError without `cryptography`."""
         _library()
         self._folder.mkdir(mode=0o700, parents=True)
         number = f", run {run}"
-        name = plan.name[: _NAME_CHARACTERS_MAX - len(number)] + number
-        key, certificate = make_authority(name)
-        self._authority = key, certificate
-        _write(self._folder / "ca.key", _pem_of_key(key))
-        _write(self.ca, _pem(certificate))
-        self._issue(CLIENT, ())
+        self._authority = make_authority(cluster[: _NAME_CHARACTERS_MAX - len(number)] + number)
+        key, certificate = issue(self._authority, CLIENT, ())
+        paths = {name: Path(path) for name, path in self.of_client().items()}
+        _write(paths[KEY_VARIABLE], pem_of_key(key))
+        _write(paths[CERTIFICATE_VARIABLE], pem(certificate))
+        _write(self._folder / "ca.key", pem_of_key(self._authority[0]))
+        _write(paths[CA_VARIABLE], pem(self._authority[1]))
 
     def of_client(self) -> dict[str, str]:
-        """The variables with which a shell of the user's reaches the cluster."""
-        return self._paths(CLIENT)
+        """Variable -> path: with these a shell of the user's reaches the cluster."""
+        names = ("ca.pem", f"{CLIENT}.pem", f"{CLIENT}.key")
+        return {variable: str(self._folder / name) for variable, name in zip(VARIABLES, names, strict=True)}
+
+    def client_context(self) -> ssl.SSLContext:
+        """For connections of dtfctl's own to the tasks."""
+        import ssl
+
+        paths = self.of_client()
+        context = ssl.create_default_context(cafile=paths[CA_VARIABLE])
+        context.load_cert_chain(paths[CERTIFICATE_VARIABLE], paths[KEY_VARIABLE])
+        context.set_alpn_protocols(["h2"])
+        return context
 
     def of_task(self, task: Task, plan: ClusterPlan) -> dict[str, str]:
-        """Variable -> path on this machine, of the files that a task is given."""
-        name = task.name.replace(":", "-")
-        if not (self._folder / f"{name}.pem").exists():
-            places = [task.advertised_host, task.bind_host, task.host.address]
-            places += [plan.host(spare).address for spare in task.job.spares]
-            self._issue(name, places, task.name)
-        return self._paths(name)
+        """Variable -> text, of the files that a task is given; good for its host and those to which it may move."""
+        spares = [plan.host(spare).address for spare in task.job.spares]
+        hosts = (task.advertised_host, task.bind_host, task.host.address, *spares)
+        former, texts = self._given.get(task.name, ((), {}))
+        if former != hosts:
+            if self._authority is None:
+                self._authority = _load(self._folder)
+            key, certificate = issue(self._authority, task.name, hosts)
+            contents = (pem(self._authority[1]), pem(certificate), pem_of_key(key))
+            texts = {name: content.decode() for name, content in zip(VARIABLES, contents, strict=True)}
+            self._given[task.name] = hosts, texts
+        return texts
 
-    def _paths(self, name: str) -> dict[str, str]:
-        paths = (self.ca, self._folder / f"{name}.pem", self._folder / f"{name}.key")
-        return dict(zip(VARIABLES, map(str, paths), strict=True))
-
-    def _issue(self, file: str, hosts: Iterable[str], name: str = "") -> None:
-        if self._authority is None:
-            self._authority = _load(self._folder)
-        key, certificate = issue(self._authority, name or file, hosts)
-        _write(self._folder / f"{file}.key", _pem_of_key(key))
-        _write(self._folder / f"{file}.pem", _pem(certificate))
+    def forget(self) -> None:
+        """At the end of the run: nothing that they open is left."""
+        self._given.clear()
+        shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def make_authority(name: str) -> tuple[Any, Any]:
@@ -176,11 +188,13 @@ def _general_name(host: str) -> Any:
         return lib.x509.DNSName(bare.encode("idna").decode() if not bare.isascii() else bare)
 
 
-def _pem(certificate: Any) -> bytes:
+def pem(certificate: Any) -> bytes:
+    """The certificate as text."""
     return certificate.public_bytes(_library().serialization.Encoding.PEM)
 
 
-def _pem_of_key(key: Any) -> bytes:
+def pem_of_key(key: Any) -> bytes:
+    """The private key as text, not encrypted."""
     kinds = _library().serialization
     return key.private_bytes(kinds.Encoding.PEM, kinds.PrivateFormat.PKCS8, kinds.NoEncryption())
 

@@ -24,7 +24,7 @@ SIGNALLED = 128
 EPILOG = """\b
 Exit status: 0 done, or the training succeeded; 1 something failed, or processes were left behind;
 2 wrong usage or an invalid cluster file; 3 not running; 4 unknown cluster or task;
-5 not ready in time; 7 the supervisor cannot be reached; 10 the training failed;
+5 not ready in time; 7 the supervisor cannot be reached; 8 hosts cannot be reached or used; 10 the training failed;
 130 and 143 interrupted.
 """
 
@@ -107,7 +107,7 @@ def up(
         plan = _load_plan(file, more, settings, name)
         cluster = Cluster(ClusterPaths(state_root(options["state_dir"]) / plan.name))
         _refuse_namesake(cluster, plan)
-        reply = cluster.up(plan)
+        reply = cluster.up(plan, say_on_stderr)
         if "error" in reply:
             _fail(ERROR, f"{plan.name} cannot start: {reply['error']}")
         if reply["is"] == "running":

@@ -12,6 +12,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 DAEMON_START_S = 15.0
 CLUSTER_FILE = "cluster.yaml"
+SSH_VARIABLE = "DTFCTL_SSH"
+"""The ssh to call, with options, in place of the file's."""
 
 
 class Cluster:
@@ -72,12 +75,20 @@ class Cluster:
 
     # -- the supervisor
 
-    def up(self, plan: ClusterPlan) -> Reply:
-        """Raises SecretMissing."""
+    def up(self, plan: ClusterPlan, say: Callable[[str], None]) -> Reply:
+        """Looks at other machines first and brings them the folder, unless the cluster runs already. Raises
+        SecretMissing, HostsUnusable."""
         secrets = read_secrets(plan, os.environ)
         self.paths.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         environment = {**thread_defaults(plan, os.cpu_count() or 1), **os.environ}
-        request = {"do": "up", "plan": to_json(plan), "environment": environment, "secrets": secrets}
+        if os.environ.get(SSH_VARIABLE):
+            plan = replace(plan, ssh=replace(plan.ssh, command=os.environ[SSH_VARIABLE]))
+        found: dict[str, Any] = {}
+        if plan.remote_hosts and not self.is_active():
+            from dtfctl.launchers.preflight import prepare
+
+            found = {name: dict(host) for name, host in prepare(plan, self.paths.ssh, say).items()}
+        request = {"do": "up", "plan": to_json(plan), "environment": environment, "secrets": secrets, "hosts": found}
         while (reply := self._ask("serve", request)).get("is") == "ending":
             # The former run has its grace periods, and then it is this one's turn.
             self.wait_until(lambda run, _: run.is_over, None)

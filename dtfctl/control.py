@@ -1,7 +1,21 @@
 """The daemon's ear and the command line's mouth: a Unix socket in the state folder, one JSON document a line.
 
-Requests: up, down, watch. `watch` is answered with a line whenever something has changed; what it is stands in the
-store, which both sides read. The folder is private to the user, so whoever can connect may command.
+The folder is private to the user, so whoever can connect may command. The requests (`do` names them), what they carry
+and what they are answered with:
+
+    up        plan, environment, secrets,      {is: started}; of a running cluster {is: running, differences, changes},
+              hosts [, apply, id]              or with `apply`, which makes the changes, {is: changed, changes}
+    down      why, grace_period_s (or null)    {is: stopping}
+    restart   tasks, why [, id]                {is: done}: each gets a new process, whatever became of the present one
+    stop      tasks, why [, id]                {is: done}: each is wanted down until start or restart
+    start     tasks, why [, id]                {is: done}: each that has no process gets one
+    scale     job, replicas [, apply, id]      as up
+    watch                                      a line whenever something has changed; what it is stands in the store,
+                                               which both sides read
+
+`tasks` are whole names (worker:1), `changes` lines of text (changes.py). A request that is repeated under the same `id`
+is done once. With the answer the request is on disk. Any may be answered with {error: words}, and all but down and
+watch with {is: ending} once the cluster's end is decided.
 """
 
 from __future__ import annotations

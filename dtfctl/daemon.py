@@ -16,20 +16,25 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from dtfctl import expand, state
 from dtfctl import plan as plans
 from dtfctl.control import ControlServer, Reply, Request
-from dtfctl.errors import PortTaken
+from dtfctl.desk import Desk, hold_ports
+from dtfctl.errors import HostsUnusable, PortTaken
+from dtfctl.hosts import CONNECTED, HostStatus
 from dtfctl.launchers.base import Event
+from dtfctl.launchers.by_host import HostsLauncher
 from dtfctl.launchers.keeper import TOKEN, boot_id
 from dtfctl.launchers.local import LocalLauncher
+from dtfctl.launchers.remote import RemoteLauncher, remote_run
+from dtfctl.launchers.ssh import Ssh
+from dtfctl.moves import launcher_host
 from dtfctl.paths import ClusterPaths
 from dtfctl.plan import TLS, ClusterPlan
-from dtfctl.probe import check
+from dtfctl.probing import Probing
 from dtfctl.store import Run, Store
 from dtfctl.supervisor import Supervisor
 from dtfctl.task import TaskStatus, after_restart_of_machine
@@ -39,8 +44,8 @@ LOCK_ATTEMPTS = 10
 RUNS_KEPT = 5
 """The logs of so many runs stay."""
 
-SLOW_PROBE_AFTER_S = 10.0
-SLOW_PROBE_INTERVAL_S = 0.5
+MOVE_PAUSE_S = 5.0
+"""Before a spare that could not take a task over is asked again."""
 
 
 def main() -> None:
@@ -73,12 +78,13 @@ class Daemon:
         self._paths = paths
         self._store = Store(paths.store)
         self._control = ControlServer(paths, self._answer)
-        self._launcher: LocalLauncher | None = None
+        self._launcher: HostsLauncher | None = None
+        self._moving: asyncio.Task[None] | None = None
         self._supervisor: Supervisor | None = None
         self._work = asyncio.Event()
         self._begun = asyncio.Event()
         self._up_lock = asyncio.Lock()
-        self._probes: dict[str, tuple[int, asyncio.Task[None]]] = {}
+        self._probing: Probing | None = None
 
     async def main(self, is_serving: bool) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -95,8 +101,8 @@ class Daemon:
             await self._control.close()
             return
         await self._turn(self._supervisor)
-        for _, probe in self._probes.values():
-            probe.cancel()
+        if self._probing is not None:
+            self._probing.close()
         self._supervisor.end(await self._launcher.sweep())
         await self._launcher.close()
         self._store.close()
@@ -110,29 +116,36 @@ class Daemon:
             self._control.publish()
             if supervisor.is_finished:
                 return
-            self._look_after_probes(supervisor)
+            if self._probing is not None:
+                self._probing.look_after(supervisor.take_touched())
+            if supervisor.moves_due() and (self._moving is None or self._moving.done()):
+                self._moving = asyncio.create_task(self._move(supervisor))
             wait_s = None if look_again_at is None else max(0.0, look_again_at - time.monotonic())
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._work.wait(), wait_s)
 
     async def _answer(self, request: Request) -> Reply:
-        if request["do"] == "up":
+        """The requests are described in control.py."""
+        if request["do"] == "up" and self._supervisor is None:
             async with self._up_lock:
-                return await self._up(plans.from_json(request["plan"]), request["environment"], request["secrets"])
-        if request["do"] == "down":
-            if self._supervisor is None:
-                return {"error": "nothing is running"}
-            self._supervisor.stop(request["why"], request["grace_period_s"])
+                if self._supervisor is None:
+                    plan, found = plans.from_json(request["plan"]), request["hosts"]
+                    return await self._up(plan, request["environment"], request["secrets"], found)
+        if self._supervisor is None or self._launcher is None:
+            return {"error": "nothing is running"}
+        try:
+            return await Desk(self._supervisor, self._launcher, self._up_lock).answer(request)
+        finally:
             self._work.set()
-            return {"is": "stopping"}
-        return {"error": f"unknown request {request['do']!r}"}
 
-    async def _up(self, plan: ClusterPlan, environment: dict[str, str], secrets: dict[str, str]) -> Reply:
-        if self._supervisor is not None:
-            run = self._supervisor.run
-            if run.outcome:
-                return {"is": "ending"}
-            return {"is": "running", "differences": plans.differences(run.plan, plan)}
+    async def _up(
+        self,
+        plan: ClusterPlan,
+        environment: dict[str, str],
+        secrets: dict[str, str],
+        found: dict[str, dict[str, Any]],
+    ) -> Reply:
+        """`found` is what the pre-flight says of each other machine."""
         missing = _what_is_missing(plan)
         if missing:
             self._begun.set()
@@ -140,37 +153,24 @@ class Daemon:
         former = self._store.load()
         number = former[0].number + 1 if former else 1
         self._make_run_dir(number)
+        token = (self._paths.run(number) / TOKEN).read_text().strip()
+        wall, now = time.time(), time.monotonic()
+        known = {name: HostStatus(name, CONNECTED, wall, now, "", host) for name, host in found.items()}
+        run = Run(number, token, boot_id(), plan, environment, {}, wall, secrets, hosts=known)
+        launcher = self._make_launcher(run)
         try:
-            launcher = self._make_launcher(number)
             await launcher.connect()
-            addresses = await self._hold_ports(launcher, plan, former[0].addresses if former else {})
-        except PortTaken as error:
+            addresses = await hold_ports(launcher, run.actual, former[0].addresses if former else {})
+        except (PortTaken, HostsUnusable) as error:
             await launcher.close()
             shutil.rmtree(self._paths.run(number), ignore_errors=True)
             self._begun.set()
             return {"error": str(error)}
-        token = (self._paths.run(number) / TOKEN).read_text().strip()
-        run = Run(number, token, boot_id(), plan, environment, addresses, time.time(), secrets)
+        run = replace(run, addresses=addresses)
         statuses = {task.name: TaskStatus(task.name) for task in plan.tasks()}
         self._store.begin(run, statuses.values())
         self._make_supervisor(run, statuses, launcher)
         return {"is": "started"}
-
-    async def _hold_ports(
-        self, launcher: LocalLauncher, plan: ClusterPlan, former: Mapping[str, str]
-    ) -> dict[str, str]:
-        """Addresses of all tasks; one that dtfctl chooses is the former run's when that is still free."""
-        addresses = {}
-        for task in plan.tasks():
-            if not task.job.has_address:
-                continue
-            within, fixed = task.job.port_range, task.place.port > 0
-            port = task.place.port or int(former.get(task.name, ":0").rpartition(":")[2])
-            if not fixed and within is not None and not within[0] <= port <= within[1]:
-                port = 0
-            held = await launcher.hold_port(task.name, task.bind_host, port, fixed, within)
-            addresses[task.name] = f"{task.advertised_host}:{held}"
-        return addresses
 
     def _make_run_dir(self, number: int) -> None:
         shutil.rmtree(self._paths.run(number), ignore_errors=True)
@@ -183,18 +183,52 @@ class Daemon:
         """Adopts a run whose supervisor has gone."""
         if run.boot != boot_id():
             statuses = {name: after_restart_of_machine(status, time.monotonic()) for name, status in statuses.items()}
-            run = replace(run, boot=boot_id())
-        launcher = self._make_launcher(run.number)
+            known = {name: replace(host, since_monotonic=time.monotonic()) for name, host in run.hosts.items()}
+            run = replace(run, boot=boot_id(), hosts=known)
+        launcher = self._make_launcher(run)
         self._make_supervisor(run, statuses, launcher)
         await launcher.connect()
 
-    def _make_launcher(self, number: int) -> LocalLauncher:
-        self._launcher = LocalLauncher(self._paths.run(number), self._paths.folder, self._on_event)
+    def _make_launcher(self, run: Run) -> HostsLauncher:
+        run_dir = self._paths.run(run.number)
+        local = LocalLauncher(run_dir, self._paths.folder, self._on_event)
+        remote = {
+            host.name: RemoteLauncher(
+                Ssh(run.plan.ssh, host, self._paths.ssh), remote_run(run, host.name), run_dir, self._on_event
+            )
+            for host in run.plan.remote_hosts
+        }
+        self._launcher = HostsLauncher(local, remote)
         return self._launcher
 
-    def _make_supervisor(self, run: Run, statuses: dict[str, TaskStatus], launcher: LocalLauncher) -> None:
+    def _make_supervisor(self, run: Run, statuses: dict[str, TaskStatus], launcher: HostsLauncher) -> None:
         self._supervisor = Supervisor(run, statuses, self._store, launcher, self._paths, time.monotonic, random.random)
+        self._probing = Probing(self._supervisor, launcher.elsewhere, self._work.set)
         self._begun.set()
+
+    async def _move(self, supervisor: Supervisor) -> None:
+        """Finds ports on the spares for the tasks of lost hosts."""
+        assert self._launcher is not None
+        addresses = {}
+        for name, spare in supervisor.moves_due().items():
+            job = supervisor.run.plan.task(name).job
+            plan = plans.placed(supervisor.run.actual, {}, {name: spare})
+            task = plan.task(name)
+            if not job.has_address:
+                addresses[name] = ""
+                continue
+            port = task.place.port
+            try:
+                held = await self._launcher.hold_port(
+                    name, task.bind_host, port, port > 0, job.port_range, launcher_host(task)
+                )
+                addresses[name] = f"{task.advertised_host}:{held}"
+            except (PortTaken, HostsUnusable) as error:
+                supervisor.note_trouble(name, f"cannot move to {spare}: {error}")
+        supervisor.move(addresses)
+        if not addresses:
+            await asyncio.sleep(MOVE_PAUSE_S)
+        self._work.set()
 
     def _on_event(self, event: Event) -> None:
         if self._supervisor is not None:
@@ -208,51 +242,9 @@ class Daemon:
             self._supervisor.stop("the supervisor was told to end", None)
             self._work.set()
 
-    # -- probes: one asyncio task for each starting process
-
-    def _look_after_probes(self, supervisor: Supervisor) -> None:
-        for status in supervisor.statuses.values():
-            is_wanted = status.state == state.STARTING and status.pid is not None
-            generation, probe = self._probes.get(status.name, (0, None))
-            if probe is not None and (not is_wanted or generation != status.generation):
-                probe.cancel()
-                del self._probes[status.name]
-                probe = None
-            if is_wanted and probe is None:
-                probe = asyncio.create_task(self._probe(supervisor, status))
-                self._probes[status.name] = status.generation, probe
-
-    async def _probe(self, supervisor: Supervisor, status: TaskStatus) -> None:
-        run = supervisor.run
-        task = run.plan.task(status.name)
-        target = expand.fill_path(task.settings.readiness.target, run.plan, task, run.addresses)
-        probe = replace(task.settings.readiness, target=target)
-        begun = time.monotonic()
-        age_s = begun - (status.started_at or begun)
-        started_at = time.time() - age_s
-        command = expand.fill_command(task.settings.readiness.target, run.plan, task, run.addresses)
-        environment = expand.environment(run.plan, task, run.addresses, run.environment, run.secrets)
-        told = ""
-        while True:
-            address = run.addresses.get(task.name, "")
-            missing = await check(probe, task, address, command, environment, started_at)
-            if not missing:
-                supervisor.note_ready(task.name, status.generation)
-                self._work.set()
-                return
-            if missing != told:
-                supervisor.note_waiting(task.name, status.generation, missing)
-                self._work.set()
-                told = missing
-            is_slow = time.monotonic() - begun > SLOW_PROBE_AFTER_S
-            await asyncio.sleep(max(probe.interval_s, SLOW_PROBE_INTERVAL_S if is_slow else 0))
-
 
 def _what_is_missing(plan: ClusterPlan) -> str:
     """What the file asks for and cannot have; better refused than left out in silence."""
-    remote = [host.name for host in plan.hosts if not host.is_local]
-    if remote:
-        return f"tasks run on this machine only, and the file names {', '.join(remote)}"
     if plan.security == TLS:
         return "security: tls is not available"
     return ""

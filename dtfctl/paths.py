@@ -1,6 +1,6 @@
 """Where a cluster's state lies. One folder per cluster name, private to the user:
 
-<state folder>/<name>/  store.sqlite  control.sock  daemon.lock  daemon.log
+<state folder>/<name>/  store.sqlite  control.sock  daemon.lock  daemon.log  ssh/
                         runs/<number>/  keeper.sock  keeper.lock  keeper.log  records/  logs/<task>.<generation>.log
                                         times/<task>.<generation>
 """
@@ -38,6 +38,11 @@ class ClusterPaths:
     @property
     def control(self) -> Path:
         return self.folder / "control.sock"
+
+    @property
+    def ssh(self) -> Path:
+        """The sockets of the connections to other machines."""
+        return self.folder / "ssh"
 
     @property
     def lock(self) -> Path:

@@ -1,55 +1,78 @@
-"""Is a task ready? Asked of its server, its port, a command or a file, and never of its log.
+"""One question to one task: is it there? Asked of its server, its port, a command or a file, and never of its log.
 
-`check` answers "" when the task is ready, and otherwise what is missing, in words for the user.
+`ask` answers "" when all is well, and otherwise what is missing, in words for the user. Who asks when: probing.py.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import os
+import ssl
+import time
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
 
+from dtfctl.get_status import NoAnswer, get_status
 from dtfctl.launchers.local import run_command
 from dtfctl.plan import Probe, Task
 
-GET_STATUS = "/tensorflow.WorkerService/GetStatus"
+
+class Elsewhere(Protocol):
+    """What another machine's launcher can look at there."""
+
+    async def check_command(
+        self, command: str, environment: dict[str, str], working_dir: str, timeout_s: float
+    ) -> str: ...
+
+    async def check_file(self, path: str, age_s: float) -> str: ...
 
 
-async def check(
-    probe: Probe, task: Task, address: str, command: str, environment: Mapping[str, str], started_at: float
-) -> str:
-    """`command` is the probe's command with its placeholders filled; a file must be younger than `started_at`
-    (wall clock, seconds), for it may be the former run's."""
+@dataclass(frozen=True)
+class Question:
+    """`probe` has its placeholders filled. A file must be younger than `age_s`. `elsewhere` is the task's machine,
+    None for this one."""
+
+    probe: Probe
+    task: Task
+    address: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    age_s: float = math.inf
+    elsewhere: Elsewhere | None = None
+    tls: ssl.SSLContext | None = None
+
+
+async def ask(question: Question) -> str:
+    probe, elsewhere = question.probe, question.elsewhere
     if probe.kind == "tcp":
-        return await _connect(address, probe.timeout_s)
+        return await _connect(question.address, probe.timeout_s)
     if probe.kind == "grpc":
-        # Cheaper than a refused gRPC call, and gRPC is not even imported before somebody listens.
-        refused = await _connect(address, probe.timeout_s)
-        return refused or await asyncio.to_thread(get_status, address, task, probe.timeout_s)
+        return await _get_status(question)
     if probe.kind == "command":
-        return await run_command(command, dict(environment), task.working_dir, probe.timeout_s)
+        asked = elsewhere.check_command if elsewhere else run_command
+        return await asked(probe.target, dict(question.environment), question.task.working_dir, probe.timeout_s)
     if probe.kind == "file":
-        try:
-            is_new = os.stat(probe.target).st_mtime >= started_at
-        except OSError as error:
-            return f"the file {probe.target}: {error.strerror}"
-        return "" if is_new else f"the file {probe.target} is of an earlier run"
+        path, age_s = probe.target, question.age_s
+        return await elsewhere.check_file(path, age_s) if elsewhere else _look(path, age_s)
     return ""
 
 
-def get_status(address: str, task: Task, timeout_s: float) -> str:
-    """Asks the server for its devices. The request is an empty message, so no schema is needed, and the answer
-    holds the devices' names as plain bytes: enough to see that it is this task that answers and not another."""
-    import grpc
-
-    options = [("grpc.enable_http_proxy", 0), ("grpc.use_local_subchannel_pool", 1)]
-    with grpc.insecure_channel(address, options) as channel:
-        call = channel.unary_unary(GET_STATUS, request_serializer=bytes, response_deserializer=bytes)
-        try:
-            reply = call(b"", timeout=timeout_s)
-        except grpc.RpcError as error:
-            return f"{address} is open but does not answer GetStatus: {error.code().name}"
+async def _get_status(question: Question) -> str:
+    """The answer holds the devices' names as plain bytes: enough to see that it is this task that answers and not
+    another, without a schema."""
+    address, task = question.address, question.task
+    try:
+        reply = await get_status(address, question.probe.timeout_s, question.tls)
+    except asyncio.TimeoutError:
+        return f"{address} does not answer GetStatus within {question.probe.timeout_s:g}s"
+    except ssl.SSLError as error:
+        return f"{address} is open but no TLS connection to it can be made: {error.reason or error}"
+    except OSError:
+        return f"{address} is not open yet"
+    except NoAnswer as error:
+        return f"{address} is open but does not answer GetStatus: {error}"
     name = f"/job:{task.job.name}/replica:0/task:{task.index}/".encode()
     if b"/job:" in reply and name not in reply:
         other = reply[reply.index(b"/job:") :].split(b"/device:")[0].decode(errors="replace")
@@ -69,3 +92,11 @@ async def _connect(address: str, timeout_s: float) -> str:
     with contextlib.suppress(OSError):
         await writer.wait_closed()
     return ""
+
+
+def _look(path: str, age_s: float) -> str:
+    try:
+        is_new = time.time() - os.stat(path).st_mtime <= age_s
+    except OSError as error:
+        return f"the file {path}: {error.strerror}"
+    return "" if is_new else f"the file {path} was last written too long ago"

@@ -55,6 +55,7 @@ class Supervisor:
         self._happenings: list[Happening] = []
         self._effects: list[Callable[[], None]] = []
         self._forgotten: list[str] = []
+        self._touched: set[str] = set(statuses)
 
     def handle(self, event: Event) -> None:
         """Takes in what the launcher tells. What is said twice, or of a former generation, changes nothing."""
@@ -89,25 +90,29 @@ class Supervisor:
             self._put(status.move("ready", ready_at=now, waiting_for=""))
             self._note(task, "ready", f"after {now - (status.started_at or now):.1f}s")
 
-    def note_waiting(self, task: str, generation: int, waiting_for: str) -> None:
-        """What the readiness of a starting task still lacks, in words."""
+    def note_waiting(self, task: str, generation: int, waiting_for: str) -> bool:
+        """What the readiness of a starting task still lacks, in words. Returns whether that is new."""
         status = self.statuses[task]
-        if status.generation == generation and status.state == state.STARTING and status.waiting_for != waiting_for:
-            self._put(replace(status, waiting_for=waiting_for))
+        if status.generation != generation or status.state != state.STARTING or status.waiting_for == waiting_for:
+            return False
+        self._put(replace(status, waiting_for=waiting_for))
+        return True
 
     def note_ailing(self, task: str, generation: int, why: str) -> None:
-        """A task that was ready does not answer any more, or ("") does so again."""
+        """A task that was ready does not answer any more: this process of it must go."""
         status = self.statuses[task]
-        if status.generation == generation and status.state == state.RUNNING and bool(status.ailing) != bool(why):
+        if status.generation == generation and status.state == state.RUNNING:
             self._put(replace(status, ailing=why))
-            self._note(task, "hangs" if why else "answers", why)
+            self._note(task, "hangs", why)
 
-    def note_notice(self, task: str, why: str) -> None:
+    def note_notice(self, task: str, why: str) -> bool:
         """The machine of a task is about to be taken away, or ("") is not any more."""
         status = self.statuses.get(task)
-        if status is not None and bool(status.notice) != bool(why):
-            self._put(replace(status, notice=why))
-            self._note(task, "notice" if why else "notice over", why)
+        if status is None or bool(status.notice) == bool(why):
+            return False
+        self._put(replace(status, notice=why))
+        self._note(task, "notice" if why else "notice over", why)
+        return True
 
     # -- what the user wants of some tasks; on disk when it returns, and not done twice under the same `request`
 
@@ -181,6 +186,7 @@ class Supervisor:
                 # What has done its work has done it, and what the user has stopped is not started by the way.
                 self._put(replace(self.statuses[change.task], renew=change.cause))
             self._note(change.task, f"to {change.verb}", change.cause)
+        self._touched |= self.statuses.keys()
         self._commit()
         return changes
 
@@ -213,9 +219,18 @@ class Supervisor:
                 times = (plan.look_again_at, hosts.look_again_at(run.plan, run.hosts))
                 return min((at for at in times if at is not None), default=None)
 
+    def take_touched(self) -> set[str]:
+        """The tasks of which anything has changed since this was last asked."""
+        touched, self._touched = self._touched, set()
+        return touched
+
     def moves_due(self) -> dict[str, str]:
         """Task -> spare host, of tasks on lost hosts. The owner finds them ports there and calls `move`."""
         return moves.due(self.run, self.statuses)
+
+    def note_trouble(self, task: str, words: str) -> None:
+        """For the history."""
+        self._note(task, "trouble", words)
 
     def move(self, addresses: Mapping[str, str]) -> None:
         """These tasks are at these addresses now ("" for none), on their spares."""
@@ -383,6 +398,7 @@ class Supervisor:
 
     def _forget(self, action: Action) -> None:
         del self.statuses[action.task]
+        self._touched.add(action.task)
         self._forgotten.append(action.task)
         self._note(action.task, action.verb, action.cause)
         if not any(task.name in self.statuses for task in self.run.leaving):
@@ -409,6 +425,7 @@ class Supervisor:
     def _put(self, status: TaskStatus) -> None:
         self.statuses[status.name] = status
         self._changed.add(status.name)
+        self._touched.add(status.name)
 
     def _note(self, task: str, what: str, cause: str) -> None:
         self._happenings.append(self._store.happening(task, what, cause))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from dtfctl import state
+from dtfctl.hosts import CONNECTED, UNREACHABLE
 from dtfctl.store import Run
 from dtfctl.task import TaskStatus
 
@@ -22,15 +24,19 @@ def cluster_state(run: Run) -> str:
 
 def document(run: Run, statuses: Mapping[str, TaskStatus]) -> dict[str, Any]:
     """What `status -o json` prints; its keys stay as they are."""
-    hosts = {task.name: task.host.name for task in run.plan.tasks()}
+    hosts = {task.name: task.host.name for task in run.actual.tasks()}
     return {
         "apiVersion": API_VERSION,
         "name": run.plan.name,
         "state": cluster_state(run),
+        "hosts": [
+            {"name": host.name, "state": host.state, "since": host.since, "reason": host.why}
+            for host in run.hosts.values()
+        ],
         "tasks": [
             {
                 "name": status.name,
-                "state": status.state,
+                "state": UNREACHABLE if _is_away(run, status) else status.state,
                 "ready": status.ready,
                 "pid": status.pid,
                 "host": hosts[status.name],
@@ -45,7 +51,8 @@ def document(run: Run, statuses: Mapping[str, TaskStatus]) -> dict[str, Any]:
 
 def table(run: Run, statuses: Mapping[str, TaskStatus], now: float, is_wide: bool = False) -> str:
     """`now` is the monotonic clock's."""
-    hosts = {task.name: task.host.name for task in run.plan.tasks()}
+    hosts = {task.name: task.host.name for task in run.actual.tasks()}
+    is_wide = is_wide or bool(run.hosts)
     headings = ["TASK", "STATE", "READY", "RESTARTS", "PID", "SINCE", "ADDRESS"]
     rows = [headings + (["HOST", "GENERATION"] if is_wide else []) + ["LAST"]]
     for status in statuses.values():
@@ -53,7 +60,7 @@ def table(run: Run, statuses: Mapping[str, TaskStatus], now: float, is_wide: boo
         rows.append(
             [
                 status.name,
-                _state(status, now),
+                UNREACHABLE if _is_away(run, status) else _state(status, now),
                 "yes" if status.ready else "no",
                 str(status.restarts),
                 str(status.pid or "-"),
@@ -92,6 +99,8 @@ def headline(run: Run) -> str:
     words = f"{run.plan.name}: {cluster_state(run)}"
     if run.outcome == "failed" or (run.outcome and not run.is_over):
         words += f" ({'ending: ' if not run.is_over else ''}{run.why})"
+    for away in (host for host in run.hosts.values() if host.state != CONNECTED and not run.is_over):
+        words += f"\n{away.name} is {away.state} since {_clock(away.since)}: {away.why}"
     for pid, host, command in run.strays:
         words += f"\nleft behind: pid {pid} on {host}: {command}"
     return words
@@ -126,6 +135,16 @@ def _since(status: TaskStatus, now: float) -> str:
     if status.state in state.WITH_PROCESS:
         return _age(now - status.started_at) if status.started_at is not None else "-"
     return _age(now - status.exit.at) if status.exit is not None else "-"
+
+
+def _is_away(run: Run, status: TaskStatus) -> bool:
+    """Whether it is on a host of which nothing is known at present."""
+    host = run.hosts.get(run.actual.task(status.name).host.name)
+    return host is not None and host.state != CONNECTED and status.state in state.WITH_PROCESS and not run.is_over
+
+
+def _clock(wall: float) -> str:
+    return datetime.fromtimestamp(wall).strftime("%H:%M:%S")
 
 
 def _age(seconds: float) -> str:

@@ -23,9 +23,9 @@ def environment(folder: Path, cluster: str = "trial, run 1", task: str = "worker
     folder.mkdir(parents=True, exist_ok=True)
     key, certificate = certificates.issue(authority(cluster), task, hosts)
     contents = {
-        certificates.CA_VARIABLE: certificates._pem(authority(cluster)[1]),
-        certificates.CERTIFICATE_VARIABLE: certificates._pem(certificate),
-        certificates.KEY_VARIABLE: certificates._pem_of_key(key),
+        certificates.CA_VARIABLE: certificates.pem(authority(cluster)[1]),
+        certificates.CERTIFICATE_VARIABLE: certificates.pem(certificate),
+        certificates.KEY_VARIABLE: certificates.pem_of_key(key),
     }
     paths = {}
     for name, content in contents.items():

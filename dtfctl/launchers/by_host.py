@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dtfctl.launchers.base import Launch, Stray
 from dtfctl.launchers.local import LocalLauncher
 from dtfctl.launchers.remote import RemoteLauncher
-from dtfctl.plan import LOCALHOST
+from dtfctl.plan import LOCALHOST, Task
 
 
 class HostsLauncher:
@@ -43,6 +43,10 @@ class HostsLauncher:
 
     def signal(self, task: str, generation: int, number: int, host: str = LOCALHOST) -> None:
         self._of(host).signal(task, generation, number)
+
+    def elsewhere(self, task: Task) -> RemoteLauncher | None:
+        """What can look at more than processes on a task's machine; None for this one."""
+        return self._remote.get(task.host.name)
 
     def remote(self, host: str) -> RemoteLauncher:
         """The launcher of another machine, which can look there for more than a process."""

@@ -26,12 +26,18 @@ from dtfctl.launchers.conversation import Conversation, Message, Streams, event_
 from dtfctl.launchers.keeper import SWEEP_S, TOKEN
 from dtfctl.launchers.ssh import Call, Ssh, SshError, keeper_text
 from dtfctl.plan import LOCALHOST
+from dtfctl.store import Run
 
 RECONNECT_S = 0.5
 RECONNECT_S_MAX = 10.0
 ANSWER_S = 20.0
 HOLD_S = 25.0
 DRAIN_S = 20.0
+
+
+def remote_run(run: Run, host: str) -> str:
+    """The run's folder on a host: no other run has it, nor the same run on a host that shares the home folder."""
+    return f"{run.plan.name}-{run.token[:8]}-{host}"
 
 
 class RemoteLauncher:

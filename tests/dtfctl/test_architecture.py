@@ -10,13 +10,13 @@ from tests.test_architecture import ROOT, imports, module_name
 
 SOURCES = sorted((ROOT / "dtfctl").rglob("*.py"))
 
-PURE = "state plan task hosts moves restart reconcile expand view errors".split()
+PURE = "state plan task hosts moves restart reconcile changes expand view errors".split()
 OUTSIDE = {"asyncio", "fcntl", "socket", "sqlite3", "subprocess", "threading", "time", "random"}
 HOMES = {
     "subprocess": {"dtfctl.launchers.local", "dtfctl.launchers.agent"},
     "sqlite3": {"dtfctl.store"},
     "yaml": {"dtfctl.config.source"},
-    "grpc": {"dtfctl.probe"},
+    "grpc": set(),
     "psutil": {"dtfctl.launchers.local"},
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import socket
 import threading
@@ -12,15 +13,17 @@ from concurrent import futures
 import grpc
 import pytest
 
+from dtfctl.get_status import PATH
 from dtfctl.plan import Probe
-from dtfctl.probe import GET_STATUS, check
+from dtfctl.probe import Question
+from dtfctl.probe import ask as ask_task
 from tests.dtfctl.fakes import plan_of
 
 
-def ask(kind, address="", target="", command="", started_at=0.0, folder="/"):
+def ask(kind, address="", target="", age_s=math.inf, folder="/"):
     task = plan_of("program: x\njobs: {worker: 2}", folder).task("worker:1")
     probe = Probe(kind, target, timeout_s=1.0)
-    return asyncio.run(check(probe, task, address, command, {"PATH": os.environ["PATH"]}, started_at))
+    return asyncio.run(ask_task(Question(probe, task, address, {"PATH": os.environ["PATH"]}, age_s)))
 
 
 @pytest.fixture
@@ -29,9 +32,10 @@ def server():
 
     class Handler(grpc.GenericRpcHandler):
         reply = b""
+        unknown = False
 
         def service(self, details):
-            if details.method == GET_STATUS:
+            if details.method == PATH and not self.unknown:
                 return grpc.unary_unary_rpc_method_handler(lambda request, context: self.reply)
             return None
 
@@ -89,7 +93,7 @@ def deaf_port():
 def test_a_port_served_by_something_else_is_named_and_the_wait_is_bounded(deaf_port):
     begun = time.monotonic()
     words = ask("grpc", deaf_port)
-    assert words.startswith(f"{deaf_port} is open but does not answer GetStatus: ")
+    assert words == f"{deaf_port} does not answer GetStatus within 1s"
     assert time.monotonic() - begun < 5
     assert ask("tcp", deaf_port) == ""
 
@@ -106,16 +110,48 @@ def test_a_port_that_nobody_serves_is_not_open_yet():
     [("true", ""), ("exit 3", "its command exits with status 3"), ("sleep 5", "its command did not end within 1s")],
 )
 def test_a_command_tells_by_its_exit_status(command, words):
-    assert ask("command", command=command) == words
+    assert ask("command", target=command) == words
 
 
-def test_a_file_must_be_of_this_run(tmp_path):
+def test_a_file_must_be_young_enough(tmp_path):
     path = tmp_path / "ready"
     assert ask("file", target=str(path)) == f"the file {path}: No such file or directory"
     path.touch()
-    assert ask("file", target=str(path), started_at=time.time() - 10) == ""
-    assert ask("file", target=str(path), started_at=time.time() + 10) == f"the file {path} is of an earlier run"
+    assert ask("file", target=str(path), age_s=60.0) == ""
+    os.utime(path, (time.time() - 100, time.time() - 100))
+    assert ask("file", target=str(path), age_s=60.0) == f"the file {path} was last written too long ago"
+    assert ask("file", target=str(path)) == ""
 
 
 def test_no_probe_is_always_ready():
     assert ask("none") == ""
+
+
+def test_a_grpc_server_that_does_not_know_the_call_says_so(server):
+    task = plan_of("program: x\njobs: {worker: 2}").task("worker:1")
+    server.unknown = True
+    question = Question(Probe("grpc", timeout_s=1.0), task, server.address)
+    assert asyncio.run(ask_task(question)) == f"{server.address} is open but does not answer GetStatus: the call fails"
+
+
+@pytest.mark.parametrize("says", [b"HTTP/1.1 400 Bad Request\r\n\r\n" + b"x" * 200, b"\x00" * 50, b""])
+def test_what_speaks_something_else_is_told_apart(says):
+    async def scenario():
+        async def answer(reader, writer):
+            await reader.read(10)
+            writer.write(says)
+            writer.close()
+
+        listener = await asyncio.start_server(answer, "127.0.0.1", 0)
+        address = f"127.0.0.1:{listener.sockets[0].getsockname()[1]}"
+        task = plan_of("program: x\njobs: {worker: 2}").task("worker:1")
+        async with listener:
+            words = await ask_task(Question(Probe("grpc", timeout_s=1.0), task, address))
+        assert words.startswith(f"{address} is open but does not answer GetStatus: ")
+
+    asyncio.run(scenario())
+
+
+def test_a_large_answer_over_many_frames_is_read_whole(server):
+    server.reply = device("/job:worker/replica:0/task:0/device:CPU:0") * 400 + device("/job:worker/replica:0/task:1/x")
+    assert ask("grpc", server.address) == ""

@@ -64,7 +64,7 @@ def test_who_is_missing_is_said_with_why():
 
 def test_the_document_has_the_same_keys_whatever_happens():
     document = view.document(a_run(), STATUSES)
-    assert list(document) == ["apiVersion", "name", "state", "tasks"]
+    assert list(document) == ["apiVersion", "name", "state", "hosts", "tasks"]
     keys = ["name", "state", "ready", "pid", "host", "address", "restarts", "reason"]
     assert all(list(task) == keys for task in document["tasks"])
     assert document["tasks"][1]["reason"] == "127.0.0.1:23002 is not open yet"

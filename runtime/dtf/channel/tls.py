@@ -51,8 +51,10 @@ class TlsSocket:
         self._is_over = False
         self._sealed = memoryview(b"")
         self._owed = 0
-        self._shake_hands()
         self.family = sock.family
+        if self.family != socket.AF_UNIX:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # or the handshake waits for delayed answers
+        self._shake_hands()
         self.settimeout = sock.settimeout
         self.setsockopt = sock.setsockopt
         self.shutdown = sock.shutdown
@@ -130,7 +132,7 @@ class TlsSocket:
         done = 0
         with self._lock:
             try:
-                while done < len(view):
+                while done < len(view) and self.pending():  # asking for what is not there costs an exception
                     count = self._tls.read(len(view) - done, view[done:])
                     if not count:
                         self._is_over = True

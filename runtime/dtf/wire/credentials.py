@@ -53,7 +53,9 @@ class Credentials:
         """For connections that this process makes: the server's name is checked."""
         import ssl
 
-        return self._context(ssl.PROTOCOL_TLS_CLIENT)
+        context = self._context(ssl.PROTOCOL_TLS_CLIENT)
+        context.set_alpn_protocols(["h2"])  # gRPC's servers insist on it, the channel's do not mind
+        return context
 
     @cached_property
     def server_context(self) -> ssl.SSLContext:

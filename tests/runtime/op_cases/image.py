@@ -10,12 +10,15 @@ import pytest
 
 import dtf as tf
 from dtf.run import png
-from tests.runtime.op_cases import RECORDED, Case
+from tests.runtime.op_cases import RECORDED, Case, Vary
 from tests.runtime.op_cases.array import evaluate, floats32, ints, strings
 
 IMAGES = floats32(2, 3, 4, 2)
 BYTES = np.random.RandomState(1).randint(0, 256, (1, 5, 7, 3)).astype(np.uint8)
 COLORS = np.float32([[[0.2, 0.5, 0.9], [1, 0, 0], [0.3, 0.3, 0.3], [0, 0, 0], [2, -1, 0.5], [0.1, 0.9, 0.2]]])
+PLAIN_COLORS = np.float64(
+    [[0.2, 0.5, 0.9], [0.7, 0.1, 0.3], [0.8, 0.3, 0.1], [0.2, 0.6, 0.5], [0.4, 0.6, 0.1], [0.4, 0.1, 0.6]]
+)
 BOXES = np.float32([[0, 0, 1, 1], [0.2, 0.6, 1.3, 0.2], [-0.5, 0.5, 0.5, 0.5]])
 CANVAS = np.zeros((1, 6, 7, 3), np.float32)
 FRAMES = np.float32([[[0.1, 0.2, 0.7, 0.8], [-0.5, 0.5, 0.5, 1.5]]])
@@ -199,6 +202,7 @@ CASES = [
     *glimpses(),
     Case("RGBToHSV", [COLORS], {}, RECORDED),
     Case("RGBToHSV", [COLORS.astype(np.float64)], {}, RECORDED, name="double"),
+    Case("RGBToHSV", [PLAIN_COLORS], {}, RECORDED, grad=True, name="gradient", vary=Vary(odd_values=False)),
     Case("HSVToRGB", [np.float32([[0.1, 0.5, 0.9], [1, 1, 1], [0.999, 0.3, 0.3], [1.5, 0.5, 0.5], [-0.2, 0.5, 0.5]])],
          {}, RECORDED),
     Case("AdjustHue", [COLORS[None], np.float32(0.3)], {}, RECORDED, atol=3e-6),

@@ -9,7 +9,7 @@ from dtf.build.apply import apply_op
 from dtf.run import executor
 from dtf.run.step import SessionState
 from dtf.wire import errors
-from tests.runtime.op_cases import RECORDED, Case
+from tests.runtime.op_cases import RECORDED, Case, Vary
 from tests.runtime.op_cases.array import ints, longs
 
 SHAPE = [200, 50]
@@ -186,6 +186,11 @@ CASES = [
     Case("StatelessMultinomial", [LOGITS, ints(9), longs([3, 4])], {}, RECORDED),
     Case("StatelessShuffle", [ints(range(9)), KEY, COUNTER, ints(1)], {}, RECORDED),
     Case("StatelessRandomGammaV2", [ints([4, 3]), longs([3, 4]), np.float32([0.5, 1.0, 3.5])], {}, RECORDED),
+    Case("StatelessRandomGammaV3", [ints([4, 3]), KEY, COUNTER, ints(1), np.float32([0.5, 1.0, 3.5])], {}, RECORDED),
+    Case(
+        "RandomGammaGrad", [np.float64([0.3, 1.0, 50.0, 2.0]), np.float64([0.1, 0.8, 40.0, 1.5])], {}, RECORDED,
+        vary=Vary(odd_values=False, shapes=False),
+    ),
     Case("StatelessRandomGetKeyCounter", [longs([-1, 2**40])], {}, RECORDED),
     Case("StatelessRandomGetKeyCounterAlg", [ints([3, 4])], {}, RECORDED),
     Case("StatelessRandomGetAlg", [], {}, ints(1)),

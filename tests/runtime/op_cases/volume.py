@@ -97,7 +97,8 @@ CASES = [
     *(
         Case(
             "ExtractVolumePatches", [VOLUMES],
-            {"ksizes": [1, 2, 3, 2, 1], "strides": [1, 1, 2, 2, 1], "padding": padding}, RECORDED, name=padding,
+            {"ksizes": [1, 2, 3, 2, 1], "strides": [1, 1, 2, 2, 1], "padding": padding}, RECORDED, grad=True,
+            name=padding,
         )
         for padding in ("SAME", "VALID")
     ),

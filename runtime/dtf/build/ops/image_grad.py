@@ -7,7 +7,8 @@ from typing import Any
 from dtf.build.apply import apply_op
 from dtf.build.gradients import gradient, not_differentiable
 from dtf.build.ops import array as array_ops
-from dtf.build.ops import joining
+from dtf.build.ops import joining, reductions
+from dtf.build.ops.math import cast, div_no_nan, logical_and
 from dtf.build.tensor import Operation
 
 Gradients = list[Any]
@@ -16,8 +17,8 @@ not_differentiable(
     "AdjustContrastv2", "AdjustHue", "AdjustSaturation", "CombinedNonMaxSuppression", "CropAndResizeGradBoxes",
     "CropAndResizeGradImage", "DecodeAndCropJpeg", "DecodeBmp", "DecodeGif", "DecodeImage", "DecodeJpeg", "DecodePng",
     "DrawBoundingBoxes", "DrawBoundingBoxesV2", "EncodeJpeg", "EncodePng", "ExtractGlimpse", "ExtractGlimpseV2",
-    "ExtractJpegShape", "ExtractVolumePatches", "HSVToRGB", "NonMaxSuppression", "NonMaxSuppressionV2",
-    "NonMaxSuppressionV3", "NonMaxSuppressionV4", "NonMaxSuppressionV5", "NonMaxSuppressionWithOverlaps", "RGBToHSV",
+    "ExtractJpegShape", "HSVToRGB", "NonMaxSuppression", "NonMaxSuppressionV2",
+    "NonMaxSuppressionV3", "NonMaxSuppressionV4", "NonMaxSuppressionV5", "NonMaxSuppressionWithOverlaps",
     "ResizeArea", "ResizeBicubicGrad", "ResizeBilinearGrad", "ResizeNearestNeighborGrad",
     "SampleDistortedBoundingBox", "SampleDistortedBoundingBoxV2", "ScaleAndTranslateGrad",
 )  # fmt: skip
@@ -30,6 +31,38 @@ def _(op: Operation, grad: Any) -> Gradients:
         return [None, None]
     made = apply_op(f"{op.type}Grad", grads=grad, original_image=op.inputs[0], **_way(op))
     return [made, None]
+
+
+@gradient("RGBToHSV")
+def _(op: Operation, grad: Any) -> Gradients:
+    """Of channels of the same size the first is the largest, the last the smallest. As in TensorFlow, the saturation
+    does not move with a smallest channel that is not positive.
+    """
+    image = op.inputs[0]
+    red, green, blue = (image[..., channel] for channel in range(3))
+
+    def mask(*conditions: Any) -> Any:
+        return cast(joining.stack(conditions, axis=-1), image.dtype)
+
+    red_leads, green_leads = logical_and(red >= green, red >= blue), logical_and(green > red, green >= blue)
+    blue_leads = logical_and(blue > red, blue > green)
+    largest = mask(red_leads, green_leads, blue_leads)
+    smallest = mask(
+        logical_and(red < green, red < blue),
+        logical_and(green <= red, green < blue),
+        logical_and(blue <= red, blue <= green),
+    )
+    # The hue is a difference of two channels over that of the largest and the smallest one.
+    direction = mask(blue_leads, red_leads, green_leads) - mask(green_leads, blue_leads, red_leads)
+
+    def dot(weights: Any) -> Any:
+        return reductions.reduce_sum(weights * image, axis=-1, keepdims=True)
+
+    value, least, spread = dot(largest), dot(smallest), dot(largest - smallest)
+    by_hue = div_no_nan(direction - div_no_nan(dot(direction), spread) * (largest - smallest), spread * 6)
+    lowered = smallest * cast(least > 0, image.dtype)
+    by_saturation = div_no_nan(div_no_nan(least, value) * largest - lowered, value)
+    return [grad[..., :1] * by_hue + grad[..., 1:2] * by_saturation + grad[..., 2:] * largest]
 
 
 @gradient("ResizeNearestNeighbor")

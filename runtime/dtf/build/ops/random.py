@@ -16,7 +16,7 @@ from dtf.build.constant import constant, constant_value, constant_value_as_shape
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.graph import get_default_graph, name_scope
 from dtf.build.ops.math import add, divide, maximum, subtract
-from dtf.build.shape_rules import scalar, shape_rule, unchanged
+from dtf.build.shape_rules import broadcast, no_outputs, scalar, shape_rule, unchanged
 from dtf.build.tensor import Operation, Tensor
 from dtf.wire import dtypes
 from dtf.wire.tensor_shape import TensorShape
@@ -151,7 +151,7 @@ def random_gamma(
     """Gamma(alpha, beta) distributed numbers: `shape` of them for each (alpha, beta), which broadcast.
 
     alpha is the shape, beta the rate (1 by default) of the distribution. The result has the shape `shape` followed by
-    that of alpha and beta. Not differentiable.
+    that of alpha and beta. Differentiable with respect to alpha and beta.
     """
     with name_scope(name, "random_gamma", [shape, alpha, beta]):
         dtype = dtypes.as_dtype(dtype)
@@ -343,7 +343,7 @@ def _shape_tensor(shape: Any) -> Tensor:
     "StatelessRandomNormal", "StatelessTruncatedNormal", "StatelessRandomUniformInt", "StatelessRandomUniformFullInt",
     "StatelessRandomUniformV2", "StatelessRandomNormalV2", "StatelessTruncatedNormalV2", "StatelessRandomUniformIntV2",
     "StatelessRandomUniformFullIntV2", "StatelessRandomGammaV2", "StatelessRandomPoisson", "StatelessRandomBinomial",
-    "ParameterizedTruncatedNormal",
+    "ParameterizedTruncatedNormal", "StatelessRandomGammaV3", "NonDeterministicInts",
 )  # fmt: skip
 def _given_shape(op: Operation) -> list[TensorShape]:
     return [constant_value_as_shape(op.inputs[0])]
@@ -368,3 +368,16 @@ shape_rule("StatelessRandomGetAlg")(scalar)
 @shape_rule("StatelessRandomGetKeyCounter", "StatelessRandomGetKeyCounterAlg")
 def _key_and_counter_shapes(op: Operation) -> list[TensorShape]:
     return [TensorShape([1]), TensorShape([2]), TensorShape([])][: len(op.outputs)]
+
+
+@shape_rule(
+    "StatefulUniform", "StatefulUniformFullInt", "StatefulUniformInt", "StatefulStandardNormalV2",
+    "StatefulTruncatedNormal", "StatefulRandomBinomial",
+)  # fmt: skip
+def _given_shape_after_state(op: Operation) -> list[TensorShape]:
+    return [constant_value_as_shape(op.inputs[2])]
+
+
+shape_rule("RngSkip")(no_outputs)
+shape_rule("RngReadAndSkip")(lambda op: [TensorShape([3])])
+shape_rule("RandomGammaGrad")(broadcast)

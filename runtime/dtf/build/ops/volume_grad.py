@@ -7,6 +7,8 @@ from typing import Any
 from dtf.build.apply import apply_op
 from dtf.build.gradients import gradient, not_differentiable
 from dtf.build.ops import array as array_ops
+from dtf.build.ops import joining, rearranging
+from dtf.build.ops.math import range as range_of
 from dtf.build.tensor import Operation
 
 Gradients = list[Any]
@@ -98,3 +100,20 @@ def _(op: Operation, grad: Any, _: Any) -> Gradients:
 def _(op: Operation, grad: Any) -> Gradients:
     given = {"input": op.inputs[0], "filter": op.inputs[1], "out_backprop": grad, **_settings(op)}
     return [apply_op("Dilation2DBackpropInput", **given), apply_op("Dilation2DBackpropFilter", **given)]
+
+
+@gradient("ExtractVolumePatches")
+def _(op: Operation, grad: Any) -> Gradients:
+    # Patches of a volume of voxel numbers say from which voxel each place of a patch came; 0 is the padding.
+    shape = array_ops.shape(op.inputs[0])
+    batch, channels, voxels = shape[0], shape[4], shape[1] * shape[2] * shape[3]
+    numbers = array_ops.reshape(range_of(1, voxels + 1), joining.concat([[1], shape[1:4], [1]], 0))
+    rows = array_ops.reshape(apply_op("ExtractVolumePatches", input=numbers, **_settings(op)), [-1])
+    by_place = array_ops.reshape(grad, joining.stack([batch, -1, channels]))
+    by_voxel = apply_op(
+        "UnsortedSegmentSum",
+        data=rearranging.transpose(by_place, [1, 0, 2]),
+        segment_ids=rows,
+        num_segments=voxels + 1,
+    )
+    return [array_ops.reshape(rearranging.transpose(by_voxel[1:], [1, 0, 2]), shape)]

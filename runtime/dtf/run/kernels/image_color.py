@@ -6,12 +6,13 @@ import numpy as np
 
 from dtf.run.kernels import kernel
 from dtf.run.kernels.arguments import invalid
+from dtf.wire import errors
 
 
 @kernel("RGBToHSV")
 def _(node):
     def rgb_to_hsv(images):
-        _check_channels(images)
+        _check_channels(images, errors.FailedPreconditionError)
         wide = _computable(images)
         return np.stack(_hsv(wide), -1).astype(images.dtype)
 
@@ -21,7 +22,7 @@ def _(node):
 @kernel("HSVToRGB")
 def _(node):
     def hsv_to_rgb(images):
-        _check_channels(images)
+        _check_channels(images, errors.FailedPreconditionError)
         wide = _computable(images)
         return _rgb(wide[..., 0], wide[..., 1], wide[..., 2]).astype(images.dtype)
 
@@ -63,9 +64,12 @@ def _(node):
     return adjust_contrast
 
 
-def _check_channels(images: np.ndarray) -> None:
-    if images.ndim < 1 or images.shape[-1] != 3:
-        raise invalid(f"input must have 3 channels but instead has {images.shape[-1] if images.ndim else 0} channels.")
+def _check_channels(images: np.ndarray, error: type[errors.OpError] = errors.InvalidArgumentError) -> None:
+    if images.ndim < 1:
+        raise invalid("input must be at least 1D, got a scalar")
+    channels = images.shape[-1]
+    if channels != 3:
+        raise error(None, None, f"input must have 3 channels but instead has {channels} channels.")
 
 
 def _computable(images: np.ndarray) -> np.ndarray:

@@ -106,6 +106,59 @@ def igamma_by_a(a: np.ndarray, x: np.ndarray) -> np.ndarray:
     return np.where(valid, np.where(inside, total, 0.0), np.nan)
 
 
+def gamma_quantile_by_a(a: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """How a number x with the distribution gamma(a, 1) moves with a while its quantile stays: -(dP / da) / (dP / dx).
+
+    P is the lower incomplete gamma function. Both derivatives have the factor exp(-x) x^(a-1) / gamma(a), which is left
+    out; the other one, the series for small x or the continued fraction of 1 - P, is differentiated by a complex step.
+    """
+    valid = (a > 0) & (x >= 0) & np.isfinite(a) & np.isfinite(x)
+    a, x = np.broadcast_arrays(np.where(valid, a, 1.0), np.where(valid, np.maximum(x, 1e-300), 1.0))
+    is_small = x < a + 1
+    stepped = a + 1e-30j
+    series = _lower_series(np.where(is_small, stepped, 1.0 + 0j), np.where(is_small, x, 0.5))
+    fraction = _upper_fraction(np.where(is_small, 1.0 + 0j, stepped), np.where(is_small, 3.0, x))
+    slope = np.log(x) - digamma(a)
+    by_a = np.where(
+        is_small,
+        -(series.real * (slope - 1 / a) + series.imag * 1e30) / a,
+        fraction.real * slope + fraction.imag * 1e30,
+    )
+    return np.where(valid, x * by_a, np.nan)
+
+
+def _lower_series(a: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """The sum of x^n / ((a + 1) ... (a + n)) over n >= 0."""
+    term = np.ones_like(a)
+    total = term.copy()
+    for n in range(1, _MOST_TERMS):
+        term = term * x / (a + n)
+        total = total + term
+        if (np.abs(term) <= 1e-17 * np.abs(total)).all():
+            break
+    return total
+
+
+def _upper_fraction(a: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """1 / (x + 1 - a - (1 - a) / (x + 3 - a - 2 (2 - a) / (x + 5 - a - ...))), by Lentz's method."""
+    denominator = x + 1 - a
+    ratio, inverse = np.full_like(a, 1e300), 1 / denominator
+    value = inverse
+    for n in range(1, _MOST_TERMS):
+        numerator = -n * (n - a)
+        denominator = denominator + 2
+        inverse = 1 / (denominator + numerator * inverse)
+        ratio = denominator + numerator / ratio
+        change = ratio * inverse
+        value = value * change
+        if (np.abs(change - 1) <= 1e-16).all():
+            break
+    return value
+
+
+_MOST_TERMS = 2000
+
+
 def _fresnel(x: np.ndarray, is_sine: bool) -> np.ndarray:
     size = np.abs(x)
     near = np.minimum(size, 1.6)
@@ -144,6 +197,7 @@ _FUNCTIONS: dict[str, Function] = {
     "FresnelCos": fresnel_cos,
     "FresnelSin": fresnel_sin,
     "IgammaGradA": igamma_by_a,
+    "RandomGammaGrad": gamma_quantile_by_a,
     "Spence": spence,
 }
 for _op, _function in _FUNCTIONS.items():

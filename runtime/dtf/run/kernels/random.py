@@ -336,23 +336,37 @@ def _(node):
 
 
 def _check_ends_with(sizes: tuple[int, ...], *parameters: Array) -> None:
-    """Raises unless the parameters broadcast to the end of the shape."""
+    """Raises unless the parameters broadcast to the end of the shape; what is empty has any parameters."""
     try:
-        np.broadcast_shapes(sizes, *map(np.shape, parameters))
+        fits = 0 in sizes or np.broadcast_shapes(sizes, *map(np.shape, parameters)) == sizes
     except ValueError:
+        fits = False
+    if not fits:
         shapes = " and ".join(str(list(np.shape(each))) for each in parameters)
-        raise invalid(f"Shape passed in must end with broadcasted shape of {shapes}, got {list(sizes)}") from None
+        raise invalid(f"Shape passed in must end with broadcasted shape of {shapes}, got {list(sizes)}")
 
 
 @kernel("StatelessRandomGammaV2")
 def _(node):
-    def gamma(shape, seed, alpha):
-        sizes = sizes_of(shape)
-        _check_ends_with(sizes, alpha)
-        leading = sizes[: len(sizes) - np.ndim(alpha)]
-        return _of_seeds(seed).gamma(leading, np.broadcast_to(alpha, sizes[len(leading) :]))
+    return lambda shape, seed, alpha: _gamma_ending_with(_of_seeds(seed), shape, alpha)
 
-    return gamma
+
+@kernel("StatelessRandomGammaV3")
+def _(node):
+    return lambda shape, key, counter, algorithm, alpha: _gamma_ending_with(
+        _of_stream(key, counter, algorithm), shape, alpha
+    )
+
+
+def _gamma_ending_with(draws: PhiloxDraws, shape: Array, alpha: Array) -> Array:
+    """Gamma(alpha, 1) of a shape that ends with alpha's."""
+    sizes = sizes_of(shape)
+    if 0 in sizes:
+        return np.zeros(sizes, alpha.dtype)
+    leading = sizes[: len(sizes) - np.ndim(alpha)]
+    if leading + np.shape(alpha) != sizes:
+        raise invalid(f"Shape passed in must end with that of alpha, {list(np.shape(alpha))}, got {list(sizes)}")
+    return draws.gamma(leading, alpha)
 
 
 @kernel("StatelessRandomPoisson")
@@ -362,6 +376,8 @@ def _(node):
     def stateless_poisson(shape, seed, rate):
         sizes = sizes_of(shape)
         _check_ends_with(sizes, rate)
+        if 0 in sizes:
+            return np.zeros(sizes, dtype)
         return poisson(_numpy_generator(*seed.tolist()), sizes, rate, dtype)
 
     return stateless_poisson
@@ -374,6 +390,8 @@ def _(node):
     def stateless_binomial(shape, seed, counts, probabilities):
         sizes = sizes_of(shape)
         _check_ends_with(sizes, counts, probabilities)
+        if 0 in sizes:
+            return np.zeros(sizes, dtype)
         trials, chance = np.asarray(counts).astype(np.int64), np.asarray(probabilities).astype(np.float64)
         return np.asarray(_numpy_generator(*seed.tolist()).binomial(trials, chance, sizes)).astype(dtype)
 

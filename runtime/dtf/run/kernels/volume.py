@@ -27,18 +27,19 @@ class _Windows:
         strides: Sequence[int],
         dilations: Sequence[int],
         padding: str,
+        may_be_empty: bool = False,
     ) -> None:
         if len(shape) != len(window) + 2:
             raise invalid(f"input must be {len(window) + 2}-dimensional, got shape {list(shape)}")
         self.shape, self.window, self.strides, self.dilations = tuple(shape), tuple(window), strides, dilations
         self.extents: list[Extent] = [
-            window_extent(size, width, stride, padding, dilation)
+            window_extent(size, width, stride, padding, dilation, may_be_empty=may_be_empty)
             for size, width, stride, dilation in zip(shape[1:-1], window, strides, dilations, strict=True)
         ]
         self.outputs = tuple(extent.output for extent in self.extents)
 
     def padded(self, inputs: np.ndarray, filling: Any) -> np.ndarray:
-        out = np.full(self.padded_shape, filling, inputs.dtype)
+        out = np.full((inputs.shape[0], *self.padded_shape[1:-1], inputs.shape[-1]), filling, inputs.dtype)
         self.crop(out)[...] = inputs
         return out
 
@@ -49,6 +50,12 @@ class _Windows:
             size + extent.before + extent.after for size, extent in zip(self.shape[1:-1], self.extents, strict=True)
         ]
         return (self.shape[0], *sizes, self.shape[-1])
+
+    def check_outputs(self, array: np.ndarray, name: str) -> None:
+        """Raises InvalidArgumentError unless the array has the shape of the outputs."""
+        wanted = (self.shape[0], *self.outputs, self.shape[-1])
+        if array.shape != wanted:
+            raise invalid(f"Expected {name} shape to be {list(wanted)}, but got {list(array.shape)}")
 
     def crop(self, padded: np.ndarray) -> np.ndarray:
         inner = (
@@ -127,9 +134,13 @@ class _Convolution:
     def _windows(self, shape: Sequence[int], filters: Sequence[int]) -> _Windows:
         if len(filters) != 5 or len(shape) != 5:
             raise invalid(f"input and filter must be 5-dimensional: {list(shape)} and {list(filters)}")
+        if 0 in filters:
+            raise invalid(f"filter must not have zero elements: {list(filters)}")
         if shape[-1] != filters[3]:
             raise invalid(f"input depth must be equal to filter depth: {shape[-1]} vs {filters[3]}")
-        return _Windows(shape, filters[:3], self._layout.strides, self._dilations, self._layout.padding)
+        return _Windows(
+            shape, filters[:3], self._layout.strides, self._dilations, self._layout.padding, may_be_empty=True
+        )
 
     def forward(self, inputs: np.ndarray, filters: np.ndarray) -> np.ndarray:
         data, weights = _wide(self._layout.channels_last(inputs)), _wide(filters)
@@ -193,7 +204,9 @@ class _Pooling:
         self._size = self.layout.inner(node, "ksize")
 
     def windows(self, shape: Sequence[int]) -> _Windows:
-        return _Windows(shape, self._size, self.layout.strides, [1] * len(self._size), self.layout.padding)
+        return _Windows(
+            shape, self._size, self.layout.strides, [1] * len(self._size), self.layout.padding, may_be_empty=True
+        )
 
 
 @kernel("AvgPool3D")
@@ -217,6 +230,7 @@ def _(node):
     def avg_pool_grad(shape, grads):
         data = _wide(pooling.layout.channels_last(grads))
         windows = pooling.windows(pooling.layout.shape_channels_last(shape.tolist()))
+        windows.check_outputs(data, "out_backprop")
         share = data / windows.counts().astype(data.dtype)
         padded = np.zeros(windows.padded_shape, data.dtype)
         for position in windows.positions():
@@ -292,6 +306,8 @@ def _(node):
 
     def max_pool_with_argmax(inputs):
         windows = pooling.windows(inputs.shape)
+        if not inputs.size:
+            raise invalid(f"tensor_in must not be empty, got shape {list(inputs.shape)}")
         padded = windows.padded(inputs, _lowest(inputs.dtype))
         numbers = np.arange(inputs.size).reshape(inputs.shape)
         if not with_batch:
@@ -324,7 +340,12 @@ def _flat_places(node: KernelNode, argmax: np.ndarray, inputs: np.ndarray) -> np
 
 @kernel("MaxPoolGradWithArgmax")
 def _(node):
+    pooling = _Pooling(node, 4)
+
     def max_pool_grad(inputs, grads, argmax):
+        windows = pooling.windows(inputs.shape)
+        windows.check_outputs(grads, "grad")
+        windows.check_outputs(argmax, "argmax")
         out = np.zeros(inputs.size, grads.dtype)
         np.add.at(out, _flat_places(node, argmax, inputs).ravel(), grads.ravel())
         return out.reshape(inputs.shape)
@@ -350,25 +371,35 @@ class _Dilation:
     def windows(self, inputs: np.ndarray, filters: np.ndarray) -> _Windows:
         if filters.ndim != 3 or inputs.ndim != 4 or filters.shape[2] != inputs.shape[3]:
             raise invalid(f"input and filter must have the same depth: {list(inputs.shape)}, {list(filters.shape)}")
-        return _Windows(inputs.shape, filters.shape[:2], self._layout.strides, self._rates, self._layout.padding)
+        return _Windows(
+            inputs.shape,
+            filters.shape[:2],
+            self._layout.strides,
+            self._rates,
+            self._layout.padding,
+            may_be_empty=True,
+        )
 
     def forward(self, inputs: np.ndarray, filters: np.ndarray) -> np.ndarray:
         windows = self.windows(inputs, filters)
-        padded = windows.padded(inputs, _lowest(inputs.dtype))
-        best = None
-        for position in windows.positions():
-            value = windows.view(padded, position) + filters[position]
-            best = value if best is None else np.maximum(best, value, out=best)
-        assert best is not None
+        best = np.full((inputs.shape[0], *windows.outputs, inputs.shape[3]), _lowest(inputs.dtype), inputs.dtype)
+        for value, inside in self._sums(windows, inputs, filters):
+            np.copyto(best, value, where=inside & (value > best))
         return best
+
+    def _sums(self, windows: _Windows, inputs: np.ndarray, filters: np.ndarray) -> Iterator[tuple[Any, Any]]:
+        """(input + filter, whether there is an input) for each position in the window."""
+        padded = windows.padded(inputs, 0)
+        there = windows.padded(np.ones((1, *inputs.shape[1:3], 1), bool), False)
+        for position in windows.positions():
+            yield windows.view(padded, position) + filters[position], windows.view(there, position)
 
     def winners(self, inputs: np.ndarray, filters: np.ndarray) -> Iterator[tuple[_Windows, Any, np.ndarray]]:
         """(windows, position, mask of the outputs whose largest sum stands first there)."""
         windows, best = self.windows(inputs, filters), self.forward(inputs, filters)
-        padded = windows.padded(inputs, _lowest(inputs.dtype))
         open_outputs = np.ones(best.shape, bool)
-        for position in windows.positions():
-            chosen = (windows.view(padded, position) + filters[position] == best) & open_outputs
+        for position, (value, inside) in zip(windows.positions(), self._sums(windows, inputs, filters), strict=True):
+            chosen = (value == best) & inside & open_outputs
             open_outputs ^= chosen
             yield windows, position, chosen
 
@@ -414,7 +445,9 @@ def _(node) -> Callable[..., Any]:
     size = layout.inner(node, "ksizes")
 
     def extract(inputs):
-        windows = _Windows(inputs.shape, size, layout.strides, [1, 1, 1], layout.padding)
+        windows = _Windows(inputs.shape, size, layout.strides, [1, 1, 1], layout.padding, may_be_empty=True)
+        if 0 in windows.outputs:
+            return np.zeros((len(inputs), *windows.outputs, inputs.shape[-1] * int(np.prod(size))), inputs.dtype)
         padded = windows.padded(inputs, 0)
         return np.concatenate([windows.view(padded, position) for position in windows.positions()], -1)
 

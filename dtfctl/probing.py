@@ -1,0 +1,136 @@
+"""Who is asked when: each starting task whether it is ready, each running one whether it still answers, and whether the
+machine of either is about to be taken away. What is found is told to the supervisor.
+
+One asyncio task for each question that is open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
+
+from dtfctl import expand, moves, state
+from dtfctl.plan import Probe, Task
+from dtfctl.probe import Elsewhere, Question, ask
+from dtfctl.supervisor import Supervisor
+from dtfctl.task import TaskStatus
+
+SLOW_AFTER_S = 10.0
+SLOW_INTERVAL_S = 0.5
+"""A task that takes long to become ready is asked less often."""
+
+_Key = tuple[str, str]
+
+
+class Probing:
+    """`elsewhere` gives what can look at things on a host (None: this machine), `wake` is called after each finding."""
+
+    def __init__(
+        self, supervisor: Supervisor, elsewhere: Callable[[Task], Elsewhere | None], wake: Callable[[], None]
+    ) -> None:
+        self._supervisor = supervisor
+        self._elsewhere = elsewhere
+        self._wake = wake
+        self._asking: dict[_Key, tuple[int, Probe, asyncio.Task[None]]] = {}
+
+    def look_after(self, names: Iterable[str]) -> None:
+        """Begins and ends questions as the states of these tasks now demand."""
+        for name in names:
+            status = self._supervisor.statuses.get(name)
+            if status is None:
+                for what in ("ready", "alive", "notice"):
+                    self._end((name, what))
+                continue
+            for what, is_open, probe, asked in self._questions(status):
+                self._keep((name, what), is_open, status, probe, asked)
+
+    def close(self) -> None:
+        for key in list(self._asking):
+            self._end(key)
+
+    def _questions(
+        self, status: TaskStatus
+    ) -> Iterable[tuple[str, bool, Probe, Callable[[Task, TaskStatus, Probe], Awaitable[None]]]]:
+        settings = self._supervisor.run.task(status.name).settings
+        has_process = status.pid is not None
+        is_wanted = status.state in state.ALIVE or status.state == state.BACKOFF
+        yield "ready", status.state == state.STARTING and has_process, settings.readiness, self._until_ready
+        yield "alive", status.state == state.RUNNING and has_process, settings.liveness, self._while_alive
+        yield "notice", is_wanted, settings.preemption, self._for_notice
+
+    def _keep(
+        self,
+        key: _Key,
+        is_open: bool,
+        status: TaskStatus,
+        probe: Probe,
+        asked: Callable[[Task, TaskStatus, Probe], Awaitable[None]],
+    ) -> None:
+        is_open = is_open and probe.kind != "none"
+        # A notice is the machine's, whichever process the task has there.
+        generation = 0 if key[1] == "notice" else status.generation
+        present = self._asking.get(key)
+        if present is not None and (not is_open or present[:2] != (generation, probe)):
+            self._end(key)
+            present = None
+        if is_open and present is None:
+            task = self._supervisor.run.task(status.name)
+            asking = asyncio.ensure_future(asked(task, status, probe))
+            self._asking[key] = generation, probe, asking
+
+    def _end(self, key: _Key) -> None:
+        present = self._asking.pop(key, None)
+        if present is not None:
+            present[2].cancel()
+
+    def _question(self, task: Task, probe: Probe, age_s: float) -> Question:
+        """As of now: addresses and hosts may have changed since the last one."""
+        run = self._supervisor.run
+        task = run.task(task.name)
+        fill = expand.fill_command if probe.kind == "command" else expand.fill_path
+        target = fill(probe.target, run.actual, task, run.addresses) if probe.target else ""
+        environment = (
+            expand.environment(run.actual, task, run.addresses, moves.inherited(run, task), run.secrets)
+            if probe.kind == "command"
+            else {}
+        )
+        filled = replace(probe, target=target)
+        return Question(filled, task, run.addresses.get(task.name, ""), environment, age_s, self._elsewhere(task))
+
+    async def _until_ready(self, task: Task, status: TaskStatus, probe: Probe) -> None:
+        begun = time.monotonic()
+        while True:
+            now = time.monotonic()
+            missing = await ask(self._question(task, probe, now - (status.started_at or begun)))
+            if not missing:
+                self._supervisor.note_ready(task.name, status.generation)
+                self._wake()
+                return
+            if self._supervisor.note_waiting(task.name, status.generation, missing):
+                self._wake()
+            is_slow = now - begun > SLOW_AFTER_S
+            await asyncio.sleep(max(probe.interval_s, SLOW_INTERVAL_S if is_slow else 0))
+
+    async def _while_alive(self, task: Task, status: TaskStatus, probe: Probe) -> None:
+        """A file must have been written since the question before."""
+        failed = 0
+        while True:
+            await asyncio.sleep(probe.interval_s)
+            missing = await ask(self._question(task, probe, probe.interval_s))
+            failed = failed + 1 if missing else 0
+            if failed >= probe.failures:
+                times = f"{failed} times in a row" if failed > 1 else "once"
+                self._supervisor.note_ailing(task.name, status.generation, f"hung: {times} {missing}")
+                self._wake()
+                return
+
+    async def _for_notice(self, task: Task, status: TaskStatus, probe: Probe) -> None:
+        what = f"the file {probe.target} is there" if probe.kind == "file" else "the provider's notice came"
+        while True:
+            missing = await ask(self._question(task, probe, math.inf))
+            if self._supervisor.note_notice(task.name, "" if missing else f"preempted: {what}"):
+                self._wake()
+            await asyncio.sleep(probe.interval_s)
