@@ -160,7 +160,8 @@ def _load_family(op: str) -> None:
     if op in _kernels or _loaded:
         return
     with _load_lock:
-        for family in _families_that_name().get(op, ()):
+        made = [family for family, pattern in _NAMED_IN_PARTS.items() if re.match(pattern, op)]
+        for family in [*_families_that_name().get(op, ()), *made]:
             importlib.import_module(f"{__name__}.{family}")
             if op in _kernels:
                 return
@@ -182,6 +183,13 @@ def _families_that_name() -> dict[str, list[str]]:
     return found
 
 
+_NAMED_IN_PARTS = {
+    "training": "(Resource)?(Sparse)?Apply",
+    "segment": "SparseSegment",
+    "image_resize": "Resize",
+    "random": "StatelessRandom",
+}
+"""Modules that put the names of some of their ops together."""
 _NAME = re.compile(r'"(_?[A-Z]\w+)"')
 _kernels: Table[Kernel] = Table("kernel")
 _loaded = False
