@@ -19,17 +19,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dtfctl.errors import DtfctlError
-from dtfctl.plan import ClusterPlan, Task
+from dtfctl.errors import CertificatesMissing
+from dtfctl.plan import TLS_VARIABLES, ClusterPlan, Task
 
 if TYPE_CHECKING:
     import ssl
 
-CA_VARIABLE = "DTF_TLS_CA"
-CERTIFICATE_VARIABLE = "DTF_TLS_CERT"
-KEY_VARIABLE = "DTF_TLS_KEY"
-VARIABLES = (CA_VARIABLE, CERTIFICATE_VARIABLE, KEY_VARIABLE)
-"""Where a task finds its files; what dtf's servers and sessions look at."""
+CA_VARIABLE, CERTIFICATE_VARIABLE, KEY_VARIABLE = TLS_VARIABLES
 
 CLIENT = "client"
 VALID_FOR = datetime.timedelta(days=3 * 365)
@@ -52,7 +48,7 @@ class Certificates:
         self._given: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {}
 
     def begin(self, cluster: str, run: int) -> None:
-        """Makes the authority, and the user's own certificate. Raises DtfctlError without `cryptography`."""
+        """Makes the authority, and the user's own certificate. Raises CertificatesMissing without `cryptography`."""
         _library()
         self._folder.mkdir(mode=0o700, parents=True)
         number = f", run {run}"
@@ -67,7 +63,7 @@ class Certificates:
     def of_client(self) -> dict[str, str]:
         """Variable -> path: with these a shell of the user's reaches the cluster."""
         names = ("ca.pem", f"{CLIENT}.pem", f"{CLIENT}.key")
-        return {variable: str(self._folder / name) for variable, name in zip(VARIABLES, names, strict=True)}
+        return {variable: str(self._folder / name) for variable, name in zip(TLS_VARIABLES, names, strict=True)}
 
     def client_context(self) -> ssl.SSLContext:
         """For connections of dtfctl's own to the tasks."""
@@ -85,11 +81,14 @@ class Certificates:
         hosts = (task.advertised_host, task.bind_host, task.host.address, *spares)
         former, texts = self._given.get(task.name, ((), {}))
         if former != hosts:
-            if self._authority is None:
-                self._authority = _load(self._folder)
+            try:
+                self._authority = self._authority or _load(self._folder)
+            except (OSError, ValueError, CertificatesMissing):
+                # Damaged on disk. The task must not come up without TLS: its server refuses these, and says why.
+                return dict.fromkeys(TLS_VARIABLES, "")
             key, certificate = issue(self._authority, task.name, hosts)
             contents = (pem(self._authority[1]), pem(certificate), pem_of_key(key))
-            texts = {name: content.decode() for name, content in zip(VARIABLES, contents, strict=True)}
+            texts = {name: content.decode() for name, content in zip(TLS_VARIABLES, contents, strict=True)}
             self._given[task.name] = hosts, texts
         return texts
 
@@ -147,7 +146,7 @@ def _library() -> _Library:
     try:
         return _Library()
     except ImportError as error:
-        raise DtfctlError(
+        raise CertificatesMissing(
             f"security: tls takes the Python package cryptography ({error}); install it: pip install 'dtf[tls]'"
         ) from None
 

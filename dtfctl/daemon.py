@@ -21,9 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from dtfctl import plan as plans
+from dtfctl.certificates import Certificates
 from dtfctl.control import ControlServer, Reply, Request
 from dtfctl.desk import Desk, hold_ports
-from dtfctl.errors import HostsUnusable, PortTaken
+from dtfctl.errors import CertificatesMissing, HostsUnusable, PortTaken
 from dtfctl.hosts import CONNECTED, HostStatus
 from dtfctl.launchers.base import Event
 from dtfctl.launchers.by_host import HostsLauncher
@@ -33,7 +34,7 @@ from dtfctl.launchers.remote import RemoteLauncher, remote_run
 from dtfctl.launchers.ssh import Ssh
 from dtfctl.moves import launcher_host
 from dtfctl.paths import ClusterPaths
-from dtfctl.plan import TLS, ClusterPlan
+from dtfctl.plan import TLS, ClusterPlan, Task
 from dtfctl.probing import Probing
 from dtfctl.store import Run, Store
 from dtfctl.supervisor import Supervisor
@@ -81,6 +82,7 @@ class Daemon:
         self._launcher: HostsLauncher | None = None
         self._moving: asyncio.Task[None] | None = None
         self._supervisor: Supervisor | None = None
+        self._certificates: Certificates | None = None
         self._work = asyncio.Event()
         self._begun = asyncio.Event()
         self._up_lock = asyncio.Lock()
@@ -105,6 +107,8 @@ class Daemon:
             self._probing.close()
         self._supervisor.end(await self._launcher.sweep())
         await self._launcher.close()
+        if self._certificates is not None:
+            self._certificates.forget()
         self._store.close()
         self._control.publish()
         await self._control.close()
@@ -146,10 +150,6 @@ class Daemon:
         found: dict[str, dict[str, Any]],
     ) -> Reply:
         """`found` is what the pre-flight says of each other machine."""
-        missing = _what_is_missing(plan)
-        if missing:
-            self._begun.set()
-            return {"error": missing}
         former = self._store.load()
         number = former[0].number + 1 if former else 1
         self._make_run_dir(number)
@@ -159,9 +159,11 @@ class Daemon:
         run = Run(number, token, boot_id(), plan, environment, {}, wall, secrets, hosts=known)
         launcher = self._make_launcher(run)
         try:
+            if self._certificates is not None:
+                self._certificates.begin(plan.name, number)
             await launcher.connect()
             addresses = await hold_ports(launcher, run.actual, former[0].addresses if former else {})
-        except (PortTaken, HostsUnusable) as error:
+        except (CertificatesMissing, PortTaken, HostsUnusable) as error:
             await launcher.close()
             shutil.rmtree(self._paths.run(number), ignore_errors=True)
             self._begun.set()
@@ -190,6 +192,8 @@ class Daemon:
         await launcher.connect()
 
     def _make_launcher(self, run: Run) -> HostsLauncher:
+        if run.plan.security == TLS:
+            self._certificates = Certificates(self._paths.tls(run.number))
         run_dir = self._paths.run(run.number)
         local = LocalLauncher(run_dir, self._paths.folder, self._on_event)
         remote = {
@@ -202,9 +206,18 @@ class Daemon:
         return self._launcher
 
     def _make_supervisor(self, run: Run, statuses: dict[str, TaskStatus], launcher: HostsLauncher) -> None:
-        self._supervisor = Supervisor(run, statuses, self._store, launcher, self._paths, time.monotonic, random.random)
-        self._probing = Probing(self._supervisor, launcher.elsewhere, self._work.set)
+        self._supervisor = Supervisor(
+            run, statuses, self._store, launcher, self._paths, time.monotonic, random.random, self._files
+        )
+        tls = None if self._certificates is None else self._certificates.client_context()
+        self._probing = Probing(self._supervisor, launcher.elsewhere, self._work.set, tls)
         self._begun.set()
+
+    def _files(self, task: Task) -> dict[str, str]:
+        """What a task is given as files."""
+        if self._certificates is None or self._supervisor is None:
+            return {}
+        return self._certificates.of_task(task, self._supervisor.run.actual)
 
     async def _move(self, supervisor: Supervisor) -> None:
         """Finds ports on the spares for the tasks of lost hosts."""
@@ -241,13 +254,6 @@ class Daemon:
         else:
             self._supervisor.stop("the supervisor was told to end", None)
             self._work.set()
-
-
-def _what_is_missing(plan: ClusterPlan) -> str:
-    """What the file asks for and cannot have; better refused than left out in silence."""
-    if plan.security == TLS:
-        return "security: tls is not available"
-    return ""
 
 
 if __name__ == "__main__":

@@ -75,6 +75,8 @@ class Desk:
         strangers = [host.name for host in plan.remote_hosts if host.name not in supervisor.run.hosts]
         if strangers:
             return {"error": f"{', '.join(strangers)} cannot join a running cluster: dtfctl down, then dtfctl up"}
+        if plan.security != supervisor.run.plan.security:
+            return {"error": "security cannot change in a running cluster: dtfctl down, then dtfctl up"}
         while supervisor.run.leaving and not supervisor.run.outcome:
             # Two changes at once could not be told apart; the first has its grace periods.
             await asyncio.sleep(LOOK_AGAIN_S)

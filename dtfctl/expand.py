@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dtfctl.plan import SPARSE, ClusterPlan, Task
+from dtfctl.plan import SPARSE, TLS, TLS_VARIABLES, ClusterPlan, Task
 
 PLACEHOLDERS = (
     "name",
@@ -40,9 +40,11 @@ ClusterSpec = dict[str, list[str] | dict[str, str]]
 """Job name -> addresses by task index: all of them, or the index (as JSON has it, a text) of each that is known."""
 
 HIDDEN = "(secret)"
+BIND_VARIABLE = "DTF_BIND"
+"""Tells dtf's servers to listen elsewhere than at the address that others are told."""
 
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|(?<!\$)\{([A-Za-z][\w-]*)\}")
-_UNSET = ("DTFCTL_TOKEN", "TF_CONFIG", "CLUSTER_SPEC", "JOB_NAME", "TASK_INDEX")
+_UNSET = ("DTFCTL_TOKEN", "TF_CONFIG", "CLUSTER_SPEC", "JOB_NAME", "TASK_INDEX", BIND_VARIABLE, *TLS_VARIABLES)
 """Never inherited: they would describe another cluster's task."""
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "TF_NUM_INTRAOP_THREADS")
@@ -121,6 +123,8 @@ def environment(
         "DTFCTL_TASK": task.name,
         "DTFCTL_HOST": task.host.name,
     }
+    if task.job.has_address and task.bind_host != task.advertised_host:
+        result[BIND_VARIABLE] = task.bind_host
     threads = settings.threads or len(place.cpus)
     if threads:
         result |= dict.fromkeys(_THREADS, str(threads))
@@ -180,6 +184,8 @@ def described(plan: ClusterPlan, addresses: Mapping[str, str]) -> list[dict[str,
         sources = {secret.name: secret_key(secret.file, secret.variable) for secret in settings.secrets}
         given = environment(plan, task, addresses, {})
         given |= {name: f"{HIDDEN[:-1]} from the {source})" for name, source in sources.items()}
+        if plan.security == TLS:
+            given |= dict.fromkeys(TLS_VARIABLES, "(a private file, made when the task is started)")
         limits = {key: value for key, value in vars(settings.limits).items() if value is not None}
         hosts[task.host.name]["tasks"].append(  # type: ignore[attr-defined]
             {

@@ -59,6 +59,10 @@ class ClusterPaths:
     def run(self, number: int) -> Path:
         return self.runs / f"{number:04d}"
 
+    def tls(self, number: int) -> Path:
+        """The certificates of a run that has security: tls."""
+        return self.run(number) / "tls"
+
     def logs(self, number: int) -> Path:
         return self.run(number) / "logs"
 

@@ -32,6 +32,8 @@ FULL = "full"
 SPARSE = "sparse"
 
 TLS = "tls"
+TLS_VARIABLES = ("DTF_TLS_CA", "DTF_TLS_CERT", "DTF_TLS_KEY")
+"""Where a task finds the paths of its files; what dtf's servers and sessions look at."""
 
 LOCALHOST = "localhost"
 LOOPBACK = "127.0.0.1"

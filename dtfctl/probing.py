@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import ssl
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
@@ -26,14 +27,20 @@ _Key = tuple[str, str]
 
 
 class Probing:
-    """`elsewhere` gives what can look at things on a host (None: this machine), `wake` is called after each finding."""
+    """`elsewhere` gives what can look at things on a host (None: this machine), `wake` is called after each finding.
+    Servers are asked by `tls` where the cluster has it."""
 
     def __init__(
-        self, supervisor: Supervisor, elsewhere: Callable[[Task], Elsewhere | None], wake: Callable[[], None]
+        self,
+        supervisor: Supervisor,
+        elsewhere: Callable[[Task], Elsewhere | None],
+        wake: Callable[[], None],
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self._supervisor = supervisor
         self._elsewhere = elsewhere
         self._wake = wake
+        self._tls = tls
         self._asking: dict[_Key, tuple[int, Probe, asyncio.Task[None]]] = {}
 
     def look_after(self, names: Iterable[str]) -> None:
@@ -98,7 +105,7 @@ class Probing:
             else {}
         )
         filled = replace(probe, target=target)
-        return Question(filled, task, run.addresses.get(task.name, ""), environment, age_s, self._elsewhere(task))
+        return Question(filled, task, run.addresses.get(task.name, ""), environment, age_s, self._elsewhere(task), self._tls)
 
     async def _until_ready(self, task: Task, status: TaskStatus, probe: Probe) -> None:
         begun = time.monotonic()

@@ -45,7 +45,8 @@ class Run:
 
     `held` are the tasks that the user has stopped, each with why. `former` is the plan before the present one, while
     tasks that only it has are still ending. `requests` are the last commands that were carried out, so that one that
-    is repeated is not done twice. `followers` are (task, what befell it) after the `root_cause`.
+    is repeated is not done twice. `generations` are the last ones of tasks that were there before, so that one that
+    comes back goes on counting. `followers` are (task, what befell it) after the `root_cause`.
 
     The times in the statuses belong to the machine's `boot`, `started_at` is the wall clock's.
     `outcome` with `why` is set once the end is decided, `is_over` when nothing of the run is left to do.
@@ -68,6 +69,7 @@ class Run:
     held: Mapping[str, str] = field(default_factory=dict)
     former: ClusterPlan | None = None
     requests: tuple[str, ...] = ()
+    generations: Mapping[str, int] = field(default_factory=dict)
     is_over: bool = False
     strays: tuple[tuple[int, str, str], ...] = ()
     hosts: Mapping[str, HostStatus] = field(default_factory=dict)
@@ -197,13 +199,18 @@ class Store:
                 secrets=dict(run.secrets),
                 addresses=dict(run.addresses),
                 held=dict(run.held),
+                generations=dict(run.generations),
                 hosts={name: replace(host, found=dict(host.found)) for name, host in run.hosts.items()},
                 moves=dict(run.moves),
             )
             document = json.dumps(asdict(plain))
             self._database.execute("INSERT OR REPLACE INTO run VALUES (1, ?)", (document,))
             self._saved_run = run
-            self._positions = {task.name: position for position, task in enumerate(run.plan.tasks())}
+            order = {task.name: position for position, task in enumerate((*run.plan.tasks(), *run.leaving))}
+            if order != self._positions:
+                rows = [(position, name) for name, position in order.items()]
+                self._database.executemany("UPDATE tasks SET position = ? WHERE name = ?", rows)
+                self._positions = order
         self._database.executemany(
             "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?)",
             [(status.name, self._positions[status.name], json.dumps(tasks.to_json(status))) for status in statuses],

@@ -28,7 +28,7 @@ REQUESTS_KEPT = 32
 class Supervisor:
     """Owns `run` and `statuses`, and is the only one that changes them. One thread.
 
-    `clock` gives monotonic seconds, `jitter` numbers in [0, 1), `files` what a task is given as files (see base.Launch).
+    `clock` gives monotonic seconds, `jitter` numbers in [0, 1), `files` what a task is given as files (base.Launch).
     """
 
     def __init__(
@@ -181,11 +181,13 @@ class Supervisor:
             self.run = replace(self.run, former=None)
         for change in changes:
             if change.verb == START:
-                self._put(TaskStatus(change.task))
+                self._put(TaskStatus(change.task, generation=self.run.generations.get(change.task, 0)))
             elif change.verb == RESTART and self.statuses[change.task].state not in (state.SUCCEEDED, state.STOPPED):
                 # What has done its work has done it, and what the user has stopped is not started by the way.
                 self._put(replace(self.statuses[change.task], renew=change.cause))
             self._note(change.task, f"to {change.verb}", change.cause)
+        order = [task.name for task in (*plan.tasks(), *self.run.leaving)]
+        self.statuses = {name: self.statuses[name] for name in order if name in self.statuses}
         self._touched |= self.statuses.keys()
         self._commit()
         return changes
@@ -287,7 +289,7 @@ class Supervisor:
             status = status.move(
                 "start",
                 generation=status.generation + 1,
-                restarts=status.restarts + (status.generation > 0),
+                restarts=status.restarts + (status.generation > self.run.generations.get(status.name, 0)),
                 pid=None,
                 started_at=None,
                 ready_at=None,
@@ -397,7 +399,8 @@ class Supervisor:
         )
 
     def _forget(self, action: Action) -> None:
-        del self.statuses[action.task]
+        status = self.statuses.pop(action.task)
+        self.run = replace(self.run, generations={**self.run.generations, status.name: status.generation})
         self._touched.add(action.task)
         self._forgotten.append(action.task)
         self._note(action.task, action.verb, action.cause)

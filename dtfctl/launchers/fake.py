@@ -6,7 +6,7 @@ import signal
 from collections.abc import Callable
 
 from dtfctl.errors import PortTaken
-from dtfctl.launchers.base import Event, Exited, Launch, Started, Stray
+from dtfctl.launchers.base import Event, Exited, Launch, Listed, Started, Stray
 from dtfctl.plan import LOCALHOST
 from dtfctl.task import Exit
 
@@ -14,7 +14,8 @@ from dtfctl.task import Exit
 class FakeLauncher:
     """`launches` and `signals` are what was asked for.
 
-    With `obeys_sigterm = False` all tasks are deaf to SIGTERM, with `dies = False` to SIGKILL too.
+    `exits` are the ends of the processes by (task, generation); with `is_cut` nothing that is asked for arrives, as when
+    the supervisor is killed before it could ask. With `obeys_sigterm = False` all tasks are deaf to SIGTERM, with `dies = False` to SIGKILL too.
     """
 
     def __init__(self, clock: Callable[[], float], taken_ports: frozenset[int] = frozenset()) -> None:
@@ -24,6 +25,9 @@ class FakeLauncher:
         self.launches: list[Launch] = []
         self.signals: list[tuple[str, int]] = []
         self.alive: dict[str, int] = {}
+        self.exits: dict[tuple[str, int], Exit] = {}
+        self.pids: dict[tuple[str, int], tuple[int, float]] = {}
+        self.is_cut = False
         self.obeys_sigterm = True
         self.dies = True
         self.strays: tuple[Stray, ...] = ()
@@ -48,14 +52,27 @@ class FakeLauncher:
         return self._next_port
 
     def start(self, launch: Launch) -> None:
-        if any((past.task, past.generation) == (launch.task, launch.generation) for past in self.launches):
+        if self.is_cut or (launch.task, launch.generation) in self.pids:
             return
+        if launch.task in self.alive:
+            raise AssertionError(f"{launch.task} has a process already")
         self.launches.append(launch)
         self.alive[launch.task] = launch.generation
         self._next_pid += 1
+        self.pids[launch.task, launch.generation] = self._next_pid, self.clock()
         self.on_event(Started(launch.task, launch.generation, self._next_pid, self.clock()))
 
+    def tell(self) -> None:
+        """What a supervisor that has just come hears: all processes that there were, and how they ended."""
+        self.on_event(Listed(frozenset(self.pids)))
+        for (task, generation), (pid, at) in list(self.pids.items()):
+            self.on_event(Started(task, generation, pid, at))
+            if (task, generation) in self.exits:
+                self.on_event(Exited(task, generation, self.exits[task, generation]))
+
     def signal(self, task: str, generation: int, number: int, host: str = LOCALHOST) -> None:
+        if self.is_cut:
+            return
         self.signals.append((task, number))
         if self.alive.get(task) != generation:
             return
@@ -65,7 +82,8 @@ class FakeLauncher:
     def end(self, task: str, code: int | None = None, signal_number: int | None = None) -> None:
         """The task's process ends, by itself or by somebody's signal."""
         generation = self.alive.pop(task)
-        self.on_event(Exited(task, generation, Exit(self.clock(), code, signal_number)))
+        self.exits[task, generation] = Exit(self.clock(), code, signal_number)
+        self.on_event(Exited(task, generation, self.exits[task, generation]))
 
     async def sweep(self) -> tuple[Stray, ...]:
         return self.strays

@@ -7,55 +7,9 @@ import signal
 import pytest
 
 from dtfctl.launchers.base import Exited, Listed, Stray
-from dtfctl.launchers.fake import FakeLauncher
-from dtfctl.paths import ClusterPaths
-from dtfctl.store import Run, Store
-from dtfctl.supervisor import Supervisor
-from dtfctl.task import Exit, TaskStatus
+from dtfctl.task import Exit
 from dtfctl.view import cluster_state, document
-from tests.dtfctl.fakes import CLUSTER, FakeClock, plan_of
-
-ADDRESSES = {"ps:0": "127.0.0.1:1", "worker:0": "127.0.0.1:2", "worker:1": "127.0.0.1:3"}
-
-
-class World:
-    """A supervisor with everything around it made up."""
-
-    def __init__(self, folder, text=CLUSTER):
-        self.paths = ClusterPaths(folder)
-        self.clock = FakeClock()
-        self.store = Store(self.paths.store, wall_clock=lambda: 0.0)
-        self.launcher = FakeLauncher(self.clock)
-        plan = plan_of(text)
-        statuses = {task.name: TaskStatus(task.name) for task in plan.tasks()}
-        run = Run(1, "token", "boot", plan, {"SECRET": "x"}, ADDRESSES, 0.0)
-        self.store.begin(run, statuses.values())
-        self.supervisor = self.make_supervisor(run, statuses)
-
-    def make_supervisor(self, run, statuses):
-        supervisor = Supervisor(run, statuses, self.store, self.launcher, self.paths, self.clock, jitter=lambda: 0.0)
-        self.launcher.on_event = supervisor.handle
-        return supervisor
-
-    def replace_supervisor(self):
-        """As after a SIGKILL: what the next one knows is what is on disk."""
-        self.supervisor = self.make_supervisor(*self.store.load())
-        return self.supervisor
-
-    def make_ready(self):
-        self.supervisor.step()
-        for status in list(self.supervisor.statuses.values()):
-            self.supervisor.note_ready(status.name, status.generation)
-        self.supervisor.step()
-
-    def states(self):
-        return {status.name: status.state for status in self.supervisor.statuses.values()}
-
-    def started(self):
-        return [(launch.task, launch.generation) for launch in self.launcher.launches]
-
-    def history(self):
-        return [" ".join(filter(None, (item.task, item.what, item.cause))) for item in self.store.history(1)]
+from tests.dtfctl.fakes import CLUSTER, World
 
 
 @pytest.fixture
@@ -239,6 +193,7 @@ def test_a_start_that_was_decided_but_never_done_is_done_by_the_next_supervisor(
 
 def test_a_process_that_the_launcher_has_lost_counts_as_a_failure_and_is_replaced(world):
     world.make_ready()
+    del world.launcher.alive["ps:0"]
     world.supervisor.handle(Listed(frozenset({("worker:0", 1), ("worker:1", 1)})))
     world.supervisor.step()
     status = world.supervisor.statuses["ps:0"]
