@@ -22,6 +22,7 @@ from dtfctl.expand import secret_key, thread_defaults
 from dtfctl.launchers.local import end_keeper, start_daemon
 from dtfctl.paths import ClusterPaths
 from dtfctl.plan import ClusterPlan, to_json
+from dtfctl.private import make_private
 from dtfctl.store import Run, Store
 from dtfctl.task import TaskStatus
 
@@ -79,7 +80,7 @@ class Cluster:
         """Looks at other machines first and brings them the folder, unless the cluster runs already. Raises
         SecretMissing, HostsUnusable."""
         secrets = read_secrets(plan, os.environ)
-        self.paths.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(self.paths.folder)
         environment = {**thread_defaults(plan, os.cpu_count() or 1), **os.environ}
         if os.environ.get(SSH_VARIABLE):
             plan = replace(plan, ssh=replace(plan.ssh, command=os.environ[SSH_VARIABLE]))

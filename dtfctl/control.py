@@ -1,7 +1,7 @@
 """The daemon's ear and the command line's mouth: a Unix socket in the state folder, one JSON document a line.
 
-The folder is private to the user, so whoever can connect may command. The requests (`do` names them), what they carry
-and what they are answered with:
+The folder is private to the user, and only his processes (and root's) are listened to. The requests (`do` names them),
+what they carry and what they are answered with:
 
     up        plan, environment, secrets,      {is: started}; of a running cluster {is: running, differences, changes},
               hosts [, apply, id]              or with `apply`, which makes the changes, {is: changed, changes}
@@ -23,14 +23,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import socket
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from dtfctl.errors import SupervisorHasGone, SupervisorUnreachable
+from dtfctl.errors import NotPrivate, SupervisorHasGone, SupervisorUnreachable
 from dtfctl.paths import ClusterPaths, socket_address
+from dtfctl.private import stranger
 
 Request = dict[str, Any]
 Reply = dict[str, Any]
@@ -56,6 +58,7 @@ class ControlServer:
         with socket_address(self._paths.control) as address:
             listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             listener.bind(address)
+        os.chmod(self._paths.control, 0o600)
         self._server = await asyncio.start_unix_server(self._accept, sock=listener, limit=LINE_BYTES_MAX)
 
     def publish(self) -> None:
@@ -77,7 +80,12 @@ class ControlServer:
         assert conversation is not None
         self._conversations.add(conversation)
         try:
+            other = stranger(writer.get_extra_info("socket"))
+            if other:
+                raise PermissionError(f"{other} may not command this cluster")
             await self._converse(reader, writer)
+        except PermissionError as error:
+            writer.write(json.dumps({"error": str(error)}).encode() + b"\n")
         except (ConnectionError, asyncio.CancelledError):
             pass
         except ValueError as error:
@@ -115,7 +123,7 @@ class ControlClient:
 
     @classmethod
     def connect(cls, path: Path) -> ControlClient | None:
-        """None when no daemon listens."""
+        """None when no daemon listens. Raises NotPrivate when it is another user's."""
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             with socket_address(path) as address:
@@ -123,6 +131,10 @@ class ControlClient:
         except OSError:
             connection.close()
             return None
+        other = stranger(connection)
+        if other:
+            connection.close()
+            raise NotPrivate(f"{path} is answered by {other}, not by your supervisor")
         return cls(connection)
 
     def ask(self, request: Request, timeout_s: float = 30.0) -> Reply:

@@ -24,7 +24,7 @@ from dtfctl import plan as plans
 from dtfctl.certificates import Certificates
 from dtfctl.control import ControlServer, Reply, Request
 from dtfctl.desk import Desk, hold_ports
-from dtfctl.errors import CertificatesMissing, HostsUnusable, PortTaken
+from dtfctl.errors import CertificatesMissing, HostsUnusable, NotPrivate, PortTaken
 from dtfctl.hosts import CONNECTED, HostStatus
 from dtfctl.launchers.base import Event
 from dtfctl.launchers.by_host import HostsLauncher
@@ -35,6 +35,7 @@ from dtfctl.launchers.ssh import Ssh
 from dtfctl.moves import launcher_host
 from dtfctl.paths import ClusterPaths
 from dtfctl.plan import TLS, ClusterPlan, Task
+from dtfctl.private import check_private
 from dtfctl.probing import Probing
 from dtfctl.store import Run, Store
 from dtfctl.supervisor import Supervisor
@@ -53,6 +54,10 @@ def main() -> None:
     paths = ClusterPaths(Path(sys.argv[1]))
     os.chdir(paths.folder)
     os.umask(0o077)
+    try:
+        check_private(paths.folder)
+    except NotPrivate as error:
+        sys.exit(str(error))
     if not take_lock(paths.lock):
         # Two were started at once, by the keeper and by a command: one is enough.
         return

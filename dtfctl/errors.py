@@ -8,6 +8,7 @@ DtfctlError (exit status 1)
 |-- SupervisorUnreachable (7)  the daemon does not start or does not answer; the end of its log
     |   `-- SupervisorHasGone      in the middle of a conversation
 |-- StoreError (1)             the state on disk is damaged or of another version
+|-- NotPrivate (1)             a folder of secrets that others may enter, or a socket that is another user's
 |-- CertificatesMissing (1)    security: tls cannot be had here; what to install, or which file is damaged
 |-- HostsUnusable (8)          hosts that cannot be reached or used; each with why, and the command that shows it
 `-- PortTaken (1)              a port that the cluster file names belongs to somebody else; to whom
@@ -50,6 +51,10 @@ class StoreError(DtfctlError):
 
 class HostsUnusable(DtfctlError):
     exit_status = 8
+
+
+class NotPrivate(DtfctlError):
+    pass
 
 
 class CertificatesMissing(DtfctlError):

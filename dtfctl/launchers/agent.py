@@ -353,6 +353,9 @@ def reach_keeper(run, token, keeper):
     folder = run_folder(run)
     os.makedirs(os.path.join(folder, LOGS), exist_ok=True)
     os.chdir(folder)
+    found = os.stat(".")
+    if found.st_uid != os.geteuid() or found.st_mode & 0o077:
+        raise OSError(0, "is not private: it must be this user's alone, with mode 0700", folder)
     with open(TOKEN, "w") as file:
         file.write(token)
     source = base64.b64decode(keeper)

@@ -313,6 +313,9 @@ class Keeper:
 
     def on_connect(self):
         connection, _ = self.listener.accept()
+        if peer_of(connection)[1] not in (0, os.geteuid()):
+            connection.close()
+            return
         self.drop_connection()
         connection.settimeout(SEND_S)
         self.connection = connection
@@ -516,11 +519,12 @@ class Keeper:
     def do_bye(self):
         """The last request. A daemon that was started here and came too late to be needed goes too."""
         assert self.connection is not None
-        peer = struct.unpack("3i", self.connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+        peer = peer_of(self.connection)[0]
         self.reap()
         if self.daemon_pid not in (0, peer):
             os.kill(self.daemon_pid, signal.SIGKILL)
             os.waitpid(self.daemon_pid, 0)
+        remove_files()
         self.respawn = {}
         self.respawn_at = None
         self.running = False
@@ -669,6 +673,11 @@ def file_name(task, generation):
     return f"{task.replace(':', '-')}.{generation}"
 
 
+def peer_of(connection):
+    """(pid, user, group) of the process at the other end of a Unix socket."""
+    return struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+
+
 def place_files(task, files):
     """Writes what a task is given as files, for this user alone; returns their paths by their variables."""
     paths = {}
@@ -681,6 +690,14 @@ def place_files(task, files):
             file.write(text)
         os.replace(aside, paths[variable])
     return paths
+
+
+def remove_files():
+    with contextlib.suppress(OSError):
+        for folder, _, names in os.walk(FILES, topdown=False):
+            for name in names:
+                os.unlink(os.path.join(folder, name))
+            os.rmdir(folder)
 
 
 def write_record(name, record, exclusive=False):

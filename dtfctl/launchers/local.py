@@ -112,7 +112,7 @@ class LocalLauncher:
 def start_daemon(state_dir: Path, purpose: str) -> subprocess.Popen[bytes]:
     """The supervisor's process, in a session of its own: no terminal's hang-up or Ctrl-C reaches it."""
     request = daemon_request(state_dir, purpose)
-    with open(request["log"], "ab") as log:
+    with open(os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600), "ab") as log:
         return subprocess.Popen(
             request["argv"],
             stdin=subprocess.DEVNULL,

@@ -71,8 +71,11 @@ def manifest(plan: ClusterPlan) -> Manifest:
                 if not (path / entry.name / "pyvenv.cfg").exists():
                     walk(relative, rules)
                 continue
-            status = entry.stat(follow_symlinks=False)
-            target = os.readlink(path / entry.name) if entry.is_symlink() else ""
+            target = _link_within(top, path / entry.name) if entry.is_symlink() else ""
+            try:
+                status = entry.stat(follow_symlinks=not target)
+            except OSError:
+                continue
             if not target and not stat.S_ISREG(status.st_mode):
                 continue
             found[relative] = (status.st_size, status.st_mtime_ns, status.st_mode & 0o777, target)
@@ -87,6 +90,14 @@ def manifest(plan: ClusterPlan) -> Manifest:
     return found
 
 
+def _link_within(top: Path, path: Path) -> str:
+    """The target of a link that holds on another machine too; "" for one that leads out of the folder, which is
+    brought as the file that it stands for."""
+    target = os.readlink(path)
+    is_within = not os.path.isabs(target) and path.resolve().is_relative_to(top.resolve())
+    return target if is_within else ""
+
+
 async def sync(ssh: Ssh, folder: str, source: Path, files: Manifest, has_rsync: bool) -> Synced:
     """Brings `files` of `source` to the host's `folder`. Raises SshError."""
     call = await ssh.call({"do": "sync", "folder": folder, "files": files})
@@ -98,7 +109,7 @@ async def sync(ssh: Ssh, folder: str, source: Path, files: Manifest, has_rsync: 
     else:
         call.writer.write(json.dumps({"way": way}).encode() + b"\n")
         if way == "tar":
-            await _tar(call, source, wanted)
+            await _tar(call, source, wanted, files)
     reply = await ssh.line_of(call, TRANSFER_S)
     await call.end()
     # What was changed here while it was on its way is brought next time; what is not there at all is an error.
@@ -119,7 +130,7 @@ def way_to_bring(wanted: list[str], is_rsync_there: bool) -> str:
 def rsync_argv(ssh: Ssh, source: Path, folder: str) -> tuple[str, ...]:
     """Reads the names from its input. The folder is not for the shell there to look at."""
     remote = shlex.join(argv(ssh.settings, ssh.host))
-    options = ("--files-from=-", "--times", "--links", "--perms", "--protect-args", "--quiet")
+    options = ("--files-from=-", "--times", "--links", "--copy-unsafe-links", "--perms", "--protect-args", "--quiet")
     return ("rsync", *options, "-e", remote, f"{source}/", f"{ssh.host.ssh}:{folder}/")
 
 
@@ -147,11 +158,12 @@ async def _rsync(ssh: Ssh, call: Call, folder: str, source: Path, wanted: list[s
         raise SshError(f"rsync: {words[0] if words else f'exit status {process.returncode}'}", hand, False)
 
 
-async def _tar(call: Call, source: Path, wanted: list[str]) -> None:
+async def _tar(call: Call, source: Path, wanted: list[str], files: Manifest) -> None:
     """Streams an archive, one file at a time."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w|", format=tarfile.PAX_FORMAT) as archive:
         for path in wanted:
+            archive.dereference = not files[path][3]
             try:
                 archive.add(source / path, path, recursive=False)
             except FileNotFoundError:
@@ -169,7 +181,7 @@ async def _pass_on(buffer: io.BytesIO, call: Call) -> None:
 
 def _is_unchanged(source: Path, path: str, files: Mapping[str, Any]) -> bool:
     try:
-        found = os.lstat(source / path)
+        found = os.lstat(source / path) if files[path][3] else os.stat(source / path)
     except OSError:
         return False
     return (found.st_size, found.st_mtime_ns) == tuple(files[path][:2])

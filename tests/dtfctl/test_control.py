@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import stat
 
 import pytest
 
 from dtfctl.control import ControlClient, ControlServer
-from dtfctl.errors import SupervisorUnreachable
+from dtfctl.errors import NotPrivate, SupervisorUnreachable
 from dtfctl.paths import ClusterPaths, socket_address
 
 
@@ -41,6 +42,28 @@ def test_a_request_is_answered(tmp_path):
         assert client.ask({"do": "up", "plan": "x" * 200_000})["echo"]["plan"] == "x" * 200_000
         assert client.ask({"do": "down"}) == {"echo": {"do": "down"}}
         client.close()
+
+    serve(tmp_path, scenario)
+
+
+def test_only_the_user_is_listened_to(tmp_path, monkeypatch):
+    def scenario(paths, _):
+        client = ControlClient.connect(paths.control)
+        monkeypatch.setattr("dtfctl.control.stranger", lambda connection: "pid 7 of uid 65534")
+        assert client.ask({"do": "down"}) == {"echo": {"do": "down"}}
+        with pytest.raises(NotPrivate, match="control.sock is answered by pid 7 of uid 65534, not by your supervisor"):
+            ControlClient.connect(paths.control)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as other, socket_address(paths.control) as address:
+            other.connect(address)
+            assert other.makefile().readline() == '{"error": "pid 7 of uid 65534 may not command this cluster"}\n'
+        client.close()
+
+    serve(tmp_path, scenario)
+
+
+def test_the_socket_is_the_users_alone(tmp_path):
+    def scenario(paths, _):
+        assert stat.S_IMODE(paths.control.stat().st_mode) == 0o600
 
     serve(tmp_path, scenario)
 

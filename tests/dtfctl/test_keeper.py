@@ -95,6 +95,33 @@ def is_alive(pid):
         return False
 
 
+def test_files_are_placed_for_the_task_alone_and_go_with_the_run(tmp_path):
+    async def scenario(host):
+        async with host.launcher() as launcher:
+            script = 'stat -c "%a %n" "$KEY"; cat "$KEY"; stat -c %a "$(dirname "$KEY")"; tr "\\0" " " < /proc/$PPID/cmdline'
+            launcher.start(host.launch(*shell(script), files={"KEY": "a secret"}))
+            await host.next(Exited)
+            path = host.folder / "files" / "t-0" / "KEY"
+            assert host.log().startswith(f"600 {path}\na secret700\n")
+            assert host.log().count("a secret") == 1
+            assert "a secret" not in json.dumps(host.record())
+        assert not (host.folder / "files").exists()
+
+    run(scenario, tmp_path)
+
+
+def test_a_file_that_cannot_be_placed_is_the_end_of_the_start(tmp_path):
+    async def scenario(host):
+        async with host.launcher() as launcher:
+            (host.folder / "files").write_text("in the way")
+            launcher.start(host.launch(*shell("true"), files={"KEY": "a secret"}))
+            exited = await host.next(Exited)
+            assert "could not be started: " in exited.exit.error and "files" in exited.exit.error
+            os.unlink(host.folder / "files")
+
+    run(scenario, tmp_path)
+
+
 def shell(script):
     return "/bin/sh", "-c", script
 

@@ -1,4 +1,4 @@
-"""Machines that are real to the software: namespaces with an address, an sshd, a home folder and processes of their own.
+"""Machines that are real to the software: namespaces with an address, an sshd, a home and processes of their own.
 
     laboratory (a network namespace with a bridge, from which dtfctl is run)
         |- node1: network, mount, pid and host name namespaces; init is its sshd
@@ -55,10 +55,9 @@ def why_not() -> str:
     missing = [tool for tool in TOOLS if _tool(tool) is None]
     if missing:
         return f"there is no {', '.join(missing)} (Debian: util-linux, iproute2, openssh-client, openssh-server)"
+    trial = "ip link add bridge0 type bridge && mount -t tmpfs tmpfs /run"
     tried = subprocess.run(
-        ["unshare", "-n", "-m", "-u", "-p", "-f", "sh", "-c", "ip link add bridge0 type bridge && mount -t tmpfs t /run"],
-        capture_output=True,
-        text=True,
+        ["unshare", "-n", "-m", "-u", "-p", "-f", "sh", "-c", trial], capture_output=True, text=True
     )
     return "" if tried.returncode == 0 else f"namespaces are not permitted: {tried.stderr.strip().splitlines()[-1]}"
 
@@ -103,7 +102,10 @@ class Host:
         net = f"/proc/{self.init()}/ns/net"
         wait_until(lambda: os.path.exists(net) and os.readlink(net) != os.readlink("/proc/self/ns/net"), "its network")
         laboratory = self._laboratory
-        laboratory.run("ip", "link", "add", self.name, "type", "veth", "peer", "name", "eth0", "netns", str(self.init()))
+        ends = ("type", "veth", "peer", "name", "eth0", "netns", str(self.init()))
+        laboratory.run("ip", "link", "add", self.name, *ends)
+        # As with a real machine it is the same each time: neighbours remember it.
+        self.run("ip", "link", "set", "eth0", "address", f"02:00:0a:4d:00:{int(self.address.rpartition('.')[2]):02x}")
         self.run("ip", "address", "add", f"{self.address}/24", "dev", "eth0")
         self.run("ip", "link", "set", "eth0", "up")
         laboratory.run("ip", "link", "set", self.name, "master", "bridge0", "up")
@@ -158,17 +160,17 @@ class Host:
         """Runs a command there."""
         return _run("nsenter", "-t", str(self.init()), "-n", "-m", "-u", "-p", "--", *command)
 
-    def processes(self, containing: str) -> list[str]:
-        """Command lines of the processes of this machine."""
+    def processes(self, containing: str = "") -> dict[int, str]:
+        """pid, as seen from outside -> command line of the processes of this machine, zombies apart."""
         own = os.readlink(f"/proc/{self.init()}/ns/pid")
-        found = []
+        found = {}
         for entry in Path("/proc").iterdir():
             with contextlib.suppress(OSError):
                 if entry.name.isdigit() and os.readlink(entry / "ns" / "pid") == own:
                     command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode().strip()
-                    if containing in command:
-                        found.append(command)
-        return [command for command in found if command]
+                    if command and containing in command:
+                        found[int(entry.name)] = command
+        return found
 
     def init(self) -> int:
         """The pid, seen from outside, of its first process."""
@@ -250,9 +252,7 @@ def wait_until(condition: Any, what: str, timeout_s: float = 20.0) -> Any:
 
 def _run(*command: str) -> str:
     path = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
-    done = subprocess.run(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60, env={**os.environ, "PATH": path}
-    )
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env={**os.environ, "PATH": path})
     if done.returncode:
         raise subprocess.CalledProcessError(done.returncode, command, done.stdout, done.stderr)
     return done.stdout
