@@ -118,7 +118,7 @@ def test_stray_exceptions_become_errors_of_the_runtime(raised, expected, monkeyp
         raise raised
 
     row = kernels.lookup("Neg")
-    monkeypatch.setitem(kernels._kernels._entries, "Neg", kernels.Kernel(lambda node: fail, False, False, False))
+    monkeypatch.setitem(kernels._kernels._entries, "Neg", kernels.Kernel(lambda node: fail, False, False, False, False))
     assert row is not kernels.lookup("Neg")
     g = GraphBuilder()
     failing = g.node("Neg", g.const(np.float32(1)), name="failing", T=F32)
@@ -293,9 +293,9 @@ def test_a_value_is_freed_when_its_last_user_has_run(monkeypatch):
 
     entries = kernels._kernels._entries
     kernels.load_all()
-    monkeypatch.setitem(entries, "Neg", kernels.Kernel(lambda node: make, False, False, False))
-    monkeypatch.setitem(entries, "Abs", kernels.Kernel(lambda node: look, False, False, False))
-    monkeypatch.setitem(entries, "Exp", kernels.Kernel(lambda node: lambda x: np.float32(0), False, False, False))
+    monkeypatch.setitem(entries, "Neg", kernels.Kernel(lambda node: make, False, False, False, False))
+    monkeypatch.setitem(entries, "Abs", kernels.Kernel(lambda node: look, False, False, False, False))
+    monkeypatch.setitem(entries, "Exp", kernels.Kernel(lambda node: lambda x: np.float32(0), False, False, False, False))
     g = GraphBuilder()
     big = g.node("Neg", g.const(np.float32(1)), T=F32)
     small = g.node("Exp", big, T=F32)
@@ -425,7 +425,7 @@ def test_a_segment_that_takes_long_is_not_run_in_the_thread_that_made_it_ready(m
         return value
 
     kernels.load_all()
-    monkeypatch.setitem(kernels._kernels._entries, "Neg", kernels.Kernel(lambda node: note, False, False, False))
+    monkeypatch.setitem(kernels._kernels._entries, "Neg", kernels.Kernel(lambda node: note, False, False, False, False))
     g = GraphBuilder()
     g.send(g.node("Neg", g.recv("x"), T=F32), "y")
     executor = Executor(g.graph_def)
@@ -446,7 +446,7 @@ def test_a_kernel_that_answers_twice_is_heard_once(monkeypatch):
         done(error=errors.InternalError(None, None, "and again"))
 
     kernels.load_all()
-    monkeypatch.setitem(kernels._kernels._entries, "_Recv", kernels.Kernel(lambda node: twice, True, True, False))
+    monkeypatch.setitem(kernels._kernels._entries, "_Recv", kernels.Kernel(lambda node: twice, True, True, False, False))
     g = GraphBuilder()
     g.send(g.recv("x"), "y")
     step = local_step()

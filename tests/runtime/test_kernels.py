@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import copy
+import os
 import pickle
+import subprocess
+import sys
 
 import pytest
 
@@ -42,3 +45,15 @@ def test_a_missing_attribute_names_the_node():
     assert node.attr("T") == 1
     with pytest.raises(KeyError, match="dense/MatMul"):
         node.attr("shape")
+
+
+def test_the_family_of_an_op_is_found_without_importing_all():
+    script = (
+        "from dtf.run import kernels\n"
+        "for op in ('Const', 'MatMul', 'ApplyGradientDescent', 'ResourceSparseApplyAdagradV2', 'SparseSegmentSum'):\n"
+        "    assert kernels.has_kernel(op)\n"
+        "assert not kernels._loaded\n"
+        "assert not kernels.has_kernel('NoSuchOp') and kernels._loaded\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", script], env=environment, check=True)

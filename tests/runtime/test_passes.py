@@ -201,6 +201,27 @@ def test_the_lowest_level_switches_optimization_off():
     assert optimize(nodes, options) == nodes
 
 
+def test_who_waits_for_a_joint_waits_for_what_it_joins():
+    nodes = graph("a = Placeholder()\nb = Placeholder()\nj = NoOp(^a, ^b)\nk = NoOp(^j)\nc = Neg(a, ^k)\nend = NoOp(^c, ^j)")
+    found = optimize(nodes)
+    assert list(found) == ["a", "b", "c", "end"]
+    assert list(found["c"].input) == ["a", "^a", "^b"]
+    assert list(found["end"].input) == ["^c", "^a", "^b"]
+
+
+def test_a_joint_of_many_for_many_stays():
+    sources = "\n".join(f"a{i} = Placeholder()" for i in range(20))
+    waits = ", ".join(f"^a{i}" for i in range(20))
+    users = "\n".join(f"u{i} = NoOp(^j)" for i in range(20))
+    nodes = graph(f"{sources}\nj = NoOp({waits})\n{users}")
+    assert list(optimize(nodes)) == list(nodes)
+
+
+def test_a_long_chain_of_joints_gives_way():
+    chain = "\n".join(f"j{i} = NoOp(^{'a' if i == 0 else f'j{i - 1}'})" for i in range(3000))
+    assert list(optimize(graph(f"a = Placeholder()\n{chain}"))) == ["a", "j2999"]
+
+
 # -- partition
 
 

@@ -97,16 +97,23 @@ class _DirectMethods:
         answer.work_briefly(self._push, data)
 
     def run_callable(self, data: Buffer, answer: Answer) -> None:
-        cancellation = CancellationManager()
+        answer.work_briefly(self._run_callable, data, answer)
 
-        def call() -> list[Buffer]:
+    def _run_callable(self, data: Buffer, answer: Answer) -> None:
+        def done(values: Any = None, error: errors.OpError | None = None) -> None:
+            if error is not None:
+                answer.set(_failure(error))
+            else:
+                _answer(lambda: packing.pack(values), answer)
+
+        cancellation = CancellationManager()
+        answer.on_cancel(cancellation.start_cancel)
+        try:
             session, handle = _CALL.unpack_from(data)
             values = packing.unpack(data, _CALL.size)
-            results, _ = self._master.run_callable(f"{session:016x}", handle, values, cancellation=cancellation)
-            return packing.pack(results)
-
-        answer.on_cancel(cancellation.start_cancel)
-        answer.work_briefly(_answer, call, answer)
+            self._master.run_callable_async(f"{session:016x}", handle, values, cancellation, done)
+        except Exception as error:
+            answer.set(_failure(as_op_error(error)))
 
     def _run(self, data: Buffer, answer: Answer) -> None:
         def done(result: Any = None, error: errors.OpError | None = None) -> None:

@@ -140,6 +140,7 @@ class DenseSum:
     def __init__(self, shape: TensorShape) -> None:
         self._shape = shape
         self._sum: np.ndarray | None = None
+        self._is_own = False  # the first gradient is somebody else's memory
 
     def add(self, gradient: np.ndarray) -> None:
         expected = self._shape if self._sum is None else TensorShape(list(np.shape(self._sum)))
@@ -148,13 +149,17 @@ class DenseSum:
                 f"Shape mismatch: expected {_text(expected)}, got {_text(TensorShape(list(np.shape(gradient))))}"
             )
         if self._sum is None:
-            self._sum = np.array(gradient)
-        else:
+            self._sum, self._is_own = gradient, False
+        elif self._is_own:
             self._sum += gradient
+        else:
+            self._sum, self._is_own = np.asarray(self._sum + gradient), True
 
     def take(self, mean: bool, count: int) -> np.ndarray:
         assert self._sum is not None
         total, self._sum = self._sum, None
+        if mean and self._is_own and total.dtype.kind in "fc":
+            return np.divide(total, np.asarray(count, total.dtype), out=total)
         return _divided(total, count) if mean else total
 
 
@@ -164,38 +169,31 @@ class SparseSum:
     def __init__(self, shape: TensorShape) -> None:
         """shape: of the dense tensor; a scalar's shape, which has no rows, says nothing, as an unknown one."""
         self._shape = TensorShape(None) if shape.ndims == 0 else shape
-        self._rows: dict[int, list[Any]] = {}
+        self._gradients: list[tuple[np.ndarray, np.ndarray]] = []
         self._row_shape: tuple[int, ...] | None = None
-        self._dtype: Any = None
 
     def add(self, gradient: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
         """gradient: indices [n], values [n, ...], dense shape (empty when unknown)."""
         indices, values, dense_shape = gradient
         self._check(indices, values, dense_shape)
-        self._dtype = values.dtype
         self._row_shape = values.shape[1:]
         distinct, inverse = np.unique(indices, return_inverse=True)
         sums = np.zeros((len(distinct), *self._row_shape), values.dtype)
         scatter_rows(np.add, sums, inverse, values)
-        for index, row in zip(distinct.tolist(), sums, strict=True):
-            entry = self._rows.get(index)
-            if entry is None:
-                self._rows[index] = [np.array(row), 1]
-            else:
-                entry[0] = entry[0] + row
-                entry[1] += 1
+        self._gradients.append((distinct.astype(np.int64), sums))
 
     def take(self, mean: bool, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        rows, self._rows = self._rows, {}
-        indices = np.array(sorted(rows), np.int64)
-        row_shape = self._row_shape or ()
-        values = np.zeros((len(indices), *row_shape), self._dtype)
-        for at, index in enumerate(indices.tolist()):
-            total, times = rows[index]
-            values[at] = _divided(total, times) if mean else total
+        gradients, self._gradients = self._gradients, []
+        indices, inverse = np.unique(np.concatenate([rows for rows, _ in gradients]), return_inverse=True)
+        parts = np.concatenate([sums for _, sums in gradients])
+        values = np.zeros((len(indices), *parts.shape[1:]), parts.dtype)
+        scatter_rows(np.add, values, inverse, parts)
+        if mean:
+            times = np.bincount(inverse, minlength=len(indices)).reshape(-1, *[1] * (values.ndim - 1))
+            values = _divided(values, times)
         dims = self._shape.as_list() if self._shape.ndims is not None else [None]
         first = -1 if dims[0] is None else dims[0]
-        return indices, values, np.array([first, *row_shape], np.int64)
+        return indices, values, np.array([first, *parts.shape[1:]], np.int64)
 
     def _check(self, indices: np.ndarray, values: np.ndarray, dense_shape: np.ndarray) -> None:
         if indices.ndim != 1:
@@ -223,7 +221,7 @@ def _invalid(message: str) -> errors.OpError:
     return errors.InvalidArgumentError(None, None, message)
 
 
-def _divided(total: np.ndarray, count: int) -> np.ndarray:
+def _divided(total: np.ndarray, count: Any) -> np.ndarray:
     if np.issubdtype(total.dtype, np.integer):
         return np.asarray(total // count, total.dtype)
     return np.asarray(total / np.asarray(count, total.dtype), total.dtype)

@@ -27,6 +27,8 @@ from dtf.wire import dtypes, errors
 from dtf.wire.pb import config_pb2, graph_pb2, step_stats_pb2, worker_pb2
 
 _STEP_ID_BITS = 57
+_PATROL_PERIOD_S = 0.1
+_PATROL_IDLE_ROUNDS = 20
 _ASK_AGAIN_S = 10.0
 _DERIVED_GRACE_S = 1.0
 _HEARTBEAT_PERIOD_S = 10.0
@@ -99,11 +101,7 @@ class CompiledStep:
           OpError: the root cause of the failure, its message begun by the name of the task when that is another one.
           DeadlineExceededError: `timeout_s` has passed; the step has been cancelled.
         """
-        self.check_feeds(feeds)
-        run_id = self._agreement.run_id() if options is None else None
-        step = RunningStep(self, feeds, _executor_options(options), run_id)
-        owner.add_step(step)
-        token = cancellation.register(step.abandon) if cancellation is not None else None
+        step = self._enter(owner, feeds, options, cancellation)
         try:
             step.start()
             step.wait(timeout_s)
@@ -111,15 +109,65 @@ class CompiledStep:
             step.abandon()
             raise
         finally:
-            owner.remove_step(step)
-            if cancellation is not None:
-                cancellation.deregister(token)
-            if run_id is None or step.error is not None:
-                for partition in self.partitions:
-                    partition.worker.cleanup_graph(step.step_id)
+            self._leave(owner, step)
+        return self._outcome(step, options)
+
+    def run_async(
+        self,
+        owner: StepOwner,
+        feeds: Mapping[str, Any],
+        timeout_s: float | None,
+        cancellation: CancellationManager | None,
+        done: Callable[..., None],
+    ) -> None:
+        """As `run` without options, but done(values) or done(error=OpError) is called when the step has ended, here or
+        in another thread; no thread waits meanwhile.
+        """
+
+        def ended() -> None:
+            self._leave(owner, step)
+            try:
+                values, _ = self._outcome(step, None)
+            except errors.OpError as error:
+                done(error=error)
+            else:
+                done(values)
+
+        step = self._enter(owner, feeds, None, cancellation)
+        step.when_ended(ended, timeout_s)
+        try:
+            step.start()
+        except BaseException:
+            step.abandon()
+            raise
+
+    def _enter(
+        self,
+        owner: StepOwner,
+        feeds: Mapping[str, Any],
+        options: config_pb2.RunOptions | None,
+        cancellation: CancellationManager | None,
+    ) -> RunningStep:
+        self.check_feeds(feeds)
+        run_id = self._agreement.run_id() if options is None else None
+        step = RunningStep(self, feeds, _executor_options(options), run_id)
+        owner.add_step(step)
+        step.obey(cancellation)
+        return step
+
+    def _leave(self, owner: StepOwner, step: RunningStep) -> None:
+        owner.remove_step(step)
+        step.obey(None)
+        if step.run_id is None or step.error is not None:
+            for partition in self.partitions:
+                partition.worker.cleanup_graph(step.step_id)
+
+    def _outcome(
+        self, step: RunningStep, options: config_pb2.RunOptions | None
+    ) -> tuple[list[Any], config_pb2.RunMetadata | None]:
         if step.error is not None:
-            if run_id is not None and step.error.error_code == errors.UNAVAILABLE:
-                self._agreement.end(run_id)
+            if step.run_id is not None and step.error.error_code == errors.UNAVAILABLE:
+                self._agreement.end(step.run_id)
             raise step.error
         metadata = self._metadata(step, options) if options is not None else None
         values = step.values
@@ -209,15 +257,21 @@ class RunningStep:
     """One step in flight. Its lock guards what the partitions' answers change; the last one releases `_ended`."""
 
     __slots__ = (
-        "_cancels", "_ended", "_lock", "_options", "_pending", "_run_id", "_sends", "compiled", "error", "results",
-        "step_id", "values",
+        "_cancellation", "_cancels", "_ended", "_lock", "_options", "_pending", "_sends", "_told_ended", "compiled",
+        "error", "results", "run_id", "step_id", "values",
     )  # fmt: skip
 
     def __init__(
-        self, compiled: CompiledStep, feeds: Mapping[str, Any], options: Any, run_id: int | None = None
+        self,
+        compiled: CompiledStep,
+        feeds: Mapping[str, Any],
+        options: Any,
+        run_id: int | None = None,
     ) -> None:
         self.compiled = compiled
-        self._run_id = run_id
+        self.run_id = run_id
+        self._cancellation: tuple[CancellationManager, int | None] | None = None
+        self._told_ended: Callable[[], None] | None = None
         self.step_id = random.getrandbits(_STEP_ID_BITS) or 1
         self.values: dict[str, Any] = {}
         self.results: list[Any] = []
@@ -232,10 +286,24 @@ class RunningStep:
         self._pending = dict.fromkeys(range(len(compiled.partitions)))
         self._cancels: list[Callable[[], None]] = []
 
+    def obey(self, cancellation: CancellationManager | None) -> None:
+        """Lets `cancellation` stop the step; None: what could so far no longer can."""
+        if self._cancellation is not None:
+            manager, token = self._cancellation
+            manager.deregister(token)
+            self._cancellation = None
+        if cancellation is not None:
+            self._cancellation = cancellation, cancellation.register(self.abandon)
+
+    def when_ended(self, callback: Callable[[], None], timeout_s: float | None) -> None:
+        """Has `callback()` called once when the step has ended; nobody is to `wait` then."""
+        self._told_ended = callback
+        _watchman.add(_Watch(self, timeout_s))
+
     def start(self) -> None:
         """Sends the step to every partition. Answers may come before this returns."""
         if not self._pending:
-            self._ended.release()
+            self._end()
         for number, partition in enumerate(self.compiled.partitions):
             self._start(number, partition)
 
@@ -273,9 +341,9 @@ class RunningStep:
 
         keys = list(partition.fetches.values())
         try:
-            if self._run_id is not None:
+            if self.run_id is not None:
                 values = [value for _, value in self._sends[number]]
-                cancel = partition.worker.run_prepared(self._run_id, self.step_id, values, keys, done)
+                cancel = partition.worker.run_prepared(self.run_id, self.step_id, values, keys, done)
             else:
                 cancel = partition.worker.run_graph(
                     self.compiled.session_handle,
@@ -317,9 +385,14 @@ class RunningStep:
                 for name, key in partition.fetches.items():
                     self.values[name] = result.values[key]
         if ended:
-            self._ended.release()
+            self._end()
         elif stop:
             self._cancel_rest()
+
+    def _end(self) -> None:
+        self._ended.release()
+        if self._told_ended is not None:
+            self._told_ended()
 
     def _cancel_rest(self) -> None:
         with self._lock:
@@ -330,7 +403,7 @@ class RunningStep:
 
 
 class _Watch:
-    """Waits for a step that did not end at once: minds the deadline, lone derived errors, and tasks that vanish."""
+    """Minds a step that did not end at once: its deadline, lone derived errors, and tasks that vanish."""
 
     def __init__(self, step: RunningStep, timeout_s: float | None) -> None:
         self._step = step
@@ -339,22 +412,32 @@ class _Watch:
         self._derived_since: float | None = None
         self._next_heartbeat = self._started + _HEARTBEAT_PERIOD_S
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether there is nothing left to mind."""
+        return not self._step.pending_partitions()
+
     def wait(self) -> None:
+        """Returns when the step has ended."""
+        while not self._step.wait_ended(self._until_next_duty()):
+            self.look()
+
+    def look(self) -> None:
+        """Does what is due."""
         step = self._step
-        while not step.wait_ended(self._until_next_duty()):
-            now = time.monotonic()
-            if self._timeout_s is not None and now >= self._started + self._timeout_s:
-                self._timeout_s = None
-                step.cancel(self._deadline_error())
-            if step.error is not None and step.error.derived:
-                # Its root cause should be on the way from another task. If it is not, this error must do.
-                self._derived_since = self._derived_since or now
-                if now >= self._derived_since + _DERIVED_GRACE_S:
-                    step.cancel(step.error)
-                    step.error.derived = False
-            if now >= self._next_heartbeat:
-                self._next_heartbeat = now + _HEARTBEAT_PERIOD_S
-                self._send_heartbeats()
+        now = time.monotonic()
+        if self._timeout_s is not None and now >= self._started + self._timeout_s:
+            self._timeout_s = None
+            step.cancel(self._deadline_error())
+        if step.error is not None and step.error.derived:
+            # Its root cause should be on the way from another task. If it is not, this error must do.
+            self._derived_since = self._derived_since or now
+            if now >= self._derived_since + _DERIVED_GRACE_S:
+                step.cancel(step.error)
+                step.error.derived = False
+        if now >= self._next_heartbeat:
+            self._next_heartbeat = now + _HEARTBEAT_PERIOD_S
+            self._send_heartbeats()
 
     def _until_next_duty(self) -> float:
         now = time.monotonic()
@@ -385,6 +468,42 @@ class _Watch:
         return errors.DeadlineExceededError(
             None, None, f"Timed out waiting for notification: the step has run for {waited:.1f} s; waiting for {whom}"
         )
+
+
+class _Watchman:
+    """A thread that looks at the steps for which none waits, now and then; it sleeps when there are none. Its condition
+    guards `_watches` and `_is_awake`.
+    """
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._watches: list[_Watch] = []
+        self._is_awake = False
+
+    def add(self, watch: _Watch) -> None:
+        """Looks at a step until it has ended."""
+        with self._condition:
+            self._watches.append(watch)
+            if self._is_awake:
+                return
+            self._is_awake = True
+        threading.Thread(target=self._patrol, name="dtf-watch", daemon=True).start()
+
+    def _patrol(self) -> None:
+        idle_rounds = 0
+        while True:
+            time.sleep(_PATROL_PERIOD_S)
+            with self._condition:
+                watches = self._watches = [watch for watch in self._watches if not watch.has_ended]
+                idle_rounds = 0 if watches else idle_rounds + 1
+                if idle_rounds > _PATROL_IDLE_ROUNDS:
+                    self._is_awake = False
+                    return
+            for watch in watches:
+                watch.look()
+
+
+_watchman = _Watchman()
 
 
 def dead_fetch(name: str) -> errors.InvalidArgumentError:

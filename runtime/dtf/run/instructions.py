@@ -111,8 +111,8 @@ def read_graph(graph_def: Any, library: Mapping[str, Any] | None = None) -> list
                 f"Node '{node_def.name}' ({node_def.op}) has {len(inputs)} inputs, expected {len(wants_reference)}",
             )
         dereferences = tuple(
-            references[source][1][output] and not wanted
-            for (source, output), wanted in zip(inputs, wants_reference, strict=True)
+            references[source][1][output] and not wanted and not (part.kernel.takes_variable and position == 0)
+            for position, ((source, output), wanted) in enumerate(zip(inputs, wants_reference, strict=True))
         )
         has_list = any(argument.is_list for argument in part.node.op_def.outputs)
         result.append(

@@ -152,6 +152,22 @@ class Master:
         self._request_ids.check(request_id, "RunCallable")
         return session.run_callable(callable_handle, feeds, cancellation)
 
+    def run_callable_async(
+        self,
+        handle: str,
+        callable_handle: int,
+        feeds: Sequence[Any],
+        cancellation: CancellationManager | None,
+        done: Callable[..., None],
+    ) -> None:
+        """As `run_callable`, but calls done(values) or done(error=OpError), here or later in another thread. Without
+        metadata.
+
+        Raises:
+          OpError: it has not even begun.
+        """
+        self._session(handle).run_callable_async(callable_handle, feeds, cancellation, done)
+
     def release_callable(self, handle: str, callable_handle: int) -> None:
         """Forgets a callable. Harmless when it is not known."""
         self._session(handle).release_callable(callable_handle)

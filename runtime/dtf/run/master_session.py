@@ -10,7 +10,7 @@ import itertools
 import logging
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dtf.run import borrowed
@@ -129,6 +129,24 @@ class MasterSession:
         self, handle: int, feeds: Sequence[Any], cancellation: CancellationManager | None = None
     ) -> tuple[list[Any], config_pb2.RunMetadata | None]:
         """See `Master.run_callable`."""
+        compiled, named, run_options, timeout_s = self._callable(handle, feeds)
+        return compiled.run(self, named, run_options, timeout_s, cancellation)
+
+    def run_callable_async(
+        self,
+        handle: int,
+        feeds: Sequence[Any],
+        cancellation: CancellationManager | None,
+        done: Callable[..., None],
+    ) -> None:
+        """See `Master.run_callable_async`."""
+        compiled, named, _, timeout_s = self._callable(handle, feeds)
+        compiled.run_async(self, named, timeout_s, cancellation, done)
+
+    def _callable(
+        self, handle: int, feeds: Sequence[Any]
+    ) -> tuple[CompiledStep, dict[str, Any], config_pb2.RunOptions | None, float | None]:
+        """What a callable runs, with which feeds, options and timeout."""
         if handle not in self._callables:
             raise errors.InvalidArgumentError(None, None, f"No such callable handle: {handle}")
         options, compiled = self._callables[handle]
@@ -140,7 +158,7 @@ class MasterSession:
         timeout_s = self._default_timeout_s
         if run_options is not None and run_options.timeout_in_ms > 0:
             timeout_s = run_options.timeout_in_ms / 1000
-        return compiled.run(self, dict(zip(options.feed, feeds, strict=True)), run_options, timeout_s, cancellation)
+        return compiled, dict(zip(options.feed, feeds, strict=True)), run_options, timeout_s
 
     def release_callable(self, handle: int) -> None:
         """See `Master.release_callable`."""

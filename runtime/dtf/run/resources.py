@@ -28,6 +28,7 @@ __all__ = ["DEFAULT_CONTAINER", "ResourceHandle", "ResourceManager", "Variable",
 DEFAULT_CONTAINER = "localhost"
 
 _Resource = TypeVar("_Resource")
+_Result = TypeVar("_Result")
 
 
 class _BinaryOperation(Protocol):
@@ -84,6 +85,18 @@ class Variable:
         if array is None:
             raise errors.FailedPreconditionError(None, None, f"Attempting to use uninitialized value {self.name}")
         return array
+
+    def look(self, function: Callable[[Any], _Result]) -> _Result:
+        """function(value), while nobody updates the value in place: it must not keep it, nor return a view of it. An
+        update that finds the value in use by a `read` has to copy all of it; rows of a large table are looked at.
+
+        Raises:
+          FailedPreconditionError: the variable has not been initialised.
+        """
+        with self.lock:
+            if self._array is None:
+                self.read()
+            return function(self._array)
 
     def assign(self, array: Any) -> None:
         """Replaces the value. The array is shared with the caller, not copied: from now on neither may change it

@@ -1,8 +1,7 @@
 """The kernel table: for each op, how to compute it with numpy.
 
 Owns the table, the decorator that fills it, and the small values that kernels are given (`KernelNode`, `DEAD`). Does
-not run
-anything: that is `executor`. What a kernel may use during a step is described in `step`.
+not run anything: that is `executor`. What a kernel may use during a step is described in `step`.
 
 A kernel is a *factory*. It is called once per node when a partition is compiled, with the node, and returns the
 function that each step runs, so that attributes are read once and the step pays only for arithmetic::
@@ -33,11 +32,15 @@ inputs is dead.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import importlib
 import pkgutil
+import re
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from dtf.wire import opdef
@@ -98,15 +101,23 @@ class Kernel:
     stateful: bool
     asynchronous: bool
     accepts_dead: bool
+    takes_variable: bool
 
 
 def kernel(
-    *ops: str, stateful: bool = False, asynchronous: bool = False, accepts_dead: bool = False
+    *ops: str,
+    stateful: bool = False,
+    asynchronous: bool = False,
+    accepts_dead: bool = False,
+    takes_variable: bool = False,
 ) -> Callable[[Callable[[KernelNode], Callable[..., Any]]], Callable[[KernelNode], Callable[..., Any]]]:
-    """Registers the decorated factory for `ops`. A second registration of one op is an error that names both places."""
+    """Registers the decorated factory for `ops`. A second registration of one op is an error that names both places.
+
+    With `takes_variable`, the function gets the Variable itself where its first input is a reference.
+    """
 
     def register(factory: Callable[[KernelNode], Callable[..., Any]]) -> Callable[[KernelNode], Callable[..., Any]]:
-        row = Kernel(factory, stateful or asynchronous, asynchronous, accepts_dead)
+        row = Kernel(factory, stateful or asynchronous, asynchronous, accepts_dead, takes_variable)
         for op in ops:
             _kernels.add(op, row, f"{factory.__code__.co_filename}:{factory.__code__.co_firstlineno}")
         return factory
@@ -115,14 +126,14 @@ def kernel(
 
 
 def lookup(op: str) -> Kernel:
-    """The kernel of `op`; all families are imported at the first call. Unknown: a LookupError that lists near names."""
-    load_all()
+    """The kernel of `op`; only its family is imported. Unknown: a LookupError that lists near names."""
+    _load_family(op)
     return _kernels[op]
 
 
 def has_kernel(op: str) -> bool:
     """Whether `op` has a kernel."""
-    load_all()
+    _load_family(op)
     return op in _kernels
 
 
@@ -144,6 +155,42 @@ def load_all() -> None:
             _loaded = True
 
 
+def _load_family(op: str) -> None:
+    """Imports the module that registers `op`; all of them when none seems to."""
+    if op in _kernels or _loaded:
+        return
+    with _load_lock:
+        made = [family for family, pattern in _NAMED_IN_PARTS.items() if re.match(pattern, op)]
+        for family in [*_families_that_name().get(op, ()), *made]:
+            importlib.import_module(f"{__name__}.{family}")
+            if op in _kernels:
+                return
+        load_all()
+
+
+@functools.cache
+def _families_that_name() -> dict[str, list[str]]:
+    """Op -> modules in whose sources its name stands; empty where there are no sources.
+
+    Most servers need a few families only; importing the others would cost more time and memory than reading them.
+    """
+    found: dict[str, list[str]] = {}
+    for module in pkgutil.iter_modules(__path__):
+        with contextlib.suppress(OSError):
+            text = (Path(__path__[0]) / f"{module.name}.py").read_text(encoding="utf-8")
+            for name in set(_NAME.findall(text)):
+                found.setdefault(name, []).append(module.name)
+    return found
+
+
+_NAMED_IN_PARTS = {
+    "training": "(Resource)?(Sparse)?Apply",
+    "segment": "SparseSegment",
+    "image_resize": "Resize",
+    "random": "StatelessRandom",
+}
+"""Modules that put the names of some of their ops together."""
+_NAME = re.compile(r'"(_?[A-Z]\w+)"')
 _kernels: Table[Kernel] = Table("kernel")
 _loaded = False
 _load_lock = threading.RLock()

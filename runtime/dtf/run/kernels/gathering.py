@@ -23,6 +23,7 @@ from dtf.run.kernels.arguments import (
     shape_text,
     zero_of,
 )
+from dtf.run.resources import Variable
 
 # From how many elements on a row is combined as a whole; measured.
 _WIDE_ROW = 256
@@ -92,15 +93,21 @@ def rows_of_nd_indices(indices: np.ndarray, shape: Sequence[int], what: str) -> 
 # -- gathering and scattering
 
 
-@kernel("Gather")
+@kernel("Gather", takes_variable=True)
 def _(node):
-    return lambda params, indices: _gather(params, indices, 0, 0)
+    return lambda params, indices: _gather_of(params, indices, 0, 0)
 
 
-@kernel("GatherV2")
+@kernel("GatherV2", takes_variable=True)
 def _(node):
     batch_dims = node.attr("batch_dims")
-    return lambda params, indices, axis: _gather(params, indices, int(axis), batch_dims)
+    return lambda params, indices, axis: _gather_of(params, indices, int(axis), batch_dims)
+
+
+def _gather_of(params: np.ndarray | Variable, indices: Any, axis: int, batch_dims: int) -> np.ndarray:
+    if type(params) is Variable:
+        return params.look(lambda value: _gather(value, indices, axis, batch_dims))
+    return _gather(params, indices, axis, batch_dims)
 
 
 def _gather(params: np.ndarray, indices: Any, axis: int, batch_dims: int) -> np.ndarray:

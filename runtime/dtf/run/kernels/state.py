@@ -302,7 +302,9 @@ def _(node):
     batch_dims = node.attr("batch_dims")
 
     def gather(step, handle, indices):
-        array = np.asarray(read_resource(step, handle).read())
+        return read_resource(step, handle).look(lambda value: rows(np.asarray(value), indices))
+
+    def rows(array, indices):
         if array.ndim < 1:
             raise errors.InvalidArgumentError(None, None, "params must be at least 1 dimensional")
         indices = np.asarray(indices)
@@ -318,7 +320,9 @@ def _(node):
 @kernel("ResourceGatherNd", stateful=True)
 def _(node):
     def gather(step, handle, indices):
-        array, indices = np.asarray(read_resource(step, handle).read()), np.asarray(indices)
+        return read_resource(step, handle).look(lambda value: slices(np.asarray(value), np.asarray(indices)))
+
+    def slices(array, indices):
         depth = indices.shape[-1]
         rows = rows_of_nd_indices(indices, array.shape, "param shape")
         return array.reshape(-1, *array.shape[depth:])[rows]
