@@ -72,7 +72,8 @@ def decode_png(data: bytes, channels: int = 0, bits: int = 8) -> np.ndarray:
         depth = 8
     elif transparency:
         samples = _with_transparent_color(samples, transparency, depth)
-    return _as_channels(_as_bits(samples, depth, bits), channels, bits)
+    wide = 8 if depth <= 8 else bits  # channels are mixed before samples of 8 bits are widened
+    return _as_bits(_as_channels(_as_bits(samples, depth, wide), channels, wide), wide, bits)
 
 
 def _chunk(kind: bytes, body: bytes) -> bytes:

@@ -122,5 +122,5 @@ def _(op: Operation, grad: Any) -> Gradients:
         "fill_mode": op.get_attr("fill_mode"),
     }
     if op.type.endswith("V3"):
-        back["fill_value"] = op.inputs[3]
+        back["fill_value"] = 0.0  # what is outside of the output has no gradient
     return [apply_op(op.type, **back), *[None] * (len(op.inputs) - 1)]

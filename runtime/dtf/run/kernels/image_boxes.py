@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dtf.run.kernels import KernelNode, kernel
-from dtf.run.kernels.arguments import invalid
+from dtf.run.kernels.arguments import invalid, scalar
 from dtf.run.kernels.random import seeded_draws
 from dtf.run.philox import word_source
 
@@ -35,6 +35,7 @@ def _checked_count(count: Any) -> int:
 
 
 def _checked_threshold(threshold: Any) -> float:
+    scalar(np.asarray(threshold), "iou_threshold")
     if not 0 <= float(threshold) <= 1:
         raise invalid("iou_threshold must be in [0, 1]")
     return float(threshold)
@@ -125,6 +126,7 @@ def _(node):
 
     def suppress(boxes, scores, count, threshold, least, sigma):
         overlaps, most = _intersection_over_union(_checked_boxes(boxes, scores)), _checked_count(count)
+        _checked_threshold(threshold)
         if float(sigma) < 0:
             raise invalid("soft_nms_sigma_val must be >= 0")
         if float(sigma) > 0:
@@ -165,7 +167,9 @@ def _(node):
     def suppress(boxes, scores, count, total, threshold, least):
         if boxes.ndim != 4 or boxes.shape[3] != 4 or scores.ndim != 3 or boxes.shape[2] not in (1, scores.shape[2]):
             raise invalid(f"boxes must be [batch, boxes, 1 or classes, 4], got {list(boxes.shape)}")
-        batch, classes, most = len(boxes), scores.shape[2], _checked_count(count)
+        if int(count) <= 0 or int(total) <= 0:
+            raise invalid(f"max_size_per_class and max_total_size must be positive, got {int(count)} and {int(total)}")
+        batch, classes, most = len(boxes), scores.shape[2], int(count)
         size = min(int(total), most * classes) if per_class else int(total)
         out = np.zeros((batch, size, 4), np.float32), np.zeros((batch, size), np.float32)
         found_classes, numbers = np.zeros((batch, size), np.float32), np.zeros(batch, np.int32)
@@ -216,6 +220,8 @@ def _crop_sampler(node: KernelNode) -> Callable[..., Any]:
         if boxes.ndim != 3 or boxes.shape[2] != 4:
             raise invalid(f"bounding boxes must be [batch, boxes, 4], got {list(boxes.shape)}")
         height, width = int(image_size[0]), int(image_size[1])
+        if min(height, width) <= 0 or max(height, width) >= np.iinfo(np.int32).max:
+            raise invalid(f"image height and width must be positive int32 numbers, got {height} and {width}")
         flat = boxes.reshape(-1, 4)
         if not len(flat):
             if not whole:

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from dtf.run.kernels import KernelNode, kernel
-from dtf.run.kernels.arguments import as_text, invalid
+from dtf.run.kernels.arguments import as_text, invalid, scalar
+from dtf.wire import errors
 
 _Array = Any
 _float = np.float32
@@ -94,15 +95,16 @@ def _area_taps(inputs: int, outputs: int, align_corners: bool) -> _Taps:
     first = np.floor(start).astype(np.int64)
     count = int(np.max(np.ceil(stop).astype(np.int64) - first, initial=1))
     cells = first[:, None] + np.arange(count)
-    overlap = np.minimum(cells + 1, stop[:, None]) - np.maximum(cells, start[:, None])
-    return _Taps(np.clip(cells, 0, inputs - 1), np.maximum(overlap, 0) / scale, inputs)
+    overlap = np.maximum(np.minimum(cells + 1, stop[:, None]) - np.maximum(cells, start[:, None]), 0)
+    weights = overlap / scale if scale else np.ones_like(overlap)  # 0: all outputs are the one input
+    return _Taps(np.clip(cells, 0, inputs - 1), weights, inputs)
 
 
 def _wide(dtype: Any) -> Any:
     return np.float64 if np.dtype(dtype) == np.float64 else np.float32
 
 
-def _checked(images: np.ndarray, size: np.ndarray) -> tuple[int, int]:
+def _checked(images: np.ndarray, size: np.ndarray, may_be_empty: bool = False) -> tuple[int, int]:
     if images.ndim != 4:
         raise invalid(f"input must be 4-dimensional{list(images.shape)}")
     if size.shape != (2,):
@@ -110,7 +112,7 @@ def _checked(images: np.ndarray, size: np.ndarray) -> tuple[int, int]:
     height, width = size.tolist()
     if height <= 0 or width <= 0:
         raise invalid("output dimensions must be positive")
-    if 0 in images.shape[1:]:
+    if 0 in images.shape[1:] and not may_be_empty:
         raise invalid("input image must be of non-zero size")
     return height, width
 
@@ -140,6 +142,10 @@ def _resizer(op: str, taps: Callable[..., _Taps]) -> None:
         way = _way(node)
 
         def resize_grad(grads, original):
+            if grads.ndim != 4 or original.ndim != 4:
+                raise invalid(f"input_grad and the image must be 4-dimensional: {grads.shape}, {original.shape}")
+            if 0 in grads.shape[1:3] or 0 in original.shape[1:3]:
+                raise invalid("resized dimensions must be positive")
             _, height, width, _ = original.shape
             wide = grads.astype(_wide(original.dtype), copy=False)
             across = taps(width, grads.shape[2], *way).apply_transposed(wide, 2)
@@ -185,10 +191,10 @@ def _(node):
 
 @kernel("ResizeNearestNeighborGrad")
 def _(node):
-    way = _way(node)
+    way = node.attr("align_corners"), node.attr("half_pixel_centers")
 
     def resize_nearest_grad(grads, size):
-        height, width = _checked(grads, size)
+        height, width = _checked(grads, size, may_be_empty=True)
         rows, columns = _nearest(height, grads.shape[1], *way), _nearest(width, grads.shape[2], *way)
         out = np.zeros((grads.shape[0], height, width, grads.shape[3]), grads.dtype)
         where: Any = (slice(None), rows[:, None], columns[None, :])
@@ -234,11 +240,13 @@ def _kernel_taps(kind: str, antialias: bool, inputs: int, outputs: int, scale: f
     if scale <= 0:
         raise invalid(f"scale must be positive, got {scale}")
     radius, weights_at = _KERNELS[kind]
-    stretch = max(1 / scale, 1.0) if antialias else 1.0
-    sample = (np.arange(outputs) + 0.5) / scale - translation / scale
+    inverse = _float(1) / _float(scale)
+    stretch = max(inverse, _float(1)) if antialias else _float(1)
+    # In float32, because what stands at the edge of a kernel's radius is in or out by the last bit.
+    sample = (np.arange(outputs, dtype=np.float32) + _float(0.5)) * inverse - inverse * _float(translation)
     count = int(2 * radius * stretch) + 3
     wanted = np.ceil(sample - radius * stretch - 0.5).astype(np.int64)[:, None] + np.arange(count)
-    weights = weights_at(np.abs(wanted + 0.5 - sample[:, None]) / stretch)
+    weights = weights_at(np.abs(wanted.astype(np.float32) + _float(0.5) - sample[:, None]) / stretch)
     outside = (sample < 0) | (sample > inputs)
     weights = np.where((wanted >= 0) & (wanted < inputs) & ~outside[:, None], weights, 0)
     total = weights.sum(1, keepdims=True)
@@ -265,6 +273,8 @@ def _(node):
 
     def scale_and_translate_grad(grads, original, scale, translation):
         _, height, width, _ = original.shape
+        if not original.size:
+            return np.zeros(original.shape, original.dtype)
         down = _kernel_taps(*way, height, grads.shape[1], float(scale[0]), float(translation[0]))
         across = _kernel_taps(*way, width, grads.shape[2], float(scale[1]), float(translation[1]))
         return across.apply_transposed(down.apply_transposed(grads, 1), 2).astype(original.dtype)
@@ -284,7 +294,7 @@ class _Crops:
         if box_ind.shape != boxes.shape[:1]:
             raise invalid("box_ind has incompatible shape with boxes")
         if box_ind.size and (box_ind.min() < 0 or box_ind.max() >= shape[0]):
-            raise errors_out_of_range(shape[0])
+            raise errors.OutOfRangeError(None, None, f"box_index has values outside [0, {shape[0]})")
         self.height, self.width = int(shape[1]), int(shape[2])
         self.images = box_ind
         self.y = self._positions(boxes[:, 0], boxes[:, 2], self.height, rows)
@@ -317,11 +327,6 @@ class _Crops:
         return self.images[:, None, None], rows[:, :, None], columns[:, None, :]
 
 
-def errors_out_of_range(limit: int) -> Exception:
-    """What a box of an image that is not there gets."""
-    return invalid(f"box_index has values outside [0, {limit})")
-
-
 @kernel("CropAndResize")
 def _(node):
     method, outside = as_text(node.attr("method")), node.attr("extrapolation_value")
@@ -332,6 +337,8 @@ def _(node):
         rows, columns = crop_size.tolist()
         if rows <= 0 or columns <= 0:
             raise invalid("crop dimensions must be positive")
+        if not np.isfinite(boxes).all():
+            raise invalid("Boxes contains at least one element that is not finite")
         crops = _Crops(images.shape, boxes, box_ind, rows, columns)
         if method == "nearest":
             values = images[crops.at(*crops.nearest())].astype(np.float32)
@@ -355,6 +362,8 @@ def _(node):
     method, dtype = as_text(node.attr("method")), node.attr("T").as_numpy_dtype
 
     def crop_and_resize_grad_image(grads, boxes, box_ind, image_size):
+        if grads.ndim != 4 or image_size.shape != (4,) or grads.shape[3] != image_size[3]:
+            raise invalid(f"image_size and grads are incompatible: {image_size} and {list(grads.shape)}")
         crops = _Crops(image_size.tolist(), boxes, box_ind, *grads.shape[1:3])
         out = np.zeros(image_size.tolist(), np.float32)
         grads = np.where(crops.inside, grads, 0)
@@ -373,7 +382,11 @@ def _(node):
 @kernel("CropAndResizeGradBoxes")
 def _(node):
     def crop_and_resize_grad_boxes(grads, images, boxes, box_ind):
+        if grads.ndim != 4 or images.ndim != 4 or grads.shape[3] != images.shape[3]:
+            raise invalid(f"image and grads depth differ: {list(images.shape)} and {list(grads.shape)}")
         rows, columns = grads.shape[1:3]
+        if not grads.size or not images.size:
+            raise invalid("image and grads dimensions must be positive")
         crops = _Crops(images.shape, boxes, box_ind, rows, columns)
         (top, bottom), (left, right), down, across = crops.corners()
         corners = [[images[crops.at(y, x)].astype(np.float32) for x in (left, right)] for y in (top, bottom)]
@@ -401,12 +414,16 @@ def _of_bounds(by_position: np.ndarray, size: int, count: int) -> tuple[np.ndarr
 @kernel("ExtractGlimpseV2", stateful=True)
 def _(node):
     centered, normalized = node.attr("centered"), node.attr("normalized")
-    noise = "uniform" if node.attr("uniform_noise") else as_text(node.attr("noise"))
+    noise = as_text(node.attr("noise"))
+    if node.attr("uniform_noise") and noise != "uniform":
+        raise invalid("The uniform_noise should not be True when noise is not uniform")
     first_version = node.op == "ExtractGlimpse"
     if noise not in ("uniform", "gaussian", "zero"):
         raise invalid(f"Unknown noise {noise!r}")
 
     def extract_glimpse(step, images, size, offsets):
+        if offsets.ndim != 2 or offsets.shape[1] != 2:
+            raise invalid(f"second dimension should be of size 2 (y,x), got shape {list(offsets.shape)}")
         batch, height, width, channels = images.shape
         rows, columns = size.tolist()
         out = _glimpse_noise(noise, images, (batch, rows, columns, channels))
@@ -419,7 +436,7 @@ def _(node):
                 y, x = y / part + height / 2, x / part + width / 2
             if first_version or (centered and normalized):
                 y, x = y - rows / 2, x - columns / 2
-            top, left = int(y), int(x)
+            top, left = (int(each) if np.isfinite(each) else height + width for each in (y, x))  # else: outside
             inner_rows = slice(max(top, 0), max(min(top + rows, height), 0))
             inner_columns = slice(max(left, 0), max(min(left + columns, width), 0))
             seen = images[image, inner_rows, inner_columns]
@@ -464,10 +481,13 @@ def _warper(node: KernelNode) -> Callable[..., Any]:
     fold = _FOLDS[fill]
 
     def warp(images, transforms, size, fill_value):
+        scalar(fill_value, "fill_value")
         if transforms.ndim != 2 or transforms.shape[1] != 8 or len(transforms) not in (1, len(images)):
             raise invalid(f"transforms must have shape [1 or batch, 8], got {list(transforms.shape)}")
-        batch, height, width, _ = images.shape
+        batch, height, width, channels = images.shape
         rows, columns = size.tolist()
+        if rows <= 0 or columns <= 0:
+            raise invalid("output dimensions must be positive")
         y, x = np.arange(rows, dtype=np.float32)[None, :, None], np.arange(columns, dtype=np.float32)[None, None, :]
         a0, a1, a2, b0, b1, b2, c0, c1 = transforms.T[:, :, None, None]
         depth = c0 * x + c1 * y + 1
@@ -481,6 +501,8 @@ def _warper(node: KernelNode) -> Callable[..., Any]:
         def pixel(at_y: np.ndarray, at_x: np.ndarray) -> np.ndarray:
             inside = (at_y >= 0) & (at_y < height) & (at_x >= 0) & (at_x < width)
             safe_y, safe_x = (np.where(inside, at, 0).astype(np.int64) for at in (at_y, at_x))
+            if not height or not width:
+                return np.full((*inside.shape, channels), blank)
             return np.where(inside[..., None], images[number, safe_y, safe_x], blank)
 
         if interpolation == "NEAREST":
@@ -488,7 +510,7 @@ def _warper(node: KernelNode) -> Callable[..., Any]:
         else:
             low_y, low_x = np.floor(source_y), np.floor(source_x)
             down, across = (source_y - low_y)[..., None], (source_x - low_x)[..., None]
-            wide = _wide(images.dtype)
+            wide = np.float32  # of images of float64 too
             top = (1 - across) * pixel(low_y, low_x).astype(wide) + across * pixel(low_y, low_x + 1).astype(wide)
             bottom = (1 - across) * pixel(low_y + 1, low_x).astype(wide) + across * pixel(low_y + 1, low_x + 1).astype(
                 wide
