@@ -118,6 +118,7 @@ _LAZY = {
         ("fft", "fft2d", "fft3d", "ifft", "ifft2d", "ifft3d"), "dtf.build.ops.spectral"
     ),
     "lbeta": "dtf.build.ops.special",
+    **dict.fromkeys(("SparseTensorSpec", "TensorSpec"), "dtf.build.tensor_spec"),
     "make_template": "dtf.build.template",
     "matrix_square_root": "dtf.build.ops.matrix_functions",
     **dict.fromkeys(("InteractiveSession", "Session"), "dtf.session"),
@@ -151,8 +152,9 @@ _NAMESPACES = {
 } | {
     name: f"dtf.{name}"
     for name in (
-        "app bitwise compat contrib debugging flags gfile graph_util image io layers linalg logging losses manip math "
-        "metrics nn python_io quantization random raw_ops sets signal sparse spectral strings summary testing train"
+        "app bitwise compat contrib data debugging flags gfile graph_util image io layers linalg logging lookup losses "
+        "manip math metrics nn python_io quantization random raw_ops sets signal sparse spectral strings summary "
+        "testing train"
     ).split()
 }
 

@@ -33,6 +33,9 @@ INPUTS = {
     "positive": RANDOM.uniform(0.5, 1.5, 3),
     "table": RANDOM.uniform(-1, 1, (7, 3)),
     "pieces": RANDOM.uniform(-1, 1, (2, 4, 3)),
+    "signal": RANDOM.uniform(-1, 1, (2, 50)),
+    "photos": RANDOM.uniform(0, 1, (2, 37, 34, 3)),
+    "prints": RANDOM.uniform(0, 1, (2, 37, 34, 3)),
 }
 CLASSES = np.array([0, 4, 2, 2])
 GRID = np.array([[0, 4, 2, 2], [1, 1, 3, 0]])
@@ -186,6 +189,41 @@ EXPRESSIONS = {
     ),
     "loss_sparse_softmax": lambda tf, x: tf.losses.sparse_softmax_cross_entropy(CLASSES, x.matrix, x.column[:, 0]),
     "regularized": regularized,
+    "stft": lambda tf, x: tf.abs(tf.signal.stft(x.signal, 12, 5, pad_end=True)),
+    "inverse_stft": lambda tf, x: tf.signal.inverse_stft(
+        tf.signal.stft(x.signal, 12, 4), 12, 4, window_fn=tf.signal.inverse_stft_window_fn(4)
+    ),
+    "inverse_stft_plain": lambda tf, x: tf.signal.inverse_stft(tf.signal.stft(x.signal, 10, 3), 10, 3, 16),
+    "overlap_and_add": lambda tf, x: tf.signal.overlap_and_add(x.cube, 2),
+    **{
+        f"window_{name}": lambda tf, x, name=name: [getattr(tf.signal, f"{name}_window")(n) for n in (1, 8, 12)]
+        for name in ("hann", "hamming", "vorbis", "kaiser")
+    },
+    "window_derived": lambda tf, x: tf.signal.kaiser_bessel_derived_window(12, 4.0),
+    **{
+        f"dct_{kind}_{norm}": lambda tf, x, kind=kind, norm=norm: [
+            tf.signal.dct(0.01 * x.signal, kind, norm=norm), tf.signal.idct(0.01 * x.signal, kind, norm=norm),
+        ]
+        for kind in (1, 2, 3, 4) for norm in (None, "ortho") if (kind, norm) != (1, "ortho")
+    },
+    "dct_cut": lambda tf, x: [tf.signal.dct(0.1 * x.signal, n=16), tf.signal.dct(x.signal, n=64)],
+    "mdct": lambda tf, x: [tf.signal.mdct(x.signal, 8), tf.signal.mdct(x.signal, 16, pad_end=True, norm="ortho")],
+    "inverse_mdct": lambda tf, x: [
+        tf.signal.inverse_mdct(x.photos[0, ..., 0][:, :8]),
+        tf.signal.inverse_mdct(x.photos[0, ..., 0][:, :8], norm="ortho"),
+    ],
+    "mel": lambda tf, x: tf.signal.linear_to_mel_weight_matrix(7, 33, 16000, 80.0, 7600.0),
+    "mfcc": lambda tf, x: tf.signal.mfccs_from_log_mel_spectrograms(x.signal),
+    "sort": lambda tf, x: [tf.sort(x.cube), tf.sort(x.cube, axis=1, direction="DESCENDING")],
+    "sort_integers": lambda tf, x: [tf.sort(GRID), tf.argsort(GRID, direction="DESCENDING"), tf.argsort(GRID, 0)],
+    "ssim": lambda tf, x: tf.image.ssim(x.photos, x.prints, 1.0),
+    "ssim_multiscale": lambda tf, x: tf.image.ssim_multiscale(
+        x.photos, x.photos * 0.9 + x.prints * 0.1, 1.0, (0.5, 0.3, 0.2), 5
+    ),
+    "psnr": lambda tf, x: tf.image.psnr(x.photos, x.prints, 1.0),
+    "sobel_edges": lambda tf, x: tf.image.sobel_edges(x.images) ** 2,
+    "image_gradients": lambda tf, x: list(tf.image.image_gradients(x.images)),
+    "total_variation": lambda tf, x: tf.image.total_variation(x.images),
     **{
         f"decay_{name}": lambda tf, x, decay=decay: tf.stack([decay(tf, tf.constant(s)) for s in (0, 3, 11, 20, 47)])
         for name, decay in DECAYS.items()

@@ -7,10 +7,13 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/lookup
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from dtf.run.kernels.arguments import invalid, shape_text
 from dtf.wire import errors
 from dtf.wire.dtypes import DType
 
@@ -18,16 +21,28 @@ __all__ = ["LookupTable"]
 
 
 class LookupTable:
-    """A dictionary of scalars. The lock guards it.
+    """A dictionary from scalars to tensors of one shape. The lock guards it.
 
     Attributes:
       name: its name in its container.
-      key_dtype, value_dtype: of the scalars.
+      key_dtype, value_dtype: of the entries.
+      value_shape: of each value.
       is_initialized: whether it may be used; a mutable table always may.
     """
 
-    def __init__(self, name: str, key_dtype: DType, value_dtype: DType, is_mutable: bool) -> None:
+    def __init__(
+        self,
+        name: str,
+        key_dtype: DType,
+        value_dtype: DType,
+        is_mutable: bool,
+        value_shape: Sequence[int] = (),
+        reserved: Mapping[Any, str] = MappingProxyType({}),
+    ) -> None:
+        """reserved: keys that stand for no entry in tables that say so (dense ones), and what each is called."""
         self.name = name
+        self.value_shape = tuple(value_shape)
+        self._reserved = reserved
         self.key_dtype = key_dtype
         self.value_dtype = value_dtype
         self.is_mutable = is_mutable
@@ -80,11 +95,17 @@ class LookupTable:
             self.is_initialized = True
 
     def find(self, keys: np.ndarray, default: Any) -> np.ndarray:
-        """The value of each key, the default for unknown ones."""
+        """The value of each key, the default for unknown ones: [*keys.shape, *value_shape]."""
         self._check_initialized()
-        fallback = np.ravel(default)[0]
-        out = np.empty(np.shape(keys), self.value_dtype.as_numpy_dtype)
-        flat = out.reshape(-1)
+        self._check_keys(keys)
+        if self.value_shape and np.shape(default) not in (self.value_shape, (1, *self.value_shape)):
+            raise invalid(
+                f"Expected shape {shape_text(self.value_shape)} or {shape_text((1, *self.value_shape))} for default "
+                f"value, got {shape_text(np.shape(default))}"
+            )
+        fallback = np.reshape(default, self.value_shape) if self.value_shape else np.ravel(default)[0]
+        out = np.empty(np.shape(keys) + self.value_shape, self.value_dtype.as_numpy_dtype)
+        flat = out.reshape(-1, *self.value_shape)
         with self._lock:
             for i, key in enumerate(np.ravel(keys).tolist()):
                 flat[i] = self._values.get(key, fallback)
@@ -94,14 +115,21 @@ class LookupTable:
         """Adds or changes entries; first forgets the old ones when asked to. UnimplementedError unless mutable."""
         if not self.is_mutable:
             raise errors.UnimplementedError(None, None, f"Table {self.name} cannot be changed")
-        pairs = zip(np.ravel(keys).tolist(), np.ravel(values).tolist(), strict=True)
+        wanted = np.shape(keys) + self.value_shape
+        if np.shape(values) != wanted:
+            raise invalid(f"Expected shape {shape_text(wanted)} for value, got {shape_text(np.shape(values))}")
+        if not replace_all:  # a dense table exports its free places too
+            self._check_keys(keys)
+        rows = np.reshape(values, (-1, *self.value_shape))
+        pairs = dict(zip(np.ravel(keys).tolist(), np.array(rows) if self.value_shape else rows.tolist(), strict=True))
         with self._lock:
             if replace_all:
                 self._values = {}
-            self._values.update(pairs)
+            self._values.update((key, value) for key, value in pairs.items() if key not in self._reserved)
 
     def remove(self, keys: np.ndarray) -> None:
         """Forgets entries; unknown keys do not matter."""
+        self._check_keys(keys)
         with self._lock:
             for key in np.ravel(keys).tolist():
                 self._values.pop(key, None)
@@ -111,7 +139,19 @@ class LookupTable:
         self._check_initialized()
         with self._lock:
             keys, values = list(self._values), list(self._values.values())
-        return _vector(keys, self.key_dtype), _vector(values, self.value_dtype)
+        exported = np.empty((len(values), *self.value_shape), self.value_dtype.as_numpy_dtype)
+        exported[:] = values or exported
+        return _vector(keys, self.key_dtype), exported
+
+    def _check_keys(self, keys: np.ndarray) -> None:
+        if not self._reserved:
+            return
+        if np.ndim(keys) != 1:
+            count = np.shape(keys)[:1]
+            raise invalid(f"Expected key shape {shape_text(count)} got {shape_text(np.shape(keys))}")
+        for key in keys.tolist():
+            if key in self._reserved:
+                raise invalid(f"Using the {self._reserved[key]} as a table key is not allowed")
 
     def _check_initialized(self) -> None:
         if not self.is_initialized:

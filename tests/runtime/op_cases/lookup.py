@@ -11,9 +11,11 @@ import numpy as np
 import dtf as tf
 from dtf.build.apply import apply_op
 from dtf.build.ops.lookup import (
+    DenseHashTable,
     HashTable,
     KeyValueTensorInitializer,
     MutableHashTable,
+    StaticVocabularyTable,
     TextFileIndex,
     TextFileInitializer,
 )
@@ -111,7 +113,77 @@ def a_table_by_reference_is_filled_from_a_file():
         assert evaluate(found)[0].tolist() == [1, -1, 0]
 
 
+def values_may_be_tensors():
+    with tf.Graph().as_default():
+        table = MutableHashTable(tf.string, tf.int64, np.array([7, 8, 9]))
+        found = in_order(
+            lambda: table.insert(["a", "b"], np.array([[1, 2, 3], [4, 5, 6]])), lambda: table.lookup([["b", "x"]])
+        )
+        assert found.shape.as_list() == [1, 2, 3]
+        with tf.control_dependencies([found]):
+            size, (keys, values) = table.size(), table.export()
+        assert [each.tolist() for each in evaluate(found, size, keys, values)] == [
+            [[[4, 5, 6], [7, 8, 9]]], 2, [b"a", b"b"], [[1, 2, 3], [4, 5, 6]],
+        ]  # fmt: skip
+        with raises(errors.InvalidArgumentError, "Expected shape [2,3] for value, got [2,2]"):
+            evaluate(in_order(lambda: table.insert(["a", "b"], np.array([[1, 2], [4, 5]])), lambda: table.size()))
+
+
+def a_dense_table_keeps_two_keys_out():
+    with tf.Graph().as_default():
+        table = DenseHashTable(tf.int64, tf.float32, 9.0, empty_key=0, deleted_key=-1, initial_num_buckets=8)
+        keys, values = in_order(
+            lambda: table.insert(np.array([5, 7, 12]), [1.0, 2.0, 3.0]),
+            lambda: table.remove(np.array([7, 99])),
+            lambda: table.export(),
+        )
+        imported = in_order(
+            lambda: tf.identity(keys),
+            lambda: apply_op(
+                "LookupTableImportV2", table_handle=table.resource_handle, keys=np.array([0, 3]), values=[0.0, 8.0]
+            ),
+            lambda: table.lookup(np.array([3, 5])),
+        )
+        assert [each.tolist() for each in evaluate(keys, values, imported)] == [[5, 12], [1, 3], [8, 9]]
+        with raises(errors.InvalidArgumentError, "Using the empty_key as a table key is not allowed"):
+            evaluate(table.lookup(np.array([0])))
+        with raises(errors.InvalidArgumentError, "Using the deleted_key as a table key is not allowed"):
+            evaluate(table.lookup(np.array([-1])))
+        for buckets, deleted, words in ((8, 0, "deleted keys cannot be equal"), (7, 1, "a power of 2, got: 7")):
+            with raises(errors.InvalidArgumentError, words):
+                evaluate(DenseHashTable(tf.int64, tf.float32, 9.0, 0, deleted, buckets).size())
+
+
+def tables_by_reference(op, *keys, value, **attrs):
+    def check():
+        with tf.Graph().as_default():
+            given, key = dict(zip(("empty_key",), keys, strict=False)), np.int64(5)
+            table = apply_op(op, key_dtype=tf.int64, value_dtype=tf.float32, **given, **attrs)
+            found = in_order(
+                lambda: apply_op("LookupTableInsert", table_handle=table, keys=[key], values=np.float32([value])),
+                lambda: apply_op("LookupTableFind", table_handle=table, keys=[key], default_value=np.float32(value) * 0),
+            )
+            assert evaluate(found)[0].tolist() == [value]
+
+    return check
+
+
+def unknown_words_go_to_buckets_behind_the_vocabulary():
+    with tf.Graph().as_default():
+        words = KeyValueTensorInitializer(["a", "b"], np.array([0, 1]))
+        table = StaticVocabularyTable(words, 5)
+        with tf.control_dependencies([tf.tables_initializer()]):
+            ids, size = table.lookup(tf.constant(["b", "x", "a"])), table.size()
+        bucket = apply_op("StringToHashBucketFast", input=["x"], num_buckets=5)
+        found, count, hashed = evaluate(ids, size, bucket)
+        assert found.tolist() == [1, 2 + hashed[0], 0] and count == 7
+
+
 _RUNS = {
+    "MutableHashTableOfTensorsV2": values_may_be_tensors,
+    "MutableDenseHashTableV2": a_dense_table_keeps_two_keys_out,
+    "MutableHashTableOfTensors": tables_by_reference("MutableHashTableOfTensors", value=[1.0, 2.0], value_shape=[2]),
+    "MutableDenseHashTable": tables_by_reference("MutableDenseHashTable", np.int64(0), value=3.0),
     "InitializeTableFromTextFile": a_table_by_reference_is_filled_from_a_file,
     **dict.fromkeys(
         ("HashTableV2", "InitializeTableV2", "LookupTableFindV2", "LookupTableSizeV2"),
@@ -143,4 +215,7 @@ _RUNS = {
     ),
 }
 
-CASES = [Case(op, run=run) for op, run in _RUNS.items()]
+CASES = [
+    *(Case(op, run=run) for op, run in _RUNS.items()),
+    Case("HashTableV2", run=unknown_words_go_to_buckets_behind_the_vocabulary, name="vocabulary"),
+]

@@ -27,10 +27,10 @@ from dtf.wire.tensor_shape import TensorShape
 __all__ = [
     "ResizeMethod", "adjust_brightness", "adjust_gamma", "adjust_hue", "adjust_saturation", "central_crop",
     "convert_image_dtype", "crop_to_bounding_box", "flip_left_right", "flip_up_down", "grayscale_to_rgb",
-    "image_gradients", "is_jpeg", "pad_to_bounding_box", "per_image_standardization", "psnr", "random_brightness",
+    "is_jpeg", "pad_to_bounding_box", "per_image_standardization", "random_brightness",
     "random_contrast", "random_flip_left_right", "random_flip_up_down", "random_hue", "random_saturation", "resize",
     "resize_image_with_crop_or_pad", "resize_image_with_pad", "resize_images", "resize_with_crop_or_pad",
-    "rgb_to_grayscale", "rot90", "total_variation", "transpose", "transpose_image",
+    "rgb_to_grayscale", "rot90", "transpose", "transpose_image",
 ]  # fmt: skip
 
 # -- kinds and colors
@@ -438,37 +438,7 @@ def resize_image_with_pad(
         return array_ops.squeeze(made, [0]) if is_single else made
 
 
-# -- measures
-
-
-def psnr(a: Any, b: Any, max_val: Any, name: str | None = None) -> Tensor:
-    """The peak signal-to-noise ratio of images in decibels, one per image."""
-    with name_scope(name, "PSNR", [a, b]):
-        highest = convert_image_dtype(math_ops.cast(max_val, convert_to_tensor(a).dtype), dtypes.float32)
-        first, second = convert_image_dtype(a, dtypes.float32), convert_image_dtype(b, dtypes.float32)
-        error = reductions.reduce_mean(math_ops.squared_difference(first, second), axis=[-3, -2, -1])
-        return (20 * math_ops.log(highest) - 10 * math_ops.log(error)) / 2.302585092994046
-
-
-def total_variation(images: Any, name: str | None = None) -> Tensor:
-    """The sum of the absolute differences of neighbouring pixels, one per image."""
-    with name_scope(name, "total_variation"):
-        images = convert_to_tensor(images)
-        batch = array_ops.expand_dims(images, 0) if images.shape.ndims == 3 else images
-        down = reductions.reduce_sum(math_ops.abs(batch[:, 1:] - batch[:, :-1]), axis=[1, 2, 3])
-        across = reductions.reduce_sum(math_ops.abs(batch[:, :, 1:] - batch[:, :, :-1]), axis=[1, 2, 3])
-        total = down + across
-        return total[0] if images.shape.ndims == 3 else total
-
-
-def image_gradients(image: Any) -> tuple[Tensor, Tensor]:
-    """(dy, dx): differences to the next pixel, 0 at the last one. image: [batch, height, width, channels]."""
-    image = convert_to_tensor(image)
-    if image.shape.ndims != 4:
-        raise ValueError(f"image_gradients expects a 4D tensor, not {image.shape}.")
-    dy = joining.pad(image[:, 1:] - image[:, :-1], [[0, 0], [0, 1], [0, 0], [0, 0]])
-    dx = joining.pad(image[:, :, 1:] - image[:, :, :-1], [[0, 0], [0, 0], [0, 1], [0, 0]])
-    return dy, dx
+# -- files
 
 
 def is_jpeg(contents: Any, name: str | None = None) -> Tensor:

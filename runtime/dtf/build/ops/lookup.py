@@ -12,7 +12,7 @@ from typing import Any
 
 from dtf.build.apply import apply_op
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import add_to_collection, get_collection
+from dtf.build.graph import add_to_collection, get_collection, name_scope
 from dtf.build.graph_keys import GraphKeys
 from dtf.build.shape_rules import no_outputs, scalar, shape_rule
 from dtf.build.sparse import SparseTensor
@@ -139,11 +139,11 @@ class HashTable(LookupTableBase):
     """A table that is filled once, by its initializer."""
 
     def __init__(
-        self, initializer: Any, default_value: Any, shared_name: str | None = None, name: str = "hash_table"
+        self, initializer: Any, default_value: Any, shared_name: str | None = None, name: str | None = None
     ) -> None:
         handle = apply_op(
             "HashTableV2",
-            name,
+            name or "hash_table",
             key_dtype=initializer.key_dtype,
             value_dtype=initializer.value_dtype,
             shared_name=shared_name,
@@ -161,8 +161,55 @@ class HashTable(LookupTableBase):
 StaticHashTable = HashTable
 
 
+class StaticVocabularyTable:
+    """A table of string or integer keys to int64 ids, with buckets behind the vocabulary for keys that it lacks.
+
+    Ids below the size of the vocabulary are the initializer's; an unknown key is hashed to one of `num_oov_buckets`.
+    """
+
+    def __init__(
+        self, initializer: Any, num_oov_buckets: int, lookup_key_dtype: Any = None, name: str | None = None
+    ) -> None:
+        if num_oov_buckets <= 0:
+            raise ValueError("oov_buckets must be > 0.")
+        if initializer is not None and initializer.value_dtype != dtypes.int64:
+            raise TypeError(f"Invalid `value_dtype`, expected {dtypes.int64} but got {initializer.value_dtype}.")
+        self._table = None if initializer is None else HashTable(initializer, -1, name=name or "hash_table")
+        self._buckets = num_oov_buckets
+        default = dtypes.string if self._table is None else self._table.key_dtype
+        self.key_dtype = default if lookup_key_dtype is None else dtypes.as_dtype(lookup_key_dtype)
+        self.value_dtype = dtypes.int64
+        self.name = name or ("hash_bucket" if self._table is None else self._table.name)
+
+    @property
+    def initializer(self) -> Operation:
+        """The operation that fills the vocabulary."""
+        return apply_op("NoOp") if self._table is None else self._table.initializer
+
+    def size(self, name: str | None = None) -> Tensor:
+        """The number of ids: those of the vocabulary and the buckets, an int64 scalar."""
+        buckets = convert_to_tensor(self._buckets, dtypes.int64)
+        return buckets if self._table is None else apply_op("AddV2", name, x=self._table.size(), y=buckets)
+
+    def lookup(self, keys: Any, name: str | None = None) -> Any:
+        """The ids of `keys`, a tensor or a SparseTensor."""
+        if isinstance(keys, SparseTensor):
+            return SparseTensor(keys.indices, self.lookup(keys.values, name), keys.dense_shape)
+        keys = convert_to_tensor(keys, self.key_dtype)
+        with name_scope(name, "lookup"):
+            words = keys if keys.dtype == dtypes.string else apply_op("AsString", input=keys)
+            hashed = apply_op("StringToHashBucketFast", input=words, num_buckets=self._buckets)
+            if self._table is None:
+                return hashed
+            same_type = keys.dtype == self._table.key_dtype
+            ids = self._table.lookup(keys if same_type else apply_op("Cast", x=keys, DstT=self._table.key_dtype))
+            unknown = apply_op("Equal", x=ids, y=self._table.default_value)
+            behind = apply_op("AddV2", x=hashed, y=self._table.size())
+            return apply_op("SelectV2", condition=unknown, t=behind, e=ids)
+
+
 class MutableHashTable(LookupTableBase):
-    """A table that steps change."""
+    """A table that steps change. Its values have the shape of `default_value`."""
 
     def __init__(
         self,
@@ -171,16 +218,20 @@ class MutableHashTable(LookupTableBase):
         default_value: Any,
         shared_name: str | None = None,
         name: str = "MutableHashTable",
+        checkpoint: bool = True,
     ) -> None:
+        default = convert_to_tensor(default_value, dtypes.as_dtype(value_dtype))
+        is_scalar = default.shape.ndims == 0
         handle = apply_op(
-            "MutableHashTableV2",
+            "MutableHashTableV2" if is_scalar else "MutableHashTableOfTensorsV2",
             name,
             key_dtype=dtypes.as_dtype(key_dtype),
-            value_dtype=dtypes.as_dtype(value_dtype),
+            value_dtype=default.dtype,
             shared_name=shared_name,
             use_node_name_sharing=True,
+            **({} if is_scalar else {"value_shape": default.shape}),
         )
-        super().__init__(handle, key_dtype, value_dtype, default_value)
+        super().__init__(handle, key_dtype, value_dtype, default)
 
     def insert(self, keys: Any, values: Any, name: str | None = None) -> Operation:
         """The operation that adds or changes entries."""
@@ -199,6 +250,37 @@ class MutableHashTable(LookupTableBase):
         )
 
 
+class DenseHashTable(MutableHashTable):
+    """A table that steps change, with two keys that no entry may have. Its values have the shape of `default_value`."""
+
+    def __init__(
+        self,
+        key_dtype: Any,
+        value_dtype: Any,
+        default_value: Any,
+        empty_key: Any,
+        deleted_key: Any,
+        initial_num_buckets: int | None = None,
+        shared_name: str | None = None,
+        name: str = "MutableDenseHashTable",
+        checkpoint: bool = True,
+    ) -> None:
+        key_dtype = dtypes.as_dtype(key_dtype)
+        default = convert_to_tensor(default_value, dtypes.as_dtype(value_dtype))
+        handle = apply_op(
+            "MutableDenseHashTableV2",
+            name,
+            empty_key=convert_to_tensor(empty_key, key_dtype),
+            deleted_key=convert_to_tensor(deleted_key, key_dtype),
+            value_dtype=default.dtype,
+            value_shape=default.shape,
+            initial_num_buckets=initial_num_buckets,
+            shared_name=shared_name,
+            use_node_name_sharing=True,
+        )
+        LookupTableBase.__init__(self, handle, key_dtype, value_dtype, default)
+
+
 def tables_initializer(name: str = "init_all_tables") -> Operation:
     """The operation that fills all tables of the default graph."""
     from dtf.build.ops.control_flow import group
@@ -208,10 +290,39 @@ def tables_initializer(name: str = "init_all_tables") -> Operation:
 
 # -- shape rules
 
-shape_rule("HashTableV2", "MutableHashTableV2", "LookupTableSize", "LookupTableSizeV2")(scalar)
-shape_rule("HashTable", "MutableHashTable")(lambda op: [TensorShape([2])])
-shape_rule("LookupTableFind", "LookupTableFindV2")(lambda op: [op.inputs[1].shape])
-shape_rule("LookupTableExport", "LookupTableExportV2")(lambda op: [TensorShape([None])] * 2)
+shape_rule(
+    "HashTableV2", "LookupTableSize", "LookupTableSizeV2", "MutableDenseHashTableV2", "MutableHashTableOfTensorsV2",
+    "MutableHashTableV2",
+)(scalar)  # fmt: skip
+shape_rule("HashTable", "MutableDenseHashTable", "MutableHashTable", "MutableHashTableOfTensors")(
+    lambda op: [TensorShape([2])]
+)
+
+
+def _value_shape(op: Operation) -> TensorShape:
+    """The shape of one value of the table that the first input names."""
+    maker = op.inputs[0].op
+    if maker.type in _SCALAR_TABLES:
+        return TensorShape([])
+    return maker.get_attr("value_shape") if maker.type in _TENSOR_TABLES else TensorShape(None)
+
+
+_SCALAR_TABLES = ("HashTable", "HashTableV2", "MutableHashTable", "MutableHashTableV2")
+_TENSOR_TABLES = (
+    "MutableDenseHashTable", "MutableDenseHashTableV2", "MutableHashTableOfTensors", "MutableHashTableOfTensorsV2",
+)  # fmt: skip
+
+
+@shape_rule("LookupTableFind", "LookupTableFindV2")
+def _(op: Operation) -> list[TensorShape]:
+    return [op.inputs[1].shape.concatenate(_value_shape(op))]
+
+
+@shape_rule("LookupTableExport", "LookupTableExportV2")
+def _(op: Operation) -> list[TensorShape]:
+    return [TensorShape([None]), TensorShape([None]).concatenate(_value_shape(op))]
+
+
 shape_rule(
     *(
         "InitializeTable InitializeTableV2 InitializeTableFromTextFile InitializeTableFromTextFileV2 "

@@ -12,14 +12,16 @@ from dtf.build.conversion import convert_to_tensor
 from dtf.build.graph import name_scope
 from dtf.build.ops.array import reshape, shape_of
 from dtf.build.ops.joining import stack
-from dtf.build.shape_rules import broadcast, shape_rule, sizes_of
+from dtf.build.shape_rules import axis_within, broadcast, shape_rule, sizes_of
 from dtf.build.tensor import Tensor
 from dtf.wire import dtypes
 from dtf.wire.tensor_shape import TensorShape
 
 __all__ = [
+    "argsort",
     "searchsorted",
     "setdiff1d",
+    "sort",
     "unique",
     "unique_with_counts",
     "where",
@@ -82,6 +84,48 @@ def searchsorted(
             out_type=dtypes.as_dtype(out_type),
         )
         return reshape(found, shape_of(values))
+
+
+def sort(values: Any, axis: int = -1, direction: str = "ASCENDING", name: str | None = None) -> Tensor:
+    """The values in order along `axis`; direction: "ASCENDING" or "DESCENDING"."""
+    with name_scope(name, "sort"):
+        return _sorted(values, axis, direction, want_values=True)
+
+
+def argsort(
+    values: Any, axis: int = -1, direction: str = "ASCENDING", stable: bool = False, name: str | None = None
+) -> Tensor:
+    """The places (int32) of the values in order along `axis`; of equal values the first comes first."""
+    with name_scope(name, "argsort"):
+        return _sorted(values, axis, direction, want_values=False)
+
+
+def _sorted(values: Any, axis: int, direction: str, want_values: bool) -> Tensor:
+    if direction not in ("ASCENDING", "DESCENDING"):
+        raise ValueError(f"Direction must be ASCENDING or DESCENDING, got {direction!r}")
+    values = convert_to_tensor(values, name="values")
+    rank = values.shape.with_rank_at_least(1).ndims
+    at = -1 if axis == -1 or rank is None else axis_within(axis, rank)
+    if at == -1 and axis != -1:
+        raise ValueError("Of values whose rank is not known only the last axis can be sorted.")
+    swapped = None if rank is None or at in (-1, rank - 1) else list(range(rank))
+    if swapped is not None:
+        swapped[at], swapped[-1] = swapped[-1], swapped[at]
+        values = apply_op("Transpose", x=values, perm=swapped)
+    turned = _turned(values) if direction == "ASCENDING" else values
+    ordered, places = apply_op("TopKV2", input=turned, k=shape_of(values)[-1], sorted=True)
+    made = places
+    if want_values:
+        made = _turned(ordered) if direction == "ASCENDING" else ordered
+    return made if swapped is None else apply_op("Transpose", x=made, perm=swapped)
+
+
+def _turned(values: Tensor) -> Tensor:
+    """Values of the opposite order; doing it twice gives them back."""
+    if values.dtype.is_floating:
+        return apply_op("Neg", x=values)
+    ends = values.dtype.max if values.dtype.is_unsigned else -1
+    return apply_op("Sub", x=convert_to_tensor(ends, values.dtype), y=values)
 
 
 # -- shape rules

@@ -1,4 +1,4 @@
-"""Discrete Fourier transforms and the cutting of signals into frames: public functions and static shapes.
+"""Discrete Fourier transforms: public functions and static shapes. What is made of them is in `signal`.
 
 Kernels: `run.kernels.signal`; gradients: `spectral_grad`. Source:
 https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/signal
@@ -14,9 +14,8 @@ from dtf.build.apply import apply_op
 from dtf.build.constant import constant_value
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.graph import name_scope
-from dtf.build.ops.gathering import gather
 from dtf.build.ops.joining import pad
-from dtf.build.ops.math import cast, cos, multiply, range, subtract
+from dtf.build.ops.math import multiply, subtract
 from dtf.build.ops.rearranging import roll
 from dtf.build.shape_rules import shape_rule, sizes_of, unchanged, unknown
 from dtf.build.tensor import Operation, Tensor
@@ -24,8 +23,8 @@ from dtf.wire import dtypes
 from dtf.wire.tensor_shape import TensorShape
 
 __all__ = [
-    "fft", "fft2d", "fft3d", "fftshift", "frame", "hamming_window", "hann_window", "ifft", "ifft2d", "ifft3d",
-    "ifftshift", "irfft", "irfft2d", "irfft3d", "rfft", "rfft2d", "rfft3d", "stft",
+    "fft", "fft2d", "fft3d", "fftshift", "ifft", "ifft2d", "ifft3d", "ifftshift", "irfft", "irfft2d", "irfft3d",
+    "rfft", "rfft2d", "rfft3d",
 ]  # fmt: skip
 
 
@@ -145,7 +144,7 @@ def _padded(value: Tensor, lengths: Tensor, rank: int) -> Tensor:
     return pad(value, apply_op("Pack", values=[apply_op("ZerosLike", x=behind), behind], axis=1))
 
 
-# -- signals --
+# -- shifts --
 
 
 def fftshift(x: Any, axes: Any = None, name: str | None = None) -> Tensor:
@@ -169,89 +168,6 @@ def _shifted(x: Any, axes: Any, name: str, amount: Any) -> Tensor:
         known = [sizes[axis] for axis in axes]
         shift = [amount(shape[axis] if size is None else size) for axis, size in zip(axes, known, strict=True)]
         return roll(x, shift, [int(axis) for axis in axes])
-
-
-def frame(
-    signal: Any,
-    frame_length: int,
-    frame_step: int,
-    pad_end: bool = False,
-    pad_value: Any = 0,
-    axis: int = -1,
-    name: str | None = None,
-) -> Tensor:
-    """Windows of `frame_length` elements, `frame_step` apart, along `axis`: [..., n, ...] -> [..., frames, length,
-    ...].
-
-    With `pad_end` the last windows reach behind the end, where `pad_value` stands.
-    """
-    with name_scope(name or "frame"):
-        signal = convert_to_tensor(signal)
-        sizes = sizes_of(signal)
-        if sizes is None:
-            raise ValueError("The rank of the signal must be known.")
-        at = axis % len(sizes)
-        length: Any = sizes[at] if sizes[at] is not None else apply_op("Shape", input=signal)[at]
-        if pad_end:
-            count = -(-length // frame_step)
-            missing = (count - 1) * frame_step + frame_length - length
-            missing = max(0, missing) if isinstance(missing, int) else apply_op("Maximum", x=missing, y=0)
-            paddings = [[0, missing if dimension == at else 0] for dimension in np.arange(len(sizes))]
-            signal = pad(signal, paddings, constant_values=pad_value)
-        else:
-            count = (length - frame_length) // frame_step + 1
-            count = max(0, count) if isinstance(count, int) else apply_op("Maximum", x=count, y=0)
-        starts = apply_op("ExpandDims", input=multiply(range(count), frame_step), dim=1)
-        return gather(signal, starts + np.arange(frame_length, dtype=np.int32)[None], axis=at)
-
-
-def hann_window(
-    window_length: Any, periodic: bool = True, dtype: Any = dtypes.float32, name: str | None = None
-) -> Tensor:
-    """The raised cosine that is 0 at its ends. [window_length]."""
-    return _raised_cosine(name or "hann_window", window_length, periodic, dtype, 0.5)
-
-
-def hamming_window(
-    window_length: Any, periodic: bool = True, dtype: Any = dtypes.float32, name: str | None = None
-) -> Tensor:
-    """The raised cosine that is 0.08 at its ends. [window_length]."""
-    return _raised_cosine(name or "hamming_window", window_length, periodic, dtype, 0.54)
-
-
-def _raised_cosine(name: str, window_length: Any, periodic: bool, dtype: Any, middle: float) -> Tensor:
-    with name_scope(name):
-        dtype = dtypes.as_dtype(dtype)
-        length = convert_to_tensor(window_length, dtypes.int32)
-        even = subtract(1, apply_op("FloorMod", x=length, y=2)) if periodic else convert_to_tensor(0)
-        period = apply_op("Maximum", x=cast(length + even - 1, dtype), y=convert_to_tensor(1, dtype))
-        phase = multiply(cast(range(length), dtype), 2 * np.pi / period)
-        return subtract(middle, multiply(1 - middle, cos(phase))) + cast(
-            apply_op("Equal", x=length, y=1), dtype
-        ) * (2 - 2 * middle)
-
-
-def stft(
-    signals: Any,
-    frame_length: int,
-    frame_step: int,
-    fft_length: int | None = None,
-    window_fn: Any = hann_window,
-    pad_end: bool = False,
-    name: str | None = None,
-) -> Tensor:
-    """The Fourier transforms of windows of real signals: [..., n] -> [..., frames, fft_length / 2 + 1].
-
-    fft_length is by default the least power of two that holds a window.
-    """
-    with name_scope(name or "stft"):
-        signals = convert_to_tensor(signals)
-        frames = frame(signals, frame_length, frame_step, pad_end=pad_end)
-        if fft_length is None:
-            fft_length = 1 << max(0, frame_length - 1).bit_length()
-        if window_fn is not None:
-            frames = multiply(frames, window_fn(frame_length, dtype=frames.dtype))
-        return rfft(frames, [fft_length])
 
 
 # -- shape rules --

@@ -5,11 +5,13 @@ reference.
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from dtf.run.kernels import kernel
+from dtf.run.kernels.arguments import invalid
 from dtf.run.kernels.data_flow import node_resource, resource_of
 from dtf.run.lookup_tables import LookupTable
 from dtf.wire import errors
@@ -28,13 +30,44 @@ def _(node):
     return _table_maker(node, is_mutable=True)
 
 
+@kernel("MutableHashTableOfTensors", "MutableHashTableOfTensorsV2", stateful=True)
+def _(node):
+    return _table_maker(node, is_mutable=True)
+
+
+@kernel("MutableDenseHashTable", "MutableDenseHashTableV2", stateful=True)
+def _(node):
+    """Tables that are laid out as TensorFlow's do not exist here: empty and deleted keys are only kept out."""
+    buckets, make = node.attr("initial_num_buckets"), _table_maker(node, is_mutable=True)
+
+    def make_dense(step, *keys):
+        if any(np.ndim(key) for key in keys):
+            raise errors.UnimplementedError(None, None, "Tables whose keys are no scalars are not supported")
+        if buckets < _LEAST_BUCKETS or buckets & (buckets - 1):
+            raise invalid(f"Number of buckets must be at least {_LEAST_BUCKETS} and a power of 2, got: {buckets}")
+        names = dict(zip((key.item() for key in keys), ("empty_key", "deleted_key"), strict=False))
+        if len(names) < len(keys):
+            raise invalid("Empty and deleted keys cannot be equal")
+        return make(step, names)
+
+    return make_dense
+
+
+_LEAST_BUCKETS = 4
+
+
 def _table_maker(node: Any, is_mutable: bool) -> Callable[..., Any]:
     types = node.attr("key_dtype"), node.attr("value_dtype")
     is_reference, by_node_name = node.op_def.outputs[0].is_ref, node.attr("use_node_name_sharing")
+    value_shape = tuple(node.attrs["value_shape"].as_list()) if "value_shape" in node.attrs else ()
 
-    def make(step):
+    def make(step, reserved=MappingProxyType({})):
         table, handle = node_resource(
-            node, step, LookupTable, lambda name: LookupTable(name, *types, is_mutable), always_shared=by_node_name
+            node,
+            step,
+            LookupTable,
+            lambda name: LookupTable(name, *types, is_mutable, value_shape, reserved),
+            always_shared=by_node_name,
         )
         table.check_same(*types)
         return table if is_reference else handle
