@@ -90,7 +90,7 @@ class Graph:
 
     @property
     def building_function(self) -> bool:
-        """Whether this graph is the body of a function; never, here."""
+        """Whether this graph is the body of a function (see `function_graph`)."""
         return False
 
     @property
@@ -151,8 +151,7 @@ class Graph:
             for tensor in inputs:
                 if not isinstance(tensor, Tensor):
                     raise TypeError(f"Input {tensor!r} of the {op_type} operation is not a tensor.")
-                if tensor.graph is not self:
-                    raise ValueError(f"{tensor} must be from the same graph as the operation that takes it ({name}).")
+            inputs = [tensor if tensor.graph is self else self._taken_in(tensor, name) for tensor in inputs]
             if op_def is None and opdef.exists(op_type):
                 op_def = opdef.get(op_type)
             name = op_type if name is None else name
@@ -164,6 +163,10 @@ class Graph:
             self._add(op)
             self._surround(op, compute_device)
             return op
+
+    def _taken_in(self, tensor: Tensor, name: str | None) -> Tensor:
+        """This graph's stand-in for a tensor of another graph; a plain graph has none."""
+        raise ValueError(f"{tensor} must be from the same graph as the operation that takes it ({name}).")
 
     def _make(
         self,
@@ -415,6 +418,8 @@ class Graph:
         ops: list[Operation] = []
         for entry in control_inputs:
             op = self._control_op(entry)
+            if op is None:
+                continue
             if op not in waiting and op not in ops:
                 ops.append(op)
         block = ControlBlock(ops)
@@ -424,9 +429,12 @@ class Graph:
         finally:
             self._control_dependencies.pop(block)
 
-    def _control_op(self, entry: Any) -> Operation:
+    def _control_op(self, entry: Any) -> Operation | None:
+        """The operation that an entry of control inputs means; None if a function's body need not wait for it."""
         if isinstance(entry, IndexedSlices) or (hasattr(entry, "handle") and hasattr(entry, "op")):
             entry = entry.op
+        if self.building_function and getattr(entry, "graph", self) is not self:
+            return None  # a call begins after what its arguments wait for
         element = self.as_graph_element(entry)
         return element.op if isinstance(element, Tensor) else element
 
@@ -654,6 +662,9 @@ def graph_of(values: Iterable[Any]) -> Graph:
     Raises:
       ValueError: they are of several graphs.
     """
+    current = get_default_graph()
+    if current.building_function:
+        return current  # which takes in what is of another graph
     first: Any = None
     for value in values:
         graph = getattr(value, "graph", None)
@@ -663,7 +674,7 @@ def graph_of(values: Iterable[Any]) -> Graph:
             first = value
         elif graph is not first.graph:
             raise ValueError(f"{value} must be from the same graph as {first}.")
-    return get_default_graph() if first is None else first.graph
+    return current if first is None else first.graph
 
 
 def device(device_name_or_function: Any) -> AbstractContextManager[None]:

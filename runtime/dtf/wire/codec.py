@@ -32,7 +32,7 @@ from dtf.wire import dtypes, errors
 from dtf.wire.dtypes import DType, as_dtype
 from dtf.wire.pb import attr_value_pb2, resource_handle_pb2, tensor_pb2, tensor_shape_pb2
 from dtf.wire.tensor_shape import Dimension, TensorShape, as_shape
-from dtf.wire.variants import Optional, TensorList, variant_of
+from dtf.wire.variants import is_variant, variant_of
 
 Buffer = Any  # bytes or memoryview
 
@@ -122,7 +122,7 @@ def values_to_array(values: Any, dtype: Any = None) -> tuple[np.ndarray, DType]:
     wanted = None if dtype is None else as_dtype(dtype).base_dtype
     if isinstance(values, ResourceHandle) or hasattr(values, "maybe_type_name"):
         return _object_array([values], ()), dtypes.resource
-    if isinstance(values, TensorList | Optional | tensor_pb2.VariantTensorDataProto):
+    if is_variant(values) or isinstance(values, tensor_pb2.VariantTensorDataProto):
         return _object_array([values], ()), dtypes.variant
     if isinstance(values, TensorShape):
         values = values.as_list()
@@ -391,7 +391,7 @@ def _from_numpy(array: np.ndarray, wanted: DType | None) -> tuple[np.ndarray, DT
         wanted = as_dtype(array.dtype)
         if wanted is dtypes.string and array.size and isinstance(array.flat[0], ResourceHandle):
             wanted = dtypes.resource
-        elif wanted is dtypes.string and array.size and isinstance(array.flat[0], TensorList | Optional):
+        elif wanted is dtypes.string and array.size and is_variant(array.flat[0]):
             wanted = dtypes.variant
     if wanted is dtypes.string:
         return _string_array(array), wanted
@@ -532,7 +532,7 @@ def _store_values(proto: Any, array: np.ndarray, dtype: DType) -> None:
     elif dtype is dtypes.resource:
         proto.resource_handle_val.extend(_handle_proto(each) for each in flat)
     elif dtype is dtypes.variant:
-        proto.variant_val.extend(each.to_proto() if isinstance(each, TensorList | Optional) else each for each in flat)
+        proto.variant_val.extend(each.to_proto() if is_variant(each) else each for each in flat)
     else:
         field, stored = _value_field(dtype)
         if field == "float8_val":

@@ -1,4 +1,4 @@
-"""What tensors of dtype variant hold, and its form on the wire: `TensorList` and `Optional`.
+"""What tensors of dtype variant hold, and its form on the wire: `TensorList`, `Optional` and `IteratorState`.
 
 Lists are what `while` loops made of functions carry where loops of Enter and Exit use tensor arrays and stacks; an
 optional is what one branch of an `If` may leave for its gradient. Both are values: an operation that changes one gives
@@ -17,10 +17,11 @@ from dtf.wire.dtypes import DType, as_dtype
 from dtf.wire.pb import tensor_pb2, tensor_shape_pb2
 from dtf.wire.tensor_shape import TensorShape
 
-__all__ = ["Optional", "TensorList", "variant_of"]
+__all__ = ["IteratorState", "Optional", "TensorList", "is_variant", "variant_of"]
 
 _LIST = "tensorflow::TensorList"
 _OPTIONAL = "tensorflow::data::Optional"
+_ITERATOR_STATE = "dtf::IteratorState"
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,10 +115,42 @@ class Optional:
         return Optional(tuple(map(proto_to_array, proto.tensors)))
 
 
+@dataclass(frozen=True, eq=False)
+class IteratorState:
+    """The position of an iterator over a dataset: JSON, and the tensors to which it refers by their numbers."""
+
+    text: bytes
+    tensors: tuple[Any, ...] = ()
+
+    shape: ClassVar[tuple[()]] = ()
+    nbytes: ClassVar[int] = 0
+
+    def to_proto(self) -> tensor_pb2.VariantTensorDataProto:
+        """Its message."""
+        from dtf.wire.codec import array_to_proto
+
+        tensors = [array_to_proto(value) for value in self.tensors]
+        return tensor_pb2.VariantTensorDataProto(type_name=_ITERATOR_STATE, metadata=self.text, tensors=tensors)
+
+    @staticmethod
+    def from_proto(proto: Any) -> IteratorState:
+        """The position of a message."""
+        from dtf.wire.codec import proto_to_array
+
+        return IteratorState(proto.metadata, tuple(map(proto_to_array, proto.tensors)))
+
+
+def is_variant(value: Any) -> bool:
+    """Whether a value is an element of a variant tensor: one of the above, or another with a message of its own."""
+    return hasattr(value, "to_proto") and hasattr(value, "nbytes")
+
+
 def variant_of(proto: Any) -> Any:
-    """The value of a VariantTensorDataProto: a list, an optional, or the message itself for what is not known here."""
+    """The value of a VariantTensorDataProto: a list, an optional, a position, or the message itself for what is not known here."""
     if proto.type_name == _LIST:
         return TensorList.from_proto(proto)
+    if proto.type_name == _ITERATOR_STATE:
+        return IteratorState.from_proto(proto)
     return Optional.from_proto(proto) if proto.type_name == _OPTIONAL else proto
 
 

@@ -1,0 +1,223 @@
+"""Functions made of Python functions: `trace` runs one once in a graph of its own and makes a FunctionDef of the nodes.
+
+Owns `FunctionGraph`, what happens to tensors of the surrounding graph that the body uses (they become arguments, or
+their nodes are copied), and the way from nodes to a FunctionDef, the reverse of `wire.functions`. Does not call
+functions: an op with an attribute of kind func does, or `call` here.
+
+    function = trace(lambda x: x * factor, [tf.TensorSpec([], tf.float32)], "scale")
+    results = function.call([argument])                     # PartitionedCall(argument, factor, f=scale)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dtf.build.apply import apply_op
+from dtf.build.conversion import convert_to_tensor
+from dtf.build.graph import Graph, Operation, Tensor, get_default_graph
+from dtf.wire import opdef
+from dtf.wire.dtypes import DType
+from dtf.wire.pb import attr_value_pb2, function_pb2
+from dtf.wire.tensor_shape import TensorShape
+
+__all__ = ["FunctionGraph", "TracedFunction", "trace"]
+
+
+@dataclass(frozen=True)
+class TracedFunction:
+    """A function in the library of a graph.
+
+    Attributes:
+      name: its name there.
+      captured: tensors of the surrounding graph that it takes behind its own arguments.
+      results: the body's tensors that it gives, for their dtypes and static shapes.
+      structure: what the Python function returned.
+      is_stateful: whether a node of it has state.
+    """
+
+    name: str
+    captured: tuple[Tensor, ...]
+    results: tuple[Tensor, ...]
+    structure: Any
+    is_stateful: bool
+
+    @property
+    def reference(self) -> attr_value_pb2.NameAttrList:
+        """The value for an attribute of kind func."""
+        return attr_value_pb2.NameAttrList(name=self.name)
+
+    def call(self, arguments: Sequence[Any], name: str | None = None) -> list[Tensor]:
+        """The results for these arguments, of a call in the default graph."""
+        op_type = "StatefulPartitionedCall" if self.is_stateful else "PartitionedCall"
+        types = [tensor.dtype.base_dtype for tensor in self.results]
+        outputs = apply_op(op_type, name, args=[*arguments, *self.captured], Tout=types, f=self.reference)
+        if isinstance(outputs, Operation):
+            return []
+        for output, result in zip(outputs, self.results, strict=True):
+            output.set_shape(result.shape)
+        return list(outputs)
+
+
+def trace(
+    function: Callable[..., Any],
+    arguments: Sequence[tuple[DType, TensorShape]],
+    name: str,
+    results_of: Callable[[Any], Sequence[Any]] = lambda returned: returned if isinstance(returned, list) else [returned],
+    by_value: bool = False,
+) -> TracedFunction:
+    """Runs `function` once with placeholders and adds what it builds to the default graph's library.
+
+    Args:
+      arguments: dtype and static shape of each.
+      name: the start of the function's name, which is made unique in the library.
+      results_of: from what the function returned to the flat list of values to convert to results; called in the
+        body's graph.
+      by_value: copy the nodes of captured tensors into the body, so that the function captures nothing.
+
+    Raises:
+      ValueError: with `by_value`, a captured tensor comes from a node with state, or from a placeholder.
+      whatever the function raises.
+    """
+    outer = get_default_graph()
+    graph = FunctionGraph(outer, by_value)
+    with graph.as_default():
+        placeholders = [graph.add_argument(f"arg_{index}", *each) for index, each in enumerate(arguments)]
+        structure = function(*placeholders)
+        results = [convert_to_tensor(each) for each in results_of(structure)]
+        results = [each if each.graph is graph else graph._taken_in(each, name) for each in results]
+    known = {each.signature.name for each in outer._library.function}
+    number = len(known)
+    while f"{name}_{number}" in known:
+        number += 1
+    proto = graph.function_def(f"{name}_{number}", results)
+    outer._library.function.append(proto)
+    return TracedFunction(
+        proto.signature.name, tuple(graph.captured), tuple(results), structure, proto.signature.is_stateful
+    )
+
+
+class FunctionGraph(Graph):
+    """The body of a function under construction. Its library is that of the surrounding graph.
+
+    Attributes:
+      captured: tensors of the surrounding graph that the body uses, in the order of its last arguments.
+    """
+
+    def __init__(self, outer: Graph, by_value: bool = False) -> None:
+        super().__init__()
+        self.outer = outer
+        self.captured: list[Tensor] = []
+        self.seed = outer.seed
+        self._library = outer._library
+        self._by_value = by_value
+        self._arguments: list[Tensor] = []
+        self._stand_ins: dict[Tensor, Tensor] = {}
+        self._copies: dict[Operation, Operation] = {}
+
+    @property
+    def building_function(self) -> bool:
+        return True
+
+    @property
+    def outermost(self) -> Graph:
+        """The graph that is no function's."""
+        return self.outer.outermost if isinstance(self.outer, FunctionGraph) else self.outer
+
+    def add_argument(self, name: str, dtype: DType, shape: TensorShape) -> Tensor:
+        """A placeholder that becomes the next argument."""
+        with self.name_scope(None):  # arguments' names have no slashes
+            op = self.create_op("Placeholder", [], name=name, attrs={"dtype": dtype.base_dtype, "shape": shape})
+        tensor = op.outputs[0]
+        tensor.set_shape(shape)
+        self._arguments.append(tensor)
+        return tensor
+
+    def _taken_in(self, tensor: Tensor, name: str | None) -> Tensor:
+        found = self._stand_ins.get(tensor)
+        if found is None:
+            found = self._copy(tensor.op).outputs[tensor.value_index] if self._by_value else self._capture(tensor)
+            self._stand_ins[tensor] = found
+        return found
+
+    def _capture(self, tensor: Tensor) -> Tensor:
+        if tensor.dtype._is_ref_dtype:
+            raise ValueError(
+                f"A function cannot take the variable behind {tensor.name} by reference: read it outside of the "
+                "function, or make it with use_resource=True"
+            )
+        # Out of the blocks that the caller is in: arguments belong to none of them.
+        with self.control_dependencies(None), self.device(None):
+            stand_in = self.add_argument(f"captured_{len(self.captured)}", tensor.dtype, tensor.shape)
+        for name in ("_handle_data", "_handle_types"):
+            if hasattr(tensor, name):
+                setattr(stand_in, name, getattr(tensor, name))
+        self.captured.append(tensor)
+        return stand_in
+
+    def _copy(self, op: Operation) -> Operation:
+        found = self._copies.get(op)
+        if found is not None:
+            return found
+        # Datasets count as stateful in their contracts, and are values all the same.
+        if op.op_def is not None and op.op_def.is_stateful and "Dataset" not in op.type:
+            raise ValueError(f"Cannot capture a stateful node (name:{op.name}, type:{op.type}) by value.")
+        if op.type in ("Placeholder", "PlaceholderV2", "PlaceholderWithDefault"):
+            raise ValueError(f"Cannot capture a placeholder (name:{op.name}, type:{op.type}) by value.")
+        inputs = [each if each.graph is self else self._taken_in(each, op.name) for each in op.inputs]
+        with self.control_dependencies(None), self.device(None):
+            copied = self.create_op(
+                op.type,
+                inputs,
+                [each.dtype for each in op.outputs],
+                name=op.name,
+                attrs={name: value for name, value in op._attrs.items() if name != "_class"},
+                op_def=op.op_def,
+            )
+        self._copies[op] = copied
+        return copied
+
+    def function_def(self, name: str, results: Sequence[Tensor]) -> function_pb2.FunctionDef:
+        """The FunctionDef of this body."""
+        proto = function_pb2.FunctionDef()
+        proto.signature.name = name
+        arguments = {tensor.op for tensor in self._arguments}
+        names: dict[Tensor, str] = {}
+        for tensor in self._arguments:
+            proto.signature.input_arg.add(name=tensor.op.name, type=tensor.dtype.as_datatype_enum)
+            names[tensor] = tensor.op.name
+        for op in self.get_operations():
+            if op in arguments:
+                continue
+            names.update(zip(op.outputs, _output_names(op), strict=True))
+        for op in self.get_operations():
+            if op in arguments:
+                continue
+            node = op.node_def
+            del node.input[:]
+            node.input.extend(names[tensor] for tensor in op.inputs)
+            node.input.extend(f"^{each.name}" for each in op.control_inputs if each not in arguments)
+            proto.node_def.append(node)
+            if op.op_def is not None and op.op_def.is_stateful and op._get_control_flow_context() is None:
+                proto.signature.is_stateful = True
+                proto.signature.control_output.append(op.name)
+                proto.control_ret[op.name] = op.name
+        for index, tensor in enumerate(results):
+            proto.signature.output_arg.add(name=f"result_{index}", type=tensor.dtype.base_dtype.as_datatype_enum)
+            proto.ret[f"result_{index}"] = names[tensor]
+        return proto
+
+
+def _output_names(op: Operation) -> list[str]:
+    """Of each output, how a function's body refers to it: "node:output:index"."""
+    op_def = op.op_def if op.op_def is not None else opdef.get(op.type)
+    names = []
+    for output in op_def.outputs:
+        count = 1
+        if output.type_list_attr is not None:
+            count = len(op.get_attr(output.type_list_attr))
+        elif output.number_attr is not None:
+            count = op.get_attr(output.number_attr)
+        names += [f"{op.name}:{output.name}:{index}" for index in range(count)]
+    return names

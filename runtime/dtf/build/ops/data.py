@@ -1,0 +1,562 @@
+"""Datasets: the class `Dataset` of tf.data, whose methods make the nodes of a pipeline.
+
+Owns the methods; what an element's structure is and how it travels is `data_structure`'s, iterators are
+`data_iterators`', datasets of files `data_files`', and what the nodes do is `run.datasets`'.
+
+Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/data/Dataset
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dtf.build.apply import apply_op
+from dtf.build.conversion import convert_to_tensor
+from dtf.build.function_graph import TracedFunction, trace
+from dtf.build.ops import data_structure as structure
+from dtf.build.ops.random import get_seed
+from dtf.build.tensor import Tensor
+from dtf.build.tensor_spec import TensorSpec
+from dtf.wire import dtypes
+from dtf.wire.tensor_shape import TensorShape, as_shape
+
+__all__ = ["AUTOTUNE", "Dataset", "Options"]
+
+AUTOTUNE = -1
+"""As a number of parallel calls or a buffer's size: the runtime chooses."""
+
+
+class Options:
+    """How a pipeline is to be run. Only `experimental_deterministic` (or `deterministic`) has a meaning here: whether
+    parallel transformations keep the order of their input. Other attributes may be set, for TensorFlow's sake.
+    """
+
+    def __init__(self) -> None:
+        self.deterministic: bool | None = None
+        self.experimental_optimization = _Settings()
+        self.experimental_threading = _Settings()
+        self.experimental_distribute = _Settings()
+        self.threading = self.experimental_threading
+        self.autotune = _Settings()
+
+    @property
+    def experimental_deterministic(self) -> bool | None:
+        """Another name of `deterministic`."""
+        return self.deterministic
+
+    @experimental_deterministic.setter
+    def experimental_deterministic(self, value: bool | None) -> None:
+        self.deterministic = value
+
+    def merge(self, options: Options) -> Options:
+        """These options, with what `options` sets in their place."""
+        merged = Options()
+        merged.__dict__.update(self.__dict__)
+        merged.__dict__.update({name: value for name, value in options.__dict__.items() if value is not None})
+        return merged
+
+    def _serialized(self) -> bytes:
+        # Field 1 of TensorFlow's message, a bool.
+        return b"" if self.deterministic is None else bytes([8, self.deterministic])
+
+
+class _Settings:
+    """Attributes that somebody sets and nobody reads."""
+
+
+class Dataset:
+    """A sequence of elements of one structure, as a node of the graph.
+
+    Transformations make further datasets; an iterator (`make_one_shot_iterator`, `make_initializable_iterator`) gives the
+    elements as tensors. Functions given to transformations are traced once into functions of the graph.
+
+    Args:
+      variant_tensor: the node's output.
+      element_spec: the structure of an element (see `tf.TensorSpec`).
+    """
+
+    def __init__(self, variant_tensor: Tensor, element_spec: Any, options: Options | None = None) -> None:
+        self._variant_tensor = variant_tensor
+        self._element_spec = element_spec
+        self._options = options or Options()
+
+    def __repr__(self) -> str:
+        return f"<Dataset element_spec={self._element_spec}>"
+
+    @property
+    def element_spec(self) -> Any:
+        """The structure of an element, of TensorSpecs and SparseTensorSpecs."""
+        return self._element_spec
+
+    @property
+    def output_types(self) -> Any:
+        """The dtypes in the structure of an element."""
+        return structure.legacy(self._element_spec)[0]
+
+    @property
+    def output_shapes(self) -> Any:
+        """The static shapes in the structure of an element."""
+        return structure.legacy(self._element_spec)[1]
+
+    @property
+    def output_classes(self) -> Any:
+        """Tensor or SparseTensor in the structure of an element."""
+        return structure.legacy(self._element_spec)[2]
+
+    # Sources
+
+    @staticmethod
+    def from_tensors(tensors: Any, name: str | None = None) -> Dataset:
+        """One element: `tensors`, a structure."""
+        value = structure.converted(tensors)
+        return _made("TensorDataset", structure.spec_of(value), name, components=structure.flat_tensors(value))
+
+    @staticmethod
+    def from_tensor_slices(tensors: Any, name: str | None = None) -> Dataset:
+        """An element for each row of the structure's tensors.
+
+        Raises:
+          ValueError: there are scalars, or the numbers of rows differ.
+        """
+        value = structure.converted(tensors)
+        spec = structure.unbatched(structure.spec_of(value))
+        rows = TensorShape([None])
+        for leaf in structure.flatten(structure.spec_of(value)):
+            rows = rows.merge_with(leaf.shape.with_rank_at_least(1)[:1])
+        return _made("TensorSliceDataset", spec, name, components=structure.flat_slices(value))
+
+    @staticmethod
+    def range(*args: Any, output_type: Any = dtypes.int64, name: str | None = None) -> Dataset:
+        """The numbers of range(*args), as int64 scalars or `output_type`.
+
+        Raises:
+          ValueError: there is none or more than three arguments.
+        """
+        if not 1 <= len(args) <= 3:
+            raise ValueError(f"Invalid `args`. The length of `args` should be between 1 and 3 but was {len(args)}.")
+        start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
+        start, stop, step = (convert_to_tensor(each, dtypes.int64) for each in (start, stop, step))
+        return _made("RangeDataset", TensorSpec([], output_type), name, start=start, stop=stop, step=step)
+
+    @staticmethod
+    def from_generator(
+        generator: Callable[..., Any],
+        output_types: Any = None,
+        output_shapes: Any = None,
+        args: Sequence[Any] | None = None,
+        output_signature: Any = None,
+    ) -> Dataset:
+        """What `generator(*args)`, an iterable, gives anew for each pass; it runs in this process.
+
+        Raises:
+          TypeError: `generator` cannot be called, or there is neither a signature nor types.
+        """
+        from dtf.build.ops.data_generator import from_generator
+
+        return from_generator(generator, output_types, output_shapes, args, output_signature)
+
+    @staticmethod
+    def list_files(file_pattern: Any, shuffle: bool | None = None, seed: int | None = None) -> Dataset:
+        """The names of the files that match a pattern, or any of several; in random order unless `shuffle` is False.
+
+        Raises (when it is iterated):
+          InvalidArgumentError: no file matches.
+        """
+        from dtf.build.ops.data_files import list_files
+
+        return list_files(file_pattern, shuffle, seed)
+
+    @staticmethod
+    def zip(datasets: Any) -> Dataset:
+        """Elements of several datasets side by side, in the structure of `datasets` (a tuple or dictionary), until one
+        ends.
+        """
+        flat = structure.flatten(datasets)
+        for each in flat:
+            if not isinstance(each, Dataset):
+                raise TypeError(f"Each of `datasets` must be a Dataset, got {each!r}; a list is none: give a tuple")
+        spec = structure.map_structure(lambda each: each.element_spec, datasets)
+        return _made("ZipDataset", spec, None, input_datasets=[each._variant_tensor for each in flat])
+
+    # Parts and repetitions
+
+    def concatenate(self, dataset: Dataset) -> Dataset:
+        """These elements, then those of another dataset of the same structure and dtypes.
+
+        Raises:
+          TypeError: they differ.
+        """
+        spec = structure.merged(self._element_spec, dataset.element_spec)
+        return self._with("ConcatenateDataset", spec, another_dataset=dataset._variant_tensor)
+
+    def repeat(self, count: Any = None) -> Dataset:
+        """The elements `count` times; for ever if None or -1."""
+        return self._with("RepeatDataset", count=_int64(-1 if count is None else count))
+
+    def take(self, count: Any) -> Dataset:
+        """The first `count` elements; all for -1."""
+        return self._with("TakeDataset", count=_int64(count))
+
+    def skip(self, count: Any) -> Dataset:
+        """All but the first `count` elements; none for -1."""
+        return self._with("SkipDataset", count=_int64(count))
+
+    def shard(self, num_shards: Any, index: Any) -> Dataset:
+        """Every `num_shards`-th element from number `index` on, as each of several workers takes its part.
+
+        Raises (when it is made, or when it is iterated if they are tensors):
+          InvalidArgumentError: the index is not within [0, num_shards).
+        """
+        return self._with("ShardDataset", num_shards=_int64(num_shards), index=_int64(index))
+
+    def cache(self, filename: Any = "") -> Dataset:
+        """The same elements; after a whole pass they come from memory, or from a file of that name."""
+        return self._with("CacheDataset", filename=convert_to_tensor(filename, dtypes.string))
+
+    def prefetch(self, buffer_size: Any = AUTOTUNE) -> Dataset:
+        """The same elements, up to `buffer_size` of them made in advance by a thread."""
+        return self._with("PrefetchDataset", buffer_size=_int64(AUTOTUNE if buffer_size is None else buffer_size))
+
+    def shuffle(
+        self, buffer_size: Any, seed: int | None = None, reshuffle_each_iteration: bool | None = None
+    ) -> Dataset:
+        """Random order: each element is drawn from the next `buffer_size` ones.
+
+        Args:
+          reshuffle_each_iteration: whether another pass over it has another order; True if None.
+        """
+        first, second = (seed or 0 for seed in get_seed(seed))
+        return self._with(
+            "ShuffleDataset",
+            buffer_size=_int64(buffer_size),
+            seed=_int64(first),
+            seed2=_int64(second),
+            reshuffle_each_iteration=True if reshuffle_each_iteration is None else reshuffle_each_iteration,
+        )
+
+    def enumerate(self, start: Any = 0) -> Dataset:
+        """Pairs of a number, from `start` on, and an element."""
+        return Dataset.zip((Dataset.range(start, np.iinfo(np.int64).max), self))
+
+    # Batches
+
+    def batch(self, batch_size: Any, drop_remainder: Any = False) -> Dataset:
+        """Consecutive elements joined along a new first dimension.
+
+        Args:
+          drop_remainder: leave out a last batch that is smaller.
+
+        Raises (when it is iterated):
+          InvalidArgumentError: shapes differ within a batch, or the size is not positive.
+        """
+        size = _static(batch_size) if _static(drop_remainder) else None
+        return self._with(
+            "BatchDatasetV2",
+            structure.batched(self._element_spec, size),
+            batch_size=_int64(batch_size),
+            drop_remainder=convert_to_tensor(drop_remainder, dtypes.bool),
+        )
+
+    def padded_batch(
+        self, batch_size: Any, padded_shapes: Any = None, padding_values: Any = None, drop_remainder: Any = False
+    ) -> Dataset:
+        """Batches of elements of several shapes, filled up at their ends.
+
+        Args:
+          padded_shapes: a shape in the place of each component, whose unknown sizes are the largest in the batch; the
+            components' static shapes if None.
+          padding_values: a scalar in the place of each component; zeros and empty strings if None.
+
+        Raises:
+          TypeError: an element has SparseTensors.
+          ValueError: a shape has another rank than its component, or is not known.
+        """
+        spec = self._element_spec
+        if structure.has_sparse(spec):
+            raise TypeError("Batching of padded sparse tensors is not currently supported")
+        leaves = structure.flatten(spec)
+        shapes = [leaf.shape for leaf in leaves]
+        if padded_shapes is not None:
+            shapes = [as_shape(each) if not isinstance(each, Tensor) else each for each in _like(spec, padded_shapes)]
+        for shape, leaf in zip(shapes, leaves, strict=True):
+            if isinstance(shape, TensorShape) and shape.ndims is None:
+                raise ValueError("You must provide `padded_shapes` because the rank of a component is not known")
+            rank = shape.shape.as_list()[0] if isinstance(shape, Tensor) else shape.ndims
+            if None not in (rank, leaf.shape.ndims) and rank != leaf.shape.ndims:
+                raise ValueError(
+                    f"The padded shape {shape} is not compatible with the shape {leaf.shape} of the corresponding input "
+                    "component."
+                )
+        paddings = [None] * len(leaves) if padding_values is None else _like(spec, padding_values)
+        size = _static(batch_size) if _static(drop_remainder) else None
+        made = [
+            TensorSpec(TensorShape([size]).concatenate(_sizes(shape)), leaf.dtype)
+            for shape, leaf in zip(shapes, leaves, strict=True)
+        ]
+        return _made(
+            "PaddedBatchDatasetV2",
+            structure.pack(spec, made),
+            None,
+            input_dataset=self._variant_tensor,
+            batch_size=_int64(batch_size),
+            padded_shapes=[_shape_tensor(shape) for shape in shapes],
+            padding_values=[_padding(value, leaf) for value, leaf in zip(paddings, leaves, strict=True)],
+            drop_remainder=convert_to_tensor(drop_remainder, dtypes.bool),
+        )
+
+    def unbatch(self) -> Dataset:
+        """The rows of each element."""
+        if structure.has_sparse(self._element_spec):
+            raise TypeError("unbatch takes elements without SparseTensors; use tf.sparse functions in a map before it")
+        return self._with("UnbatchDataset", structure.unbatched(self._element_spec))
+
+    def window(self, size: Any, shift: Any = None, stride: Any = 1, drop_remainder: Any = False) -> Dataset:
+        """Datasets of `size` elements each, `stride` apart; a new one begins every `shift` (by default `size`) elements.
+
+        Each component of an element becomes a dataset of its own.
+        """
+        return self._with(
+            "WindowDataset",
+            structure.map_structure(structure.DatasetSpec, self._element_spec),
+            size=_int64(size),
+            shift=_int64(size if shift is None else shift),
+            stride=_int64(stride),
+            drop_remainder=convert_to_tensor(drop_remainder, dtypes.bool),
+        )
+
+    # Functions
+
+    def map(
+        self, map_func: Callable[..., Any], num_parallel_calls: Any = None, deterministic: bool | None = None
+    ) -> Dataset:
+        """The results of `map_func`, a function from an element (a tuple: from its parts) to a structure.
+
+        Args:
+          num_parallel_calls: how many calls run at the same time in threads; AUTOTUNE: as many as there are processors.
+          deterministic: False: results come as they are ready. None: as the options of the dataset say.
+        """
+        function, spec = self._traced(map_func, "Dataset_map")
+        if num_parallel_calls is None:
+            return self._calling("MapDataset", function, spec, preserve_cardinality=True)
+        return self._calling(
+            "ParallelMapDatasetV2",
+            function,
+            spec,
+            num_parallel_calls=_int64(num_parallel_calls),
+            deterministic=self._order(deterministic),
+            preserve_cardinality=True,
+        )
+
+    def filter(self, predicate: Callable[..., Any]) -> Dataset:
+        """The elements for which `predicate` gives true.
+
+        Raises:
+          ValueError: it does not give a bool scalar.
+        """
+        return self._calling("FilterDataset", self._predicate(predicate, "Dataset_filter"), attr="predicate")
+
+    def take_while(self, predicate: Callable[..., Any]) -> Dataset:
+        """The elements before the first for which `predicate` gives false."""
+        function = self._predicate(predicate, "Dataset_take_while")
+        return self._calling("TakeWhileDataset", function, attr="predicate")
+
+    def flat_map(self, map_func: Callable[..., Any]) -> Dataset:
+        """The elements of the datasets that `map_func` makes of each element, one dataset after the other.
+
+        Raises:
+          TypeError: it does not make a dataset.
+        """
+        function, spec = self._traced_dataset(map_func, "Dataset_flat_map")
+        return self._calling("FlatMapDataset", function, spec)
+
+    def interleave(
+        self,
+        map_func: Callable[..., Any],
+        cycle_length: Any = AUTOTUNE,
+        block_length: Any = 1,
+        num_parallel_calls: Any = None,
+        deterministic: bool | None = None,
+    ) -> Dataset:
+        """`block_length` elements of each of `cycle_length` datasets in turns.
+
+        Args:
+          num_parallel_calls: not None: the datasets' elements are made in advance, by a thread for each.
+
+        Raises:
+          TypeError: `map_func` does not make a dataset.
+        """
+        function, spec = self._traced_dataset(map_func, "Dataset_interleave")
+        lengths: dict[str, Any] = {
+            "cycle_length": _int64(AUTOTUNE if cycle_length is None else cycle_length),
+            "block_length": _int64(block_length),
+        }
+        if num_parallel_calls is None:
+            return self._calling("InterleaveDataset", function, spec, **lengths)
+        return self._calling(
+            "ParallelInterleaveDatasetV4",
+            function,
+            spec,
+            **lengths,
+            buffer_output_elements=_int64(AUTOTUNE),
+            prefetch_input_elements=_int64(AUTOTUNE),
+            num_parallel_calls=_int64(num_parallel_calls),
+            deterministic=self._order(deterministic),
+        )
+
+    def reduce(self, initial_state: Any, reduce_func: Callable[..., Any]) -> Any:
+        """The last state of `reduce_func(state, element)` over one pass, in the structure of `initial_state`."""
+        state = structure.converted(initial_state)
+        function, spec = _traced(reduce_func, (structure.spec_of(state), self._element_spec), "reduce")
+        tensors = structure.flat_tensors(state)
+        results = apply_op(
+            "ReduceDataset",
+            None,
+            input_dataset=self._variant_tensor,
+            initial_state=tensors,
+            other_arguments=list(function.captured),
+            f=function.reference,
+            output_types=structure.flat_types(spec),
+            output_shapes=structure.flat_shapes(spec),
+        )
+        return structure.packed(spec, results if isinstance(results, list) else [results], Dataset)
+
+    def apply(self, transformation_func: Callable[[Dataset], Dataset]) -> Dataset:
+        """transformation_func(self).
+
+        Raises:
+          TypeError: that is no dataset.
+        """
+        dataset = transformation_func(self)
+        if not isinstance(dataset, Dataset):
+            raise TypeError(f"`transformation_func` must return a Dataset. Got {dataset}.")
+        return dataset
+
+    # Options and iterators
+
+    def options(self) -> Options:
+        """The options that were given here and before."""
+        return self._options
+
+    def with_options(self, options: Options) -> Dataset:
+        """The same elements, made as `options` say."""
+        dataset = self._with("OptionsDataset", serialized_options=options._serialized())
+        dataset._options = self._options.merge(options)
+        return dataset
+
+    def make_one_shot_iterator(self) -> Any:
+        """An iterator for one pass, which begins by itself; see `tf.data.make_one_shot_iterator`."""
+        from dtf.build.ops.data_iterators import make_one_shot_iterator
+
+        return make_one_shot_iterator(self)
+
+    def make_initializable_iterator(self, shared_name: str | None = None) -> Any:
+        """An iterator whose `initializer` begins a pass; see `tf.data.make_initializable_iterator`."""
+        from dtf.build.ops.data_iterators import make_initializable_iterator
+
+        return make_initializable_iterator(self, shared_name)
+
+    # Nodes
+
+    def _with(self, op_type: str, spec: Any = None, **arguments: Any) -> Dataset:
+        """The dataset of a node whose first input is this one."""
+        spec = self._element_spec if spec is None else spec
+        return _made(op_type, spec, None, self._options, input_dataset=self._variant_tensor, **arguments)
+
+    def _calling(
+        self, op_type: str, function: TracedFunction, spec: Any = None, attr: str = "f", **arguments: Any
+    ) -> Dataset:
+        return self._with(
+            op_type, spec, other_arguments=list(function.captured), **{attr: function.reference}, **arguments
+        )
+
+    def _traced(self, function: Callable[..., Any], name: str) -> tuple[TracedFunction, Any]:
+        return _traced(function, self._element_spec, name)
+
+    def _traced_dataset(self, function: Callable[..., Any], name: str) -> tuple[TracedFunction, Any]:
+        traced, spec = self._traced(function, name)
+        if not isinstance(spec, structure.DatasetSpec):
+            raise TypeError(f"The `map_func` argument must return a `Dataset` object. Got {spec}.")
+        return traced, spec.element_spec
+
+    def _predicate(self, function: Callable[..., Any], name: str) -> TracedFunction:
+        traced, spec = self._traced(function, name)
+        if not isinstance(spec, TensorSpec) or not spec.is_compatible_with(TensorSpec([], dtypes.bool)):
+            raise ValueError(
+                "Invalid `predicate`. `predicate` must return a `tf.bool` scalar tensor, but its return type is "
+                f"{spec}."
+            )
+        return traced
+
+    def _order(self, deterministic: bool | None) -> str:
+        chosen = self._options.deterministic if deterministic is None else deterministic
+        return "default" if chosen is None else str(chosen).lower()
+
+
+def _traced(function: Callable[..., Any], spec: Any, name: str) -> tuple[TracedFunction, Any]:
+    """A function from elements of `spec`, and the spec of its results."""
+    if not callable(function):
+        raise TypeError(f"Expected a function, got {function!r}")
+    made: list[Any] = []
+
+    def body(*tensors: Tensor) -> Any:
+        element = structure.packed(spec, tensors, Dataset)
+        returned = function(*element) if isinstance(spec, tuple) else function(element)
+        return structure.converted(tuple(returned) if isinstance(returned, list) else returned)
+
+    def results_of(value: Any) -> list[Tensor]:
+        made.append(structure.spec_of(value))
+        return structure.flat_tensors(value)
+
+    kind = getattr(function, "__name__", type(function).__name__).replace("<lambda>", "lambda")
+    arguments = list(zip(structure.flat_types(spec), structure.flat_shapes(spec), strict=True))
+    traced = trace(body, arguments, f"{name}_{kind}", results_of)
+    return traced, made[0]
+
+
+def _made(op_type: str, spec: Any, name: str | None, options: Options | None = None, /, **arguments: Any) -> Dataset:
+    """The dataset of a new node."""
+    from dtf.wire import opdef
+
+    attrs = opdef.get(op_type).attr_by_name
+    # Contracts say it in one of two ways.
+    types = {"output_types": structure.flat_types(spec)} if "output_types" in attrs else {}
+    shapes = {"output_shapes": structure.flat_shapes(spec)} if "output_shapes" in attrs else {}
+    return Dataset(apply_op(op_type, name, **arguments, **types, **shapes), spec, options)
+
+
+def _int64(value: Any) -> Tensor:
+    return convert_to_tensor(value, dtypes.int64)
+
+
+def _static(value: Any) -> Any:
+    """A size or truth that is known now; None else."""
+    return None if isinstance(value, Tensor) else value
+
+
+def _like(spec: Any, values: Any) -> list[Any]:
+    """A value for each leaf of `spec`; a value alone goes to all of them if they are several."""
+    if structure.is_nested(spec) and not structure.is_nested(values) and not isinstance(values, list):
+        return [values] * len(structure.flatten(spec))
+    return structure._flatten_like(spec, values, "padded_shapes and padding_values")
+
+
+def _sizes(shape: Any) -> TensorShape:
+    if isinstance(shape, TensorShape):
+        return shape
+    return TensorShape([None] * (shape.shape.as_list() or [0])[0])
+
+
+def _shape_tensor(shape: Any) -> Tensor:
+    if isinstance(shape, TensorShape):
+        return convert_to_tensor([-1 if size is None else size for size in shape.as_list()], dtypes.int64)
+    return shape
+
+
+def _padding(value: Any, leaf: Any) -> Tensor:
+    if value is None:
+        value = "" if leaf.dtype == dtypes.string else np.zeros((), leaf.dtype.as_numpy_dtype)
+    return convert_to_tensor(value, leaf.dtype)
+

@@ -1,0 +1,144 @@
+"""Datasets of files: their names, and the records of TFRecord files, text files and files of fixed-length records.
+
+Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/data/TFRecordDataset and the pages beside it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dtf.build.apply import apply_op
+from dtf.build.conversion import convert_to_tensor
+from dtf.build.graph import control_dependencies, name_scope
+from dtf.build.ops.array import reshape, shape
+from dtf.build.ops.control_flow import Assert
+from dtf.build.ops.data import Dataset, _made
+from dtf.build.ops.io import matching_files
+from dtf.build.ops.math import greater, maximum
+from dtf.build.ops.string import reduce_join
+from dtf.build.tensor import Tensor
+from dtf.build.tensor_spec import TensorSpec
+from dtf.wire import dtypes
+
+__all__ = ["FixedLengthRecordDataset", "TFRecordDataset", "TextLineDataset", "list_files"]
+
+_BUFFER_BYTES = 256 * 1024
+
+
+def TFRecordDataset(
+    filenames: Any, compression_type: Any = None, buffer_size: Any = None, num_parallel_reads: Any = None
+) -> Dataset:
+    """The records of TFRecord files, one file after the other, as string scalars.
+
+    Args:
+      filenames: a string tensor, or a dataset of string scalars.
+      compression_type: "" or None, "ZLIB" or "GZIP".
+      buffer_size: accepted for TensorFlow's sake.
+      num_parallel_reads: how many files to read at the same time, in turns.
+
+    Raises (when it is iterated):
+      NotFoundError: a file does not exist.
+      DataLossError: a record is corrupt, or cut off.
+    """
+    compression, buffer = _string(compression_type), _size(buffer_size)
+
+    def read_one_file(filename: Tensor) -> Dataset:
+        return _made(
+            "TFRecordDataset", _RECORD, None, filenames=filename, compression_type=compression, buffer_size=buffer
+        )
+
+    return _records(filenames, read_one_file, num_parallel_reads)
+
+
+def TextLineDataset(
+    filenames: Any, compression_type: Any = None, buffer_size: Any = None, num_parallel_reads: Any = None
+) -> Dataset:
+    """The lines of text files without their ends, as string scalars. Arguments and errors as `TFRecordDataset`."""
+    compression, buffer = _string(compression_type), _size(buffer_size)
+
+    def read_one_file(filename: Tensor) -> Dataset:
+        return _made(
+            "TextLineDataset", _RECORD, None, filenames=filename, compression_type=compression, buffer_size=buffer
+        )
+
+    return _records(filenames, read_one_file, num_parallel_reads)
+
+
+def FixedLengthRecordDataset(
+    filenames: Any,
+    record_bytes: Any,
+    header_bytes: Any = None,
+    footer_bytes: Any = None,
+    buffer_size: Any = None,
+    compression_type: Any = None,
+    num_parallel_reads: Any = None,
+) -> Dataset:
+    """Records of `record_bytes` bytes between a header and a footer of each file, as string scalars.
+
+    Raises (when it is iterated):
+      InvalidArgumentError: the records do not fill a file.
+      NotFoundError: a file does not exist.
+    """
+    sizes = {
+        "header_bytes": _int64(header_bytes or 0),
+        "record_bytes": _int64(record_bytes),
+        "footer_bytes": _int64(footer_bytes or 0),
+    }
+    compression, buffer = _string(compression_type), _size(buffer_size)
+
+    def read_one_file(filename: Tensor) -> Dataset:
+        return _made(
+            "FixedLengthRecordDatasetV2",
+            _RECORD,
+            None,
+            filenames=filename,
+            **sizes,
+            buffer_size=buffer,
+            compression_type=compression,
+        )
+
+    return _records(filenames, read_one_file, num_parallel_reads)
+
+
+def list_files(file_pattern: Any, shuffle: bool | None, seed: int | None) -> Dataset:
+    """See `Dataset.list_files`."""
+    with name_scope("list_files"):
+        shuffle = True if shuffle is None else shuffle
+        pattern = convert_to_tensor(file_pattern, dtypes.string)
+        found = matching_files(pattern)
+        count = shape(found, out_type=dtypes.int64)[0]
+        patterns = reduce_join(reshape(pattern, [-1]), 0, separator=", ")
+        check = Assert(greater(count, 0), ["No files matched pattern: ", patterns], summarize=1)
+        with control_dependencies([check]):
+            found = apply_op("Identity", None, input=found)
+        dataset = Dataset.from_tensor_slices(found)
+        return dataset.shuffle(maximum(count, 1), seed=seed) if shuffle else dataset
+
+
+_RECORD = TensorSpec([], dtypes.string)
+
+
+def _records(filenames: Any, read_one_file: Callable[[Tensor], Dataset], parallel_reads: Any) -> Dataset:
+    if isinstance(filenames, Dataset):
+        if filenames.element_spec != _RECORD:
+            raise TypeError(f"`filenames` must be a dataset of string scalars, got {filenames.element_spec}")
+        names = filenames
+    else:
+        given = convert_to_tensor(filenames, dtypes.string)
+        names = Dataset.from_tensor_slices(reshape(given, [-1], name="flat_filenames"))
+    if parallel_reads is None:
+        return names.flat_map(read_one_file)
+    return names.interleave(read_one_file, cycle_length=parallel_reads, num_parallel_calls=parallel_reads)
+
+
+def _string(value: Any) -> Tensor:
+    return convert_to_tensor("" if value is None else value, dtypes.string)
+
+
+def _int64(value: Any) -> Tensor:
+    return convert_to_tensor(value, dtypes.int64)
+
+
+def _size(value: Any) -> Tensor:
+    return _int64(_BUFFER_BYTES if value is None else value)

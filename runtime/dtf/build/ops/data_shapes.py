@@ -1,0 +1,26 @@
+"""Static shapes of the nodes of datasets and iterators; the public functions are in the other modules named data."""
+
+from __future__ import annotations
+
+from dtf.build.shape_rules import no_outputs, scalar, shape_rule
+
+shape_rule(
+    "BatchDataset", "BatchDatasetV2", "CacheDataset", "ConcatenateDataset", "FilterDataset", "FinalizeDataset",
+    "FixedLengthRecordDataset", "FixedLengthRecordDatasetV2", "FlatMapDataset", "GeneratorDataset",
+    "IgnoreErrorsDataset", "InterleaveDataset", "LegacyParallelInterleaveDatasetV2", "MapAndBatchDataset", "MapDataset",
+    "ModelDataset", "OptimizeDataset", "OptionsDataset", "PaddedBatchDataset", "PaddedBatchDatasetV2",
+    "ParallelInterleaveDataset", "ParallelInterleaveDatasetV2", "ParallelInterleaveDatasetV3",
+    "ParallelInterleaveDatasetV4", "ParallelMapDataset", "ParallelMapDatasetV2", "PrefetchDataset", "RangeDataset",
+    "RepeatDataset", "RewriteDataset", "ScanDataset", "ShardDataset", "ShuffleAndRepeatDataset", "ShuffleDataset",
+    "SkipDataset", "TFRecordDataset", "TakeDataset", "TakeWhileDataset", "TensorDataset", "TensorSliceDataset",
+    "TextLineDataset", "UnbatchDataset", "WindowDataset", "ZipDataset",
+    "Iterator", "IteratorFromStringHandle", "IteratorFromStringHandleV2", "IteratorGetNextAsOptional",
+    "IteratorToStringHandle", "IteratorV2", "OneShotIterator", "SerializeIterator",
+)(scalar)  # fmt: skip
+
+shape_rule("DeserializeIterator", "MakeIterator")(no_outputs)
+
+
+@shape_rule("IteratorGetNext", "IteratorGetNextSync", "ReduceDataset")
+def _(op):
+    return op.get_attr("output_shapes")

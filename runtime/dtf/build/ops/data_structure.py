@@ -1,0 +1,274 @@
+"""The structures of datasets' elements, and the flat tensors that carry them.
+
+An element is a tensor, a SparseTensor, a dataset, or a tuple or dictionary of elements; a list is a tensor. Its *spec* is
+the same structure of TensorSpec, SparseTensorSpec and DatasetSpec. On the way through a pipeline an element is a flat list
+of tensors: a SparseTensor is one variant vector of three, a dataset one variant scalar.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dtf.build.apply import apply_op
+from dtf.build.conversion import convert_to_tensor
+from dtf.build.sparse import SparseTensor, SparseTensorValue
+from dtf.build.tensor import Tensor
+from dtf.build.tensor_spec import SparseTensorSpec, TensorSpec
+from dtf.wire import dtypes
+from dtf.wire.dtypes import DType
+from dtf.wire.tensor_shape import TensorShape
+
+__all__ = [
+    "DatasetSpec", "batched", "converted", "flat_shapes", "flat_slices", "flat_tensors", "flat_types", "has_sparse",
+    "legacy", "map_structure", "merged", "packed", "spec_of", "spec_of_legacy", "unbatched",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class DatasetSpec:
+    """A dataset whose elements have this spec."""
+
+    element_spec: Any
+    shape: TensorShape = TensorShape([])
+    dtype: DType = dtypes.variant
+
+
+# -- walking
+
+
+def is_nested(structure: Any) -> bool:
+    """Whether it is a tuple or dictionary; a list is a tensor."""
+    return isinstance(structure, tuple | Mapping) and not isinstance(structure, SparseTensorValue)
+
+
+def flatten(structure: Any) -> list[Any]:
+    """The leaves in order; dictionaries by sorted keys."""
+    if not is_nested(structure):
+        return [structure]
+    children = [structure[key] for key in sorted(structure)] if isinstance(structure, Mapping) else structure
+    return [leaf for child in children for leaf in flatten(child)]
+
+
+def pack(structure: Any, leaves: Sequence[Any]) -> Any:
+    """The leaves in the form of `structure`."""
+    given = iter(leaves)
+
+    def build(part: Any) -> Any:
+        if not is_nested(part):
+            return next(given)
+        if isinstance(part, Mapping):
+            made = {key: build(part[key]) for key in sorted(part)}
+            return type(part)((key, made[key]) for key in part)  # type: ignore[call-arg]
+        children = [build(child) for child in part]
+        return type(part)(*children) if hasattr(part, "_fields") else tuple(children)
+
+    return build(structure)
+
+
+def map_structure(function: Callable[..., Any], structure: Any) -> Any:
+    """`function` of each leaf, in the same form."""
+    return pack(structure, [function(leaf) for leaf in flatten(structure)])
+
+
+def same_structure(first: Any, second: Any) -> bool:
+    """Whether two structures have one form, leaves aside."""
+    if not is_nested(first) or not is_nested(second):
+        return is_nested(first) == is_nested(second)
+    if isinstance(first, Mapping) != isinstance(second, Mapping) or len(first) != len(second):
+        return False
+    if isinstance(first, Mapping):
+        return set(first) == set(second) and all(same_structure(first[key], second[key]) for key in first)
+    return all(map(same_structure, first, second))
+
+
+# -- from values
+
+
+def converted(value: Any) -> Any:
+    """A structure of values as one of Tensors, SparseTensors and datasets."""
+    return map_structure(_converted_leaf, value)
+
+
+def _converted_leaf(value: Any) -> Any:
+    if isinstance(value, SparseTensor) or _is_dataset(value):
+        return value
+    if isinstance(value, SparseTensorValue):
+        return SparseTensor.from_value(value)
+    return convert_to_tensor(value)
+
+
+def _is_dataset(value: Any) -> bool:
+    return hasattr(value, "_variant_tensor") and hasattr(value, "element_spec")
+
+
+def spec_of(value: Any) -> Any:
+    """The spec of a converted structure."""
+    return map_structure(_leaf_spec, value)
+
+
+def _leaf_spec(value: Any) -> Any:
+    if isinstance(value, SparseTensor):
+        return SparseTensorSpec(value.get_shape(), value.dtype)
+    if _is_dataset(value):
+        return DatasetSpec(value.element_spec)
+    return TensorSpec(value.shape, value.dtype.base_dtype)
+
+
+def flat_tensors(value: Any) -> list[Tensor]:
+    """The flat tensors of a converted structure."""
+    return [_flat_leaf(leaf, "SerializeSparse") for leaf in flatten(value)]
+
+
+def flat_slices(value: Any) -> list[Tensor]:
+    """The flat tensors whose rows are the flat tensors of the structure's rows."""
+    return [_flat_leaf(leaf, "SerializeManySparse") for leaf in flatten(value)]
+
+
+def _flat_leaf(leaf: Any, serialize: str) -> Tensor:
+    if isinstance(leaf, SparseTensor):
+        return apply_op(
+            serialize,
+            None,
+            sparse_indices=leaf.indices,
+            sparse_values=leaf.values,
+            sparse_shape=leaf.dense_shape,
+            out_type=dtypes.variant,
+        )
+    return leaf._variant_tensor if _is_dataset(leaf) else leaf
+
+
+# -- from specs
+
+
+def flat_types(spec: Any) -> list[DType]:
+    """The dtypes of the flat tensors."""
+    return [dtypes.variant if isinstance(leaf, SparseTensorSpec) else leaf.dtype for leaf in flatten(spec)]
+
+
+def flat_shapes(spec: Any) -> list[TensorShape]:
+    """Their static shapes."""
+    return [TensorShape(None) if isinstance(leaf, SparseTensorSpec) else leaf.shape for leaf in flatten(spec)]
+
+
+def packed(spec: Any, tensors: Sequence[Tensor], dataset_of: Callable[[Tensor, Any], Any]) -> Any:
+    """The structure of flat tensors; `dataset_of(variant tensor, spec of its elements)` makes datasets."""
+    leaves: list[Any] = []
+    for leaf, tensor in zip(flatten(spec), tensors, strict=True):
+        if isinstance(leaf, SparseTensorSpec):
+            indices, values, shape = apply_op("DeserializeSparse", None, serialized_sparse=tensor, dtype=leaf.dtype)
+            indices.set_shape([None, leaf.shape.ndims])
+            shape.set_shape([leaf.shape.ndims])
+            leaves.append(SparseTensor(indices, values, shape))
+        elif isinstance(leaf, DatasetSpec):
+            leaves.append(dataset_of(tensor, leaf.element_spec))
+        else:
+            tensor.set_shape(leaf.shape)
+            leaves.append(tensor)
+    return pack(spec, leaves)
+
+
+def has_sparse(spec: Any) -> bool:
+    """Whether there is a SparseTensor in it."""
+    return any(isinstance(leaf, SparseTensorSpec) for leaf in flatten(spec))
+
+
+def batched(spec: Any, size: int | None) -> Any:
+    """The spec of batches."""
+
+    def leaf(each: Any) -> Any:
+        shape = TensorShape([size]).concatenate(each.shape)
+        return SparseTensorSpec(shape, each.dtype) if isinstance(each, SparseTensorSpec) else TensorSpec(shape, each.dtype)
+
+    return map_structure(leaf, spec)
+
+
+def unbatched(spec: Any) -> Any:
+    """The spec of the rows.
+
+    Raises:
+      ValueError: something has no rows.
+    """
+
+    def leaf(each: Any) -> Any:
+        if each.shape.ndims == 0:
+            raise ValueError("Cannot unbatch an input with scalar components.")
+        shape = each.shape[1:] if each.shape.ndims is not None else TensorShape(None)
+        return type(each)(shape, each.dtype)
+
+    return map_structure(leaf, spec)
+
+
+def merged(first: Any, second: Any) -> Any:
+    """The spec of elements of either kind.
+
+    Raises:
+      TypeError: their structures or dtypes differ.
+    """
+    if not same_structure(first, second):
+        raise TypeError(f"Incompatible dataset elements:\n  {first} vs.   {second}")
+    leaves = []
+    for one, other in zip(flatten(first), flatten(second), strict=True):
+        if type(one) is not type(other) or one.dtype != other.dtype:
+            raise TypeError(f"Incompatible dataset elements:\n  {one} vs.   {other}")
+        if isinstance(one, DatasetSpec):
+            leaves.append(one)
+        else:
+            leaves.append(type(one)(one.shape.most_specific_compatible_shape(other.shape), one.dtype))
+    return pack(first, leaves)
+
+
+# -- TensorFlow 1's three structures
+
+
+def legacy(spec: Any) -> tuple[Any, Any, Any]:
+    """output_types, output_shapes and output_classes of a spec."""
+
+    def kind(leaf: Any) -> Any:
+        return {TensorSpec: Tensor, SparseTensorSpec: SparseTensor}.get(type(leaf), leaf)
+
+    return (
+        map_structure(lambda leaf: leaf.dtype, spec),
+        map_structure(lambda leaf: leaf.shape, spec),
+        map_structure(kind, spec),
+    )
+
+
+def spec_of_legacy(types: Any, shapes: Any = None, classes: Any = None) -> Any:
+    """The spec of these structures; shapes are unknown and all are Tensors where nothing is given.
+
+    Raises:
+      TypeError: the structures differ.
+    """
+    leaves = flatten(types)
+    flat_shape: list[Any] = [None] * len(leaves)
+    flat_class: list[Any] = [Tensor] * len(leaves)
+    if shapes is not None:
+        flat_shape = _flatten_like(types, shapes, "output_shapes")
+    if classes is not None:
+        flat_class = _flatten_like(types, classes, "output_classes")
+    specs = [
+        kind
+        if isinstance(kind, DatasetSpec)
+        else SparseTensorSpec(shape, dtype)
+        if kind is SparseTensor
+        else TensorSpec(shape, dtype)
+        for dtype, shape, kind in zip(leaves, flat_shape, flat_class, strict=True)
+    ]
+    return pack(types, specs)
+
+
+def _flatten_like(structure: Any, values: Any, name: str) -> list[Any]:
+    """The leaves of `values` at the places of the leaves of `structure`; shapes may be tuples themselves."""
+    if not is_nested(structure):
+        return [values]
+    if isinstance(structure, Mapping):
+        if not isinstance(values, Mapping) or set(values) != set(structure):
+            raise TypeError(f"`{name}` must have the structure of `output_types`: {values} and {structure}")
+        pairs = [(structure[key], values[key]) for key in sorted(structure)]
+    else:
+        if not isinstance(values, tuple | list) or len(values) != len(structure):
+            raise TypeError(f"`{name}` must have the structure of `output_types`: {values} and {structure}")
+        pairs = list(zip(structure, values, strict=True))
+    return [leaf for child, value in pairs for leaf in _flatten_like(child, value, name)]

@@ -1,0 +1,116 @@
+"""tf.data.experimental: transformations for `Dataset.apply`, and iterators' positions in checkpoints.
+
+Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/data/experimental
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dtf.build.ops import data_structure as structure
+from dtf.build.ops.data import AUTOTUNE, Dataset, _int64, _static
+from dtf.build.ops.random import get_seed
+from dtf.train.input_checkpoint import CheckpointInputPipelineHook, make_saveable_from_iterator
+
+__all__ = [
+    "AUTOTUNE", "CheckpointInputPipelineHook", "enumerate_dataset", "ignore_errors", "make_saveable_from_iterator",
+    "map_and_batch", "parallel_interleave", "shuffle_and_repeat", "take_while", "unbatch",
+]  # fmt: skip
+
+_Transformation = Callable[[Dataset], Dataset]
+
+
+def shuffle_and_repeat(buffer_size: Any, count: Any = None, seed: int | None = None) -> _Transformation:
+    """`count` passes (for ever if None), each in an order of its own; the buffer stays full from pass to pass."""
+
+    def apply(dataset: Dataset) -> Dataset:
+        first, second = (each or 0 for each in get_seed(seed))
+        return dataset._with(
+            "ShuffleAndRepeatDataset",
+            buffer_size=_int64(buffer_size),
+            seed=_int64(first),
+            seed2=_int64(second),
+            count=_int64(-1 if count is None else count),
+        )
+
+    return apply
+
+
+def map_and_batch(
+    map_func: Callable[..., Any],
+    batch_size: Any,
+    num_parallel_batches: int | None = None,
+    drop_remainder: Any = False,
+    num_parallel_calls: Any = None,
+) -> _Transformation:
+    """`map` in parallel, then `batch`.
+
+    Raises:
+      ValueError: both numbers of parallel calls are given.
+    """
+    if num_parallel_batches is not None and num_parallel_calls is not None:
+        raise ValueError("`map_and_batch` allows only one of `num_parallel_batches` and `num_parallel_calls` to be set")
+    calls = num_parallel_calls
+    if calls is None:
+        calls = batch_size * (num_parallel_batches or 1)
+
+    def apply(dataset: Dataset) -> Dataset:
+        function, spec = dataset._traced(map_func, "tf_data_experimental_map_and_batch")
+        return dataset._calling(
+            "MapAndBatchDataset",
+            function,
+            structure.batched(spec, _static(batch_size) if _static(drop_remainder) else None),
+            batch_size=_int64(batch_size),
+            num_parallel_calls=_int64(calls),
+            drop_remainder=drop_remainder,
+            preserve_cardinality=True,
+        )
+
+    return apply
+
+
+def parallel_interleave(
+    map_func: Callable[..., Any],
+    cycle_length: Any,
+    block_length: Any = 1,
+    sloppy: bool | None = False,
+    buffer_output_elements: Any = None,
+    prefetch_input_elements: Any = None,
+) -> _Transformation:
+    """`Dataset.interleave` with a thread for each of the datasets; order is kept also where `sloppy` would let it go."""
+
+    def apply(dataset: Dataset) -> Dataset:
+        function, spec = dataset._traced_dataset(map_func, "tf_data_experimental_parallel_interleave")
+        return dataset._calling(
+            "LegacyParallelInterleaveDatasetV2",
+            function,
+            spec,
+            cycle_length=_int64(cycle_length),
+            block_length=_int64(block_length),
+            buffer_output_elements=_int64(AUTOTUNE if buffer_output_elements is None else buffer_output_elements),
+            prefetch_input_elements=_int64(AUTOTUNE if prefetch_input_elements is None else prefetch_input_elements),
+            deterministic="default" if sloppy is None else str(not sloppy).lower(),
+        )
+
+    return apply
+
+
+def ignore_errors(log_warning: bool = False) -> _Transformation:
+    """Without the elements that could not be made."""
+    return lambda dataset: dataset._with("IgnoreErrorsDataset", log_warning=log_warning)
+
+
+def unbatch() -> _Transformation:
+    """`Dataset.unbatch`."""
+    return lambda dataset: dataset.unbatch()
+
+
+def enumerate_dataset(start: Any = 0) -> _Transformation:
+    """`Dataset.enumerate`."""
+    return lambda dataset: dataset.enumerate(start)
+
+
+def take_while(predicate: Callable[..., Any]) -> _Transformation:
+    """`Dataset.take_while`."""
+    return lambda dataset: dataset.take_while(predicate)

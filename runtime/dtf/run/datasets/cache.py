@@ -1,0 +1,142 @@
+"""Elements kept from the first pass for the later ones, in memory or in a TFRecord file."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import Any
+
+from dtf.run.datasets.dataset import Dataset, Element, Elements, Scope, restored_state, saved_state
+from dtf.wire import errors
+from dtf.wire.events import read_records, record_bytes
+from dtf.wire.files import file_errors
+from dtf.wire.pb import tensor_pb2
+from dtf.wire.variants import IteratorState
+
+__all__ = ["cached"]
+
+
+def cached(dataset: Dataset, filename: str) -> Dataset:
+    """The same elements; after one whole pass they come from memory, or from the file when there is a name.
+
+    The file is written aside as "<filename>.part" and renamed when it is complete.
+    """
+    if filename:
+        path = f"{filename}.tfrecord"
+        return Dataset("CacheDataset", lambda scope: _FileCached(scope, dataset, path), dataset.cardinality)
+    owner = _Owner()
+
+    def start(scope: Scope) -> Elements:
+        return _Cached(scope, dataset, scope.memory(owner, _Kept))
+
+    return Dataset("CacheDataset", start, dataset.cardinality)
+
+
+class _Owner:
+    """Whose memory the elements are."""
+
+
+class _Kept:
+    """The elements of a whole pass, once there was one."""
+
+    def __init__(self) -> None:
+        self.elements: list[Element] | None = None
+
+
+class _Cached(Elements):
+    def __init__(self, scope: Scope, dataset: Dataset, kept: _Kept) -> None:
+        self._scope, self._dataset, self._kept = scope, dataset, kept
+        self._taken: list[Element] = []
+        self._at = 0
+        self._source = dataset.start(scope) if kept.elements is None else None
+
+    def __next__(self) -> Element:
+        if self._source is None:
+            assert self._kept.elements is not None
+            if self._at >= len(self._kept.elements):
+                raise StopIteration
+            self._at += 1
+            return self._kept.elements[self._at - 1]
+        try:
+            element = next(self._source)
+        except StopIteration:
+            self.close()
+            self._kept.elements, self._source, self._at = self._taken, None, len(self._taken)
+            raise
+        self._taken.append(element)
+        self._at += 1
+        return element
+
+    def save(self) -> Any:
+        return self._at
+
+    def restore(self, state: Any) -> None:
+        # What was kept is made again: a cache may be large, and is not part of a position.
+        for _ in range(state):
+            self._scope.check()
+            next(self, None)
+
+    def close(self) -> None:
+        if self._source is not None:
+            self._source.close()
+
+
+class _FileCached(Elements):
+    """Reads the file if there is one; else writes it while it passes elements on."""
+
+    def __init__(self, scope: Scope, dataset: Dataset, path: str) -> None:
+        self._scope, self._path = scope, path
+        self._part = f"{path}.part"
+        self._records = read_records(path) if os.path.exists(path) else None
+        self._source = dataset.start(scope) if self._records is None else None
+        self._file: Any = None
+        self._at = 0
+
+    def __next__(self) -> Element:
+        if self._records is not None:
+            record = next(self._records)
+            self._at += 1
+            return tuple(restored_state(IteratorState.from_proto(tensor_pb2.VariantTensorDataProto.FromString(record))))
+        if self._source is None:
+            raise StopIteration
+        with file_errors(self._part):
+            if self._file is None:
+                try:
+                    self._file = open(self._part, "xb")  # noqa: SIM115 - open for as long as the pass lasts
+                except FileExistsError:
+                    raise errors.AlreadyExistsError(
+                        None,
+                        None,
+                        f"There is a cache file already, {self._part}: another iterator writes it, or one was stopped; "
+                        "delete it if none does",
+                    ) from None
+        try:
+            element = next(self._source)
+        except StopIteration:
+            with file_errors(self._path):
+                self._file.close()
+                os.replace(self._part, self._path)
+            self._source.close()
+            self._source = self._file = None
+            raise
+        with file_errors(self._part):
+            self._file.write(record_bytes(saved_state(list(element)).to_proto().SerializeToString()))
+        self._at += 1
+        return element
+
+    def save(self) -> Any:
+        return self._at
+
+    def restore(self, state: Any) -> None:
+        for _ in range(state):
+            self._scope.check()
+            next(self, None)
+
+    def close(self) -> None:
+        if self._source is not None:
+            self._source.close()
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+            with contextlib.suppress(OSError):
+                os.remove(self._part)

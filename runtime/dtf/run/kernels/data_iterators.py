@@ -1,0 +1,182 @@
+"""Kernels of iterators over datasets: they bind `run.datasets.iterator` to nodes.
+
+An iterator with a shared_name is found by it in every session of the task; another one is its node's, lives as long as
+the session, and is found through its handle.
+"""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from typing import Any
+
+import numpy as np
+
+from dtf.run.datasets.dataset import Scope
+from dtf.run.datasets.iterator import Iterator
+from dtf.run.functions import FunctionBody
+from dtf.run.kernels import KernelNode, kernel
+from dtf.run.kernels.arguments import as_text, invalid
+from dtf.run.kernels.data import dataset_of
+from dtf.run.resources import DEFAULT_CONTAINER, ResourceHandle
+from dtf.wire import errors
+from dtf.wire.dtypes import DType
+from dtf.wire.pb import resource_handle_pb2
+from dtf.wire.tensor_shape import TensorShape
+from dtf.wire.variants import Optional
+
+_private: weakref.WeakValueDictionary[str, Iterator] = weakref.WeakValueDictionary()
+_numbers = itertools.count()
+
+
+@kernel("Iterator", "IteratorV2", stateful=True)
+def _(node):
+    return lambda step: _handle(node, step)[1]
+
+
+@kernel("OneShotIterator", asynchronous=True)
+def _(node):
+    factory = FunctionBody(node.attr("dataset_factory"), node.library)
+
+    def make(step, done):
+        iterator, handle = _handle(node, step)
+
+        def start(results: Any = (), error: errors.OpError | None = None) -> None:
+            if error is None:
+                try:
+                    iterator.start_once(dataset_of(results[0]), lambda: Scope.of_step(step))
+                except errors.OpError as failure:
+                    error = failure
+            if error is not None:
+                done(error=error)
+            else:
+                done(handle)
+
+        if iterator.is_started:
+            done(handle)
+        else:
+            factory.call(step, (), start)
+
+    return make
+
+
+@kernel("MakeIterator", stateful=True)
+def _(node):
+    def make(step, dataset, handle):
+        _iterator_of(step, handle).start(dataset_of(dataset), Scope.of_step(step))
+
+    return make
+
+
+@kernel("IteratorGetNext", "IteratorGetNextSync", asynchronous=True)
+def _(node):
+    is_single = len(node.attr("output_types")) == 1
+
+    def get_next(step, done, handle):
+        iterator = _iterator_of(step, handle)
+        if is_single:
+            iterator.next(step.cancellation, lambda values=(), error=None: done(*values, error=error))
+        else:
+            iterator.next(step.cancellation, done)
+
+    return get_next
+
+
+@kernel("IteratorGetNextAsOptional", asynchronous=True)
+def _(node):
+    def get_next(step, done, handle):
+        def report(values: Any = (), error: errors.OpError | None = None) -> None:
+            if error is None:
+                done(Optional(tuple(values)))
+            elif isinstance(error, errors.OutOfRangeError):
+                done(Optional())
+            else:
+                done(error=error)
+
+        _iterator_of(step, handle).next(step.cancellation, report)
+
+    return get_next
+
+
+@kernel("IteratorToStringHandle", stateful=True)
+def _(node):
+    def to_string(step, handle):
+        _iterator_of(step, handle)
+        handle = _one(handle)
+        message = resource_handle_pb2.ResourceHandleProto(
+            device=handle.device, container=handle.container, name=handle.name, maybe_type_name=handle.type_name
+        )
+        return np.array(message.SerializeToString(), object)
+
+    return to_string
+
+
+@kernel("IteratorFromStringHandle", "IteratorFromStringHandleV2", stateful=True)
+def _(node):
+    types, shapes = list(node.attr("output_types")), list(node.attr("output_shapes"))
+
+    def from_string(step, text):
+        try:
+            message = resource_handle_pb2.ResourceHandleProto.FromString(text.item())
+        except Exception:  # whatever protobuf raises for bytes that are no message
+            raise invalid("string_handle is not the handle of an iterator") from None
+        handle = ResourceHandle(message.device, message.container, message.name, message.maybe_type_name)
+        iterator = _iterator_of(step, handle)
+        _check_same(types, shapes, iterator)
+        return handle
+
+    return from_string
+
+
+@kernel("SerializeIterator", stateful=True)
+def _(node):
+    return lambda step, handle: _iterator_of(step, handle).save()
+
+
+@kernel("DeserializeIterator", stateful=True)
+def _(node):
+    return lambda step, handle, state: _iterator_of(step, handle).restore(_one(state))
+
+
+def _handle(node: KernelNode, step: Any) -> tuple[Iterator, ResourceHandle]:
+    types, shapes = list(node.attr("output_types")), list(node.attr("output_shapes"))
+    container, name = as_text(node.attr("container")), as_text(node.attr("shared_name"))
+    if name:
+        iterator = step.resources.lookup_or_create(container, name, Iterator, lambda: Iterator(name, types, shapes))
+        _check_same(types, shapes, iterator)
+        return iterator, ResourceHandle(step.device_name, container or DEFAULT_CONTAINER, name, "Iterator")
+    iterator = step.session.node_state(f"iterator {node.name}", lambda: _new_private(node.name, types, shapes))
+    return iterator, ResourceHandle(step.device_name, _PRIVATE, iterator.name, "Iterator")
+
+
+_PRIVATE = "(private)"
+"""The container in the handle of an iterator that its session keeps."""
+
+
+def _new_private(node_name: str, types: list[DType], shapes: list[TensorShape]) -> Iterator:
+    iterator = Iterator(f"_{next(_numbers)}_{node_name}", types, shapes)
+    _private[iterator.name] = iterator
+    return iterator
+
+
+def _one(value: Any) -> Any:
+    return value[()] if isinstance(value, np.ndarray) else value
+
+
+def _iterator_of(step: Any, handle: Any) -> Iterator:
+    handle = _one(handle)
+    if handle.container != _PRIVATE:
+        return step.resources.get(handle, Iterator)
+    found = _private.get(handle.name)
+    if found is None:
+        raise errors.NotFoundError(None, None, f"Iterator {handle.name} does not exist: its session is over")
+    return found
+
+
+def _check_same(types: list[DType], shapes: list[TensorShape], iterator: Iterator) -> None:
+    if types and types != iterator.types:
+        wanted, found = ([each.name for each in kinds] for kinds in (types, iterator.types))
+        raise invalid(f"Iterator {iterator.name} has elements of types {found}, but {wanted} are expected")
+    if shapes and not all(map(TensorShape.is_compatible_with, shapes, iterator.shapes)):
+        wanted, found = ([str(each) for each in kinds] for kinds in (shapes, iterator.shapes))
+        raise invalid(f"Iterator {iterator.name} has elements of shapes {found}, but {wanted} are expected")
