@@ -88,9 +88,9 @@ def wait_for_tasks(
 
 
 def is_settled(run: Run, statuses: dict[str, TaskStatus]) -> bool:
-    """Whether all have been ready once, and those that were begun since then are ready now."""
+    """Whether all have been ready once, and nothing that was begun since then is still under way."""
     return run.all_were_ready and not any(
-        status.state in (state.PENDING, state.STARTING, state.BACKOFF) for status in statuses.values()
+        status.renew or status.state in (*state.WAITING, state.STARTING, state.STOPPING) for status in statuses.values()
     )
 
 
@@ -172,7 +172,7 @@ def conclude(cluster: Cluster, terminal: Terminal) -> None:
         why = f": {run.why}" if run.outcome == "stopped" else ""
         say(f"{run.plan.name} {run.outcome} {after}{why}", **facts)
     for pid, host, command in run.strays:
-        say(f"left behind: pid {pid} on {host} would not die: {command}", pid=pid, host=host)
+        say(f"left behind: pid {pid} on {host}: {command}", pid=pid, host=host)
 
 
 class _Reporter:

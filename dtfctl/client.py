@@ -97,6 +97,7 @@ class Cluster:
             request |= {"apply": True, "id": _new_id()}
         while True:
             found: dict[str, Any] = {}
+            self.clean_hosts()
             if plan.remote_hosts and not self.is_active():
                 from dtfctl.launchers.preflight import prepare
 
@@ -161,6 +162,23 @@ class Cluster:
         if self._daemon is not None:
             self._daemon.wait(5)
         return True
+
+    def clean_hosts(self) -> tuple[tuple[int, str, str], ...]:
+        """Ends what an ended run left on hosts that could not be reached then; returns what is left still."""
+        found = self.find()
+        if found is None or not found[0].is_over or not found[0].strays:
+            return ()
+        from dtfctl.launchers.leftovers import clean
+
+        run = found[0]
+        left = clean(run, self.paths.ssh)
+        if left != run.strays:
+            store = Store(self.paths.store)
+            try:
+                store.save(replace(run, strays=left), ())
+            finally:
+                store.close()
+        return left
 
     def purge(self) -> None:
         """Forgets the cluster. What a damaged store cannot tell is found through the keepers."""

@@ -222,7 +222,7 @@ def missing(statuses: Mapping[str, TaskStatus], now: float) -> list[tuple[str, s
     """(task, why it is not ready) of those that are not."""
     lines = []
     for status in statuses.values():
-        if status.ready or status.state == state.SUCCEEDED:
+        if status.ready or status.state in (state.SUCCEEDED, state.STOPPED):
             continue
         words = status.waiting_for if status.state == state.STARTING else status.reason
         since = f" ({_age(now - status.started_at)})" if status.started_at is not None else ""

@@ -117,6 +117,8 @@ def add_to(group: click.Group) -> None:
                 conclude(chosen, terminal)
             else:
                 terminal.say(f"{chosen.name} is not running")
+                for pid, host, command in chosen.clean_hosts():
+                    terminal.say(f"still left behind: pid {pid} on {host}: {command}")
             if not chosen.wait_for_end_of_supervisor():
                 fail(ERROR, f"the supervisor of {chosen.name} does not end")
             strays = chosen.load()[0].strays

@@ -103,7 +103,8 @@ def test_colour_must_go_where_it_is_not_wanted(cluster, environment):
     wait_until(lambda: "worker 1" in terminal.read(), "the workers")
     cluster.finish()
     assert terminal.wait() == 0
-    assert "\x1b" not in terminal.text
+    assert not re.search(r"\x1b\[[0-9;]*m", terminal.text)
+    assert ("\x1b" in terminal.text) == ("TERM" not in environment)
     assert "worker:0 | bye\r\n" in terminal.text
 
 
