@@ -66,6 +66,9 @@ That each task finds, besides the environment in which `up` was typed and what t
   TF_CONFIG          the cluster and the task's own place in it, as TensorFlow reads them
   CLUSTER_SPEC, JOB_NAME, TASK_INDEX   the same as JSON and words
   CUDA_VISIBLE_DEVICES, OMP_NUM_THREADS and the like, where the file says gpus, cpus or threads
+  DTF_BIND           where dtf's servers listen, if bind is another address than that which others are told
+  DTF_TLS_CA, DTF_TLS_CERT, DTF_TLS_KEY   with security: tls, its private files: dtf then speaks mutual TLS only.
+                     A client of yours takes those in runs/<n>/tls: ca.pem, client.pem, client.key
 
 dtfctl exec TASK -- env shows them."""
 

@@ -92,7 +92,7 @@ class Server:
         self._worker.peers = self._peers.worker
         self._master = Master(self._peers, settings, self._tasks_of_cluster)
         host, port = split_address(address)
-        bound = os.environ.get(BIND_VARIABLE) or host
+        bound = (os.environ.get(BIND_VARIABLE) if port else None) or host  # port 0: a server of its own
         place = f"[{bound}]:{port}" if ":" in bound else f"{bound}:{port}"
         self._service = Service(place, self._task, self._master, self._worker, self._credentials)
         self._address = f"[{host}]:{self._service.port}" if ":" in host else f"{host}:{self._service.port}"

@@ -138,6 +138,24 @@ def test_settings_reach_the_environment(keys, expected):
     assert {key: environment.get(key) for key in expected} == expected
 
 
+def test_a_bind_address_of_its_own_is_told_to_dtfs_servers():
+    plan = plan_of("program: train\njobs: {ps: {bind: 0.0.0.0, advertise: node1}, worker: {}}")
+    addresses = {task.name: f"{task.advertised_host}:2222" for task in plan.tasks()}
+    inherited = {"DTF_BIND": "a stranger's", "DTF_TLS_KEY": "too"}
+    given = expand.environment(plan, plan.task("ps:0"), addresses, inherited)
+    assert given["DTF_BIND"] == "0.0.0.0" and "DTF_TLS_KEY" not in given
+    assert "DTF_BIND" not in expand.environment(plan, plan.task("worker:0"), addresses, inherited)
+
+
+def test_that_a_task_gets_keys_is_shown_and_they_are_not():
+    plan = plan_of("program: train\nsecurity: tls\njobs: {worker: 1}")
+    (host,) = expand.described(plan, {"worker:0": "localhost:2222"})
+    shown = host["tasks"][0]["environment"]
+    assert {shown[f"DTF_TLS_{name}"] for name in ("CA", "CERT", "KEY")} == {
+        "(a private file, made when the task is started)"
+    }
+
+
 def test_secrets_are_hidden_until_their_values_are_known():
     plan, task = expanded("train", secrets={"A": {"file": "/key"}, "B": None, "C": {"variable": "MINE"}})
     hidden = expand.environment(plan, task, ADDRESSES, {})

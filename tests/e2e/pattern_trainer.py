@@ -1,4 +1,4 @@
-"""Each worker adds a tensor of a known pattern to one that the parameter server holds, until a file named done is there.
+"""Each worker adds a tensor of a known pattern to one that the ps holds, until a file named done is there.
 
 The pattern's bytes, PATTERN, are what an eavesdropper would look for.
 """

@@ -16,6 +16,7 @@ from dtf.channel.client import Channel
 from dtf.channel.endpoint import greet, new_connection_id
 from dtf.channel.listener import Listener
 from dtf.channel.tls import TlsSocket
+from dtf.rpc import status
 from dtf.wire import credentials, errors
 from tests.certificates import credentials_of, environment
 from tests.ports import free_ports
@@ -108,6 +109,18 @@ def test_a_certificate_of_another_host_is_named(secured, monkeypatch):
         monkeypatch.setattr("dtf.server._servers", {})
         with pytest.raises(errors.UnauthenticatedError, match="certificates do not fit .*127.0.0.2.*: it is worker:0"):
             add_one(f"grpc://127.0.0.2:{port}")
+
+
+def test_a_peer_that_is_another_clusters_now_is_told_in_words(tmp_path):
+    """In the middle of a session nobody looks who it is; what gRPC says must do."""
+    details = (
+        "ipv4:127.0.0.1:1: Tls handshake failed (TSI_PROTOCOL_FAILURE): SSL_ERROR_SSL: error:1000007d:SSL routines:"
+        "OPENSSL_internal:%s: Invalid certificate verification context: OK"
+    )
+    assert status._plain(details % "CERTIFICATE_VERIFY_FAILED: unable to get local issuer certificate") == (
+        "no TLS connection: unable to get local issuer certificate"
+    )
+    assert status._plain(details % "WRONG_VERSION_NUMBER") == "no TLS connection: wrong version number"
 
 
 def test_half_of_the_variables_are_refused(secured, monkeypatch):

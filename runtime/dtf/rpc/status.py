@@ -97,6 +97,10 @@ def _plain(details: str) -> str:
         return "the host name does not resolve"
     if "Socket closed" in details or "Connection reset" in details or "recvmsg" in details:
         return "the connection was lost"
+    if "handshake failed" in details:
+        found = re.search("CERTIFICATE_VERIFY_FAILED: ([^:]*)|OPENSSL_internal:([A-Z_]+)", details)
+        why = (found[1] or found[2].lower().replace("_", " ")) if found else "the two ends do not trust each other"
+        return f"no TLS connection: {why}"
     if details == "Deadline Exceeded":
         return "no answer in time"
     return re.sub(r"^failed to connect to all addresses; last error: (UNKNOWN: |UNAVAILABLE: )?", "", details)
