@@ -14,8 +14,9 @@ from dtfctl.task import Exit
 class FakeLauncher:
     """`launches` and `signals` are what was asked for.
 
-    `exits` are the ends of the processes by (task, generation); with `is_cut` nothing that is asked for arrives, as when
-    the supervisor is killed before it could ask. With `obeys_sigterm = False` all tasks are deaf to SIGTERM, with `dies = False` to SIGKILL too.
+    `exits` are the ends of the processes by (task, generation). With `is_cut` nothing that is asked for arrives, as
+    when the supervisor is killed before it could ask. With `obeys_sigterm = False` all tasks are deaf to SIGTERM, with
+    `dies = False` to SIGKILL too.
     """
 
     def __init__(self, clock: Callable[[], float], taken_ports: frozenset[int] = frozenset()) -> None:

@@ -8,9 +8,9 @@ the run's token), so that it can be copied to a host that has nothing else.
 
 Nothing is lost when any of these processes is killed:
 - the daemon: the keeper and the tasks go on, and after a moment the keeper starts the daemon again;
-- the keeper: each task's *guard*, a fork of the keeper that costs about 0.2 MB, waits for its task and writes the
-  exit status to a record on disk. The next keeper finds the records and watches the guards;
-- a guard: its task falls to the keeper, which is a subreaper, and is waited for there. If that keeper had been
+- the keeper: its *guard*, a fork of the keeper, is the tasks' parent, waits for them and writes each exit status to a
+  record on disk. The next keeper finds the records, watches the tasks, and makes a guard of its own for new ones;
+- a guard: its tasks fall to the keeper, which is a subreaper, and are waited for there. If that keeper had been
   killed before, the kernel tells through the task's pidfd (since Linux 6.15; before, that status is lost).
 A task writes straight to its own log file, so that nobody's death can lose, tear or hold up a line. Beside the keeper
 runs a recorder (recorder.py, where it lies beside this file), which notes when logs grow and gives back their heads.
@@ -58,6 +58,7 @@ RECORDER_END_S = 2.0
 
 SWEEP_S = 5.0
 SEND_S = 2.0
+GUARD_END_S = 1.0
 DEFAULT_SIGNALS = (
     signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGHUP, signal.SIGINT, signal.SIGTERM
 )  # fmt: skip
@@ -85,10 +86,10 @@ def main() -> None:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         sys.exit("another keeper is at work here")
-    # A descriptor for each task, and one for each held port.
+    # A descriptor for each held port, and one for each task of a keeper that was killed.
     resource.setrlimit(resource.RLIMIT_NOFILE, (OWN_LIMITS[1], OWN_LIMITS[1]))
     keeper = Keeper(token)
-    # The guards are forks of this process: what is frozen now stays shared with them.
+    # The guard is a fork of this process, and each task begins as one: what is frozen now stays shared with them.
     gc.collect()
     gc.freeze()
     gc.disable()
@@ -99,7 +100,7 @@ def main() -> None:
 
 
 class Entry:
-    """One process of a task. `watch` is the pidfd of its guard, or of the task itself once the guard is gone."""
+    """One process of a task. `watch` is its pidfd where this keeper's own guard does not tell of its end."""
 
     def __init__(self, task, generation, pid, start_time, guard, guard_start_time, boot, at, address=None):
         self.task = task
@@ -112,7 +113,6 @@ class Entry:
         self.at = at
         self.address = address
         self.watch = -1
-        self.watches_guard = True
         self.exit = {}
 
     def started_message(self):
@@ -145,6 +145,9 @@ class Keeper:
         self.recorder_pid = 0
         self.recorder_pipe = -1
         self.recorder_at: float | None = time.monotonic() if os.path.exists(RECORDER) else None
+        self.guard_pid = 0
+        self.guard: socket.socket | None = None
+        self.guard_news = b""
         self.running = True
         self.connection = None
         self.received = b""
@@ -166,6 +169,7 @@ class Keeper:
         self.selector.register(wake, selectors.EVENT_READ, self.on_child)
         self.selector.register(self.listener, selectors.EVENT_READ, self.on_connect)
         os.makedirs(RECORDS, exist_ok=True)
+        self.cgroup = make_cgroup(f"dtfctl-{token}")
         self.adopt()
 
     def serve(self):
@@ -179,6 +183,8 @@ class Keeper:
             if self.recorder_at is not None and time.monotonic() >= self.recorder_at:
                 self.start_recorder()
         self.end_recorder()
+        self.end_guards()
+        remove_cgroup(self.cgroup)
 
     # -- the recorder, which ends when its standard input does
 
@@ -226,42 +232,25 @@ class Keeper:
                 self.watch(entry)
 
     def watch(self, entry):
-        """Follows the guard while it lives, else the task itself, else takes the end that is on record."""
-        for pid, start_time, is_guard in (
-            (entry.guard, entry.guard_start_time, True),
-            (entry.pid, entry.start_time, False),
-        ):
-            # A dead guard that nobody has reaped yet says no more than its record; of a dead task it is the last trace.
-            pidfd = -1 if is_guard and is_zombie(pid) else open_pidfd(pid, start_time)
-            if pidfd >= 0:
-                entry.watch = pidfd
-                entry.watches_guard = is_guard
-                self.selector.register(pidfd, selectors.EVENT_READ, lambda: self.on_watch(entry))
-                return
-        self.settle(entry)
+        """Follows the task itself, else takes the end that is on record."""
+        pidfd = open_pidfd(entry.pid, entry.start_time)
+        if pidfd < 0:
+            self.settle(entry)
+            return
+        entry.watch = pidfd
+        self.selector.register(pidfd, selectors.EVENT_READ, lambda: self.on_watch(entry))
 
     def on_watch(self, entry):
         pidfd, entry.watch = entry.watch, -1
         self.selector.unregister(pidfd)
         try:
-            self.watched_ended(entry, pidfd)
+            self.settle(entry, pidfd)
         finally:
             os.close(pidfd)
 
-    def watched_ended(self, entry, pidfd):
-        self.reap()
-        if entry.watches_guard:
-            exit_record = read_record(record_name(entry, "exit"))
-            if exit_record is None:
-                self.watch(entry)
-            else:
-                self.ended(entry, exit_record, on_record=True)
-        else:
-            self.settle(entry, pidfd)
-
     def settle(self, entry, pidfd=-1):
-        """The task is gone and its guard too: the record, what was reaped here, or the task's pidfd says how."""
-        exit_record = read_record(record_name(entry, "exit"))
+        """The task is gone: the record that its guard writes, what was reaped here, or the task's pidfd says how."""
+        exit_record = wait_for_record(entry)
         if exit_record is None:
             self.reap()
             exit_record = self.orphan_exits.pop(entry.pid, None)
@@ -447,34 +436,116 @@ class Keeper:
             words = f"could not be started: {error.filename}: {error.strerror}"
             self.send({"is": "exited", "task": task, "generation": generation, "at": time.monotonic(), "error": words})
             return
-        started = self.fork_guard(task, generation, argv, environment, working_dir, log, address, limits or {})
+        started = self.start_by_guard(
+            {
+                "task": task,
+                "generation": generation,
+                "argv": argv,
+                "environment": environment,
+                "working_dir": working_dir,
+                "log": log,
+                "address": address,
+                "limits": limits or {},
+            }
+        )
         if "error" in started:
             self.send({"is": "exited", "task": task, "generation": generation, "at": time.monotonic(), **started})
             return
         entry = Entry(**started)
         self.entries[task, generation] = entry
         self.send(entry.started_message())
-        self.watch(entry)
+        if entry.guard != self.guard_pid:
+            self.watch(entry)
+        # With the news of its start may have come that of its end.
+        self.hear(b"")
 
-    def fork_guard(self, task, generation, argv, environment, working_dir, log, address, limits):
+    # -- the guard
+
+    def start_by_guard(self, request):
         """Returns the start record, or {"error": words}."""
-        reader, writer = os.pipe()
+        guard = self.guard or self.start_guard()
+        with contextlib.suppress(OSError):
+            send_line(guard, request)
+            while True:
+                # Between the lines about ends stands the one about the start.
+                *lines, self.guard_news = self.guard_news.split(b"\n")
+                for number, line in enumerate(lines):
+                    message = json.loads(line)
+                    if "pid" in message:
+                        self.guard_news = b"\n".join([*lines[number + 1 :], self.guard_news])
+                        return message
+                    self.on_end(message)
+                data = guard.recv(1 << 16)
+                if not data:
+                    break
+                self.guard_news += data
+        # Perhaps a guard that was killed in the middle of this very start had got as far as the record.
+        self.guard_lost()
+        record = read_record(f"{file_name(request['task'], request['generation'])}.start")
+        return record or {"error": "could not be started: its guard was killed"}
+
+    def start_guard(self):
+        ours, theirs = socket.socketpair()
         pid = os.fork()
         if pid == 0:
             with dying():
                 os.setsid()
-                leave(writer)
-                guard(task, generation, argv, environment, working_dir, log, address, limits, self.boot, writer)
-        os.close(writer)
-        chunks = []
-        while chunk := os.read(reader, 1 << 16):
-            chunks.append(chunk)
-        os.close(reader)
-        if chunks:
-            return json.loads(b"".join(chunks))
-        # Perhaps a keeper that was killed in the middle of this very start had got as far as the record.
-        record = read_record(f"{file_name(task, generation)}.start")
-        return record or {"error": "could not be started: its guard was killed"}
+                leave(theirs.fileno())
+                Guard(theirs, self.boot, self.cgroup).serve()
+        theirs.close()
+        self.guard, self.guard_pid, self.guard_news = ours, pid, b""
+        self.selector.register(ours, selectors.EVENT_READ, self.on_guard)
+        return ours
+
+    def on_guard(self):
+        if self.guard is None:
+            return
+        try:
+            data = self.guard.recv(1 << 16, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self.guard_lost()
+            return
+        self.hear(data)
+
+    def hear(self, data):
+        *lines, self.guard_news = (self.guard_news + data).split(b"\n")
+        for line in lines:
+            self.on_end(json.loads(line))
+
+    def on_end(self, message):
+        entry = self.entries.get((message["task"], message["generation"]))
+        if entry is not None and not entry.exit:
+            self.ended(entry, read_record(record_name(entry, "exit")) or message["exit"], on_record=True)
+
+    def guard_lost(self):
+        """Its tasks are this keeper's children now. The next start makes another guard."""
+        assert self.guard is not None
+        self.selector.unregister(self.guard)
+        self.guard.close()
+        lost, self.guard, self.guard_pid = self.guard_pid, None, 0
+        self.reap()
+        for entry in list(self.entries.values()):
+            if entry.guard == lost and not entry.exit:
+                self.watch(entry)
+
+    def end_guards(self):
+        """A guard goes when its keeper has gone and its last task."""
+        if self.guard is not None:
+            self.guard.close()
+        guards = {(entry.guard, entry.guard_start_time) for entry in self.entries.values()}
+        deadline = time.monotonic() + GUARD_END_S
+        for pid, start_time in guards:
+            while time.monotonic() < deadline:
+                self.reap()
+                pidfd = open_pidfd(pid, start_time)
+                if pidfd < 0:
+                    break
+                os.close(pidfd)
+                time.sleep(0.002)
 
     def do_signal(self, task, generation, number):
         entry = self.entries.get((task, generation))
@@ -485,6 +556,7 @@ class Keeper:
         """Bounded: what is still there after SWEEP_S is named instead."""
         deadline = time.monotonic() + SWEEP_S
         pause_s = 0.005
+        kill_cgroup(self.cgroup)
         while left := self.strays():
             for pid, start_time in left:
                 signal_process(pid, start_time, signal.SIGKILL)
@@ -498,8 +570,11 @@ class Keeper:
 
     def strays(self):
         """(pid, start time) of what carries the run's token or fell to the keeper, zombies apart."""
-        guards = {entry.guard for entry in self.entries.values() if not entry.exit}
-        mine = {os.getpid(), self.daemon_pid, self.recorder_pid} | guards
+        # A guard whose tasks have all ended is about to go by itself.
+        guards = {entry.guard for entry in self.entries.values() if entry.boot == self.boot}
+        guards = {pid for pid in guards if not command_of(pid) or command_of(pid) == command_of(os.getpid())}
+        mine = {os.getpid(), self.daemon_pid, self.recorder_pid, self.guard_pid} | guards
+        grouped = members(self.cgroup)
         marker = f"{TOKEN_VARIABLE}={self.token}".encode()
         found = []
         for name in os.listdir("/proc"):
@@ -512,7 +587,7 @@ class Keeper:
                 parent, start_time, process_state = stat_of(pid)
             except (OSError, IndexError):
                 continue
-            if (is_ours or parent == os.getpid()) and process_state != "Z":
+            if (is_ours or parent == os.getpid() or pid in grouped) and process_state != "Z":
                 found.append((pid, start_time))
         return found
 
@@ -532,56 +607,144 @@ class Keeper:
             os.unlink(SOCKET)
 
 
-def guard(task, generation, argv, environment, working_dir, log, address, limits, boot, to_keeper):
-    """The guard's whole life, in a fork of the keeper. The task begins once it is on record, and not before."""
-    default_signals()
-    name = file_name(task, generation)
-    go_reader, go_writer = os.pipe()
-    error_reader, error_writer = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        with dying():
+class Ward:
+    """A task as its guard knows it: `words` are why it could not become its program, which come through `errors` (a
+    pipe, -1 once it is closed), `kills` what the kernel had killed for want of memory when it began."""
+
+    def __init__(self, record, errors, kills, cgroup):
+        self.record = record
+        self.errors = errors
+        self.words = ""
+        self.kills = kills
+        self.cgroup = cgroup
+
+
+class Guard:
+    """A fork of the keeper that outlives it: parent of the tasks, which it starts as the keeper asks, and whose ends it
+    puts on record. It goes when its keeper has gone and its last task."""
+
+    def __init__(self, keeper, boot, cgroup):
+        self.keeper = keeper
+        self.boot = boot
+        self.cgroup = cgroup
+        self.start_time = stat_of(os.getpid())[1]
+        self.received = b""
+        self.has_keeper = True
+        self.wards: dict[int, Ward] = {}
+        self.selector = selectors.DefaultSelector()
+        wake, self.waker = socket.socketpair()
+        wake.setblocking(False)
+        self.waker.setblocking(False)
+        self.wake = wake
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(self.waker.fileno(), warn_on_full_buffer=False)
+        self.selector.register(wake, selectors.EVENT_READ, self.on_child)
+        self.selector.register(keeper, selectors.EVENT_READ, self.on_request)
+
+    def serve(self):
+        while self.has_keeper or self.wards:
+            for key, _ in self.selector.select():
+                key.data()
+
+    def on_request(self):
+        data = b""
+        with contextlib.suppress(OSError):
+            data = self.keeper.recv(1 << 16)
+        if not data:
+            self.has_keeper = False
+            self.selector.unregister(self.keeper)
+            return
+        *lines, self.received = (self.received + data).split(b"\n")
+        for line in lines:
+            self.start(json.loads(line))
+
+    def start(self, request):
+        """The task begins once it is on record, and not before."""
+        task, generation = request["task"], request["generation"]
+        go_reader, go_writer = os.pipe()
+        error_reader, error_writer = os.pipe()
+        kills = kills_for_memory()
+        cgroup = make_cgroup(file_name(task, generation), self.cgroup)
+        pid = os.fork()
+        if pid == 0:
+            with dying():
+                os.close(go_writer)
+                default_signals()
+                signal.set_wakeup_fd(-1)
+                os.setsid()
+                if os.read(go_reader, 1):
+                    enter_cgroup(cgroup)
+                    become(
+                        request["argv"],
+                        request["environment"],
+                        request["working_dir"],
+                        request["log"],
+                        request["limits"],
+                        error_writer,
+                    )
+        os.close(go_reader)
+        os.close(error_writer)
+        record = {
+            "task": task,
+            "generation": generation,
+            "pid": pid,
+            "start_time": stat_of(pid)[1],
+            "guard": os.getpid(),
+            "guard_start_time": self.start_time,
+            "boot": self.boot,
+            "at": time.monotonic(),
+            "address": request["address"],
+        }
+        try:
+            write_record(f"{file_name(task, generation)}.start", record, exclusive=True)
+        except FileExistsError:
+            # A guard of a keeper that was killed in the middle of this very start came first.
             os.close(go_writer)
             os.close(error_reader)
-            os.close(to_keeper)
-            os.setsid()
-            if os.read(go_reader, 1):
-                become(argv, environment, working_dir, log, limits, error_writer)
-    os.close(go_reader)
-    os.close(error_writer)
-    for ignored in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
-        signal.signal(ignored, signal.SIG_IGN)
-    record = {
-        "task": task,
-        "generation": generation,
-        "pid": pid,
-        "start_time": stat_of(pid)[1],
-        "guard": os.getpid(),
-        "guard_start_time": stat_of(os.getpid())[1],
-        "boot": boot,
-        "at": time.monotonic(),
-        "address": address,
-    }
-    text = json.dumps(record).encode()
-    try:
-        write_record(f"{name}.start", record, exclusive=True)
-    except FileExistsError:
-        # A guard of a keeper that was killed in the middle of this very start came first.
-        os._exit(0)
-    os.write(go_writer, b"g")
-    os.close(go_writer)
-    os.write(to_keeper, text)
-    os.close(to_keeper)
-    words = os.read(error_reader, 1 << 12).decode()
-    os.close(error_reader)
-    info = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-    assert info is not None
-    # While the task is not reaped its pid is nobody else's, so its group can be emptied in safety.
-    kill_group(pid)
-    record = {"error": words, "at": time.monotonic()} if words else exit_of(info)
-    write_record(f"{name}.exit", record)
-    os.waitpid(pid, 0)
-    os._exit(0)
+            os.waitpid(pid, 0)
+            self.tell(read_record(f"{file_name(task, generation)}.start"))
+            return
+        os.write(go_writer, b"g")
+        os.close(go_writer)
+        ward = self.wards[pid] = Ward(record, error_reader, kills, cgroup)
+        self.tell(record)
+        self.selector.register(error_reader, selectors.EVENT_READ, lambda: self.on_become(ward))
+
+    def on_become(self, ward):
+        """The pipe closes with the exec of the program; what comes before that is why there was none."""
+        if ward.errors < 0:
+            return
+        ward.words = os.read(ward.errors, 1 << 12).decode()
+        self.selector.unregister(ward.errors)
+        os.close(ward.errors)
+        ward.errors = -1
+
+    def on_child(self):
+        with contextlib.suppress(BlockingIOError):
+            while self.wake.recv(4096):
+                pass
+        with contextlib.suppress(ChildProcessError):
+            while (info := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) is not None:
+                if info.si_pid in self.wards:
+                    self.ended(info)
+                os.waitpid(info.si_pid, 0)
+
+    def ended(self, info):
+        ward = self.wards.pop(info.si_pid)
+        # While the task is not reaped its pid is nobody else's, so its group can be emptied in safety.
+        kill_group(info.si_pid)
+        remove_cgroup(ward.cgroup)
+        self.on_become(ward)
+        ended = {"error": ward.words, "at": time.monotonic()} if ward.words else exit_of(info)
+        if ended.get("signal") == signal.SIGKILL and kills_for_memory() > ward.kills:
+            ended["is_out_of_memory"] = True
+        task, generation = ward.record["task"], ward.record["generation"]
+        write_record(f"{file_name(task, generation)}.exit", ended)
+        self.tell({"task": task, "generation": generation, "exit": ended})
+
+    def tell(self, message):
+        with contextlib.suppress(OSError):
+            send_line(self.keeper, message)
 
 
 def become(argv, environment, working_dir, log, limits, error_writer):
@@ -662,6 +825,80 @@ def exit_of(info):
     return {how: info.si_status, "at": time.monotonic()}
 
 
+# -- a cgroup of version 2, where there is one that this user may write
+
+
+def make_cgroup(name, above=None):
+    """Its folder, "" where there can be none."""
+    if above is None:
+        above = own_cgroup()
+    if not above:
+        return ""
+    folder = f"{above}/{name}"
+    try:
+        os.mkdir(folder)
+    except FileExistsError:
+        pass
+    except OSError:
+        return ""
+    return folder if os.access(f"{folder}/cgroup.procs", os.W_OK) else ""
+
+
+def own_cgroup():
+    with contextlib.suppress(OSError), open("/proc/self/cgroup") as file, open("/proc/self/mounts") as mounts:
+        path = next((line[3:].strip() for line in file if line.startswith("0::")), "")
+        mount = next((fields[1] for fields in map(str.split, mounts) if fields[2] == "cgroup2"), "")
+        if path and mount:
+            return (mount + path).rstrip("/")
+    return ""
+
+
+def enter_cgroup(folder):
+    if folder:
+        with contextlib.suppress(OSError), open(f"{folder}/cgroup.procs", "w") as file:
+            file.write("0")
+
+
+def kill_cgroup(folder):
+    """All of it at once (since Linux 5.14), however often it has forked."""
+    if folder:
+        with contextlib.suppress(OSError), open(f"{folder}/cgroup.kill", "w") as file:
+            file.write("1")
+
+
+def remove_cgroup(folder):
+    """What is still in it is killed; if that takes its time, the folder stays until the end of the run."""
+    if not folder:
+        return
+    if members(folder):
+        kill_cgroup(folder)
+    with contextlib.suppress(OSError):
+        for name in os.listdir(folder):
+            if os.path.isdir(f"{folder}/{name}"):
+                os.rmdir(f"{folder}/{name}")
+        os.rmdir(folder)
+
+
+def members(folder):
+    """The processes in it and the folders below it."""
+    found = set()
+    if folder:
+        with contextlib.suppress(OSError):
+            for name in ("", *os.listdir(folder)):
+                with contextlib.suppress(OSError), open(f"{folder}/{name}/cgroup.procs") as file:
+                    found |= set(map(int, file))
+    return found
+
+
+def kills_for_memory():
+    """How often this machine's kernel has killed something for want of memory."""
+    with contextlib.suppress(OSError), open("/proc/vmstat") as file:
+        for line in file:
+            if line.startswith("oom_kill "):
+                return int(line.split()[1])
+    return 0
+
+
 # -- records: small files that are complete or absent
 
 
@@ -714,12 +951,30 @@ def write_record(name, record, exclusive=False):
         os.replace(aside, path)
 
 
+def wait_for_record(entry):
+    """How it ended; a guard that lives is about to write that, for the task is gone."""
+    deadline = time.monotonic() + GUARD_END_S
+    while (record := read_record(record_name(entry, "exit"))) is None:
+        guard = -1 if is_zombie(entry.guard) else open_pidfd(entry.guard, entry.guard_start_time)
+        if guard < 0:
+            return read_record(record_name(entry, "exit"))
+        os.close(guard)
+        if time.monotonic() > deadline:
+            return None
+        time.sleep(0.001)
+    return record
+
+
 def read_record(name):
     try:
         with open(f"{RECORDS}/{name}") as file:
             return json.load(file)
     except (FileNotFoundError, ValueError):
         return None
+
+
+def send_line(connection, message):
+    connection.sendall(json.dumps(message).encode() + b"\n")
 
 
 # -- processes by pid and start time

@@ -6,10 +6,13 @@ import asyncio
 import json
 import os
 import secrets
+import shlex
 import signal
 import socket
+import subprocess
 import sys
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 
@@ -326,11 +329,81 @@ else:
             launcher.start(host.launch(sys.executable, "-c", fork))
             await host.next(Exited)
             pid = int(wait_until(lambda: host.log().strip(), "the daemonised child"))
-            assert is_alive(pid)
             assert await launcher.sweep() == ()
             assert not is_alive(pid)
 
     run(scenario, tmp_path)
+
+
+def has_cgroup():
+    folder = keeper.make_cgroup(f"dtfctl-test-{os.getpid()}")
+    keeper.remove_cgroup(folder)
+    return bool(folder)
+
+
+@pytest.mark.skipif(not has_cgroup(), reason="there is no cgroup of version 2 here that this user may write")
+def test_what_a_task_has_forked_ends_with_it_however_well_it_hides(tmp_path):
+    hide = "env -i setsid sh -c 'sleep 1000 & echo $!; exec sleep 1000' & sleep 0.2; echo done"
+
+    async def scenario(host):
+        async with host.launcher() as launcher:
+            launcher.start(host.launch(*shell(hide)))
+            await host.next(Exited)
+            pid = int(wait_until(lambda: host.log().endswith("done\n"), "the hidden one") and host.log().split()[0])
+            wait_until(lambda: not is_alive(pid), "its end")
+            folder = keeper.own_cgroup()
+            token = (host.folder / "token").read_text()
+            assert os.path.isdir(f"{folder}/dtfctl-{token}")
+        assert not os.path.isdir(f"{folder}/dtfctl-{token}")
+
+    run(scenario, tmp_path)
+
+
+def namespace_of_pids(script):
+    """Runs Python code as the first process of a pid namespace of its own, with /proc to match."""
+    mounted = f"mount -t proc proc /proc && exec {sys.executable} -c {shlex.quote(script)}"
+    return subprocess.run(
+        ["unshare", "--pid", "--fork", "--mount-proc", "/bin/sh", "-c", mounted],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        env={**os.environ, "PYTHONPATH": str(Path(keeper.__file__).parents[2])},
+    )
+
+
+REUSE = """
+import os, signal, subprocess, sys, time
+from dtfctl.launchers import keeper
+
+def start_as(pid):
+    with open("/proc/sys/kernel/ns_last_pid", "w") as file:
+        file.write(str(pid - 1))
+    return subprocess.Popen(["sleep", "1000"], start_new_session=True)
+
+task = start_as(300)
+start_time = keeper.stat_of(task.pid)[1]
+assert task.pid == 300
+task.kill()
+task.wait()
+time.sleep(0.05)  # the kernel counts start times in hundredths of a second
+stranger = start_as(300)
+assert stranger.pid == 300, stranger.pid
+keeper.signal_process(300, start_time, signal.SIGKILL, keeper.PIDFD_SIGNAL_PROCESS_GROUP)
+assert keeper.open_pidfd(300, start_time) == -1
+time.sleep(0.05)
+assert stranger.poll() is None, "the stranger was hit"
+keeper.signal_process(300, keeper.stat_of(300)[1], signal.SIGKILL, keeper.PIDFD_SIGNAL_PROCESS_GROUP)
+assert stranger.wait(5) == -9
+print("left alone")
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a namespace of pids takes root")
+def test_a_pid_that_a_stranger_has_by_now_is_left_alone():
+    done = namespace_of_pids(REUSE)
+    if "unshare" in done.stderr:
+        pytest.skip(done.stderr.strip())
+    assert done.stdout == "left alone\n", done.stderr
 
 
 def test_ports_are_held_while_nobody_listens_and_let_go_for_the_task(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -127,8 +128,14 @@ class CommandLine:
         return wait_until(lambda: next(iter(self.processes("dtfctl.daemon")), 0), "the supervisor")
 
     def keeper(self) -> int:
-        """Of all processes that look like it the one whose parent is not one of them."""
-        alike = self.processes("keeper.py")
-        parents = {pid: int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]) for pid in alike}
-        children = {pid: sum(parent == pid for parent in parents.values()) for pid in alike}
-        return max(children, key=lambda pid: children[pid])
+        """Its guard is a fork and looks like it, but does not hold the lock."""
+
+        def look() -> int:
+            for pid in self.processes("keeper.py"):
+                with contextlib.suppress(OSError):
+                    files = [os.readlink(f"/proc/{pid}/fd/{name}") for name in os.listdir(f"/proc/{pid}/fd")]
+                    if any(file.endswith("/keeper.lock") for file in files):
+                        return pid
+            return 0
+
+        return wait_until(look, "the keeper")
