@@ -203,7 +203,13 @@ def folder_error(path, existing, needs_folder):
 
 
 def address_error(address):
-    return port_error(address, 0)
+    why = port_error(address, 0)
+    if why:
+        return why
+    with contextlib.suppress(OSError):
+        if socket.gethostbyname(address).startswith("127.") and not address.startswith(("127.", "localhost")):
+            return "the host itself takes that name for its loopback (/etc/hosts), where nobody else reaches it"
+    return ""
 
 
 def name_error(name):
@@ -248,8 +254,9 @@ def python_error(python, folder):
 # -- sync
 
 
-def sync(lines, folder, files):
-    """`files` is path -> [size, mtime in ns, mode, target of a link or ""], all below `folder`.
+def sync(lines, folder, files, inode=0):
+    """`files` is path -> [size, mtime in ns, mode, target of a link or ""], all below `folder`. `inode` is that of the
+    folder from which they come: where it is the same and nothing differs, the two are one folder that is shared.
 
     Answers with those that differ here; then comes either a tar of them, or, when rsync has brought them, nothing.
     Only files that an earlier sync brought, and that are as it left them, are ever removed.
@@ -280,6 +287,8 @@ def sync(lines, folder, files):
                 os.utime(os.path.join(place, path), ns=(files[path][1], files[path][1]))
         if not is_same(place, path, files[path]):
             missing.append(path)
+    if not wanted and os.stat(place).st_ino == inode:
+        return {"missing": [], "removed": []}
     aside = os.path.join(place, f"{MANIFEST}.{os.getpid()}")
     os.makedirs(place, exist_ok=True)
     with open(aside, "w") as file:

@@ -51,11 +51,14 @@ def examine(plan: ClusterPlan, sockets: Path) -> list[Finding]:
         room = asyncio.Semaphore(CALLS_MAX)
 
         async def one(ssh: Ssh) -> Finding:
+            is_others = ssh.is_shared
             async with room:
                 try:
                     return await _check(ssh, plan)
                 finally:
-                    await ssh.disconnect()
+                    # That of a supervisor at work is left to it.
+                    if not is_others:
+                        await ssh.disconnect()
 
         return await asyncio.gather(*(one(Ssh(plan.ssh, host, sockets)) for host in plan.remote_hosts))
 
@@ -71,13 +74,17 @@ async def _prepare(plan: ClusterPlan, sockets: Path, say: Say) -> dict[str, Foun
         async with room:
             return await _check(ssh, plan)
 
-    findings = await asyncio.gather(*map(look, calls))
-    for finding in findings:
-        for warning in finding.warnings:
-            say(f"warning: {finding.host}: {warning}")
-    _refuse(findings, "cannot be used; nothing was started", len(calls))
-    say(f"hosts: {len(calls)} of {len(calls)} are reachable ({time.monotonic() - began:.1f}s)")
-    await _sync_all(plan, calls, {finding.host: finding.found for finding in findings}, say)
+    try:
+        findings = await asyncio.gather(*map(look, calls))
+        for finding in findings:
+            for warning in finding.warnings:
+                say(f"warning: {finding.host}: {warning}")
+        _refuse(findings, "cannot be used; nothing was started", len(calls))
+        say(f"hosts: {len(calls)} of {len(calls)} are reachable ({time.monotonic() - began:.1f}s)")
+        await _sync_all(plan, calls, {finding.host: finding.found for finding in findings}, say)
+    except BaseException:
+        await asyncio.gather(*(ssh.disconnect() for ssh in calls))
+        raise
     return {finding.host: finding.found for finding in findings}
 
 
@@ -105,7 +112,7 @@ async def _sync_all(plan: ClusterPlan, calls: list[Ssh], found: Mapping[str, Fou
     _refuse(failed, "did not get the folder; nothing was started", len(wanting))
     brought = [result for result in results if isinstance(result, Synced)]
     count, size = sum(each.files for each in brought), sum(each.bytes for each in brought)
-    what = f"{count} files ({_size(size)}) were out of date" if count else "all files are there"
+    what = f"{count} files ({_size(size)}) brought to {len(wanting)} hosts" if count else "all files are there"
     say(f"sync: {what} ({time.monotonic() - began:.1f}s)")
 
 
@@ -127,6 +134,8 @@ def request(host: HostPlan, plan: ClusterPlan) -> dict[str, Any]:
     tasks += [Task(task.job, task.index, host, plan.folder) for task in plan.tasks() if host.name in task.job.spares]
     served = [task for task in tasks if task.job.has_address]
     own = {task.python for task in tasks} | {host.python}
+    # What comes with the folder is not there yet.
+    brought = (f"{host.folder}/", f"{plan.folder}/")
     return {
         "do": "check",
         "folder": host.folder,
@@ -134,7 +143,9 @@ def request(host: HostPlan, plan: ClusterPlan) -> dict[str, Any]:
         "names": sorted({task.advertised_host for task in served}),
         "ports": sorted({(task.bind_host, task.place.port) for task in served if task.place.port}),
         # The one that nobody named is the one that was found.
-        "pythons": sorted(python for python in own if python not in ("", "python", "python3")),
+        "pythons": sorted(
+            python for python in own if python not in ("", "python", "python3") and not python.startswith(brought)
+        ),
         "needs_folder": not host.sync,
     }
 

@@ -224,10 +224,15 @@ class Ssh:
         is_connection = status == SSH_FAILED or status < 0
         return SshError(explain(words, status), by_hand(self.settings, self.host), is_connection)
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether somebody has made the connection already."""
+        return (self.folder / socket_name(self.host)).exists()
+
     async def disconnect(self) -> None:
         """Ends the shared connection, also one that hangs."""
         name = socket_name(self.host)
-        if not (self.folder / name).exists():
+        if not self.is_shared:
             return
         line = (*shlex.split(self.settings.command), "-o", f"ControlPath={name}", "-O", "exit", self.host.ssh)
         with contextlib.suppress(OSError):

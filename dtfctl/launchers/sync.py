@@ -100,7 +100,7 @@ def _link_within(top: Path, path: Path) -> str:
 
 async def sync(ssh: Ssh, folder: str, source: Path, files: Manifest, has_rsync: bool) -> Synced:
     """Brings `files` of `source` to the host's `folder`. Raises SshError."""
-    call = await ssh.call({"do": "sync", "folder": folder, "files": files})
+    call = await ssh.call({"do": "sync", "folder": folder, "files": files, "inode": os.stat(source).st_ino})
     wanted = (await ssh.line_of(call, ANSWER_S))["wanted"]
     way = way_to_bring(wanted, has_rsync and shutil.which("rsync") is not None)
     if way == "rsync":

@@ -25,7 +25,7 @@ name: trial
 python: %(python)s
 readiness: none
 grace_period: 3s
-host_lost_after: 4s
+host_lost_after: 10m
 restart: {backoff: 100ms}
 hosts:
   node[1-3]: {address: "10.77.0.[1-3]", working_dir: ~/trial}
@@ -39,6 +39,8 @@ jobs:
       while [ ! -e done ]; do i=$((i+1)); echo line $i; sleep 0.02; done
       echo bye
 """
+
+IMPATIENT = SLEEPERS.replace("host_lost_after: 10m", "host_lost_after: 4s")
 
 
 class RemoteCluster(CommandLine):
@@ -162,7 +164,7 @@ def test_a_host_that_is_started_anew_must_get_its_tasks_again(cluster, laborator
 
 def test_a_lost_host_without_a_spare_must_leave_the_decision_to_the_policy(tmp_path, laboratory):
     laboratory.boot()
-    cluster = RemoteCluster(tmp_path, laboratory, SLEEPERS.replace("restart: {backoff: 100ms}", "restart: never"))
+    cluster = RemoteCluster(tmp_path, laboratory, IMPATIENT.replace("restart: {backoff: 100ms}", "restart: never"))
     cluster.run("up")
     laboratory.hosts["node3"].power_off()
     wait_until(lambda: cluster.status()["state"] == "failed", "the end of it all", 40)
@@ -172,7 +174,7 @@ def test_a_lost_host_without_a_spare_must_leave_the_decision_to_the_policy(tmp_p
 
 
 def test_a_lost_host_with_a_spare_must_give_its_tasks_to_it_and_others_must_learn_the_address(tmp_path, laboratory):
-    text = SLEEPERS.replace("ps: {hosts: node1,", "ps: {hosts: node1, spare_hosts: node3,")
+    text = IMPATIENT.replace("ps: {hosts: node1,", "ps: {hosts: node1, spare_hosts: node3,")
     text = text.replace("hosts: node[2-3]", "hosts: [node2]\n    replicas: 1")
     laboratory.boot()
     cluster = RemoteCluster(tmp_path, laboratory, text)
@@ -245,9 +247,61 @@ def test_down_must_name_what_it_leaves_on_a_host_that_cannot_be_reached(cluster,
     wait_until(lambda: cluster.host("node2")["state"] == "unreachable", "node2 to be missed")
     down = cluster.run("down", status=1)
     assert f"pid {pid} on node2" in down.stderr
-    laboratory.hosts["node2"].plug_in()
     assert len(laboratory.hosts["node1"].processes()) == 1
     assert json.loads(cluster.run("status", "-o", "json").stdout)["state"] == "stopped"
+    assert f"still left behind: pid {pid} on node2" in cluster.run("down", status=1).stderr
+    # Once the host is there again, so can they be ended.
+    laboratory.hosts["node2"].plug_in()
+    assert "left behind" not in cluster.run("down").stderr
+    wait_until(lambda: len(laboratory.hosts["node2"].processes()) == 1, "nothing but sshd on node2")
+
+
+READY = """
+name: trial
+python: %(python)s
+hosts:
+  node[1-3]: {address: "10.77.0.[1-3]", working_dir: ~/trial}
+ssh: {host_keys: accept-new}
+jobs:
+  a:
+    hosts: node1
+    port: 2222
+    program: "sleep 0.3; touch ready; exec sleep 1000"
+    readiness: {command: "test -e ready && test $(hostname) = node1"}
+  b: {hosts: node2, port: none, program: "rm -f up; touch up; exec sleep 1000", readiness: {file: up}}
+  c:
+    hosts: node3
+    program: python -c "import socket; s = socket.create_server(('{address}'.split(':')[0], {port})); s.accept()"
+    readiness: tcp
+"""
+
+
+def test_readiness_is_asked_beside_the_task_by_command_and_file_and_over_the_network_by_port(tmp_path, laboratory):
+    laboratory.boot()
+    # One is reached through another, and its key is not known yet: the user's config and the file say how.
+    jump = (laboratory.folder / "ssh_config").read_text().replace("Host node3\n", "Host node3\nProxyJump node1\n")
+    (laboratory.folder / "ssh_config").write_text(jump)
+    known = (laboratory.folder / "known_hosts").read_text().splitlines()
+    (laboratory.folder / "known_hosts").write_text("\n".join(line for line in known if "10.77.0.2 " not in line) + "\n")
+    cluster = RemoteCluster(tmp_path, laboratory, READY)
+    cluster.run("up")
+    assert cluster.task("a:0")["address"] == "10.77.0.1:2222"
+    assert "10.77.0.2 " in (laboratory.folder / "known_hosts").read_text()
+    cluster.run("down", "--timeout", "0")
+    # A port that the file fixes and that is taken is found before anything starts.
+    taker = subprocess.Popen(
+        ["nsenter", "-t", str(laboratory.hosts["node1"].init()), "-n", "--", sys.executable, "-c", TAKE_PORT],
+        stdout=subprocess.PIPE,
+    )
+    with taker:
+        taker.stdout.readline()
+        failed = cluster.run("up", status=8)
+        taker.kill()
+    assert "port 2222 at 10.77.0.1: Address already in use" in failed.stderr
+    assert cluster.processes() == {}
+
+
+TAKE_PORT = "import socket, time; s = socket.create_server(('10.77.0.1', 2222)); print(flush=True); time.sleep(100)"
 
 
 DIGITS = """
