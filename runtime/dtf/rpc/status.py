@@ -98,7 +98,7 @@ def _plain(details: str) -> str:
     if "Socket closed" in details or "Connection reset" in details or "recvmsg" in details:
         return "the connection was lost"
     if "handshake failed" in details:
-        found = re.search("CERTIFICATE_VERIFY_FAILED: ([^:]*)|OPENSSL_internal:([A-Z_]+)", details)
+        found = re.search("OPENSSL_internal:(?:CERTIFICATE_VERIFY_FAILED: ([^:]*)|([A-Z_]+))", details)
         why = (found[1] or found[2].lower().replace("_", " ")) if found else "the two ends do not trust each other"
         return f"no TLS connection: {why}"
     if details == "Deadline Exceeded":
