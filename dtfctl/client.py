@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import secrets
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -17,10 +16,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dtfctl.control import ControlClient, Reply
+from dtfctl.control_client import ControlClient, Reply
 from dtfctl.errors import SecretMissing, SupervisorHasGone, SupervisorUnreachable, UnknownCluster
 from dtfctl.expand import secret_key, thread_defaults
-from dtfctl.launchers.local import end_keeper, start_daemon
 from dtfctl.paths import ClusterPaths
 from dtfctl.plan import ClusterPlan, to_json
 from dtfctl.private import make_private
@@ -182,6 +180,8 @@ class Cluster:
 
     def purge(self) -> None:
         """Forgets the cluster. What a damaged store cannot tell is found through the keepers."""
+        from dtfctl.launchers.local import end_keeper
+
         if self.paths.runs.exists():
             for run_dir in self.paths.runs.iterdir():
                 end_keeper(run_dir)
@@ -213,6 +213,9 @@ class Cluster:
                 if self._daemon is not None and (self._daemon.poll() or 0) > 0:
                     raise SupervisorUnreachable(f"the supervisor does not start:\n{self._end_of_log()}")
                 if self._daemon is None or self._daemon.poll() is not None:
+                    # Not loaded where a supervisor answers.
+                    from dtfctl.launchers.local import start_daemon
+
                     self._daemon = start_daemon(self.paths.folder, purpose)
             if time.monotonic() > deadline:
                 raise SupervisorUnreachable(f"the supervisor does not answer:\n{self._end_of_log()}")
@@ -265,7 +268,7 @@ def read_secrets(plan: ClusterPlan, environment: Mapping[str, str]) -> dict[str,
 
 def _new_id() -> str:
     """A request that has one may be repeated, and is carried out once."""
-    return secrets.token_hex(8)
+    return os.urandom(8).hex()
 
 
 class _RunIsOver(Exception):

@@ -1,4 +1,4 @@
-"""The daemon's ear and the command line's mouth: a Unix socket in the state folder, one JSON document a line.
+"""The daemon's ear: a Unix socket in the state folder, one JSON document a line. The other end is control_client.py.
 
 The folder is private to the user, and only his processes (and root's) are listened to. The requests (`do` names them),
 what they carry and what they are answered with:
@@ -25,17 +25,11 @@ import contextlib
 import json
 import os
 import socket
-import time
 from collections.abc import Awaitable, Callable
-from pathlib import Path
-from typing import Any
 
-from dtfctl.errors import NotPrivate, SupervisorHasGone, SupervisorUnreachable
+from dtfctl.control_client import Reply, Request
 from dtfctl.paths import ClusterPaths, socket_address
 from dtfctl.private import stranger
-
-Request = dict[str, Any]
-Reply = dict[str, Any]
 
 LINE_BYTES_MAX = 16 << 20
 WATCH_INTERVAL_S = 0.02
@@ -112,64 +106,3 @@ class ControlServer:
             await writer.drain()
             await changed.wait()
             await asyncio.sleep(WATCH_INTERVAL_S)
-
-
-class ControlClient:
-    """The command line's end. Raises SupervisorHasGone when the daemon goes away in the middle."""
-
-    def __init__(self, connection: socket.socket) -> None:
-        self._connection = connection
-        self._received = b""
-
-    @classmethod
-    def connect(cls, path: Path) -> ControlClient | None:
-        """None when no daemon listens. Raises NotPrivate when it is another user's."""
-        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            with socket_address(path) as address:
-                connection.connect(address)
-        except OSError:
-            connection.close()
-            return None
-        other = stranger(connection)
-        if other:
-            connection.close()
-            raise NotPrivate(f"{path} is answered by {other}, not by your supervisor")
-        return cls(connection)
-
-    def ask(self, request: Request, timeout_s: float = 30.0) -> Reply:
-        self.send(request)
-        line = self._line(timeout_s)
-        if line is None:
-            raise SupervisorUnreachable(f"the supervisor does not answer within {timeout_s:g}s")
-        return json.loads(line)
-
-    def send(self, request: Request) -> None:
-        try:
-            self._connection.settimeout(10)
-            self._connection.sendall(json.dumps(request).encode() + b"\n")
-        except OSError as error:
-            raise SupervisorHasGone(f"the supervisor has gone away ({error})") from None
-
-    def wait_for_change(self, timeout_s: float) -> bool:
-        """After `watch` was sent: whether something changed before `timeout_s` had passed."""
-        return self._line(timeout_s) is not None
-
-    def close(self) -> None:
-        self._connection.close()
-
-    def _line(self, timeout_s: float) -> bytes | None:
-        deadline = time.monotonic() + timeout_s
-        while b"\n" not in self._received:
-            self._connection.settimeout(max(0.001, deadline - time.monotonic()))
-            try:
-                data = self._connection.recv(1 << 16)
-            except TimeoutError:
-                return None
-            except OSError as error:
-                raise SupervisorHasGone(f"the supervisor has gone away ({error})") from None
-            if not data:
-                raise SupervisorHasGone("the supervisor has gone away")
-            self._received += data
-        line, _, self._received = self._received.partition(b"\n")
-        return line

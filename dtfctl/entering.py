@@ -9,13 +9,11 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from pathlib import Path
 from typing import NoReturn
 
 from dtfctl import expand, moves, state
 from dtfctl.errors import DtfctlError
 from dtfctl.launchers.keeper import TOKEN_VARIABLE
-from dtfctl.paths import ClusterPaths
 from dtfctl.plan import HostPlan, SshSettings
 from dtfctl.store import Run
 from dtfctl.task import TaskStatus
@@ -37,7 +35,7 @@ except OSError as error:
 does there."""
 
 
-def enter(run: Run, status: TaskStatus, words: tuple[str, ...], paths: ClusterPaths) -> NoReturn:
+def enter(run: Run, status: TaskStatus, words: tuple[str, ...]) -> NoReturn:
     """Becomes the command in the task's folder and environment, on its host."""
     task = run.task(status.name)
     is_alive = status.pid is not None and status.state in state.WITH_PROCESS
@@ -51,10 +49,10 @@ def enter(run: Run, status: TaskStatus, words: tuple[str, ...], paths: ClusterPa
     if task.host.is_local:
         become((sys.executable, "-I", "-c", _ENTER, str(status.pid), *words), dict(os.environ))
     remote = (task.host.python or "python3", "-c", _ENTER, str(status.pid), *words)
-    log_in(run.plan.ssh, task.host, remote, paths)
+    log_in(run.plan.ssh, task.host, remote)
 
 
-def log_in(settings: SshSettings, host: HostPlan, words: tuple[str, ...], paths: ClusterPaths) -> NoReturn:
+def log_in(settings: SshSettings, host: HostPlan, words: tuple[str, ...]) -> NoReturn:
     """Becomes ssh to a host, with a terminal where there is one here; without words, its login shell.
 
     The supervisor's own connection is not used: what a person does must not hold it up.
@@ -76,8 +74,3 @@ def become(words: tuple[str, ...], environment: dict[str, str]) -> NoReturn:
         os.execvpe(words[0], words, environment)
     except OSError as error:
         raise DtfctlError(f"{words[0]}: {error.strerror}") from None
-
-
-def own_folder(run: Run, host: HostPlan) -> Path:
-    """Where a person will want to be on a host: the copy of the cluster file's folder."""
-    return Path(host.folder or run.plan.folder)

@@ -26,7 +26,7 @@ def add_to(group: click.Group) -> None:
             fail(UNKNOWN, f"no host is called {host} (there are {', '.join(hosts)})")
         if found.is_local:
             fail(ERROR, f"{found.name} is this machine")
-        entering.log_in(run.plan.ssh, found, words, chosen.paths)
+        entering.log_in(run.plan.ssh, found, words[words[:1] == ("--",) :])
 
     @command(group)
     @takes_files

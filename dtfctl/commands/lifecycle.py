@@ -27,7 +27,7 @@ from dtfctl.commands.frame import (
 
 if TYPE_CHECKING:
     from dtfctl.client import Cluster
-    from dtfctl.control import Reply
+    from dtfctl.control_client import Reply
     from dtfctl.plan import ClusterPlan
     from dtfctl.terminal import Terminal
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -103,7 +104,7 @@ def add_to(group: click.Group) -> None:
                 else:
                     terminal.say(f"    {change}")
         if is_plan:
-            raise click.exceptions.Exit(CHANGES_PENDING if is_changed else 0)
+            sys.exit(CHANGES_PENDING if is_changed else 0)
         if wait:
             _wait(options, chosen, list(chosen.load()[1]), "start", timeout)
 
@@ -125,7 +126,7 @@ def add_to(group: click.Group) -> None:
         names = choose_tasks(list(statuses), [task])
         if len(names) > 1:
             fail(UNKNOWN, f"{task} are several tasks; name one: {', '.join(names[:5])}")
-        entering.enter(run, statuses[names[0]], words, chosen.paths)
+        entering.enter(run, statuses[names[0]], words[words[0] == "--" :])
 
 
 def _do(

@@ -9,7 +9,8 @@ import stat
 
 import pytest
 
-from dtfctl.control import ControlClient, ControlServer
+from dtfctl.control import ControlServer
+from dtfctl.control_client import ControlClient
 from dtfctl.errors import NotPrivate, SupervisorUnreachable
 from dtfctl.paths import ClusterPaths, socket_address
 
