@@ -10,7 +10,7 @@ import pytest
 
 import dtf as tf
 from dtf.build.apply import apply_op
-from dtf.run import compiled_step, patience
+from dtf.run import patience, step_watch
 from dtf.run.cancellation import CancellationManager
 from dtf.run.master import Master
 from dtf.run.step import Device
@@ -273,7 +273,7 @@ def test_a_step_that_waits_too_long_names_the_task_it_waits_for(master, start):
 
 
 def test_a_task_that_stops_answering_its_heartbeat_ends_the_step(master, cluster, start, monkeypatch):
-    monkeypatch.setattr(compiled_step, "_HEARTBEAT_PERIOD_S", 0.05)
+    monkeypatch.setattr(step_watch, "_HEARTBEAT_PERIOD_S", 0.05)
     with tf.device(PS0):
         waiting = dequeue("never")
     handle = start()

@@ -2,7 +2,7 @@
 
 Owns how one step runs: values go to the partitions, all partitions start at once under a fresh step id, the results
 come together, the first root cause stops the rest, and every partition is told to forget the step. Does not know how
-the partitions came to be (`master`), nor what a task does with one (`worker`).
+the partitions came to be (`master_session`), nor what a task does with one (`worker`).
 
 Every wait here ends: the partitions answer, the caller's deadline comes, the step is cancelled, or a task no longer
 answers its heartbeat.
@@ -10,10 +10,8 @@ answers its heartbeat.
 
 from __future__ import annotations
 
-import math
 import random
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -21,18 +19,14 @@ from typing import Any, Protocol
 import numpy as np
 
 from dtf.run import borrowed
+from dtf.run.agreement import Agreement
 from dtf.run.cancellation import CancellationManager
 from dtf.run.kernels import DEAD
+from dtf.run.step_watch import Watch, watchman
 from dtf.wire import dtypes, errors
 from dtf.wire.pb import config_pb2, graph_pb2, step_stats_pb2, worker_pb2
 
 _STEP_ID_BITS = 57
-_PATROL_PERIOD_S = 0.1
-_PATROL_IDLE_ROUNDS = 20
-_ASK_AGAIN_S = 10.0
-_DERIVED_GRACE_S = 1.0
-_HEARTBEAT_PERIOD_S = 10.0
-_HEARTBEAT_TIMEOUT_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -76,7 +70,7 @@ class CompiledStep:
         # The others first: the local one runs in the caller's thread.
         self.partitions = sorted(partitions, key=lambda partition: partition.is_local)
         self._fetches = list(fetches)
-        self._agreement = _Agreement(session_handle, self.partitions)
+        self._agreement = Agreement(session_handle, self.partitions)
         self._feed_dtypes = _feed_dtypes(partitions)
 
     def run(
@@ -199,60 +193,6 @@ class CompiledStep:
         return metadata
 
 
-class _Agreement:
-    """Whether the partitions run directly (see `direct`): they are asked before the second step, and again some time
-    after one of them could not be reached. Its lock is held by who asks; other steps meanwhile go the usual way.
-    """
-
-    def __init__(self, session_handle: str, partitions: Sequence[RegisteredPartition]) -> None:
-        self._session_handle = session_handle
-        self._partitions = partitions
-        self._lock = threading.Lock()
-        self._run_id: int | None = None
-        self._runs = 0
-        self._ask_at = 0.0 if any(not partition.is_local for partition in partitions) else math.inf
-
-    def run_id(self) -> int | None:
-        """The number of what has been agreed on, or None if steps are to be run by `run_graph`."""
-        if self._run_id is not None or self._ask_at == math.inf:
-            return self._run_id
-        self._runs += 1
-        if self._runs < 2 or time.monotonic() < self._ask_at or not self._lock.acquire(blocking=False):
-            return None
-        try:
-            self._ask()
-        finally:
-            self._lock.release()
-        return self._run_id
-
-    def end(self, run_id: int) -> None:
-        """A step could not reach everybody: nothing is agreed on any more."""
-        if self._run_id == run_id:
-            self._run_id = None
-            self._ask_at = time.monotonic() + _ASK_AGAIN_S
-
-    def _ask(self) -> None:
-        borrowed.before_long()
-        run_id = random.getrandbits(63)
-        tasks = [partition.task for partition in self._partitions]
-        try:
-            for partition in self._partitions:
-                partition.worker.prepare(
-                    run_id,
-                    self._session_handle,
-                    partition.graph_handle,
-                    list(partition.feeds.values()),
-                    list(partition.fetches.values()),
-                    tasks,
-                )
-        except errors.UnimplementedError:
-            self._ask_at = math.inf
-        except errors.OpError:
-            self._ask_at = time.monotonic() + _ASK_AGAIN_S
-        else:
-            self._run_id = run_id
-
-
 class RunningStep:
     """One step in flight. Its lock guards what the partitions' answers change; the last one releases `_ended`."""
 
@@ -298,7 +238,7 @@ class RunningStep:
     def when_ended(self, callback: Callable[[], None], timeout_s: float | None) -> None:
         """Has `callback()` called once when the step has ended; nobody is to `wait` then."""
         self._told_ended = callback
-        _watchman.add(_Watch(self, timeout_s))
+        watchman.add(Watch(self, timeout_s))
 
     def start(self) -> None:
         """Sends the step to every partition. Answers may come before this returns."""
@@ -312,7 +252,7 @@ class RunningStep:
         if self._ended.acquire(blocking=False):
             return
         borrowed.before_long()
-        _Watch(self, timeout_s).wait()
+        Watch(self, timeout_s).wait()
 
     def wait_ended(self, timeout_s: float) -> bool:
         return self._ended.acquire(timeout=timeout_s)
@@ -400,110 +340,6 @@ class RunningStep:
             self._cancels.clear()
         for cancel in cancels:
             cancel()
-
-
-class _Watch:
-    """Minds a step that did not end at once: its deadline, lone derived errors, and tasks that vanish."""
-
-    def __init__(self, step: RunningStep, timeout_s: float | None) -> None:
-        self._step = step
-        self._timeout_s = timeout_s
-        self._started = time.monotonic()
-        self._derived_since: float | None = None
-        self._next_heartbeat = self._started + _HEARTBEAT_PERIOD_S
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether there is nothing left to mind."""
-        return not self._step.pending_partitions()
-
-    def wait(self) -> None:
-        """Returns when the step has ended."""
-        while not self._step.wait_ended(self._until_next_duty()):
-            self.look()
-
-    def look(self) -> None:
-        """Does what is due."""
-        step = self._step
-        now = time.monotonic()
-        if self._timeout_s is not None and now >= self._started + self._timeout_s:
-            self._timeout_s = None
-            step.cancel(self._deadline_error())
-        if step.error is not None and step.error.derived:
-            # Its root cause should be on the way from another task. If it is not, this error must do.
-            self._derived_since = self._derived_since or now
-            if now >= self._derived_since + _DERIVED_GRACE_S:
-                step.cancel(step.error)
-                step.error.derived = False
-        if now >= self._next_heartbeat:
-            self._next_heartbeat = now + _HEARTBEAT_PERIOD_S
-            self._send_heartbeats()
-
-    def _until_next_duty(self) -> float:
-        now = time.monotonic()
-        duties = [self._next_heartbeat, now + _DERIVED_GRACE_S if self._multiple() else self._next_heartbeat]
-        if self._timeout_s is not None:
-            duties.append(self._started + self._timeout_s)
-        return max(0.0, min(duties) - now)
-
-    def _multiple(self) -> bool:
-        return len(self._step.compiled.partitions) > 1
-
-    def _send_heartbeats(self) -> None:
-        for partition in self._step.pending_partitions():
-            if not partition.is_local:
-                self._send_heartbeat(partition)
-
-    def _send_heartbeat(self, partition: RegisteredPartition) -> None:
-        def done(_: Any = None, error: errors.OpError | None = None) -> None:
-            if error is not None:
-                message = f"{partition.task} at {partition.address} has stopped answering: {error.message}"
-                self._step.cancel(errors.UnavailableError(None, None, message))
-
-        partition.worker.get_status_async(done, _HEARTBEAT_TIMEOUT_S)
-
-    def _deadline_error(self) -> errors.OpError:
-        waited = time.monotonic() - self._started
-        whom = ", ".join(partition.task for partition in self._step.pending_partitions())
-        return errors.DeadlineExceededError(
-            None, None, f"Timed out waiting for notification: the step has run for {waited:.1f} s; waiting for {whom}"
-        )
-
-
-class _Watchman:
-    """A thread that looks at the steps for which none waits, now and then; it sleeps when there are none. Its condition
-    guards `_watches` and `_is_awake`.
-    """
-
-    def __init__(self) -> None:
-        self._condition = threading.Condition()
-        self._watches: list[_Watch] = []
-        self._is_awake = False
-
-    def add(self, watch: _Watch) -> None:
-        """Looks at a step until it has ended."""
-        with self._condition:
-            self._watches.append(watch)
-            if self._is_awake:
-                return
-            self._is_awake = True
-        threading.Thread(target=self._patrol, name="dtf-watch", daemon=True).start()
-
-    def _patrol(self) -> None:
-        idle_rounds = 0
-        while True:
-            time.sleep(_PATROL_PERIOD_S)
-            with self._condition:
-                watches = self._watches = [watch for watch in self._watches if not watch.has_ended]
-                idle_rounds = 0 if watches else idle_rounds + 1
-                if idle_rounds > _PATROL_IDLE_ROUNDS:
-                    self._is_awake = False
-                    return
-            for watch in watches:
-                watch.look()
-
-
-_watchman = _Watchman()
 
 
 def dead_fetch(name: str) -> errors.InvalidArgumentError:

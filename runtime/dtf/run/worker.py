@@ -23,7 +23,8 @@ from typing import Any
 from dtf.run.cancellation import CancellationManager
 from dtf.run.compiled_step import GraphResult
 from dtf.run.direct import DirectSteps, Pushed, edges_of
-from dtf.run.executor import Executor, together
+from dtf.run.executor import Executor
+from dtf.run.flat_run import together
 from dtf.run.partial_step import PartialStep
 from dtf.run.rendezvous import Rendezvous, parse_key
 from dtf.run.resources import ResourceManager, Variable

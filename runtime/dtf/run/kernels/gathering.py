@@ -105,7 +105,7 @@ def _(node):
 
 
 def _gather_of(params: np.ndarray | Variable, indices: Any, axis: int, batch_dims: int) -> np.ndarray:
-    if type(params) is Variable:
+    if isinstance(params, Variable):
         return params.look(lambda value: _gather(value, indices, axis, batch_dims))
     return _gather(params, indices, axis, batch_dims)
 

@@ -1,0 +1,146 @@
+"""FlatProgram: a partition without loops, compiled to Python source and that to byte code.
+
+Owns the segments' edges, the slots of values that cross them, and the variants of the code. A step of it is a
+`FlatRun`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from dtf.run.flat_run import FlatRun, single
+from dtf.run.instructions import Instruction, in_running_order
+from dtf.run.kernels import DEAD
+from dtf.run.segment_source import SegmentWriter
+from dtf.run.segments import TOKEN, aliases_of, constants_of, guards_of, segments_of
+from dtf.run.step import StepContext
+from dtf.wire import errors
+
+
+class FlatProgram:
+    """The segments of a partition without loops, and the code of their variants: (careful, traced) -> functions."""
+
+    def __init__(self, instructions: list[Instruction]) -> None:
+        self.instructions = instructions
+        order = in_running_order(instructions)
+        self._constants = constants_of(instructions)
+        self._alias = aliases_of(instructions, order)
+        self._guards, self._token_guards = guards_of(instructions, order, self._alias)
+        self.has_guards = any(self._token_guards)
+        self.control_sources = {source for each in instructions for source in each.controls}
+        self.segments, self._segment_of = segments_of(instructions, order, self._constants)
+        self._add_edges(order)
+        self._variants: dict[tuple[bool, bool], Variant] = {}
+        self._lock = threading.Lock()
+        self.variant(False, False)
+
+    def start(self, step: StepContext, done: Callable[[errors.OpError | None], None]) -> None:
+        FlatRun(self, step, done).start()
+
+    def describe(self) -> str:
+        return self.variant(False, False).source
+
+    def variant(self, careful: bool, traced: bool) -> Variant:
+        """The functions of all segments. Only the plain ones are made in advance."""
+        found = self._variants.get((careful, traced))
+        if found is None:
+            with self._lock:
+                found = self._variants.get((careful, traced))
+                if found is None:
+                    found = self._variants[careful, traced] = self._compile(careful, traced)
+        return found
+
+    def _add_edges(self, order: list[int]) -> None:
+        """Which values cross segments (they get a slot), and what each segment and asynchronous node makes ready."""
+        users: dict[tuple[int, int], set[int]] = {}
+        self.waiters: dict[int, tuple[int, ...]] = {}
+        successors: list[set[int]] = [set() for _ in self.segments]
+        waiters: dict[int, set[int]] = {}
+        predecessors: list[set[tuple[str, int]]] = [set() for _ in self.segments]
+        for index in order:
+            if index in self._constants:
+                continue
+            here = self._segment_of[index]
+            values = [self._resolve(value) for value in self.instructions[index].inputs]
+            values += [(source, TOKEN) for source in self.instructions[index].controls]
+            for source, output in values:
+                if source in self._constants:
+                    continue
+                there = self._segment_of[source]
+                if self.instructions[source].kernel.asynchronous:
+                    waiters.setdefault(source, set()).add(here)
+                    predecessors[here].add(("node", source))
+                elif there != here:
+                    successors[there].add(here)
+                    predecessors[here].add(("segment", there))
+                else:
+                    continue
+                users.setdefault((source, output), set()).add(here)
+        self._slot_of = {value: slot for slot, value in enumerate(users)}
+        self.slot_count = len(users)
+        self.slot_users = [len(segments) for segments in users.values()]
+        self.waiters = {node: tuple(sorted(segments)) for node, segments in waiters.items()}
+        shared: list[list[int]] = [[] for _ in self.segments]
+        for value, segments in users.items():
+            for index in segments:
+                shared[index].append(self._slot_of[value])
+        for segment in self.segments:
+            segment.successors = tuple(sorted(successors[segment.index]))
+            segment.predecessors = len(predecessors[segment.index])
+            segment.shared_slots = tuple(shared[segment.index])
+        self.roots = [segment.index for segment in self.segments if not segment.predecessors]
+        self.output_slots: dict[int, tuple[list[tuple[int, int]], int | None]] = {}
+        for instruction in self.instructions:
+            if instruction.kernel.asynchronous:
+                index = instruction.index
+                outputs = [number for number in range(instruction.node.num_outputs) if (index, number) in self._slot_of]
+                slots = [(number, self._slot_of[index, number]) for number in outputs]
+                self.output_slots[index] = slots, self._slot_of.get((index, TOKEN))
+
+    def _resolve(self, value: tuple[int, int]) -> tuple[int, int]:
+        return self._alias.get(value, value)
+
+    def _compile(self, careful: bool, traced: bool) -> Variant:
+        lines: list[str] = []
+        owners: list[int] = [-1]
+        for segment in self.segments:
+            SegmentWriter(self, segment, careful, traced, lines, owners).write()
+        names: dict[str, Any] = {"DEAD": DEAD, "partial": partial, "single": single, "now": time.time_ns}
+        for instruction in self.instructions:
+            if instruction.index in self._constants:
+                names[f"k{instruction.index}"] = self._constants[instruction.index]
+            else:
+                names[f"function_{instruction.index}"] = instruction.function
+        source = "\n".join(lines)
+        filename = f"<dtf program {next(_program_numbers)}>"
+        exec(compile(source, filename, "exec"), names)
+        return Variant(source, filename, owners, [names[f"segment_{segment.index}"] for segment in self.segments])
+
+
+class Variant:
+    """Byte code of all segments. `owners[line]` is the instruction that a line of the source belongs to."""
+
+    __slots__ = ("filename", "functions", "owners", "source")
+
+    def __init__(self, source: str, filename: str, owners: list[int], functions: list[Callable[..., None]]) -> None:
+        self.source = source
+        self.filename = filename
+        self.owners = owners
+        self.functions = functions
+
+    def culprit(self, error: BaseException) -> int:
+        """The instruction during which the error was raised, or -1."""
+        frame = error.__traceback__
+        while frame is not None:
+            if frame.tb_frame.f_code.co_filename == self.filename:
+                return self.owners[frame.tb_lineno]
+            frame = frame.tb_next
+        return -1
+
+
+_program_numbers = itertools.count()

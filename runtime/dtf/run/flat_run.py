@@ -1,0 +1,289 @@
+"""FlatRun: one step of a flat program.
+
+Owns the counts of what each segment still waits for, the values that cross segments, and which thread goes on. What the
+end of a step comes to when several things fail is `outcome`'s.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import traceback
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dtf.run import borrowed, thread_pool
+from dtf.run.instructions import with_node
+from dtf.run.kernels import DEAD
+from dtf.run.outcome import Outcome
+from dtf.run.segments import Segment
+from dtf.run.step import StepContext
+from dtf.wire import errors
+
+if TYPE_CHECKING:
+    from dtf.run.flat_program import FlatProgram, Variant
+
+__all__ = ["FlatRun", "single", "together"]
+
+_LONG_NS = 100_000
+"""A segment that took longer than this is not run in a thread that somebody else needs."""
+
+
+class FlatRun:
+    """One step of a flat program. Its lock guards the counts; `live` is how many segments and asynchronous nodes
+    are not over.
+    """
+
+    __slots__ = (
+        "_done",
+        "_interrupt",
+        "_live",
+        "_lock",
+        "_pending",
+        "_program",
+        "_started_async",
+        "_users",
+        "_variant",
+        "careful",
+        "outcome",
+        "shared",
+        "step",
+    )
+
+    def __init__(self, program: FlatProgram, step: StepContext, done: Callable[[errors.OpError | None], None]) -> None:
+        self._program = program
+        self._done = done
+        self._lock = threading.Lock()
+        self._pending = [segment.predecessors for segment in program.segments]
+        self._users = list(program.slot_users)
+        self._live = len(program.roots)
+        self._interrupt: BaseException | None = None
+        self._started_async: dict[int, int] = {}
+        self._variant = program.variant(False, step.collector is not None)
+        self.careful = False
+        self.outcome = Outcome(step)
+        self.shared: list[Any] = [None] * program.slot_count
+        self.step = step
+
+    def start(self) -> None:
+        if not self._live:
+            self._done(None)
+            return
+        self._drain([self._program.segments[index] for index in self._program.roots], False)
+        if self._interrupt is not None:
+            raise self._interrupt
+
+    def finish(self, index: int, value: Any = None, error: BaseException | None = None) -> None:
+        """An asynchronous node has its value or error."""
+        if error is None:
+            self.finish_all([(index, value)])
+        elif self._take([index]):
+            self.outcome.fail(with_node(error, self._program.instructions[index].node))
+            self._advance([index])
+
+    def finish_all(self, values: Sequence[tuple[int, Any]]) -> None:
+        """Asynchronous nodes have their values."""
+        started = self._take([index for index, _ in values])
+        for index, value in values:
+            if index not in started:
+                continue
+            try:
+                self._store(index, value)
+            except Exception as broken:
+                self.outcome.fail(with_node(broken, self._program.instructions[index].node))
+            if self.step.collector is not None:
+                outputs = tuple(value) if isinstance(value, (tuple, list)) else (value,)
+                self.record(index, started[index], time.time_ns(), outputs)
+        if started:
+            self._advance(started)
+
+    def skip(self, index: int) -> None:
+        """An asynchronous node in a branch that was not taken."""
+        if self._take([index]):
+            slots, token = self._program.output_slots[index]
+            for _, slot in slots:
+                self.shared[slot] = DEAD
+            if token is not None:
+                self.shared[token] = DEAD
+            self._advance([index])
+
+    def record(self, index: int, start_ns: int, end_ns: int, outputs: tuple[Any, ...]) -> None:
+        node = self._program.instructions[index].node
+        assert self.step.collector is not None
+        self.step.collector.record(node.name, node.op, start_ns, end_ns, outputs)
+
+    def _take(self, indices: Sequence[int]) -> dict[int, int]:
+        """The start times of those nodes that were waiting, which they no longer are."""
+        with self._lock:
+            waiting = self._started_async
+            return {index: waiting.pop(index) for index in indices if index in waiting}
+
+    def _store(self, index: int, value: Any) -> None:
+        slots, token = self._program.output_slots[index]
+        if value is DEAD:
+            self.careful = True
+            for _, slot in slots:
+                self.shared[slot] = DEAD
+            if token is not None:
+                self.shared[token] = DEAD
+            return
+        instruction = self._program.instructions[index]
+        if instruction.node.num_outputs == 1:
+            value = (single(value) if instruction.has_list_output else value,)
+        for number, slot in slots:
+            self.shared[slot] = value[number]
+
+    def _advance(self, nodes: Collection[int]) -> None:
+        """Asynchronous nodes are over: goes on with the segments that only they were missing for."""
+        ready = []
+        program, pending = self._program, self._pending
+        with self._lock:
+            self._live -= len(nodes)
+            if self.outcome.error is None:
+                for node in nodes:
+                    for waiter in program.waiters.get(node, ()):
+                        pending[waiter] -= 1
+                        if pending[waiter] == 0:
+                            ready.append(program.segments[waiter])
+                self._live += len(ready)
+            over = self._live == 0
+        if over:
+            self._end()
+        elif ready:
+            mine = getattr(_thread, "drains", None)
+            if mine and mine[-1][0] is self:
+                mine[-1][1].extend(ready)
+            elif mine and len(mine) > _NESTED_DRAINS_MAX:
+                thread_pool.submit(self._drain, ready, False)
+            else:
+                self._drain(ready, True)
+
+    def _drain(self, ready: list[Segment], is_borrowed: bool) -> None:
+        """Runs segments until none is ready. A borrowed thread hands long ones over to the pool."""
+        drains = _thread.__dict__.setdefault("drains", [])
+        drains.append((self, ready))
+        over = False
+        try:
+            with np.errstate(all="ignore"):
+                while ready:
+                    now, ready[:] = ready[:], []
+                    if any(segment.cost_ns > _LONG_NS for segment in now):
+                        if borrowed.is_lent():
+                            borrowed.before_long()
+                        elif is_borrowed:
+                            thread_pool.submit(self._drain, now, False)
+                            break
+                        if len(now) > 1:
+                            ready.extend(now[:-1])
+                            now = now[-1:]
+                    over = self._run_segments(now, ready)
+        finally:
+            drains.pop()
+        self._flush()
+        if over:
+            self._end()
+
+    def _flush(self) -> None:
+        """Sends what the segments have made for other tasks."""
+        try:
+            self.step.rendezvous.flush()
+        except errors.OpError as error:
+            self.outcome.fail(error)
+
+    def _run_segments(self, segments: Sequence[Segment], ready: list[Segment]) -> bool:
+        """Runs segments and adds what they make ready. True when the step is over."""
+        waiting = [index for segment in segments for index in segment.asynchronous]
+        if waiting:
+            now = time.time_ns()
+            with self._lock:
+                self._live += len(waiting)
+                self._started_async.update(dict.fromkeys(waiting, now))
+        if self.step.cancellation.is_cancelled:
+            self.outcome.fail(_cancelled())
+        for segment in segments:
+            self._run_segment(segment)
+        program, pending, users = self._program, self._pending, self._users
+        with self._lock:
+            self._live -= len(segments)
+            if self.outcome.error is None:
+                for segment in segments:
+                    for slot in segment.shared_slots:
+                        users[slot] -= 1
+                        if users[slot] == 0:
+                            self.shared[slot] = None
+                    for successor in segment.successors:
+                        pending[successor] -= 1
+                        if pending[successor] == 0:
+                            self._live += 1
+                            ready.append(program.segments[successor])
+            return self._live == 0
+
+    def _run_segment(self, segment: Segment) -> None:
+        if self.outcome.error is not None:
+            self._abandon(segment.asynchronous)
+            return
+        variant = self._variant
+        if self.careful:
+            variant = self._program.variant(True, self.step.collector is not None)
+        started = time.perf_counter_ns()
+        try:
+            variant.functions[segment.index](self.step, self.shared, self)
+        except BaseException as error:
+            self._segment_failed(segment, variant, error)
+        segment.cost_ns = (segment.cost_ns + time.perf_counter_ns() - started) // 2
+
+    def _segment_failed(self, segment: Segment, variant: Variant, error: BaseException) -> None:
+        index = variant.culprit(error)
+        node = self._program.instructions[index if index >= 0 else segment.instructions[0]].node
+        position = segment.instructions.index(index) if index in segment.instructions else 0
+        # The frames would keep every value of the segment alive for as long as somebody holds the error.
+        traceback.clear_frames(error.__traceback__)
+        if isinstance(error, KeyboardInterrupt):
+            self._interrupt = error
+        never_started = set(segment.instructions[position:])
+        self._abandon([number for number in segment.asynchronous if number in never_started])
+        self.outcome.fail(with_node(error, node))
+
+    def _abandon(self, nodes: list[int]) -> None:
+        """Asynchronous nodes that will not be started after all."""
+        with self._lock:
+            for index in nodes:
+                if self._started_async.pop(index, None) is not None:
+                    self._live -= 1
+
+    def _end(self) -> None:
+        self.shared.clear()
+        self._done(self.outcome.error)
+
+
+def together(completed: Sequence[tuple[Callable[[Any], None], Any]]) -> None:
+    """Calls done(value) of each pair, which completes asynchronous nodes; what they make ready runs after the last, in
+    this thread.
+
+    So the values of one message are all there before the first of them is used, and cost little more than one.
+    """
+    by_run: dict[FlatRun, list[tuple[int, Any]]] = {}
+    for done, value in completed:
+        target = getattr(done, "func", None)
+        run = getattr(target, "__self__", None)
+        if type(run) is FlatRun and target == run.finish:
+            by_run.setdefault(run, []).append((done.args[0], value))  # type: ignore[attr-defined]
+        else:
+            done(value)
+    for run, values in by_run.items():
+        run.finish_all(values)
+
+
+def single(value: Any) -> Any:
+    """The only value of a list output of length one."""
+    return value[0] if isinstance(value, (tuple, list)) else value
+
+
+def _cancelled() -> errors.OpError:
+    return errors.CancelledError(None, None, "Step was cancelled")
+
+
+_NESTED_DRAINS_MAX = 8
+_thread = threading.local()
