@@ -105,7 +105,8 @@ class Probing:
             else {}
         )
         filled = replace(probe, target=target)
-        return Question(filled, task, run.addresses.get(task.name, ""), environment, age_s, self._elsewhere(task), self._tls)
+        address, elsewhere = run.addresses.get(task.name, ""), self._elsewhere(task)
+        return Question(filled, task, address, environment, age_s, elsewhere, self._tls)
 
     async def _until_ready(self, task: Task, status: TaskStatus, probe: Probe) -> None:
         begun = time.monotonic()
