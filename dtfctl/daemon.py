@@ -214,8 +214,7 @@ class Daemon:
         self._supervisor = Supervisor(
             run, statuses, self._store, launcher, self._paths, time.monotonic, random.random, self._files
         )
-        tls = None if self._certificates is None else self._certificates.client_context()
-        self._probing = Probing(self._supervisor, launcher.elsewhere, self._work.set, tls)
+        self._probing = Probing(self._supervisor, launcher.elsewhere, self._work.set, self._certificates)
         self._begun.set()
 
     def _files(self, task: Task) -> dict[str, str]:
