@@ -205,7 +205,9 @@ class Daemon:
             host.name: RemoteLauncher(
                 Ssh(run.plan.ssh, host, self._paths.ssh), remote_run(run, host.name), run_dir, self._on_event
             )
-            for host in run.plan.remote_hosts
+            for plan in (run.former, run.plan)
+            if plan is not None
+            for host in plan.remote_hosts
         }
         self._launcher = HostsLauncher(local, remote)
         return self._launcher
