@@ -205,7 +205,9 @@ class Daemon:
             host.name: RemoteLauncher(
                 Ssh(run.plan.ssh, host, self._paths.ssh), remote_run(run, host.name), run_dir, self._on_event
             )
-            for host in run.plan.remote_hosts
+            for plan in (run.former, run.plan)
+            if plan is not None
+            for host in plan.remote_hosts
         }
         self._launcher = HostsLauncher(local, remote)
         return self._launcher
@@ -214,8 +216,7 @@ class Daemon:
         self._supervisor = Supervisor(
             run, statuses, self._store, launcher, self._paths, time.monotonic, random.random, self._files
         )
-        tls = None if self._certificates is None else self._certificates.client_context()
-        self._probing = Probing(self._supervisor, launcher.elsewhere, self._work.set, tls)
+        self._probing = Probing(self._supervisor, launcher.elsewhere, self._work.set, self._certificates)
         self._begun.set()
 
     def _files(self, task: Task) -> dict[str, str]:

@@ -60,7 +60,7 @@ def losses(run: Run, statuses: Statuses, since: float, now: float) -> Change:
         status = statuses[task.name]
         if task.host.name in lost and status.state in state.WITH_PROCESS and task.name not in taken_over:
             error = f"its host is lost: {run.hosts[task.host.name].why}"
-            changed.append(status.move("exit", exit=Exit(now, error=error), pid=None, waiting_for=""))
+            changed.append(status.move("exit", exit=Exit(now, error=error, preempted=error), pid=None, waiting_for=""))
             notes.append((task.name, "ended", error))
     return Change(run, tuple(changed), tuple(notes))
 

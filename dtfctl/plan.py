@@ -231,7 +231,7 @@ class Task:
     host: HostPlan
     folder: str = ""
 
-    @property
+    @cached_property
     def name(self) -> str:
         return f"{self.job.name}:{self.index}"
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import math
-import ssl
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 
 from dtfctl import expand, moves, state
+from dtfctl.certificates import Certificates
 from dtfctl.plan import Probe, Task
 from dtfctl.probe import Elsewhere, Question, ask
 from dtfctl.supervisor import Supervisor
@@ -28,19 +28,20 @@ _Key = tuple[str, str]
 
 class Probing:
     """`elsewhere` gives what can look at things on a host (None: this machine), `wake` is called after each finding.
-    Servers are asked by `tls` where the cluster has it."""
+    Servers are asked with the cluster's `certificates` where it has such, and commands get the user's own."""
 
     def __init__(
         self,
         supervisor: Supervisor,
         elsewhere: Callable[[Task], Elsewhere | None],
         wake: Callable[[], None],
-        tls: ssl.SSLContext | None = None,
+        certificates: Certificates | None = None,
     ) -> None:
         self._supervisor = supervisor
         self._elsewhere = elsewhere
         self._wake = wake
-        self._tls = tls
+        self._tls = None if certificates is None else certificates.client_context()
+        self._variables = {} if certificates is None else certificates.of_client()
         self._asking: dict[_Key, tuple[int, Probe, asyncio.Task[None]]] = {}
 
     def look_after(self, names: Iterable[str]) -> None:
@@ -101,11 +102,13 @@ class Probing:
         target = fill(probe.target, run.actual, task, run.addresses) if probe.target else ""
         environment = (
             expand.environment(run.actual, task, run.addresses, moves.inherited(run, task), run.secrets)
+            | self._variables
             if probe.kind == "command"
             else {}
         )
         filled = replace(probe, target=target)
-        return Question(filled, task, run.addresses.get(task.name, ""), environment, age_s, self._elsewhere(task), self._tls)
+        address, elsewhere = run.addresses.get(task.name, ""), self._elsewhere(task)
+        return Question(filled, task, address, environment, age_s, elsewhere, self._tls)
 
     async def _until_ready(self, task: Task, status: TaskStatus, probe: Probe) -> None:
         begun = time.monotonic()

@@ -155,9 +155,10 @@ def _outcome(desired: Desired, observed: Mapping[str, TaskStatus]) -> tuple[str,
     if done and (plan.success_rule == ANY or set(awaited) <= set(done)):
         return SUCCEEDED, _TRAINING_DONE
     # A sidecar that has given up is missed by nobody who trains.
-    culprit = root_cause({task.name: observed[task.name] for task in plan.tasks() if not task.job.is_sidecar})
-    if culprit is not None:
-        return FAILED, f"{culprit.name} failed: {culprit.reason}"
+    if any(status.state in state.UNFORGIVEN for status in observed.values()):
+        culprit = root_cause({task.name: observed[task.name] for task in plan.tasks() if not task.job.is_sidecar})
+        if culprit is not None:
+            return FAILED, f"{culprit.name} failed: {culprit.reason}"
     return "", ""
 
 
@@ -216,6 +217,8 @@ def _keep_up(
     ends: list[Action] = []
     starts: list[Action] = []
     look_again_at: list[float] = []
+    # Of most tasks nothing is wanted most of the time.
+    tasks = [task for task in tasks if not _is_as_wanted(observed[task.name], not_wanted)]
     for task in reversed(tasks):
         status = observed[task.name]
         if status.state in state.ALIVE:
@@ -244,6 +247,14 @@ def _keep_up(
             else:
                 look_again_at.append(status.next_start_at)
     return Plan((*ends, *starts), min(look_again_at, default=None))
+
+
+def _is_as_wanted(status: TaskStatus, not_wanted: Mapping[str, str]) -> bool:
+    if status.name in not_wanted or status.renew:
+        return False
+    if status.state == state.SUCCEEDED:
+        return True
+    return status.state in state.ALIVE and not (status.ailing or status.notice)
 
 
 def _why_to_end(status: TaskStatus, not_wanted: str) -> tuple[str, str]:

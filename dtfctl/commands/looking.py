@@ -244,8 +244,11 @@ def _drawing(heading: str, rows: list[list[str]], below: str) -> Callable[[int, 
         from rich.text import Text
 
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-        for title in rows[0]:
-            table.add_column(title, no_wrap=True, overflow="ellipsis", ratio=1 if title == "LAST" else None)
+        for position, title in enumerate(rows[0]):
+            # In a narrow terminal it is the rest that gives way.
+            least = max(len(row[position]) for row in rows) if position < 2 else None
+            is_last = title == "LAST"
+            table.add_column(title, no_wrap=True, overflow="ellipsis", min_width=least, ratio=1 if is_last else None)
         room = height - len(heading.splitlines()) - 1 - bool(below)
         shown = rows[1:] if len(rows) - 1 <= room else rows[1 : max(1, room)]
         for row in shown:

@@ -37,6 +37,7 @@ import time
 SOCKET = "keeper.sock"
 TOKEN = "token"
 LOGS = "logs"
+FILES = "files"
 MANIFEST = ".dtfctl-sync.json"
 """In the folder that is synced: what was brought there, so that what the user deletes is deleted there too."""
 
@@ -565,7 +566,7 @@ class Talk:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                env=environment,
+                env={**environment, **placed_files(environment.get("DTFCTL_TASK", ""))},
                 cwd=working_dir,
                 start_new_session=True,
             )
@@ -595,6 +596,12 @@ class Talk:
         now = time.monotonic()
         for id in [id for id, (_, deadline, _, _) in self.commands.items() if now >= deadline]:
             self.command_ended(id)
+
+
+def placed_files(task):
+    """The paths of the files that the keeper has placed for a task here, by their variables."""
+    folder = os.path.join(os.getcwd(), FILES, task.replace(":", "-"))
+    return {name: os.path.join(folder, name) for name in os.listdir(folder)} if task and os.path.isdir(folder) else {}
 
 
 class Logs:

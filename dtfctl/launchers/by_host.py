@@ -63,4 +63,4 @@ class HostsLauncher:
         await self._local.close()
 
     def _of(self, host: str) -> LocalLauncher | RemoteLauncher:
-        return self._remote.get(host, self._local)
+        return self._local if host == LOCALHOST else self._remote[host]

@@ -171,12 +171,7 @@ def event_of(message: Message, host: str, ahead_s: float = 0.0) -> Event | None:
     if kind == "started":
         return Started(message["task"], message["generation"], message["pid"], message["at"] - ahead_s)
     if kind == "exited":
-        ended = Exit(
-            message["at"] - ahead_s,
-            message.get("code"),
-            message.get("signal"),
-            message.get("error", ""),
-            is_out_of_memory=message.get("is_out_of_memory", False),
-        )
+        words = message.get("error", ""), message.get("preempted", "")
+        ended = Exit(message["at"] - ahead_s, message.get("code"), message.get("signal"), *words)
         return Exited(message["task"], message["generation"], ended)
     return None

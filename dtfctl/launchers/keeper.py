@@ -227,7 +227,8 @@ class Keeper:
             if entry.exit:
                 self.hold_again(entry)
             elif entry.boot != self.boot:
-                self.ended(entry, {"error": "lost: the machine was restarted", "at": time.monotonic()})
+                words = "lost: the machine was restarted"
+                self.ended(entry, {"error": words, "preempted": words, "at": time.monotonic()})
             else:
                 self.watch(entry)
 

@@ -68,7 +68,8 @@ def test_tasks_without_a_spare_have_ended_with_their_host():
     run = moves.unreachable(a_run(), "b", "no route", 0.0, 100.0).run
     change = moves.losses(run, running(run), 0.0, 200.0)
     assert [(status.name, status.state) for status in change.statuses] == [("eye:0", state.EXITED)]
-    assert "its host is lost: b could not be reached for 60s (no route)" in str(change.statuses[0].exit)
+    ended = change.statuses[0].exit
+    assert "its host is lost: b could not be reached for 60s (no route)" in str(ended) and ended.preempted
 
 
 def test_a_spare_takes_over_from_one_host_and_as_many_as_it_has_slots_for():

@@ -26,6 +26,9 @@ def main():
 
     import dtf as tf
 
+    if sys.argv[1:2] == ["ask"]:  # as a readiness command: whether somebody of the cluster is answered
+        with tf.Session(f"grpc://{sys.argv[2]}") as session:
+            sys.exit(not session.list_devices())
     job, index = os.environ["JOB_NAME"], int(os.environ["TASK_INDEX"])
     server = tf.train.Server(json.loads(os.environ["CLUSTER_SPEC"]), job_name=job, task_index=index)
     if job == "ps":

@@ -182,6 +182,8 @@ jobs: {{ps: {{hosts: node1}}, worker: {{hosts: node2}}}}
         cluster = CommandLine(tmp_path, text)
         cluster.prefix = laboratory.prefix
         cluster.environment["DTFCTL_SSH"] = laboratory.ssh
+        client = f"{sys.executable} {ROOT}/tests/e2e/pattern_trainer.py ask {{address}}"
+        cluster.write(text.replace("worker: {", f"worker: {{readiness: {{command: '{client}'}}, "))
         try:
             ear = Eavesdropper(*laboratory.prefix)
             cluster.run("up", "--timeout", "90")

@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
 import re
+import struct
 import subprocess
 import sys
+import termios
 
+import pyte
 import pytest
 
 from tests.e2e.dtfctl_cluster import CommandLine, wait_until
 
+SLOW = """
+name: trial
+jobs:
+  ps: {readiness: none, program: "echo here I am; trap '' TERM; while :; do sleep 0.1; done"}
+  worker: {replicas: 30, readiness: {file: ready}, program: "echo loading the data; exec sleep 1000"}
+grace_period: 1h
+"""
+
 
 class Terminal:
-    """A pseudo-terminal in which one command runs; `text` is all that it has shown."""
+    """A pseudo-terminal in which one command runs; `text` is all that it was sent, `screen` what a person sees."""
 
-    def __init__(self, cluster, *arguments, **environment):
+    def __init__(self, cluster, *arguments, size=(100, 30), **environment):
         self.master, slave = pty.openpty()
         self.text = ""
+        self.screen = pyte.Screen(*size)
+        self._stream = pyte.ByteStream(self.screen)
+        self._set_size(*size)
         self.process = subprocess.Popen(
             [sys.executable, "-c", "import os, fcntl, termios, sys; fcntl.ioctl(0, termios.TIOCSCTTY, 0);"
              "os.execv(sys.executable, [sys.executable, '-m', 'dtfctl', *sys.argv[1:]])", *arguments],
@@ -36,9 +51,25 @@ class Terminal:
         try:
             while data := os.read(self.master, 1 << 16):
                 self.text += data.decode()
+                self._stream.feed(data)
         except (BlockingIOError, OSError):
             pass
         return self.text
+
+    def sees(self, words):
+        """Whether that stands on the screen now."""
+        self.read()
+        return words in "\n".join(self.lines())
+
+    def lines(self):
+        return [line.rstrip() for line in self.screen.display if line.strip()]
+
+    def resize(self, columns, lines):
+        self._set_size(columns, lines)
+        self.screen.resize(lines, columns)
+
+    def _set_size(self, columns, lines):
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 
     def type(self, keys):
         os.write(self.master, keys)
@@ -47,6 +78,7 @@ class Terminal:
         wait_until(lambda: self.read() and self.process.poll() is not None, "the command's end")
         self.read()
         os.close(self.master)
+        assert "Traceback" not in self.text
         return self.process.returncode
 
 
@@ -116,3 +148,89 @@ def test_a_reader_that_has_seen_enough_must_not_get_a_traceback(cluster):
         command, shell=True, cwd=cluster.folder, env=cluster.environment, capture_output=True, text=True
     )
     assert done.stderr == ""
+
+
+def test_a_person_must_see_who_is_missing_and_why_at_any_size_and_then_that_all_is_well(cluster):
+    cluster.write(SLOW)
+    terminal = Terminal(cluster, "up", size=(80, 20))
+    wait_until(lambda: terminal.sees("trial  1 of 31 tasks are ready"), "the live view")
+    wait_until(lambda: terminal.sees("loading the data"), "the last words of those that are missing")
+    assert any(re.match(r"  worker:0   starting \(\d+s\): the file /", line) for line in terminal.lines())
+    assert re.search(r"\.\.\. and \d+ more", terminal.lines()[-1])
+    assert len(terminal.lines()) == 19
+    for columns, lines in ((40, 12), (120, 40)):
+        terminal.resize(columns, lines)
+        before = terminal.text
+        wait_until(lambda: len(terminal.read()) > len(before) + 100 * lines, "it to be drawn again")  # noqa: B023
+        seen = terminal.lines()[-(lines - 1) :]
+        assert all(len(line) <= columns for line in seen)
+        assert sum("tasks are ready" in line for line in seen) == 1
+    (cluster.folder / "ready").touch()
+    assert terminal.wait() == 0
+    assert terminal.lines()[-2].startswith("all tasks are ready after")
+    assert not any("of 31 tasks are ready" in line for line in terminal.lines()[-3:])
+    down = Terminal(cluster, "down")
+    wait_until(lambda: down.sees("ps:0  stopping"), "what is still to end")
+    down.type(b"\x03")
+    wait_until(lambda: down.sees("Ctrl-C again kills at once"), "the first one to be answered")
+    down.type(b"\x03")
+    assert down.wait() == 0
+    assert cluster.processes() == {}
+
+
+def test_ctrl_c_twice_at_a_terminal_must_kill_the_deaf(cluster):
+    cluster.write(SLOW)
+    terminal = Terminal(cluster, "up", "--attach")
+    wait_until(lambda: "here I am" in terminal.read() and terminal.sees("1 of 31 tasks are ready"), "the live view")
+    terminal.type(b"\x03")
+    wait_until(lambda: terminal.sees("stopping (Ctrl-C again kills at once)"), "the first one to be answered")
+    wait_until(lambda: cluster.task("worker:0")["state"] == "stopped", "those that listen")
+    terminal.type(b"\x03")
+    assert terminal.wait() == 130
+    assert cluster.processes() == {}
+
+
+def test_ctrl_c_while_up_waits_must_leave_the_cluster_starting_and_say_how_to_end_it(cluster):
+    cluster.write(SLOW)
+    terminal = Terminal(cluster, "up")
+    wait_until(lambda: terminal.sees("1 of 31 tasks are ready"), "the live view")
+    terminal.type(b"\x03")
+    assert terminal.wait() == 130
+    assert terminal.lines()[-1].startswith("interrupted; dtfctl status shows whether")
+    assert cluster.status()["state"] == "starting"
+    cluster.run("down", "--timeout", "0")
+
+
+def test_a_status_that_is_watched_must_change_in_its_place_and_fit(cluster):
+    cluster.run("up")
+    terminal = Terminal(cluster, "status", "--watch", size=(60, 5))
+    wait_until(lambda: terminal.sees("and 3 more tasks"), "the table")
+    terminal.resize(100, 20)
+    pid = cluster.task("ps:1")["pid"]
+    wait_until(lambda: terminal.sees(f" {pid} "), "the larger one")
+    cluster.run("restart", "ps:1")
+    wait_until(lambda: not terminal.sees(f" {pid} ") and terminal.sees("restarted by"), "the new process")
+    assert sum(line.startswith("TASK") for line in terminal.lines()) == 1
+    terminal.type(b"\x03")
+    assert terminal.wait() == 130
+    top = Terminal(cluster, "top")
+    wait_until(lambda: top.sees("CPU%") and top.sees("MiB"), "what tasks take")
+    top.type(b"\x03")
+    assert top.wait() == 130
+
+
+def test_without_any_terminal_or_open_output_a_command_must_do_its_work(cluster):
+    for closed in ("<&- >&- 2>&-", "</dev/null >/dev/null 2>&-"):
+        command = f"{sys.executable} -m dtfctl up {closed}"
+        done = subprocess.run(command, shell=True, cwd=cluster.folder, env=cluster.environment, timeout=60)
+        assert done.returncode == 0
+    assert {task["ready"] for task in cluster.status()["tasks"]} == {True}
+
+
+def test_a_terminal_that_is_closed_must_end_the_command_and_leave_the_cluster_running(cluster):
+    terminal = Terminal(cluster, "up", "--attach")
+    wait_until(lambda: "worker 1" in terminal.read(), "the workers")
+    os.close(terminal.master)
+    terminal.process.wait(20)
+    assert terminal.process.returncode != 0
+    assert cluster.status()["state"] == "running"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import socket
 import ssl
@@ -325,6 +326,25 @@ def test_a_lane_that_is_cut_in_the_middle_of_a_record_fails_its_calls(tmp_path, 
     listener.stop(0)
     with pytest.raises(errors.UnavailableError):
         channel.call("/echo", (b"x" * 100_000,), 5.0)
+
+
+@pytest.mark.parametrize("is_secured", [True, False])
+def test_who_trickles_a_greeting_is_cut_off_in_time(tmp_path, monkeypatch, is_secured):
+    monkeypatch.setattr("dtf.channel.listener._GREETING_TIMEOUT_S", 0.2)
+    listener = Listener("127.0.0.1", "ps", credentials_of(tmp_path) if is_secured else None)
+    listener.start({})
+    greeting = b"\x16\x03\x01\x02\x00" if is_secured else b"dtf-ch1\n"
+    sent = 0
+    with socket.create_connection(("127.0.0.1", listener.endpoint.port)) as slow, contextlib.suppress(OSError):
+        slow.settimeout(0.05)
+        while sent < 40:
+            slow.sendall(greeting[sent : sent + 1] or b"\0")
+            sent += 1
+            with contextlib.suppress(TimeoutError):
+                if not slow.recv(1):
+                    break
+    listener.stop(0)
+    assert sent < 20
 
 
 def test_on_one_host_the_lanes_stay_unix_sockets_of_one_user(listener, tmp_path):

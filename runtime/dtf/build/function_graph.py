@@ -64,7 +64,7 @@ def trace(
     function: Callable[..., Any],
     arguments: Sequence[tuple[DType, TensorShape]],
     name: str,
-    results_of: Callable[[Any], Sequence[Any]] = lambda returned: returned if isinstance(returned, list) else [returned],
+    results_of: Callable[[Any], Sequence[Any]] | None = None,
     by_value: bool = False,
 ) -> TracedFunction:
     """Runs `function` once with placeholders and adds what it builds to the default graph's library.
@@ -73,7 +73,7 @@ def trace(
       arguments: dtype and static shape of each.
       name: the start of the function's name, which is made unique in the library.
       results_of: from what the function returned to the flat list of values to convert to results; called in the
-        body's graph.
+        body's graph. By default that is a list of values, or one value.
       by_value: copy the nodes of captured tensors into the body, so that the function captures nothing.
 
     Raises:
@@ -85,7 +85,8 @@ def trace(
     with graph.as_default():
         placeholders = [graph.add_argument(f"arg_{index}", *each) for index, each in enumerate(arguments)]
         structure = function(*placeholders)
-        results = [convert_to_tensor(each) for each in results_of(structure)]
+        flat = results_of(structure) if results_of else structure if isinstance(structure, list) else [structure]
+        results = [convert_to_tensor(each) for each in flat]
         results = [each if each.graph is graph else graph._taken_in(each, name) for each in results]
     known = {each.signature.name for each in outer._library.function}
     number = len(known)

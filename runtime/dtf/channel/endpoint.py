@@ -14,10 +14,12 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import math
 import os
 import secrets
 import socket
 import struct
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -115,7 +117,10 @@ def _proof(token: bytes, side: bytes, greeting: bytes, nonce: bytes) -> bytes:
 def _receive(sock: Any, size: int) -> bytes:
     """`size` bytes, or fewer when the other end has closed, or does not begin as a peer would."""
     received = b""
+    deadline = time.monotonic() + (sock.gettimeout() or math.inf)
     while len(received) < size:
+        if time.monotonic() > deadline:
+            raise TimeoutError("the greeting takes too long")
         chunk = sock.recv(size - len(received))
         if not chunk:
             break

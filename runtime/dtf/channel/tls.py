@@ -11,9 +11,11 @@ bytes again, as it does to a socket that was full, and they are not sealed a sec
 from __future__ import annotations
 
 import contextlib
+import math
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -55,6 +57,7 @@ class TlsSocket:
         if self.family != socket.AF_UNIX:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # or the handshake waits for delayed answers
         self._shake_hands()
+        self.gettimeout = sock.gettimeout
         self.settimeout = sock.settimeout
         self.setsockopt = sock.setsockopt
         self.shutdown = sock.shutdown
@@ -99,10 +102,12 @@ class TlsSocket:
     # --
 
     def _shake_hands(self) -> None:
-        while True:
+        deadline = time.monotonic() + (self._socket.gettimeout() or math.inf)
+        while time.monotonic() < deadline:
             try:
                 self._tls.do_handshake()
-                break
+                self._send_outgoing()
+                return
             except ssl.SSLWantReadError:
                 self._send_outgoing()
                 self._take_in(0)
@@ -112,7 +117,7 @@ class TlsSocket:
                 with contextlib.suppress(OSError):  # the other end is told why
                     self._send_outgoing()
                 raise
-        self._send_outgoing()
+        raise TimeoutError("the TLS handshake takes too long")
 
     def _send_outgoing(self) -> None:
         data = self._outgoing.read()

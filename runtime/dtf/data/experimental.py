@@ -78,7 +78,7 @@ def parallel_interleave(
     buffer_output_elements: Any = None,
     prefetch_input_elements: Any = None,
 ) -> _Transformation:
-    """`Dataset.interleave` with a thread for each of the datasets; order is kept also where `sloppy` would let it go."""
+    """`Dataset.interleave` with a thread for each of the datasets; `sloppy` may keep the order, and here does."""
 
     def apply(dataset: Dataset) -> Dataset:
         function, spec = dataset._traced_dataset(map_func, "tf_data_experimental_parallel_interleave")

@@ -49,6 +49,24 @@ from dtf.train.device_setter import replica_device_setter
 from dtf.train.ftrl import FtrlOptimizer
 from dtf.train.gradient_descent import GradientDescentOptimizer
 from dtf.train.graph_io import write_graph
+from dtf.train.input import (
+    input_producer,
+    limit_epochs,
+    match_filenames_once,
+    range_input_producer,
+    slice_input_producer,
+    string_input_producer,
+)
+from dtf.train.input_batch import (
+    batch,
+    batch_join,
+    maybe_batch,
+    maybe_batch_join,
+    maybe_shuffle_batch,
+    maybe_shuffle_batch_join,
+    shuffle_batch,
+    shuffle_batch_join,
+)
 from dtf.train.learning_rate_decay import (
     cosine_decay,
     cosine_decay_restarts,

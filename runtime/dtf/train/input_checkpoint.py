@@ -1,4 +1,4 @@
-"""The position of an iterator in checkpoints: `make_saveable_from_iterator`, and a hook that saves it beside the model's.
+"""The position of an iterator in checkpoints: `make_saveable_from_iterator`, and a hook that saves it by itself.
 
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/data/experimental/CheckpointInputPipelineHook
 """

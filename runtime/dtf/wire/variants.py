@@ -146,7 +146,7 @@ def is_variant(value: Any) -> bool:
 
 
 def variant_of(proto: Any) -> Any:
-    """The value of a VariantTensorDataProto: a list, an optional, a position, or the message itself for what is not known here."""
+    """The value of a VariantTensorDataProto; the message itself for what is not known here."""
     if proto.type_name == _LIST:
         return TensorList.from_proto(proto)
     if proto.type_name == _ITERATOR_STATE:

@@ -1,10 +1,9 @@
 """Compares all ops, or those that are named, and writes what differs: `python -m tests.interop.differential.report`.
 
-    DTF_TENSORFLOW_PYTHON=... python -m tests.interop.differential.report [--write] [OP ...]
+    DTF_TENSORFLOW_PYTHON=... python -m tests.interop.differential.report [OP ...]
 
 Runs under the project's Python from the repository root with runtime/ on PYTHONPATH. Prints every difference that
-`known` does not explain, and how many variants there were. With --write, `open_differences.txt` becomes the list of
-them (of the ops that are compared): what nobody has decided on yet, which the test lets pass so that nothing is added.
+`known` does not explain, and how many variants there were.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from __future__ import annotations
 import sys
 import time
 
-from tests.interop.differential import known, state
+from tests.interop.differential import state
 from tests.interop.differential.compare import Comparison, Runtimes
 from tests.runtime.op_cases import Case, all_cases
 
@@ -27,8 +26,7 @@ def rows() -> dict[str, list[Case]]:
 
 
 def main(arguments: list[str]) -> None:
-    chosen = {name for name in arguments if not name.startswith("--")}
-    compared = {op: cases for op, cases in rows().items() if not chosen or op in chosen}
+    compared = {op: cases for op, cases in rows().items() if not arguments or op in arguments}
     runtimes, started = Runtimes(), time.monotonic()
     total = Comparison()
     try:
@@ -40,9 +38,6 @@ def main(arguments: list[str]) -> None:
                 total += found
     finally:
         runtimes.close()
-    if "--write" in arguments:
-        kept = [name for name in known.open_differences() if name.split()[0].split("-")[0] not in compared]
-        known.write_open_differences([*kept, *(variant for variant, _ in total.different)])
     print(
         f"{total.count} variants of {len(compared)} ops, {total.refused} refused by TensorFlow, "
         f"{len(total.different)} differ, {time.monotonic() - started:.0f} s"

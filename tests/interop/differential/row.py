@@ -84,7 +84,7 @@ class Row:
         values = np.concatenate([array.ravel() for array in arrays_of(self.case.inputs[at])])
         count = int(np.prod(shape))
         if not values.size:
-            return np.zeros(shape, values.dtype)
+            return np.full(shape, b"" if values.dtype == object else 0, values.dtype)
         return values[self.random.randint(0, values.size, count)].reshape(shape)
 
     def output_shapes(self, shapes: list[tuple[int, ...]]) -> list[Any] | None:

@@ -50,9 +50,9 @@ def dataset(op: str, expected: Any, *, name: str = "", spec: Any = None, **argum
     return Case(op, run=run, name=name)
 
 
-def function(body: Callable[..., Any], results_of: Any = lambda value: [value], arguments: Any = None) -> Callable[[], Any]:
+def function(body: Callable[..., Any], arguments: Any = None) -> Callable[[], Any]:
     arguments = SCALAR if arguments is None else arguments
-    return lambda: trace(body, arguments, "body", results_of).reference
+    return lambda: trace(body, arguments, "body").reference
 
 
 def mapping(op: str, expected: Any, body: Any, *, attr: str = "f", attrs: Any = None, **arguments: Any) -> Case:
@@ -185,7 +185,8 @@ CASES = [
             seed=87654321, seed2=1, reshuffle_each_iteration=False, **INT),
     dataset("ShuffleAndRepeatDataset", [2, 3, 4, 0, 1, 0, 2, 1, 4, 3, 2, 1, 4, 0, 3], input_dataset=FIVE, buffer_size=3,
             seed=87654321, seed2=2, count=3, **INT),
-    dataset("ConcatenateDataset", [0, 1, 0], input_dataset=lambda: numbers(2), another_dataset=lambda: numbers(1), **INT),
+    dataset("ConcatenateDataset", [0, 1, 0], input_dataset=lambda: numbers(2),
+            another_dataset=lambda: numbers(1), **INT),
     dataset("ZipDataset", [[0, 0], [1, 1]], spec=(tf.TensorSpec([], tf.int64),) * 2,
             input_datasets=lambda: [numbers(2), numbers(3)], output_types=[tf.int64] * 2, output_shapes=[[], []]),
     dataset("UnbatchDataset", [0, 1, 2, 3, 4], input_dataset=lambda: Dataset.range(5).batch(2)._variant_tensor, **INT),
@@ -215,7 +216,7 @@ CASES = [
             buffer_output_elements=1, prefetch_input_elements=1),
     Case("WindowDataset", run=windows),
     dataset("ScanDataset", [0, 1, 3, 6, 10], input_dataset=FIVE, initial_state=[np.int64(0)], other_arguments=[], **INT,
-            f=function(lambda state, x: [state + x, state + x], lambda value: value, SCALAR * 2)),
+            f=function(lambda state, x: [state + x, state + x], SCALAR * 2)),
     Case("ReduceDataset", run=reduced),
     *[Case(op, run=taken(op)) for op in ("IteratorGetNext", "IteratorGetNextSync", "IteratorGetNextAsOptional")],
     *[Case(op, run=taken("IteratorGetNext", op)) for op in ("Iterator", "IteratorV2", "OneShotIterator")],

@@ -70,8 +70,8 @@ class _Settings:
 class Dataset:
     """A sequence of elements of one structure, as a node of the graph.
 
-    Transformations make further datasets; an iterator (`make_one_shot_iterator`, `make_initializable_iterator`) gives the
-    elements as tensors. Functions given to transformations are traced once into functions of the graph.
+    Transformations make further datasets; an iterator (`make_one_shot_iterator`, `make_initializable_iterator`)
+    gives the elements as tensors. Functions given to transformations are traced once into functions of the graph.
 
     Args:
       variant_tensor: the node's output.
@@ -287,8 +287,8 @@ class Dataset:
             rank = shape.shape.as_list()[0] if isinstance(shape, Tensor) else shape.ndims
             if None not in (rank, leaf.shape.ndims) and rank != leaf.shape.ndims:
                 raise ValueError(
-                    f"The padded shape {shape} is not compatible with the shape {leaf.shape} of the corresponding input "
-                    "component."
+                    f"The padded shape {shape} is not compatible with the shape {leaf.shape} of the corresponding "
+                    "input component."
                 )
         paddings = [None] * len(leaves) if padding_values is None else _like(spec, padding_values)
         size = _static(batch_size) if _static(drop_remainder) else None
@@ -314,7 +314,7 @@ class Dataset:
         return self._with("UnbatchDataset", structure.unbatched(self._element_spec))
 
     def window(self, size: Any, shift: Any = None, stride: Any = 1, drop_remainder: Any = False) -> Dataset:
-        """Datasets of `size` elements each, `stride` apart; a new one begins every `shift` (by default `size`) elements.
+        """Datasets of `size` elements each, `stride` apart; a new one begins every `shift` elements (`size` if None).
 
         Each component of an element becomes a dataset of its own.
         """

@@ -140,6 +140,7 @@ def _array(value: Any, spec: TensorSpec) -> Any:
         ) from None
     if not spec.shape.is_compatible_with(array.shape):
         raise TypeError(
-            f"`generator` yielded an element of shape {array.shape} where an element of shape {spec.shape} was expected."
+            f"`generator` yielded an element of shape {array.shape} where an element of shape {spec.shape} was "
+            "expected."
         )
     return array

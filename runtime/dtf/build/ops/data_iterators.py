@@ -97,7 +97,9 @@ class Iterator:
         """
         mine, its = self._element_spec, dataset.element_spec
         if not structure.same_structure(mine, its) or structure.flat_types(mine) != structure.flat_types(its):
-            raise TypeError(f"Expected output types {self.output_types!r} but got dataset with {dataset.output_types!r}.")
+            raise TypeError(
+                f"Expected output types {self.output_types!r} but got dataset with {dataset.output_types!r}."
+            )
         for wanted, found in zip(structure.flatten(mine), structure.flatten(its), strict=True):
             if not wanted.shape.is_compatible_with(found.shape):
                 raise ValueError(
@@ -107,7 +109,7 @@ class Iterator:
         return _initializer(dataset, self._iterator_resource, name or "make_initializer")
 
     def get_next(self, name: str | None = None) -> Any:
-        """The next element, in its structure. Each call makes another node, and each node takes an element of its own."""
+        """The next element, in its structure. Each call makes a node, and each node takes an element of its own."""
         spec = self._element_spec
         tensors = apply_op(
             "IteratorGetNext",
@@ -168,8 +170,8 @@ def make_one_shot_iterator(dataset: Dataset) -> Iterator:
         if "Cannot capture" not in str(error):
             raise
         raise ValueError(
-            f"{error}: a dataset with a one-shot iterator cannot use a variable, a table or a placeholder of the graph. "
-            "Use `make_initializable_iterator()` instead."
+            f"{error}: a dataset with a one-shot iterator cannot use a variable, a table or a placeholder of the "
+            "graph. Use `make_initializable_iterator()` instead."
         ) from None
     spec = dataset.element_spec
     resource = apply_op(

@@ -1,8 +1,8 @@
 """The structures of datasets' elements, and the flat tensors that carry them.
 
-An element is a tensor, a SparseTensor, a dataset, or a tuple or dictionary of elements; a list is a tensor. Its *spec* is
-the same structure of TensorSpec, SparseTensorSpec and DatasetSpec. On the way through a pipeline an element is a flat list
-of tensors: a SparseTensor is one variant vector of three, a dataset one variant scalar.
+An element is a tensor, a SparseTensor, a dataset, or a tuple or dictionary of elements; a list is a tensor. Its
+*spec* is the same structure of TensorSpec, SparseTensorSpec and DatasetSpec. On the way through a pipeline an element
+is a flat list of tensors: a SparseTensor is one variant vector of three, a dataset one variant scalar.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ def batched(spec: Any, size: int | None) -> Any:
 
     def leaf(each: Any) -> Any:
         shape = TensorShape([size]).concatenate(each.shape)
-        return SparseTensorSpec(shape, each.dtype) if isinstance(each, SparseTensorSpec) else TensorSpec(shape, each.dtype)
+        return (SparseTensorSpec if isinstance(each, SparseTensorSpec) else TensorSpec)(shape, each.dtype)
 
     return map_structure(leaf, spec)
 

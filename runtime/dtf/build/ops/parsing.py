@@ -315,6 +315,14 @@ def _(op: Operation) -> list[TensorShape]:
     batch = TensorShape([]) if op.type == "ParseSingleSequenceExample" else op.inputs[0].shape
     rank = None if batch.ndims is None else batch.ndims + 1
     is_second = op.type == "ParseSequenceExampleV2"
+    for count, types in (
+        ("Ncontext_sparse", "context_sparse_types"),
+        ("Ncontext_dense", "Tcontext_dense"),
+        ("Nfeature_list_sparse", "feature_list_sparse_types"),
+        ("Nfeature_list_dense", "feature_list_dense_types"),
+    ):
+        if op.type == "ParseSequenceExample" and op.get_attr(count) != len(op.get_attr(types)):
+            raise ValueError(f"{count} is {op.get_attr(count)}, but {types} has {len(op.get_attr(types))} types")
     context = [batch.concatenate(shape) for shape in map(TensorShape, op.get_attr("context_dense_shapes"))]
     steps = batch.concatenate([None])
     lists = [steps.concatenate(shape) for shape in map(TensorShape, op.get_attr("feature_list_dense_shapes"))]

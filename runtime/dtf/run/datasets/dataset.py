@@ -4,8 +4,8 @@ A dataset is a value: it can be iterated any number of times. One pass is an `El
 time (the iterator's lock sees to it). What may run at the same time, as prefetching and parallel calls do, has threads
 of its own, which end with the scope.
 
-The position of a pass is a tree of dicts, lists, numbers, strings, None and arrays, in which every `Elements` keeps what
-it knows; `saved_state` and `restored_state` turn it into a variant tensor's value and back.
+The position of a pass is a tree of dicts, lists, numbers, strings, None and arrays, in which every `Elements` keeps
+what it knows; `saved_state` and `restored_state` turn it into a variant tensor's value and back.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ from dtf.run.step import SessionState, StepContext
 from dtf.wire import errors
 from dtf.wire.variants import IteratorState
 
-__all__ = ["INFINITE", "UNKNOWN", "Dataset", "Element", "Elements", "Function", "Scope", "restored_state", "saved_state"]
+__all__ = [
+    "INFINITE", "UNKNOWN", "Answer", "Dataset", "Element", "Elements", "Function", "Scope", "restored_state",
+    "saved_state",
+]  # fmt: skip
 
 INFINITE = -1
 UNKNOWN = -2

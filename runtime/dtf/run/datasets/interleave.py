@@ -1,4 +1,4 @@
-"""Datasets of which each element becomes a dataset: one after the other (flat_map), or several in turns (interleave)."""
+"""Datasets whose elements each become a dataset: one after the other (flat_map), or several in turns (interleave)."""
 
 from __future__ import annotations
 

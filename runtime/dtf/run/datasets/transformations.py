@@ -100,7 +100,7 @@ class _Shard(Elements):
             except StopIteration:
                 if self._require_non_empty and self._seen < self._count:
                     raise errors.InvalidArgumentError(
-                        None, None, f"Could not shard {self._seen} elements into {self._count} shards that are not empty"
+                        None, None, f"{self._seen} elements do not fill {self._count} shards that may not be empty"
                     ) from None
                 raise
             self._seen += 1

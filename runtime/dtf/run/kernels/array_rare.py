@@ -53,6 +53,8 @@ def _(node):
             )
         if (np.asarray(dims) == 0).any():
             raise invalid("Input dims cannot contain a dim of zero")
+        if not np.size(indices):
+            raise invalid(f"received empty tensor indices of shape {shape_text(np.shape(indices))}")
         size = int(np.prod(dims, dtype=np.int64))
         if np.size(indices) and (np.min(indices) < 0 or np.max(indices) >= size):
             raise invalid("index is out of bound as with dims")

@@ -113,6 +113,7 @@ def _dense_bincount(node: KernelNode) -> Function:
 @kernel("RaggedBincount")
 def _ragged_bincount(node: KernelNode) -> Function:
     def run(splits: Array, values: Array, size: Array, weights: Array) -> np.ndarray:
+        splits, values = np.ravel(splits), np.ravel(values)
         if not splits.size or splits[0] != 0:
             raise invalid("Splits must start with 0")
         if splits[-1] != values.size:

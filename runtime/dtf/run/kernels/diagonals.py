@@ -92,8 +92,9 @@ def _(node):
         rows, columns = _matrices(value).shape[-2:]
         _check_range(low, high, rows, columns)
         width = _longest(low, high, rows, columns)
-        if np.ndim(padding):
+        if np.size(padding) != 1:
             raise invalid("padding_value must be a scalar")
+        padding = np.reshape(padding, ())
         out = np.full((*value.shape[:-2], high - low + 1, width), padding, value.dtype)
         for number, (row, column, place) in enumerate(_diagonals(low, high, rows, columns, width, align)):
             out[..., number, place] = value[..., row, column]
@@ -125,8 +126,9 @@ def _(node):
             raise invalid(
                 "The number of rows or columns is not consistent with the specified d_lower, d_upper, and diagonal."
             )
-        if np.ndim(padding):
+        if np.size(padding) != 1:
             raise invalid("padding_value must be a scalar")
+        padding = np.reshape(padding, ())
         out = np.full((*bands.shape[:-2], rows, columns), padding, bands.dtype)
         _write(out, bands, low, high, align)
         return out

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from dtf.run.kernels import KernelNode, kernel, lookup
+from dtf.run.kernels.arguments import invalid
 from dtf.wire import errors, opdef
 from dtf.wire.windows import channel_axis
 
@@ -37,7 +38,10 @@ def _(node: KernelNode) -> Function:
         rest = iter(arguments)
         for name in stages:
             if name == "BiasAdd":
-                result += next(rest).reshape(around)
+                bias = next(rest)
+                if bias.ndim != 1:
+                    raise invalid(f"bias must be 1-dimensional, got shape {list(bias.shape)}")
+                result += bias.reshape(around)
             elif name == "Add":
                 result = result + next(rest)
             elif name == "FusedBatchNorm":
@@ -68,6 +72,19 @@ def _(node: KernelNode) -> Function:
         return (y, *statistics)
 
     return fused
+
+
+@kernel("FusedPadConv2D", "FusedResizeAndPadConv2D")
+def _(node: KernelNode) -> Function:
+    pad, convolve = _plain(node, "MirrorPad"), _plain(node, "Conv2D")
+    if node.op == "FusedPadConv2D":
+        return lambda images, paddings, filters: convolve(pad(images, paddings), filters)
+    resize = _plain(node, "ResizeBilinear", align_corners=node.attr("resize_align_corners"))
+
+    def resized(images: Any, size: Any, paddings: Any, filters: Any) -> Any:
+        return convolve(pad(resize(images, size).astype(images.dtype, copy=False), paddings), filters)
+
+    return resized
 
 
 _ACTIVATIONS = frozenset({"Relu", "Relu6", "Elu", "LeakyRelu", "Tanh", "Sigmoid"})

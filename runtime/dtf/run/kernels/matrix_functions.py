@@ -30,6 +30,8 @@ def _lu(node: KernelNode) -> Function:
         if matrix.shape[-1] != matrix.shape[-2]:
             raise invalid("Input matrix must be square.")
         size = matrix.shape[-1]
+        if not matrix.size:
+            return matrix, np.zeros(matrix.shape[:-1], index_dtype)
         lu = matrix.reshape(-1, size, size).copy()
         rows = np.tile(np.arange(size), (len(lu), 1))
         each = np.arange(len(lu))
@@ -124,6 +126,8 @@ def _of_each_matrix(function: Callable[[np.ndarray], np.ndarray]) -> Function:
     def run(matrix: np.ndarray) -> np.ndarray:
         check_square(matrix)
         size = matrix.shape[-1]
+        if not matrix.size:
+            return matrix
         results = [function(each) for each in matrix.reshape(-1, size, size)]
         return np.array(results, matrix.dtype).reshape(matrix.shape)
 
@@ -162,6 +166,8 @@ def _banded_triangular_solve(node: KernelNode) -> Function:
         count, size = bands.shape[-2:]
         if not 1 <= count <= size:
             raise invalid(f"The number of bands must be in [1, {size}], got {count}")
+        if not bands.size:
+            raise invalid(f"The bands must not be an empty tensor, got shape {list(bands.shape)}")
         if rhs.shape[-2] != size:
             raise invalid(f"Input matrix and rhs are incompatible: {size} columns and {rhs.shape[-2]} rows.")
         matrix = np.zeros((*bands.shape[:-2], size, size), bands.dtype)
@@ -179,7 +185,9 @@ def _banded_triangular_solve(node: KernelNode) -> Function:
 @kernel("TridiagonalMatMul")
 def _tridiagonal_matmul(node: KernelNode) -> Function:
     def multiply(above: np.ndarray, main: np.ndarray, below: np.ndarray, rhs: np.ndarray) -> np.ndarray:
-        upper, middle, lower = (each.reshape(*each.shape[:-2], -1, 1) for each in (above, main, below))
+        if len({each.ndim for each in (above, main, below, rhs)}) > 1:
+            raise invalid("All input tensors must have the same rank.")
+        upper, middle, lower = (np.moveaxis(each, -2, -1) for each in (above, main, below))
         result = middle * rhs
         result[..., :-1, :] += upper[..., :-1, :] * rhs[..., 1:, :]
         result[..., 1:, :] += lower[..., 1:, :] * rhs[..., :-1, :]

@@ -9,14 +9,15 @@ import numpy as np
 
 from dtf.run.examples import Column, Feature, dense_column, parse, ragged_column, sparse_column
 from dtf.run.kernels import KernelNode, kernel
-from dtf.run.kernels.arguments import as_text, invalid
+from dtf.run.kernels.arguments import as_text, invalid, scalar, vector
 from dtf.wire.tensor_shape import TensorShape
 
 _Default = np.ndarray
 
 
 def _texts(values: Any) -> list[str]:
-    return [as_text(value.item() if isinstance(value, np.ndarray) else value) for value in np.ravel(values)]
+    each = values if isinstance(values, list) else np.ravel(values)
+    return [as_text(value.item() if isinstance(value, np.ndarray) else value) for value in each]
 
 
 def _shapes(node: KernelNode, name: str) -> list[list[int | None]]:
@@ -47,6 +48,8 @@ def _(node):
     shapes = _shapes(node, "dense_shapes")
 
     def parse_example(serialized, names, *rest):
+        vector(serialized, "Expected serialized")
+        _check_names(serialized, names)
         take = _taker(rest)
         sparse_keys, dense_keys = _texts(take(len(sparse_types))), _texts(take(len(dense_types)))
         defaults = take(len(dense_types))
@@ -62,6 +65,14 @@ def _(node):
     return parse_example
 
 
+def _check_names(serialized: np.ndarray, names: np.ndarray) -> None:
+    """One example or a vector of them, and a name for each or none."""
+    if np.ndim(serialized) > 1:
+        raise invalid(f"Expected serialized to be a scalar or vector, got shape: {list(np.shape(serialized))}")
+    if (np.ndim(names) > 1 and not np.ndim(serialized)) or (np.size(names) and np.shape(names) != np.shape(serialized)):
+        raise invalid(f"Expected names to have the shape of serialized or to be empty, got {list(np.shape(names))}")
+
+
 def _dense(
     features: Sequence[Any],
     keys: list[str],
@@ -73,6 +84,8 @@ def _dense(
     made = []
     for key, dtype, shape, default in zip(keys, types, shapes, defaults, strict=True):
         feature = Feature(key, dtype, labels)
+        if np.size(default) and None not in shape and list(np.shape(default)) != shape:
+            raise invalid(f"The default of {key!r} has shape {list(np.shape(default))}, which does not fit {shape}")
         made.append(dense_column(feature, feature.of(features), shape, np.asarray(default)))
     return made
 
@@ -85,6 +98,7 @@ def _(node):
     shapes = _shapes(node, "dense_shapes")
 
     def parse_example(serialized, names, sparse_keys, dense_keys, ragged_keys, *defaults):
+        _check_names(serialized, names)
         labels = _texts(names)
         single = not np.ndim(serialized)
         features = [each.features.feature for each in parse(np.ravel(serialized).tolist())]
@@ -117,6 +131,7 @@ def _(node):
     shapes = _shapes(node, "dense_shapes")
 
     def parse_single_example(serialized, *defaults):
+        scalar(serialized, "Expected serialized")
         features = [each.features.feature for each in parse([serialized.item()])]
         sparse = []
         for key, dtype in zip(sparse_keys, sparse_types, strict=True):
@@ -188,7 +203,7 @@ class _Lists:
             arrays.append(self.feature.array(flat).reshape(len(steps or []), *sizes))
         lengths = np.array([len(array) for array in arrays], np.int64)
         if single:
-            return arrays[0], lengths
+            return arrays[0], lengths[0]
         empty: Any = b"" if self.feature.array([]).dtype == object else 0
         longest = int(lengths.max(initial=0))
         out = np.full((len(arrays), longest, *sizes), empty, self.feature.dtype.as_numpy_dtype)
@@ -227,6 +242,11 @@ def _(node):
     parts = _SequenceParts(node)
 
     def parse_single(serialized, missing, *rest):
+        scalar(serialized, "Expected serialized")
+        vector(missing, "Expected feature_list_dense_missing_assumed_empty")
+        for key in rest[: sum(counts)]:
+            scalar(key, "Expected a key")
+        scalar(rest[-1], "Expected debug_name")
         take = _taker(rest)
         keys = [_texts(take(count)) for count in counts]
         defaults = take(counts[1])
@@ -249,12 +269,14 @@ def _(node):
     missing = set(_texts(list(node.attr("feature_list_dense_missing_assumed_empty"))))
 
     def parse_sequence(serialized, labels, *defaults):
-        examples, names = parse(serialized.tolist(), "SequenceExample"), _texts(labels)
+        _check_names(serialized, labels)
+        single = not np.ndim(serialized)
+        examples, names = parse(np.ravel(serialized).tolist(), "SequenceExample"), _texts(labels)
         context = parts.context(
-            examples, keys["context_sparse"], keys["context_dense"], list(defaults), names, False
+            examples, keys["context_sparse"], keys["context_dense"], list(defaults), names, single
         )
         sparse, dense = parts.lists(
-            examples, keys["feature_list_sparse"], keys["feature_list_dense"], missing, names, False
+            examples, keys["feature_list_sparse"], keys["feature_list_dense"], missing, names, single
         )
         return _flat(*context, *_columns(sparse, 3), *_columns(dense, 2))
 
@@ -277,6 +299,7 @@ def _(node):
         missing, *defaults,
     ):  # fmt: skip
         single = not np.ndim(serialized)
+        _check_names(serialized, labels)
         examples, names = parse(np.ravel(serialized).tolist(), "SequenceExample"), _texts(labels)
         maps = [each.context.feature for each in examples]
         context = parts.context(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dtf.run.kernels import kernel
+from dtf.run.kernels.arguments import invalid
 from dtf.run.kernels.conv import explicit_paddings
 from dtf.wire import errors
 from dtf.wire.windows import Extent, channel_axis, window_extent
@@ -26,7 +27,7 @@ def _(node):
 @kernel("MaxPoolV2")
 def _(node):
     settings = _settings(node)
-    return lambda images, ksize, strides: _max_pool(images, settings, ksize.ravel().tolist(), strides.ravel().tolist())
+    return lambda images, ksize, strides: _max_pool(images, settings, _sizes(ksize, "ksize"), _sizes(strides, "stride"))
 
 
 @kernel("MaxPoolGrad")
@@ -39,7 +40,7 @@ def _(node):
 def _(node):
     settings = _settings(node)
     return lambda images, pooled, gradient, ksize, strides: _max_pool_grad(
-        images, pooled, gradient, settings, ksize.ravel().tolist(), strides.ravel().tolist()
+        images, pooled, gradient, settings, _sizes(ksize, "ksize"), _sizes(strides, "stride")
     )
 
 
@@ -53,7 +54,7 @@ def _(node):
 def _(node):
     settings = _settings(node)
     return lambda images, pooled, gradient, ksize, strides: _max_pool_grad_grad(
-        images, pooled, gradient, settings, ksize.ravel().tolist(), strides.ravel().tolist()
+        images, pooled, gradient, settings, _sizes(ksize, "ksize"), _sizes(strides, "stride")
     )
 
 
@@ -254,6 +255,16 @@ def _window(shape, settings: _Settings, ksize, strides) -> _Window:
         rows,
         columns,
     )
+
+
+def _sizes(value, name: str) -> list[int]:
+    """The four numbers of a size that comes as an input."""
+    sizes = value.ravel().tolist()
+    if len(sizes) != 4:
+        raise invalid(f"Sliding window {name} field must specify 4 dimensions, got {sizes}")
+    if name == "ksize" and min(sizes) <= 0:
+        raise invalid(f"Sliding window ksize must be positive, got {sizes}")
+    return sizes
 
 
 def _lowest(dtype):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dtf.run.kernels import kernel
-from dtf.run.kernels.arguments import as_text, check_indices, invalid, numpy_dtype, shape_text
+from dtf.run.kernels.arguments import as_text, check_indices, invalid, numpy_dtype, scalar, shape_text, vector
 
 
 def check_splits(splits: Sequence[np.ndarray], count: int) -> None:
@@ -86,7 +86,7 @@ def _(node):
     count = node.attr("RAGGED_RANK")
 
     def to_sparse(*arguments):
-        splits, values = arguments[:count], arguments[count]
+        splits, values = [np.ravel(each) for each in arguments[:count]], arguments[count]
         check_splits(splits, len(values))
         below = np.arange(len(values))
         columns: list[np.ndarray] = []
@@ -112,6 +112,15 @@ def _(node):
     kinds = [as_text(kind) for kind in node.attr("row_partition_types")]
 
     def to_tensor(shape, values, default, *partitions):
+        if np.ndim(shape) > 1:
+            raise invalid(f"Shape must be at most rank 1 but is rank {np.ndim(shape)}")
+        if not np.ndim(shape) and int(shape) != -1:
+            raise invalid("The only valid scalar shape tensor is the fully unknown shape specified as -1.")
+        if np.ndim(default) and np.ndim(default) >= np.ndim(values):
+            raise invalid(
+                f"default_value.shape={shape_text(np.shape(default))} and rt_input.flat_values.shape="
+                f"{shape_text(np.shape(values))} are incompatible"
+            )
         row_count, ids = _partition_ids(kinds, partitions)
         below = np.arange(len(values))
         places: list[np.ndarray] = []
@@ -162,6 +171,11 @@ def _partition_ids(kinds: Sequence[str], partitions: Sequence[Any]) -> tuple[int
 def _(node):
     def fill(ids, values, row_count, default):
         count = int(row_count)
+        if len(ids) != len(values):
+            raise invalid(
+                f"The length of `values` ({len(values)}) must match the first dimension of `value_rowids` ({len(ids)})."
+            )
+        scalar(np.asarray(default), "default_value")
         check_indices("value_rowids", ids, count)
         empty = np.bincount(ids, minlength=count)[:count] == 0 if count else np.zeros(0, bool)
         missing = np.flatnonzero(empty)
@@ -179,6 +193,8 @@ def _(node):
 @kernel("RaggedFillEmptyRowsGrad")
 def _(node):
     def fill_grad(places, grads):
+        vector(places, "reverse_index_map")
+        check_indices("reverse_index_map", places, len(grads))
         kept = np.zeros(len(grads), bool)
         kept[places] = True
         return grads[places], grads[~kept].sum(dtype=grads.dtype)

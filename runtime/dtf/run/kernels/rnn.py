@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dtf.run.kernels import KernelNode, kernel
+from dtf.run.kernels.arguments import invalid
 
 _Array = np.ndarray
 
@@ -35,15 +36,39 @@ def _wide(array: _Array) -> _Array:
     return array.astype(np.float32) if array.dtype.itemsize == 2 else array
 
 
+def _check(shapes: dict[str, tuple[_Array, tuple[int, ...]]]) -> None:
+    """Raises InvalidArgumentError for the first array that has not its shape."""
+    for name, (array, wanted) in shapes.items():
+        if array.shape != wanted:
+            raise invalid(f"{name} must have shape {list(wanted)}, but has {list(array.shape)}")
+
+
+def _check_lstm(x: _Array, cs_prev: _Array, h_prev: _Array, w: _Array, peepholes: Any, b: _Array) -> tuple[int, int]:
+    """Checks the arguments of one step of an LSTM; returns (batch, cells)."""
+    for name, array in (("x", x), ("cs_prev", cs_prev)):
+        if array.ndim != 2 or not array.shape[0]:
+            raise invalid(f"{name} must be a matrix that is not empty, got shape {list(array.shape)}")
+    (batch, inputs), cells = x.shape, cs_prev.shape[1]
+    matrix = (inputs + cells, 4 * cells)
+    _check({"cs_prev": (cs_prev, (batch, cells)), "h_prev": (h_prev, (batch, cells)), "w": (w, matrix),
+            "b": (b, (4 * cells,))})  # fmt: skip
+    for name, array in zip(("wci", "wcf", "wco"), peepholes, strict=True):
+        if array.ndim != 1:
+            raise invalid(f"{name} must be rank 1 but is rank {array.ndim}")
+    return batch, cells
+
+
 class _Cell:
     def __init__(self, node: KernelNode) -> None:
-        self._bias = np.float32(node.attrs.get("forget_bias", 1.0))
+        # The second version has no bias of its own, and its gates are in the order input, forget, cell, output.
+        self._is_second = node.op.endswith("V2")
+        self._bias = np.float32(node.attrs.get("forget_bias", 0.0 if self._is_second else 1.0))
         self._clip = np.float32(node.attrs.get("cell_clip", 0.0))
         self._peephole = node.attr("use_peephole")
 
     def step(self, x: _Array, cs_prev: _Array, h_prev: _Array, w: _Array, peepholes: Any, b: _Array) -> _Parts:
         gates = np.concatenate([x, h_prev], 1) @ w + b
-        i, ci, f, o = np.split(gates, 4, 1)
+        i, ci, f, o = self._in_order(np.split(gates, 4, 1))
         wci, wcf, wco = peepholes
         if self._peephole:
             i, f = i + cs_prev * wci, f + cs_prev * wcf
@@ -73,7 +98,12 @@ class _Cell:
         if self._peephole:
             cs_prev_grad = cs_prev_grad + d_i * wci + d_f * wcf
             by_peephole = [(d_i * cs_prev).sum(0), (d_f * cs_prev).sum(0), (d_o * cs).sum(0)]
-        return cs_prev_grad, np.concatenate([d_i, d_ci, d_f, d_o], 1), by_peephole
+        return cs_prev_grad, np.concatenate(self._in_order([d_i, d_ci, d_f, d_o]), 1), by_peephole
+
+    def _in_order(self, gates: list[_Array]) -> list[_Array]:
+        """The gates input, cell, forget, output from the order of the matrix, or back."""
+        first, second, third, last = gates
+        return [first, third, second, last] if self._is_second else gates
 
 
 @kernel("LSTMBlockCell")
@@ -82,6 +112,7 @@ def _(node):
 
     def step(*inputs):
         x, cs_prev, h_prev, w, wci, wcf, wco, b = map(_wide, inputs)
+        _check_lstm(x, cs_prev, h_prev, w, (wci, wcf, wco), b)
         return tuple(each.astype(dtype) for each in cell.step(x, cs_prev, h_prev, w, (wci, wcf, wco), b))
 
     return step
@@ -92,19 +123,24 @@ def _(node):
     cell, dtype = _Cell(node), node.attr("T").as_numpy_dtype
 
     def step_back(*inputs):
-        _, cs_prev, _, _, wci, wcf, wco, _, *parts, cs_grad, h_grad = map(_wide, inputs)
+        x, cs_prev, h_prev, w, wci, wcf, wco, b, *parts, cs_grad, h_grad = map(_wide, inputs)
+        shape = _check_lstm(x, cs_prev, h_prev, w, (wci, wcf, wco), b)
+        named = zip(("i", "cs", "f", "o", "ci", "co"), parts, strict=False)
+        _check({name: (part, shape) for name, part in [*named, ("cs_grad", cs_grad), ("h_grad", h_grad)]})
         by_cell, by_gates, by_peephole = cell.step_back(cs_prev, (wci, wcf, wco), parts[:6], cs_grad, h_grad)
         return tuple(each.astype(dtype) for each in (by_cell, by_gates, *by_peephole))
 
     return step_back
 
 
-@kernel("BlockLSTM")
+@kernel("BlockLSTM", "BlockLSTMV2")
 def _(node):
     cell, dtype = _Cell(node), node.attr("T").as_numpy_dtype
 
     def run(steps, *inputs):
         x, cs, h, w, wci, wcf, wco, b = map(_wide, inputs)
+        cells = (cs.shape[-1],)
+        _check({"wci": (wci, cells), "wcf": (wcf, cells), "wco": (wco, cells), "b": (b, (4 * cells[0],))})
         outputs = [np.zeros((len(x), *cs.shape), dtype) for _ in _Parts._fields]
         for at in range(min(int(steps), len(x))):
             parts = cell.step(x[at], cs, h, w, (wci, wcf, wco), b)
@@ -116,12 +152,15 @@ def _(node):
     return run
 
 
-@kernel("BlockLSTMGrad")
+@kernel("BlockLSTMGrad", "BlockLSTMGradV2")
 def _(node):
     cell, dtype = _Cell(node), node.attr("T").as_numpy_dtype
 
     def run_back(steps, *inputs):
         x, cs_first, h_first, w, wci, wcf, wco, b, *parts, h, cs_grads, h_grads = map(_wide, inputs)
+        for name, array, rank in (("cs_prev", cs_first, 2), ("wci", wci, 1), ("wcf", wcf, 1), ("wco", wco, 1)):
+            if array.ndim != rank:
+                raise invalid(f"{name} must be rank {rank} but is rank {array.ndim}")
         x_grad, w_grad, b_grad = np.zeros_like(x), np.zeros_like(w), np.zeros_like(b)
         by_peephole = [np.zeros_like(each) for each in (wci, wcf, wco)]
         by_cell, by_hidden = np.zeros_like(cs_first), np.zeros_like(h_first)
@@ -141,9 +180,22 @@ def _(node):
     return run_back
 
 
+def _check_gru(x: _Array, h_prev: _Array, w_ru: _Array, w_c: _Array, b_ru: _Array, b_c: _Array) -> tuple[int, ...]:
+    """Checks the arguments of one step of a GRU; returns the shape of its state."""
+    for name, array in (("x", x), ("h_prev", h_prev)):
+        if array.ndim != 2:
+            raise invalid(f"Rank of {name} must be 2, got {array.ndim}")
+    (batch, inputs), cells = x.shape, h_prev.shape[1]
+    width = inputs + cells
+    _check({"h_prev": (h_prev, (batch, cells)), "w_ru": (w_ru, (width, 2 * cells)), "w_c": (w_c, (width, cells)),
+            "b_ru": (b_ru, (2 * cells,)), "b_c": (b_c, (cells,))})  # fmt: skip
+    return batch, cells
+
+
 @kernel("GRUBlockCell")
 def _(node):
     def step(x, h_prev, w_ru, w_c, b_ru, b_c):
+        _check_gru(x, h_prev, w_ru, w_c, b_ru, b_c)
         r, u = np.split(_sigmoid(np.concatenate([x, h_prev], 1) @ w_ru + b_ru), 2, 1)
         c = np.tanh(np.concatenate([x, h_prev * r], 1) @ w_c + b_c)
         return r, u, c, u * h_prev + (1 - u) * c
@@ -154,6 +206,8 @@ def _(node):
 @kernel("GRUBlockCellGrad")
 def _(node):
     def step_back(x, h_prev, w_ru, w_c, b_ru, b_c, r, u, c, d_h):
+        shape = _check_gru(x, h_prev, w_ru, w_c, b_ru, b_c)
+        _check({"r": (r, shape), "u": (u, shape), "c": (c, shape), "d_h": (d_h, shape)})
         width = x.shape[1]
         d_c_bar = d_h * (1 - u) * (1 - c * c)
         d_u_bar = d_h * (h_prev - c) * u * (1 - u)

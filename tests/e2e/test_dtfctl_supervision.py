@@ -1,0 +1,156 @@
+"""What becomes of tasks that hang, are preempted, crash in loops or cannot be killed; and who is damaged by what."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from dtfctl.control_client import ControlClient
+from tests.e2e.dtfctl_cluster import SLEEPERS, CommandLine, wait_until
+
+FREEZER = Path("/sys/fs/cgroup/freezer")
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    cluster = CommandLine(tmp_path)
+    yield cluster
+    cluster.run("down", "--timeout", "0", status=None)
+    assert cluster.processes() == {}
+
+
+def test_a_suspended_task_must_be_found_hanging_and_be_restarted(cluster):
+    beat = "while true; do touch beat; sleep 0.05; done"
+    cluster.write(
+        "name: trial\njobs:\n  worker:\n    port: none\n    grace_period: 1s\n"
+        f"    program: '{beat}'\n    liveness: {{file: beat, interval: 300ms, failures: 2}}\n"
+    )
+    cluster.run("up")
+    pid = cluster.task("worker:0")["pid"]
+    os.kill(pid, signal.SIGSTOP)
+    after = cluster.wait_for_restart("worker:0", pid)
+    assert after["restarts"] == 1
+    assert after["reason"].startswith("hung: 2 times in a row the file ")
+    assert after["reason"].endswith("restart 1 of 5 within 10m")
+
+
+def test_a_task_whose_machine_will_be_taken_away_must_save_and_come_back_later(cluster):
+    cluster.write(
+        "name: trial\nreadiness: none\njobs:\n  worker:\n    preemption: {file: notice, interval: 50ms}\n"
+        "    program: \"trap 'echo saved; exit 0' TERM; echo working; while true; do sleep 0.02; done\"\n"
+    )
+    cluster.run("up")
+    notice = cluster.folder / "notice"
+    notice.touch()
+    wait_until(lambda: cluster.task("worker:0")["state"].startswith("backoff"), "the end of the worker")
+    assert "saved" in cluster.run("logs", "worker:0").stdout
+    assert cluster.task("worker:0")["reason"] == (
+        f"preempted: the file {notice} is there; restart not counted"
+    )
+    assert cluster.status()["state"] == "running"
+    notice.unlink()
+    wait_until(lambda: cluster.task("worker:0")["ready"], "the worker to come back")
+
+
+def test_a_crash_loop_must_be_given_up_soon_with_its_cause_and_its_followers(cluster):
+    cluster.write(
+        "name: trial\nreadiness: none\nrestart: {backoff: 50ms}\njobs:\n  ps: {program: sleep 1000}\n"
+        "  worker: {replicas: 2, program: 'echo no module named x; exit 3'}\n"
+    )
+    begun = time.monotonic()
+    done = cluster.run("up", "--attach", status=10)
+    assert time.monotonic() - begun < 15
+    assert "gave up: 4 times in a row, each after " in done.stderr
+    assert "no module named x" in done.stderr
+    assert done.stderr.count("  then worker:") == 1
+
+
+def test_a_supervisor_that_comes_back_must_know_a_hundred_tasks_within_moments(cluster):
+    worker = "{replicas: 100, port: none, program: [sleep, '1000']}"
+    cluster.write(f"name: trial\nreadiness: none\njobs: {{worker: {worker}}}\n")
+    cluster.run("up")
+    before = {task["name"]: task["pid"] for task in cluster.status()["tasks"]}
+    supervisor = cluster.supervisor()
+    begun = time.monotonic()
+    os.kill(supervisor, signal.SIGKILL)
+    control = cluster.state / "trial" / "control.sock"
+
+    def answers():
+        client = ControlClient.connect(control)
+        if client is None:
+            return False
+        client.close()
+        return True
+
+    wait_until(answers, "the next supervisor")
+    # A second on a machine that has nothing else to do; the benchmark says how long it takes.
+    assert time.monotonic() - begun < 10
+    assert {task["name"]: task["pid"] for task in cluster.status()["tasks"]} == before
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not os.access(FREEZER, os.W_OK), reason="there is no freezer that this user may write")
+def test_a_task_that_cannot_be_killed_must_be_named_and_hold_nobody_up(cluster):
+    cluster.run("up")
+    pid = cluster.task("ps:0")["pid"]
+    frozen = FREEZER / f"dtfctl-test-{os.getpid()}"
+    frozen.mkdir()
+    try:
+        (frozen / "cgroup.procs").write_text(str(pid))
+        (frozen / "freezer.state").write_text("FROZEN")
+        begun = time.monotonic()
+        done = cluster.run("down", "--timeout", "1", status=1)
+        assert time.monotonic() - begun < 20
+        assert f"left behind: pid {pid} on localhost" in done.stderr
+        assert {task["state"] for task in cluster.status()["tasks"]} == {"stopped"}
+    finally:
+        (frozen / "freezer.state").write_text("THAWED")
+        wait_until(lambda: not cluster.processes(), "the end of what was frozen")
+        frozen.rmdir()
+
+
+@pytest.mark.slow
+def test_fifty_random_kills_during_a_run_with_restarts_and_down_must_cost_nothing(cluster):
+    """Of supervisor, keeper, its guard and commands; tasks are killed too, and come back exactly as often."""
+    counting = "i=0; while [ ! -e done ]; do i=$((i+1)); echo line $i; sleep 0.01; done"
+    cluster.write(SLEEPERS.replace("while [ ! -e done ]; do sleep 0.02; done", counting))
+    cluster.run("up")
+    rng = random.Random(5)
+    workers = {name: cluster.task(name)["pid"] for name in ("worker:0", "worker:1")}
+    kills = 0
+    commands = []
+    for _ in range(50):
+        victim = rng.choice(("supervisor", "keeper", "guard", "command", "ps:1"))
+        if victim == "command":
+            commands.append(cluster.start(*rng.choice([("status",), ("logs", "-f"), ("restart", "ps:0"), ("up",)])))
+            time.sleep(rng.random() / 4)
+            commands[-1].kill()
+        elif victim == "ps:1":
+            task = cluster.task("ps:1")
+            if task["ready"]:
+                os.kill(task["pid"], signal.SIGKILL)
+                kills += 1
+        else:
+            # When all were killed before they could help each other, it takes a command to bring them back.
+            cluster.status()
+            with_guard = set(cluster.processes("keeper.py")) - {cluster.keeper()}
+            pid = rng.choice(sorted(with_guard)) if victim == "guard" and with_guard else cluster.supervisor()
+            os.kill(cluster.keeper() if victim == "keeper" else pid, signal.SIGKILL)
+        time.sleep(rng.random() / 10)
+    for command in commands:
+        command.wait()
+    wait_until(lambda: cluster.task("ps:1")["ready"], "ps:1 to come back", 90)
+    assert cluster.task("ps:1")["restarts"] == kills
+    assert {name: cluster.task(name)["pid"] for name in workers} == workers
+    assert {cluster.task(name)["restarts"] for name in workers} == {0}
+    cluster.finish()
+    os.kill(cluster.supervisor(), signal.SIGKILL)
+    wait_until(lambda: cluster.status()["state"] == "succeeded", "the end of the job", 60)
+    for name in workers:
+        lines = cluster.run("logs", name).stdout.splitlines()
+        assert lines == [name.replace(":", " "), *(f"line {number}" for number in range(1, len(lines) - 1)), "bye"]
