@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.runtime.op_cases import Case
+from tests.runtime.op_cases import RECORDED, Case
+from tests.runtime.op_cases.array import floats32, ints
 
 random = np.random.RandomState(3)
 
@@ -589,6 +590,22 @@ FUSED = [
         {"fused_ops": ["BiasAdd", "Add", "LeakyRelu"], "leakyrelu_alpha": 0.5},
         expect=fused(np.matmul, lambda x, bias, side: x + bias + side, lambda x, *_: np.where(x > 0, x, 0.5 * x)),
         name="side-input",
+    ),
+    *(
+        Case(
+            "FusedPadConv2D", [floats32(1, 5, 6, 2), ints([[0, 0], [1, 2], [2, 1], [0, 0]]), floats32(3, 2, 2, 3)],
+            {"mode": mode, "strides": [1, 2, 1, 1], "padding": padding}, RECORDED, name=mode.lower(),
+        )
+        for mode, padding in (("REFLECT", "VALID"), ("SYMMETRIC", "SAME"))
+    ),
+    *(
+        Case(
+            "FusedResizeAndPadConv2D",
+            [floats32(1, 5, 6, 2), ints([8, 7]), ints([[0, 0], [1, 2], [2, 1], [0, 0]]), floats32(3, 2, 2, 3)],
+            {"mode": mode, "strides": [1, 2, 2, 1], "padding": padding, "resize_align_corners": align}, RECORDED,
+            name=mode.lower(), atol=1e-5,
+        )
+        for mode, padding, align in (("REFLECT", "VALID", True), ("SYMMETRIC", "VALID", False))
     ),
     Case(
         "_FusedConv2D",

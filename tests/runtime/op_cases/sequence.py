@@ -6,7 +6,7 @@ import numpy as np
 
 import dtf as tf
 from dtf.wire import errors
-from tests.runtime.op_cases import RECORDED, Case
+from tests.runtime.op_cases import RECORDED, Case, Vary
 from tests.runtime.op_cases.array import doubles, evaluate, floats32, ints, longs
 
 X, STATE, HIDDEN = floats32(2, 3), floats32(2, 4), floats32(2, 4) * 0.5
@@ -40,6 +40,10 @@ def cells():
         made = values_of("BlockLSTM", ("seq_len_max", *names), LAYER, attrs)
         grads = [floats32(5, 2, 4), floats32(5, 2, 4) * 2]
         yield Case("BlockLSTMGrad", [*LAYER, *made, *grads], back, RECORDED, name=name, atol=1e-4)
+        second = {key: value for key, value in attrs.items() if key != "forget_bias"}
+        yield Case("BlockLSTMV2", LAYER, second, RECORDED, name=name, atol=1e-5)
+        made = values_of("BlockLSTMV2", ("seq_len_max", *names), LAYER, second)
+        yield Case("BlockLSTMGradV2", [*LAYER, *made, *grads], back, RECORDED, name=name, atol=1e-4)
     yield Case("LSTMBlockCell", CELL, {"cell_clip": 0.2}, RECORDED, name="clipped", atol=1e-5)
     yield Case("GRUBlockCell", GRU, {}, RECORDED, atol=1e-5)
     made = values_of("GRUBlockCell", ("x", "h_prev", "w_ru", "w_c", "b_ru", "b_c"), GRU, {})
@@ -111,6 +115,16 @@ CASES = [
         )
     ),
     Case("CTCLoss", run=labels_that_are_too_long_are_refused, name="too_long"),
+    *(
+        Case(
+            "CTCBeamSearchDecoder", [floats32(6, 3, 4), ints(lengths)],
+            {"beam_width": width, "top_paths": paths, "merge_repeated": merge}, RECORDED, name=f"{width}",
+            vary=Vary(odd_values=False, fixed_attrs=("beam_width", "top_paths")),
+        )
+        for width, paths, merge, lengths in (
+            (1, 1, True, [6, 4, 0]), (3, 2, True, [6, 4, 2]), (20, 3, False, [6, 4, 2]), (100, 1, True, [6, 4, 0])
+        )
+    ),
     Case("CTCGreedyDecoder", [floats32(6, 3, 3), ints([6, 3, 0])], {}, RECORDED),
     Case("CTCGreedyDecoder", [floats32(6, 3, 3), ints([6, 3, 0])], {"merge_repeated": True}, RECORDED, name="merged"),
 ]

@@ -15,7 +15,7 @@ from dtf.wire.tensor_shape import TensorShape
 __all__ = [
     "fake_quant_with_min_max_args", "fake_quant_with_min_max_args_gradient", "fake_quant_with_min_max_vars",
     "fake_quant_with_min_max_vars_gradient", "fake_quant_with_min_max_vars_per_channel",
-    "fake_quant_with_min_max_vars_per_channel_gradient",
+    "fake_quant_with_min_max_vars_per_channel_gradient", "quantize_and_dequantize", "quantize_and_dequantize_v2",
 ]  # fmt: skip
 
 
@@ -104,14 +104,63 @@ def _of_vars(op: str, inputs: Any, low: Any, high: Any, bits: int, narrow: bool,
     return apply_op(op, name, inputs=inputs, min=low, max=high, num_bits=bits, narrow_range=narrow, **more)
 
 
+def quantize_and_dequantize(
+    input: Any,
+    input_min: Any,
+    input_max: Any,
+    signed_input: bool = True,
+    num_bits: int = 8,
+    range_given: bool = False,
+    round_mode: str = "HALF_TO_EVEN",
+    name: str | None = None,
+    narrow_range: bool = False,
+    axis: int | None = None,
+) -> Tensor:
+    """Numbers rounded to multiples that `num_bits` can count, symmetric around zero; gradients pass unchanged.
+
+    The bounds are those of the input unless `range_given`. round_mode: "HALF_TO_EVEN" or "HALF_UP". With `axis` each
+    slice has bounds of its own, vectors.
+    """
+    given = locals()
+    return _quantized("QuantizeAndDequantizeV2", given)
+
+
+def quantize_and_dequantize_v2(
+    input: Any,
+    input_min: Any,
+    input_max: Any,
+    signed_input: bool = True,
+    num_bits: int = 8,
+    range_given: bool = False,
+    round_mode: str = "HALF_TO_EVEN",
+    name: str | None = None,
+    narrow_range: bool = False,
+    axis: int | None = None,
+) -> Tensor:
+    """As `quantize_and_dequantize`, but no gradient passes where the input is outside of the bounds."""
+    given = locals()
+    return _quantized("QuantizeAndDequantizeV4", given)
+
+
+def _quantized(op: str, given: dict[str, Any]) -> Tensor:
+    arguments = {key: value for key, value in given.items() if key != "name"}
+    return apply_op(op, given["name"] or "quantize_and_dequantize", **arguments)
+
+
 # -- shape rules
 
 shape_rule(
     "FakeQuantWithMinMaxArgs", "FakeQuantWithMinMaxArgsGradient", "FakeQuantWithMinMaxVars",
-    "FakeQuantWithMinMaxVarsPerChannel",
+    "FakeQuantWithMinMaxVarsPerChannel", "QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3",
+    "QuantizeAndDequantizeV4",
 )(unchanged)  # fmt: skip
 
 
 @shape_rule("FakeQuantWithMinMaxVarsGradient", "FakeQuantWithMinMaxVarsPerChannelGradient")
 def _(op: Operation) -> list[TensorShape]:
     return [op.inputs[0].shape, op.inputs[2].shape, op.inputs[3].shape]
+
+
+@shape_rule("QuantizeAndDequantizeV4Grad")
+def _(op: Operation) -> list[TensorShape]:
+    return [op.inputs[1].shape, op.inputs[2].shape, op.inputs[3].shape]

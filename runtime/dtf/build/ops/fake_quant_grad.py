@@ -9,8 +9,8 @@ from dtf.build.gradients import gradient, not_differentiable
 from dtf.build.tensor import Operation
 
 not_differentiable(
-    "FakeQuantWithMinMaxArgsGradient", "FakeQuantWithMinMaxVarsGradient", "FakeQuantWithMinMaxVarsPerChannelGradient"
-)
+    "FakeQuantWithMinMaxArgsGradient", "FakeQuantWithMinMaxVarsGradient", "FakeQuantWithMinMaxVarsPerChannelGradient",
+)  # fmt: skip
 
 
 @gradient("FakeQuantWithMinMaxArgs")
@@ -26,3 +26,23 @@ def _(op: Operation, grad: Any) -> list[Any]:
     return list(
         apply_op(f"{op.type}Gradient", gradients=grad, inputs=inputs, min=low, max=high, **settings)
     )
+
+
+@gradient("QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3")
+def _(op: Operation, grad: Any) -> list[Any]:
+    return [grad, *[None] * (len(op.inputs) - 1)]
+
+
+@gradient("QuantizeAndDequantizeV4")
+def _(op: Operation, grad: Any) -> list[Any]:
+    inputs, low, high = op.inputs
+    made = apply_op(
+        "QuantizeAndDequantizeV4Grad", gradients=grad, input=inputs, input_min=low, input_max=high,
+        axis=op.get_attr("axis"),
+    )  # fmt: skip
+    return list(made)
+
+
+@gradient("QuantizeAndDequantizeV4Grad")
+def _(op: Operation, grad: Any, *_: Any) -> list[Any]:
+    return [grad, None, None, None]

@@ -17,7 +17,7 @@ Gradients = list[Any]
 not_differentiable("InTopK", "InTopKV2", "LRNGrad")
 # TensorFlow's optimizer makes these after the gradients are made.
 not_differentiable("_FusedBatchNormEx", "_FusedConv2D", "_FusedDepthwiseConv2dNative", "_FusedMatMul")
-not_differentiable("_UnaryOpsComposition")
+not_differentiable("FusedPadConv2D", "FusedResizeAndPadConv2D", "_UnaryOpsComposition")
 
 
 # Activations

@@ -15,7 +15,7 @@ from dtf.build.sparse import SparseTensor
 from dtf.build.tensor import Operation, Tensor
 from dtf.wire.tensor_shape import TensorShape
 
-__all__ = ["ctc_greedy_decoder", "ctc_loss"]
+__all__ = ["ctc_beam_search_decoder", "ctc_greedy_decoder", "ctc_loss"]
 
 
 def ctc_loss(
@@ -73,6 +73,26 @@ def ctc_greedy_decoder(
     return [SparseTensor(made.decoded_indices, made.decoded_values, made.decoded_shape)], made.log_probability
 
 
+def ctc_beam_search_decoder(
+    inputs: Any, sequence_length: Any, beam_width: int = 100, top_paths: int = 1, merge_repeated: bool = True
+) -> tuple[list[SparseTensor], Tensor]:
+    """(the `top_paths` likeliest sequences of labels, their logarithmic probabilities [batch, top_paths]).
+
+    inputs: logits [steps, batch, classes], of which the last class is the blank. The search keeps `beam_width`
+    beginnings. merge_repeated: labels that follow each other in a result and are the same are made one.
+    """
+    made = apply_op(
+        "CTCBeamSearchDecoder",
+        inputs=inputs,
+        sequence_length=sequence_length,
+        beam_width=beam_width,
+        top_paths=top_paths,
+        merge_repeated=merge_repeated,
+    )
+    parts = zip(made.decoded_indices, made.decoded_values, made.decoded_shape, strict=True)
+    return [SparseTensor(*each) for each in parts], made.log_probability
+
+
 # -- shape rules
 
 
@@ -88,12 +108,19 @@ def _(op: Operation) -> list[TensorShape]:
     return [TensorShape([None, 2]), TensorShape([None]), TensorShape([2]), TensorShape([batch, 1])]
 
 
+@shape_rule("CTCBeamSearchDecoder")
+def _(op: Operation) -> list[TensorShape]:
+    batch, paths = op.inputs[0].shape.with_rank(3)[1], op.get_attr("top_paths")
+    sparse = [*[TensorShape([None, 2])] * paths, *[TensorShape([None])] * paths, *[TensorShape([2])] * paths]
+    return [*sparse, TensorShape([batch, paths])]
+
+
 @shape_rule("LSTMBlockCell")
 def _(op: Operation) -> list[TensorShape]:
     return [op.inputs[1].shape] * 7
 
 
-@shape_rule("BlockLSTM")
+@shape_rule("BlockLSTM", "BlockLSTMV2")
 def _(op: Operation) -> list[TensorShape]:
     steps = op.inputs[1].shape.with_rank(3)[0]
     return [TensorShape([steps]).concatenate(op.inputs[2].shape)] * 7
@@ -106,7 +133,7 @@ def _(op: Operation) -> list[TensorShape]:
     return [op.inputs[1].shape, TensorShape([batch, gates]), *(tensor.shape for tensor in op.inputs[4:7])]
 
 
-@shape_rule("BlockLSTMGrad")
+@shape_rule("BlockLSTMGrad", "BlockLSTMGradV2")
 def _(op: Operation) -> list[TensorShape]:
     return [tensor.shape for tensor in op.inputs[1:9]]
 

@@ -13,7 +13,10 @@ from dtf.build.tensor import Operation
 
 Gradients = list[Any]
 
-not_differentiable("BlockLSTMGrad", "CTCGreedyDecoder", "GRUBlockCellGrad", "LSTMBlockCellGrad")
+not_differentiable(
+    "BlockLSTMGrad", "BlockLSTMGradV2", "CTCBeamSearchDecoder", "CTCGreedyDecoder", "GRUBlockCellGrad",
+    "LSTMBlockCellGrad",
+)  # fmt: skip
 
 
 @gradient("CTCLoss")
@@ -23,13 +26,13 @@ def _(op: Operation, grad: Any, _: Any) -> Gradients:
     return [by_sequence * array_ops.stop_gradient(op.outputs[1]), None, None, None]
 
 
-@gradient("BlockLSTM")
+@gradient("BlockLSTM", "BlockLSTMV2")
 def _(op: Operation, *grads: Any) -> Gradients:
     """Only the gradients of the cell states and of the outputs count, as in TensorFlow."""
     steps, x, cs_prev, h_prev, w, wci, wcf, wco, b = op.inputs
     parts: dict[str, Any] = dict(zip(("i", "cs", "f", "o", "ci", "co", "h"), op.outputs, strict=True))
     made = apply_op(
-        "BlockLSTMGrad",
+        "BlockLSTMGradV2" if op.type == "BlockLSTMV2" else "BlockLSTMGrad",
         seq_len_max=steps,
         x=x,
         cs_prev=cs_prev,

@@ -277,8 +277,8 @@ def dct(
             return made * _constant(factor, dtype) if norm == "ortho" else made
         if type == 3:
             # The element 0 stands once in the sum, the others twice.
-            factor = np.sqrt(length * np.where(np.arange(length) == 0, 1, 0.5)) if norm == "ortho" else length
-            given = value * _constant(factor, dtype)
+            weights = np.sqrt(length * np.where(np.arange(length) == 0, 1, 0.5)) if norm == "ortho" else length
+            given = value * _constant(weights, dtype)
             return irfft(scale * complex(given, zero), [2 * length])[..., :length]
         made = dct(value, 2, 2 * length)[..., 1::2]
         return made * float(np.sqrt(0.5 / length)) if norm == "ortho" else made

@@ -162,3 +162,94 @@ def _(node: KernelNode):
         return indices, values, shape, score[:, None].astype(inputs.dtype)
 
     return decode
+
+
+@kernel("CTCBeamSearchDecoder")
+def _(node: KernelNode):
+    width, paths, merge = node.attr("beam_width"), node.attr("top_paths"), node.attr("merge_repeated")
+
+    def decode(inputs, lengths):
+        if inputs.ndim != 3:
+            raise invalid(f"inputs is not a 3-Tensor, got shape {list(inputs.shape)}")
+        steps, batch, _ = inputs.shape
+        if lengths.shape != (batch,) or (lengths.size and lengths.max() > steps):
+            raise invalid(f"sequence_length must be [{batch}] and not above {steps}")
+        if paths > width:
+            raise invalid("requested more paths than the beam width.")
+        found: list[list[list[int]]] = [[] for _ in range(paths)]
+        scores = np.zeros((batch, paths), inputs.dtype)
+        for row, length in enumerate(lengths.tolist()):
+            best = _best_paths(inputs[:length, row].astype(np.float64), width)[:paths]
+            if len(best) < paths:
+                raise invalid("Less leaves in the beam search than requested.")
+            for rank, (path, score) in enumerate(best):
+                kept = [label for at, label in enumerate(path) if not (merge and at and label == path[at - 1])]
+                found[rank].append(kept)
+                scores[row, rank] = score
+        made = [_sparse(sequences) for sequences in found]
+        return (*(part for parts in zip(*made, strict=True) for part in parts), scores)
+
+    return decode
+
+
+def _best_paths(logits: np.ndarray, width: int) -> list[tuple[list[int], float]]:
+    """The likeliest sequences of labels of one example and their logarithmic probabilities, best first.
+
+    A beam holds `width` prefixes. A prefix is a number; `tree` knows its parent and last label. Of each two
+    probabilities are kept: that it ends in a blank, and that it ends in its last label.
+    """
+    blank = logits.shape[1] - 1
+    tree: list[tuple[int, int]] = [(-1, -1)]
+    children: dict[tuple[int, int], int] = {}
+    nodes, with_blank, with_label = [0], np.zeros(1), np.full(1, -np.inf)
+    for scores in logits:
+        scores = scores - scores.max()
+        scores = scores - np.log(np.exp(scores).sum())
+        place = {node: at for at, node in enumerate(nodes)}
+        last = np.array([tree[node][1] for node in nodes])
+        total = np.logaddexp(with_blank, with_label)
+        # A label after itself is a new one only behind a blank.
+        grown = np.where(np.arange(blank) == last[:, None], with_blank[:, None], total[:, None]) + scores[:blank]
+        stay_blank = total + scores[blank]
+        stay_label = np.where(last >= 0, with_label + scores[last], -np.inf)
+        for at, node in enumerate(nodes):
+            parent = place.get(tree[node][0])
+            if parent is not None:  # what the parent grows into is this prefix
+                stay_label[at] = np.logaddexp(stay_label[at], grown[parent, last[at]])
+                grown[parent, last[at]] = -np.inf
+        candidates = np.concatenate([np.logaddexp(stay_blank, stay_label), grown.ravel()])
+        chosen = np.argsort(-candidates, kind="stable")[:width]
+        chosen = chosen[candidates[chosen] > -np.inf]
+        next_nodes, next_blank, next_label = [], [], []
+        for index in chosen.tolist():
+            if index < len(nodes):
+                next_nodes.append(nodes[index])
+                next_blank.append(stay_blank[index])
+                next_label.append(stay_label[index])
+                continue
+            key = (nodes[(index - len(nodes)) // blank], (index - len(nodes)) % blank)
+            if key not in children:
+                children[key] = len(tree)
+                tree.append(key)
+            next_nodes.append(children[key])
+            next_blank.append(-np.inf)
+            next_label.append(candidates[index])
+        nodes, with_blank, with_label = next_nodes, np.array(next_blank), np.array(next_label)
+
+    def path_to(node: int) -> list[int]:
+        labels = []
+        while node:
+            node, label = tree[node]
+            labels.append(label)
+        return labels[::-1]
+
+    return [
+        (path_to(node), score) for node, score in zip(nodes, np.logaddexp(with_blank, with_label).tolist(), strict=True)
+    ]
+
+
+def _sparse(sequences: list[list[int]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    indices = [(row, at) for row, labels in enumerate(sequences) for at in range(len(labels))]
+    values = [label for labels in sequences for label in labels]
+    shape = [len(sequences), max(map(len, sequences), default=0)]
+    return np.array(indices, np.int64).reshape(-1, 2), np.array(values, np.int64), np.array(shape, np.int64)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from dtf.run.kernels import kernel
@@ -67,7 +69,7 @@ def _(node):
     return adjust_contrast
 
 
-def _check_channels(images: np.ndarray, error: type[errors.OpError] = errors.InvalidArgumentError) -> None:
+def _check_channels(images: np.ndarray, error: Callable[..., errors.OpError] = errors.InvalidArgumentError) -> None:
     if images.ndim < 1:
         raise invalid("input must be at least 1D, got a scalar")
     channels = images.shape[-1]
