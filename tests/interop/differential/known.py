@@ -220,9 +220,6 @@ KNOWN: list[Known] = [
     ),
     Known("^Conv3D-NCDHW", "", "TensorFlow's CPU kernel takes channels last only"),
     # Limits.
-    Known(
-        "^Einsum-ellipsis size", "rank of an input with an ellipsis", "dtf's gradient of an ellipsis needs static ranks"
-    ),
     Known("counter is shorter", "counter must be a vector", "TensorFlow reads past a counter of one word"),
     Known(
         "^(MaxPool|AvgPool|Conv2D|Depthwise|_FusedConv2D).*(NCHW|data_format)",
@@ -236,7 +233,6 @@ KNOWN: list[Known] = [
     ),
     Known("^MaxPoolGrad.*size . to|^MaxPoolGradGrad", "differ", "maxima that are not those of the images"),
     Known("^Conv2D.*VALID.*size . to", "gradient", "of windows without a position TensorFlow leaves it uninitialised"),
-    Known("^BandedTriangularSolve", "needs a known number of bands", "dtf's gradient needs the static number of bands"),
     Known("^TridiagonalSolve T=complex", "gradient", "TensorFlow's gradient leaves out a conjugation"),
     Known("^Random(Gamma)|^StatelessRandomGamma", "gradient 0: dtf nothing", "dtf has no gradient by alpha"),
     Known("Tseed=uint", "Invalid seed type", "the contract allows the unsigned seeds that TensorFlow's kernel refuses"),

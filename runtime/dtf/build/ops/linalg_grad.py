@@ -88,6 +88,8 @@ def _cross(op: Operation, grad: Any) -> Gradients:
 @gradient("Einsum")
 def _einsum(op: Operation, grad: Any) -> Gradients:
     equation = op.get_attr("equation").decode()
+    if "..." in equation and any(tensor.shape.ndims is None for tensor in op.inputs):
+        return _einsum_of_unknown_ranks(op, grad, equation)
     contraction = parse_einsum(equation, [tensor.shape for tensor in op.inputs])
     grads = []
     for index, (labels, x) in enumerate(zip(contraction.inputs, op.inputs, strict=True)):
@@ -107,8 +109,24 @@ def _einsum(op: Operation, grad: Any) -> Gradients:
     return grads
 
 
-def _shape(x: Tensor) -> Tensor:
-    return apply_op("Shape", input=x)
+def _einsum_of_unknown_ranks(op: Operation, grad: Any, equation: str) -> Gradients:
+    """As above, with the ellipses left in the equations; each must be the first axes of its input and of the output."""
+    left, _, output = equation.replace(" ", "").partition("->")
+    terms = left.split(",")
+    letters = [term.removeprefix("...") for term in terms]
+    if not output.startswith("...") or any("." in each or len(set(each)) < len(each) for each in letters):
+        raise NotImplementedError(f"the gradient of einsum {equation!r} for inputs of unknown rank")
+    grads = []
+    for index, (labels, x) in enumerate(zip(letters, op.inputs, strict=True)):
+        others = [term for position, term in enumerate(terms) if position != index]
+        operands = [grad] + [conj(each) for position, each in enumerate(op.inputs) if position != index]
+        kept = "".join(label for label in labels if label in "".join([output, *others]))
+        partial = apply_op("Einsum", inputs=operands, equation=f"{','.join([output, *others])}->...{kept}")
+        for after, label in enumerate(reversed(labels)):
+            if label not in kept:
+                partial = apply_op("ExpandDims", input=partial, dim=-1 - after)
+        grads.append(sum_to_shape_of(x, partial if kept == labels else add(partial, apply_op("ZerosLike", x=x))))
+    return grads
 
 
 # -- inverses, determinants, solvers --

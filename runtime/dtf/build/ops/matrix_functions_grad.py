@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from dtf.build.apply import apply_op
+from dtf.build.constant import constant
 from dtf.build.gradients import gradient, not_differentiable
 from dtf.build.ops.diagonals import matrix_band_part, matrix_diag, matrix_diag_part
 from dtf.build.ops.joining import concat, stack
@@ -83,16 +84,16 @@ def _eig(op: Operation, grad_e: Any, grad_v: Any) -> Gradients:
 def _banded_triangular_solve(op: Operation, grad: Any) -> Gradients:
     bands, rhs = op.inputs
     lower, is_adjoint = op.get_attr("lower"), op.get_attr("adjoint")
-    count = bands.shape.as_list()[-2] if bands.shape.ndims is not None else None
-    if count is None:
-        raise NotImplementedError("the gradient of BandedTriangularSolve needs a known number of bands")
     by_rhs = apply_op("BandedTriangularSolve", matrix=bands, rhs=grad, lower=lower, adjoint=not is_adjoint)
     left, right = (op.outputs[0], by_rhs) if is_adjoint else (by_rhs, op.outputs[0])
     whole = negative(matmul(left, right, adjoint_b=True))
-    which = (1 - count, 0) if lower else (0, count - 1)
-    # One band comes from matrix_diag_part without the dimension of bands.
+    sizes = apply_op("Shape", input=bands)[-2:]
+    zero, last = constant(0), sizes[0] - 1
+    which = stack([negative(last), zero] if lower else [zero, last])
     kept = matrix_diag_part(whole, k=which, align="LEFT_RIGHT")
-    kept = kept if count > 1 else apply_op("ExpandDims", input=kept, dim=-2)
+    # One band comes from matrix_diag_part without the dimension of bands.
+    batch = apply_op("Shape", input=whole)[:-2]
+    kept = apply_op("Reshape", tensor=kept, shape=concat([batch, sizes], 0))
     return [sum_to_shape_of(bands, kept), sum_to_shape_of(rhs, by_rhs)]
 
 

@@ -126,9 +126,8 @@ def _(node):
             raise invalid(
                 "The number of rows or columns is not consistent with the specified d_lower, d_upper, and diagonal."
             )
-        if np.size(padding) != 1:
+        if np.ndim(padding):
             raise invalid("padding_value must be a scalar")
-        padding = np.reshape(padding, ())
         out = np.full((*bands.shape[:-2], rows, columns), padding, bands.dtype)
         _write(out, bands, low, high, align)
         return out
