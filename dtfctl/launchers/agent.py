@@ -47,6 +47,13 @@ LOG_CHUNK_BYTES = 48 << 10
 LOG_WINDOW_BYTES = 1 << 20
 """So much of the logs may be on its way; what the keeper has to say is never behind more than that."""
 
+LOG_KEPT_BYTES = 16 << 20
+LOG_PIECE_BYTES = 4 << 20
+"""Of a log that the launcher has got the last part is kept; the rest is given back to the disk in pieces."""
+
+BLOCK_BYTES = 4096
+PUNCH_HOLE, KEEP_SIZE = 2, 1
+
 LOG_PAUSE_S = 0.02
 LOG_LOOK_S = 0.5
 """How often files are looked at where the kernel does not tell of changes."""
@@ -531,8 +538,9 @@ class Talk:
 
     # -- logs
 
-    def do_ack(self, bytes):
+    def do_ack(self, bytes, file="", until=0):
         self.logs.on_way -= bytes
+        self.logs.let_go(file, until)
 
     def do_drain(self, id):
         """Answered when all that is in the logs has been sent."""
@@ -613,6 +621,7 @@ class Logs:
         self.on_way = 0
         self.look_at: float | None = time.monotonic()
         self.watch = watch_folder(LOGS)
+        self.given_back = {}
 
     def note(self):
         """The kernel tells of a change; a burst is looked at once."""
@@ -642,6 +651,21 @@ class Logs:
                 return False
         self.look_at = None if self.watch >= 0 else time.monotonic() + LOG_LOOK_S
         return True
+
+
+    def let_go(self, name, until):
+        """The launcher has the file up to there: the disk gets the blocks back, and offsets stay as they are. The last
+        ones are kept, should the launcher's machine lose what it has not yet put on its own disk."""
+        first, end = self.given_back.get(name, 0), (until - LOG_KEPT_BYTES) // BLOCK_BYTES * BLOCK_BYTES
+        if end - first < LOG_PIECE_BYTES:
+            return
+        with contextlib.suppress(OSError):
+            descriptor = os.open(os.path.join(LOGS, os.path.basename(name)), os.O_WRONLY | os.O_CLOEXEC)
+            # Where the file system cannot do it the log stays whole.
+            arguments = ctypes.c_int(descriptor), ctypes.c_int(PUNCH_HOLE | KEEP_SIZE)
+            ctypes.CDLL(None).fallocate(*arguments, ctypes.c_long(first), ctypes.c_long(end - first))
+            os.close(descriptor)
+            self.given_back[name] = end
 
 
 def watch_folder(folder):

@@ -184,8 +184,9 @@ class RemoteLauncher:
 
     def _take_log(self, name: str, offset: int, data: bytes) -> None:
         """Only what continues the file; after a lost connection it is sent again from there."""
-        self._conversation.send({"do": "ack", "bytes": len(data)})
         path = self._logs / os.path.basename(name)
         with open(path, "ab") as file:
             if file.tell() == offset:
                 file.write(data)
+            until = file.tell()
+        self._conversation.send({"do": "ack", "bytes": len(data), "file": name, "until": until})

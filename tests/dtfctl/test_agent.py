@@ -1,0 +1,191 @@
+"""The agent's talk on a host, without ssh: the keeper it starts, the logs it sends, the probes it asks."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from dtfctl.launchers import agent
+from dtfctl.launchers.ssh import keeper_text
+from tests.dtfctl.fakes import wait_until
+
+TOKEN = "token-of-the-agents-test"
+
+
+class Talk:
+    """One agent; what it says, and the run folder that it makes."""
+
+    def __init__(self, home, have):
+        self.folder = home / ".local/state/dtfctl/hosts/trial"
+        environment = {**os.environ, "HOME": str(home)}
+        environment.pop("XDG_STATE_HOME", None)
+        self.process = subprocess.Popen(
+            [sys.executable, "-I", "-S", agent.__file__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment,
+        )
+        self.heard = []
+        self.say(do="talk", run="trial", token=TOKEN, keeper=keeper_text(), have=have)
+        self.greeting = self.next("host")
+        self.say(do="hello", respawn={})
+        self.listed = self.next("listed")
+
+    def say(self, **request):
+        self.process.stdin.write(json.dumps(request).encode() + b"\n")
+        self.process.stdin.flush()
+
+    def next(self, kind):
+        """The next message of a kind; others stay for later."""
+        for message in self.heard:
+            if message["is"] == kind:
+                self.heard.remove(message)
+                return message
+        while (message := self.hear())["is"] != kind:
+            self.heard.append(message)
+        return message
+
+    def hear(self):
+        line = self.process.stdout.readline()
+        assert line, "it has ended"
+        return json.loads(line)
+
+    def start(self, script, generation=1):
+        self.say(
+            do="start",
+            task="t:0",
+            generation=generation,
+            argv=["/bin/sh", "-c", script],
+            environment={"PATH": os.environ["PATH"], "DTFCTL_TOKEN": TOKEN},
+            working_dir="/",
+            log=f"logs/t-0.{generation}.log",
+            address=None,
+        )
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.stdout.close()
+        self.process.wait(10)
+
+
+@contextmanager
+def talking(home, **have):
+    talk = Talk(home, have)
+    try:
+        yield talk
+    finally:
+        talk.end()
+
+
+@pytest.fixture
+def home(tmp_path):
+    yield tmp_path
+    with talking(tmp_path) as talk:
+        talk.say(do="sweep", id=1)
+        assert talk.next("swept")["left"] == []
+        talk.say(do="bye")
+        assert talk.process.wait(10) == 0
+    assert not talk.folder.exists()
+
+
+def log_of(talk, until):
+    """What it sends of the log, as far as the bytes `until`; offsets must follow one another."""
+    data, first = b"", None
+    while not data.endswith(until):
+        message = talk.next("log")
+        first = message["offset"] if first is None else first
+        assert message["offset"] == first + len(data)
+        data += base64.b64decode(message["data"])
+    return first, data
+
+
+def test_the_end_of_an_agent_ends_nothing_else_and_the_next_one_finds_all_again(home):
+    with talking(home) as talk:
+        talk.start(f"echo one; while [ ! -e {home}/go ]; do sleep 0.01; done; echo two; exit 7")
+        pid = talk.next("started")["pid"]
+        assert log_of(talk, b"one\n") == (0, b"one\n")
+        talk.process.send_signal(signal.SIGKILL)
+    os.kill(pid, 0)
+    (home / "go").touch()
+    with talking(home, **{"t-0.1.log": 4}) as talk:
+        assert talk.listed["known"] == [["t:0", 1]]
+        assert talk.next("exited")["code"] == 7
+        assert log_of(talk, b"two\n") == (4, b"two\n")
+
+
+def test_everything_of_a_run_is_private(home):
+    with talking(home) as talk:
+        assert talk.folder.stat().st_mode & 0o777 == 0o700
+        assert (talk.folder / "token").stat().st_mode & 0o777 == 0o600
+
+
+def test_logs_wait_for_the_launcher_and_what_the_keeper_says_does_not(home):
+    with talking(home) as talk:
+        talk.start(f"head -c {4 * agent.LOG_WINDOW_BYTES} /dev/zero; exit 3")
+        sizes = []
+        while (message := talk.hear())["is"] != "exited":
+            if message["is"] == "log":
+                sizes.append(len(base64.b64decode(message["data"])))
+        assert message["code"] == 3 and sum(sizes) <= agent.LOG_WINDOW_BYTES + agent.LOG_CHUNK_BYTES
+        talk.say(do="drain", id=5)
+        talk.say(do="ack", bytes=sum(sizes))
+        while (message := talk.hear())["is"] != "drained":
+            sizes.append(len(base64.b64decode(message["data"])))
+            talk.say(do="ack", bytes=sizes[-1])
+        assert message["id"] == 5 and sum(sizes) == 4 * agent.LOG_WINDOW_BYTES
+
+
+def test_what_the_launcher_has_is_given_back_to_the_disk(home):
+    size = agent.LOG_KEPT_BYTES + 2 * agent.LOG_PIECE_BYTES
+    with talking(home) as talk:
+        talk.start(f"head -c {size} /dev/zero | tr '\\0' x")
+        taken = 0
+        while taken < size:
+            taken += len(base64.b64decode(talk.next("log")["data"]))
+            talk.say(do="ack", bytes=agent.LOG_CHUNK_BYTES, file="t-0.1.log", until=taken)
+        log = talk.folder / "logs" / "t-0.1.log"
+        blocks = wait_until(lambda: log.stat().st_blocks * 512 <= size - agent.LOG_PIECE_BYTES, "a shorter log")
+        assert blocks and log.stat().st_size == size
+
+
+def test_readiness_is_asked_there(home):
+    with talking(home) as talk:
+        for command, missing in (("exit 0", ""), ("exit 4", "its command exits with status 4")):
+            talk.say(do="command", id=1, command=command, environment={}, working_dir="/", timeout_s=5)
+            assert talk.next("checked")["missing"] == missing
+        talk.say(do="command", id=2, command="sleep 50", environment=dict(os.environ), working_dir="/", timeout_s=0.05)
+        assert talk.next("checked")["missing"] == "its command did not end within 0.05s"
+        path = str(home / "ready")
+        talk.say(do="file", id=3, path=path, age_s=100)
+        assert talk.next("checked")["missing"] == f"the file {path}: No such file or directory"
+        Path(path).touch()
+        talk.say(do="file", id=4, path=path, age_s=100)
+        assert talk.next("checked")["missing"] == ""
+        os.utime(path, (1, 1))
+        talk.say(do="file", id=5, path=path, age_s=100)
+        assert talk.next("checked")["missing"] == f"the file {path} is of an earlier run"
+
+
+def test_what_is_left_of_a_run_can_be_ended_without_a_launcher(tmp_path):
+    with talking(tmp_path) as talk:
+        talk.start("exec sleep 1000")
+        pid = talk.next("started")["pid"]
+    request = {"do": "clean", "run": "trial", "token": TOKEN, "keeper": keeper_text()}
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", agent.__file__],
+            input=json.dumps(request).encode() + b"\n",
+            capture_output=True,
+            env={"HOME": str(tmp_path)},
+            timeout=30,
+        )
+        assert json.loads(done.stdout) == {"left": []}
+    assert not talk.folder.exists() and not Path(f"/proc/{pid}").exists()
