@@ -128,6 +128,17 @@ class Entry:
         return {"is": "exited", "task": self.task, "generation": self.generation, **self.exit}
 
 
+def entry_of(record):
+    """None for a record that is not whole."""
+    try:
+        entry = Entry(**record)
+    except TypeError:
+        return None
+    numbers = (entry.generation, entry.pid, entry.start_time, entry.guard, entry.guard_start_time)
+    is_whole = all(isinstance(number, int) for number in numbers) and isinstance(entry.task, str)
+    return entry if is_whole else None
+
+
 class Keeper:
     """One thread, one selector. All state here can be rebuilt from the records, except the held ports."""
 
@@ -219,9 +230,10 @@ class Keeper:
             if not name.endswith(".start"):
                 continue
             record = read_record(name)
-            if record is None:
+            entry = entry_of(record)
+            if entry is None:
+                self.forget_damaged(name)
                 continue
-            entry = Entry(**record)
             self.entries[entry.task, entry.generation] = entry
             entry.exit = read_record(record_name(entry, "exit")) or {}
             if entry.exit:
@@ -231,6 +243,15 @@ class Keeper:
                 self.ended(entry, {"error": words, "preempted": words, "at": time.monotonic()})
             else:
                 self.watch(entry)
+
+    def forget_damaged(self, name):
+        """A record that cannot be read would let a second process of the task be started beside the first."""
+        task = ":".join(name.rsplit(".", 2)[0].rsplit("-", 1))
+        print(f"{name} is damaged: what runs of {task} is killed", file=sys.stderr, flush=True)
+        for pid, start_time in self.strays(f"DTFCTL_TASK={task}"):
+            signal_process(pid, start_time, signal.SIGKILL)
+        with contextlib.suppress(OSError):
+            os.rename(f"{RECORDS}/{name}", f"{RECORDS}/{name}.damaged")
 
     def watch(self, entry):
         """Follows the task itself, else takes the end that is on record."""
@@ -569,14 +590,15 @@ class Keeper:
         named = [{"pid": pid, "command": command_of(pid)} for pid, _ in left]
         self.send({"is": "swept", "id": id, "left": named})
 
-    def strays(self):
-        """(pid, start time) of what carries the run's token or fell to the keeper, zombies apart."""
+    def strays(self, variable=""):
+        """(pid, start time) of what carries the run's token or fell to the keeper, zombies apart; with a `variable`
+        only what has that in its environment too."""
         # A guard whose tasks have all ended is about to go by itself.
         guards = {entry.guard for entry in self.entries.values() if entry.boot == self.boot}
         guards = {pid for pid in guards if not command_of(pid) or command_of(pid) == command_of(os.getpid())}
         mine = {os.getpid(), self.daemon_pid, self.recorder_pid, self.guard_pid} | guards
-        grouped = members(self.cgroup)
-        marker = f"{TOKEN_VARIABLE}={self.token}".encode()
+        grouped = set() if variable else members(self.cgroup)
+        markers = {f"{TOKEN_VARIABLE}={self.token}".encode(), *([variable.encode()] if variable else [])}
         found = []
         for name in os.listdir("/proc"):
             if not name.isdigit() or int(name) in mine:
@@ -584,11 +606,12 @@ class Keeper:
             pid = int(name)
             try:
                 with open(f"/proc/{pid}/environ", "rb") as file:
-                    is_ours = marker in file.read().split(b"\0")
+                    is_ours = markers <= set(file.read().split(b"\0"))
                 parent, start_time, process_state = stat_of(pid)
             except (OSError, IndexError):
                 continue
-            if (is_ours or parent == os.getpid() or pid in grouped) and process_state != "Z":
+            is_ours = is_ours or pid in grouped or (parent == os.getpid() and not variable)
+            if is_ours and process_state != "Z":
                 found.append((pid, start_time))
         return found
 

@@ -240,6 +240,39 @@ def test_a_killed_guard_loses_no_exit_status(tmp_path):
     run(scenario, tmp_path)
 
 
+@pytest.mark.parametrize("damage", ["", "{", "[]", "{}", '{"task": 1}', None])
+def test_a_damaged_record_does_not_lead_to_two_processes_of_one_task(tmp_path, damage):
+    async def scenario(host):
+        environment = {"PATH": os.environ["PATH"], "DTFCTL_TASK": "t:0"}
+        async with host.launcher() as launcher:
+            launcher.start(host.launch("sleep", "1000", environment=environment))
+            pid = (await host.next(Started)).pid
+            await host.next(Listed)
+            record = host.folder / "records" / "t-0.1.start"
+            text = record.read_text().replace('"pid": ', '"pid": "x", "was": ') if damage is None else damage
+            keeper_pid = host.keeper_pid()
+            record.write_text(text)
+            os.kill(keeper_pid, signal.SIGKILL)
+            listed = await host.next(Listed)
+            assert listed.known == frozenset()
+            wait_until(lambda: not is_alive(pid), "the end of the process that nobody knows any more")
+
+    run(scenario, tmp_path)
+
+
+def test_a_damaged_record_of_an_end_is_as_good_as_none(tmp_path):
+    async def scenario(host):
+        async with host.launcher() as launcher:
+            launcher.start(host.launch("true"))
+            await host.next(Exited)
+            (host.folder / "records" / "t-0.1.exit").write_text('{"code": ')
+            os.kill(host.keeper_pid(), signal.SIGKILL)
+            await host.next(Listed)
+            assert "lost" in str((await host.next(Exited)).exit)
+
+    run(scenario, tmp_path)
+
+
 def test_a_task_whose_keeper_and_guard_were_killed_is_still_seen_to_end(tmp_path):
     async def scenario(host):
         async with host.launcher() as launcher:
