@@ -123,8 +123,7 @@ class FunctionGraph(Graph):
 
     @property
     def outermost(self) -> Graph:
-        """The graph that is no function's."""
-        return self.outer.outermost if isinstance(self.outer, FunctionGraph) else self.outer
+        return self.outer.outermost
 
     def add_argument(self, name: str, dtype: DType, shape: TensorShape) -> Tensor:
         """A placeholder that becomes the next argument."""

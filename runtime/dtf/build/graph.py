@@ -94,6 +94,11 @@ class Graph:
         return False
 
     @property
+    def outermost(self) -> Graph:
+        """The graph that is no function's body: this one, or the one around it."""
+        return self
+
+    @property
     def seed(self) -> int | None:
         """The graph-level random seed."""
         return self._seed

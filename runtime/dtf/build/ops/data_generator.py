@@ -15,8 +15,8 @@ import numpy as np
 
 from dtf.build.apply import apply_op
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.function_graph import FunctionGraph, TracedFunction, trace
-from dtf.build.graph import Graph, get_default_graph
+from dtf.build.function_graph import TracedFunction, trace
+from dtf.build.graph import get_default_graph
 from dtf.build.ops import data_structure as structure
 from dtf.build.ops.data import Dataset, _made
 from dtf.build.tensor import Tensor
@@ -77,9 +77,7 @@ def _functions(functions: dict[str, TracedFunction]) -> dict[str, Any]:
 
 
 def _py_func(function: Callable[..., Any], inputs: Sequence[Tensor], types: Sequence[DType]) -> list[Tensor]:
-    graph: Graph = get_default_graph()
-    owner = graph.outermost if isinstance(graph, FunctionGraph) else graph
-    token = py_functions.register(function, owner)
+    token = py_functions.register(function, get_default_graph().outermost)
     return list(apply_op("PyFunc", None, input=list(inputs), token=token, Tout=list(types)))
 
 

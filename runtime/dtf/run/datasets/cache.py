@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 from typing import Any
 
 from dtf.run.datasets.dataset import Dataset, Element, Elements, Scope, restored_state, saved_state
-from dtf.wire import errors
 from dtf.wire.events import read_records, record_bytes
 from dtf.wire.files import file_errors
 from dtf.wire.pb import tensor_pb2
@@ -19,7 +19,7 @@ __all__ = ["cached"]
 def cached(dataset: Dataset, filename: str) -> Dataset:
     """The same elements; after one whole pass they come from memory, or from the file when there is a name.
 
-    The file is written aside as "<filename>.part" and renamed when it is complete.
+    The file is written aside and renamed when it is complete.
     """
     if filename:
         path = f"{filename}.tfrecord"
@@ -86,10 +86,9 @@ class _FileCached(Elements):
 
     def __init__(self, scope: Scope, dataset: Dataset, path: str) -> None:
         self._scope, self._path = scope, path
-        self._part = f"{path}.part"
+        self._part = f"{path}.tmp{secrets.token_hex(8)}"
         self._records = read_records(path) if os.path.exists(path) else None
         self._source = dataset.start(scope) if self._records is None else None
-        self._file: Any = None
         self._at = 0
 
     def __next__(self) -> Element:
@@ -99,28 +98,18 @@ class _FileCached(Elements):
             return tuple(restored_state(IteratorState.from_proto(tensor_pb2.VariantTensorDataProto.FromString(record))))
         if self._source is None:
             raise StopIteration
-        with file_errors(self._part):
-            if self._file is None:
-                try:
-                    self._file = open(self._part, "xb")  # noqa: SIM115 - open for as long as the pass lasts
-                except FileExistsError:
-                    raise errors.AlreadyExistsError(
-                        None,
-                        None,
-                        f"There is a cache file already, {self._part}: another iterator writes it, or one was stopped; "
-                        "delete it if none does",
-                    ) from None
         try:
             element = next(self._source)
         except StopIteration:
             with file_errors(self._path):
-                self._file.close()
+                open(self._part, "ab").close()
                 os.replace(self._part, self._path)
             self._source.close()
-            self._source = self._file = None
+            self._source = None
             raise
-        with file_errors(self._part):
-            self._file.write(record_bytes(saved_state(list(element)).to_proto().SerializeToString()))
+        # Opened for each element: nobody may come to close it.
+        with file_errors(self._part), open(self._part, "ab") as file:
+            file.write(record_bytes(saved_state(list(element)).to_proto().SerializeToString()))
         self._at += 1
         return element
 
@@ -135,8 +124,5 @@ class _FileCached(Elements):
     def close(self) -> None:
         if self._source is not None:
             self._source.close()
-        if self._file is not None:
-            self._file.close()
-            self._file = None
             with contextlib.suppress(OSError):
                 os.remove(self._part)
