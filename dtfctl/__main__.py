@@ -25,7 +25,7 @@ def _open_what_is_closed() -> None:
             if null != descriptor:
                 os.dup2(null, descriptor)
             os.set_inheritable(descriptor, True)
-            setattr(sys, name, open(descriptor, mode, closefd=False))
+            setattr(sys, name, os.fdopen(descriptor, mode, closefd=False))
 
 
 if __name__ == "__main__":

@@ -7,8 +7,8 @@ import time
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from dtfctl.launchers.recorder import ENTRY, HEADER, TIMES
 
@@ -19,8 +19,7 @@ LINE_BYTES_MAX = 1 << 20
 TAIL_BYTES = 1 << 16
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """`time` is the wall clock's when the line's end was seen on disk, in seconds; `attempt` the task's generation."""
 
     time: float
@@ -93,18 +92,19 @@ class LogFile:
                         if len(self._rest) > LINE_BYTES_MAX:
                             whole.append(self._rest)
                             self._rest = b""
+                        at, same_until = 0.0, -1
                         for data in whole:
                             begin += len(data) + 1
-                            yield self._line(data, begin, status.st_mtime)
+                            if begin > same_until:
+                                at, same_until = self._growth.time_of(begin, status.st_mtime)
+                            yield Line(at, self.task, self.generation, as_text(data))
                         begin = self._offset - len(self._rest)
                 if is_ended and self._rest:
                     data, self._rest = self._rest, b""
-                    yield self._line(data, self._offset, status.st_mtime)
+                    at, _ = self._growth.time_of(self._offset, status.st_mtime)
+                    yield Line(at, self.task, self.generation, as_text(data))
         except FileNotFoundError:
             return
-
-    def _line(self, data: bytes, end: int, latest: float) -> Line:
-        return Line(self._growth.time_of(end, latest), self.task, self.generation, as_text(data))
 
     def _start_of_line(self, offset: int) -> int:
         try:
@@ -149,12 +149,13 @@ class _Growth:
             self._read = status.st_ino, status.st_size
             self._times, self._sizes = entries[0::2], entries[1::2]
 
-    def time_of(self, end: int, latest: float) -> float:
-        """When the byte before `end` was on disk, in seconds; `latest` is when the file was last written to."""
+    def time_of(self, end: int, latest: float) -> tuple[float, int]:
+        """When the byte before `end` was on disk, in seconds, and up to which size that is true; `latest` is when the
+        file was last written to."""
         index = bisect_left(self._sizes, end)
         if index < len(self._times):
-            return self._times[index] / 1e6
-        return max(self._times[-1] / 1e6, min(latest, time.time()))
+            return self._times[index] / 1e6, self._sizes[index]
+        return max(self._times[-1] / 1e6, min(latest, time.time())), end
 
     def size_before(self, since: float) -> int:
         index = bisect_left(self._times, int(since * 1e6))

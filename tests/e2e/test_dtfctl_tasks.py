@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import time
 
 import pytest
 
@@ -238,3 +239,39 @@ jobs: {worker: {program: "i=0; while [ ! -e done ]; do i=$((i+1)); echo line $i,
     assert len(cluster.run("logs", "-n", "5").stdout.splitlines()) == 5
     wait_until(lambda: cluster.processes() == {}, "everything to end")
     assert os.listdir(log.parent) == ["worker-0.1.log"]
+
+
+@pytest.mark.slow
+def test_hundreds_of_megabytes_a_second_lose_and_tear_no_line():
+    from tests.bench.logs import measure
+
+    for lines_at_once in (1000, 1):
+        found = measure(2, lines_at_once, 2.0, "4MiB")
+        assert (found["lost"], found["torn"]) == (0, 0)
+        assert 94 * found["kept_lines"] > 0.9 * min(found["written_bytes"], 2 * (8 << 20))
+        assert found["disk_bytes"] < 64 << 20
+
+
+@pytest.mark.slow
+def test_a_recorder_that_is_killed_again_and_again_loses_nothing_but_times(tmp_path):
+    count = 20_000
+    text = f"""
+name: trial
+readiness: none
+logs: {{max_size: 64KiB, count: 100}}
+jobs: {{worker: {{program: "for i in $$(seq {count}); do echo line $$i; [ $$((i % 500)) = 0 ] && sleep 0.05; done"}}}}
+"""
+    cluster = CommandLine(tmp_path, text)
+    up = cluster.start("up", "--attach")
+    killed = 0
+    while up.poll() is None:
+        for pid in cluster.processes("recorder.py"):
+            os.kill(pid, signal.SIGKILL)
+            killed += 1
+        time.sleep(0.2)
+    assert up.returncode == 0
+    assert killed >= 2
+    numbers = [int(line.split()[-1]) for line in cluster.out().splitlines()]
+    assert numbers == list(range(1, count + 1))
+    assert len(cluster.run("logs").stdout.splitlines()) == count
+    wait_until(lambda: cluster.processes() == {}, "everything to end")
