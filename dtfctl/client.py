@@ -221,6 +221,10 @@ class Cluster:
                 raise SupervisorUnreachable(f"the supervisor does not answer:\n{self._end_of_log()}")
             time.sleep(pause_s)
             pause_s = min(0.05, pause_s * 1.5)
+        if self._daemon is not None and self._daemon.pid != client.peer and self._daemon.poll() is None:
+            # Somebody else's came first; this one would find that out some time after the command has ended.
+            self._daemon.kill()
+            self._daemon.wait()
         return client
 
     def _is_unlocked(self) -> bool:

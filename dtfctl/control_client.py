@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import struct
 import time
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,11 @@ class ControlClient:
             connection.close()
             raise NotPrivate(f"{path} is answered by {other}, not by your supervisor")
         return cls(connection)
+
+    @property
+    def peer(self) -> int:
+        """The pid of the supervisor that answers."""
+        return struct.unpack("3i", self._connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
 
     def ask(self, request: Request, timeout_s: float = 30.0) -> Reply:
         self.send(request)
