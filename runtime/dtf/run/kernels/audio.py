@@ -149,7 +149,10 @@ def _(node: KernelNode) -> Any:
                 f"Mfcc initialization failed for channel count {bins}, sample rate {rate} and filterbank_channel_count "
                 f"{bands}"
             )
-        energies = np.sqrt(spectrogram.astype(np.float64)) @ _triangles(bins, bands, rate, low, high)
+        weights = _triangles(bins, bands, rate, low, high)
+        if not weights.any():
+            return np.zeros((*spectrogram.shape[:2], coefficients), np.float32)
+        energies = np.sqrt(spectrogram.astype(np.float64)) @ weights
         return (np.log(np.maximum(energies, 1e-12)) @ cosines.T).astype(np.float32)
 
     return mfcc

@@ -77,12 +77,19 @@ def _(node: KernelNode) -> Function:
 @kernel("FusedPadConv2D", "FusedResizeAndPadConv2D")
 def _(node: KernelNode) -> Function:
     pad, convolve = _plain(node, "MirrorPad"), _plain(node, "Conv2D")
+
+    def padded(images: Any, paddings: Any, filters: Any) -> Any:
+        result = convolve(pad(images, paddings), filters)
+        if not result.size:
+            raise errors.InvalidArgumentError(None, None, "Output tensor can't be empty")
+        return result
+
     if node.op == "FusedPadConv2D":
-        return lambda images, paddings, filters: convolve(pad(images, paddings), filters)
+        return padded
     resize = _plain(node, "ResizeBilinear", align_corners=node.attr("resize_align_corners"))
 
     def resized(images: Any, size: Any, paddings: Any, filters: Any) -> Any:
-        return convolve(pad(resize(images, size).astype(images.dtype, copy=False), paddings), filters)
+        return padded(resize(images, size).astype(images.dtype, copy=False), paddings, filters)
 
     return resized
 

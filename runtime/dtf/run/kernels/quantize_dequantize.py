@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dtf.run.kernels import KernelNode, kernel
-from dtf.run.kernels.arguments import as_text, invalid, scalar
+from dtf.run.kernels.arguments import as_text, invalid, legacy_scalar, scalar
 
 _MOST_BITS = 62
 
@@ -19,7 +19,7 @@ _MOST_BITS = 62
 def _(node: KernelNode) -> Any:
     signed, given, narrow = node.attr("signed_input"), node.attr("range_given"), node.attr("narrow_range")
     axis, rounds_up = node.attr("axis"), as_text(node.attrs.get("round_mode", b"")) == "HALF_UP"
-    fixed_bits = node.attrs.get("num_bits")
+    fixed_bits, is_third = node.attrs.get("num_bits"), node.op.endswith("V3")
 
     def run(inputs: np.ndarray, low: Any, high: Any, bits: Any = fixed_bits) -> np.ndarray:
         count = int(scalar(np.asarray(bits), "num_bits"))
@@ -27,9 +27,13 @@ def _(node: KernelNode) -> Any:
             raise invalid(f"num_bits is out of range: {count} with signed_input_ {int(signed)}")
         if axis < -1 or axis >= inputs.ndim:
             raise invalid(f"axis must be at least -1 and less than the rank {inputs.ndim}, got {axis}")
+        if is_third and not inputs.ndim:
+            raise invalid("the input must have one dimension or more")
         wide = inputs.astype(np.float32) if inputs.dtype.itemsize == 2 else inputs
         around = [size if dimension == axis else 1 for dimension, size in enumerate(inputs.shape)]
         if given:
+            if is_third:
+                low, high = (legacy_scalar(np.asarray(each), "a bound") for each in (low, high))
             _check_bounds(inputs, low, high, axis)
             first, last = (np.reshape(np.asarray(each).astype(wide.dtype), around) for each in (low, high))
         elif not inputs.size:
