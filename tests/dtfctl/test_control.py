@@ -50,7 +50,9 @@ def test_a_request_is_answered(tmp_path):
 def test_only_the_user_is_listened_to(tmp_path, monkeypatch):
     def scenario(paths, _):
         client = ControlClient.connect(paths.control)
-        monkeypatch.setattr("dtfctl.control.stranger", lambda connection: "pid 7 of uid 65534")
+        assert client.ask({"do": "up"}) == {"echo": {"do": "up"}}  # it has been let in
+        for module in ("control", "control_client"):
+            monkeypatch.setattr(f"dtfctl.{module}.stranger", lambda connection: "pid 7 of uid 65534")
         assert client.ask({"do": "down"}) == {"echo": {"do": "down"}}
         with pytest.raises(NotPrivate, match="control.sock is answered by pid 7 of uid 65534, not by your supervisor"):
             ControlClient.connect(paths.control)
