@@ -142,7 +142,8 @@ def range_input_producer(
 ) -> FIFOQueue:
     """A queue of the numbers below `limit`. Arguments as `input_producer`."""
     with name_scope(name, "input_producer", [limit]) as scope:
-        return input_producer(math.range(limit), [], num_epochs, shuffle, seed, capacity, shared_name, _full(capacity), scope)
+        numbers = math.range(limit)
+        return input_producer(numbers, [], num_epochs, shuffle, seed, capacity, shared_name, _full(capacity), scope)
 
 
 def slice_input_producer(

@@ -33,6 +33,7 @@ from dtf.wire.crc import crc32c, mask
 from dtf.wire.files import error_of, file_errors, write_atomically
 from dtf.wire.index_table import read_table, read_varint, write_table, write_varint
 from dtf.wire.tensor_shape import TensorShape
+from dtf.wire.variants import is_variant, variant_of
 from dtf.wire.tensor_slices import (
     Extents,
     cut,
@@ -135,7 +136,10 @@ class BundleWriter:
     def _new_entry(self, array: np.ndarray, shape: Sequence[int]) -> Any:
         from dtf.wire.pb import tensor_bundle_pb2
 
-        dtype = dtypes.string if array.dtype == object else dtypes.as_dtype(array.dtype)
+        if array.dtype != object:
+            dtype = dtypes.as_dtype(array.dtype)
+        else:
+            dtype = dtypes.variant if _holds_variants(array) else dtypes.string
         return tensor_bundle_pb2.BundleEntryProto(
             dtype=cast(Any, dtype.as_datatype_enum), shape=TensorShape(list(shape)).as_proto()
         )
@@ -253,6 +257,8 @@ class BundleReader:
         shape = [dim.size for dim in entry.shape.dim]
         if entry.dtype == dtypes.string.as_datatype_enum:
             array, crc = _decode_strings(stored, shape, f"{path}: tensor {name}")
+        elif entry.dtype == dtypes.variant.as_datatype_enum:
+            array, crc = _decode_variants(stored, shape, f"{path}: tensor {name}")
         else:
             element = np.dtype(dtypes.as_dtype(entry.dtype).as_numpy_dtype)
             if entry.size != math.prod(shape) * element.itemsize:
@@ -335,6 +341,8 @@ def _encode(array: np.ndarray) -> tuple[list[Any], int]:
     if array.dtype != object:
         stored = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         return [stored], crc32c(stored)
+    if _holds_variants(array):
+        return _encode_variants(array)
     values = [value if isinstance(value, bytes) else str(value).encode() for value in array.reshape(-1)]
     lengths = b"".join(write_varint(len(value)) for value in values)
     crc = crc32c(_fixed_lengths([len(value) for value in values]))
@@ -363,6 +371,43 @@ def _decode_strings(stored: np.ndarray, shape: Sequence[int], what: str) -> tupl
     for number, length in enumerate(lengths):
         result[number] = data[position : position + length]
         position += length
+    return result.reshape(shape), crc
+
+
+def _holds_variants(array: np.ndarray) -> bool:
+    first = array.reshape(-1)[0] if array.size else None
+    return is_variant(first) or hasattr(first, "type_name")
+
+
+def _encode_variants(array: np.ndarray) -> tuple[list[Any], int]:
+    """Of each: the length of its message, the message, and the checksum of all up to there."""
+    chunks, crc = [], 0
+    for value in array.reshape(-1):
+        message = (value.to_proto() if is_variant(value) else value).SerializeToString()
+        crc = crc32c(message, crc32c(struct.pack("<Q", len(message)), crc))
+        guard = struct.pack("<I", mask(crc))
+        crc = crc32c(guard, crc)
+        chunks += [write_varint(len(message)), message, guard]
+    return chunks, crc
+
+
+def _decode_variants(stored: np.ndarray, shape: Sequence[int], what: str) -> tuple[np.ndarray, int]:
+    from dtf.wire.pb import tensor_pb2
+
+    data, position, crc = stored.tobytes(), 0, 0
+    result = np.empty(math.prod(shape), object)
+    for number in range(len(result)):
+        try:
+            length, position = read_varint(data, position)
+        except IndexError:
+            raise errors.DataLossError(None, None, f"{what}: cut short") from None
+        message, guard = data[position : position + length], data[position + length : position + length + 4]
+        crc = crc32c(message, crc32c(struct.pack("<Q", length), crc))
+        if guard != struct.pack("<I", mask(crc)):
+            raise errors.DataLossError(None, None, f"{what}: Checksum does not match")
+        crc = crc32c(guard, crc)
+        position += length + 4
+        result[number] = variant_of(tensor_pb2.VariantTensorDataProto.FromString(message))
     return result.reshape(shape), crc
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dtf.build.shape_rules import no_outputs, scalar, shape_rule
+from dtf.build.shape_rules import no_outputs, scalar, shape_rule, unknown
 
 shape_rule(
     "BatchDataset", "BatchDatasetV2", "CacheDataset", "ConcatenateDataset", "FilterDataset", "FinalizeDataset",
@@ -15,10 +15,11 @@ shape_rule(
     "SkipDataset", "TFRecordDataset", "TakeDataset", "TakeWhileDataset", "TensorDataset", "TensorSliceDataset",
     "TextLineDataset", "UnbatchDataset", "WindowDataset", "ZipDataset",
     "Iterator", "IteratorFromStringHandle", "IteratorFromStringHandleV2", "IteratorGetNextAsOptional",
-    "IteratorToStringHandle", "IteratorV2", "OneShotIterator", "SerializeIterator",
+    "IteratorToStringHandle", "IteratorV2", "OneShotIterator",
 )(scalar)  # fmt: skip
 
 shape_rule("DeserializeIterator", "MakeIterator")(no_outputs)
+shape_rule("SerializeIterator")(unknown)  # TensorFlow's are vectors
 
 
 @shape_rule("IteratorGetNext", "IteratorGetNextSync", "ReduceDataset")
