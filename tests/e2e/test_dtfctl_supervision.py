@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import signal
@@ -132,16 +133,18 @@ def test_fifty_random_kills_during_a_run_with_restarts_and_down_must_cost_nothin
             commands[-1].kill()
         elif victim == "ps:1":
             task = cluster.task("ps:1")
-            if task["ready"]:
-                # One that is dead already may still be told of while nobody is there to notice.
-                os.kill(task["pid"], signal.SIGKILL)
-                killed.add(task["pid"])
+            # One that is dead already may still be told of while nobody is there to notice.
+            with contextlib.suppress(ProcessLookupError):
+                if task["ready"]:
+                    os.kill(task["pid"], signal.SIGKILL)
+                    killed.add(task["pid"])
         else:
             # When all were killed before they could help each other, it takes a command to bring them back.
             cluster.status()
             with_guard = set(cluster.processes("keeper.py")) - {cluster.keeper()}
             pid = rng.choice(sorted(with_guard)) if victim == "guard" and with_guard else cluster.supervisor()
-            os.kill(cluster.keeper() if victim == "keeper" else pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(cluster.keeper() if victim == "keeper" else pid, signal.SIGKILL)
         time.sleep(rng.random() / 10)
     for command in commands:
         command.wait()
