@@ -5,10 +5,11 @@
   row        a row of the table of op cases, and what its contract says about it
   variants   what is made of a row: other dtypes, shapes, values, attributes; in `wrong`, bad ones
   state      rows for the ops that change variables, made from their contracts
+  decompositions  rows of the ops whose factors are not unique, and what of these is compared
   jobs       a variant as the job that a runner understands
   difference whether two outcomes are the same; the tolerances
   known      the differences that are known and kept, each with its reason
   compare    the walk of all this for one row; `report`, for all
 
-Nothing here names single ops but `known` and `state` (what their scalars are called).
+Nothing here names single ops but `known`, `decompositions` and `state` (what their scalars are called).
 """

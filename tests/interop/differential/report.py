@@ -11,15 +11,15 @@ from __future__ import annotations
 import sys
 import time
 
-from tests.interop.differential import state
+from tests.interop.differential import decompositions, state
 from tests.interop.differential.compare import Comparison, Runtimes
 from tests.runtime.op_cases import Case, all_cases
 
 
 def rows() -> dict[str, list[Case]]:
-    """The rows to compare, by op: those of the table that are arrays, and those of variables."""
+    """The rows to compare, by op: those of the table that are arrays, of variables, of decompositions."""
     found: dict[str, list[Case]] = {}
-    for row in [*all_cases(), *state.rows()]:
+    for row in [*all_cases(), *state.rows(), *decompositions.rows()]:
         if row.run is None:
             found.setdefault(row.op, []).append(row)
     return found

@@ -52,6 +52,9 @@ def _lu(node: KernelNode) -> Function:
 @decomposition("Eig", failure="Eigendecomposition was not successful. The input might not be valid.")
 def _eig(node: KernelNode) -> Function:
     dtype = numpy_dtype(node, "Tout")
+    wanted = np.result_type(numpy_dtype(node), np.complex64)
+    if wanted != dtype:
+        raise invalid(f"Invalid output dtype {np.dtype(dtype)}: that of the eigenvalues is {wanted}")
 
     def decompose(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         check_square(matrix)
