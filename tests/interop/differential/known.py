@@ -24,33 +24,61 @@ class Known:
 
 KNOWN: list[Known] = [
     # TensorFlow has no kernel.
-    Known("", r"TensorFlow fails \(run, 12\)|No OpKernel was registered", "TensorFlow has no such CPU kernel; dtf has"),
+    Known(
+        "",
+        r"TensorFlow fails \(run, 12\)|No OpKernel was registered",
+        "TensorFlow has no such CPU kernel; dtf has",
+    ),
     Known(
         "",
         r"(?i)TensorFlow fails \(run, 3\).*(only supports? NHWC|Op does not support N5Eigen4half)",
         "TensorFlow's CPU kernel takes channels last, and float32, only",
     ),
-    Known("^Conv2DBackprop", "do not yet support dilation", "no dilated gradients on TensorFlow's CPU; dtf has them"),
-    Known("^_Fused(Depthwise|BatchNormEx)", "Missing 0-th output", "only with oneDNN, or on accelerators, there"),
+    Known(
+        "^Conv2DBackprop",
+        "do not yet support dilation",
+        "no dilated gradients on TensorFlow's CPU; dtf has them",
+    ),
+    Known(
+        "^_Fused(Depthwise|BatchNormEx)",
+        "Missing 0-th output",
+        "only with oneDNN, or on accelerators, there",
+    ),
     Known("^TopK", r"import, 12", "removed from graphs as new as these; dtf still runs it"),
     # What TensorFlow leaves open or gets wrong.
     Known("^Empty", r"values\[0\]", "uninitialised memory there, zeros here"),
     Known("^Round.*int", "", "TensorFlow's Round of integers gives zeros"),
-    Known("^FusedBatchNorm(V2|V3)?[- ]", r"values\[[345]\]", "reserved outputs that TensorFlow leaves uninitialised"),
-    Known("^(Depthwise)?Conv2d?.*size . to 0", r"differ", "of empty images TensorFlow leaves the result uninitialised"),
+    Known(
+        "^FusedBatchNorm(V2|V3)?[- ]",
+        r"values\[[345]\]",
+        "reserved outputs that TensorFlow leaves uninitialised",
+    ),
+    Known(
+        "^(Depthwise)?Conv2d?.*size . to 0",
+        r"differ",
+        "of empty images TensorFlow leaves the result uninitialised",
+    ),
     Known(
         "^Conv2DBackpropFilter.*size . to 0|^DepthwiseConv2dNativeBackprop.*size . to 0",
         "",
         "of empty images TensorFlow leaves the result uninitialised",
     ),
-    Known("^AvgPoolGrad", "dtf fails .*Expected out_backprop", "TensorFlow reads past a gradient that is too small"),
+    Known(
+        "^AvgPoolGrad",
+        "dtf fails .*Expected out_backprop",
+        "TensorFlow reads past a gradient that is too small",
+    ),
     Known(
         "^Truncate(Div|Mod)|^(Mod|Div).*",
         r"TensorFlow fails \(run, 13\).*Unexpected error in binary",
         "TensorFlow calls this division by zero its own fault (INTERNAL); dtf, as for Div, an invalid argument",
     ),
     Known("^Erf[- ].*odd float64", "", "NaN at infinity there, 1 here"),
-    Known("^ArgMax.*Tidx=int16", "", "TensorFlow reads the int16 axis as an int32, with what stands behind it"),
+    Known(
+        "^ArgMax.*Tidx=int16",
+        "",
+        "TensorFlow reads the int16 axis as an int32, with what stands behind it",
+    ),
     Known(
         "^Mean.*int|^SegmentMean.*int|^Mean-kept odd",
         "differ",
@@ -58,7 +86,11 @@ KNOWN: list[Known] = [
     ),
     Known("^_FusedMatMul.*size . to 0", "", "TensorFlow leaves the bias out where the inner dimension is 0"),
     Known("^_FusedMatMul.*(args|b) is shorter", "", "TensorFlow does not look at the bias's size"),
-    Known("^_FusedConv2D.*T=float64", "", "TensorFlow's rewrite makes float32 ones only; its float64 one is wrong"),
+    Known(
+        "^_FusedConv2D.*T=float64",
+        "",
+        "TensorFlow's rewrite makes float32 ones only; its float64 one is wrong",
+    ),
     Known("^TopKV2 sorted=False", "", "the order is left open, dtf's is the sorted one"),
     # Denormals, infinities, NaN.
     Known(
@@ -105,28 +137,60 @@ KNOWN: list[Known] = [
         "gradient 1",
         "TensorFlow's gradient by the labels leaves out that the second output depends on them too",
     ),
-    Known("^Igammac?.*odd|^(Zeta|Polygamma).*odd", "differ", "limits at infinity of both arguments, and poles"),
+    Known(
+        "^Igammac?.*odd|^(Zeta|Polygamma).*odd",
+        "differ",
+        "limits at infinity of both arguments, and poles",
+    ),
     Known("^Resize.*odd", "differ", "infinities times the weight 0 of a neighbour"),
-    Known("^Conv2D-explicit padding=", "must be empty if the padding", "TensorFlow wants paddings only with EXPLICIT"),
-    Known("^ToBool", "cannot be converted to a boolean", "TensorFlow has no such conversion; dtf's is that of Python"),
+    Known(
+        "^Conv2D-explicit padding=",
+        "must be empty if the padding",
+        "TensorFlow wants paddings only with EXPLICIT",
+    ),
+    Known(
+        "^ToBool",
+        "cannot be converted to a boolean",
+        "TensorFlow has no such conversion; dtf's is that of Python",
+    ),
     Known("^SparseTensorDenseMatMul.*complex", "gradient", "TensorFlow's gradient leaves out a conjugation"),
-    Known("^Debug", "tensor_name=|gated_grpc|Failed to parse", "TensorFlow's debugger reads these names; dtf has none"),
-    Known("^Fresnel|^Bessel|^Dawsn|^Expint|^Spence", "differ", "TensorFlow's float32 series end early; poles"),
+    Known(
+        "^Debug",
+        "tensor_name=|gated_grpc|Failed to parse",
+        "TensorFlow's debugger reads these names; dtf has none",
+    ),
+    Known(
+        "^Fresnel|^Bessel|^Dawsn|^Expint|^Spence",
+        "differ",
+        "TensorFlow's float32 series end early; poles",
+    ),
     Known("RFFT.*size . to", "differ", "of an empty axis TensorFlow leaves the result uninitialised"),
     Known("^(Resource)?CountUpTo.*dimension", "", "TensorFlow's shape rule counts scalars only"),
     # What is wrong, and TensorFlow does not see: it reads past an array, or ends.
     Known(
         "", r"dtf fails \(.*TensorFlow fails \(crash", "TensorFlow's process ends, by a CHECK or a SIGSEGV; dtf refuses"
     ),
-    Known("^AvgPool3DGrad", "dtf fails .*Expected out_backprop", "TensorFlow reads past a gradient that is too small"),
-    Known("^ResourceScatter.* updates is shorter", "dtf fails", "TensorFlow reads past updates that are too few"),
+    Known(
+        "^AvgPool3DGrad",
+        "dtf fails .*Expected out_backprop",
+        "TensorFlow reads past a gradient that is too small",
+    ),
+    Known(
+        "^ResourceScatter.* updates is shorter",
+        "dtf fails",
+        "TensorFlow reads past updates that are too few",
+    ),
     Known(
         "^(Block)?LSTM", "dtf fails .*(could not be broadcast|mismatch|wc[ifo])", "TensorFlow reads past small arrays"
     ),
     Known(
         "^_FusedConv2D", "dtf fails .*could not be broadcast", "TensorFlow does not look at the sizes of the arguments"
     ),
-    Known("^_FusedConv2D-batch-norm args is a scalar", "", "a scale of one number is taken for that of all channels"),
+    Known(
+        "^_FusedConv2D-batch-norm args is a scalar",
+        "",
+        "a scale of one number is taken for that of all channels",
+    ),
     Known(
         "^RaggedTensorToTensor.* (values is|row_partition|size 3 to)",
         "",
@@ -135,7 +199,11 @@ KNOWN: list[Known] = [
     Known(
         "^RaggedTensorToSparse.*rt_nested_splits has a dimension more", "", "TensorFlow takes the first size for rows"
     ),
-    Known("^(Ragged|Sparse)Bincount weights is a scalar", "", "one weight for many values: TensorFlow reads past it"),
+    Known(
+        "^(Ragged|Sparse)Bincount weights is a scalar",
+        "",
+        "one weight for many values: TensorFlow reads past it",
+    ),
     Known("^DenseBincount input is a scalar", "", "a number is no vector of one"),
     Known("^SparseBincount values is negative", "dtf fails", "TensorFlow writes before the counts"),
     Known("^UnravelIndex.*negative", "dtf fails", "TensorFlow's results are negative coordinates"),
@@ -148,7 +216,11 @@ KNOWN: list[Known] = [
     Known(
         "^MaxPool(Grad)*V2.* strides is", "dtf fails .*batch or the depth", "TensorFlow does not look at these strides"
     ),
-    Known("^SampleDistortedBoundingBox.*odd", "must be positive", "TensorFlow takes an image without rows or columns"),
+    Known(
+        "^SampleDistortedBoundingBox.*odd",
+        "must be positive",
+        "TensorFlow takes an image without rows or columns",
+    ),
     Known("^ParseSequenceExampleV2 serialized is a scalar", "", "splits that TensorFlow leaves unset"),
     Known(
         "^SparseReduceSum.*(indices|shape) is",
@@ -169,8 +241,16 @@ KNOWN: list[Known] = [
         "",
         "labels that stand for no class: TensorFlow's path is as long as if they did",
     ),
-    Known("^Mfcc.*sample_rate is too large", "", "bands above the spectrum: zeros there, the logarithm of nothing here"),
-    Known("^RaggedGather", "dtf (fails|gives)", "TensorFlow ends, or does not compare the splits with the values"),
+    Known(
+        "^Mfcc.*sample_rate is too large",
+        "",
+        "bands above the spectrum: zeros there, the logarithm of nothing here",
+    ),
+    Known(
+        "^RaggedGather",
+        "dtf (fails|gives)",
+        "TensorFlow ends, or does not compare the splits with the values",
+    ),
     Known("^Substr-each_its_own (pos|len) is", "", "TensorFlow's process reads past the smaller of the two"),
     Known(
         "^(Resource)?SparseApply.*(size 3 to 0|grad is a scalar)",
@@ -180,15 +260,39 @@ KNOWN: list[Known] = [
     Known("^ScaleAndTranslateGrad size 2 to 0", "", "no numbers to scale by, and no image"),
     # What is uninitialised, drawn, or a matter of taste.
     Known("^BlockLSTM.*size 2 to 0", "", "empty batches: TensorFlow leaves sums unset"),
-    Known("^BlockLSTMV2-", r"gradient \d", "TensorFlow takes its gates for those of the first version, in another order"),
+    Known(
+        "^BlockLSTMV2-",
+        r"gradient \d",
+        "TensorFlow takes its gates for those of the first version, in another order",
+    ),
     Known("^BlockLSTM(Grad)?V2-.*float16", "differ", "TensorFlow computes with 16 bits"),
     Known("^Fused(ResizeAnd)?PadConv2D.*float16", "differ", "TensorFlow computes with 16 bits"),
-    Known("^FusedResizeAndPadConv2D.*float64", "differ", "dtf resizes in single precision, as ResizeBilinear does"),
-    Known("^Fused(ResizeAnd)?PadConv2D.*size 1 to", "differ", "TensorFlow gives the first image's result for all"),
-    Known("^QuantizeAndDequantize.*range_given=True", "must be a scalar", "TensorFlow no longer takes a range per slice"),
-    Known("^Mfcc.*sample_rate is too large", "differ", "most bands lie between two bins; TensorFlow gives zeros"),
+    Known(
+        "^FusedResizeAndPadConv2D.*float64",
+        "differ",
+        "dtf resizes in single precision, as ResizeBilinear does",
+    ),
+    Known(
+        "^Fused(ResizeAnd)?PadConv2D.*size 1 to",
+        "differ",
+        "TensorFlow gives the first image's result for all",
+    ),
+    Known(
+        "^QuantizeAndDequantize.*range_given=True",
+        "must be a scalar",
+        "TensorFlow no longer takes a range per slice",
+    ),
+    Known(
+        "^Mfcc.*sample_rate is too large",
+        "differ",
+        "most bands lie between two bins; TensorFlow gives zeros",
+    ),
     Known("^RGBToHSV.*odd", "differ", "where NaN or infinity is the largest channel"),
-    Known("^(StatelessRandomGamma|RandomGamma).*", r"gradient \d", "TensorFlow's derivative by alpha is less exact"),
+    Known(
+        "^(StatelessRandomGamma|RandomGamma).*",
+        r"gradient \d",
+        "TensorFlow's derivative by alpha is less exact",
+    ),
     Known(
         "^FusedBatchNorm-inference size . to 0",
         "",
@@ -203,16 +307,32 @@ KNOWN: list[Known] = [
         "^Dilation2D.*size . to 0", "gradient", "of empty windows: TensorFlow gives the gradient to the first element"
     ),
     Known("^Dilation2D-SAME odd bfloat16", "", "-inf is below TensorFlow's least number"),
-    Known("^Fingerprint-rows_of_strings size 2 to 0", "", "of rows without strings TensorFlow leaves it uninitialised"),
+    Known(
+        "^Fingerprint-rows_of_strings size 2 to 0",
+        "",
+        "of rows without strings TensorFlow leaves it uninitialised",
+    ),
     Known("^ExtractGlimpse.*noise=uniform", "differ", "noise without a seed"),
     Known("^StringFormat size 4 to 0", "", "how an empty array is written"),
     Known("^DecodeJSONExample", "values", "the same message: numbers packed here, one by one there"),
     Known("^Debug.*gated_grpc=True", "", "nobody listens to the debugger: TensorFlow gives nothing"),
-    Known("^TridiagonalSolve.*perturb_singular", "not supported", "TensorFlow ignores it on CPUs, or not; dtf refuses"),
+    Known(
+        "^TridiagonalSolve.*perturb_singular",
+        "not supported",
+        "TensorFlow ignores it on CPUs, or not; dtf refuses",
+    ),
     Known("^RaggedRange.*odd", "", "steps past the ends of the ranges, and to infinity"),
-    Known("^(Resource)?SparseApplyAdagradDA.*global_step is", "after", "a step before the first: divisions by nothing"),
+    Known(
+        "^(Resource)?SparseApplyAdagradDA.*global_step is",
+        "after",
+        "a step before the first: divisions by nothing",
+    ),
     Known("^(Resource)?SparseApplyAdadelta.*complex", "after", "roots of complex squares: another branch"),
-    Known("^(Conv3DBackprop|Conv3D|Dilation).*odd", "differ", "inf - inf and inf * 0 depend on the order of summing"),
+    Known(
+        "^(Conv3DBackprop|Conv3D|Dilation).*odd",
+        "differ",
+        "inf - inf and inf * 0 depend on the order of summing",
+    ),
     Known(
         "^(RGBToHSV|HSVToRGB|AdjustHue|AdjustSaturation).*odd",
         "differ",
@@ -242,10 +362,18 @@ KNOWN: list[Known] = [
         "of windows without a position TensorFlow leaves it uninitialised",
     ),
     Known("^MaxPoolGrad.*size . to|^MaxPoolGradGrad", "differ", "maxima that are not those of the images"),
-    Known("^Conv2D.*VALID.*size . to", "gradient", "of windows without a position TensorFlow leaves it uninitialised"),
+    Known(
+        "^Conv2D.*VALID.*size . to",
+        "gradient",
+        "of windows without a position TensorFlow leaves it uninitialised",
+    ),
     Known("^TridiagonalSolve T=complex", "gradient", "TensorFlow's gradient leaves out a conjugation"),
     Known("^Random(Gamma)|^StatelessRandomGamma", "gradient 0: dtf nothing", "dtf has no gradient by alpha"),
-    Known("Tseed=uint", "Invalid seed type", "the contract allows the unsigned seeds that TensorFlow's kernel refuses"),
+    Known(
+        "Tseed=uint",
+        "Invalid seed type",
+        "the contract allows the unsigned seeds that TensorFlow's kernel refuses",
+    ),
     Known("^BroadcastArgs s1 is negative", "", "TensorFlow takes negative sizes, of which there are none"),
     Known("^TopKV2-ties.*sorted=False", "", "the order is left open"),
     Known("^Range.*odd int64", "", "the step goes past the end of the range of integers"),

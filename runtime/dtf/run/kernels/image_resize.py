@@ -385,7 +385,7 @@ def _(node):
         if grads.ndim != 4 or images.ndim != 4 or grads.shape[3] != images.shape[3]:
             raise invalid(f"image and grads depth differ: {list(images.shape)} and {list(grads.shape)}")
         rows, columns = grads.shape[1:3]
-        if not grads.size:
+        if 0 in grads.shape[1:3]:
             raise invalid("image and grads dimensions must be positive")
         crops = _Crops(images.shape, boxes, box_ind, rows, columns)
         (top, bottom), (left, right), down, across = crops.corners()
