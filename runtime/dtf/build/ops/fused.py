@@ -35,9 +35,10 @@ def _(op: Operation) -> Sequence[TensorShape]:
     margins = constant_value(op.inputs[-2])
     strides, padding = op.get_attr("strides"), op.get_attr("padding").decode()
     outputs: list[int | None] = []
-    for axis, size, window in ((1, height, rows), (2, width, columns)):
-        if margins is None or size is None or window is None:
+    for axis, extent, window in ((1, height, rows), (2, width, columns)):
+        if margins is None or extent is None or window is None:
             outputs.append(None)
         else:
-            outputs.append(window_extent(size + int(sum(margins[axis])), window, strides[axis], padding).output)
+            padded = extent + int(sum(margins[axis]))
+            outputs.append(window_extent(padded, window, strides[axis], padding).output)
     return [TensorShape([batch, *outputs, channels])]
