@@ -376,12 +376,7 @@ def reach_keeper(run, token, keeper):
         raise OSError(0, "is not private: it must be this user's alone, with mode 0700", folder)
     with open(TOKEN, "w") as file:
         file.write(token)
-    source = base64.b64decode(keeper)
-    name = f"keeper-{hashlib.sha256(source).hexdigest()[:16]}.py"
-    if not os.path.exists(name):
-        with open(f"{name}.{os.getpid()}", "wb") as file:
-            file.write(source)
-        os.replace(f"{name}.{os.getpid()}", name)
+    name = os.path.join(place_keeper(keeper), "keeper.py")
     deadline = time.monotonic() + KEEPER_START_S
     while True:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -393,6 +388,23 @@ def reach_keeper(run, token, keeper):
         if time.monotonic() > deadline:
             raise OSError(0, "the keeper does not start", os.path.join(folder, "keeper.log"))
         start_keeper(name)
+
+
+def place_keeper(keeper):
+    """The folder of these files, whole or not there at all."""
+    folder = f"keeper-{hashlib.sha256(json.dumps(keeper, sort_keys=True).encode()).hexdigest()[:16]}"
+    if not os.path.isdir(folder):
+        aside = f"{folder}.{os.getpid()}"
+        os.makedirs(aside, exist_ok=True)
+        for name, text in keeper.items():
+            with open(os.path.join(aside, name), "wb") as file:
+                file.write(base64.b64decode(text))
+        try:
+            os.rename(aside, folder)
+        except OSError:
+            # Another agent was quicker.
+            shutil.rmtree(aside, ignore_errors=True)
+    return folder
 
 
 def start_keeper(name):

@@ -156,6 +156,7 @@ def start_request(launch: Launch, token: str) -> Message:
         "address": None if launch.port is None else [launch.address, launch.port],
         "limits": {**asdict(launch.limits), "cpus": launch.cpus},
         "files": launch.files,
+        "logs": [launch.logs.max_bytes, launch.logs.count],
     }
 
 

@@ -447,9 +447,13 @@ class Keeper:
                 address, port = entry.address
                 self.held[entry.task] = self.bind(address, port, fixed=True)
 
-    def do_start(self, task, generation, argv, environment, working_dir, log, address, limits=None, files=None):
+    def do_start(
+        self, task, generation, argv, environment, working_dir, log, address, limits=None, files=None, logs=None
+    ):
         if (task, generation) in self.entries:
             return
+        if logs:
+            begin_times(log, *logs)
         if task in self.held:
             self.held.pop(task).close()
         try:
@@ -837,6 +841,16 @@ def leave(*kept):
         os.closerange(first, descriptor)
         first = descriptor + 1
     os.closerange(first, 1 << 20)
+
+
+def begin_times(log, max_bytes, count):
+    """Tells the recorder how much of a log is to stay, and when it began; recorder.py has the format."""
+    # A full disk is the task's trouble, not the keeper's; the recorder then takes its own measure.
+    with contextlib.suppress(OSError):
+        os.makedirs("times", exist_ok=True)
+        with open(f"times/{os.path.basename(log).removesuffix('.log')}", "ab", 0) as file:
+            if file.tell() == 0:
+                file.write(struct.pack("<qqqq", max_bytes, count, time.time_ns() // 1000, 0))
 
 
 def default_signals():

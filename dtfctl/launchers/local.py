@@ -15,7 +15,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dtfctl.launchers import recorder
 from dtfctl.launchers.base import Event, Launch, Stray
 from dtfctl.launchers.conversation import Conversation, Message, Streams, event_of, signal_request, start_request
 from dtfctl.launchers.keeper import LINE_BYTES_MAX, SOCKET, SWEEP_S, TOKEN, TOKEN_VARIABLE
@@ -57,7 +56,6 @@ class LocalLauncher:
         return await self._conversation.hold_port(task, address, port, fixed, within, _owner)
 
     def start(self, launch: Launch) -> None:
-        recorder.begin(launch.log, launch.logs.max_bytes, launch.logs.count)
         self._conversation.send(start_request(launch, self._token))
 
     def signal(self, task: str, generation: int, number: int, host: str = LOCALHOST) -> None:

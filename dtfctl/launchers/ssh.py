@@ -120,8 +120,10 @@ def agent_line() -> bytes:
 
 
 @cache
-def keeper_text() -> str:
-    return base64.b64encode(Path(__file__).with_name("keeper.py").read_bytes()).decode()
+def keeper_text() -> dict[str, str]:
+    """The files of a keeper, base64 by name."""
+    names = ("keeper.py", "recorder.py")
+    return {name: base64.b64encode(Path(__file__).with_name(name).read_bytes()).decode() for name in names}
 
 
 @dataclass

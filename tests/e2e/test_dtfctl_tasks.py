@@ -222,7 +222,7 @@ def test_a_long_log_is_bounded_while_its_task_writes_on(tmp_path):
 name: trial
 readiness: none
 logs: {max_size: 64KiB, count: 2}
-jobs: {worker: {program: "i=0; while [ ! -e done ]; do i=$((i+1)); echo line $i, like many; done; echo bye"}}
+jobs: {worker: {program: "i=0; while [ ! -e done ]; do i=$((i+1)); echo line $i like many; done; echo bye"}}
 """
     cluster = CommandLine(tmp_path, text.replace("$((", "$$(("))
     cluster.run("up")
