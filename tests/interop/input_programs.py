@@ -39,7 +39,9 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain(each) for each in value]
     array = np.asarray(value)
-    return array.tolist() if array.dtype.kind not in "OS" else [each.decode("latin1") for each in array.ravel().tolist()]
+    if array.dtype.kind in "OS":
+        return [each.decode("latin1") for each in array.ravel().tolist()]
+    return array.tolist()
 
 
 # -- datasets: each gives a dataset
@@ -120,7 +122,9 @@ DATASETS: dict[str, Program] = {
     ),
     "map_and_batch": simple(lambda tf, d: d.apply(tf.data.experimental.map_and_batch(lambda x: (x, -x), 4))),
     "sparse": simple(lambda tf, d: d.take(3).map(lambda x: tf.SparseTensor([[x]], [x], [4])).batch(2)),
-    "ends_in_a_function": simple(lambda tf, d: d.map(lambda x: tf.check_numerics(1.0 / tf.cast(3 - x, tf.float32), ""))),
+    "ends_in_a_function": simple(
+        lambda tf, d: d.map(lambda x: tf.check_numerics(1.0 / tf.cast(3 - x, tf.float32), ""))
+    ),
     # Bad input
     "corrupt": lambda tf, folder: tf.data.TFRecordDataset(f"{folder}/corrupt.tfrecord"),
     "cut_off": lambda tf, folder: tf.data.TFRecordDataset(f"{folder}/cut.tfrecord"),

@@ -201,7 +201,8 @@ def test_an_iterator_can_begin_anew_while_an_element_is_being_made():
 
     iterator = tf.data.Iterator.from_structure(tf.int64, [])
     following = iterator.get_next()
-    wait, go_on = (iterator.make_initializer(each) for each in (Dataset.from_generator(stuck, tf.int64, []), Dataset.range(2)))
+    wait = iterator.make_initializer(Dataset.from_generator(stuck, tf.int64, []))
+    go_on = iterator.make_initializer(Dataset.range(2))
     with tf.Session() as session:
         session.run(wait)
         with pytest.raises(tf.errors.DeadlineExceededError):
@@ -263,9 +264,12 @@ def test_a_dataset_on_another_task_than_its_iterator_is_a_clear_error():
             dataset = Dataset.range(3)
         with tf.device("/job:worker/task:0"):
             iterator = dataset.make_initializable_iterator()
-        with tf.Session(cluster.target("worker", 0)) as session:
-            with pytest.raises(tf.errors.UnimplementedError, match=r"RangeDataset.*one tf.device block"):
-                session.run(iterator.initializer)
+        message = r"RangeDataset.*one tf.device block"
+        with (
+            tf.Session(cluster.target("worker", 0)) as session,
+            pytest.raises(tf.errors.UnimplementedError, match=message),
+        ):
+            session.run(iterator.initializer)
 
 
 # -- bad input

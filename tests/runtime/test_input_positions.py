@@ -153,8 +153,9 @@ def test_a_job_that_was_stopped_goes_on_in_its_input(tmp_path):
             estimator = SimpleNamespace(model_dir=str(tmp_path), config=config)
             hook = tf.data.experimental.CheckpointInputPipelineHook(estimator)
             with tf.train.MonitoredTrainingSession(
-                checkpoint_dir=str(tmp_path), save_checkpoint_steps=1, save_summaries_steps=None, save_summaries_secs=None,
-                hooks=[hook, tf.train.StopAtStepHook(num_steps=steps)], log_step_count_steps=None,
+                checkpoint_dir=str(tmp_path), save_checkpoint_steps=1, save_summaries_steps=None,
+                save_summaries_secs=None, hooks=[hook, tf.train.StopAtStepHook(num_steps=steps)],
+                log_step_count_steps=None,
             ) as session:  # fmt: skip
                 while not session.should_stop():
                     seen.append(int(session.run([following, count])[0]))

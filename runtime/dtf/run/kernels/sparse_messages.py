@@ -56,8 +56,9 @@ def _(node):
 
     def serialize(indices, values, shape):
         if np.ndim(values) != 1 or np.ndim(shape) != 1:
+            found = f"{shape_text(values.shape)} and {shape_text(shape.shape)}"
             raise invalid(
-                f"Input values and shape should be vectors, got {shape_text(values.shape)} and {shape_text(shape.shape)}"
+                f"Input values and shape should be vectors, got {found}"
             )
         return pack((_matrix(indices), values, shape))
 
