@@ -6,6 +6,7 @@ every library, so what is compared is what does not depend on them: the values, 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -76,4 +77,4 @@ def _adjoint(matrix: np.ndarray) -> np.ndarray:
     return np.conj(np.swapaxes(matrix, -1, -2))
 
 
-_INVARIANTS = {"Eig": _of_eig, "Qr": _of_qr, "SelfAdjointEigV2": _of_symmetric, "Svd": _of_svd}
+_INVARIANTS: dict[str, Callable[..., list[np.ndarray]]] = {"Eig": _of_eig, "Qr": _of_qr, "SelfAdjointEigV2": _of_symmetric, "Svd": _of_svd}
