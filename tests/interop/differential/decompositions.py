@@ -77,4 +77,9 @@ def _adjoint(matrix: np.ndarray) -> np.ndarray:
     return np.conj(np.swapaxes(matrix, -1, -2))
 
 
-_INVARIANTS: dict[str, Callable[..., list[np.ndarray]]] = {"Eig": _of_eig, "Qr": _of_qr, "SelfAdjointEigV2": _of_symmetric, "Svd": _of_svd}
+_INVARIANTS: dict[str, Callable[..., list[np.ndarray]]] = {
+    "Eig": _of_eig,
+    "Qr": _of_qr,
+    "SelfAdjointEigV2": _of_symmetric,
+    "Svd": _of_svd,
+}
