@@ -29,6 +29,7 @@ import psutil
 
 from dtfctl.client import Cluster
 from dtfctl.config import parse
+from dtfctl.control_client import ControlClient
 from dtfctl.paths import ClusterPaths
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -180,12 +181,17 @@ def measure(name: str, count: int, kills: int, peers: Path) -> dict[str, float]:
         with UNDER[name](tasks, peers) as processes:
             tasks.wait_for_all()
             figures["starts_per_s"] = count / (time.monotonic() - begun)
+            figures["cpu_ms_per_start"] = 1e3 * cpu_s(processes, tasks) / count
             time.sleep(2)
             figures |= costs(processes, tasks)
             if name == "dtfctl":
+                figures["adoption_ms"] = 1e3 * adoption(processes[0], folder / "state" / "bench" / "control.sock")
+                processes[:] = dtfctl_processes(tasks)
                 figures["status_ms"] = 1e3 * _seconds(lambda: Cluster(ClusterPaths(folder / "state" / "bench")).load())
             if name in RESTARTS and kills:
+                before = cpu_s(processes, tasks)
                 latencies = restart_latencies(tasks, kills)
+                figures["cpu_ms_per_restart"] = 1e3 * (cpu_s(processes, tasks) - before) / kills
                 figures["restart_median_ms"] = 1e3 * statistics.median(latencies)
                 figures["restart_p99_ms"] = 1e3 * sorted(latencies)[int(0.99 * (len(latencies) - 1))]
                 after = costs(processes, tasks, idle_s=0.0)
@@ -194,6 +200,30 @@ def measure(name: str, count: int, kills: int, peers: Path) -> dict[str, float]:
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return figures
+
+
+def cpu_s(processes: list[psutil.Process], tasks: Tasks) -> float:
+    """Of the supervisor and what stands beside the tasks. Unlike a rate it says the same on a busy machine."""
+    pids = set(tasks.pids().values())
+    every = {each.pid: each for process in processes for each in (process, *process.children(recursive=True))}
+    total = 0.0
+    for pid, each in every.items():
+        if pid not in pids:
+            with contextlib.suppress(psutil.Error):
+                total += sum(each.cpu_times()[:2])
+    return total
+
+
+def adoption(daemon: psutil.Process, control: Path) -> float:
+    """Seconds from the supervisor's SIGKILL until the next one has adopted all tasks and answers."""
+    begun = time.monotonic()
+    daemon.kill()
+    while (client := ControlClient.connect(control)) is None:
+        time.sleep(0.002)
+        if time.monotonic() - begun > PATIENCE_S:
+            raise SystemExit("the supervisor does not come back")
+    client.close()
+    return time.monotonic() - begun
 
 
 def costs(processes: list[psutil.Process], tasks: Tasks, idle_s: float = IDLE_S) -> dict[str, float]:

@@ -158,3 +158,69 @@ def test_fifty_random_kills_during_a_run_with_restarts_and_down_must_cost_nothin
     for name in workers:
         lines = cluster.run("logs", name).stdout.splitlines()
         assert lines == [name.replace(":", " "), *(f"line {number}" for number in range(1, len(lines) - 1)), "bye"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+def test_whatever_is_done_the_cluster_must_become_what_is_wanted_and_nothing_may_be_left_over(cluster, seed):
+    """The fast test of the same kind, with many more steps and everything made up: tests/dtfctl/test_convergence.py."""
+    rng = random.Random(seed)
+    text = "name: trial\nreadiness: none\ngrace_period: 1s\ncluster_spec: sparse\njobs:\n"
+    text += "  ps: {program: exec sleep 1000}\n"
+    wanted = {"worker": 2, "held": set(), "seconds": 1001}
+
+    def write():
+        cluster.write(f"{text}  worker: {{replicas: {wanted['worker']}, program: exec sleep {wanted['seconds']}}}\n")
+
+    def any_task():
+        return rng.choice(["ps:0", *(f"worker:{index}" for index in range(wanted["worker"]))])
+
+    def kill_task():
+        if pid := cluster.task(any_task())["pid"]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def kill_supervisor():
+        os.kill(cluster.supervisor(), signal.SIGKILL)
+
+    def kill_keeper():
+        os.kill(cluster.keeper(), signal.SIGKILL)
+
+    def restart():
+        name = any_task()
+        cluster.run("restart", name, status=None)
+        wanted["held"].discard(name)
+
+    def stop():
+        name = any_task()
+        cluster.run("stop", name, status=None)
+        wanted["held"].add(name)
+
+    def start():
+        name = any_task()
+        cluster.run("start", name, status=None)
+        wanted["held"].discard(name)
+
+    def edit():
+        wanted["worker"], wanted["seconds"] = rng.randint(1, 4), rng.randint(1001, 1009)
+        write()
+        cluster.run("up", "--no-wait")
+        wanted["held"] &= {"ps:0", *(f"worker:{index}" for index in range(wanted["worker"]))}
+
+    def is_as_wanted():
+        names = ["ps:0", *(f"worker:{index}" for index in range(wanted["worker"]))]
+        states = {task["name"]: task["state"] for task in cluster.status()["tasks"]}
+        if states != {name: "stopped" if name in wanted["held"] else "running" for name in names}:
+            return False
+        sleeping = sorted(command.split()[-1] for command in cluster.processes("sleep ").values())
+        running = [name for name in names if name not in wanted["held"]]
+        return sleeping == sorted("1000" if name == "ps:0" else str(wanted["seconds"]) for name in running)
+
+    write()
+    cluster.run("up")
+    for _ in range(12):
+        cluster.status()
+        rng.choice([kill_task, kill_task, kill_supervisor, kill_keeper, restart, stop, start, edit])()
+    wait_until(is_as_wanted, "the cluster to be as it is wanted", 60)
+    cluster.run("down")
+    assert cluster.processes() == {}
