@@ -157,11 +157,13 @@ def a_dense_table_keeps_two_keys_out():
 def tables_by_reference(op, *keys, value, **attrs):
     def check():
         with tf.Graph().as_default():
-            given, key = dict(zip(("empty_key",), keys, strict=False)), np.int64(5)
-            table = apply_op(op, key_dtype=tf.int64, value_dtype=tf.float32, **given, **attrs)
+            table = apply_op(
+                op, key_dtype=tf.int64, value_dtype=tf.float32, **dict(zip(("empty_key",), keys, strict=False)), **attrs
+            )
+            given, key = np.float32(value), np.int64(5)
             found = in_order(
-                lambda: apply_op("LookupTableInsert", table_handle=table, keys=[key], values=np.float32([value])),
-                lambda: apply_op("LookupTableFind", table_handle=table, keys=[key], default_value=np.float32(value) * 0),
+                lambda: apply_op("LookupTableInsert", table_handle=table, keys=[key], values=given[None]),
+                lambda: apply_op("LookupTableFind", table_handle=table, keys=[key], default_value=np.zeros_like(given)),
             )
             assert evaluate(found)[0].tolist() == [value]
 
