@@ -88,8 +88,7 @@ class Cluster:
         values = read_secrets(plan, os.environ)
         make_private(self.paths.folder)
         environment = {**thread_defaults(plan, os.cpu_count() or 1), **os.environ}
-        if os.environ.get(SSH_VARIABLE):
-            plan = replace(plan, ssh=replace(plan.ssh, command=os.environ[SSH_VARIABLE]))
+        plan = with_own_ssh(plan)
         request: dict[str, Any] = {"do": "up", "plan": to_json(plan), "environment": environment, "secrets": values}
         if apply:
             request |= {"apply": True, "id": _new_id()}
@@ -246,6 +245,12 @@ class Cluster:
         except FileNotFoundError:
             lines = []
         return "\n".join(f"    {line}" for line in lines)
+
+
+def with_own_ssh(plan: ClusterPlan) -> ClusterPlan:
+    """The plan with the ssh that the user's environment names, if it does."""
+    command = os.environ.get(SSH_VARIABLE)
+    return replace(plan, ssh=replace(plan.ssh, command=command)) if command else plan
 
 
 def read_secrets(plan: ClusterPlan, environment: Mapping[str, str]) -> dict[str, str]:

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from dtfctl.client import Cluster
+from dtfctl.client import Cluster, with_own_ssh
 from dtfctl.errors import StoreError
 from dtfctl.launchers.keeper import CHOSEN_PORTS, TOKEN, TOKEN_VARIABLE
 from dtfctl.paths import socket_address
@@ -247,7 +247,7 @@ def _hosts(plan: ClusterPlan, root: Path) -> Iterator[Finding]:
     with contextlib.ExitStack() as stack:
         if not folder.exists():
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        for found in examine(plan, folder):
+        for found in examine(with_own_ssh(plan), folder):
             for what, by_hand in found.errors:
                 yield Finding(WRONG, found.host, what, f"see: {by_hand}")
             for warning in found.warnings:

@@ -12,6 +12,7 @@ import sys
 from typing import NoReturn
 
 from dtfctl import expand, moves, state
+from dtfctl.client import SSH_VARIABLE
 from dtfctl.errors import DtfctlError
 from dtfctl.launchers.keeper import TOKEN_VARIABLE
 from dtfctl.plan import HostPlan, SshSettings
@@ -59,7 +60,7 @@ def log_in(settings: SshSettings, host: HostPlan, words: tuple[str, ...]) -> NoR
     """
     from dtfctl.launchers.ssh import login
 
-    command = [*shlex.split(os.environ.get("DTFCTL_SSH") or settings.command)]
+    command = [*shlex.split(os.environ.get(SSH_VARIABLE) or settings.command)]
     if sys.stdin.isatty() and sys.stdout.isatty():
         command.append("-t")
     if settings.accept_new:

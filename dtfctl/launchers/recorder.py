@@ -7,8 +7,8 @@ times. The time of a line is that of the first such entry behind it.
     logs/<task>.<generation>.log    written by the task alone, append-only
     times/<task>.<generation>       HEADER: bytes of a piece, how many older pieces stay; then ENTRY: time, size
 
-The first entry's size is where the log begins. A log that has grown by a piece beyond what is to stay loses its head
-up to the end of a line: that entry is moved on disk first, then the kernel gets the blocks back (a punched hole). The
+The first entry's size is where the log begins. A log that has grown beyond what is to stay loses a quarter of a piece
+from its head, up to the end of a line: that entry is moved on disk first, then the kernel gets the blocks back (a punched hole). The
 offsets of all that follows stay as they are, so neither the task nor a reader has to do anything.
 
 It is one file that needs only Python's standard library (`python -I -S recorder.py RUN_DIR`), is started by the
@@ -134,15 +134,20 @@ class Recorder:
             logs.pop(generation).delete()
 
     def make_room(self, logs):
-        """The logs of all processes of a task together stay within what its last one may have."""
+        """The logs of all processes of a task together stay within what its last one may have. Of the one before that a
+        piece stays however much the last one writes: it may tell why there is another."""
         newest = logs[max(logs)]
+        former = max((generation for generation in logs if generation < max(logs)), default=0)
         excess = sum(log.length for log in logs.values()) - newest.max_bytes * (newest.count + 1)
         for generation in sorted(logs):
             if excess <= 0:
                 return
             log = logs[generation]
+            least = newest.max_bytes if generation == former and newest.count else 0
             if log is newest:
-                log.drop(max(excess, log.max_bytes))
+                log.drop(max(excess, log.max_bytes // 4))
+            elif least:
+                excess -= log.drop(min(excess, log.length - least)) if log.length > least else 0
             elif log.length <= excess or not (dropped := log.drop(excess)):
                 excess -= log.length
                 logs.pop(generation).delete()

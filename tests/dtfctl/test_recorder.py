@@ -83,9 +83,21 @@ def test_the_logs_of_former_processes_count_and_go_first(folder):
     write("w-0.10", (b"c" * 99 + b"\n") * 25)
     watching.look(None)
     assert sorted(os.listdir("logs")) == ["w-0.10.log", "w-0.2.log"]
-    assert len(kept("w-0.10")) == 2500
-    assert len(kept("w-0.2")) < 1000
-    write("w-0.2", b"")
+    assert len(kept("w-0.2")) == 1000
+    assert 1700 <= len(kept("w-0.10")) <= 2000
+
+
+def test_the_last_words_of_the_process_before_stay_however_much_the_last_one_writes(folder):
+    for generation in (1, 2):
+        recorder.begin(f"logs/w-0.{generation}.log", 1000, 1)
+    watching = Recorder()
+    write("w-0.1", (b"a" * 99 + b"\n") * 18 + b"the reason\n")
+    for _ in range(50):
+        write("w-0.2", (b"c" * 99 + b"\n") * 3)
+        watching.look(None)
+    assert kept("w-0.1").endswith(b"the reason\n")
+    assert 600 <= len(kept("w-0.2")) <= 1000
+    assert len(kept("w-0.1")) + len(kept("w-0.2")) <= 2000
 
 
 def test_of_a_task_that_crashes_for_ever_the_last_logs_stay(folder, monkeypatch):
