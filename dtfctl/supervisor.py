@@ -161,10 +161,10 @@ class Supervisor:
 
         Raises ValueError while tasks of the former one are still ending.
         """
-        if not self._is_new(request):
-            return ()
         if self.run.leaving:
             raise ValueError("tasks that the cluster file has no more are still ending")
+        if not self._is_new(request):
+            return ()
         changes = self.changes(plan, addresses, secrets)
         names = {task.name for task in plan.tasks()}
         self.run = replace(
@@ -258,8 +258,8 @@ class Supervisor:
         was given up meanwhile is ended there too."""
         own = {
             task.name: self.statuses[task.name]
-            for task in self.run.actual.tasks()
-            if moves.launcher_host(task) == listed.host
+            for task in (*self.run.actual.tasks(), *self.run.leaving)
+            if moves.launcher_host(task) == listed.host and task.name in self.statuses
         }
         for name, generation in sorted(listed.known):
             present = own.get(name)

@@ -480,10 +480,21 @@ class Keeper:
         entry = Entry(**started)
         self.entries[task, generation] = entry
         self.send(entry.started_message())
+        self.forget(task, generation - 2)
         if entry.guard != self.guard_pid:
             self.watch(entry)
         # With the news of its start may have come that of its end.
         self.hear(b"")
+
+    def forget(self, task, generation):
+        """However often a task is restarted, what is known of it does not grow."""
+        entry = self.entries.get((task, generation))
+        if entry is None or not entry.exit:
+            return
+        del self.entries[task, generation]
+        for kind in ("start", "exit"):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(f"{RECORDS}/{record_name(entry, kind)}")
 
     # -- the guard
 

@@ -483,6 +483,7 @@ def test_a_hundred_restarts_leak_no_descriptor(tmp_path):
                 await host.next(Exited)
                 counts.append(len(os.listdir(descriptors)))
             assert counts[-1] <= counts[0] + 1
+            assert len(list((host.folder / "records").iterdir())) == 4, "those of the last two generations"
 
     run(scenario, tmp_path)
 
