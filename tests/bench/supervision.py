@@ -2,8 +2,9 @@
 
     python -m tests.bench.supervision [--tasks N] [--kills N] [--peers FOLDER] [--json FILE] [dtfctl supervisord ...]
 
-Runs the same tasks (`sleep`) under dtfctl and, where FOLDER/bin has them, under supervisord, circus and honcho, one after
-another on this machine. Each task notes the clock as the first thing it does, so all are measured by the same hand.
+Runs the same tasks (`sleep`) under dtfctl and, where FOLDER/bin has them, under supervisord, circus and honcho, one
+after another on this machine. Each task notes the clock as the first thing it does, so all are measured by the same
+hand.
 """
 
 from __future__ import annotations
@@ -78,9 +79,10 @@ class Tasks:
 
 @contextmanager
 def under_dtfctl(tasks: Tasks, peers: Path) -> Iterator[list[psutil.Process]]:
+    program = f"['{tasks.program}', 't{{task}}', '{tasks.notes}']"
     text = (
         f"name: bench\nreadiness: none\nrestart: {{attempts: 1000000, window: 1s, alike: 0}}\n"
-        f"jobs: {{t: {{replicas: {tasks.count}, port: none, program: ['{tasks.program}', 't{{task}}', '{tasks.notes}']}}}}\n"
+        f"jobs: {{t: {{replicas: {tasks.count}, port: none, program: {program}}}}}\n"
     )
     cluster = Cluster(ClusterPaths(tasks.folder / "state" / "bench"))
     reply = cluster.up(parse(text, "cluster.yaml", tasks.folder), print)
