@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -206,6 +207,15 @@ def complete_tasks(context: click.Context, _: click.Parameter, incomplete: str) 
 def exit_with_result(cluster: Cluster) -> NoReturn:
     run, _ = cluster.load()
     sys.exit({"succeeded": OK, "failed": TRAINING_FAILED}.get(run.outcome, NOT_RUNNING))
+
+
+@contextmanager
+def quiet_ctrl_c() -> Iterator[None]:
+    """For what has no other end: Ctrl-C is how a person says that he has seen enough."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        sys.exit(SIGNALLED + 2)
 
 
 def fail(status: int, message: str) -> NoReturn:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dtfctl.commands.frame import Options, choose, command, names_cluster, seconds, takes_tasks
+from dtfctl.commands.frame import Options, choose, command, names_cluster, quiet_ctrl_c, seconds, takes_tasks
 
 if TYPE_CHECKING:
     from dtfctl.logs import Line
@@ -108,14 +108,15 @@ def add_to(group: click.Group) -> None:
         choice = Choice(since, until, tail, -1 if previous else attempt, pattern)
         reader = LogReader(chosen.paths.logs(run.number), names, choice)
         past = reader.past(run.is_over or not follow)
-        while lines := list(islice(past, LINES_AT_ONCE)):
-            show(lines)
-        while follow and not run.is_over:
-            if chosen.wait_for_change(TICK_S):
-                run, statuses = chosen.load()
-                if not tasks:
-                    reader.add(statuses)
-            show(reader.poll(run.is_over))
+        with quiet_ctrl_c():
+            while lines := list(islice(past, LINES_AT_ONCE)):
+                show(lines)
+            while follow and not run.is_over:
+                if chosen.wait_for_change(TICK_S):
+                    run, statuses = chosen.load()
+                    if not tasks:
+                        reader.add(statuses)
+                show(reader.poll(run.is_over))
 
 
 def printer(

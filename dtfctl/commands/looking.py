@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -20,6 +19,7 @@ from dtfctl.commands.frame import (
     choose,
     command,
     names_cluster,
+    quiet_ctrl_c,
     takes_cluster,
     takes_tasks,
 )
@@ -111,21 +111,22 @@ def add_to(group: click.Group) -> None:
         terminal = options.terminal()
         width = max(map(len, statuses))
         told = 0
-        while True:
-            history = chosen.history(run)
-            new = [
-                happening
-                for happening in history[told:]
-                if (wanted is None or happening.task in wanted) and (since is None or happening.time >= since)
-            ]
-            if tail is not None:
-                new, tail = new[max(0, len(new) - tail) :], None
-            terminal.show([view.event(happening, width, style == "json") for happening in new])
-            told = len(history)
-            if run.is_over or not follow:
-                return
-            chosen.wait_for_change(1.0)
-            run, _ = chosen.load()
+        with quiet_ctrl_c():
+            while True:
+                history = chosen.history(run)
+                new = [
+                    happening
+                    for happening in history[told:]
+                    if (wanted is None or happening.task in wanted) and (since is None or happening.time >= since)
+                ]
+                if tail is not None:
+                    new, tail = new[max(0, len(new) - tail) :], None
+                terminal.show([view.event(happening, width, style == "json") for happening in new])
+                told = len(history)
+                if run.is_over or not follow:
+                    return
+                chosen.wait_for_change(1.0)
+                run, _ = chosen.load()
 
     @command(group)
     @takes_cluster
@@ -143,7 +144,7 @@ def add_to(group: click.Group) -> None:
 
         chosen = choose(options, cluster)
         terminal = options.terminal()
-        with _quiet_ctrl_c():
+        with quiet_ctrl_c():
             for run, statuses, usages, progress in _looks(chosen, max(0.2, interval)):
                 rows = view.usage_rows(run, statuses, usages, time.monotonic())
                 if style == "json":
@@ -184,7 +185,7 @@ def _watch(cluster: Cluster, terminal: Terminal, style: str) -> tuple[Run, dict[
     former = ""
     run, statuses = cluster.load()
     is_live = terminal.is_live and sys.stdout.isatty() and style != "json"
-    with _quiet_ctrl_c():
+    with quiet_ctrl_c():
         while True:
             if is_live:
                 rows = view.rows(run, statuses, time.monotonic(), style == "wide")
@@ -274,13 +275,3 @@ _STYLES = {
     "failed": "red",
     "gave-up": "red",
 }
-
-
-@contextlib.contextmanager
-def _quiet_ctrl_c() -> Iterator[None]:
-    """For what has no other end: Ctrl-C is how a person says that he has seen enough."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        print(file=sys.stderr)
-        sys.exit(130)

@@ -8,8 +8,8 @@ times. The time of a line is that of the first such entry behind it.
     times/<task>.<generation>       HEADER: bytes of a piece, how many older pieces stay; then ENTRY: time, size
 
 The first entry's size is where the log begins. A log that has grown beyond what is to stay loses a quarter of a piece
-from its head, up to the end of a line: that entry is moved on disk first, then the kernel gets the blocks back (a punched hole). The
-offsets of all that follows stay as they are, so neither the task nor a reader has to do anything.
+from its head, up to the end of a line: that entry is moved on disk first, then the kernel gets the blocks back (a
+punched hole). The offsets of all that follows stay as they are, so neither the task nor a reader has to do anything.
 
 It is one file that needs only Python's standard library (`python -I -S recorder.py RUN_DIR`), is started by the
 keeper, and ends with it: when its standard input ends. Killed, it loses nothing but the exactness of some times.
