@@ -203,6 +203,9 @@ def _(node):
 
     def sample(step, true_classes):
         _check_true_classes(node, true_classes)
+        outside = true_classes[(true_classes < 0) | (true_classes >= count)]
+        if outside.size:
+            raise invalid(f"`true_candidate` out of range [0, {count}), received {outside[0]}")
         ones = np.ones(true_classes.shape, np.float32)
         return np.arange(count, dtype=np.int64), ones, np.ones(count, np.float32)
 
