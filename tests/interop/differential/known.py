@@ -258,7 +258,7 @@ KNOWN: list[Known] = [
         "rows without elements: some rules refuse them, some do not",
     ),
     Known("^ScaleAndTranslateGrad size 2 to 0", "", "no numbers to scale by, and no image"),
-    Known("^StatelessRandomGammaV2 (size 3 to 1|a dimension more)", "must end with", "alphas that broadcast do no harm"),
+    Known("^StatelessRandomGammaV2 (size 3 to 1|a dimension more)", "must end with", "a broadcast alpha does no harm"),
     Known("^ResourceScatterNdSub.*T=bool", "boolean subtract", "there is no difference of truth values"),
     # What is uninitialised, drawn, or a matter of taste.
     Known("^BlockLSTM.*size 2 to 0", "", "empty batches: TensorFlow leaves sums unset"),
