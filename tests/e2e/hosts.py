@@ -226,7 +226,7 @@ class Laboratory:
     @property
     def ssh(self) -> str:
         """The ssh of a user with a config; impatient, so that the tests need not wait."""
-        alive = "-o ServerAliveInterval=1 -o ServerAliveCountMax=2 -o ConnectTimeout=3"
+        alive = "-o ServerAliveInterval=1 -o ServerAliveCountMax=3 -o ConnectTimeout=3"
         return f"ssh -F {self.folder / 'ssh_config'} {alive}"
 
     def _write_ssh_config(self) -> None:
