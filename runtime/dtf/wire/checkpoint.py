@@ -33,7 +33,6 @@ from dtf.wire.crc import crc32c, mask
 from dtf.wire.files import error_of, file_errors, write_atomically
 from dtf.wire.index_table import read_table, read_varint, write_table, write_varint
 from dtf.wire.tensor_shape import TensorShape
-from dtf.wire.variants import is_variant, variant_of
 from dtf.wire.tensor_slices import (
     Extents,
     cut,
@@ -43,6 +42,7 @@ from dtf.wire.tensor_slices import (
     slice_key,
     spelled_out,
 )
+from dtf.wire.variants import is_variant, variant_of
 
 _HEADER_KEY = b""
 _PRODUCER = 1
