@@ -304,6 +304,10 @@ MALFORMED = {
         HEAD + "hosts: {'-oProxyCommand=x': }\njobs: {a: 1}",
         'c.yaml:2:9: "-oProxyCommand=x" is no name for a host',
     ),
+    "host keys that are taken for granted": (
+        HEAD + "ssh: {host_keys: no}\njobs: {a: 1}",
+        'c.yaml:2:18: "ssh.host_keys" must be known or accept-new, not "no"',
+    ),
     "an ssh target that is an option": (
         HEAD + "hosts: {n: {ssh: -oProxyCommand=x}}\njobs: {a: 1}",
         'c.yaml:2:18: "hosts.n.ssh" must be none, or what ssh is called with, such as gpu-a',

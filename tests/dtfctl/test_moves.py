@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from dtfctl import hosts, moves, state
 from dtfctl.hosts import CONNECTED, LOST, UNREACHABLE, HostStatus
-from dtfctl.store import Run
+from dtfctl.store import Run, Store
 from dtfctl.task import TaskStatus
 from tests.dtfctl.fakes import plan_of
 
@@ -130,3 +130,29 @@ def test_paths_of_the_cluster_files_folder_are_those_of_its_copy():
     unsaid = a_run(text.replace("venv: env, ", ""))
     unsaid = replace(unsaid, hosts={"far": HostStatus("far", found=FOUND)})
     assert unsaid.actual.task("a:0").python == "/usr/bin/python3"
+
+
+def test_the_cluster_file_says_how_hosts_are_reached_and_when_they_are_lost():
+    plan = plan_of(
+        "ssh: {command: ssh -F cfg, host_keys: accept-new, timeout: 4s}\nhost_lost_after: 90s\nprogram: x\n"
+        "hosts: {a: , b: {working_dir: ~/w/, sync: false}, here: {ssh: none, address: h}}\njobs: {j: 3}",
+        "/srv/cluster",
+    )
+    assert (plan.ssh.command, plan.ssh.accept_new, plan.ssh.timeout_s) == ("ssh -F cfg", True, 4.0)
+    assert plan.host_lost_after_s == 90.0
+    assert [(host.folder, host.sync) for host in plan.hosts] == [("/srv/cluster", True), ("~/w", False), ("", True)]
+    assert plan_of("ssh: /opt/ssh\nprogram: x\njobs: {j: 1}").ssh.command == "/opt/ssh"
+
+
+def test_the_copy_of_a_folder_in_the_home_folder_is_in_the_home_folder(monkeypatch):
+    monkeypatch.setenv("HOME", "/home/ann")
+    assert plan_of("hosts: [a]\nprogram: x\njobs: {j: 1}", "/home/ann/work/c").host("a").folder == "~/work/c"
+
+
+def test_what_is_known_of_hosts_comes_back_from_the_store(tmp_path):
+    store = Store(tmp_path / "store.sqlite")
+    run = moves.unreachable(a_run(), "a", "no route", 5.0, 6.0).run
+    store.begin(replace(run, moves={"ps:0": "spare1"}), running(run).values())
+    loaded = store.load()[0]
+    store.close()
+    assert loaded.hosts == run.hosts and loaded.actual.task("ps:0").host.name == "spare1"
