@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from dtfctl import state, view
 from dtfctl.client import Cluster
-from dtfctl.logs import Line, LogReader, last_lines
+from dtfctl.logs import EVERYTHING, Choice, Line, LogReader, last_lines
 from dtfctl.progress import Progress, ProgressReader
 from dtfctl.store import Run
 from dtfctl.task import TaskStatus
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 REPORT_INTERVAL_S = 2.0
 TICK_S = 0.1
+TAIL = 10
 STEADY_EVENTS = ("retry", "fail", "give-up", "kill", "abandon", "renew")
 """What the history tells of a task that the user should see go by."""
 
@@ -94,23 +95,34 @@ def is_settled(run: Run, statuses: dict[str, TaskStatus]) -> bool:
     )
 
 
-def stay(cluster: Cluster, interrupts: Interrupts, deadline: float | None, terminal: Terminal, show: Show) -> bool:
-    """`up --attach`: follows logs, restarts and progress to the end of the run.
+def stay(
+    cluster: Cluster,
+    interrupts: Interrupts,
+    deadline: float | None,
+    terminal: Terminal,
+    show: Show,
+    is_new: bool = True,
+) -> bool:
+    """`up --attach`: follows logs, restarts and progress to the end of the run. Of one that is not new, and may have
+    been running for long, only the last lines are shown before what comes.
 
     The first of the `interrupts` stops the cluster, the second kills it. So does the monotonic `deadline` when not all
     tasks have been ready by then; returns whether it was kept.
     """
     run, statuses = cluster.load()
-    reader = LogReader(cluster.paths.logs(run.number), statuses)
+    choice = EVERYTHING if is_new else Choice(tail=TAIL)
+    reader = LogReader(cluster.paths.logs(run.number), statuses, choice)
     progress = ProgressReader(Path(run.plan.checkpoint_dir)) if run.plan.checkpoint_dir else None
     reporter = _Reporter(cluster, terminal)
     served = 0
     is_in_time = True
     has_changed = True
     try:
+        show(list(reader.past(run.is_over)))
         while True:
             if has_changed:
                 run, statuses = cluster.load()
+                reader.add(statuses)
                 reporter.tell_history(run)
             show(reader.poll(run.is_over))
             reporter.tell(run, statuses, progress.poll() if progress else None)

@@ -72,11 +72,11 @@ def add_to(group: click.Group) -> None:
             _refuse_namesake(cluster, plan)
             if is_plan:
                 _print_plan(cluster, plan)
-            _begin(cluster, plan, terminal)
+            is_new = _begin(cluster, plan, terminal)
             deadline = None if timeout is None else started_at + timeout
             if interrupts is not None:
                 show = printer(terminal, [task.name for task in plan.tasks()], is_prefixed=True)
-                is_in_time = stay(cluster, interrupts, deadline, terminal, show)
+                is_in_time = stay(cluster, interrupts, deadline, terminal, show, is_new)
                 conclude(cluster, terminal)
                 cluster.wait_for_end_of_supervisor()
                 if interrupts.first:
@@ -161,18 +161,19 @@ def add_to(group: click.Group) -> None:
         exit_with_result(chosen)
 
 
-def _begin(cluster: Cluster, plan: ClusterPlan, terminal: Terminal) -> None:
-    """Starts the cluster, or brings a running one to what the file says."""
+def _begin(cluster: Cluster, plan: ClusterPlan, terminal: Terminal) -> bool:
+    """Starts the cluster, or brings a running one to what the file says. Whether it is new."""
     reply = _answered(plan, cluster.up(plan, terminal.say))
     if reply["is"] == "started":
         jobs = ", ".join(f"{job.replicas} {job.name}" for job in plan.jobs)
         terminal.say(f"{plan.name}: starting {jobs} (logs: {cluster.paths.logs(cluster.load()[0].number)})")
-        return
+        return True
     terminal.say(f"{plan.name} is running already" + (", and the file has changed:" if reply["changes"] else ""))
     for change in reply["changes"]:
         terminal.say(f"    {change}")
     if reply["changes"]:
         _answered(plan, cluster.up(plan, terminal.say, apply=True))
+    return False
 
 
 def _print_plan(cluster: Cluster, plan: ClusterPlan) -> None:

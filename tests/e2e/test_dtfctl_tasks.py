@@ -159,6 +159,21 @@ def test_watching_and_following_end_with_the_cluster(cluster):
     assert "Traceback" not in cluster.err()
 
 
+def test_attaching_to_a_running_cluster_begins_with_its_last_lines_and_ends_with_it(tmp_path):
+    text = TALKERS.replace("echo one;", "seq 100;")
+    cluster = CommandLine(tmp_path, text)
+    cluster.run("up")
+    wait_until(lambda: "four" in cluster.run("logs", "worker:1").stdout, "the workers' lines")
+    up = cluster.start("up", "--attach")
+    wait_until(lambda: cluster.out().count("four") == 2, "what was before")
+    cluster.finish()
+    assert up.wait(20) == 0
+    assert "trial is running already" in cluster.err()
+    lines = [line for line in cluster.out().splitlines() if line.startswith("worker:0")]
+    assert [line.partition(" | ")[2] for line in lines] == [*map(str, range(94, 101)), "two", "three", "four", "bye"]
+    wait_until(lambda: cluster.processes() == {}, "everything to end")
+
+
 def test_help_has_topics_and_shells_complete_tasks(cluster):
     assert "exit-codes" in cluster.run("help").stdout
     assert "worker:0-3" in cluster.run("help", "tasks").stdout
