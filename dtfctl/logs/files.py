@@ -97,6 +97,9 @@ class LogFile:
                             begin += len(data) + 1
                             if begin > same_until:
                                 at, same_until = self._growth.time_of(begin, status.st_mtime)
+                            if data.startswith(b"\0") and not (data := data.lstrip(b"\0")):
+                                # What another machine had given back before it could be brought here.
+                                continue
                             yield Line(at, self.task, self.generation, as_text(data))
                         begin = self._offset - len(self._rest)
                 if is_ended and self._rest:

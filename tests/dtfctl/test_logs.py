@@ -174,6 +174,11 @@ def test_a_slow_follower_misses_lines_and_never_sees_half_of_one(run):
     assert {text for _, text in shown(reader.poll())} <= {"line of fourteen", "line"}
 
 
+def test_a_hole_is_no_line(run):
+    run.write("ps-0.1", b"one\n" + bytes(3 * LINE_BYTES_MAX) + b"two\nthree\n")
+    assert [text for _, text in run.past()] == ["one", "two", "three"]
+
+
 def test_without_a_recorder_the_time_is_the_files(run):
     run.write("ps-0.1", b"one\n")
     (line,) = run.reader().past()
