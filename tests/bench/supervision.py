@@ -220,6 +220,7 @@ def adoption(daemon: psutil.Process, control: Path) -> float:
     """Seconds from the supervisor's SIGKILL until the next one has adopted all tasks and answers."""
     begun = time.monotonic()
     daemon.kill()
+    daemon.wait()
     while (client := ControlClient.connect(control)) is None:
         time.sleep(0.002)
         if time.monotonic() - begun > PATIENCE_S:
