@@ -101,7 +101,8 @@ def is_alive(pid):
 def test_files_are_placed_for_the_task_alone_and_go_with_the_run(tmp_path):
     async def scenario(host):
         async with host.launcher() as launcher:
-            script = 'stat -c "%a %n" "$KEY"; cat "$KEY"; stat -c %a "$(dirname "$KEY")"; tr "\\0" " " < /proc/$PPID/cmdline'
+            script = 'stat -c "%a %n" "$KEY"; cat "$KEY"; stat -c %a "$(dirname "$KEY")"; '
+            script += 'tr "\\0" " " < /proc/$PPID/cmdline'
             launcher.start(host.launch(*shell(script), files={"KEY": "a secret"}))
             await host.next(Exited)
             path = host.folder / "files" / "t-0" / "KEY"
