@@ -117,7 +117,8 @@ def test_up_on_a_running_cluster_must_show_and_do_what_the_file_has_changed_and_
     assert "trial is running already\n" in cluster.run("up").stderr
     assert "nothing would change" in cluster.run("up", "--plan").stdout
     assert cluster.status() == before
-    cluster.write(SLEEPERS.replace("worker: {", "worker: {cluster_spec: sparse, ").replace("replicas: 2, p", "replicas: 3, p"))
+    sparse = SLEEPERS.replace("worker: {", "worker: {cluster_spec: sparse, ")
+    cluster.write(sparse.replace("replicas: 2, p", "replicas: 3, p"))
     plan = cluster.run("up", "--plan", status=20).stdout
     assert re.search(r"^start     worker:2    it is new in the cluster file$", plan, re.M)
     assert cluster.status() == before

@@ -295,7 +295,7 @@ def test_a_value_is_freed_when_its_last_user_has_run(monkeypatch):
     kernels.load_all()
     monkeypatch.setitem(entries, "Neg", kernels.Kernel(lambda node: make, False, False, False, False))
     monkeypatch.setitem(entries, "Abs", kernels.Kernel(lambda node: look, False, False, False, False))
-    monkeypatch.setitem(entries, "Exp", kernels.Kernel(lambda node: lambda x: np.float32(0), False, False, False, False))
+    monkeypatch.setitem(entries, "Exp", kernels.Kernel(lambda _: lambda x: np.float32(0), False, False, False, False))
     g = GraphBuilder()
     big = g.node("Neg", g.const(np.float32(1)), T=F32)
     small = g.node("Exp", big, T=F32)
@@ -446,7 +446,8 @@ def test_a_kernel_that_answers_twice_is_heard_once(monkeypatch):
         done(error=errors.InternalError(None, None, "and again"))
 
     kernels.load_all()
-    monkeypatch.setitem(kernels._kernels._entries, "_Recv", kernels.Kernel(lambda node: twice, True, True, False, False))
+    kernel = kernels.Kernel(lambda node: twice, True, True, False, False)
+    monkeypatch.setitem(kernels._kernels._entries, "_Recv", kernel)
     g = GraphBuilder()
     g.send(g.recv("x"), "y")
     step = local_step()

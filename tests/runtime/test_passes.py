@@ -202,7 +202,9 @@ def test_the_lowest_level_switches_optimization_off():
 
 
 def test_who_waits_for_a_joint_waits_for_what_it_joins():
-    nodes = graph("a = Placeholder()\nb = Placeholder()\nj = NoOp(^a, ^b)\nk = NoOp(^j)\nc = Neg(a, ^k)\nend = NoOp(^c, ^j)")
+    nodes = graph(
+        "a = Placeholder()\nb = Placeholder()\nj = NoOp(^a, ^b)\nk = NoOp(^j)\nc = Neg(a, ^k)\nend = NoOp(^c, ^j)"
+    )
     found = optimize(nodes)
     assert list(found) == ["a", "b", "c", "end"]
     assert list(found["c"].input) == ["a", "^a", "^b"]
