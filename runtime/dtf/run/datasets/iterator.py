@@ -146,15 +146,21 @@ class _Pass:
         finally:
             self._lock.release()
 
-    def take(self, is_wanted: Callable[[], bool]) -> Element | errors.OpError | None:
-        """The next element, or why there is none; waits. None when it is not wanted by the time that its turn comes."""
+    def take(
+        self, is_wanted: Callable[[], bool], claim: Callable[[], bool]
+    ) -> Element | errors.OpError | None:
+        """The next element, or why there is none; waits. None when it is not wanted by the time that its turn comes, or
+        not claimed when it has been made: then it is kept, before anybody else's turn.
+        """
         with self._lock:
-            return self._take() if is_wanted() else None
-
-    def give_back(self, element: Element) -> None:
-        """Keeps an element that nobody took."""
-        with self._lock:
-            self._kept.append(element)
+            if not is_wanted():
+                return None
+            outcome = self._take()
+            if claim():
+                return outcome
+            if not isinstance(outcome, errors.OpError):
+                self._kept.insert(0, outcome)
+            return None
 
     def save(self) -> Any:
         """The position as a tree."""
@@ -239,16 +245,14 @@ class _Waiting:
 
     def _run(self) -> None:
         try:
-            outcome = self._source.take(lambda: not self._is_over)
+            outcome = self._source.take(lambda: not self._is_over, self._ends)
         except Exception as error:  # a fault of this runtime must not leave the step waiting
+            if not self._ends():
+                return
             outcome = errors.InternalError(None, None, f"{type(error).__name__}: {error}")
-        if outcome is None:
-            return
-        if self._ends():
+        if outcome is not None:
             self._cancellation.deregister(self._token)
             _report(outcome, self._done)
-        elif not isinstance(outcome, errors.OpError):
-            self._source.give_back(outcome)
 
     def _cancel(self) -> None:
         if self._ends():
