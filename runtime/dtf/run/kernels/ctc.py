@@ -132,20 +132,26 @@ def _loss(
     return np.where(lengths > 0, -total, 0), gradient
 
 
+def _checked(inputs: Any, lengths: Any) -> tuple[int, int, int]:
+    """(steps, batch, classes) of a decoder's arguments."""
+    if inputs.ndim != 3 or not inputs.size:
+        raise invalid(f"inputs must be a 3-Tensor that is not empty, got shape {list(inputs.shape)}")
+    if lengths.ndim != 1:
+        raise invalid(f"sequence_length is not a vector, got shape {list(lengths.shape)}")
+    steps, batch, classes = inputs.shape
+    if lengths.shape != (batch,) or lengths.max() > steps:
+        raise errors.FailedPreconditionError(
+            None, None, f"sequence_length must be [{batch}] and not above {steps}, got {lengths}"
+        )
+    return steps, batch, classes
+
+
 @kernel("CTCGreedyDecoder")
 def _(node: KernelNode):
     merge, blank_index = node.attr("merge_repeated"), node.attr("blank_index")
 
     def decode(inputs, lengths):
-        if inputs.ndim != 3 or not inputs.size:
-            raise invalid(f"inputs must be a 3-Tensor that is not empty, got shape {list(inputs.shape)}")
-        if lengths.ndim != 1:
-            raise invalid(f"sequence_length is not a vector, got shape {list(lengths.shape)}")
-        steps, batch, classes = inputs.shape
-        if lengths.shape != (batch,) or (lengths.size and lengths.max() > steps):
-            raise errors.FailedPreconditionError(
-                None, None, f"sequence_length must be [{batch}] and not above {steps}, got {lengths}"
-            )
+        steps, batch, classes = _checked(inputs, lengths)
         blank = blank_index + classes if blank_index < 0 else blank_index
         best = inputs.argmax(2)
         valid = np.arange(steps)[:, None] < lengths
@@ -169,11 +175,7 @@ def _(node: KernelNode):
     width, paths, merge = node.attr("beam_width"), node.attr("top_paths"), node.attr("merge_repeated")
 
     def decode(inputs, lengths):
-        if inputs.ndim != 3:
-            raise invalid(f"inputs is not a 3-Tensor, got shape {list(inputs.shape)}")
-        steps, batch, _ = inputs.shape
-        if lengths.shape != (batch,) or (lengths.size and lengths.max() > steps):
-            raise invalid(f"sequence_length must be [{batch}] and not above {steps}")
+        _, batch, _ = _checked(inputs, lengths)
         if paths > width:
             raise invalid("requested more paths than the beam width.")
         found: list[list[list[int]]] = [[] for _ in range(paths)]
