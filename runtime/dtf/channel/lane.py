@@ -21,6 +21,7 @@ import logging
 import socket
 import struct
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -82,6 +83,9 @@ class Lane:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         self._socket = sock
+        # A connection that its owner has just let go is closed without the interpreter's complaint.
+        self._close_socket = weakref.finalize(self, sock.close)
+        self._close_socket.atexit = False
         self._has_more = getattr(sock, "pending", None)
         self._on_frame = on_frame
         self._on_lost = on_lost
@@ -200,11 +204,8 @@ class Lane:
         self.close(reason)
         with self._writing:
             self._unsent.clear()
-            self._socket.close()
+            self._close_socket()
         self._on_end()
-
-    def __del__(self) -> None:
-        self._socket.close()  # of a connection that its owner has just let go
 
     # -- reading
 
