@@ -72,9 +72,9 @@ def bandwidth(tf: Any, runtime: str) -> dict[str, float]:
     return figures
 
 
-def transfer_times(tf: Any, target: str, size_mb: int) -> dict[str, float]:
+def transfer_times(tf: Any, target: str, size_mb: float) -> dict[str, float]:
     """Seconds for one tensor of `size_mb` to go each way."""
-    count = size_mb * MEGABYTE // 4
+    count = int(size_mb * MEGABYTE) // 4
     with tf.Graph().as_default():
         with tf.device("/job:ps/task:0"):
             on_ps = tf.Variable(tf.zeros([count]))
