@@ -350,6 +350,16 @@ KNOWN: list[Known] = [
     Known("^CTCBeamSearchDecoder.*sequence_length is negative", "", "TensorFlow reads in front of the first step"),
     Known("^LSTMBlockCellGrad.*size 2 to 0", "dtf fails", "no batch at all, which the op itself refuses too"),
     Known("^Conv3DBackpropFilterV2.*T=b?float16", "differ", "TensorFlow sums in 16 bits"),
+    Known(
+        "^(RGBToHSV|HSVToRGB).* shape ",
+        r"TensorFlow fails \(import, 3\)",
+        "the number of channels is looked at when the graph is made there, and when it runs here",
+    ),
+    Known(
+        "^QuantizeAndDequantize.* shape ",
+        r"TensorFlow fails \(import, 3\): 'Shape must be rank",
+        "ranges that are not used may have any rank here",
+    ),
     Known("^StringFormat inputs is a scalar", "TypeError", "a number in place of strings is refused before the step"),
     Known("^LSTMBlockCell.*odd|^NonMaxSuppression.*odd", "", "NaN and overflow of 16-bit numbers"),
     Known("^ScaleAndTranslate.*odd .?.?float", "differ", "infinities times the weight 0 of a neighbour"),
