@@ -11,7 +11,8 @@ Nothing is lost when any of these processes is killed:
 - the keeper: its *guard*, a fork of the keeper, is the tasks' parent, waits for them and writes each exit status to a
   record on disk. The next keeper finds the records, watches the tasks, and makes a guard of its own for new ones;
 - a guard: its tasks fall to the keeper, which is a subreaper, and are waited for there. If that keeper had been
-  killed before, the kernel tells through the task's pidfd (since Linux 6.15; before, that status is lost).
+  killed before, the kernel tells: of a zombie in /proc, of one that init has reaped through its pidfd (since Linux
+  6.15; before, that status is lost).
 A task writes straight to its own log file, so that nobody's death can lose, tear or hold up a line. Beside the keeper
 runs a recorder (recorder.py, where it lies beside this file), which notes when logs grow and gives back their heads.
 
@@ -277,7 +278,7 @@ class Keeper:
             self.reap()
             exit_record = self.orphan_exits.pop(entry.pid, None)
         if exit_record is None and pidfd >= 0:
-            exit_record = exit_by_pidfd(pidfd)
+            exit_record = exit_of_other(entry.pid, entry.start_time, pidfd)
         if exit_record is None:
             words = "ended unseen: its guard and its keeper had been killed, and its exit status is lost"
             exit_record = {"error": words, "at": time.monotonic()}
@@ -1035,10 +1036,15 @@ def boot_id():
 
 
 def stat_of(pid):
-    """(parent, start time in clock ticks since boot, state letter); the command's name may contain anything."""
-    with open(f"/proc/{pid}/stat") as file:
-        fields = file.read().rpartition(")")[2].split()
+    """(parent, start time in clock ticks since boot, state letter)."""
+    fields = stat_fields(pid)
     return int(fields[1]), int(fields[19]), fields[0]
+
+
+def stat_fields(pid):
+    """The fields of /proc/PID/stat from the state letter on; the command's name before it may contain anything."""
+    with open(f"/proc/{pid}/stat") as file:
+        return file.read().rpartition(")")[2].split()
 
 
 def is_zombie(pid):
@@ -1071,21 +1077,41 @@ def open_pidfd(pid, start_time):
     return -1
 
 
-def exit_by_pidfd(pidfd):
-    """How somebody else's child ended, as Linux 6.15 and later tell once its parent has reaped it; else None."""
+def exit_of_other(pid, start_time, pidfd):
+    """How somebody else's child has ended; None when nobody tells."""
     for _ in range(EXIT_INFO_ATTEMPTS):
-        info = bytearray(64)
-        struct.pack_into("Q", info, 0, PIDFD_INFO_EXIT)
-        try:
-            fcntl.ioctl(pidfd, PIDFD_GET_INFO, info)
-        except OSError:
-            return None
-        if struct.unpack_from("Q", info)[0] & PIDFD_INFO_EXIT:
-            status = struct.unpack_from("i", info, 60)[0]
+        # Whoever its parent is now may take his time to reap it.
+        status = status_of_zombie(pid, start_time)
+        if status is None:
+            try:
+                status = status_by_pidfd(pidfd)
+            except OSError:
+                return None
+        if status is not None:
             how = {"signal": os.WTERMSIG(status)} if os.WIFSIGNALED(status) else {"code": os.WEXITSTATUS(status)}
             return {**how, "at": time.monotonic()}
         time.sleep(0.01)
     return None
+
+
+def status_of_zombie(pid, start_time):
+    """The wait status of a process that has ended and is not reaped; else None."""
+    try:
+        # To others the kernel shows 0.
+        if os.geteuid() not in (0, os.stat(f"/proc/{pid}").st_uid):
+            return None
+        fields = stat_fields(pid)
+        return int(fields[49]) if fields[0] == "Z" and int(fields[19]) == start_time else None
+    except (OSError, IndexError):
+        return None
+
+
+def status_by_pidfd(pidfd):
+    """The wait status of a process once it has been reaped; else None. OSError before Linux 6.15."""
+    info = bytearray(64)
+    struct.pack_into("Q", info, 0, PIDFD_INFO_EXIT)
+    fcntl.ioctl(pidfd, PIDFD_GET_INFO, info)
+    return struct.unpack_from("i", info, 60)[0] if struct.unpack_from("Q", info)[0] & PIDFD_INFO_EXIT else None
 
 
 def signal_process(pid, start_time, number, flags=0):

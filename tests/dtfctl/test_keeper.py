@@ -565,3 +565,21 @@ def test_a_port_is_chosen_within_its_range(tmp_path):
                 await launcher.hold_port("t:1", "192.0.2.1", 0, False)
 
     run(scenario, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("end", "told"), [("exit(7)", {"code": 7}), ("exit(0)", {"code": 0}), ("os.abort()", {"signal": signal.SIGABRT})]
+)
+def test_how_a_process_ended_is_told_before_its_parent_has_reaped_it(end, told):
+    program = f"import os, sys; sys.stdin.read(); {end}"
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE) as child:
+        assert child.stdin is not None
+        start_time = keeper.stat_of(child.pid)[1]
+        assert keeper.status_of_zombie(child.pid, start_time) is None
+        pidfd = os.pidfd_open(child.pid)
+        child.stdin.close()
+        wait_until(lambda: keeper.is_zombie(child.pid), "the process to end")
+        found = keeper.exit_of_other(child.pid, start_time, pidfd)
+        os.close(pidfd)
+        assert {key: found[key] for key in told} == told
+        assert keeper.status_of_zombie(child.pid, start_time - 1) is None
