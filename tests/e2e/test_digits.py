@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from tests.e2e.digits_cluster import DigitsCluster, wait_until
+from tests.e2e.example_cluster import ExampleCluster, wait_until
 
 STEPS = 1500
 EVERYTHING = "ps:0 ps:1 worker:0 worker:1"
@@ -15,13 +15,13 @@ EVERYTHING = "ps:0 ps:1 worker:0 worker:1"
 
 @pytest.fixture
 def cluster(tmp_path):
-    cluster = DigitsCluster(tmp_path, STEPS)
+    cluster = ExampleCluster(tmp_path, "digits", f"--train_steps={STEPS}")
     yield cluster
     cluster.dtfctl("down", check=False)
     assert not cluster.processes()
 
 
-def assert_trained(cluster: DigitsCluster, exit_status: int) -> None:
+def assert_trained(cluster: ExampleCluster, exit_status: int) -> None:
     assert exit_status == 0, cluster.printed()
     assert cluster.accuracy() >= 97.0
     assert cluster.checkpoint_step() >= STEPS

@@ -364,7 +364,7 @@ def test_digits_must_train_over_four_machines_through_deaths_a_cut_and_a_bad_wir
         laboratory.hosts["node4"].degrade(delay_ms=3, loss=0.005)
         cluster = RemoteCluster(tmp_path, laboratory)
         shutil.copytree(ROOT / "clusters/ssh-digits", cluster.folder, symlinks=True, dirs_exist_ok=True)
-        for name in ("trainer.py", "digits.npz"):
+        for name in ("trainer.py", "digits.py", "digits.npz"):
             (cluster.folder / name).unlink()
             (cluster.folder / name).symlink_to(ROOT / "clusters" / "digits" / name)
         file = cluster.folder / "cluster.yaml"

@@ -1,4 +1,4 @@
-"""Drives `dtfctl` on a private copy of clusters/digits, as a user at a shell would."""
+"""Drives `dtfctl` on a private copy of one of clusters/, as a user at a shell would."""
 
 from __future__ import annotations
 
@@ -28,28 +28,33 @@ def wait_until(condition: Callable[[], Any], what: str, timeout_s: float = 90.0)
     raise AssertionError(f"waited {timeout_s} s for {what}")
 
 
-class DigitsCluster:
-    """One copy of the example with a state folder of its own.
+class ExampleCluster:
+    """One copy of an example with a state folder of its own.
 
-    cluster = DigitsCluster(tmp_path)
+    cluster = ExampleCluster(tmp_path, "digits", "--train_steps=600")
     up = cluster.start_up("--attach")
     cluster.wait_for_step(300)
     cluster.kill("ps:0")
     assert up.wait() == 0
+
+    Args:
+      folder: where to put the copy.
+      name: of the folder below clusters/.
+      flags: for the trainer, beside those of its cluster file.
+      tensorflow: a Python that has TensorFlow, to run all tasks on that instead of dtf.
     """
 
-    def __init__(self, folder: Path, train_steps: int = 1500) -> None:
-        self.folder = folder / "digits"
+    def __init__(self, folder: Path, name: str, flags: str = "", tensorflow: str = "") -> None:
+        self.folder = folder / name
         ignored = shutil.ignore_patterns("checkpoints*", "logs", "__pycache__")
-        shutil.copytree(ROOT / "clusters" / "digits", self.folder, ignore=ignored)
+        shutil.copytree(ROOT / "clusters" / name, self.folder, ignore=ignored)
         file = self.folder / "cluster.yaml"
-        program = next(line for line in file.read_text().splitlines() if line.startswith("program:"))
-        changed = program.replace("trainer.py", f"trainer.py --train_steps={train_steps}")
-        file.write_text(file.read_text().replace(program, changed))
+        python = f"{tensorflow} trainer.py --runtime=tensorflow" if tensorflow else "python trainer.py"
+        file.write_text(file.read_text().replace("program: python trainer.py", f"program: {python} {flags}"))
         self.environment = {
             **os.environ,
             "DTFCTL_STATE_DIR": str(folder / "state"),
-            "PYTHONPATH": f"{ROOT / 'runtime'}:{ROOT}",
+            "PYTHONPATH": str(ROOT) if tensorflow else f"{ROOT / 'runtime'}:{ROOT}",
         }
         self.output = folder / "up.txt"
 
@@ -115,11 +120,15 @@ class DigitsCluster:
         """What `up` has printed so far."""
         return self.output.read_text(errors="replace") if self.output.exists() else ""
 
-    def accuracy(self) -> float:
-        """The held-out accuracy that the chief printed last, in percent."""
-        found = re.findall(r"held-out accuracy: ([\d.]+) %", self.printed())
+    def figure(self, name: str) -> float:
+        """The number that the chief printed last after `name` and a colon."""
+        found = re.findall(rf"{re.escape(name)}: (-?[\d.]+)", self.printed())
         assert found, self.printed()
         return float(found[-1])
+
+    def accuracy(self) -> float:
+        """The held-out accuracy that the chief printed last, in percent."""
+        return self.figure("held-out accuracy")
 
     def processes(self) -> list[str]:
         """Command lines of all processes whose environment names this state folder, this test's own aside."""
