@@ -153,8 +153,8 @@ _NAMESPACES = {
     name: f"dtf.{name}"
     for name in (
         "app audio bitwise compat contrib data debugging flags gfile graph_util image io layers linalg logging "
-        "lookup losses manip math metrics nn python_io quantization random raw_ops sets signal sparse spectral "
-        "strings summary testing train"
+        "lookup losses manip math metrics nn python_io quantization random raw_ops saved_model sets signal sparse "
+        "spectral strings summary testing train"
     ).split()
 }
 

@@ -81,16 +81,20 @@ class TextFileInitializer:
         self._name = name or "text_file_init"
 
     def initialize(self, table: LookupTableBase) -> Operation:
-        """The operation that fills `table`; it joins the collection of table initializers."""
-        made = apply_op(
-            "InitializeTableFromTextFileV2",
-            self._name,
-            table_handle=table.resource_handle,
-            filename=self._filename,
-            vocab_size=self._vocab_size,
-            **self._columns,
-        )
+        """The operation that fills `table`; it joins the table initializers, a constant file name the assets."""
+        with name_scope(self._name):
+            filename = convert_to_tensor(self._filename, dtypes.string, name="asset_filepath")
+            made = apply_op(
+                "InitializeTableFromTextFileV2",
+                None,
+                table_handle=table.resource_handle,
+                filename=filename,
+                vocab_size=self._vocab_size,
+                **self._columns,
+            )
         add_to_collection(GraphKeys.TABLE_INITIALIZERS, made)
+        if filename.op.type == "Const":
+            add_to_collection(GraphKeys.ASSET_FILEPATHS, filename)
         return made
 
 
