@@ -188,7 +188,7 @@ def test_a_layer_says_what_is_wrong():
         tf.layers.dense(tf.placeholder(tf.float32, [2, None]), 3)
     with pytest.raises(ValueError, match="data_format"):
         tf.layers.conv2d(IMAGES, 4, 3, data_format="NHWC")
-    with pytest.raises(ValueError, match="Expected one number or two"):
+    with pytest.raises(ValueError, match="one integer or 2 of them"):
         tf.layers.conv2d(IMAGES, 4, [1, 2, 3])
     with pytest.raises(ValueError, match="Fused batch norm"):
         tf.layers.batch_normalization(MATRIX, fused=True)

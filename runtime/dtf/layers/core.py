@@ -1,0 +1,158 @@
+"""Dense, dropout and flatten: the layers without windows.
+
+Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/layers
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dtf.build.initializers import zeros_initializer
+from dtf.build.ops import array as array_ops
+from dtf.build.ops import joining, rearranging
+from dtf.build.ops import linalg as linalg_ops
+from dtf.build.ops import nn as nn_ops
+from dtf.build.tensor import Tensor
+from dtf.layers.base import InputSpec, Layer, layer_function
+from dtf.layers.choices import Activation, checked_activation, either, is_channels_first, known_size, static_bool
+
+__all__ = ["Dense", "Dropout", "Flatten", "dense", "dropout", "flatten"]
+
+
+class Dense(Layer):
+    """activation(inputs @ kernel + bias), over the last dimension of inputs of any rank from 1.
+
+    The variables are kernel [size of the last dimension, units] and bias [units].
+
+    Raises, when called:
+      ValueError: the last dimension is not known.
+      TypeError: the inputs are not of a floating dtype.
+    """
+
+    def __init__(
+        self,
+        units: int,
+        activation: Activation | None = None,
+        use_bias: bool = True,
+        kernel_initializer: Any = None,
+        bias_initializer: Any = zeros_initializer(),  # noqa: B008 - as TensorFlow's signature shows it
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        bias_constraint: Any = None,
+        trainable: bool = True,
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(trainable, name, activity_regularizer=activity_regularizer, **kwargs)
+        self.units = int(units)
+        self.activation = checked_activation(activation)
+        self.use_bias = use_bias
+        self.kernel_initializer, self.bias_initializer = kernel_initializer, bias_initializer
+        self.kernel_regularizer, self.bias_regularizer = kernel_regularizer, bias_regularizer
+        self.kernel_constraint, self.bias_constraint = kernel_constraint, bias_constraint
+        self.kernel: Any = None
+        self.bias: Any = None
+
+    def build(self, input_shape: Any) -> None:
+        if self.dtype is None or not (self.dtype.is_floating or self.dtype.is_complex):
+            raise TypeError(f"Layer {self.name} takes inputs of a floating dtype, not {self.dtype}: cast them first.")
+        width = known_size(input_shape, -1, self.name)
+        self.input_spec = InputSpec(min_ndim=1, axes={-1: width})
+        self.kernel = self.add_weight(
+            "kernel",
+            [width, self.units],
+            initializer=self.kernel_initializer,
+            regularizer=self.kernel_regularizer,
+            constraint=self.kernel_constraint,
+        )
+        if self.use_bias:
+            self.bias = self.add_weight(
+                "bias",
+                [self.units],
+                initializer=self.bias_initializer,
+                regularizer=self.bias_regularizer,
+                constraint=self.bias_constraint,
+            )
+        super().build(input_shape)
+
+    def call(self, inputs: Tensor) -> Tensor:
+        rank = inputs.shape.ndims
+        assert rank is not None
+        if rank == 2:
+            outputs = linalg_ops.matmul(inputs, self.kernel)
+        else:
+            outputs = linalg_ops.tensordot(inputs, self.kernel, [[rank - 1], [0]])
+            outputs.set_shape([*inputs.shape.as_list()[:-1], self.units])
+        if self.use_bias:
+            outputs = nn_ops.bias_add(outputs, self.bias)
+        return self.activation(outputs) if self.activation else outputs
+
+
+dense = layer_function(Dense, "dense")
+
+
+class Dropout(Layer):
+    """While training, tf.nn.dropout with `rate`; else the inputs."""
+
+    def __init__(
+        self,
+        rate: Any = 0.5,
+        noise_shape: Any = None,
+        seed: int | None = None,
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(name=name, **kwargs)
+        self.rate, self.noise_shape, self.seed = rate, noise_shape, seed
+
+    def call(self, inputs: Tensor, training: Any = False) -> Tensor:
+        """`training`: a Python bool or a bool scalar tensor."""
+        return either(
+            training,
+            static_bool(training),
+            lambda: [nn_ops.dropout(inputs, noise_shape=self.noise_shape, seed=self.seed, rate=self.rate)],
+            lambda: [array_ops.identity(inputs)],
+        )[0]
+
+
+def dropout(
+    inputs: Any,
+    rate: Any = 0.5,
+    noise_shape: Any = None,
+    seed: int | None = None,
+    training: Any = False,
+    name: str | None = None,
+) -> Tensor:
+    """While `training` (a Python bool or a bool scalar tensor), tf.nn.dropout with `rate`; else the inputs."""
+    return Dropout(rate, noise_shape, seed, name)(inputs, training=training)
+
+
+class Flatten(Layer):
+    """[batch, ...] as [batch, elements]; channels that come first are moved to the end before."""
+
+    def __init__(self, data_format: str | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.data_format = data_format or "channels_last"
+        self._channels_first = is_channels_first(self.data_format)
+        self.input_spec = InputSpec(min_ndim=1)
+
+    def call(self, inputs: Tensor) -> Tensor:
+        rank = inputs.shape.ndims
+        if rank is not None and rank > 2 and self._channels_first:
+            inputs = rearranging.transpose(inputs, [0, *range(2, rank), 1])
+        elements = inputs.shape[1:].num_elements() if rank is not None else None
+        if rank == 1:
+            elements = 1
+        if elements is not None:
+            outputs = array_ops.reshape(inputs, [-1, elements])
+        else:
+            outputs = array_ops.reshape(inputs, joining.stack([array_ops.shape(inputs)[0], -1]))
+        outputs.set_shape([inputs.shape[0] if rank is not None else None, elements])
+        return outputs
+
+
+def flatten(inputs: Any, name: str | None = None, data_format: str = "channels_last") -> Tensor:
+    """[batch, ...] as [batch, elements]; channels that come first are moved to the end before."""
+    return Flatten(data_format, name=name)(inputs)
