@@ -7,12 +7,13 @@ that text.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from dtfctl import state
 from dtfctl.plan import ANY, ClusterPlan, Task
 from dtfctl.restart import Decision, decide
+from dtfctl.statuses import Statuses
 from dtfctl.task import TaskStatus
 
 SUCCEEDED = "succeeded"
@@ -80,26 +81,24 @@ class Plan:
         return "\n".join(map(str, self.actions))
 
 
-def reconcile(
-    desired: Desired, observed: Mapping[str, TaskStatus], now: float, jitter: Callable[[], float]
-) -> Plan:
+def reconcile(desired: Desired, observed: Statuses, now: float, jitter: Callable[[], float]) -> Plan:
     """What brings `observed` closer to `desired`. First what has ended is settled, for the rest depends on it.
 
-    `observed` has a status for each task of the plan and each that is leaving; `jitter` gives numbers in [0, 1).
+    `observed` has a status for each task of the plan and each that is leaving; `jitter` gives numbers in [0, 1). While
+    the cluster is kept up only those tasks are looked at of which something may be wanted.
     """
-    tasks = [*desired.plan.tasks(), *desired.leaving]
     not_wanted = {**desired.held, **dict.fromkeys((task.name for task in desired.leaving), NOT_WANTED)}
     settled = [
         _settle(task, observed[task.name], desired.outcome, not_wanted.get(task.name, ""), jitter)
-        for task in tasks
-        if observed[task.name].state == state.EXITED
+        for task in _tasks(desired, observed.in_state(state.EXITED))
     ]
     if settled:
         return Plan(tuple(settled))
     outcome, cause = _outcome(desired, observed)
     if outcome:
-        return _wind_up(desired, tasks, observed, now, outcome, cause)
-    return _keep_up(desired, tasks, observed, now, not_wanted)
+        return _wind_up(desired, [*desired.plan.tasks(), *desired.leaving], observed, now, outcome, cause)
+    names = {*observed.restless(), *(name for name in not_wanted if name in observed)}
+    return _keep_up(desired, _tasks(desired, observed.in_order(names)), observed, now, not_wanted)
 
 
 def troubles(observed: Mapping[str, TaskStatus]) -> list[TaskStatus]:
@@ -144,18 +143,23 @@ def _settle(task: Task, status: TaskStatus, outcome: str, not_wanted: str, jitte
     return Action(decision.event, task.name, decision.reason, decision.delay_s, decision)
 
 
-def _outcome(desired: Desired, observed: Mapping[str, TaskStatus]) -> tuple[str, str]:
+def _tasks(desired: Desired, names: Iterable[str]) -> list[Task]:
+    leaving = {task.name: task for task in desired.leaving}
+    return [leaving.get(name) or desired.plan.task(name) for name in names]
+
+
+def _outcome(desired: Desired, observed: Statuses) -> tuple[str, str]:
     if desired.outcome:
         return desired.outcome, desired.why
     plan = desired.plan
-    deciding = [task.name for task in plan.deciding_tasks()]
-    # Of those that the user has taken out nobody waits for an end; but somebody must have come to it.
-    awaited = [name for name in deciding if name not in desired.held]
-    done = [name for name in deciding if observed[name].state == state.SUCCEEDED]
-    if done and (plan.success_rule == ANY or set(awaited) <= set(done)):
-        return SUCCEEDED, _TRAINING_DONE
+    succeeded = set(observed.in_state(state.SUCCEEDED))
+    if succeeded:
+        deciding = {task.name for task in plan.deciding_tasks()}
+        # Of those that the user has taken out nobody waits for an end; but somebody must have come to it.
+        if deciding & succeeded and (plan.success_rule == ANY or deciding - desired.held.keys() <= succeeded):
+            return SUCCEEDED, _TRAINING_DONE
     # A sidecar that has given up is missed by nobody who trains.
-    if any(status.state in state.UNFORGIVEN for status in observed.values()):
+    if observed.in_state(*state.UNFORGIVEN):
         culprit = root_cause({task.name: observed[task.name] for task in plan.tasks() if not task.job.is_sidecar})
         if culprit is not None:
             return FAILED, f"{culprit.name} failed: {culprit.reason}"
@@ -213,12 +217,11 @@ def _keep_up(
     now: float,
     not_wanted: Mapping[str, str],
 ) -> Plan:
-    """Ends come before starts, and in reverse order. `not_wanted` are the tasks that must not run, each with why."""
+    """Ends come before starts, and in reverse order. `tasks` are those that are not at rest, and those that must not
+    run: `not_wanted`, each with why."""
     ends: list[Action] = []
     starts: list[Action] = []
     look_again_at: list[float] = []
-    # Of most tasks nothing is wanted most of the time.
-    tasks = [task for task in tasks if not _is_as_wanted(observed[task.name], not_wanted)]
     for task in reversed(tasks):
         status = observed[task.name]
         if status.state in state.ALIVE:
@@ -247,14 +250,6 @@ def _keep_up(
             else:
                 look_again_at.append(status.next_start_at)
     return Plan((*ends, *starts), min(look_again_at, default=None))
-
-
-def _is_as_wanted(status: TaskStatus, not_wanted: Mapping[str, str]) -> bool:
-    if status.name in not_wanted or status.renew:
-        return False
-    if status.state == state.SUCCEEDED:
-        return True
-    return status.state in state.ALIVE and not (status.ailing or status.notice)
 
 
 def _why_to_end(status: TaskStatus, not_wanted: str) -> tuple[str, str]:

@@ -171,10 +171,14 @@ class Store:
         happenings: Iterable[Happening] = (),
         forgotten: Iterable[str] = (),
     ) -> None:
+        """What is the same as before is not written again."""
+        statuses, happenings, names = list(statuses), list(happenings), [(name,) for name in forgotten]
+        if run is self._saved_run and not (statuses or happenings or names):
+            return
         with self._database:
             self._database.execute("BEGIN IMMEDIATE")
             self._put(run, statuses)
-            self._database.executemany("DELETE FROM tasks WHERE name = ?", [(name,) for name in forgotten])
+            self._database.executemany("DELETE FROM tasks WHERE name = ?", names)
             self._database.executemany(
                 "INSERT INTO events (run, time, task, what, cause) VALUES (?, ?, ?, ?, ?)",
                 [(run.number, item.time, item.task, item.what, item.cause) for item in happenings],
@@ -212,7 +216,7 @@ class Store:
                 self._database.executemany("UPDATE tasks SET position = ? WHERE name = ?", rows)
                 self._positions = order
         self._database.executemany(
-            "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?)",
+            "INSERT INTO tasks VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE SET document = excluded.document",
             [(status.name, self._positions[status.name], json.dumps(tasks.to_json(status))) for status in statuses],
         )
 

@@ -19,6 +19,7 @@ from dtfctl.paths import ClusterPaths
 from dtfctl.plan import ClusterPlan, Task
 from dtfctl.reconcile import FAILED, STOPPED, Action, Desired, reconcile, troubles
 from dtfctl.restart import remembering
+from dtfctl.statuses import Statuses
 from dtfctl.store import Happening, Run, Store
 from dtfctl.task import Exit, TaskStatus
 
@@ -34,7 +35,7 @@ class Supervisor:
     def __init__(
         self,
         run: Run,
-        statuses: dict[str, TaskStatus],
+        statuses: Mapping[str, TaskStatus],
         store: Store,
         launcher: Launcher,
         paths: ClusterPaths,
@@ -43,7 +44,7 @@ class Supervisor:
         files: Callable[[Task], dict[str, str]] = lambda task: {},
     ) -> None:
         self.run = run
-        self.statuses = statuses
+        self.statuses = Statuses(statuses.values())
         self.is_finished = False
         self._store = store
         self._launcher = launcher
@@ -187,7 +188,7 @@ class Supervisor:
                 self._put(replace(self.statuses[change.task], renew=change.cause))
             self._note(change.task, f"to {change.verb}", change.cause)
         order = [task.name for task in (*plan.tasks(), *self.run.leaving)]
-        self.statuses = {name: self.statuses[name] for name in order if name in self.statuses}
+        self.statuses = Statuses(self.statuses[name] for name in order if name in self.statuses)
         self._touched |= self.statuses.keys()
         self._commit()
         return changes
@@ -216,8 +217,11 @@ class Supervisor:
             for action in plan.actions:
                 self._apply(action)
             self._look_whether_all_are_ready()
-            self._commit()
-            if not plan.actions or self.is_finished:
+            is_done = not plan.actions or self.is_finished
+            # What was settled and what follows from it are one commit, as long as nothing of it is visible outside.
+            if is_done or self._effects:
+                self._commit()
+            if is_done:
                 times = (plan.look_again_at, hosts.look_again_at(run.plan, run.hosts))
                 return min((at for at in times if at is not None), default=None)
 
@@ -399,7 +403,7 @@ class Supervisor:
         )
 
     def _forget(self, action: Action) -> None:
-        status = self.statuses.pop(action.task)
+        status = self.statuses.remove(action.task)
         self.run = replace(self.run, generations={**self.run.generations, status.name: status.generation})
         self._touched.add(action.task)
         self._forgotten.append(action.task)
@@ -426,7 +430,7 @@ class Supervisor:
             self._note(name, "asked for", why)
 
     def _put(self, status: TaskStatus) -> None:
-        self.statuses[status.name] = status
+        self.statuses.put(status)
         self._changed.add(status.name)
         self._touched.add(status.name)
 

@@ -4,13 +4,15 @@
 
 Runs the same tasks (`sleep`) under dtfctl and, where FOLDER/bin has them, under supervisord, circus and honcho, one
 after another on this machine. Each task notes the clock as the first thing it does, so all are measured by the same
-hand.
+hand. Memory and descriptors before and after the kills tell whether restarts leave anything behind; the peers, which
+take a second and more for each, get PEER_KILLS at the most.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import json
 import os
 import random
@@ -36,6 +38,7 @@ from dtfctl.paths import ClusterPaths
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 300.0
 IDLE_S = 10.0
+PEER_KILLS = 50
 
 TASK = r"""#!/bin/sh
 # Notes (task, pid, monotonic seconds) and sleeps. Without a fork: the first is /proc/uptime's, by the shell alone.
@@ -191,14 +194,16 @@ def measure(name: str, count: int, kills: int, peers: Path) -> dict[str, float]:
                 processes[:] = dtfctl_processes(tasks)
                 figures["status_ms"] = 1e3 * _seconds(lambda: Cluster(ClusterPaths(folder / "state" / "bench")).load())
             if name in RESTARTS and kills:
-                before = cpu_s(processes, tasks)
+                kills = kills if name == "dtfctl" else min(kills, PEER_KILLS)
+                before, size = cpu_s(processes, tasks), costs(processes, tasks, idle_s=0.0)
                 latencies = restart_latencies(tasks, kills)
+                figures["kills"] = kills
                 figures["cpu_ms_per_restart"] = 1e3 * (cpu_s(processes, tasks) - before) / kills
                 figures["restart_median_ms"] = 1e3 * statistics.median(latencies)
                 figures["restart_p99_ms"] = 1e3 * sorted(latencies)[int(0.99 * (len(latencies) - 1))]
                 after = costs(processes, tasks, idle_s=0.0)
-                figures["memory_after_kills_mb"] = after["memory_mb"]
-                figures["descriptors_after_kills"] = after["descriptors"]
+                for each in ("memory_mb", "descriptors"):
+                    figures[f"{each}_before_kills"], figures[f"{each}_after_kills"] = size[each], after[each]
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return figures
@@ -252,11 +257,13 @@ def costs(processes: list[psutil.Process], tasks: Tasks, idle_s: float = IDLE_S)
 
 
 def restart_latencies(tasks: Tasks, kills: int) -> list[float]:
-    """Seconds from SIGKILL until the new process has its pid, as seen from its first line."""
-    rng = random.Random(1)
+    """Seconds from SIGKILL until the new process has its pid, as seen from its first line. Each task in turn: one that
+    dies again within moments is delayed on purpose by some of the supervisors."""
+    names = sorted(tasks.pids())
+    random.Random(1).shuffle(names)
     latencies = []
-    for _ in range(kills):
-        name, pid = rng.choice(sorted(tasks.pids().items()))
+    for name in itertools.islice(itertools.cycle(names), kills):
+        pid = tasks.pids()[name]
         size = tasks.notes.stat().st_size
         begun = time.monotonic()
         os.kill(pid, signal.SIGKILL)
@@ -270,8 +277,8 @@ def restart_latencies(tasks: Tasks, kills: int) -> list[float]:
                 raise SystemExit(f"{name} does not come back")
             time.sleep(0.0005)
         latencies.append(time.monotonic() - begun)
-        # A task that dies again within moments is delayed on purpose by some of them.
-        time.sleep(0.05)
+        # So that each is measured alone.
+        time.sleep(0.02)
     return latencies
 
 
@@ -309,7 +316,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("names", nargs="*", metavar=" | ".join(UNDER))
     parser.add_argument("--tasks", type=int, default=1000)
-    parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--kills", type=int, default=1000)
     parser.add_argument("--peers", type=Path, default=Path("/nowhere"))
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()

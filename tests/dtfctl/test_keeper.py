@@ -393,6 +393,30 @@ def test_what_a_task_has_forked_ends_with_it_however_well_it_hides(tmp_path):
     run(scenario, tmp_path)
 
 
+@pytest.mark.skipif(not has_cgroup(), reason="there is no cgroup of version 2 here that this user may write")
+@pytest.mark.parametrize("call", [keeper.SYSCALL_CLONE3, 100_000], ids=["at once", "without clone3"])
+def test_a_fork_begins_in_its_cgroup_whether_or_not_the_kernel_does_that_at_once(call, monkeypatch):
+    monkeypatch.setattr(keeper, "SYSCALL_CLONE3", call)
+    folder = keeper.make_cgroup(f"dtfctl-test-{os.getpid()}")
+    reader, writer = os.pipe()
+    pid = keeper.fork_into(folder)
+    if pid == 0:
+        with keeper.dying():
+            os.write(writer, b"." if os.getpid() in keeper.members(folder) else b"elsewhere")
+            os.close(writer)
+            signal.pause()
+    try:
+        os.close(writer)
+        assert os.read(reader, 100) == b"."
+        assert keeper.members(folder) == {pid}
+    finally:
+        keeper.remove_cgroup(folder)
+        os.waitpid(pid, 0)
+        os.close(reader)
+        keeper.remove_cgroup(folder)
+    assert not os.path.exists(folder)
+
+
 def namespace_of_pids(script):
     """Runs Python code as the first process of a pid namespace of its own, with /proc to match."""
     mounted = f"mount -t proc proc /proc && exec {sys.executable} -c {shlex.quote(script)}"

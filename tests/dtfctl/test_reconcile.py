@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from dtfctl.reconcile import Desired, reconcile, root_cause
+from dtfctl.statuses import Statuses
 from dtfctl.task import Exit, TaskStatus
 from tests.dtfctl.fakes import plan_of
 
@@ -19,7 +20,7 @@ def observed(**changes):
     for key, status in changes.items():
         name = key.replace("_", ":")
         statuses[name] = replace(status, name=name)
-    return statuses
+    return Statuses(statuses.values())
 
 
 def task(state, **changes):
@@ -151,8 +152,8 @@ def test_what_waits_to_be_started_is_not_started_any_more_when_the_cluster_ends(
 def test_the_chief_alone_decides_where_there_is_one():
     plan = plan_of("program: train\njobs: {chief: 1, worker: 1, ps: 1}")
     statuses = {"chief:0": SUCCEEDED, "worker:0": RUNNING, "ps:0": RUNNING}
-    statuses = {name: replace(status, name=name) for name, status in statuses.items()}
-    assert lines(str(reconcile(Desired(plan), statuses, NOW, lambda: 0.0))) == [
+    named = Statuses(replace(status, name=name) for name, status in statuses.items())
+    assert lines(str(reconcile(Desired(plan), named, NOW, lambda: 0.0))) == [
         "terminate worker:0 the training is done"
     ]
 

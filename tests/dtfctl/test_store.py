@@ -46,6 +46,23 @@ def test_what_was_saved_is_what_is_loaded(path):
     assert list(statuses.values()) == STATUSES
 
 
+def test_nothing_new_is_not_written_again(path):
+    store, run = Store(path), a_run()
+    store.begin(run, STATUSES)
+    other = sqlite3.connect(path)
+
+    def version():
+        return other.execute("PRAGMA data_version").fetchone()
+
+    before = version()
+    store.save(run, ())
+    assert version() == before
+    store.save(run, STATUSES[:1])
+    assert version() != before
+    other.close()
+    store.close()
+
+
 def test_a_reader_sees_what_the_writer_has_committed(path):
     writer, reader = Store(path), Store(path)
     writer.begin(a_run(), STATUSES)
