@@ -57,7 +57,7 @@ def test_nothing_new_is_not_written_again(path):
     before = version()
     store.save(run, ())
     assert version() == before
-    store.save(run, STATUSES[:1])
+    store.save(run, [TaskStatus("worker:1", "starting", 1)])
     assert version() != before
     other.close()
     store.close()
