@@ -39,6 +39,14 @@ def mini_batches(
             yield images[rows], labels[rows]
 
 
+def numbered_batch(number: int, size: int, count: int) -> np.ndarray:
+    """The rows, of `count`, that batch `number` of a training has: shuffled epochs, the same in every task."""
+    per_epoch = count // size
+    order = np.random.RandomState(number // per_epoch).permutation(count)
+    start = number % per_epoch * size
+    return order[start : start + size]
+
+
 def build_model(tf, images, labels):
     """Returns (loss, accuracy) of a 3x3 convolution, pooling, and two dense layers."""
     conv = tf.get_variable("conv/kernel", [3, 3, 1, 16], initializer=tf.truncated_normal_initializer(stddev=0.3))

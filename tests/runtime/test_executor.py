@@ -466,3 +466,36 @@ def test_a_long_chain_of_segments_needs_no_deep_stack():
         step.rendezvous.send(KEY.format(f"x{number}"), np.float32(1))
     Executor(g.graph_def).run(step)
     assert step.rendezvous.take(KEY.format("sum")) == 600
+
+
+def test_a_step_that_wakes_another_goes_on_to_where_it_waits_itself_first(monkeypatch):
+    order: list[str] = []
+
+    def replace(op, name, after=lambda: None):
+        def kernel(value):
+            order.append(name)
+            after()
+            return value
+
+        made = kernels.Kernel(lambda node: kernel, False, False, False, False)
+        monkeypatch.setitem(kernels._kernels._entries, op, made)
+
+    def chain(received, *ops):
+        g = GraphBuilder()
+        value = g.recv(received)
+        for op in ops:
+            value = g.node(op, value, T=F32)
+        g.send(value, "y")
+        step, outcome = local_step(), Outcome()
+        Executor(g.graph_def).run_async(step, outcome)
+        return step, outcome
+
+    kernels.load_all()
+    replace("Neg", "the waker wakes", lambda: other.rendezvous.send(KEY.format("b"), np.float32(2)))
+    replace("Abs", "the waker goes on")
+    replace("Exp", "the other goes on")
+    other, other_outcome = chain("b", "Exp")
+    waker, waker_outcome = chain("a", "Neg", "Abs")
+    waker.rendezvous.send(KEY.format("a"), np.float32(1))
+    assert waker_outcome.error() is None and other_outcome.error() is None
+    assert order == ["the waker wakes", "the waker goes on", "the other goes on"]

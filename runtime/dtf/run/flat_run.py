@@ -39,6 +39,7 @@ class FlatRun:
     __slots__ = (
         "_done",
         "_interrupt",
+        "_left",
         "_live",
         "_lock",
         "_pending",
@@ -58,7 +59,8 @@ class FlatRun:
         self._lock = threading.Lock()
         self._pending = [segment.predecessors for segment in program.segments]
         self._users = list(program.slot_users)
-        self._live = len(program.roots)
+        self._left = list(program.group_sizes)
+        self._live = len(program.roots) + len(self._left)
         self._interrupt: BaseException | None = None
         self._started_async: dict[int, int] = {}
         self._variant = program.variant(False, step.collector is not None)
@@ -71,6 +73,11 @@ class FlatRun:
         if not self._live:
             self._done(None)
             return
+        if self._left and self.step.cancellation.register(self._stop_waiting) is None:
+            self.outcome.fail(_cancelled())
+            self._stop_waiting()
+            if not self._program.roots:
+                return
         self._drain([self._program.segments[index] for index in self._program.roots], False)
         if self._interrupt is not None:
             raise self._interrupt
@@ -98,6 +105,38 @@ class FlatRun:
                 self.record(index, started[index], time.time_ns(), outputs)
         if started:
             self._advance(started)
+
+    def arrive(self, source: int, numbers: Sequence[int], values: Sequence[Any]) -> None:
+        """Values have come from another task; goes on with what waited for them."""
+        program, shared, left = self._program, self.shared, self._left
+        places = program.arrivals[source]
+        complete: list[int] = []
+        with self._lock:
+            if not left:
+                return
+            for number, value in zip(numbers, values, strict=True):
+                group, slot, token = places[number]
+                if slot is not None:
+                    shared[slot] = value
+                if value is DEAD:
+                    self.careful = True
+                    if token is not None:
+                        shared[token] = DEAD
+                left[group] -= 1
+                if not left[group]:
+                    complete.append(-1 - group)
+        if complete:
+            self._advance(complete)
+
+    def _stop_waiting(self) -> None:
+        """Nothing that arrives from now on counts: the step has been cancelled."""
+        with self._lock:
+            waiting = sum(count > 0 for count in self._left)
+            self._left = []
+            self._live -= waiting
+            over = waiting > 0 and self._live == 0
+        if over:
+            self._end()
 
     def skip(self, index: int) -> None:
         """An asynchronous node in a branch that was not taken."""
@@ -152,13 +191,17 @@ class FlatRun:
         if over:
             self._end()
         elif ready:
-            mine = getattr(_thread, "drains", None)
-            if mine and mine[-1][0] is self:
-                mine[-1][1].extend(ready)
-            elif mine and len(mine) > _NESTED_DRAINS_MAX:
-                thread_pool.submit(self._drain, ready, False)
-            else:
+            drains = _thread.__dict__.get("drains")
+            if not drains:
                 self._drain(ready, True)
+                return
+            for run, its_ready in reversed(drains):
+                if run is self:
+                    its_ready.extend(ready)
+                    return
+            # This thread is at another step, which woke this one. That one goes on to where it waits itself before
+            # anybody can answer it: a replica stands in line for the token of the update that its gradient makes.
+            borrowed.afterwards(self._drain, ready, True)
 
     def _drain(self, ready: list[Segment], is_borrowed: bool) -> None:
         """Runs segments until none is ready. A borrowed thread hands long ones over to the pool."""
@@ -170,20 +213,23 @@ class FlatRun:
                 while ready:
                     now, ready[:] = ready[:], []
                     if any(segment.cost_ns > _LONG_NS for segment in now):
-                        if borrowed.is_lent():
-                            borrowed.before_long()
-                        elif is_borrowed:
+                        if is_borrowed and not borrowed.is_lent():
                             thread_pool.submit(self._drain, now, False)
                             break
+                        borrowed.before_long()
                         if len(now) > 1:
                             ready.extend(now[:-1])
                             now = now[-1:]
                     over = self._run_segments(now, ready)
         finally:
             drains.pop()
-        self._flush()
-        if over:
-            self._end()
+        try:
+            self._flush()
+            if over:
+                self._end()
+        finally:
+            if not drains:
+                borrowed.do_afterwards()
 
     def _flush(self) -> None:
         """Sends what the segments have made for other tasks."""
@@ -285,5 +331,4 @@ def _cancelled() -> errors.OpError:
     return errors.CancelledError(None, None, "Step was cancelled")
 
 
-_NESTED_DRAINS_MAX = 8
 _thread = threading.local()
