@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 import time
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import dtf as tf
+from dtf.channel import receive_buffers
 from dtf.server import Server
 from dtf.wire import codec, errors
 from dtf.wire.pb import config_pb2, master_pb2
@@ -144,3 +146,23 @@ def test_sessions_closed_in_mid_run_leave_nothing(servers):
         client.channel.close()
     clean = {name: [0, 0] for name in left_behind(servers)}
     assert settled(lambda: left_behind(servers), clean) == clean
+
+
+def test_what_a_step_was_fed_is_free_when_the_step_has_ended(servers):
+    """Not when the garbage collector comes round, nor when somebody looks after the steps in flight the next time."""
+    with tf.device("/job:worker/task:0"):
+        fed = tf.placeholder(tf.float32, [500_000])
+        take = tf.identity(fed).op
+    data = np.zeros(500_000, np.float32)
+    gc.disable()
+    try:
+        with tf.Session(servers[1].target, config=REMOTE) as session:
+            for _ in range(5):
+                session.run(take, {fed: data})
+            before = receive_buffers._buffers.kept_bytes
+            for _ in range(20):
+                session.run(take, {fed: data})
+            # One or two more may be in use while the thread that has sent the answer is on its way back.
+            assert receive_buffers._buffers.kept_bytes <= before + 2 * data.nbytes * 1.1
+    finally:
+        gc.enable()

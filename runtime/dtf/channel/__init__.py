@@ -4,6 +4,7 @@
     lane         one socket: frames in, frames out, never a thread that waits in a write for a slow reader
     client       Channel: calls to one task
     listener     answers the calls of others
+    receive_buffers  memory for large bodies, used again
     tls          what lanes over TCP are wrapped in where the cluster has certificates
 
 The requests are those of TensorFlow's services, and this package does not look into them: bytes or buffers go in and

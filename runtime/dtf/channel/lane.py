@@ -25,8 +25,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
+from dtf.channel import receive_buffers
 from dtf.run import borrowed, growing_pool
 
 WAITING_FRAMES_MAX = 100_000
@@ -301,7 +300,7 @@ class Lane:
         return waits
 
     def _large_body(self, first: memoryview, length: int) -> memoryview | None:
-        body = np.empty(length, np.uint8).data
+        body = receive_buffers.take(length)
         at = len(first)
         body[:at] = first
         while at < length:

@@ -197,8 +197,8 @@ class RunningStep:
     """One step in flight. Its lock guards what the partitions' answers change; the last one releases `_ended`."""
 
     __slots__ = (
-        "_cancellation", "_cancels", "_ended", "_lock", "_options", "_pending", "_sends", "_told_ended", "compiled",
-        "error", "results", "run_id", "step_id", "values",
+        "_cancellation", "_cancels", "_ended", "_lock", "_options", "_pending", "_sends", "_told_ended", "_watch",
+        "compiled", "error", "results", "run_id", "step_id", "values",
     )  # fmt: skip
 
     def __init__(
@@ -212,6 +212,7 @@ class RunningStep:
         self.run_id = run_id
         self._cancellation: tuple[CancellationManager, int | None] | None = None
         self._told_ended: Callable[[], None] | None = None
+        self._watch: Watch | None = None
         self.step_id = random.getrandbits(_STEP_ID_BITS) or 1
         self.values: dict[str, Any] = {}
         self.results: list[Any] = []
@@ -238,7 +239,8 @@ class RunningStep:
     def when_ended(self, callback: Callable[[], None], timeout_s: float | None) -> None:
         """Has `callback()` called once when the step has ended; nobody is to `wait` then."""
         self._told_ended = callback
-        watchman.add(Watch(self, timeout_s))
+        self._watch = Watch(self, timeout_s)
+        watchman.add(self._watch)
 
     def start(self) -> None:
         """Sends the step to every partition. Answers may come before this returns."""
@@ -331,8 +333,14 @@ class RunningStep:
 
     def _end(self) -> None:
         self._ended.release()
-        if self._told_ended is not None:
-            self._told_ended()
+        if self._told_ended is None:
+            return
+        # What ends here is let go here, for a step may hold much memory: no cycle is left to the garbage collector.
+        told_ended, self._told_ended = self._told_ended, None
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            watchman.forget(watch)
+        told_ended()
 
     def _cancel_rest(self) -> None:
         with self._lock:

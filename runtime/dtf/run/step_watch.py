@@ -34,11 +34,6 @@ class Watch:
         self._derived_since: float | None = None
         self._next_heartbeat = self._started + _HEARTBEAT_PERIOD_S
 
-    @property
-    def has_ended(self) -> bool:
-        """Whether there is nothing left to mind."""
-        return not self._step.pending_partitions()
-
     def wait(self) -> None:
         """Returns when the step has ended."""
         while not self._step.wait_ended(self._until_next_duty()):
@@ -94,35 +89,41 @@ class Watch:
 
 class _Watchman:
     """A thread that looks at the steps for which none waits, now and then; it sleeps when there are none. Its condition
-    guards `_watches` and `_is_awake`.
+    guards `_is_awake`; `_watches` is changed by single operations only.
     """
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
-        self._watches: list[Watch] = []
+        self._watches: dict[Watch, None] = {}
         self._is_awake = False
 
     def add(self, watch: Watch) -> None:
-        """Looks at a step until it has ended."""
+        """Looks at a step until it is forgotten."""
+        self._watches[watch] = None
         with self._condition:
-            self._watches.append(watch)
             if self._is_awake:
                 return
             self._is_awake = True
         threading.Thread(target=self._patrol, name="dtf-watch", daemon=True).start()
+
+    def forget(self, watch: Watch) -> None:
+        """Its step has ended, and all that the step holds, large tensors perhaps, is free at once."""
+        self._watches.pop(watch, None)
 
     def _patrol(self) -> None:
         idle_rounds = 0
         while True:
             time.sleep(_PATROL_PERIOD_S)
             with self._condition:
-                watches = self._watches = [watch for watch in self._watches if not watch.has_ended]
-                idle_rounds = 0 if watches else idle_rounds + 1
+                idle_rounds = 0 if self._watches else idle_rounds + 1
                 if idle_rounds > _PATROL_IDLE_ROUNDS:
                     self._is_awake = False
                     return
-            for watch in watches:
-                watch.look()
+            self._look()
+
+    def _look(self) -> None:
+        for watch in list(self._watches):
+            watch.look()
 
 
 watchman = _Watchman()

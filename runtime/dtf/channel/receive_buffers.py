@@ -1,0 +1,108 @@
+"""Memory for large bodies that come in, used again as soon as nobody looks at it any more.
+
+Fresh memory is dear: the kernel clears each page when it is first touched, and where a hypervisor takes back what its
+guest has freed (free page reporting), the host must find the page again as well. 100 MB then cost 12 to 250 ms, where
+receiving them costs 20. The arrays decoded from a body are views of it, so that its reference count says when the last
+of them is gone; nobody has to give anything back.
+
+Owns what is kept: `KEPT_BYTES_MAX` at most, and nothing that was not needed for `IDLE_S_MAX`. To forget a buffer that
+is still looked at is harmless: it is freed with its last view.
+
+    body = receive_buffers.take(100_000_000)
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+
+import numpy as np
+
+from dtf.run import growing_pool
+
+__all__ = ["IDLE_S_MAX", "KEPT_BYTES_MAX", "KEPT_FROM_BYTES", "ReceiveBuffers", "take"]
+
+KEPT_FROM_BYTES = 1 << 17
+"""Smaller bodies come from the allocator, which keeps memory of that size by itself."""
+KEPT_BYTES_MAX = 1 << 29
+IDLE_S_MAX = 10.0
+_SLACK = 8
+"""A buffer may be larger than the body by one part in so many."""
+
+
+def take(length: int) -> memoryview:
+    """Writable memory of `length` bytes with any content, kept by this process's buffers."""
+    return _buffers.take(length)
+
+
+class ReceiveBuffers:
+    """Some buffers. The lock guards `_kept`, which is in the order in which they were last taken."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: list[np.ndarray] = []
+        self._taken_at_s: list[float] = []
+        self._is_watched = False
+
+    @property
+    def kept_bytes(self) -> int:
+        """What is kept, in use or not."""
+        with self._lock:
+            return sum(buffer.nbytes for buffer in self._kept)
+
+    def take(self, length: int) -> memoryview:
+        """Writable memory of `length` bytes with any content; it is in use as long as a view of it is."""
+        if length < KEPT_FROM_BYTES or length > KEPT_BYTES_MAX or not _COUNTS_ARE_EXACT:
+            return np.empty(length, np.uint8).data
+        with self._lock:
+            at = self._find(length)
+            if at is None:
+                buffer = np.empty(length, np.uint8)
+            else:
+                buffer = self._kept.pop(at)
+                del self._taken_at_s[at]
+            self._kept.append(buffer)
+            self._taken_at_s.append(time.monotonic())
+            spare = sum(each.nbytes for each in self._kept) - KEPT_BYTES_MAX
+            forgotten = 0
+            while spare > 0:
+                spare -= self._kept[forgotten].nbytes
+                forgotten += 1
+            self._forget(forgotten)
+            is_first, self._is_watched = not self._is_watched, True
+        if is_first:
+            growing_pool.submit(self._watch)
+        return buffer.data[:length]
+
+    def forget_idle(self, now_s: float) -> bool:
+        """Forgets what was not taken in the `IDLE_S_MAX` before `now_s` (of the monotonic clock); whether some stay."""
+        with self._lock:
+            self._forget(sum(taken_at_s <= now_s - IDLE_S_MAX for taken_at_s in self._taken_at_s))
+            self._is_watched = bool(self._kept)
+            return self._is_watched
+
+    def _find(self, length: int) -> int | None:
+        """Where a free buffer for so much is; of several the one that was used last, which the caches know best."""
+        kept = self._kept
+        for at in range(len(kept) - 1, -1, -1):
+            if length <= kept[at].nbytes <= length + length // _SLACK and sys.getrefcount(kept[at]) <= _FREE_COUNT:
+                return at
+        return None
+
+    def _forget(self, count: int) -> None:
+        del self._kept[:count], self._taken_at_s[:count]
+
+    def _watch(self) -> None:
+        while True:
+            time.sleep(IDLE_S_MAX / 2)
+            if not self.forget_idle(time.monotonic()):
+                return
+
+
+# What getrefcount says of an array that one list holds, measured because interpreters differ in what they count; and
+# whether the count tells the truth at all, which it does not when threads run without the global lock.
+_probe = [np.empty(1, np.uint8)]
+_FREE_COUNT = sys.getrefcount(_probe[0])
+_COUNTS_ARE_EXACT = getattr(sys, "_is_gil_enabled", lambda: True)()
+_buffers = ReceiveBuffers()
