@@ -11,7 +11,6 @@ import pytest
 import dtf as tf
 from dtf import train
 from dtf.testing import LocalCluster
-from dtf.train import monitored_session
 
 
 @pytest.fixture(autouse=True)
@@ -237,16 +236,20 @@ def test_a_loss_does_not_wait_for_queue_runners_that_are_stuck():
         assert session.run(add) == 1, "a new session, initialised anew"
 
 
-def test_sessions_that_are_lost_again_and_again_are_given_up_with_the_cause(monkeypatch, caplog):
+def test_sessions_that_are_lost_again_and_again_are_given_up_with_the_cause(caplog):
     caplog.set_level(logging.INFO, "dtf")
-    monkeypatch.setattr(monitored_session, "_RECOVERY_PAUSES_S", (0.0,))
+    policy = train.RecoveryPolicy(recoveries_max=4, pause_secs=0.0)
     add = counting_model()
 
     class Lost(train.SessionRunHook):
         def after_run(self, run_context, run_values):
             raise tf.errors.UnavailableError(None, None, "ps 0 does not answer")
 
-    with pytest.raises(tf.errors.UnavailableError, match="ps 0"), train.MonitoredSession(hooks=[Lost()]) as session:
+    with (
+        pytest.raises(tf.errors.UnavailableError, match="ps 0"),
+        train.MonitoredSession(hooks=[Lost()], recovery=policy) as session,
+    ):
         session.run(add)
-    again = [record for record in caplog.records if "ps 0 does not answer" in record.getMessage()]
-    assert len(again) == monitored_session._MOST_RECOVERIES_WITHOUT_A_RUN
+    told = [record.getMessage() for record in caplog.records if "ps 0 does not answer" in record.getMessage()]
+    assert [f"({count} of 4)" in line for count, line in enumerate(told, 1)] == [True] * 4 + [False]
+    assert "given up" in told[-1]

@@ -81,21 +81,16 @@ from dtf.train.learning_rate_decay import (
 )
 from dtf.train.meta_graph import export_meta_graph, import_meta_graph
 from dtf.train.momentum import MomentumOptimizer
-from dtf.train.monitored_session import (
-    ChiefSessionCreator,
-    MonitoredSession,
-    MonitoredTrainingSession,
-    SessionCreator,
-    SingularMonitoredSession,
-    WorkerSessionCreator,
-)
+from dtf.train.monitored_session import MonitoredSession, MonitoredTrainingSession, SingularMonitoredSession
 from dtf.train.moving_averages import ExponentialMovingAverage
 from dtf.train.optimizer import Optimizer
 from dtf.train.proximal import ProximalAdagradOptimizer, ProximalGradientDescentOptimizer
 from dtf.train.queue_runner import QueueRunner, add_queue_runner, start_queue_runners
+from dtf.train.recovery import RecoveryPolicy
 from dtf.train.rmsprop import RMSPropOptimizer
 from dtf.train.saver import Saver
 from dtf.train.scaffold import Scaffold
+from dtf.train.session_creators import ChiefSessionCreator, SessionCreator, WorkerSessionCreator
 from dtf.train.session_manager import SessionManager
 from dtf.train.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
 from dtf.train.summary_writer import summary_iterator

@@ -1,0 +1,126 @@
+"""Preemption: SIGTERM, the notice that this process has to go, becomes an orderly end of training.
+
+Owns the signal handler and what it interrupts. Whoever trains (a MonitoredSession, a Supervisor) asks `arrived`
+between steps, saves what is to be saved, and calls `leave`, which ends the process with status 143: what a shell
+reports of a process that died of SIGTERM, so that a supervisor knows that it was asked to go and is not done.
+
+A step that still runs is waited for, for `STEP_PATIENCE_S`; one that waits for others which have gone already, as in
+synchronous training, is cut off then, so that the rest of the grace period is left for the checkpoint. A second notice
+cuts it off at once.
+
+Nothing happens where the program has a handler of its own, or trains outside of the main thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from dtf import logging
+
+STEP_PATIENCE_S = 3.0
+EXIT_STATUS = 128 + signal.SIGTERM
+
+
+class Preempted(SystemExit):
+    """Ends the process after an orderly end of training; its status is 143."""
+
+    def __init__(self) -> None:
+        super().__init__(EXIT_STATUS)
+
+
+class PreemptionNotice:
+    """Watches for SIGTERM from `watch` until `release`. All of it happens in the main thread, but for the timer.
+
+    Args:
+      on_arrival: called when the notice arrives, in the signal handler: it may set a flag, no more.
+    """
+
+    def __init__(self, on_arrival: Callable[[], Any] = lambda: None) -> None:
+        self._on_arrival = on_arrival
+        self._is_watching = False
+        self._arrived = False
+        self._interruptible = False
+        self._at_once = False
+        self._timer: threading.Timer | None = None
+
+    @property
+    def arrived(self) -> bool:
+        """Whether this process has been told to go."""
+        return self._arrived
+
+    def watch(self) -> None:
+        """Begins to watch, where nobody else does."""
+        if threading.current_thread() is not threading.main_thread():
+            return
+        if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, self._handle)
+            self._is_watching = True
+
+    def release(self) -> None:
+        """Ends watching; SIGTERM ends the process as before."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._is_watching and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            self._is_watching = False
+
+    def leave(self) -> None:
+        """Ends the process if the notice has arrived. To be called when everything is saved and closed.
+
+        Raises:
+          Preempted: it has.
+        """
+        if self._arrived:
+            logging.info("Told to go (SIGTERM): the training has been stopped in order, and this process ends.")
+            raise Preempted
+
+    @contextlib.contextmanager
+    def interruptible(self, at_once: bool = False) -> Iterator[None]:
+        """A block that the notice may interrupt: `at_once`, or when its patience is over.
+
+        Raises:
+          Preempted: it has been interrupted.
+        """
+        if not self._is_watching:
+            yield
+            return
+        if at_once and self._arrived:
+            raise Preempted
+        around = self._interruptible, self._at_once
+        self._interruptible, self._at_once = True, at_once
+        try:
+            yield
+        except BaseException as error:
+            # The runtime tells of an interrupted step in several ways; one that was not interrupted keeps its error.
+            if self._interruptible:
+                raise
+            raise Preempted from error
+        finally:
+            self._interruptible, self._at_once = around
+
+    def _handle(self, *_: Any) -> None:
+        is_second, self._arrived = self._arrived, True
+        if not is_second:
+            logging.info("Told to go (SIGTERM): the training stops after this step.")
+            self._on_arrival()
+        if self._interruptible and (is_second or self._at_once):
+            self._interruptible = False
+            raise _CutOff
+        if not is_second:
+            self._timer = threading.Timer(STEP_PATIENCE_S, _signal_main_thread)
+            self._timer.daemon = True
+            self._timer.start()
+
+
+class _CutOff(KeyboardInterrupt):
+    """Interrupts a step as Ctrl-C does."""
+
+
+def _signal_main_thread() -> None:
+    identity = threading.main_thread().ident
+    if identity is not None:
+        signal.pthread_kill(identity, signal.SIGTERM)

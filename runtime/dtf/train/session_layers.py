@@ -1,0 +1,279 @@
+"""The layers of a MonitoredSession around a plain session, each with one job:
+
+    RecoverableSession    makes the rest anew when a run raises AbortedError or UnavailableError
+      CoordinatedSession  lets the errors of queue-runner threads reach the caller, and joins them at the end
+        HookedSession     calls the hooks around each run, and lets a preemption notice cut the run off
+
+`CoordinatedSessionCreator` puts the inner two around a session with its queue runners.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from dtf import logging
+from dtf.build.graph import get_default_graph
+from dtf.train.coordinator import Coordinator
+from dtf.train.preemption import Preempted, PreemptionNotice
+from dtf.train.queue_runner import start_queue_runners
+from dtf.train.recovery import LOST, Recovery, RecoveryPolicy, cause
+from dtf.train.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
+from dtf.wire import errors
+
+
+class StepContext:
+    """What a step function gets; see `MonitoredSession.run_step_fn`."""
+
+    def __init__(self, session: Any, run_with_hooks_fn: Callable[..., Any]) -> None:
+        self._session = session
+        self._run_with_hooks_fn = run_with_hooks_fn
+
+    @property
+    def session(self) -> Any:
+        return self._session
+
+    def run_with_hooks(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs as `MonitoredSession.run`."""
+        return self._run_with_hooks_fn(*args, **kwargs)
+
+    def request_stop(self) -> None:
+        """Ends the training loop."""
+        raise StopIteration("step_fn has requested the iterations to stop.")
+
+
+class CoordinatedSessionCreator:
+    """Makes a plain session with its queue runners, and wraps it for the coordinator and the hooks."""
+
+    def __init__(
+        self,
+        session_creator: Any,
+        hooks: list[SessionRunHook],
+        stop_grace_period_secs: float,
+        notice: PreemptionNotice,
+    ) -> None:
+        self._session_creator = session_creator
+        self._hooks = hooks
+        self._stop_grace_period_secs = stop_grace_period_secs
+        self._notice = notice
+        self.tf_sess: Any = None
+        self.coord: Coordinator | None = None
+
+    def create_session(self) -> CoordinatedSession:
+        """A new session; a preemption notice ends the wait for it at once, since there is nothing to save."""
+        with self._notice.interruptible(at_once=True):
+            return self._create_session()
+
+    def _create_session(self) -> CoordinatedSession:
+        self.tf_sess = self._session_creator.create_session()
+        self.coord = Coordinator(clean_stop_exception_types=())
+        try:
+            if get_default_graph().get_collection("queue_runners"):
+                start_queue_runners(sess=self.tf_sess, coord=self.coord)
+            for hook in self._hooks:
+                hook.after_create_session(self.tf_sess, self.coord)
+        except BaseException:
+            self.abandon()
+            raise
+        hooked = HookedSession(self.tf_sess, self._hooks, self._notice)
+        return CoordinatedSession(hooked, self.coord, self._stop_grace_period_secs)
+
+    def abandon(self) -> None:
+        """Ends a session that is lost: at once, since its threads cannot finish what they wait for."""
+        session, coord = self.tf_sess, self.coord
+        self.forget()
+        if coord is not None:
+            coord.request_stop()
+        if session is not None:
+            session.close()
+        if coord is not None:
+            with contextlib.suppress(Exception):  # the cause is known already
+                coord.join(stop_grace_period_secs=self._stop_grace_period_secs, ignore_live_threads=True)
+
+    def forget(self) -> None:
+        """The session is closed."""
+        self.tf_sess = None
+        self.coord = None
+
+
+class RecoverableSession:
+    """Makes its session anew when a task was lost, within the bounds of a RecoveryPolicy."""
+
+    def __init__(
+        self, creator: CoordinatedSessionCreator, notice: PreemptionNotice, policy: RecoveryPolicy | None = None
+    ) -> None:
+        self._creator = creator
+        self._notice = notice
+        self._recovery = Recovery(policy)
+        self._sess: Any = self._create()
+
+    def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
+        return self._recovering(
+            lambda: self._sess.run(fetches, feed_dict=feed_dict, options=options, run_metadata=run_metadata)
+        )
+
+    def run_step_fn(self, step_fn: Callable[..., Any], raw_session: Any, run_with_hooks: Any) -> Any:
+        return self._recovering(lambda: self._sess.run_step_fn(step_fn, self._creator.tf_sess, run_with_hooks))
+
+    def should_stop(self) -> bool:
+        if self._sess is None:
+            return True
+        try:
+            return self._sess.should_stop()
+        except LOST as error:
+            self._give_up_session(error)
+            return False
+
+    def close(self) -> None:
+        if self._sess is not None:
+            try:
+                self._sess.close()
+            except LOST as error:
+                logging.warning("The session was lost as it was being closed: %s", cause(error))
+            finally:
+                self._sess = None
+
+    def _recovering(self, run: Callable[[], Any]) -> Any:
+        while True:
+            if self._sess is None:
+                self._sess = self._create()
+            try:
+                result = run()
+            except LOST as error:
+                self._give_up_session(error)
+                continue
+            self._recovery.went_well()
+            return result
+
+    def _give_up_session(self, error: errors.OpError) -> None:
+        """Closes what is left of a lost session; raises when too many were lost in a row."""
+        with self._notice.interruptible(at_once=True):
+            self._recovery.lost(error)
+        self._sess = None
+        self._creator.abandon()
+
+    def _create(self) -> CoordinatedSession:
+        with self._notice.interruptible(at_once=True):
+            return self._recovery.until_made(self._creator.create_session)
+
+
+class CoordinatedSession:
+    """Watches the coordinator: its stop ends the loop, its error is raised."""
+
+    def __init__(self, sess: HookedSession, coord: Coordinator, stop_grace_period_secs: float) -> None:
+        self._sess = sess
+        self._coord = coord
+        self._stop_grace_period_secs = stop_grace_period_secs
+
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        return self._guarded(lambda: self._sess.run(*args, **kwargs))
+
+    def run_step_fn(self, step_fn: Callable[..., Any], raw_session: Any, run_with_hooks: Any) -> Any:
+        def run() -> Any:
+            context = StepContext(raw_session, self._sess.run)
+            arguments = inspect.signature(step_fn).parameters
+            try:
+                return step_fn(self, context) if "self" in arguments else step_fn(context)
+            except StopIteration:
+                self._sess.request_stop()
+                return None
+
+        return self._guarded(run)
+
+    def should_stop(self) -> bool:
+        if self._coord.should_stop():
+            self._coord.raise_requested_exception()
+            return True
+        return self._sess.should_stop()
+
+    def close(self) -> None:
+        self._coord.request_stop()
+        try:
+            self._coord.join(stop_grace_period_secs=self._stop_grace_period_secs, ignore_live_threads=True)
+        finally:
+            with contextlib.suppress(errors.OpError, RuntimeError):
+                self._sess.close()
+
+    def _guarded(self, run: Callable[[], Any]) -> Any:
+        try:
+            return run()
+        except LOST:
+            raise
+        except Exception:
+            # A run often fails only because a queue runner failed before it: that one is the root cause.
+            self._coord.raise_requested_exception()
+            raise
+
+
+class HookedSession:
+    """Calls the hooks around each run of a plain session."""
+
+    def __init__(self, sess: Any, hooks: list[SessionRunHook], notice: PreemptionNotice) -> None:
+        self._sess = sess
+        self._hooks = hooks
+        self._notice = notice
+        self._should_stop = False
+
+    def should_stop(self) -> bool:
+        return self._should_stop or self._notice.arrived
+
+    def request_stop(self) -> None:
+        self._should_stop = True
+
+    def close(self) -> None:
+        self._sess.close()
+
+    def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
+        if self._notice.arrived:
+            raise Preempted  # from a loop that does not ask `should_stop`
+        if self._should_stop:
+            raise RuntimeError("Run called even after should_stop requested.")
+        context = SessionRunContext(SessionRunArgs(fetches, feed_dict), self._sess)
+        actual_fetches: dict[Any, Any] = {"caller": fetches}
+        feeds = dict(feed_dict or {})
+        asked: dict[SessionRunHook, SessionRunArgs] = {}
+        for hook in self._hooks:
+            request = hook.before_run(context)
+            if request is None:
+                continue
+            asked[hook] = request
+            if request.fetches is not None:
+                actual_fetches[hook] = request.fetches
+            self._merge_feeds(feeds, request.feed_dict, hook)
+            options = _merged_options(options, request.options)
+        if options is not None and run_metadata is None:
+            from dtf.wire.pb import config_pb2
+
+            run_metadata = config_pb2.RunMetadata()
+        # A dict keyed by hooks is no fetch structure; a list in the same order is.
+        with self._notice.interruptible():
+            values = self._sess.run(
+                list(actual_fetches.values()), feed_dict=feeds or None, options=options, run_metadata=run_metadata
+            )
+        outputs = dict(zip(actual_fetches, values, strict=True))
+        for hook in self._hooks:
+            hook.after_run(context, SessionRunValues(outputs.get(hook), options, run_metadata))
+        self._should_stop = self._should_stop or context.stop_requested
+        return outputs["caller"]
+
+    @staticmethod
+    def _merge_feeds(feeds: dict[Any, Any], more: dict[Any, Any] | None, hook: SessionRunHook) -> None:
+        for key, value in (more or {}).items():
+            if key in feeds:
+                raise RuntimeError(f"Same tensor is fed by two sources: {key}, the second of them {hook}.")
+            feeds[key] = value
+
+
+def _merged_options(ours: Any, more: Any) -> Any:
+    if more is None:
+        return ours
+    if ours is None:
+        return more
+    merged = type(ours)()
+    merged.CopyFrom(ours)
+    merged.trace_level = max(ours.trace_level, more.trace_level)
+    merged.timeout_in_ms = max(ours.timeout_in_ms, more.timeout_in_ms)
+    merged.output_partition_graphs = ours.output_partition_graphs or more.output_partition_graphs
+    return merged
