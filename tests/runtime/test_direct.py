@@ -200,16 +200,16 @@ def test_many_workers_at_one_ps_lose_nothing(cluster):
             np.testing.assert_array_equal(session.run(variable), np.full(10, 160.0))
 
 
-def prepared(**edges):
+def prepared(home=None, **edges):
     outgoing = {task: {key: number for number, key in enumerate(keys)} for task, keys in edges.items()}
-    return PreparedStep(1, "session", "graph", (), (), ("a", "b", "c"), 0, outgoing, ((), (), ()))
+    return PreparedStep(1, None, None, None, (), (), ("a", "b", "c"), 0, home, outgoing, ((), (), ()))
 
 
 def test_an_outbox_gathers_what_goes_to_one_task():
     sent = []
     outbox = Outbox(prepared(b=["x", "y"]), 5, lambda task, pushed: sent.append((task, pushed)))
     for task, key in (("b", "x"), ("c", "z"), ("b", "y")):
-        outbox.add(task, key, np.float32(1))
+        outbox.send(key, np.float32(1), task)
     assert not sent
     outbox.flush()
     assert {task: pushed.keys for task, pushed in sent} == {"b": [0, 1], "c": ["z"]}
@@ -217,10 +217,20 @@ def test_an_outbox_gathers_what_goes_to_one_task():
     assert len(sent) == 2
 
 
+def test_what_an_outbox_has_last_for_the_master_is_left_to_the_answer():
+    sent = []
+    outbox = Outbox(prepared(home="c", b=["x"], c=["y"]), 5, lambda task, pushed: sent.append(task))
+    for task in "bc":
+        outbox.add(task, 0, np.float32(1))
+    outbox.flush(is_last=True)
+    assert sent == ["b"]
+    assert outbox.rest == ([0], [np.float32(1)])
+
+
 def test_what_is_large_does_not_wait():
     sent = []
     outbox = Outbox(prepared(b=["x"]), 5, lambda task, pushed: sent.append(pushed))
-    outbox.add("b", "x", np.zeros(1_000_000))
+    outbox.add("b", 0, np.zeros(1_000_000))
     assert len(sent) == 1
 
 

@@ -74,7 +74,7 @@ def test_nothing_is_a_message_too():
 def test_the_layout_is_as_written_down():
     data = message([np.array([1, 2], np.int32)], [9])
     entry = struct.pack("<BB6xQ", 3, 1, 8) + struct.pack("<q", 2)
-    front = struct.pack("<II", 1, 0) + entry + struct.pack("<I", 9)
+    front = struct.pack("<IIII", 1, len(entry), 0, 0) + entry + struct.pack("<I", 9)
     assert data == front + bytes(-len(front) % 16) + struct.pack("<2i8x", 1, 2)
 
 

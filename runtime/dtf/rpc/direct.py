@@ -3,7 +3,7 @@
 Owns their layout, from both ends. They go over the channel alone; who has none is spoken to in TensorFlow's protocol.
 
     Prepare      JSON -> nothing
-    Run          run id, step id, values -> outcome, values
+    Run          run id, step id, values -> outcome, values, and what would be pushed last to who asks
     Push         run id, step id, source, values tagged with their keys' numbers; no answer
     RunCallable  session, callable, values -> outcome, values
 
@@ -21,11 +21,8 @@ from typing import Any
 from dtf.channel.listener import Answer, Method
 from dtf.rpc.messages import Buffer
 from dtf.rpc.methods import as_op_error
-from dtf.run.cancellation import CancellationManager
-from dtf.run.compiled_step import GraphResult, dead_fetch
-from dtf.run.direct import Pushed
+from dtf.run.direct import Pushed, Rest
 from dtf.run.kernels import DEAD
-from dtf.run.rendezvous import parse_key
 from dtf.wire import errors, packing
 
 SERVICE = "dtf.Direct"
@@ -35,6 +32,8 @@ _RUN = struct.Struct("<QQ")
 _PUSH = struct.Struct("<QQQQ")
 _CALL = struct.Struct("<QQ")
 _OUTCOME = struct.Struct("<II8x")
+_PUSHED = 1 << 31
+"""Added to the tags of what is pushed with an answer."""
 
 
 def prepare_request(run_id: int, *rest: Any) -> bytes:
@@ -68,6 +67,18 @@ def outcome_values(response: Buffer) -> list[Any]:
         error.derived = bool(derived)
         raise error
     return packing.unpack(response, _OUTCOME.size) if len(response) > _OUTCOME.size else []
+
+
+def run_outcome(response: Buffer) -> tuple[list[Any], Rest | None]:
+    """The values of a response to Run, and what was pushed with it. Raises the error that it tells of."""
+    code, _ = _OUTCOME.unpack_from(response)
+    if code or len(response) == _OUTCOME.size:
+        return outcome_values(response), None
+    values, tags, _ = packing.unpack_tagged(response, _OUTCOME.size, DEAD)
+    if not tags or tags[-1] < _PUSHED:
+        return values, None
+    first = next(place for place, tag in enumerate(tags) if tag >= _PUSHED)
+    return values[:first], ([tag - _PUSHED for tag in tags[first:]], values[first:])
 
 
 def methods(master: Any, worker: Any) -> dict[str, Method]:
@@ -106,26 +117,24 @@ class _DirectMethods:
             else:
                 _answer(lambda: packing.pack(values), answer)
 
-        cancellation = CancellationManager()
-        answer.on_cancel(cancellation.start_cancel)
         try:
             session, handle = _CALL.unpack_from(data)
             values = packing.unpack(data, _CALL.size)
-            self._master.run_callable_async(f"{session:016x}", handle, values, cancellation, done)
+            self._master.run_callable_async(f"{session:016x}", handle, values, answer.on_cancel, done)
         except Exception as error:
             answer.set(_failure(as_op_error(error)))
 
     def _run(self, data: Buffer, answer: Answer) -> None:
-        def done(result: Any = None, error: errors.OpError | None = None) -> None:
+        def done(values: Any = None, rest: Rest | None = None, error: errors.OpError | None = None) -> None:
             if error is not None:
                 answer.set(_failure(error))
             else:
-                _answer(lambda: _packed(result), answer)
+                _answer(lambda: _with_rest(values, rest), answer)
 
         try:
             run_id, step_id = _RUN.unpack_from(data)
             values = packing.unpack(data, _RUN.size)
-            cancel = self._worker.run_prepared(run_id, step_id, values, None, done)
+            cancel = self._worker.run_prepared(run_id, step_id, values, done)
         except Exception as error:
             answer.set(_failure(as_op_error(error)))
             return
@@ -141,11 +150,12 @@ class _DirectMethods:
         self._worker.deliver(Pushed(run_id, step_id, source, keys, values))
 
 
-def _packed(result: GraphResult) -> list[Buffer]:
-    for key, value in result.values.items():
-        if value is DEAD:
-            raise dead_fetch(parse_key(key).tensor_name)
-    return packing.pack(list(result.values.values()))
+def _with_rest(values: list[Any], rest: Rest | None) -> list[Buffer]:
+    if rest is None:
+        return packing.pack(values)
+    numbers, pushed = rest
+    tags = [*range(len(values)), *[_PUSHED + number for number in numbers]]
+    return packing.pack([*values, *pushed], tags, (), DEAD)
 
 
 def _answer(call: Callable[[], list[Buffer]], answer: Answer) -> None:

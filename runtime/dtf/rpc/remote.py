@@ -149,26 +149,26 @@ class RemoteWorker:
         send_keys: Sequence[str],
         recv_keys: Sequence[str],
         tasks: Sequence[str],
+        home: int,
     ) -> None:
         """See `LocalWorker.prepare`. UnimplementedError also when there is no channel to the task."""
         if self._connection.channel is None:
             raise errors.UnimplementedError(None, None, f"{self._connection.where} has no channel")
-        request = direct.prepare_request(run_id, session_handle, graph_handle, send_keys, recv_keys, tasks)
+        request = direct.prepare_request(run_id, session_handle, graph_handle, send_keys, recv_keys, tasks, home)
         direct.outcome_values(self._channel().call(direct.PREPARE, (request,), _CONTROL_TIMEOUT_S))
 
-    def run_prepared(
-        self, run_id: int, step_id: int, values: Sequence[Any], recv_keys: Sequence[str], done: Done
-    ) -> Callable[[], None]:
+    def run_prepared(self, run_id: int, step_id: int, values: Sequence[Any], done: Done) -> Callable[[], None]:
         """See `LocalWorker.run_prepared`."""
 
         def answered(response: Buffer = b"", error: errors.OpError | None = None) -> None:
             if error is None:
                 try:
-                    values = direct.outcome_values(response)
-                    done(GraphResult(dict(zip(recv_keys, values, strict=True))))
-                    return
+                    results, rest = direct.run_outcome(response)
                 except errors.OpError as failure:
                     error = failure
+                else:
+                    done(results, rest)
+                    return
             done(error=error)
 
         return self._channel().call_async(direct.RUN, direct.run_request(run_id, step_id, values), answered)

@@ -34,7 +34,7 @@ class Agreement:
         self._lock = threading.Lock()
         self._run_id: int | None = None
         self._runs = 0
-        self._ask_at = 0.0 if any(not partition.is_local for partition in partitions) else math.inf
+        self._ask_at = 0.0
 
     def run_id(self) -> int | None:
         """The number of what has been agreed on, or None if steps are to be run by `run_graph`."""
@@ -59,6 +59,7 @@ class Agreement:
         borrowed.before_long()
         run_id = random.getrandbits(63)
         tasks = [partition.task for partition in self._partitions]
+        home = next((number for number, partition in enumerate(self._partitions) if partition.is_local), -1)
         try:
             for partition in self._partitions:
                 partition.worker.prepare(
@@ -68,6 +69,7 @@ class Agreement:
                     list(partition.feeds.values()),
                     list(partition.fetches.values()),
                     tasks,
+                    home,
                 )
         except errors.UnimplementedError:
             self._ask_at = math.inf

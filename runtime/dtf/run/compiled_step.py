@@ -21,6 +21,7 @@ import numpy as np
 from dtf.run import borrowed
 from dtf.run.agreement import Agreement
 from dtf.run.cancellation import CancellationManager
+from dtf.run.direct import Pushed, Rest
 from dtf.run.kernels import DEAD
 from dtf.run.step_watch import Watch, watchman
 from dtf.wire import dtypes, errors
@@ -111,11 +112,11 @@ class CompiledStep:
         owner: StepOwner,
         feeds: Mapping[str, Any],
         timeout_s: float | None,
-        cancellation: CancellationManager | None,
+        on_cancel: Callable[[Callable[[], None]], None],
         done: Callable[..., None],
     ) -> None:
         """As `run` without options, but done(values) or done(error=OpError) is called when the step has ended, here or
-        in another thread; no thread waits meanwhile.
+        in another thread; no thread waits meanwhile. `on_cancel` is given what stops the step.
         """
 
         def ended() -> None:
@@ -127,13 +128,16 @@ class CompiledStep:
             else:
                 done(values)
 
-        step = self._enter(owner, feeds, None, cancellation)
-        step.when_ended(ended, timeout_s)
+        step = self._enter(owner, feeds, None, None)
+        step.when_ended(ended)
         try:
             step.start()
         except BaseException:
             step.abandon()
             raise
+        if not step.has_ended:
+            on_cancel(step.abandon)
+            step.watch(timeout_s)
 
     def _enter(
         self,
@@ -146,7 +150,8 @@ class CompiledStep:
         run_id = self._agreement.run_id() if options is None else None
         step = RunningStep(self, feeds, _executor_options(options), run_id)
         owner.add_step(step)
-        step.obey(cancellation)
+        if cancellation is not None:
+            step.obey(cancellation)
         return step
 
     def _leave(self, owner: StepOwner, step: RunningStep) -> None:
@@ -197,7 +202,7 @@ class RunningStep:
     """One step in flight. Its lock guards what the partitions' answers change; the last one releases `_ended`."""
 
     __slots__ = (
-        "_cancellation", "_cancels", "_ended", "_lock", "_options", "_pending", "_sends", "_told_ended", "_watch",
+        "_cancellation", "_cancels", "_ended", "_feeds", "_lock", "_options", "_pending", "_told_ended", "_watch",
         "compiled", "error", "results", "run_id", "step_id", "values",
     )  # fmt: skip
 
@@ -221,9 +226,7 @@ class RunningStep:
         self._lock = threading.Lock()
         self._ended = threading.Lock()
         self._ended.acquire()
-        self._sends = [
-            [(key, feeds[name]) for name, key in partition.feeds.items()] for partition in compiled.partitions
-        ]
+        self._feeds = feeds
         self._pending = dict.fromkeys(range(len(compiled.partitions)))
         self._cancels: list[Callable[[], None]] = []
 
@@ -236,11 +239,23 @@ class RunningStep:
         if cancellation is not None:
             self._cancellation = cancellation, cancellation.register(self.abandon)
 
-    def when_ended(self, callback: Callable[[], None], timeout_s: float | None) -> None:
+    def when_ended(self, callback: Callable[[], None]) -> None:
         """Has `callback()` called once when the step has ended; nobody is to `wait` then."""
         self._told_ended = callback
-        self._watch = Watch(self, timeout_s)
-        watchman.add(self._watch)
+
+    def watch(self, timeout_s: float | None) -> None:
+        """Has somebody mind the step, which has started and for which nobody waits."""
+        watch = Watch(self, timeout_s)
+        with self._lock:
+            if self._pending:
+                self._watch = watch
+        if self._watch is watch:
+            watchman.add(watch)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether every partition has answered or been given up."""
+        return not self._pending
 
     def start(self) -> None:
         """Sends the step to every partition. Answers may come before this returns."""
@@ -278,28 +293,32 @@ class RunningStep:
             return [self.compiled.partitions[number] for number in self._pending]
 
     def _start(self, number: int, partition: RegisteredPartition) -> None:
-        def done(result: Any = None, error: errors.OpError | None = None) -> None:
+        def done(result: Any = None, rest: Rest | None = None, error: errors.OpError | None = None) -> None:
             self._answered(number, partition, result, error)
+            if rest is not None:
+                assert self.run_id is not None
+                home = next(each for each in self.compiled.partitions if each.is_local)
+                home.worker.deliver(Pushed(self.run_id, self.step_id, number, *rest))
 
-        keys = list(partition.fetches.values())
+        feeds = self._feeds
         try:
             if self.run_id is not None:
-                values = [value for _, value in self._sends[number]]
-                cancel = partition.worker.run_prepared(self.run_id, self.step_id, values, keys, done)
+                values = [feeds[name] for name in partition.feeds]
+                cancel = partition.worker.run_prepared(self.run_id, self.step_id, values, done)
             else:
                 cancel = partition.worker.run_graph(
                     self.compiled.session_handle,
                     partition.graph_handle,
                     self.step_id,
-                    self._sends[number],
-                    keys,
+                    [(key, feeds[name]) for name, key in partition.feeds.items()],
+                    list(partition.fetches.values()),
                     self._options,
                     done,
                 )
         except errors.OpError as error:
             done(error=error)
             return
-        if cancel is None:
+        if cancel is None or number not in self._pending:
             return
         with self._lock:
             self._cancels.append(cancel)
@@ -322,6 +341,8 @@ class RunningStep:
                 stop = not error.derived and not ended
                 if self.error is None or (self.error.derived and not error.derived):
                     self.error = error
+            elif self.run_id is not None:
+                self.values.update(zip(partition.fetches, result, strict=True))
             else:
                 self.results.append(result)
                 for name, key in partition.fetches.items():

@@ -6,7 +6,8 @@ it once (`prepare`), and from then on
 
     - a _Send puts its value into the step's `Outbox`, which sends what is there for a task in one message: when the
       thread has nothing more to run, when much has gathered, or when the oldest value has waited for a while;
-    - a _Recv waits in its own task's rendezvous;
+    - what arrives goes straight to where the step wants it (see `wiring`); in a partition with loops, by way of the
+      task's rendezvous;
     - a partition that ends well forgets the step by itself; the master speaks only when one fails.
 
 Owns what was agreed on, the outboxes, and what the loss of a peer means: the running steps that it takes part in fail
@@ -15,27 +16,36 @@ at once with UnavailableError. Does not know how messages look or travel (`rpc.d
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.run import growing_pool
 from dtf.run.rendezvous import Rendezvous, make_key
 from dtf.run.step import task_of
+from dtf.run.wiring import Wiring
 from dtf.wire import errors
 
-__all__ = ["DirectSteps", "Outbox", "PreparedStep", "Pushed"]
+if TYPE_CHECKING:
+    from dtf.run.flat_program import FlatProgram
+    from dtf.run.flat_run import FlatRun
+    from dtf.run.worker_session import RegisteredGraph, WorkerSession
+
+__all__ = ["DirectSteps", "Outbox", "PreparedStep", "Pushed", "Rest"]
 
 _GATHERED_BYTES_MAX = 1 << 20
 _GATHERED_FOR_S_MAX = 0.002
 _PUSHES_REMEMBERED = 64
 
 Peers = Callable[[str], Any]
+
+
+Rest = tuple[Sequence[Any], Sequence[Any]]
+"""The keys and values of what is pushed with an answer."""
 
 
 @dataclass(frozen=True)
@@ -55,20 +65,24 @@ class PreparedStep:
 
     Attributes:
       run_id: the master's number of it.
-      session_handle, graph_handle: the partition here.
+      session, registered: the partition here.
+      program: it with its endpoints connected; None where they are not (see `wiring`).
       send_keys, recv_keys: of the client's feeds and fetches here, in the order in which values come and go.
       tasks: all that take part, in the same order everywhere.
+      home: the one that answers go to, if it takes part.
       outgoing: task -> number of each key that is sent to it.
       incoming: for each of `tasks`, the keys that it sends here.
     """
 
     run_id: int
-    session_handle: str
-    graph_handle: str
+    session: WorkerSession
+    registered: RegisteredGraph
+    program: FlatProgram | None
     send_keys: tuple[str, ...]
     recv_keys: tuple[str, ...]
     tasks: tuple[str, ...]
     own_index: int
+    home: str | None
     outgoing: dict[str, dict[str, int]] = field(repr=False)
     incoming: tuple[tuple[str, ...], ...] = field(repr=False)
 
@@ -79,7 +93,7 @@ class PreparedStep:
 
 
 class DirectSteps:
-    """The direct steps of one task. Its lock guards `_prepared` and `_running`."""
+    """The direct steps of one task. Its lock guards all that it keeps."""
 
     def __init__(self, own_task: str, rendezvous: Rendezvous, peers: Callable[[], Peers | None]) -> None:
         self._own_task = own_task
@@ -88,44 +102,45 @@ class DirectSteps:
         self._lock = threading.Lock()
         self._prepared: dict[int, PreparedStep] = {}
         self._running: dict[int, tuple[PreparedStep, Callable[[errors.OpError], None]]] = {}
+        self._runs: dict[int, FlatRun] = {}
+        self._early: dict[int, list[Pushed]] = {}
         self._pushed: dict[str, deque[int]] = {}
 
     def prepare(
         self,
         run_id: int,
-        session_handle: str,
-        graph_handle: str,
+        session: WorkerSession,
+        registered: RegisteredGraph,
         send_keys: Sequence[str],
         recv_keys: Sequence[str],
         tasks: Sequence[str],
-        edges: Iterable[tuple[bool, str, str]],
+        home: int,
     ) -> None:
         """Agrees to run a partition directly.
-
-        Args:
-          edges: (whether it is sent, the device at the other end, key) of each edge between tasks outside of loops; see
-            `edges_of`.
 
         Raises:
           UnimplementedError: one of the tasks that this one exchanges tensors with cannot be reached over the channel.
         """
         outgoing: dict[str, list[str]] = {}
         incoming: dict[str, list[str]] = {task: [] for task in tasks}
-        for is_sent, device, key in edges:
+        for is_sent, device, key in _edges_of(registered.graph_def):
             task = task_of(device)
             if task != self._own_task:
                 (outgoing if is_sent else incoming).setdefault(task, []).append(key)
-        prepared = PreparedStep(
-            run_id,
-            session_handle,
-            graph_handle,
-            tuple(send_keys),
-            tuple(recv_keys),
-            tuple(tasks),
-            list(tasks).index(self._own_task),
-            {task: {key: number for number, key in enumerate(sorted(keys))} for task, keys in outgoing.items()},
-            tuple(tuple(sorted(incoming[task])) for task in tasks),
+        numbers = {task: {key: number for number, key in enumerate(sorted(keys))} for task, keys in outgoing.items()}
+        known = tuple(tuple(sorted(incoming[task])) for task in tasks)
+        wiring = Wiring(
+            {key: place for place, key in enumerate(send_keys)},
+            {key: place for place, key in enumerate(recv_keys)},
+            {key: (task, number) for task, keys in numbers.items() for key, number in keys.items()},
+            {key: (source, number) for source, keys in enumerate(known) for number, key in enumerate(keys)},
         )
+        program = registered.executor.wired(wiring, len(tasks))
+        own_index = list(tasks).index(self._own_task)
+        prepared = PreparedStep(
+            run_id, session, registered, program, tuple(send_keys), tuple(recv_keys), tuple(tasks), own_index,
+            tasks[home] if home >= 0 else None, numbers, known,
+        )  # fmt: skip
         peers = self._peers()
         for task in prepared.peers:
             if task not in tasks or peers is None or not peers(task).open_direct(self._on_lost(task)):
@@ -146,17 +161,33 @@ class DirectSteps:
         """Drops what was agreed on in a session."""
         with self._lock:
             for run_id in [
-                run_id for run_id, each in self._prepared.items() if each.session_handle == session_handle
+                run_id for run_id, each in self._prepared.items() if each.session.handle == session_handle
             ]:
                 del self._prepared[run_id]
 
-    def started(self, prepared: PreparedStep, step_id: int, cancel: Callable[[errors.OpError], None]) -> None:
-        """A step runs; `cancel(error)` stops it."""
-        self._running[step_id] = prepared, cancel
+    def started(
+        self, prepared: PreparedStep, step_id: int, cancel: Callable[[errors.OpError], None], run: FlatRun | None = None
+    ) -> None:
+        """A step runs; `cancel(error)` stops it. What has arrived before is given to `run`, if it is wired."""
+        with self._lock:
+            self._running[step_id] = prepared, cancel
+            if run is not None:
+                self._runs[step_id] = run
+            early = self._early.pop(step_id, ()) if self._early else ()
+        for pushed in early:
+            assert run is not None
+            run.arrive(pushed.source, pushed.keys, pushed.values)
 
     def ended(self, step_id: int) -> None:
         """It does not run any more."""
-        self._running.pop(step_id, None)
+        with self._lock:
+            self._running.pop(step_id, None)
+            self._runs.pop(step_id, None)
+
+    def cleanup(self, step_id: int) -> None:
+        """Forgets what has arrived for a step that is over."""
+        with self._lock:
+            self._early.pop(step_id, None)
 
     def outbox(self, prepared: PreparedStep, step_id: int) -> Outbox:
         """Where the step's values for other tasks go."""
@@ -170,7 +201,16 @@ class DirectSteps:
         Raises:
           AbortedError: the compiled step is not known here.
         """
-        known = self.find(pushed.run_id).incoming[pushed.source]
+        prepared = self.find(pushed.run_id)
+        if prepared.program is not None:
+            with self._lock:
+                run = self._runs.get(pushed.step_id)
+                if run is None and not self._rendezvous.is_over(pushed.step_id):
+                    self._early.setdefault(pushed.step_id, []).append(pushed)
+            if run is not None:
+                run.arrive(pushed.source, pushed.keys, pushed.values)
+            return []
+        known = prepared.incoming[pushed.source]
         keys = [known[key] if type(key) is int else str(key) for key in pushed.keys]
         try:
             return self._rendezvous.step(pushed.step_id).send_all(keys, pushed.values)
@@ -204,23 +244,27 @@ class DirectSteps:
 
 
 class Outbox:
-    """The values of one step at one task that go to other tasks. Any thread may add and flush at any time: what waits
-    is taken out of the queue one by one.
+    """The values of one step at one task that go to other tasks. Any thread may add and flush at any time; one flushes
+    at once, under the lock. To a wired step it is what a rendezvous is to others.
+
+    Attributes:
+      rest: what the last flush has left for the answer to take with it.
     """
 
-    __slots__ = ("_bytes", "_outgoing", "_prepared", "_push", "_since", "_step_id", "_waiting")
+    __slots__ = ("_bytes", "_lock", "_prepared", "_push", "_since", "_step_id", "_waiting", "rest")
 
     def __init__(self, prepared: PreparedStep, step_id: int, push: Callable[[str, Pushed], None]) -> None:
         self._prepared = prepared
-        self._outgoing = prepared.outgoing
         self._step_id = step_id
         self._push = push
-        self._waiting: deque[tuple[str, str, Any]] = deque()
+        self._lock = threading.Lock()
+        self._waiting: list[tuple[str, int | str, Any]] = []
         self._bytes = 0
         self._since = 0.0
+        self.rest: Rest | None = None
 
-    def add(self, task: str, key: str, value: Any) -> None:
-        """Takes a value for a task.
+    def add(self, task: str, key: int | str, value: Any) -> None:
+        """Takes a value for a task, under its number or its rendezvous key.
 
         Raises:
           UnavailableError: it had to go at once, and the task cannot be reached.
@@ -233,27 +277,37 @@ class Outbox:
         if self._bytes > _GATHERED_BYTES_MAX or time.monotonic() > self._since + _GATHERED_FOR_S_MAX:
             self.flush()
 
-    def flush(self) -> None:
-        """Sends what there is.
+    def send(self, key: str, value: Any, task: str) -> None:
+        """As `add`, with the rendezvous key."""
+        self.add(task, self._prepared.outgoing.get(task, _NOTHING).get(key, key), value)
+
+    def abort(self, error: errors.OpError) -> None:
+        """The step is over; there is nobody here who waits for a value."""
+
+    def flush(self, is_last: bool = False) -> None:
+        """Sends what there is. At the end of a step, what is for the task of the master is left in `rest`.
 
         Raises:
           UnavailableError: a task cannot be reached.
         """
-        waiting = self._waiting
-        if not waiting:
+        if not self._waiting:
             return
-        self._bytes = 0
+        with self._lock:
+            batch = self._waiting[:]
+            del self._waiting[: len(batch)]  # what others add meanwhile comes after
+            self._bytes = 0
         by_task: dict[str, tuple[list[int | str], list[Any]]] = {}
-        with contextlib.suppress(IndexError):  # another thread flushes too
-            while waiting:
-                task, key, value = waiting.popleft()
-                found = by_task.get(task)
-                if found is None:
-                    found = by_task[task] = ([], [])
-                found[0].append(self._outgoing.get(task, _NOTHING).get(key, key))
-                found[1].append(value)
+        for task, key, value in batch:
+            found = by_task.get(task)
+            if found is None:
+                found = by_task[task] = ([], [])
+            found[0].append(key)
+            found[1].append(value)
         prepared = self._prepared
         for task, (keys, values) in by_task.items():
+            if is_last and task == prepared.home:
+                self.rest = keys, values
+                continue
             self._push(task, Pushed(prepared.run_id, self._step_id, prepared.own_index, keys, values))
 
 
@@ -261,8 +315,10 @@ _NOTHING: dict[str, int] = {}
 _logger = logging.getLogger("dtf")
 
 
-def edges_of(graph_def: Any) -> list[tuple[bool, str, str]]:
-    """What `DirectSteps.prepare` needs to know of a partition's _Send and _Recv nodes."""
+def _edges_of(graph_def: Any) -> list[tuple[bool, str, str]]:
+    """(Whether it is sent, the device at the other end, key) of each edge between tasks; in loops, the key of what is
+    outside of them.
+    """
     return [
         (
             node.op in _SENDS,

@@ -43,6 +43,7 @@ from dtf.run.kernels import DEAD
 from dtf.run.rendezvous import StepRendezvous
 from dtf.run.resources import ResourceManager
 from dtf.run.step import Device, SessionState, StepContext
+from dtf.run.wiring import COMES_WITH, Wiring, arrivals_of, wired
 from dtf.wire import errors
 from dtf.wire.pb import graph_pb2, types_pb2
 
@@ -66,14 +67,28 @@ class Executor:
         """
         self.session_state = session_state or SessionState()
         self.device = device
-        instructions = read_graph(graph_def, library)
+        self._instructions = read_graph(graph_def, library)
+        self._comes_with = {node.name: node.attr[COMES_WITH].i for node in graph_def.node if COMES_WITH in node.attr}
         self._program: Any
-        if is_loop(instructions):
+        if is_loop(self._instructions):
             from dtf.run.frames import FrameProgram
 
-            self._program = FrameProgram(instructions)
+            self._program = FrameProgram(self._instructions)
         else:
-            self._program = FlatProgram(instructions)
+            self._program = FlatProgram(self._instructions)
+
+    def wired(self, wiring: Wiring, sources: int) -> FlatProgram | None:
+        """The partition as a program whose endpoints are connected, `sources` being the number of tasks; None where
+        that cannot be done, as with loops.
+        """
+        if not isinstance(self._program, FlatProgram):
+            return None
+        instructions = wired(self._instructions, wiring, self._comes_with)
+        if instructions is None:
+            return None
+        program = FlatProgram(instructions)
+        program.expect(arrivals_of(instructions, wiring, sources))
+        return program
 
     def run_async(self, step: StepContext, done: Callable[[errors.OpError | None], None]) -> None:
         """Starts a step; returns when nothing is left to do in this thread. `done(None or the error)` is called

@@ -9,7 +9,8 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -33,6 +34,8 @@ class FlatProgram:
         self._guards, self._token_guards = guards_of(instructions, order, self._alias)
         self.has_guards = any(self._token_guards)
         self.control_sources = {source for each in instructions for source in each.controls}
+        self.waiters: dict[int, tuple[int, ...]] = {}
+        self.arrivals: list[dict[int, tuple[int, int | None, int | None]]] = []
         self.segments, self._segment_of = segments_of(instructions, order, self._constants)
         self._add_edges(order)
         self._variants: dict[tuple[bool, bool], Variant] = {}
@@ -41,6 +44,19 @@ class FlatProgram:
 
     def start(self, step: StepContext, done: Callable[[errors.OpError | None], None]) -> None:
         FlatRun(self, step, done).start()
+
+    def expect(self, arrivals: Sequence[Mapping[int, int]]) -> None:
+        """Makes the table of where values go that arrive: for each source, by number, the index of the _Recv."""
+        self.arrivals = [
+            {number: self._place(index) for number, index in from_source.items()} for from_source in arrivals
+        ]
+
+    def _place(self, index: int) -> tuple[int, int | None, int | None]:
+        """(group, slot of the value, slot of its token)."""
+        slots, token = self.output_slots[index]
+        group = self.instructions[index].group
+        assert group is not None
+        return group, slots[0][1] if slots else None, token
 
     def describe(self) -> str:
         return self.variant(False, False).source
@@ -58,12 +74,11 @@ class FlatProgram:
     def _add_edges(self, order: list[int]) -> None:
         """Which values cross segments (they get a slot), and what each segment and asynchronous node makes ready."""
         users: dict[tuple[int, int], set[int]] = {}
-        self.waiters: dict[int, tuple[int, ...]] = {}
         successors: list[set[int]] = [set() for _ in self.segments]
         waiters: dict[int, set[int]] = {}
         predecessors: list[set[tuple[str, int]]] = [set() for _ in self.segments]
         for index in order:
-            if index in self._constants:
+            if index in self._constants or self.instructions[index].group is not None:
                 continue
             here = self._segment_of[index]
             values = [self._resolve(value) for value in self.instructions[index].inputs]
@@ -71,11 +86,12 @@ class FlatProgram:
             for source, output in values:
                 if source in self._constants:
                     continue
-                there = self._segment_of[source]
                 if self.instructions[source].kernel.asynchronous:
-                    waiters.setdefault(source, set()).add(here)
-                    predecessors[here].add(("node", source))
-                elif there != here:
+                    group = self.instructions[source].group
+                    waited = source if group is None else group_node(group)
+                    waiters.setdefault(waited, set()).add(here)
+                    predecessors[here].add(("node", waited))
+                elif (there := self._segment_of[source]) != here:
                     successors[there].add(here)
                     predecessors[here].add(("segment", there))
                 else:
@@ -101,6 +117,8 @@ class FlatProgram:
                 outputs = [number for number in range(instruction.node.num_outputs) if (index, number) in self._slot_of]
                 slots = [(number, self._slot_of[index, number]) for number in outputs]
                 self.output_slots[index] = slots, self._slot_of.get((index, TOKEN))
+        groups = Counter(each.group for each in self.instructions if each.group is not None)
+        self.group_sizes = [groups[number] for number in range(len(groups))]
 
     def _resolve(self, value: tuple[int, int]) -> tuple[int, int]:
         return self._alias.get(value, value)
@@ -141,6 +159,11 @@ class Variant:
                 return self.owners[frame.tb_lineno]
             frame = frame.tb_next
         return -1
+
+
+def group_node(group: int) -> int:
+    """What stands for the values of a group among the nodes that segments wait for."""
+    return -1 - group
 
 
 _program_numbers = itertools.count()

@@ -224,17 +224,18 @@ class FlatRun:
         finally:
             drains.pop()
         try:
-            self._flush()
             if over:
                 self._end()
+            else:
+                self._flush()
         finally:
             if not drains:
                 borrowed.do_afterwards()
 
-    def _flush(self) -> None:
+    def _flush(self, is_last: bool = False) -> None:
         """Sends what the segments have made for other tasks."""
         try:
-            self.step.rendezvous.flush()
+            self.step.rendezvous.flush(is_last)
         except errors.OpError as error:
             self.outcome.fail(error)
 
@@ -300,6 +301,7 @@ class FlatRun:
                     self._live -= 1
 
     def _end(self) -> None:
+        self._flush(True)
         self.shared.clear()
         self._done(self.outcome.error)
 

@@ -34,6 +34,7 @@ class Instruction:
       dereferences: per data input, whether a Variable arrives where the kernel wants its value.
       passes_reference: it is another name of a Variable, which its consumers read.
       has_list_output: whether the kernel may give a list although there is one output.
+      group: of a _Recv whose value is pushed: the number of the values that come together with it (see `wiring`).
     """
 
     index: int
@@ -45,6 +46,7 @@ class Instruction:
     dereferences: tuple[bool, ...]
     has_list_output: bool
     passes_reference: bool = False
+    group: int | None = None
 
     @property
     def name(self) -> str:

@@ -157,16 +157,16 @@ class Master:
         handle: str,
         callable_handle: int,
         feeds: Sequence[Any],
-        cancellation: CancellationManager | None,
+        on_cancel: Callable[[Callable[[], None]], None],
         done: Callable[..., None],
     ) -> None:
         """As `run_callable`, but calls done(values) or done(error=OpError), here or later in another thread. Without
-        metadata.
+        metadata. `on_cancel` is given what stops the step.
 
         Raises:
           OpError: it has not even begun.
         """
-        self._session(handle).run_callable_async(callable_handle, feeds, cancellation, done)
+        self._session(handle).run_callable_async(callable_handle, feeds, on_cancel, done)
 
     def release_callable(self, handle: str, callable_handle: int) -> None:
         """Forgets a callable. Harmless when it is not known."""

@@ -20,7 +20,9 @@ from dtf.run.compiled_step import CompiledStep, RegisteredPartition, RunningStep
 from dtf.run.endpoint_names import EndpointNames
 from dtf.run.instructions import SHOWN_AT_END
 from dtf.run.partial_run import PartialRun
+from dtf.run.kernels import may_wait
 from dtf.run.passes import Nodes
+from dtf.run.passes.arrivals import mark_arrivals
 from dtf.run.passes.optimize import optimize
 from dtf.run.passes.partition import Partition, partition
 from dtf.run.passes.place import Request, choose_task, place, unplaceable
@@ -136,12 +138,12 @@ class MasterSession:
         self,
         handle: int,
         feeds: Sequence[Any],
-        cancellation: CancellationManager | None,
+        on_cancel: Callable[[Callable[[], None]], None],
         done: Callable[..., None],
     ) -> None:
         """See `Master.run_callable_async`."""
         compiled, named, _, timeout_s = self._callable(handle, feeds)
-        compiled.run_async(self, named, timeout_s, cancellation, done)
+        compiled.run_async(self, named, timeout_s, on_cancel, done)
 
     def _callable(
         self, handle: int, feeds: Sequence[Any]
@@ -232,6 +234,8 @@ class MasterSession:
         parts = partition(
             optimize(placed, self._config.graph_options), devices, client_device, self._edge_numbers
         )
+        if len(parts) > 1:
+            mark_arrivals(parts, may_wait)
         return [self._register_at(joined[task].worker, part) for task, part in parts.items()]
 
     def _register_at(self, worker: Any, part: Partition) -> RegisteredPartition:

@@ -94,6 +94,10 @@ class Rendezvous:
         """The table of a step that is known here and not over, else None."""
         return self._steps.get(step_id)
 
+    def is_over(self, step_id: int) -> bool:
+        """Whether a step has been cleaned up."""
+        return step_id in self._cleaned
+
     def cleanup(self, step_id: int) -> None:
         """Ends a step: who still waits gets AbortedError, values that nobody fetched are dropped. Harmless when
         repeated.
@@ -169,7 +173,7 @@ class StepRendezvous:
           OpError: why the step was aborted.
         """
         if task is not None and self.outbox is not None and self._error is None:
-            self.outbox.add(task, key, value)
+            self.outbox.send(key, value, task)
             return
         with self._lock:
             if self._error is not None:
@@ -198,7 +202,7 @@ class StepRendezvous:
                     self._values[key] = value
         return awaited
 
-    def flush(self) -> None:
+    def flush(self, is_last: bool = False) -> None:
         """Sends what has gathered for other tasks. Raises UnavailableError when one cannot be reached."""
         if self.outbox is not None:
             self.outbox.flush()

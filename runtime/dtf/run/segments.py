@@ -121,9 +121,16 @@ def _merged(guards: list[Guard], index: int) -> Guard:
 def segments_of(
     instructions: list[Instruction], order: list[int], constants: Mapping[int, Any]
 ) -> tuple[list[Segment], dict[int, int]]:
-    """Groups instructions by their asynchronous ancestors."""
+    """Groups instructions by their asynchronous ancestors. Values that come together count as one of these, and what
+    brings them is in no segment.
+    """
     ancestors: dict[int, int] = {}
-    numbers = {index: number for number, index in enumerate(i for i in order if instructions[i].kernel.asynchronous)}
+    numbers: dict[int, int] = {}
+    number_of: dict[Any, int] = {}
+    for index in order:
+        if instructions[index].kernel.asynchronous:
+            group = instructions[index].group
+            numbers[index] = number_of.setdefault(("node", index) if group is None else ("group", group), len(number_of))
     by_ancestors: dict[int, Segment] = {}
     segments: list[Segment] = []
     segment_of: dict[int, int] = {}
@@ -134,7 +141,7 @@ def segments_of(
             if source in numbers:
                 mask |= 1 << numbers[source]
         ancestors[index] = mask
-        if index in constants:
+        if index in constants or instructions[index].group is not None:
             continue
         segment = by_ancestors.get(mask)
         if segment is None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -83,7 +83,7 @@ class StepContext:
       step_id: the master's number of the step.
       resources: variables and queues of the task (or of the session, when it is isolated).
       session: what this session keeps per node.
-      rendezvous: the step's `rendezvous.StepRendezvous`.
+      rendezvous: the step's `rendezvous.StepRendezvous`; of a wired step (see `wiring`) its `direct.Outbox`.
       cancellation: tells waiting kernels to give up.
       step_resources: as `resources`, but forgotten with the step (tensor arrays, stacks, temporary variables).
       device_name: full name of the device.
@@ -102,8 +102,8 @@ class StepContext:
     device_name: str = "/job:localhost/replica:0/task:0/device:CPU:0"
     incarnation: int = 1
     collector: Collector | None = None
-    arguments: tuple[Any, ...] = ()
-    results: dict[int, Any] | None = None
+    arguments: Sequence[Any] = ()
+    results: MutableMapping[int, Any] | list[Any] | None = None
     frame_iteration: str = "0:0"
 
     def cancel(self, error: errors.OpError) -> None:

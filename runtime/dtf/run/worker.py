@@ -21,10 +21,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from dtf.run.cancellation import CancellationManager
-from dtf.run.compiled_step import GraphResult
-from dtf.run.direct import DirectSteps, Pushed, edges_of
+from dtf.run.compiled_step import GraphResult, dead_fetch
+from dtf.run.direct import DirectSteps, PreparedStep, Pushed, Rest
 from dtf.run.executor import Executor
-from dtf.run.flat_run import together
+from dtf.run.flat_program import FlatProgram
+from dtf.run.flat_run import FlatRun, together
+from dtf.run.kernels import DEAD
 from dtf.run.partial_step import PartialStep
 from dtf.run.rendezvous import Rendezvous, parse_key
 from dtf.run.resources import ResourceManager, Variable
@@ -272,6 +274,7 @@ class LocalWorker:
         send_keys: Sequence[str],
         recv_keys: Sequence[str],
         tasks: Sequence[str],
+        home: int = -1,
     ) -> None:
         """Agrees that a registered partition will be run by `run_prepared`, and its tensors pushed; see `direct`.
 
@@ -279,6 +282,7 @@ class LocalWorker:
           run_id: the master's number for it, the same at all tasks.
           send_keys, recv_keys: what the client feeds and fetches here.
           tasks: all that take part.
+          home: which of them is the master's, if any: what is pushed to it last comes with the answer.
 
         Raises:
           AbortedError: the session or the graph is not known here.
@@ -288,18 +292,19 @@ class LocalWorker:
         session, registered = self._graph(session_handle, graph_handle)
         if session.peers_recv is not None:
             raise errors.UnimplementedError(None, None, "A session with a cluster of its own has no direct steps.")
-        edges = edges_of(registered.graph_def)
-        self.direct.prepare(run_id, session_handle, graph_handle, send_keys, recv_keys, tasks, edges)
+        self.direct.prepare(run_id, session, registered, send_keys, recv_keys, tasks, home)
 
     def run_prepared(
-        self, run_id: int, step_id: int, values: Sequence[Any], recv_keys: Sequence[str] | None, done: Done
+        self, run_id: int, step_id: int, values: Sequence[Any], done: Done
     ) -> Callable[[], None]:
-        """As `run_graph`, of what was prepared: `values` in the order of its send keys. A step that ends well is
-        forgotten here, without `cleanup_graph`.
+        """As `run_graph`, of what was prepared: `values` in the order of its send keys. Calls done(values, rest) with
+        the values of its recv keys and what is left to push to the master's task, or done(error=OpError). A step that
+        ends well is forgotten here, without `cleanup_graph`.
         """
         prepared = self.direct.find(run_id)
-        session, registered = self._graph(prepared.session_handle, prepared.graph_handle)
-        running = self._start_step(session, step_id, None)
+        if prepared.program is not None:
+            return self._run_wired(prepared, prepared.program, step_id, values, done)
+        running = self._start_step(prepared.session, step_id, None)
         running.step.rendezvous.outbox = self.direct.outbox(prepared, step_id)
         self.direct.started(prepared, step_id, running.cancel)
 
@@ -309,10 +314,50 @@ class LocalWorker:
                 done(error=error)
                 return
             self.rendezvous.forget(step_id)
-            done(GraphResult(values))
+            _give(list(values.values()), prepared.recv_keys, None, done)
 
         sends = list(zip(prepared.send_keys, values, strict=True))
-        return self._run(registered.executor, running, sends, prepared.recv_keys, over)
+        return self._run(prepared.registered.executor, running, sends, prepared.recv_keys, over)
+
+    def _run_wired(
+        self, prepared: PreparedStep, program: FlatProgram, step_id: int, values: Sequence[Any], done: Done
+    ) -> Callable[[], None]:
+        """`run_prepared` of a partition whose endpoints are connected."""
+        if len(values) != len(prepared.send_keys):
+            raise errors.InvalidArgumentError(
+                None, None, f"{len(prepared.send_keys)} values are to be fed, but {len(values)} came"
+            )
+        session = prepared.session
+        device = session.devices[0]
+        outbox = self.direct.outbox(prepared, step_id)
+        step = StepContext(
+            step_id,
+            session.resources,
+            session.state,
+            outbox,
+            CancellationManager(),
+            ResourceManager(),
+            device.name,
+            device.incarnation,
+            None,
+            values,
+            [None] * len(prepared.recv_keys),
+        )
+        running = self._enter(step, session)
+
+        def finished(error: errors.OpError | None) -> None:
+            self.direct.ended(step_id)
+            self._end_step(running)
+            if error is not None:
+                done(error=error)
+                return
+            assert step.results is not None
+            _give(step.results, prepared.recv_keys, outbox.rest, done)
+
+        run = FlatRun(program, step, finished)
+        self.direct.started(prepared, step_id, running.cancel, run)
+        run.start()
+        return running.cancel
 
     def deliver(self, pushed: Pushed) -> None:
         """Takes values that another task pushes, and runs what they make ready, in this thread."""
@@ -326,6 +371,7 @@ class LocalWorker:
         if running is not None:
             running.cancel(derived(errors.CancelledError(None, None, f"Step {step_id} was cleaned up")))
         self.rendezvous.cleanup(step_id)
+        self.direct.cleanup(step_id)
 
     # -- tensors
 
@@ -452,11 +498,14 @@ class LocalWorker:
             device.incarnation,
             collector,
         )
+        return self._enter(step, session)
+
+    def _enter(self, step: StepContext, session: WorkerSession) -> RunningStep:
         running = RunningStep(step, session)
         with self._lock:
-            if step_id in self._running:
-                raise errors.AbortedError(None, None, f"Step {step_id} is running already")
-            self._running[step_id] = running
+            if step.step_id in self._running:
+                raise errors.AbortedError(None, None, f"Step {step.step_id} is running already")
+            self._running[step.step_id] = running
         return running
 
     def _end_step(self, running: RunningStep) -> None:
@@ -495,6 +544,15 @@ class LocalWorker:
             with self._lock:
                 self._partial.pop(step_id, None)
         return partial.running.cancel
+
+
+def _give(values: Sequence[Any], keys: Sequence[str], rest: Rest | None, done: Done) -> None:
+    """Calls done(values, rest), or done(error=...) when one of them is dead."""
+    for value, key in zip(values, keys, strict=True):
+        if value is DEAD:
+            done(error=dead_fetch(parse_key(key).tensor_name))
+            return
+    done([_shown(value) for value in values], rest)
 
 
 def _shown(value: Any) -> Any:

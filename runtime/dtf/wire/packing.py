@@ -4,7 +4,8 @@ Owns a layout of our own that costs less to write and read than one protobuf mes
 front, where they are the same from step to step and are looked up, and elements are aligned where they lie. Numbers are
 row-major and little-endian. What protobuf must describe (strings, handles, variants) is a TensorProto inside.
 
-    message    count u32, bytes of labels u32, entries, tags u32 each, labels as JSON, padding, padded elements of each
+    message    count u32, bytes of entries u32, bytes of labels u32, 0 u32, entries, tags u32 each, labels as JSON,
+               padding, padded elements of each
     entry      type u8 (a DataType, or DEAD or PROTO), rank u8, 6 zeros, bytes u64, sizes i64 each
 """
 
@@ -25,12 +26,12 @@ Buffer = Any
 LABELLED = 0xFFFFFFFF
 """The tag of a value that has a label instead of a number."""
 
-_HEAD = struct.Struct("<II")
+_HEAD = struct.Struct("<IIII")
 _ENTRY = struct.Struct("<BB6xQ")
 _DEAD = 254
 _PROTO = 255
 _ALIGNMENT = 16
-_COPIED_BYTES_MAX = 16384
+_COPIED_BYTES_MAX = 512
 _REMEMBERED_MAX = 4096
 
 
@@ -46,31 +47,29 @@ def pack(
 
     What is sent before it must be a multiple of 16 bytes long.
     """
+    pieces: list[Buffer] = [b""]
     entries: list[bytes] = []
-    elements: list[Buffer] = []
     for value in values:
         try:
             head = _head_of[value.dtype, value.shape]
         except (KeyError, AttributeError):
             head, value = _describe(value, dead)
+        entries.append(head)
         data: Buffer
         if type(value) is bytes:
-            data = value
-        elif value.nbytes <= _COPIED_BYTES_MAX:
-            data = value.tobytes()
+            data, size = value, len(value)
         else:
-            data = np.ascontiguousarray(value).reshape(-1).view(np.uint8).data
-        entries.append(head)
-        size = len(data)
+            size = value.nbytes
+            if size <= _COPIED_BYTES_MAX:
+                data = value.tobytes()
+            else:
+                data = _bytes_of(value)
         if size:
-            elements.append(data)
+            pieces.append(data)
             if size % _ALIGNMENT:
-                elements.append(_PADDING[-size % _ALIGNMENT])
-    names = json.dumps(labels).encode() if labels else b""
-    numbers = struct.pack(f"<{len(entries)}I", *(range(len(entries)) if tags is None else tags))
-    manifest = b"".join((_HEAD.pack(len(entries), len(names)), *entries, numbers, names))
-    front = manifest + _PADDING[-len(manifest) % _ALIGNMENT]
-    return [front, *elements]
+                pieces.append(_PADDING[-size % _ALIGNMENT])
+    pieces[0] = _front(entries, range(len(entries)) if tags is None else tags, labels)
+    return pieces
 
 
 def unpack(data: Buffer, at: int = 0, dead: Any = None) -> list[Any]:
@@ -85,22 +84,30 @@ def unpack(data: Buffer, at: int = 0, dead: Any = None) -> list[Any]:
 def unpack_tagged(data: Buffer, at: int = 0, dead: Any = None) -> tuple[list[Any], tuple[int, ...], tuple[str, ...]]:
     """The values of a message, their tags, and the labels of those that are LABELLED. Errors as `unpack`."""
     try:
-        count, label_bytes = _HEAD.unpack_from(data, at)
-        manifest = _manifest(data, at, count, label_bytes)
-        values = [
-            _odd(data, kind, begin + at, size, dead) if dtype is None else np.ndarray(sizes, dtype, data, begin + at)
-            for dtype, sizes, begin, size, kind in manifest.places
-        ]
+        manifest = _manifest(data, at)
+        values: list[Any] = []
+        for count, dtype, sizes, begin, size, kind in manifest.runs:
+            if dtype is None:
+                values.append(_odd(data, kind, begin + at, size, dead))
+            elif count == 1:
+                values.append(np.ndarray(sizes, dtype, data, begin + at))
+            else:
+                values.extend(np.ndarray((count, *sizes), dtype, data, begin + at))
     except (struct.error, ValueError, TypeError, KeyError, IndexError) as error:
         raise errors.InvalidArgumentError(None, None, f"Malformed tensors: {error}") from None
     return values, manifest.tags, manifest.labels
 
 
 class _Manifest:
-    __slots__ = ("labels", "places", "tags")
+    """What stands in front of the elements. `runs` tells where they are: (how many of a kind stand side by side,
+    dtype, sizes, begin, bytes, kind).
+    """
 
-    def __init__(self, text: bytes, count: int, label_bytes: int) -> None:
-        places: list[tuple[Any, tuple[int, ...], int, int, int]] = []
+    __slots__ = ("labels", "runs", "tags")
+
+    def __init__(self, text: bytes) -> None:
+        count, entry_bytes, label_bytes, _ = _HEAD.unpack_from(text)
+        runs: list[tuple[int, Any, tuple[int, ...], int, int, int]] = []
         begin = len(text) + -len(text) % _ALIGNMENT
         at = _HEAD.size
         for _ in range(count):
@@ -113,9 +120,15 @@ class _Manifest:
                 dtype = np.dtype(dtypes.as_dtype(kind).as_numpy_dtype)
                 if min(sizes, default=0) < 0 or math.prod(sizes) * dtype.itemsize != size:
                     raise ValueError("the sizes do not fit")
-            places.append((dtype, sizes, begin, size, kind))
+            before = runs[-1] if runs else None
+            if before is not None and before[1:3] == (dtype, sizes) and sizes and size and size % _ALIGNMENT == 0:
+                runs[-1] = (before[0] + 1, *before[1:])
+            else:
+                runs.append((1, dtype, sizes, begin, size, kind))
             begin += size + -size % _ALIGNMENT
-        self.places = places
+        if at != _HEAD.size + entry_bytes:
+            raise ValueError("the entries do not fit")
+        self.runs = runs
         self.tags: tuple[int, ...] = struct.unpack_from(f"<{count}I", text, at)
         labels = json.loads(text[at + 4 * count :]) if label_bytes else []
         if type(labels) is not list or len(labels) != self.tags.count(LABELLED):
@@ -123,21 +136,34 @@ class _Manifest:
         self.labels = tuple(map(str, labels))
 
 
-def _manifest(data: Buffer, at: int, count: int, label_bytes: int) -> _Manifest:
+def _manifest(data: Buffer, at: int) -> _Manifest:
     """What stands in front of the elements: the same at every step, and looked up."""
-    end = at + _HEAD.size
-    for _ in range(count):
-        end += _ENTRY.size + 8 * data[end + 1]
-    end += 4 * count + label_bytes
-    text = bytes(data[at:end])
+    count, entry_bytes, label_bytes, _ = _HEAD.unpack_from(data, at)
+    text = bytes(data[at : at + _HEAD.size + entry_bytes + 4 * count + label_bytes])
     found = _manifests.get(text)
     if found is None:
-        found = _Manifest(text, count, label_bytes)
+        found = _Manifest(text)
         if not label_bytes:
             if len(_manifests) >= _REMEMBERED_MAX:
                 _manifests.clear()
             _manifests[text] = found
     return found
+
+
+def _front(entries: list[bytes], tags: Sequence[int], labels: Sequence[str]) -> bytes:
+    text = b"".join(entries)
+    names = json.dumps(labels).encode() if labels else b""
+    head = _HEAD.pack(len(entries), len(text), len(names), 0)
+    manifest = b"".join((head, text, struct.pack(f"<{len(entries)}I", *tags), names))
+    return manifest + _PADDING[-len(manifest) % _ALIGNMENT]
+
+
+def _bytes_of(array: np.ndarray) -> memoryview:
+    """The memory of an array, or that of a copy in row-major order."""
+    try:
+        return array.data.cast("B")
+    except (TypeError, ValueError, BufferError):  # of another order, or of a type that buffers do not know
+        return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 
 def _describe(value: Any, dead: Any) -> tuple[bytes, Any]:

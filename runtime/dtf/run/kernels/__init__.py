@@ -46,7 +46,7 @@ from typing import Any
 from dtf.wire import opdef
 from dtf.wire.table import Table
 
-__all__ = ["DEAD", "Kernel", "KernelNode", "has_kernel", "kernel", "lookup", "load_all", "registered_ops"]
+__all__ = ["DEAD", "Kernel", "KernelNode", "has_kernel", "kernel", "load_all", "lookup", "may_wait", "registered_ops"]
 
 
 class _Dead:
@@ -129,6 +129,18 @@ def lookup(op: str) -> Kernel:
     """The kernel of `op`; only its family is imported. Unknown: a LookupError that lists near names."""
     _load_family(op)
     return _kernels[op]
+
+
+@functools.lru_cache(maxsize=4096)
+def may_wait(op: str) -> bool:
+    """Whether the kernel of `op` is asynchronous; of an op that has none here, True."""
+    try:
+        op_def = opdef.get(op)
+        calls = any(attr.type in ("func", "list(func)") for attr in op_def.attrs)
+        # Only these ever are; what is not asked for is not loaded.
+        return (op_def.is_stateful or calls) and lookup(op).asynchronous
+    except LookupError:
+        return True
 
 
 def has_kernel(op: str) -> bool:

@@ -62,7 +62,7 @@ def _(node):
 
     def variable(step):
         found = step.resources.lookup_or_create(container, name, Variable, create)
-        if found.dtype != dtype:
+        if found.dtype is not dtype and found.dtype != dtype:
             raise errors.InvalidArgumentError(
                 None,
                 None,
@@ -105,12 +105,12 @@ def _(node):
 
 @kernel("Assign")
 def _(node):
-    validate_shape, dtype = node.attr("validate_shape"), node.attr("T").as_numpy_dtype
+    validate_shape, dtype = node.attr("validate_shape"), np.dtype(node.attr("T").as_numpy_dtype)
 
     def assign(variable, value):
         value = _as_dtype(value, dtype)
         with variable.lock:
-            if validate_shape and not _fits(variable.shape, value.shape):
+            if validate_shape and variable.shape != value.shape and not _fits(variable.shape, value.shape):
                 raise errors.InvalidArgumentError(
                     None,
                     None,
@@ -412,7 +412,7 @@ def _fits(declared, actual: tuple[int, ...]) -> bool:
 
 def _as_dtype(value, dtype):
     """The value with the dtype that the graph promises; the same object when it has it."""
-    if isinstance(value, ResourceHandle) or value.dtype == dtype:
+    if isinstance(value, ResourceHandle) or value.dtype is dtype or value.dtype == dtype:
         return value
     return np.asarray(value, dtype)
 

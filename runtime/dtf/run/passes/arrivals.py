@@ -1,0 +1,118 @@
+"""Marks the values that arrive at a task together.
+
+Between two waits a task runs straight through, so all that it sends to another one from there arrives at about the
+same time. Who receives it waits for all of it at once, which costs next to nothing, instead of for each value. So every
+_Recv gets the number of what its value waited for where it was made; no two values with one number can ever wait for
+each other.
+
+Large variables, and updates of them, are left apart: what needs the first need not wait for the last.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dtf.run.passes import parse_tensor_name
+from dtf.run.wiring import COMES_WITH
+from dtf.wire import dtypes
+
+__all__ = ["mark_arrivals"]
+
+_APART_FROM_BYTES = 1 << 16
+_SENDS = frozenset({"_Send", "_HostSend"})
+_RECVS = frozenset({"_Recv", "_HostRecv"})
+_LOOPS = frozenset({"NextIteration", "RefNextIteration"})
+_OTHER_NAMES = frozenset({"Identity", "StopGradient", "PreventGradient", "Snapshot"})
+_VARIABLES = frozenset({"VariableV2", "Variable", "VarHandleOp"})
+
+
+def mark_arrivals(parts: Mapping[str, Any], may_wait: Callable[[str], bool]) -> None:
+    """Marks the _Recv nodes of the parts (task -> `partition.Partition`), unless there are loops.
+
+    Args:
+      may_wait: whether the kernel of an op may let others wait.
+    """
+    nodes = {(task, node.name): node for task, part in parts.items() for node in part.graph_def.node}
+    if any(node.op in _LOOPS for node in nodes.values()):
+        return
+    senders = {_label(node): name for name, node in nodes.items() if _crosses(node, _SENDS)}
+    sources = {name: _sources(name, node, senders) for name, node in nodes.items()}
+    waited: dict[tuple[str, str], frozenset[Any]] = {}
+    numbers: dict[tuple[str, frozenset[Any]], int] = {}
+    users = _users(sources)
+    for name in _in_order(sources, users):
+        node = nodes[name]
+        if _crosses(node, _RECVS) and _label(node) in senders:
+            sender = senders[_label(node)]
+            if _is_apart(name, sender, nodes, sources, users):
+                waited[name] = frozenset([name])
+                continue
+            number = numbers.setdefault((sender[0], waited[sender]), len(numbers))
+            node.attr[COMES_WITH].i = number
+            waited[name] = frozenset([number])
+            continue
+        before = [waited[source] for source in sources[name]]
+        if node.op in _RECVS or may_wait(node.op):
+            before.append(frozenset([name]))
+        waited[name] = before[0] if len(set(before)) == 1 else frozenset().union(*before)
+
+
+def _sources(name: tuple[str, str], node: Any, senders: Mapping[str, tuple[str, str]]) -> list[tuple[str, str]]:
+    if _crosses(node, _RECVS) and _label(node) in senders:
+        return [senders[_label(node)]]
+    return [(name[0], parse_tensor_name(text)[0]) for text in node.input]
+
+
+def _users(sources: Mapping[Any, list[Any]]) -> dict[Any, list[Any]]:
+    users: dict[Any, list[Any]] = {name: [] for name in sources}
+    for name, before in sources.items():
+        for source in before:
+            users[source].append(name)
+    return users
+
+
+def _in_order(sources: Mapping[Any, list[Any]], users: Mapping[Any, list[Any]]) -> list[Any]:
+    """All nodes, each after its sources."""
+    missing = {name: len(before) for name, before in sources.items()}
+    order = [name for name, count in missing.items() if not count]
+    for name in order:
+        for user in users[name]:
+            missing[user] -= 1
+            if not missing[user]:
+                order.append(user)
+    return order
+
+
+def _is_apart(name: Any, sender: Any, nodes: Mapping[Any, Any], sources: Any, users: Any) -> bool:
+    """Whether a large variable is sent, or something that is applied to one."""
+    origin = sources[sender][0] if sources[sender] else sender
+    while nodes[origin].op in _OTHER_NAMES and sources[origin]:
+        origin = sources[origin][0]
+    if _variable_bytes(nodes[origin]) >= _APART_FROM_BYTES:
+        return True
+    for user in users[name]:
+        node = nodes[user]
+        text = node.input[0] if node.input else "^"
+        if not text.startswith("^"):
+            target = nodes.get((user[0], parse_tensor_name(text)[0]))
+            if target is not None and _variable_bytes(target) >= _APART_FROM_BYTES:
+                return True
+    return False
+
+
+def _variable_bytes(node: Any) -> int:
+    if node.op not in _VARIABLES or node.attr["shape"].shape.unknown_rank:
+        return 0
+    sizes = [dim.size for dim in node.attr["shape"].shape.dim]
+    return max(0, math.prod(sizes)) * (dtypes.as_dtype(node.attr["dtype"].type).size or 1)
+
+
+def _crosses(node: Any, ops: frozenset[str]) -> bool:
+    return node.op in ops and not node.attr["client_terminated"].b
+
+
+def _label(node: Any) -> str:
+    attr = node.attr
+    return f"{attr['send_device'].s}{attr['recv_device'].s}{attr['tensor_name'].s}"
