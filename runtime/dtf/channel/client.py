@@ -18,6 +18,7 @@ from typing import Any
 
 from dtf.channel import lane as lanes
 from dtf.channel.endpoint import Endpoint, greet, is_same_user, new_connection_id
+from dtf.channel.lookout import Lookout
 from dtf.channel.lane import Buffer, Lane
 from dtf.wire import errors
 from dtf.wire.credentials import Credentials
@@ -27,6 +28,7 @@ LARGE_FROM_BYTES = 1 << 16
 CONNECT_TIMEOUT_S = 1.0
 _HEARTBEAT_PERIOD_S = 10.0
 _HEARTBEAT_TIMEOUT_S = 10.0
+_TRUSTED_FOR_S = 0.005
 
 Done = Callable[..., None]
 
@@ -82,6 +84,7 @@ class Channel:
         self._small, self._large = (Lane(sock, self._on_frame, self._on_lost, self._on_end) for sock in sockets)
         self._reading_turn = threading.Lock()
         self._has_readers = False
+        self._lookout = Lookout()
         self._sockets = select.poll()
         for each in (self._small, self._large):
             self._sockets.register(each.fileno(), select.POLLIN)
@@ -99,7 +102,9 @@ class Channel:
         return self._lost is None
 
     def check(self) -> bool:
-        """Whether the connection is open; looks itself if nobody reads."""
+        """Whether the connection is open; looks itself if nobody reads, and nothing has come in this moment."""
+        if time.monotonic() < self._last_frame + _TRUSTED_FOR_S:
+            return self._lost is None
         if not self._has_readers and self._reading_turn.acquire(blocking=False):
             try:
                 if not self._has_readers:
@@ -245,7 +250,10 @@ class Channel:
 
     def _read_for(self, timeout_s: float) -> None:
         """Waits for something to come, and handles it. The caller has the turn."""
-        for descriptor, _ in self._sockets.poll(None if timeout_s < 0 else timeout_s * 1000):
+        ready = self._lookout.look(lambda: self._sockets.poll(0) or None) if timeout_s else None
+        if ready is None:
+            ready = self._sockets.poll(None if timeout_s < 0 else timeout_s * 1000)
+        for descriptor, _ in ready:
             lane = self._lane_of[descriptor]
             lane.read_available()
             if lane.is_over:

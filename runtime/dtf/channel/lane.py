@@ -26,6 +26,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from dtf.channel import receive_buffers
+from dtf.channel.lookout import Lookout
 from dtf.run import borrowed, growing_pool
 
 WAITING_FRAMES_MAX = 100_000
@@ -94,6 +95,7 @@ class Lane:
         self._scratch = bytearray(_SCRATCH_BYTES)
         self._view = memoryview(self._scratch)
         self._start = self._end = 0
+        self._lookout = Lookout()
         self._turns = threading.Lock()
         self._turn = threading.Lock()
         self._turn.acquire()
@@ -221,10 +223,19 @@ class Lane:
                 if not self._wait_for_turn():
                     return ""
                 continue
-            received = self._socket.recv_into(self._view[self._end :])
+            received = self._lookout.look(self._received) if self._has_more is None else None
+            if received is None:
+                received = self._socket.recv_into(self._view[self._end :])
             if not received:
                 return _LOST
             self._end += received
+
+    def _received(self) -> int | None:
+        """How many bytes have come; None: none yet."""
+        try:
+            return self._socket.recv_into(self._view[self._end :], 0, _NO_WAIT)
+        except BlockingIOError:
+            return None
 
     def _handle_frames(self) -> str:
         """Handles the frames that have come, until this thread hands over. Why the connection is over, or ""."""
