@@ -29,7 +29,7 @@ class FlatProgram:
     def __init__(self, instructions: list[Instruction]) -> None:
         self.instructions = instructions
         order = in_running_order(instructions)
-        self._constants = constants_of(instructions)
+        self._constants = constants_of(instructions, order)
         self._alias = aliases_of(instructions, order)
         self._guards, self._token_guards = guards_of(instructions, order, self._alias)
         self.has_guards = any(self._token_guards)

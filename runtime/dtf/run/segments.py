@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from dtf.run.folding import folded
 from dtf.run.instructions import ALIASES, Instruction, with_node
 
 __all__ = ["TOKEN", "Guard", "Segment", "aliases_of", "constants_of", "guards_of", "segments_of"]
@@ -35,21 +36,26 @@ class Segment:
         self.cost_ns = 0
 
 
-def constants_of(instructions: list[Instruction]) -> dict[int, Any]:
-    """The values of constants, computed now. One with control inputs stays an instruction: it may be in a branch
-    not taken.
+def constants_of(instructions: list[Instruction], order: list[int]) -> dict[int, Any]:
+    """The values of constants, and of what is made of them alone, computed now. One with control inputs stays an
+    instruction: it may be in a branch not taken.
     """
-    constants = {}
-    for instruction in instructions:
+    constants: dict[int, Any] = {}
+    for index in order:
+        instruction = instructions[index]
         if instruction.op == "Const" and not instruction.controls:
             try:
                 value = instruction.function()
             except Exception as error:
                 raise with_node(error, instruction.node) from error
-            if isinstance(value, np.ndarray) and value.flags.writeable:
-                value = value.view()
-                value.flags.writeable = False
-            constants[instruction.index] = value
+        else:
+            value = folded(instruction, constants)
+            if value is None:
+                continue
+        if isinstance(value, np.ndarray) and value.flags.writeable:
+            value = value.view()
+            value.flags.writeable = False
+        constants[index] = value
     return constants
 
 

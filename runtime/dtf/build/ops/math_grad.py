@@ -470,6 +470,12 @@ def _kept_shape(op: Operation) -> Any:
         for axis in np.reshape(axes, -1).tolist():
             sizes[axis] = 1
         return sizes
+    if axes is not None and x.shape.ndims is not None:
+        kept = np.ones(x.shape.ndims, np.int32)
+        kept[np.reshape(axes, -1)] = 0
+        if not kept.any():
+            return [1] * x.shape.ndims
+        return add(multiply(apply_op("Shape", input=x), constant(kept)), constant(1 - kept))
     rank = apply_op("Rank", input=x)
     axes = apply_op("Reshape", tensor=cast(op.inputs[1], dtypes.int32), shape=[-1])
     positive = apply_op("FloorMod", x=add(axes, rank), y=rank)
@@ -504,6 +510,8 @@ def _mean(op: Operation, grad: Any) -> Gradients:
     sizes = x.shape.num_elements(), y.shape.num_elements()
     if sizes[0] is not None and sizes[1]:
         count: Any = _number(max(sizes[0] // sizes[1], 1), y)
+    elif sizes[1] == 1:
+        count = cast(apply_op("Size", input=x), y.dtype.base_dtype)
     else:
         elements = [cast(apply_op("Size", input=each), dtypes.int64) for each in (x, y)]
         whole = floordiv(elements[0], maximum(elements[1], constant(1, dtypes.int64)))

@@ -212,7 +212,11 @@ def _(node):
     def broadcast_to(value, shape):
         dims = dimensions(shape)
         try:
-            return np.array(np.broadcast_to(value, dims))
+            if value.ndim > len(dims):
+                raise ValueError
+            result = np.empty(dims, value.dtype)
+            result[...] = value
+            return result
         except ValueError:
             raise invalid(f"Incompatible shapes: {shape_text(np.shape(value))} vs. {shape_text(dims)}") from None
 
