@@ -10,6 +10,7 @@ from dtf.train.adadelta import AdadeltaOptimizer
 from dtf.train.adagrad import AdagradOptimizer
 from dtf.train.adagrad_da import AdagradDAOptimizer
 from dtf.train.adam import AdamOptimizer
+from dtf.train.basic_loops import basic_train_loop
 from dtf.train.basic_session_run_hooks import (
     CheckpointSaverHook,
     CheckpointSaverListener,
@@ -94,6 +95,7 @@ from dtf.train.session_creators import ChiefSessionCreator, SessionCreator, Work
 from dtf.train.session_manager import SessionManager
 from dtf.train.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
 from dtf.train.summary_writer import summary_iterator
+from dtf.train.supervisor import Supervisor
 from dtf.train.sync_replicas_optimizer import SyncReplicasOptimizer
 from dtf.train.training_util import (
     assert_global_step,
