@@ -64,7 +64,8 @@ def test_the_evaluator_stands_beside_the_cluster(configured):
         assert (config.task_type, config.is_chief, config.master) == ("evaluator", False, "")
         assert (config.num_ps_replicas, config.num_worker_replicas, config.global_id_in_cluster) == (0, 0, None)
         assert not config.cluster_spec
-    assert configured(task("chief", 0, {**CLUSTER, "evaluator": ["e:1"]})).cluster_spec.jobs == ["chief", "ps", "worker"]
+    chief = configured(task("chief", 0, {**CLUSTER, "evaluator": ["e:1"]}))
+    assert chief.cluster_spec.jobs == ["chief", "ps", "worker"]
 
 
 def test_a_master_is_a_chief_and_a_chief_alone_needs_no_server(configured):

@@ -20,7 +20,7 @@ from dtf.wire import dtypes, errors
 from dtf.wire.pb import config_pb2
 
 _QUEUE = "dtf_estimator_replicas_that_are_done"
-_TELL_TIMEOUT_S = 10
+_TELL_TIMEOUT_MS = 10_000
 _CAPACITY = 10_000
 
 
@@ -48,7 +48,7 @@ def serve_until_all_are_done(server: Server, config: RunConfig) -> None:
 def tell_parameter_servers(config: RunConfig) -> None:
     """Tells each ps that this replica is done. One that does not answer is passed over."""
     for task in range(config.num_ps_replicas):
-        options = config_pb2.RunOptions(timeout_in_ms=1000 * _TELL_TIMEOUT_S)
+        options = config_pb2.RunOptions(timeout_in_ms=_TELL_TIMEOUT_MS)
         try:
             with Graph().as_default():
                 tell = _queue(task).enqueue([config.global_id_in_cluster])
