@@ -82,8 +82,8 @@ def test_a_killed_task_must_not_change_the_final_accuracy(example, name, victim)
     cluster.kill(victim)
     assert up.wait(100) == 0, cluster.printed()
     assert cluster.task(victim)["restarts"] >= 1
-    # Without a death it is 98.6 % of 360 images.
-    assert cluster.accuracy() == pytest.approx(98.6, abs=1.0)
+    # Without a death it is 98.1 % of 360 images.
+    assert cluster.accuracy() == pytest.approx(98.1, abs=1.0)
 
 
 @pytest.mark.slow
@@ -96,4 +96,4 @@ def test_a_backup_worker_must_make_up_for_one_that_is_gone(example):
     cluster.wait_for_step(reached + 50)
     cluster.dtfctl("start", "worker:2")
     assert up.wait(100) == 0, cluster.printed()
-    assert cluster.accuracy() == pytest.approx(98.6, abs=1.5)
+    assert cluster.accuracy() == pytest.approx(98.1, abs=1.5)
