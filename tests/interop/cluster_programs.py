@@ -427,7 +427,7 @@ def input_producers(tf, place):
 
 
 def dynamic_rnn(tf, place):
-    """TensorFlow's own unrolling, which only its client has, with sequences of different lengths."""
+    """A loop of a cell over sequences of different lengths."""
 
     class Cell:
         state_size = 4
@@ -457,15 +457,15 @@ PROGRAMS: dict[str, Callable[[Any, Place], Values]] = {
     **{
         program.__name__: program
         for program in (
-            convnet, embedding, sparse_inputs, lstm, guarded, queues, accumulators, summaries, monitored, supervised,
-            strings, rewritten,
+            convnet, embedding, sparse_inputs, lstm, dynamic_rnn, guarded, queues, accumulators, summaries, monitored,
+            supervised, strings, rewritten,
         )
     },
 }  # fmt: skip
 """For both clients."""
 
 OF_TENSORFLOWS_CLIENT: dict[str, Callable[[Any, Place], Values]] = {
-    program.__name__: program for program in (input_producers, dynamic_rnn)
+    program.__name__: program for program in (input_producers,)
 }
 """These use names that dtf does not have."""
 

@@ -220,13 +220,12 @@ class Layer:
         """What the layer computes; the variables are there."""
         return inputs
 
-    def __call__(self, inputs: Any, *args: Any, scope: Any = None, **kwargs: Any) -> Any:
+    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """Builds if that is to be done, and calls.
 
         Args:
           inputs: what converts to a tensor, or a structure of such.
-          scope: the variable scope, for the first call.
-          args, kwargs: go to `call`.
+          args, kwargs: go to `call`; but `scope` is the variable scope for the first call, or the name of one.
 
         Raises:
           ValueError: an input is not what `input_spec` says, or of another graph than the layer.
@@ -234,7 +233,7 @@ class Layer:
         with graph_of(nest.flatten(inputs)).as_default():
             inputs = nest.map_structure(_tensor, inputs)
             self._take_graph()
-            self._open_scope(scope)
+            self._open_scope(kwargs.pop("scope", None))
             with self._inside() as current, name_scope(current.original_name_scope or None):
                 self._check_inputs(inputs)
                 if not self.built:
