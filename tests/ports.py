@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import socket
 
@@ -14,7 +15,7 @@ that looks whether somebody listens there already, and then finds itself.
 def free_ports(count: int) -> list[int]:
     """Returns `count` distinct ports of the loopback interface."""
     found: list[int] = []
-    for port in random.SystemRandom().sample(range(_FIRST, _LAST), _LAST - _FIRST):
+    for port in random.Random(os.urandom(8)).sample(range(_FIRST, _LAST), _LAST - _FIRST):
         with socket.socket() as tried:
             try:
                 tried.bind(("127.0.0.1", port))
