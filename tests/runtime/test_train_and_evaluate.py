@@ -31,7 +31,8 @@ def model_fn(features, labels, mode):
         return tf.estimator.EstimatorSpec(mode, {"y": y})
     loss = tf.reduce_mean(tf.square(y - labels))
     train_op = tf.train.GradientDescentOptimizer(0.05).minimize(loss, tf.train.get_global_step())
-    return tf.estimator.EstimatorSpec(mode, {"y": y}, loss, train_op, {"error": tf.metrics.mean_absolute_error(labels, y)})
+    metrics = {"error": tf.metrics.mean_absolute_error(labels, y)}
+    return tf.estimator.EstimatorSpec(mode, {"y": y}, loss, train_op, metrics)
 
 
 def train_input():
