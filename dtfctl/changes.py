@@ -83,6 +83,7 @@ def _why_restart(
     if keys:
         yield f"its environment changes: {', '.join(keys)}"
     for what, one, other in (
+        ("Python environment", former.settings.requirements, task.settings.requirements),
         ("folder", former.working_dir, task.working_dir),
         ("limits", former.settings.limits, task.settings.limits),
         ("cores", former.place.cpus, task.place.cpus),

@@ -95,7 +95,7 @@ class Cluster:
         while True:
             found: dict[str, Any] = {}
             self.clean_hosts()
-            if plan.remote_hosts and not self.is_active():
+            if has_to_prepare(plan) and not self.is_active():
                 from dtfctl.launchers.preflight import prepare
 
                 found = {name: dict(host) for name, host in prepare(plan, self.paths.ssh, say).items()}
@@ -245,6 +245,11 @@ class Cluster:
         except FileNotFoundError:
             lines = []
         return "\n".join(f"    {line}" for line in lines)
+
+
+def has_to_prepare(plan: ClusterPlan) -> bool:
+    """Whether anything is to be looked at, brought or made before its tasks can start."""
+    return bool(plan.remote_hosts) or any(task.settings.requirements.files for task in plan.tasks())
 
 
 def with_own_ssh(plan: ClusterPlan) -> ClusterPlan:

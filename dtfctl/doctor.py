@@ -93,7 +93,7 @@ def of_plan(plan: ClusterPlan, root: Path, is_running: bool) -> Iterator[Finding
     for task in local:
         if not Path(task.working_dir).is_dir():
             yield Finding(WRONG, task.name, f"its working_dir {task.working_dir} is not there")
-        if task.python and not shutil.which(task.python):
+        if task.python and not shutil.which(task.python) and not task.settings.requirements.files:
             yield Finding(WRONG, task.name, f"its interpreter {task.python} is not there", "python or venv in the file")
         if task.job.has_address and task.place.port and not is_running:
             yield from _port(task.name, task.bind_host, task.place.port)

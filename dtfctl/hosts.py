@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dtfctl.plan import ClusterPlan, HostPlan, Task
+from dtfctl.plan import ClusterPlan, HostPlan, Requirements, Task
 
 CONNECTED = "connected"
 UNREACHABLE = "unreachable"
@@ -66,6 +66,24 @@ def resolved(host: HostPlan, plan: ClusterPlan, found: Mapping[str, Any]) -> Hos
         venv=path(host.venv) if host.venv else "",
         working_dir=path(host.working_dir),
     )
+
+
+def environments(host: HostPlan, plan: ClusterPlan) -> dict[str, Requirements]:
+    """The virtual environments that are to be made on a host, each with its requirements: for its tasks and for those
+    that it may take over. Paths are there as good as the `host`'s own are."""
+    tasks = [Task(task.job, task.index, host, plan.folder) for task in plan.tasks() if _may_run(task, host)]
+    found: dict[str, Requirements] = {}
+    for task in tasks:
+        wanted = task.settings.requirements
+        if wanted.files and task.venv:
+            before = found.get(task.venv, Requirements())
+            files = tuple(dict.fromkeys((*before.files, *map(task.path, wanted.files))))
+            found[task.venv] = Requirements(files, python=before.python or wanted.python)
+    return found
+
+
+def _may_run(task: Task, host: HostPlan) -> bool:
+    return host.name == task.host.name or host.name in task.job.spares
 
 
 def newly_lost(plan: ClusterPlan, hosts: Mapping[str, HostStatus], now: float) -> list[str]:

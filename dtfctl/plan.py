@@ -106,6 +106,16 @@ class Secret:
 
 
 @dataclass(frozen=True)
+class Requirements:
+    """What a virtual environment is to have: `files` for pip, in their order, and the `digest` of their content. It is
+    made by `python`, "" for whatever the host has."""
+
+    files: tuple[str, ...] = ()
+    digest: str = ""
+    python: str = ""
+
+
+@dataclass(frozen=True)
 class Settings:
     """What a task runs with. `program` is one shell line, or an argv.
 
@@ -116,6 +126,7 @@ class Settings:
     program: str | tuple[str, ...]
     python: str = ""
     venv: str = ""
+    requirements: Requirements = Requirements()
     working_dir: str = ""
     environment: dict[str, str] = field(default_factory=dict)
     env_file_values: dict[str, str] = field(default_factory=dict)
@@ -376,6 +387,7 @@ def _settings(document: dict[str, Any]) -> Settings:
         **{
             **document,
             "program": program if isinstance(program, str) else tuple(program),
+            "requirements": _requirements(document.get("requirements", asdict(Requirements()))),
             "secrets": tuple(Secret(**secret) for secret in document["secrets"]),
             "restart": RestartPolicy(**{**restart, "codes": tuple(map(tuple, restart["codes"]))}),
             "readiness": Probe(**document["readiness"]),
@@ -385,6 +397,10 @@ def _settings(document: dict[str, Any]) -> Settings:
             "logs": LogPolicy(**document["logs"]),
         }
     )
+
+
+def _requirements(document: dict[str, Any]) -> Requirements:
+    return Requirements(**{**document, "files": tuple(document["files"])})
 
 
 def _place(document: dict[str, Any]) -> Place:

@@ -42,16 +42,17 @@ def main(_):
     tf.set_random_seed(FLAGS.seed)
     worker = f"/job:worker/task:{FLAGS.task_index}"
     with tf.device(tf.train.replica_device_setter(worker_device=worker, cluster=cluster)):
+        global_step = tf.train.get_or_create_global_step()
         images = tf.placeholder(tf.float32, [None, 8, 8, 1], name="images")
         labels = tf.placeholder(tf.int64, [None], name="labels")
         loss, accuracy = build_model(tf, images, labels)
-        global_step = tf.train.get_or_create_global_step()
         optimizer = tf.train.SyncReplicasOptimizer(
             tf.train.MomentumOptimizer(FLAGS.learning_rate, 0.9),
             replicas_to_aggregate=workers - FLAGS.backup_workers,
             total_num_replicas=workers,
         )
         train_op = optimizer.minimize(loss, global_step=global_step)
+        tf.summary.scalar("loss", loss)
 
     # Without tokens to start with, nobody computes a gradient for a step that has been made already.
     hooks = [optimizer.make_session_run_hook(is_chief, num_tokens=0)]
@@ -76,7 +77,10 @@ def main(_):
         config=config,
         save_checkpoint_steps=FLAGS.save_steps,
         save_checkpoint_secs=None,
+        save_summaries_steps=50,
         log_step_count_steps=100,
+        # TensorFlow's thread of updates waits at the end for gradients that nobody computes any more.
+        stop_grace_period_secs=5,
     ) as session:
         while not session.should_stop():
             step, value = session.run_step_fn(train)

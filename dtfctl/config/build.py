@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from dtfctl.plan import (
     Limits,
     LogPolicy,
     Probe,
+    Requirements,
     RestartPolicy,
     Secret,
     Settings,
@@ -178,6 +180,7 @@ class _Builder:
             host_lost_after_s=_value(values, "host_lost_after", 600.0),
         )
         self._check_reach(plan, levels)
+        self._check_requirements(plan, levels)
         return plan
 
     def _check_reach(self, plan: ClusterPlan, levels: dict[str, Level]) -> None:
@@ -192,6 +195,14 @@ class _Builder:
                     f"{task.name} runs on {host}, which other hosts cannot reach at {task.advertised_host}; "
                     f"give it an address: hosts: {{{host}: {{address: ...}}}}"
                 )
+
+    def _check_requirements(self, plan: ClusterPlan, levels: dict[str, Level]) -> None:
+        for task in plan.tasks():
+            if task.settings.requirements.files and not task.venv:
+                found = levels[task.job.name].values.get("requirements")
+                at = levels[task.job.name].at if found is None else found.node.at
+                where = "" if task.host.is_local else f" on {task.host.name}"
+                raise at.error(f'"requirements" of {task.name}{where} need a "venv", the folder that is made of them')
 
     def _ssh(self, found: Values) -> SshSettings:
         command, keys = _value(found, "command", "ssh"), _value(found, "host_keys", "known")
@@ -270,6 +281,7 @@ class _Builder:
             **stated,
             python=f"{venv}/bin/python" if venv else _value(own, "python", ""),
             venv=venv,
+            requirements=self._requirements(values),
             working_dir=_value(own, "working_dir", ""),
             bind=_value(own, "bind", ""),
             advertise=_value(values, "advertise", ""),
@@ -285,18 +297,35 @@ class _Builder:
             logs=LogPolicy(**_named(values, "logs")),
         )
 
+    def _requirements(self, values: Values) -> Requirements:
+        if "requirements" not in values:
+            return Requirements()
+        found = values["requirements"].value
+        if "files" not in found:
+            raise values["requirements"].node.at.error('"requirements" lacks the key "files"')
+        files = found["files"].value
+        texts = [self._text("requirements", path, node) for path, node in files]
+        digest = sha256("\0".join(texts).encode()).hexdigest()
+        return Requirements(tuple(path for path, _ in files), digest, _value(found, "python", ""))
+
     def _env_files(self, values: Values) -> dict[str, str]:
         result: dict[str, str] = {}
         for path, node in _value(values, "env_file", ()):
+            text = self._text("env_file", path, node)
             try:
-                result |= read_env_file(self._read_file(path), path)
-            except OSError as error:
-                raise node.at.error(f'"env_file": {path}: {error.strerror}') from None
-            except UnicodeDecodeError:
-                raise node.at.error(f'"env_file": {path}: not a text file') from None
+                result |= read_env_file(text, path)
             except ValueError as error:
                 raise node.at.error(f'"env_file": {error}') from None
         return result
+
+    def _text(self, key: str, path: str, node: Node) -> str:
+        """Of a file that the cluster file names."""
+        try:
+            return self._read_file(path)
+        except OSError as error:
+            raise node.at.error(f'"{key}": {path}: {error.strerror}') from None
+        except UnicodeDecodeError:
+            raise node.at.error(f'"{key}": {path}: not a text file') from None
 
     def _secrets(self, values: Values) -> tuple[Secret, ...]:
         secrets = []

@@ -130,12 +130,23 @@ LOGS = Section(
     }
 )
 
+REQUIREMENTS = Section(
+    {
+        "files": Key(values.one_or_list(values.PATH), "Files of requirements, as pip takes them."),
+        "python": Key(values.TEXT, "The interpreter that makes the environment, as the host knows it."),
+    },
+    short="files",
+)
+
 SETTINGS = {
     "program": Key(
         values.PROGRAM, "What each task runs: a shell line, or a list of words; with placeholders."
     ),
     "python": Key(values.PATH, "The interpreter that `python` at the start of a program means."),
     "venv": Key(values.PATH, "A virtual environment, in place of `python`: its folder."),
+    "requirements": Key(
+        REQUIREMENTS, "Of what `up` makes the `venv` on each host, and with what it brings it up to date."
+    ),
     "working_dir": Key(values.PATH, "The folder in which the program starts; by default this file's."),
     "environment": Key(ENVIRONMENT, "Environment variables; they may hold placeholders."),
     "env_file": Key(
@@ -326,7 +337,7 @@ def json_schema() -> dict[str, Any]:
         id(READINESS): "readiness",
     }
     names |= {id(LIVENESS): "liveness", id(PREEMPTION): "preemption", id(LIMITS): "limits"}
-    names |= {id(LOGS): "logs", id(SECRET): "secret", id(ENVIRONMENT): "environment"}
+    names |= {id(REQUIREMENTS): "requirements", id(LOGS): "logs", id(SECRET): "secret", id(ENVIRONMENT): "environment"}
     definitions: dict[str, Any] = {"variable": {"type": "string", "pattern": r"\$\{"}}
 
     def of(kind: AnyKind) -> dict[str, Any]:

@@ -2,11 +2,12 @@
 
     daemon  <--ssh: JSON lines-->  agent  <--unix socket-->  keeper  (guards, tasks: keeper.py)
 
-ssh runs a Python that it finds on the host, and this text is the first line of that Python's input (ssh.py). The
-second line is a request, and its `do` says what this agent is for:
+ssh runs a Python that it finds on the host, and this text, with those that it imports, is the first line of that
+Python's input (ssh.py). The second line is a request, and its `do` says what this agent is for:
 
 - check: tells everything that may hinder tasks here, and what the launcher has to know of the host;
 - sync:  compares a list of files with a folder, and takes in what differs;
+- environment: makes a Python environment (environment.py), or brings it up to date;
 - talk:  makes sure that the run's keeper is at work, and passes lines between it and the launcher. Besides that it
          sends what the tasks write to their logs, and asks their commands and files whether they are ready;
 - clean: ends all that is left of a run.
@@ -33,6 +34,8 @@ import subprocess
 import sys
 import tarfile
 import time
+
+from dtfctl.launchers import environment
 
 SOCKET = "keeper.sock"
 TOKEN = "token"
@@ -78,6 +81,8 @@ def main() -> None:
             reply = check(**request)
         elif do == "sync":
             reply = sync(lines, **request)
+        elif do == "environment":
+            reply = environment.make(**request)
         else:
             reply = clean(**request)
     except OSError as error:
@@ -693,7 +698,3 @@ def watch_folder(folder):
 def kill_group(process):
     with contextlib.suppress(OSError):
         os.killpg(process.pid, signal.SIGKILL)
-
-
-if __name__ == "__main__":
-    main()

@@ -13,14 +13,19 @@ from pathlib import Path
 from typing import Any
 
 from dtfctl.errors import HostsUnusable
-from dtfctl.launchers.ssh import Ssh, SshError, by_hand
+from dtfctl.hosts import environments, resolved
+from dtfctl.launchers.ssh import Ssh, SshError, ask_here, by_hand
 from dtfctl.launchers.sync import Synced, manifest, sync
-from dtfctl.plan import ClusterPlan, HostPlan, Task
+from dtfctl.plan import ClusterPlan, HostPlan, Requirements, Task
 
 CALLS_MAX = 32
 """So many hosts are asked at a time."""
 
 CHECK_S = 30.0
+MAKE_S = 1800.0
+"""At most so long pip and venv may take on a host."""
+
+PATIENCE_S = 2.0
 SKEW_S_MAX = 30.0
 FREE_BYTES_MIN = 64 << 20
 FREE_BYTES_FEW = 1 << 30
@@ -80,8 +85,11 @@ async def _prepare(plan: ClusterPlan, sockets: Path, say: Say) -> dict[str, Foun
             for warning in finding.warnings:
                 say(f"warning: {finding.host}: {warning}")
         _refuse(findings, "cannot be used; nothing was started", len(calls))
-        say(f"hosts: {len(calls)} of {len(calls)} are reachable ({time.monotonic() - began:.1f}s)")
-        await _sync_all(plan, calls, {finding.host: finding.found for finding in findings}, say)
+        if calls:
+            say(f"hosts: {len(calls)} of {len(calls)} are reachable ({time.monotonic() - began:.1f}s)")
+        found = {finding.host: finding.found for finding in findings}
+        await _sync_all(plan, calls, found, say)
+        await _make_environments(plan, calls, found, say)
     except BaseException:
         await asyncio.gather(*(ssh.disconnect() for ssh in calls))
         raise
@@ -116,6 +124,43 @@ async def _sync_all(plan: ClusterPlan, calls: list[Ssh], found: Mapping[str, Fou
     say(f"sync: {what} ({time.monotonic() - began:.1f}s)")
 
 
+async def _make_environments(plan: ClusterPlan, calls: list[Ssh], found: Mapping[str, Found], say: Say) -> None:
+    """On all machines, this one among them, side by side."""
+    began = time.monotonic()
+
+    async def make(host: HostPlan, ssh: Ssh | None, venv: str, wanted: Requirements) -> Finding | bool:
+        folder = plan.folder if ssh is None else host.folder
+        request: dict[str, Any] = {"do": "environment", "venv": venv, "folder": folder, "timeout_s": MAKE_S}
+        request |= {"files": wanted.files, "python": wanted.python}
+        try:
+            reply = await (ask_here(request, MAKE_S + CHECK_S) if ssh is None else ssh.ask(request, MAKE_S + CHECK_S))
+        except SshError as error:
+            reply = {"error": error.why, "command": "" if ssh is None else error.command}
+        if not reply["error"]:
+            return reply["made"]
+        shown = reply["command"] if ssh is None or not reply["command"] else by_hand(plan.ssh, host, reply["command"])
+        return Finding(host.name, errors=((f"{venv}: {reply['error']}", shown),))
+
+    pairs: list[tuple[HostPlan, Ssh | None]] = [(host, None) for host in plan.hosts if host.is_local]
+    pairs += [(resolved(ssh.host, plan, found[ssh.host.name]), ssh) for ssh in calls]
+    making = [
+        asyncio.ensure_future(make(host, ssh, venv, wanted))
+        for host, ssh in pairs
+        for venv, wanted in environments(host, plan).items()
+    ]
+    if not making:
+        return
+    _, pending = await asyncio.wait(making, timeout=PATIENCE_S)
+    if pending:
+        say(f"environment: {len(pending)} of {len(making)} are being made or brought up to date (pip install)")
+    results = await asyncio.gather(*making)
+    failed = [result for result in results if isinstance(result, Finding)]
+    _refuse(failed, "did not get their Python environment; nothing was started", len(pairs))
+    count = sum(result is True for result in results)
+    what = f"{count} of {len(making)} made or brought up to date" if count else "all are as the requirements say"
+    say(f"environment: {what} ({time.monotonic() - began:.1f}s)")
+
+
 async def _check(ssh: Ssh, plan: ClusterPlan) -> Finding:
     host = ssh.host
     sent_at = time.time()
@@ -133,7 +178,8 @@ def request(host: HostPlan, plan: ClusterPlan) -> dict[str, Any]:
     tasks = [task for task in plan.tasks() if task.host.name == host.name]
     tasks += [Task(task.job, task.index, host, plan.folder) for task in plan.tasks() if host.name in task.job.spares]
     served = [task for task in tasks if task.job.has_address]
-    own = {task.python for task in tasks} | {host.python}
+    made = {f"{venv}/bin/python" for venv in environments(host, plan)}
+    own = ({task.python for task in tasks} | {host.python}) - made
     # What comes with the folder is not there yet.
     brought = (f"{host.folder}/", f"{plan.folder}/")
     return {
@@ -186,9 +232,11 @@ def report(findings: Iterable[Finding], words: str, count: int) -> str:
     width = max(len(finding.host) for finding in bad)
     lines = [f"{len(bad)} of {count} hosts {words}"]
     for finding in bad:
-        for position, (what, hand) in enumerate(finding.errors):
-            lines.append(f"  {(finding.host if position == 0 else '').ljust(width)}  {what}")
-            lines.append(f"  {''.ljust(width)}  see: {hand}")
+        heading = finding.host
+        for what, hand in finding.errors:
+            for line in [*what.splitlines(), *([f"see: {hand}"] if hand else [])]:
+                lines.append(f"  {heading.ljust(width)}  {line}")
+                heading = ""
     return "\n".join(lines)
 
 

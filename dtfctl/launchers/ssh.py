@@ -1,8 +1,8 @@
 """ssh as a person would call it, without questions: the system's own, with the user's config, agent and jump hosts.
 
 One connection for each host, which later calls share (ControlMaster, its socket in a private folder). A call runs an
-agent (agent.py) on the host: whatever Python 3.10 or later is found there reads its text from the first line of the
-input and becomes it, so that nothing has to be installed.
+agent (agent.py) on the host: whatever Python 3.10 or later is found there reads the agent's modules from the first line
+of its input and becomes it, so that nothing has to be installed.
 
 Host keys are the user's affair: his known_hosts and his StrictHostKeyChecking decide, and since nobody is asked, the
 key of a host that is not known is refused. Only `ssh: {host_keys: accept-new}` in the cluster file takes new ones.
@@ -17,6 +17,7 @@ import hashlib
 import json
 import os
 import shlex
+import sys
 import tempfile
 import zlib
 from collections.abc import Iterable
@@ -40,11 +41,27 @@ NO_PYTHON = 41
 
 PYTHONS = ("python3", "python3.14", "python3.13", "python3.12", "python3.11", "python3.10")
 
-_BECOME_AGENT = "import sys,base64,zlib;exec(zlib.decompress(base64.b64decode(sys.stdin.buffer.raw.readline())))"
+BECOME_AGENT = "import sys,base64,zlib;exec(zlib.decompress(base64.b64decode(sys.stdin.buffer.raw.readline())))"
+"""What a Python is started with; agent_line is the line that it reads."""
+
+AGENT_MODULES = ("dtfctl.launchers.environment", "dtfctl.launchers.agent")
+"""What runs on another machine, each after those that it imports; the last is the program."""
+
+_LOADER = """
+import sys, types
+for name in PACKAGES:
+    sys.modules[name] = types.ModuleType(name)
+for name, text in MODULES:
+    module = sys.modules[name] = types.ModuleType(name)
+    setattr(sys.modules[name.rpartition(".")[0]], name.rpartition(".")[2], module)
+    exec(compile(text, name, "exec"), module.__dict__)
+module.main()
+"""
+
 _FIND_PYTHON = (
     'for p in "$@"; do case $p in "~/"*) p=$HOME/${p#??};; esac; '
     'if "$p" -I -S -c "import sys; sys.exit(sys.version_info < (3, 10))" </dev/null >/dev/null 2>&1; '
-    f'then exec "$p" -I -S -c "{_BECOME_AGENT}"; fi; '
+    f'then exec "$p" -I -S -c "{BECOME_AGENT}"; fi; '
     'v=$("$p" --version 2>&1 </dev/null) && echo "$p is $v" >&2; done; '
     f"exit {NO_PYTHON}"
 )
@@ -114,9 +131,15 @@ def explain(words: str, status: int | None) -> str:
 
 @cache
 def agent_line() -> bytes:
-    """The agent's text as the first line of a Python's input."""
-    source = Path(__file__).with_name("agent.py").read_bytes()
-    return base64.b64encode(zlib.compress(source, 9)) + b"\n"
+    """The agent's modules as the first line of a Python's input."""
+    modules = [(name, _source(name)) for name in AGENT_MODULES]
+    packages = sorted({name.rpartition(".")[0] for name in AGENT_MODULES}, key=len)
+    text = f"PACKAGES = {packages!r}\nMODULES = {modules!r}\n{_LOADER}"
+    return base64.b64encode(zlib.compress(text.encode(), 9)) + b"\n"
+
+
+def _source(name: str) -> str:
+    return Path(__file__).resolve().parents[2].joinpath(*name.split(".")).with_suffix(".py").read_text()
 
 
 @cache
@@ -252,6 +275,23 @@ class Ssh:
                 await process.wait()
         with contextlib.suppress(OSError):
             os.unlink(self.folder / name)
+
+
+async def ask_here(request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
+    """The one answer of an agent on this machine, without ssh. Raises SshError."""
+    words = (sys.executable, "-I", "-S", "-c", BECOME_AGENT)
+    process = await asyncio.create_subprocess_exec(
+        *words, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, start_new_session=True
+    )
+    try:
+        asked = agent_line() + json.dumps(request).encode() + b"\n"
+        line, _ = await asyncio.wait_for(process.communicate(asked), timeout_s)
+        return json.loads(line)
+    except (asyncio.TimeoutError, ValueError):
+        raise SshError(f"no answer within {timeout_s:g}s", "", is_connection=False) from None
+    finally:
+        if process.returncode is None:
+            process.kill()
 
 
 def login(host: HostPlan) -> list[str]:

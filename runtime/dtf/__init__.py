@@ -6,109 +6,25 @@ The public names are those of TensorFlow 1.x: the ones of this module, and the n
 tf.summary, tf.errors, tf.app, tf.flags, tf.logging, tf.gfile and so on beside it. `dtf.compat.v1` is this same
 namespace. How the package is built is told in runtime/README.md.
 
-What makes graphs is imported here; what runs them, and the namespaces, when they are first used (`_LAZY`,
-`_NAMESPACES`), so that the import costs little.
+Everything is imported when it is first used, so that the import costs little: what makes graphs all at once
+(`graph_names`), what runs them and the namespaces one by one (`_LAZY`, `_NAMESPACES`).
 """
 
 from __future__ import annotations
 
-import importlib as _importlib
-from typing import Any as _Any
+import os as _os
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from dtf.behavior import *
-from dtf.build.constant import constant
-from dtf.build.conversion import convert_to_tensor, register_tensor_conversion_function
-from dtf.build.gradients import *
-from dtf.build.graph import *
-from dtf.build.importer import *
-from dtf.build.ops.array import *
-from dtf.build.ops.array_rare import *
-from dtf.build.ops.check_ops import *
-from dtf.build.ops.clip import *
-from dtf.build.ops.control_flow import *
-from dtf.build.ops.counting import *
-from dtf.build.ops.data_flow import *
-from dtf.build.ops.diagonals import *
-from dtf.build.ops.gathering import *
-from dtf.build.ops.io import *
-from dtf.build.ops.joining import *
-from dtf.build.ops.linalg import *
-from dtf.build.ops.logging_ops import *
-from dtf.build.ops.lookup import *
-from dtf.build.ops.math import *
-from dtf.build.ops.parsing import *
-from dtf.build.ops.random import *
-from dtf.build.ops.readers import *
-from dtf.build.ops.rearranging import *
-from dtf.build.ops.reductions import *
-from dtf.build.ops.searching import *
-from dtf.build.ops.segment import *
-from dtf.build.ops.slicing import *
-from dtf.build.ops.sparse import *
-from dtf.build.ops.sparse_arithmetic import *
-from dtf.build.ops.sparse_messages import *
-from dtf.build.ops.state import *
-from dtf.build.ops.string import *
-from dtf.build.ops.tensor_array import *
-from dtf.build.partitioned import *
-from dtf.build.sparse import (
-    IndexedSlices,
-    SparseTensor,
-    SparseTensorValue,
-    convert_to_tensor_or_sparse_tensor,
-)
-from dtf.build.variable_scope import *
-from dtf.build.variables import *
-from dtf.wire import errors
-from dtf.wire.cluster import ClusterSpec
-from dtf.wire.codec import make_ndarray, make_tensor_proto
-from dtf.wire.device import DeviceSpec
-from dtf.wire.dtypes import (
-    DType,
-    as_dtype,
-    bfloat16,
-    bool,
-    bool_ref,
-    complex64,
-    complex64_ref,
-    complex128,
-    complex128_ref,
-    double,
-    double_ref,
-    float16,
-    float32,
-    float32_ref,
-    float64,
-    float64_ref,
-    half,
-    int8,
-    int8_ref,
-    int16,
-    int16_ref,
-    int32,
-    int32_ref,
-    int64,
-    int64_ref,
-    qint8,
-    qint16,
-    qint32,
-    quint8,
-    quint16,
-    resource,
-    string,
-    string_ref,
-    uint8,
-    uint8_ref,
-    uint16,
-    uint16_ref,
-    uint32,
-    uint64,
-    variant,
-)
-from dtf.wire.errors import OpError
-from dtf.wire.tensor_shape import Dimension, TensorShape
+from dtf import late as _late
+
+if _TYPE_CHECKING:
+    from dtf.graph_names import *
 
 __version__ = "0.1.0"
+
+# The threads of numpy's BLAS library spin when they have nothing to do, also right after it is loaded: by default for
+# 27 ms at every core, a third of what the start of a task costs. A power of two of clock cycles: 0.4 ms.
+_os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "20")
 
 #: Public names -> the modules that have them, imported at their first use.
 _LAZY = {
@@ -152,23 +68,10 @@ _NAMESPACES = {
 } | {
     name: f"dtf.{name}"
     for name in (
-        "app audio bitwise compat contrib data debugging flags gfile graph_util image io layers linalg logging "
-        "lookup losses manip math metrics nn python_io quantization random raw_ops saved_model sets signal sparse "
-        "spectral strings summary testing train"
+        "app audio bitwise compat contrib data debugging estimator flags gfile graph_util image io layers linalg "
+        "logging lookup losses manip math metrics nn python_io quantization random raw_ops saved_model sets signal "
+        "sparse spectral strings summary testing train"
     ).split()
 }
 
-
-def __getattr__(name: str) -> _Any:
-    if name in _LAZY:
-        value = getattr(_importlib.import_module(_LAZY[name]), name)
-    elif name in _NAMESPACES:
-        value = _importlib.import_module(_NAMESPACES[name])
-    else:
-        raise AttributeError(f"module 'dtf' has no attribute {name!r}")
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY, *_NAMESPACES})
+__getattr__, __dir__ = _late.names(globals(), _LAZY, _NAMESPACES, rest="dtf.graph_names")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from tests.bench import programs
 from tests.bench.cluster import load_runtime
 
 
@@ -16,6 +15,8 @@ def main(runtime: str, spec: str, job: str, index: str, program: str, *arguments
     if program == "serve":
         server.join()
     else:
+        from tests.bench import programs  # which a server has no use for
+
         programs.train(tf, server, cluster, int(index), program, *arguments)
 
 

@@ -3,6 +3,7 @@ is made up, and patience for processes."""
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 from dtfctl.config import parse
 from dtfctl.launchers.fake import FakeLauncher
+from dtfctl.launchers.ssh import BECOME_AGENT
 from dtfctl.paths import ClusterPaths
 from dtfctl.plan import ClusterPlan
 from dtfctl.store import Run, Store
@@ -27,6 +29,10 @@ jobs:
 
 def plan_of(text: str = CLUSTER, folder: str = "/cluster") -> ClusterPlan:
     return parse(text, "cluster.yaml", Path(folder))
+
+
+AGENT = [sys.executable, "-I", "-S", "-c", BECOME_AGENT]
+"""A Python that waits for the line that makes it an agent, as ssh starts one elsewhere."""
 
 
 class FakeClock:

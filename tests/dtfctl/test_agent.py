@@ -7,15 +7,14 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from dtfctl.launchers import agent
-from dtfctl.launchers.ssh import keeper_text
-from tests.dtfctl.fakes import wait_until
+from dtfctl.launchers.ssh import agent_line, keeper_text
+from tests.dtfctl.fakes import AGENT, wait_until
 
 TOKEN = "token-of-the-agents-test"
 
@@ -28,12 +27,13 @@ class Talk:
         environment = {**os.environ, "HOME": str(home)}
         environment.pop("XDG_STATE_HOME", None)
         self.process = subprocess.Popen(
-            [sys.executable, "-I", "-S", agent.__file__],
+            AGENT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment,
         )
         self.heard = []
+        self.process.stdin.write(agent_line())
         self.say(do="talk", run="trial", token=TOKEN, keeper=keeper_text(), have=have)
         self.greeting = self.next("host")
         self.say(do="hello", respawn={})
@@ -181,8 +181,8 @@ def test_what_is_left_of_a_run_can_be_ended_without_a_launcher(tmp_path):
     request = {"do": "clean", "run": "trial", "token": TOKEN, "keeper": keeper_text()}
     for _ in range(2):
         done = subprocess.run(
-            [sys.executable, "-I", "-S", agent.__file__],
-            input=json.dumps(request).encode() + b"\n",
+            AGENT,
+            input=agent_line() + json.dumps(request).encode() + b"\n",
             capture_output=True,
             env={"HOME": str(tmp_path)},
             timeout=30,

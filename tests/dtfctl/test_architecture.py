@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from dtfctl.launchers.ssh import AGENT_MODULES
 from tests.test_architecture import ROOT, imports, module_name
 
 SOURCES = sorted((ROOT / "dtfctl").rglob("*.py"))
@@ -13,7 +14,7 @@ SOURCES = sorted((ROOT / "dtfctl").rglob("*.py"))
 PURE = "state plan task statuses hosts moves restart reconcile changes expand view errors".split()
 OUTSIDE = {"asyncio", "fcntl", "socket", "sqlite3", "subprocess", "threading", "time", "random"}
 HOMES = {
-    "subprocess": {"dtfctl.launchers.local", "dtfctl.launchers.agent"},
+    "subprocess": {"dtfctl.launchers.local", "dtfctl.launchers.agent", "dtfctl.launchers.environment"},
     "sqlite3": {"dtfctl.store"},
     "yaml": {"dtfctl.config.source"},
     "grpc": set(),
@@ -41,7 +42,10 @@ def test_the_states_import_nothing():
     assert imports(ROOT / "dtfctl" / "state.py") == set()
 
 
-@pytest.mark.parametrize("name", ["keeper", "agent"])
-def test_what_is_brought_to_other_hosts_needs_nothing_but_python(name):
-    found = {imported.split(".")[0] for imported in imports(ROOT / "dtfctl" / "launchers" / f"{name}.py")}
-    assert found <= set(sys.stdlib_module_names)
+@pytest.mark.parametrize("name", [*AGENT_MODULES, "dtfctl.launchers.keeper", "dtfctl.launchers.recorder"])
+def test_what_is_brought_to_other_hosts_needs_nothing_but_python_and_what_is_brought_before_it(name):
+    found = imports(ROOT.joinpath(*name.split(".")).with_suffix(".py"))
+    own = {imported for imported in found if imported.startswith("dtfctl.")}
+    assert {imported.split(".")[0] for imported in found - own} <= {*sys.stdlib_module_names, "dtfctl"}
+    before = AGENT_MODULES[: AGENT_MODULES.index(name)] if name in AGENT_MODULES else ()
+    assert own <= {*before, *(module.rpartition(".")[0] for module in before)}

@@ -264,6 +264,21 @@ def test_an_env_file_gives_what_the_environment_does_not(tmp_path):
     assert settings.environment == {"A": "top"}
 
 
+def test_requirements_are_files_and_what_is_in_them(tmp_path):
+    (tmp_path / "r.txt").write_text("numpy\n")
+    text = HEAD + "venv: ~/v\nrequirements: r.txt\njobs: {a: 1, b: {requirements: {python: python3.12}}}\n"
+    (tmp_path / "c.yaml").write_text(text)
+    plan = load(tmp_path / "c.yaml")
+    one, other = (plan.task(name).settings.requirements for name in ("a:0", "b:0"))
+    assert one.files == other.files == (f"{tmp_path}/r.txt",) and (one.python, other.python) == ("", "python3.12")
+    assert plans.from_json(json.loads(json.dumps(plans.to_json(plan)))) == plan
+    read = config.read([tmp_path / "c.yaml"], environment={})
+    jobs = document(read.root, read.reader)["jobs"]
+    assert jobs["b"]["requirements"] == {"files": [f"{tmp_path}/r.txt"], "python": "python3.12"}
+    (tmp_path / "r.txt").write_text("numpy<3\n")
+    assert load(tmp_path / "c.yaml").task("a:0").settings.requirements.digest != one.digest
+
+
 # -- several files, and the command line
 
 

@@ -498,6 +498,18 @@ MALFORMED = {
         HEAD + "env_file: gone.env\njobs: {a: 1}",
         'c.yaml:2:11: "env_file": /cluster/gone.env: No such file or directory',
     ),
+    "requirements that are not there": (
+        HEAD + "venv: v\nrequirements: gone.txt\njobs: {a: 1}",
+        'c.yaml:3:15: "requirements": /cluster/gone.txt: No such file or directory',
+    ),
+    "requirements of no environment": (
+        HEAD + "requirements: /dev/null\nvenv: v\njobs: {a: {python: p}}",
+        'c.yaml:2:15: "requirements" of a:0 need a "venv", the folder that is made of them',
+    ),
+    "requirements without files": (
+        HEAD + "requirements: {python: python3}\nvenv: v\njobs: {a: 1}",
+        'c.yaml:2:15: "requirements" lacks the key "files"',
+    ),
     "a secret that is no secret": (
         HEAD + "secrets: [A]\nenvironment: {A: b}\njobs: {a: 1}",
         'c.yaml:2:11: "A" is both a secret and in "environment"',

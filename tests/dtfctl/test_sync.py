@@ -6,17 +6,14 @@ import io
 import json
 import os
 import subprocess
-import sys
 import tarfile
 
 import pytest
 
-from dtfctl.launchers import agent, ssh
+from dtfctl.launchers import ssh
 from dtfctl.launchers.sync import manifest, rsync_argv, way_to_bring
 from dtfctl.plan import HostPlan, SshSettings
-from tests.dtfctl.fakes import plan_of
-
-AGENT = agent.__file__
+from tests.dtfctl.fakes import AGENT, plan_of
 
 
 @pytest.fixture
@@ -95,10 +92,10 @@ def test_rsync_goes_over_the_same_connection(tmp_path):
 
 def bring(source, folder, files, names=None):
     """One conversation with the agent, by tar; what it wanted, and its last answer."""
-    process = subprocess.Popen([sys.executable, AGENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process = subprocess.Popen(AGENT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     with process:
         request = {"do": "sync", "folder": str(folder), "files": files}
-        process.stdin.write(json.dumps(request).encode() + b"\n")
+        process.stdin.write(ssh.agent_line() + json.dumps(request).encode() + b"\n")
         process.stdin.flush()
         first = json.loads(process.stdout.readline())
         if "error" in first:

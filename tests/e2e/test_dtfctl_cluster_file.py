@@ -9,6 +9,7 @@ import urllib.request
 
 import pytest
 
+from tests.dtfctl.test_environment import a_wheel
 from tests.e2e.dtfctl_cluster import ROOT, CommandLine, wait_until
 from tests.interop.tensorflow_process import PYTHON, needs_tensorflow
 
@@ -70,6 +71,32 @@ jobs: {{worker: 1}}
         cluster.finish()
         wait_until(lambda: cluster.status()["state"] == "succeeded", "the end of the training")
         assert {task["state"] for task in cluster.status()["tasks"]} == {"succeeded"}
+
+
+@pytest.mark.slow
+def test_an_environment_must_be_made_before_the_program_that_needs_it_and_be_told_in_pips_words(cluster):
+    a_wheel(cluster.folder / "wheels", "greeting", "1.0")
+    wanted = cluster.folder / "requirements.txt"
+    wanted.write_text("--no-index\n--find-links wheels\ngreeting==2.0\n")
+    cluster.write(
+        """
+name: trial
+readiness: none
+venv: own
+requirements: requirements.txt
+jobs: {worker: {program: [python, -c, "import greeting; print(greeting.version)"]}}
+"""
+    )
+    failed = cluster.run("up", status=8).stderr
+    assert "error: 1 of 1 hosts did not get their Python environment; nothing was started\n" in failed
+    assert "localhost" in failed and "No matching distribution found for greeting==2.0" in failed
+    assert f"see: cd {cluster.folder} && {cluster.folder}/own/bin/python -m pip install -r {wanted}" in failed
+    assert cluster.processes() == {}
+    wanted.write_text("--no-index\n--find-links wheels\ngreeting\n")
+    assert cluster.start("up", "--attach").wait(30) == 0
+    assert "environment: 1 of 1 made or brought up to date" in cluster.err()
+    assert cluster.run("logs", "worker", "--no-prefix").stdout == "1.0\n"
+    assert "all are as the requirements say" in cluster.run("up").stderr
 
 
 def test_the_success_of_any_worker_must_be_that_of_the_training(cluster):

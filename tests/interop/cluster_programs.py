@@ -298,6 +298,25 @@ def summaries(tf, place):
     }
 
 
+def supervised(tf, place):
+    """The chief of the first releases' way; then a worker that finds the model ready."""
+    w = variable(tf, "w", 4)
+    step = tf.train.get_or_create_global_step()
+    loss = tf.reduce_sum(tf.square(w - 3.0))
+    train = tf.train.GradientDescentOptimizer(0.1).minimize(loss, global_step=step)
+    losses = []
+    for is_chief in (True, False):
+        supervisor = tf.train.Supervisor(
+            is_chief=is_chief, logdir=place.folder, save_model_secs=0, save_summaries_secs=0, recovery_wait_secs=1
+        )
+        with supervisor.managed_session(place.target) as session:
+            while not supervisor.should_stop():
+                losses.append(session.run(loss))
+                if session.run([train, step])[1] and len(losses) % 4 == 0:
+                    supervisor.request_stop()
+    return {"losses": losses}
+
+
 def monitored(tf, place):
     """Two sessions with hooks, the second of which goes on from the first one's checkpoint."""
     seen = []
@@ -408,7 +427,7 @@ def input_producers(tf, place):
 
 
 def dynamic_rnn(tf, place):
-    """TensorFlow's own unrolling, which only its client has, with sequences of different lengths."""
+    """A loop of a cell over sequences of different lengths."""
 
     class Cell:
         state_size = 4
@@ -438,15 +457,15 @@ PROGRAMS: dict[str, Callable[[Any, Place], Values]] = {
     **{
         program.__name__: program
         for program in (
-            convnet, embedding, sparse_inputs, lstm, guarded, queues, accumulators, summaries, monitored, strings,
-            rewritten,
+            convnet, embedding, sparse_inputs, lstm, dynamic_rnn, guarded, queues, accumulators, summaries, monitored,
+            supervised, strings, rewritten,
         )
     },
 }  # fmt: skip
 """For both clients."""
 
 OF_TENSORFLOWS_CLIENT: dict[str, Callable[[Any, Place], Values]] = {
-    program.__name__: program for program in (input_producers, dynamic_rnn)
+    program.__name__: program for program in (input_producers,)
 }
 """These use names that dtf does not have."""
 

@@ -489,6 +489,57 @@ def monitored(tf, folder):
     }
 
 
+def supervised(tf, folder):
+    """A trainer of the first releases: a Supervisor, its queue runners and its services."""
+    w = variable(tf, "w", 3)
+    step = tf.train.get_or_create_global_step()
+    inputs = tf.train.limit_epochs(tf.constant([1.0, 2.0, 3.0]), 6, name="inputs")
+    queue = tf.FIFOQueue(4, [tf.float32], [[3]])
+    tf.train.add_queue_runner(tf.train.QueueRunner(queue, [queue.enqueue([inputs])]))
+    loss = tf.reduce_sum(tf.square(w - queue.dequeue()))
+    train = tf.train.AdagradOptimizer(0.3).minimize(loss, global_step=step)
+    tf.summary.scalar("first", w[0])
+    found = {"losses": [], "steps": []}
+    supervisor = tf.train.Supervisor(logdir=folder, save_summaries_secs=0, save_model_secs=0)
+    with supervisor.managed_session() as session:
+        while not supervisor.should_stop():
+            found["losses"].append(session.run([loss, train])[0])
+            found["steps"].append(session.run(step))
+            supervisor.summary_computed(session, session.run(supervisor.summary_op))
+            if found["steps"][-1] == 4:
+                supervisor.saver.save(session, supervisor.save_path, global_step=step)
+    told = []
+    for name in sorted(os.listdir(folder)):
+        if "tfevents" in name:
+            for event in tf.train.summary_iterator(os.path.join(folder, name)):
+                told += [f"{event.step} {value.tag}" for value in event.summary.value if "sec" not in value.tag]
+                told += [f"session {event.session_log.status}"] * event.HasField("session_log")
+    again = tf.train.Supervisor(logdir=folder, save_summaries_secs=0, save_model_secs=0)
+    with again.managed_session(start_standard_services=False) as session:
+        found["restored"] = [session.run(step), session.run(w)]
+    taken = []
+
+    def take(session, *args, **kwargs):
+        taken.append(f"{args} {kwargs}")
+        if len(taken) == 2:
+            raise tf.errors.AbortedError(None, None, "lost")
+        if len(taken) == 4:
+            again.request_stop()
+
+    tf.train.basic_train_loop(again, take, (1,), {"b": 2})
+    collections = {
+        key: [each.name for each in tf.get_collection(key) if hasattr(each, "name")]
+        for key in ("init_op", "local_init_op", "summary_op", "savers", "queue_runners")
+    }
+    return {
+        **found,
+        "told": np.array(sorted(set(told))),
+        "taken": np.array(taken),
+        "stopped": supervisor.should_stop(),
+        "collections": np.array([f"{key}: {names}" for key, names in sorted(collections.items())]),
+    }
+
+
 def odd_gradients(tf, folder):
     x = tf.constant(numbers(1, 4, 6))
     positive = tf.abs(x) + 0.5
@@ -659,7 +710,7 @@ PROGRAMS: dict[str, Callable[[Any, str], Values]] = {
         program.__name__: program
         for program in (
             guarded_update, loop_sum, recurrent, input_pipeline, clipped_gradients, ordered_assignments, towers,
-            checkpoints, monitored, odd_gradients, strings, scopes, scans, metrics,
+            checkpoints, monitored, supervised, odd_gradients, strings, scopes, scans, metrics,
         )
     },
 }  # fmt: skip

@@ -143,7 +143,7 @@ answers = [
     [function(x=x)["y"].numpy().tolist() for x in inputs]
     for function in (loaded.signatures["serving_default"], model.predict)
 ]
-print(json.dumps([*answers, len(loaded.variables)]))
+print(json.dumps(answers))
 """
 
 
@@ -168,8 +168,8 @@ def test_tensorflow_2_and_we_call_the_signatures_of_each_others_models(tmp_path,
         timeout=120,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    from_ours, from_theirs, variables = json.loads(done.stdout.splitlines()[-1])
-    assert from_ours == expected and variables == 2
+    from_ours, from_theirs = json.loads(done.stdout.splitlines()[-1])
+    assert from_ours == expected
     with tf.Graph().as_default(), tf.Session() as session:
         signature = tf.saved_model.load(session, ["serve"], folders[1]).signature_def["serving_default"]
         outputs = {name: info.name for name, info in signature.outputs.items()}

@@ -75,6 +75,14 @@ def test_a_looper_calls_until_the_coordinator_stops():
     assert len(calls) == 3
 
 
+def test_a_loopers_first_call_is_at_once():
+    coord, called = Coordinator(), threading.Event()
+    LooperThread.loop(coord, 3600.0, called.set)
+    assert called.wait(10)
+    coord.request_stop()
+    coord.join()
+
+
 def test_a_loopers_exception_stops_the_others():
     coord = Coordinator()
     LooperThread.loop(coord, 3600.0, lambda: None)

@@ -14,6 +14,7 @@ import dtf as tf
 _MEASURE = """
 import sys, time
 import dtf
+dtf.Variable  # the first name that makes graphs brings all of them
 import json
 print(json.dumps({"cpu_s": time.process_time(), "modules": sorted(sys.modules)}))
 """
@@ -41,6 +42,19 @@ def test_what_runs_graphs_is_not_imported(tmp_path):
     modules = imported(tmp_path)["modules"]
     heavy = ("grpc", "dtf.run.kernels", "dtf.run.executor", "dtf.run.master", "dtf.session", "dtf.train")
     assert [name for name in modules if name.startswith(heavy) or name.endswith("_grad")] == []
+
+
+def test_a_task_that_only_serves_does_not_load_what_builds_graphs():
+    code = """
+import sys
+import dtf as tf
+server = tf.train.Server(tf.train.ClusterSpec({"ps": ["localhost:0"]}), "ps", 0)
+print([name for name in sys.modules if name.startswith("dtf.build")])
+server.stop(0)
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True, timeout=60)
+    assert done.stdout.split() == [b"[]"]
 
 
 def test_version_one_is_the_same_namespace():

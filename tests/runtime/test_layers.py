@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pytest
 
@@ -192,3 +194,103 @@ def test_a_layer_says_what_is_wrong():
         tf.layers.conv2d(IMAGES, 4, [1, 2, 3])
     with pytest.raises(ValueError, match="Fused batch norm"):
         tf.layers.batch_normalization(MATRIX, fused=True)
+
+
+class Scale(tf.layers.Layer):
+    """A layer as users write one."""
+
+    def build(self, input_shape):
+        self.factor = self.add_variable(
+            "factor", [input_shape[-1]], initializer=tf.ones_initializer(), regularizer=tf.nn.l2_loss
+        )
+        self.calls = self.add_variable("calls", [], initializer=tf.zeros_initializer(), trainable=False)
+        super().build(input_shape)
+
+    def call(self, inputs, twice=False):
+        self.add_update(tf.assign_add(self.calls, 1.0))
+        self.add_update(tf.assign(self.calls, tf.reduce_sum(inputs)), inputs)
+        self.add_loss(tf.reduce_mean(inputs), inputs)
+        return inputs * self.factor * (2.0 if twice else 1.0)
+
+
+def test_a_layer_of_ones_own_keeps_its_variables_losses_and_updates():
+    layer, one, other = Scale(name="scale"), tf.constant(MATRIX), tf.constant(2 * MATRIX)
+    found = run([layer(one), layer(other, twice=True)])
+    np.testing.assert_allclose(found[1], 4 * found[0])
+    assert [each.op.name for each in layer.weights] == ["scale/factor", "scale/calls"] == names()
+    assert (layer.trainable_variables, layer.non_trainable_variables) == (layer.weights[:1], layer.weights[1:])
+    assert (layer.count_params(), layer.dtype, layer.graph) == (6, tf.float32, tf.get_default_graph())
+    assert layer.losses == tf.losses.get_regularization_losses() and len(layer.losses) == 3
+    assert layer.updates == tf.get_collection(tf.GraphKeys.UPDATE_OPS) and len(layer.updates) == 4
+    assert layer.get_updates_for(None) == [layer.updates[0], layer.updates[2]]
+    assert layer.get_updates_for(other) == layer.updates[3:]
+    assert layer.get_losses_for([one, other]) == layer.losses[1:]
+    assert layer.get_losses_for(None) == layer.losses[:1]
+
+
+def test_a_layer_object_is_called_many_times():
+    layer = tf.layers.Conv2D(2, 3, padding="same", trainable=False)
+    with pytest.raises(ValueError, match="first call"):
+        layer.scope_name  # noqa: B018
+    with pytest.raises(ValueError, match="before it is built"):
+        layer.count_params()
+    with tf.variable_scope("outer"):
+        first = layer(IMAGES)
+    second = layer.apply(IMAGES)
+    assert (layer.name, layer.scope_name, first.op.name) == ("conv2d_1", "outer/conv2d", "outer/conv2d/BiasAdd")
+    assert second.op.name == "outer/conv2d/BiasAdd_1"
+    assert tf.trainable_variables() == [] == layer.trainable_weights and len(layer.weights) == 2
+    np.testing.assert_array_equal(*run([first, second]))
+
+
+def test_a_layer_builds_without_inputs():
+    layer = tf.layers.Dense(3, dtype=tf.float64)
+    layer.build(tf.TensorShape([None, 4]))
+    assert [each.shape.as_list() for each in layer.weights] == [[4, 3], [3]]
+    assert layer.kernel.dtype.base_dtype == tf.float64
+
+
+def test_a_layer_refuses_other_inputs_than_it_was_built_for():
+    layer = tf.layers.Dense(3)
+    layer(MATRIX)
+    with pytest.raises(ValueError, match="layer dense_1 is incompatible.*axis -1"):
+        layer(MATRIX[:, :4])
+    with tf.Graph().as_default(), pytest.raises(ValueError, match="another graph"):
+        layer(MATRIX)
+    with pytest.raises(ValueError, match="ndim=4, found ndim=2"):
+        tf.layers.conv2d(MATRIX, 4, 3)
+    with pytest.raises(TypeError, match="floating dtype"):
+        tf.layers.dense(np.ones([2, 3], np.int32), 3)
+    with pytest.raises(TypeError, match="tf.nn.relu"):
+        tf.layers.dense(MATRIX, 3, activation="relu")
+    with pytest.raises(ValueError, match="valid"):
+        tf.layers.max_pooling2d(IMAGES, 2, 2, padding="full")
+    with pytest.raises(ValueError, match="Invalid axis"):
+        tf.layers.batch_normalization(MATRIX, axis=2)
+    with pytest.raises(NotImplementedError, match="renorm"):
+        tf.layers.batch_normalization(MATRIX, renorm=True)
+
+
+def test_an_input_may_be_asked_for_in_every_way():
+    tensor = tf.placeholder(tf.float32, [None, 3])
+    for fits in (
+        {"dtype": tf.float32}, {"shape": [None, 3]}, {"ndim": 2}, {"min_ndim": 2, "max_ndim": 2}, {"axes": {1: 3, 0: 5}}
+    ):  # fmt: skip
+        tf.layers.InputSpec(**fits).check(tensor, "x")
+    for wrong in (
+        {"dtype": tf.int32}, {"shape": [None, 4]}, {"ndim": 3}, {"min_ndim": 3}, {"max_ndim": 1}, {"axes": {-1: 2}}
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match="incompatible with the layer"):
+            tf.layers.InputSpec(**wrong).check(tensor, "x")
+    layer = Scale()
+    layer.input_spec = [tf.layers.InputSpec(ndim=2), None]
+    with pytest.raises(ValueError, match="takes 2 inputs, but got 1"):
+        layer(tensor)
+
+
+def test_the_functions_have_the_signatures_of_their_layers():
+    parameters = list(inspect.signature(tf.layers.conv2d).parameters)
+    assert parameters[:3] == ["inputs", "filters", "kernel_size"] and parameters[-2:] == ["name", "reuse"]
+    assert "Conv2D" in tf.layers.conv2d.__doc__
+    with pytest.raises(TypeError, match="unexpected keyword argument 'width'"):
+        tf.layers.dense(MATRIX, 3, width=2)

@@ -15,10 +15,9 @@ from tests.interop.synchronous import Replica, alone, data, joined, model, toget
 STEPS = 6
 
 
-def replica(cluster, index, batch=None, use_resource=False):
-    return Replica(
-        tf, cluster.target("worker", index), cluster.cluster_spec, index, batch or data(3), use_resource
-    )
+def replica(cluster, index, batch=None, use_resource=False, workers=2):
+    target = cluster.target("worker", index)
+    return Replica(tf, target, cluster.cluster_spec, index, batch or data(3), use_resource, workers)
 
 
 @pytest.fixture
@@ -43,11 +42,26 @@ def test_two_workers_train_as_one_with_both_batches(cluster, use_resource):
     np.testing.assert_allclose(mean, alone(tf, joined(batches), use_resource, STEPS), rtol=1e-5)
 
 
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_any_number_of_workers_gives_the_losses_of_the_whole_batch(workers):
+    batches = [data(seed) for seed in range(3, 7)]
+    share = len(batches) // workers
+    with LocalCluster({"ps": 2, "worker": workers}) as cluster:
+        replicas = [
+            replica(cluster, index, joined(batches[index * share : (index + 1) * share]), workers=workers)
+            for index in range(workers)
+        ]
+        # By themselves, each as fast as it can: the tokens alone keep them in step.
+        together(*(lambda each=each: each.run(num_tokens=0, last_step=30) for each in replicas))
+    mean = np.mean([each.losses[:30] for each in replicas], 0)
+    np.testing.assert_allclose(mean, alone(tf, joined(batches), False, 30), rtol=1e-5)
+
+
 def test_workers_start_and_end_by_themselves_with_the_tokens_of_the_start(cluster):
     replicas = [replica(cluster, index) for index in range(2)]
     together(*(lambda each=each: each.run(last_step=20) for each in replicas))
     for each in replicas:
-        assert each.losses[-1] < each.losses[0] / 2
+        assert each.losses[-1] < replicas[0].losses[0] / 2  # the other may join when most is done
         assert each.tokens == sorted(each.tokens)
 
 

@@ -12,6 +12,7 @@ in `conversion`. Knows nothing of sessions but which one is the default.
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -65,6 +66,7 @@ class Graph:
         self._min_consumer = 0
         self._producer = GRAPH_PRODUCER_VERSION
         self._seed: int | None = None
+        self._op_seeds = itertools.count()  # for ops that have none of their own
 
     # Being the default, and closing
 
@@ -110,10 +112,6 @@ class Graph:
     @property
     def version(self) -> int:
         """A number that grows with every new operation."""
-        return len(self._operation_list)
-
-    @property
-    def _last_id(self) -> int:
         return len(self._operation_list)
 
     @property

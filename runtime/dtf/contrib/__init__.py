@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from dtf.contrib import framework, layers, training
+from dtf.contrib import framework, layers, rnn, training
 
-__all__ = ["framework", "layers", "training"]
+__all__ = ["framework", "layers", "rnn", "training"]

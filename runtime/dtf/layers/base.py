@@ -156,46 +156,51 @@ class Layer:
 
     @property
     def trainable_weights(self) -> list[Variable]:
-        """The variables of it and the layers in it that training changes."""
-        if not self.trainable:
-            return []
-        return _once([*self._own_trainable, *(each for layer in self._layers() for each in layer.trainable_weights)])
+        """The variables that training changes; those of layers that it calls are theirs."""
+        return list(self._own_trainable) if self.trainable else []
 
     @property
     def non_trainable_weights(self) -> list[Variable]:
         """The other variables."""
-        fixed = [*self._own_fixed, *(each for layer in self._layers() for each in layer.non_trainable_weights)]
-        if self.trainable:
-            return _once(fixed)
-        inner = [each for layer in self._layers() for each in layer.weights]
-        return _once([*self._own_trainable, *fixed, *inner])
+        return list(self._own_fixed) if self.trainable else [*self._own_trainable, *self._own_fixed]
 
     @property
     def weights(self) -> list[Variable]:
         """All variables, those of training first."""
-        return _once([*self.trainable_weights, *self.non_trainable_weights])
+        return [*self.trainable_weights, *self.non_trainable_weights]
 
-    trainable_variables = trainable_weights
-    non_trainable_variables = non_trainable_weights
-    variables = weights
+    @property
+    def trainable_variables(self) -> list[Variable]:
+        """`trainable_weights`."""
+        return self.trainable_weights
+
+    @property
+    def non_trainable_variables(self) -> list[Variable]:
+        """`non_trainable_weights`."""
+        return self.non_trainable_weights
+
+    @property
+    def variables(self) -> list[Variable]:
+        """`weights`."""
+        return self.weights
 
     @property
     def losses(self) -> list[Tensor]:
         """The losses of regularizers, and those that were added."""
-        return [loss for loss, _ in self._added("_own_losses")]
+        return [loss for loss, _ in self._own_losses]
 
     @property
     def updates(self) -> list[Any]:
         """The operations that belong to a step, such as those of moving averages."""
-        return [update for update, _ in self._added("_own_updates")]
+        return [update for update, _ in self._own_updates]
 
     def get_losses_for(self, inputs: Any) -> list[Tensor]:
         """The losses that come from these inputs; with None those that come from no input."""
-        return _added_for(self._added("_own_losses"), inputs)
+        return _added_for(self._own_losses, inputs)
 
     def get_updates_for(self, inputs: Any) -> list[Any]:
         """The updates that come from these inputs; with None those that come from no input."""
-        return _added_for(self._added("_own_updates"), inputs)
+        return _added_for(self._own_updates, inputs)
 
     def count_params(self) -> int:
         """The number of numbers in all variables.
@@ -215,13 +220,12 @@ class Layer:
         """What the layer computes; the variables are there."""
         return inputs
 
-    def __call__(self, inputs: Any, *args: Any, scope: Any = None, **kwargs: Any) -> Any:
+    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """Builds if that is to be done, and calls.
 
         Args:
           inputs: what converts to a tensor, or a structure of such.
-          scope: the variable scope, for the first call.
-          args, kwargs: go to `call`.
+          args, kwargs: go to `call`; but `scope` is the variable scope for the first call, or the name of one.
 
         Raises:
           ValueError: an input is not what `input_spec` says, or of another graph than the layer.
@@ -229,7 +233,7 @@ class Layer:
         with graph_of(nest.flatten(inputs)).as_default():
             inputs = nest.map_structure(_tensor, inputs)
             self._take_graph()
-            self._open_scope(scope)
+            self._open_scope(kwargs.pop("scope", None))
             with self._inside() as current, name_scope(current.original_name_scope or None):
                 self._check_inputs(inputs)
                 if not self.built:
@@ -351,14 +355,6 @@ class Layer:
             if not any(made is member for member in members):
                 members.append(made)
 
-    def _added(self, attribute: str) -> list[tuple[Any, bool]]:
-        own: list[tuple[Any, bool]] = getattr(self, attribute)
-        return [*own, *(entry for layer in self._layers() for entry in layer._added(attribute))]
-
-    def _layers(self) -> list[Layer]:
-        """The layers among its attributes, and in lists, tuples and dictionaries there."""
-        return _once(each for value in vars(self).values() for each in nest.flatten(value) if isinstance(each, Layer))
-
     def _check_inputs(self, inputs: Any) -> None:
         if self.input_spec is None:
             return
@@ -415,13 +411,6 @@ def _floating(tensors: Iterable[Any]) -> DType | None:
 
 def _shapes(inputs: Any) -> Any:
     return nest.map_structure(lambda tensor: tensor.get_shape(), inputs)
-
-
-def _once(values: Iterable[Any]) -> list[Any]:
-    found: dict[int, Any] = {}
-    for value in values:
-        found.setdefault(id(value), value)
-    return list(found.values())
 
 
 def _added_for(added: list[tuple[Any, bool]], inputs: Any) -> list[Any]:

@@ -19,7 +19,7 @@ def build_tensor_info(tensor: Any) -> Any:
       TypeError: it is none of these.
     """
     if isinstance(tensor, SparseTensor):
-        info = meta_graph_pb2.TensorInfo(dtype=tensor.dtype.as_datatype_enum)
+        info = meta_graph_pb2.TensorInfo(dtype=_data_type(tensor))
         info.coo_sparse.values_tensor_name = tensor.values.name
         info.coo_sparse.indices_tensor_name = tensor.indices.name
         info.coo_sparse.dense_shape_tensor_name = tensor.dense_shape.name
@@ -27,7 +27,7 @@ def build_tensor_info(tensor: Any) -> Any:
         return info
     if not isinstance(tensor, Tensor) and not hasattr(tensor, "initializer"):
         raise TypeError(f"A signature is made of tensors of the graph; this is a {type(tensor).__name__}: {tensor!r}")
-    info = meta_graph_pb2.TensorInfo(name=tensor.name, dtype=tensor.dtype.base_dtype.as_datatype_enum)
+    info = meta_graph_pb2.TensorInfo(name=tensor.name, dtype=_data_type(tensor))
     info.tensor_shape.CopyFrom(tensor.shape.as_proto())
     return info
 
@@ -58,3 +58,7 @@ def get_tensor_from_tensor_info(tensor_info: Any, graph: Graph | None = None, im
             element(parts.dense_shape_tensor_name),
         )
     raise ValueError(f"A TensorInfo must name a tensor or a SparseTensor; this one has {encoding}: {tensor_info}")
+
+
+def _data_type(tensor: Any) -> Any:
+    return tensor.dtype.base_dtype.as_datatype_enum

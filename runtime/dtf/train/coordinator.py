@@ -174,7 +174,7 @@ class LooperThread(threading.Thread):
 
     Args:
       coord: the Coordinator, which learns of exceptions.
-      timer_interval_secs: seconds between two calls, or None for calls without a pause.
+      timer_interval_secs: seconds between two calls, of which the first is at once; None for calls without a pause.
       target, args, kwargs: what to call; subclasses may override `run_loop` instead.
     """
 
@@ -213,9 +213,9 @@ class LooperThread(threading.Thread):
             due = time.monotonic()
             while not self._coord.should_stop():
                 if self._interval_s is not None:
-                    due += self._interval_s
                     if self._coord.wait_for_stop(max(0.0, due - time.monotonic())):
                         break
+                    due += self._interval_s
                 self.run_loop()
             self.stop_loop()
 

@@ -14,6 +14,7 @@ Nothing happens where the program has a handler of its own, or trains outside of
 from __future__ import annotations
 
 import contextlib
+import queue
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -33,10 +34,12 @@ class Preempted(SystemExit):
 
 
 class PreemptionNotice:
-    """Watches for SIGTERM from `watch` until `release`. All of it happens in the main thread, but for the timer.
+    """Watches for SIGTERM from `watch` until `release`, in the main thread.
+
+    The handler interrupts whatever holds whichever lock, so it only sets a flag and wakes a thread that waits for it.
 
     Args:
-      on_arrival: called when the notice arrives, in the signal handler: it may set a flag, no more.
+      on_arrival: called in that thread when the notice arrives.
     """
 
     def __init__(self, on_arrival: Callable[[], Any] = lambda: None) -> None:
@@ -45,7 +48,7 @@ class PreemptionNotice:
         self._arrived = False
         self._interruptible = False
         self._at_once = False
-        self._timer: threading.Timer | None = None
+        self._wake: queue.SimpleQueue[bool] = queue.SimpleQueue()  # its `put` may be called in a handler
 
     @property
     def arrived(self) -> bool:
@@ -57,16 +60,16 @@ class PreemptionNotice:
         if threading.current_thread() is not threading.main_thread():
             return
         if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            threading.Thread(target=self._wait_for_arrival, name="preemption-notice", daemon=True).start()
             signal.signal(signal.SIGTERM, self._handle)
             self._is_watching = True
 
     def release(self) -> None:
         """Ends watching; SIGTERM ends the process as before."""
-        if self._timer is not None:
-            self._timer.cancel()
         if self._is_watching and threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             self._is_watching = False
+            self._wake.put(False)
 
     def leave(self) -> None:
         """Ends the process if the notice has arrived. To be called when everything is saved and closed.
@@ -105,15 +108,21 @@ class PreemptionNotice:
     def _handle(self, *_: Any) -> None:
         is_second, self._arrived = self._arrived, True
         if not is_second:
-            logging.info("Told to go (SIGTERM): the training stops after this step.")
-            self._on_arrival()
+            self._wake.put(True)
         if self._interruptible and (is_second or self._at_once):
             self._interruptible = False
             raise _CutOff
-        if not is_second:
-            self._timer = threading.Timer(STEP_PATIENCE_S, _signal_main_thread)
-            self._timer.daemon = True
-            self._timer.start()
+
+    def _wait_for_arrival(self) -> None:
+        if not self._wake.get():
+            return
+        logging.info("Told to go (SIGTERM): the training stops after this step.")
+        self._on_arrival()
+        with contextlib.suppress(queue.Empty):
+            self._wake.get(timeout=STEP_PATIENCE_S)
+            return  # released in time
+        if self._is_watching:
+            _signal_main_thread()
 
 
 class _CutOff(KeyboardInterrupt):

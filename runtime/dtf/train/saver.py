@@ -14,6 +14,7 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/Saver
 from __future__ import annotations
 
 import os
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Sequence
@@ -102,6 +103,8 @@ class Saver:
         self._save_relative_paths = save_relative_paths
         self._filename = filename
         self._clock = clock
+        # The services of a Supervisor save beside the trainer: what began later has to be the newest.
+        self._turn = threading.Lock()
         self._is_built = False
         self._is_empty = False
         self._last_checkpoints: list[tuple[str, float]] = []
@@ -186,31 +189,32 @@ class Saver:
         state_name = latest_filename or "checkpoint"
         if os.path.split(state_name)[0]:
             raise ValueError("'latest_filename' must not contain path components")
-        prefix = self._prefix(sess, os.fspath(save_path), global_step)
-        if os.path.basename(prefix) == state_name and not self._sharded:
-            raise ValueError(f"'latest_filename' collides with 'save_path': '{state_name}' and '{prefix}'")
-        if self._is_empty:
+        with self._turn:
+            prefix = self._prefix(sess, os.fspath(save_path), global_step)
+            if os.path.basename(prefix) == state_name and not self._sharded:
+                raise ValueError(f"'latest_filename' collides with 'save_path': '{state_name}' and '{prefix}'")
+            if self._is_empty:
+                if write_meta_graph:
+                    self._write_meta_graph(sess.graph, prefix, meta_graph_suffix, strip_default_attrs)
+                return None
+            folder = os.path.dirname(prefix)
+            try:
+                saved = sess.run(self.saver_def.save_tensor_name, {self.saver_def.filename_tensor_name: prefix})
+            except (errors.AlreadyExistsError, errors.FailedPreconditionError, errors.NotFoundError) as error:
+                if not os.path.isdir(folder or "."):
+                    raise ValueError(f"Parent directory of {save_path} doesn't exist, can't save.") from error
+                raise
+            path = saved.decode() if isinstance(saved, bytes) else str(saved)
             if write_meta_graph:
                 self._write_meta_graph(sess.graph, prefix, meta_graph_suffix, strip_default_attrs)
-            return None
-        folder = os.path.dirname(prefix)
-        try:
-            saved = sess.run(self.saver_def.save_tensor_name, {self.saver_def.filename_tensor_name: prefix})
-        except (errors.AlreadyExistsError, errors.FailedPreconditionError, errors.NotFoundError) as error:
-            if not os.path.isdir(folder or "."):
-                raise ValueError(f"Parent directory of {save_path} doesn't exist, can't save.") from error
-            raise
-        path = saved.decode() if isinstance(saved, bytes) else str(saved)
-        if write_meta_graph:
-            self._write_meta_graph(sess.graph, prefix, meta_graph_suffix, strip_default_attrs)
-        if write_state:
-            surplus = self._record(path)
-            update_checkpoint_state(
-                folder, path, self.last_checkpoints, state_name, save_relative_paths=self._save_relative_paths
-            )
-            for old in surplus:
-                remove_checkpoint(old, self.saver_def.version, meta_graph_suffix)
-        return path
+            if write_state:
+                surplus = self._record(path)
+                update_checkpoint_state(
+                    folder, path, self.last_checkpoints, state_name, save_relative_paths=self._save_relative_paths
+                )
+                for old in surplus:
+                    remove_checkpoint(old, self.saver_def.version, meta_graph_suffix)
+            return path
 
     def restore(self, sess: Any, save_path: str) -> None:
         """Restores the variables of `sess`; they need not be initialised.

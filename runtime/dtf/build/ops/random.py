@@ -37,7 +37,7 @@ _SEED_LIMIT = 2**31 - 1
 def set_random_seed(seed: int) -> None:
     """Sets the seed of the default graph: all its random ops made from now on draw the same in every session.
 
-    Ops without a seed of their own get one each from their place in the graph, so they differ from each other.
+    Ops without a seed of their own are numbered, so they differ from each other.
     """
     get_default_graph().seed = seed
 
@@ -50,7 +50,7 @@ def get_seed(op_seed: int | None) -> tuple[int | None, int | None]:
     if graph.seed is None:
         seeds = DEFAULT_GRAPH_SEED, op_seed
     else:
-        seeds = graph.seed, graph._last_id if op_seed is None else op_seed
+        seeds = graph.seed, next(graph._op_seeds) if op_seed is None else op_seed
     first, second = (int(seed or 0) % _SEED_LIMIT for seed in seeds)
     # Two zeros would mean: no seed.
     return (0, _SEED_LIMIT) if (first, second) == (0, 0) else (first, second)

@@ -113,8 +113,8 @@ def text(name: str, tensor: Any, collections: Sequence[str] | None = None) -> Te
 
 def merge(inputs: Sequence[Any], collections: Sequence[str] | None = None, name: str | None = None) -> Tensor:
     """One summary of several. Running it: InvalidArgumentError when a tag comes twice."""
-    with name_scope(name, "Merge", list(inputs)) as scope:
-        made = apply_op("MergeSummary", scope, inputs=list(inputs))
+    with name_scope(name, "Merge", list(inputs)):
+        made = apply_op("MergeSummary", name, inputs=list(inputs))
         return _collect(made, collections, default=())
 
 

@@ -1,0 +1,38 @@
+"""tf.estimator: a model as a function, trained and evaluated by the same program in every task of a cluster.
+
+    estimator = tf.estimator.Estimator(model_fn, "model")
+    tf.estimator.train_and_evaluate(
+        estimator, tf.estimator.TrainSpec(input_fn, max_steps=1000), tf.estimator.EvalSpec(eval_input_fn)
+    )
+
+Owns nothing: the model is `estimator`'s, its place in a cluster `run_config`'s, what each task does `training`'s.
+Models that come ready-made (DNNClassifier and the like), feature columns and strategies are not here.
+
+Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/estimator
+"""
+
+from __future__ import annotations
+
+from dtf.estimator import experimental, export, inputs
+from dtf.estimator.estimator import Estimator
+from dtf.estimator.exporter import BestExporter, Exporter, FinalExporter, LatestExporter
+from dtf.estimator.run_config import RunConfig
+from dtf.estimator.spec import EstimatorSpec, ModeKeys
+from dtf.estimator.training import EvalSpec, TrainSpec, train_and_evaluate
+from dtf.estimator.warm_start import WarmStartSettings
+from dtf.train.basic_session_run_hooks import (
+    CheckpointSaverHook,
+    CheckpointSaverListener,
+    FeedFnHook,
+    FinalOpsHook,
+    GlobalStepWaiterHook,
+    LoggingTensorHook,
+    NanLossDuringTrainingError,
+    NanTensorHook,
+    ProfilerHook,
+    SecondOrStepTimer,
+    StepCounterHook,
+    StopAtStepHook,
+    SummarySaverHook,
+)
+from dtf.train.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues

@@ -1,0 +1,105 @@
+"""tf.estimator.inputs: input functions of arrays in memory.
+
+Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/estimator/inputs/numpy_input_fn
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from dtf.build.graph import GraphKeys, add_to_collection
+from dtf.build.ops.data import Dataset
+from dtf.wire import dtypes
+
+__all__ = ["numpy_input_fn"]
+
+
+def numpy_input_fn(
+    x: Any,
+    y: Any = None,
+    batch_size: int = 128,
+    num_epochs: int | None = 1,
+    shuffle: bool | None = None,
+    queue_capacity: int = 1000,
+    num_threads: int = 1,
+) -> Callable[[], Any]:
+    """A function that returns the tensors of the next batch: features, or (features, labels).
+
+    Args:
+      x: an array, or a dict of arrays, of the same number of rows.
+      y: labels in the same form, or None.
+      batch_size: rows of a batch; the last one has fewer if they do not go up.
+      num_epochs: how often all rows are gone through; None for ever.
+      shuffle: whether in another order each time; must be told.
+      queue_capacity: from so many rows the next is drawn.
+      num_threads: accepted; one is enough.
+
+    Raises:
+      ValueError: `shuffle` is not told, `x` is empty, or numbers of rows differ.
+      TypeError: something is no array.
+    """
+    if not isinstance(shuffle, bool):
+        raise ValueError(f"shuffle must be provided and explicitly set as boolean; got {shuffle}")
+    features = _arrays(x, "x")
+    labels = {} if y is None else _arrays(y, "y")
+    rows = {name: len(array) for name, array in {**features, **labels}.items()}
+    if len(set(rows.values())) != 1:
+        raise ValueError(f"Length of tensors in x and y is mismatched: {rows}")
+    count = next(iter(rows.values()))
+
+    def batches() -> Any:
+        """Yields tuples of arrays, epoch after epoch, whose rows go on in the same batch."""
+        random = np.random.RandomState()
+        left: list[np.ndarray] = []
+        epoch = 0
+        while num_epochs is None or epoch < num_epochs:
+            epoch += 1
+            left.append(random.permutation(count) if shuffle else np.arange(count))
+            order = np.concatenate(left)
+            full = len(order) // batch_size * batch_size
+            for start in range(0, full, batch_size):
+                yield _taken(order[start : start + batch_size])
+            left = [order[full:]]
+        if left and len(left[0]):
+            yield _taken(left[0])
+
+    columns = [*features.values(), *labels.values()]
+
+    def _taken(indices: np.ndarray) -> tuple[np.ndarray, ...]:
+        return tuple(column[indices] for column in columns)
+
+    def input_fn() -> Any:
+        types = tuple(dtypes.as_dtype(column.dtype) for column in columns)
+        shapes = tuple([None, *column.shape[1:]] for column in columns)
+        iterator = Dataset.from_generator(batches, types, shapes).prefetch(2).make_initializable_iterator()
+        add_to_collection(GraphKeys.TABLE_INITIALIZERS, iterator.initializer)
+        tensors = iterator.get_next()
+        of_features = _unpacked(x, dict(zip(features, tensors, strict=False)))
+        if y is None:
+            return of_features
+        return of_features, _unpacked(y, dict(zip(labels, tensors[len(features) :], strict=True)))
+
+    return input_fn
+
+
+def _arrays(value: Any, what: str) -> dict[str, np.ndarray]:
+    """The arrays by unique names, in the order of their keys."""
+    if not isinstance(value, Mapping):
+        if not isinstance(value, np.ndarray):
+            raise TypeError(f"{what} must be a dict or array; got {type(value).__name__}")
+        return {what: value}
+    if not value:
+        raise ValueError(f"{what} cannot be empty")
+    for name, array in value.items():
+        if not isinstance(array, np.ndarray):
+            raise TypeError(f"{what}[{name!r}] must be an array; got {type(array).__name__}")
+    return {f"{what}[{name!r}]": value[name] for name in sorted(value)}
+
+
+def _unpacked(value: Any, tensors: dict[str, Any]) -> Any:
+    if not isinstance(value, Mapping):
+        return next(iter(tensors.values()))
+    return dict(zip(sorted(value), tensors.values(), strict=True))

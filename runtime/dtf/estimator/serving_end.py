@@ -1,0 +1,67 @@
+"""How a parameter server learns that training is over.
+
+Each replica, when it has trained, puts its number into a queue of each ps; a ps that has the numbers of all replicas
+stops. A replica that is restarted tells again, one that failed never does, so a ps outlives both, and what ends it
+otherwise is what ends any server: SIGTERM.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from dtf import logging
+from dtf.build.graph import Graph, device
+from dtf.build.ops.data_flow import FIFOQueue
+from dtf.estimator.run_config import RunConfig
+from dtf.server import Server
+from dtf.session import Session
+from dtf.wire import dtypes, errors
+from dtf.wire.pb import config_pb2
+
+_QUEUE = "dtf_estimator_replicas_that_are_done"
+_TELL_TIMEOUT_MS = 10_000
+_CAPACITY = 10_000
+
+
+def serve_until_all_are_done(server: Server, config: RunConfig) -> None:
+    """Returns when all replicas have told that they are done, or the server is stopped, by SIGTERM for instance."""
+
+    def wait() -> None:
+        try:
+            with Graph().as_default(), Session(server.target, config=_only(config.task_id)) as session:
+                next_replica = _queue(config.task_id).dequeue()
+                done: set[int] = set()
+                while len(done) < config.num_worker_replicas:
+                    done.add(int(session.run(next_replica)))
+            logging.info("All %d replicas are done: this ps ends.", len(done))
+        except errors.OpError as error:
+            if not isinstance(error, errors.CancelledError | errors.AbortedError):
+                raise
+            return  # the server has been stopped
+        server.stop()
+
+    threading.Thread(target=wait, name="ps-end", daemon=True).start()
+    server.join()
+
+
+def tell_parameter_servers(config: RunConfig) -> None:
+    """Tells each ps that this replica is done. One that does not answer is passed over."""
+    for task in range(config.num_ps_replicas):
+        options = config_pb2.RunOptions(timeout_in_ms=_TELL_TIMEOUT_MS)
+        try:
+            with Graph().as_default():
+                tell = _queue(task).enqueue([config.global_id_in_cluster])
+                with Session(config.master, config=_only(task)) as session:
+                    session.run(tell, options=options)
+        except errors.OpError as error:
+            logging.info("ps %d was not told that training is over: %s", task, error.message)
+
+
+def _queue(task: int) -> Any:
+    with device(f"/job:ps/task:{task}"):
+        return FIFOQueue(_CAPACITY, [dtypes.int64], shapes=[[]], shared_name=_QUEUE)
+
+
+def _only(task: int) -> Any:
+    return config_pb2.ConfigProto(device_filters=[f"/job:ps/task:{task}"])

@@ -1,0 +1,21 @@
+"""The namespace tf.nn. Owns the recurrent networks (rnn_cell, rnn_loops, rnn_unrolled); the rest is of `build.ops`."""
+
+from __future__ import annotations
+
+from dtf import late as _late
+from dtf.build.ops.candidate_sampling import *
+from dtf.build.ops.conv import *
+from dtf.build.ops.embedding import *
+from dtf.build.ops.math import sigmoid, tanh
+from dtf.build.ops.nn import *
+from dtf.build.ops.sequence import *
+from dtf.build.ops.volume import *
+
+__getattr__, __dir__ = _late.names(
+    globals(),
+    {
+        **dict.fromkeys(("bidirectional_dynamic_rnn", "dynamic_rnn", "raw_rnn"), "dtf.nn.rnn_loops"),
+        **dict.fromkeys(("static_bidirectional_rnn", "static_rnn"), "dtf.nn.rnn_unrolled"),
+    },
+    {"rnn_cell": "dtf.nn.rnn_cell"},
+)

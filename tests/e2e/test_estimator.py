@@ -1,0 +1,60 @@
+"""tf.estimator in a cluster of TF_CONFIG: trained, evaluated meanwhile, exported, and everybody ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dtf as tf
+from tests.e2e.example_cluster import ExampleCluster, wait_until
+
+STEPS = 600
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    cluster = ExampleCluster(tmp_path, "estimator", f"--train_steps={STEPS}")
+    yield cluster
+    cluster.dtfctl("down", check=False)
+    assert not cluster.processes()
+
+
+def assert_trained(cluster: ExampleCluster, exit_status: int) -> Path:
+    """Returns the folder of the exported model."""
+    assert exit_status == 0, cluster.printed()
+    assert cluster.accuracy() > 95.0
+    assert cluster.checkpoint_step() >= STEPS
+    assert cluster.status()["state"] == "succeeded"
+    wait_until(lambda: not cluster.processes(), "every process to end", 10)
+    (exported,) = (cluster.folder / "checkpoints" / "export" / "digits").iterdir()
+    return exported
+
+
+def accuracy_of(folder: Path, data: Path) -> float:
+    """Of an exported model, on all digits."""
+    with np.load(data) as digits:
+        images, labels = digits["images"].astype(np.float32)[..., np.newaxis] / 16, digits["labels"]
+    with tf.Graph().as_default(), tf.Session() as session:
+        signature = tf.saved_model.load(session, ["serve"], str(folder)).signature_def["serving_default"]
+        found = session.run(signature.outputs["digit"].name, {signature.inputs["image"].name: images})
+    return float((found == labels).mean())
+
+
+def test_chief_worker_ps_and_evaluator_must_train_and_export_the_digits(cluster):
+    exported = assert_trained(cluster, cluster.start_up("--attach").wait(120))
+    assert accuracy_of(exported, cluster.folder / "digits.npz") > 0.95
+    evaluations = tf.estimator.experimental.read_eval_metrics(str(cluster.folder / "checkpoints" / "eval"))
+    assert max(evaluations) == cluster.checkpoint_step()
+    assert {task["restarts"] for task in cluster.status()["tasks"]} == {0}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("victims", ["chief:0", "worker:0 evaluator:0 ps:1"])
+def test_killed_tasks_must_come_back_and_the_training_must_end_as_well(cluster, victims):
+    up = cluster.start_up("--attach")
+    cluster.wait_for_step(200)
+    cluster.kill(*victims.split())
+    assert_trained(cluster, up.wait(150))
+    assert all(cluster.task(name)["restarts"] >= 1 for name in victims.split())
