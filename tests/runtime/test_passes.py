@@ -6,7 +6,9 @@ import itertools
 
 import pytest
 
+from dtf.run.kernels import may_wait
 from dtf.run.passes import Nodes
+from dtf.run.passes.arrivals import mark_arrivals
 from dtf.run.passes.lower import lower
 from dtf.run.passes.optimize import optimize
 from dtf.run.passes.partition import partition
@@ -14,6 +16,7 @@ from dtf.run.passes.place import choose_task, collect_requests, place
 from dtf.run.passes.prune import prune
 from dtf.run.rendezvous import make_key
 from dtf.run.step import Device
+from dtf.run.wiring import COMES_WITH
 from dtf.wire import errors
 from dtf.wire.pb import config_pb2, function_pb2, node_def_pb2
 
@@ -316,6 +319,62 @@ j = Mul(i, c) @/job:ps
 n = NextIteration(j) @/job:worker
 x = Exit(s) @/job:worker
 """
+
+
+def marks(text: str) -> dict[str, int | None]:
+    """Which number each _Recv of the partitions got."""
+    parts = partition(placed(graph(text)), DEVICES)
+    mark_arrivals(parts, may_wait)
+    return {
+        node.name.rpartition("_")[0]: node.attr[COMES_WITH].i if COMES_WITH in node.attr else None
+        for part in parts.values()
+        for node in part.graph_def.node
+        if node.op == "_Recv"
+    }
+
+
+def test_what_is_sent_without_a_wait_in_between_comes_together():
+    found = marks(
+        """
+        v = VariableV2() @/job:ps
+        w = VariableV2() @/job:ps
+        a = Neg(v)
+        b = Neg(w)
+        c = Abs(a) @/job:ps
+        d = Abs(b) @/job:ps
+        """
+    )
+    assert found["v"] == found["w"] != found["a"]
+    assert found["a"] == found["b"]
+
+
+def test_what_waits_for_a_queue_does_not_come_with_what_does_not():
+    found = marks(
+        """
+        q = FIFOQueueV2() @/job:ps
+        x = QueueSizeV2(q) @/job:ps
+        e = QueueDequeueV2(q) @/job:ps
+        f = Neg(e) @/job:ps
+        a = Abs(x)
+        b = Abs(f)
+        """
+    )
+    assert found["x"] != found["f"]
+
+
+def test_a_large_variable_and_its_update_come_alone():
+    text = "v = VariableV2() @/job:ps\nw = VariableV2() @/job:ps\na = Neg(v)\nb = Abs(w)\n"
+    nodes = placed(graph(text + "u = AssignAdd(v, b) @/job:ps"))
+    nodes["v"].attr["shape"].shape.dim.add(size=1_000_000)
+    parts = partition(nodes, DEVICES)
+    mark_arrivals(parts, may_wait)
+    found = {
+        node.name.rpartition("_")[0]: COMES_WITH in node.attr
+        for part in parts.values()
+        for node in part.graph_def.node
+        if node.op == "_Recv"
+    }
+    assert found == {"v": False, "w": True, "b": False}
 
 
 def test_a_task_comes_round_with_a_loop_that_another_one_decides():

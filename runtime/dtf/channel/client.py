@@ -18,8 +18,8 @@ from typing import Any
 
 from dtf.channel import lane as lanes
 from dtf.channel.endpoint import Endpoint, greet, is_same_user, new_connection_id
-from dtf.channel.lookout import Lookout
 from dtf.channel.lane import Buffer, Lane
+from dtf.channel.lookout import Lookout
 from dtf.wire import errors
 from dtf.wire.credentials import Credentials
 

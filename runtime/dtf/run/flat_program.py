@@ -18,7 +18,7 @@ from dtf.run.flat_run import FlatRun, single
 from dtf.run.instructions import Instruction, in_running_order
 from dtf.run.kernels import DEAD
 from dtf.run.segment_source import SegmentWriter
-from dtf.run.segments import TOKEN, aliases_of, constants_of, guards_of, segments_of
+from dtf.run.segments import TOKEN, aliases_of, constants_of, group_node, guards_of, segments_of
 from dtf.run.step import StepContext
 from dtf.wire import errors
 
@@ -159,11 +159,6 @@ class Variant:
                 return self.owners[frame.tb_lineno]
             frame = frame.tb_next
         return -1
-
-
-def group_node(group: int) -> int:
-    """What stands for the values of a group among the nodes that segments wait for."""
-    return -1 - group
 
 
 _program_numbers = itertools.count()

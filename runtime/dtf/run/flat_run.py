@@ -18,7 +18,7 @@ from dtf.run import borrowed, thread_pool
 from dtf.run.instructions import with_node
 from dtf.run.kernels import DEAD
 from dtf.run.outcome import Outcome
-from dtf.run.segments import Segment
+from dtf.run.segments import Segment, group_node
 from dtf.run.step import StepContext
 from dtf.wire import errors
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FlatRun", "single", "together"]
 
-_LONG_NS = 100_000
+_LONG_NS = 500_000
 """A segment that took longer than this is not run in a thread that somebody else needs."""
 
 
@@ -39,6 +39,7 @@ class FlatRun:
     __slots__ = (
         "_done",
         "_interrupt",
+        "_left",
         "_live",
         "_lock",
         "_pending",
@@ -58,7 +59,8 @@ class FlatRun:
         self._lock = threading.Lock()
         self._pending = [segment.predecessors for segment in program.segments]
         self._users = list(program.slot_users)
-        self._live = len(program.roots)
+        self._left = list(program.group_sizes)
+        self._live = len(program.roots) + len(self._left)
         self._interrupt: BaseException | None = None
         self._started_async: dict[int, int] = {}
         self._variant = program.variant(False, step.collector is not None)
@@ -71,6 +73,11 @@ class FlatRun:
         if not self._live:
             self._done(None)
             return
+        if self._left and self.step.cancellation.register(self._stop_waiting) is None:
+            self.outcome.fail(_cancelled())
+            self._stop_waiting()
+            if not self._program.roots:
+                return
         self._drain([self._program.segments[index] for index in self._program.roots], False)
         if self._interrupt is not None:
             raise self._interrupt
@@ -98,6 +105,38 @@ class FlatRun:
                 self.record(index, started[index], time.time_ns(), outputs)
         if started:
             self._advance(started)
+
+    def arrive(self, source: int, numbers: Sequence[Any], values: Sequence[Any]) -> None:
+        """Values have come from another task; goes on with what waited for them."""
+        program, shared, left = self._program, self.shared, self._left
+        places = program.arrivals[source]
+        complete: list[int] = []
+        with self._lock:
+            if not left:
+                return
+            for number, value in zip(numbers, values, strict=True):
+                group, slot, token = places[number]
+                if slot is not None:
+                    shared[slot] = value
+                if value is DEAD:
+                    self.careful = True
+                    if token is not None:
+                        shared[token] = DEAD
+                left[group] -= 1
+                if not left[group]:
+                    complete.append(group_node(group))
+        if complete:
+            self._advance(complete)
+
+    def _stop_waiting(self) -> None:
+        """Nothing that arrives from now on counts: the step has been cancelled."""
+        with self._lock:
+            waiting = sum(count > 0 for count in self._left)
+            self._left = []
+            self._live -= waiting
+            over = waiting > 0 and self._live == 0
+        if over:
+            self._end()
 
     def skip(self, index: int) -> None:
         """An asynchronous node in a branch that was not taken."""

@@ -19,8 +19,8 @@ from dtf.run.client_graph import ClientGraph
 from dtf.run.compiled_step import CompiledStep, RegisteredPartition, RunningStep
 from dtf.run.endpoint_names import EndpointNames
 from dtf.run.instructions import SHOWN_AT_END
-from dtf.run.partial_run import PartialRun
 from dtf.run.kernels import may_wait
+from dtf.run.partial_run import PartialRun
 from dtf.run.passes import Nodes
 from dtf.run.passes.arrivals import mark_arrivals
 from dtf.run.passes.optimize import optimize

@@ -15,7 +15,7 @@ import numpy as np
 from dtf.run.folding import folded
 from dtf.run.instructions import ALIASES, Instruction, with_node
 
-__all__ = ["TOKEN", "Guard", "Segment", "aliases_of", "constants_of", "guards_of", "segments_of"]
+__all__ = ["TOKEN", "Guard", "Segment", "aliases_of", "constants_of", "group_node", "guards_of", "segments_of"]
 
 TOKEN = -1
 """The output number that stands for "this node has run" where deadness of a control edge is checked."""
@@ -34,6 +34,11 @@ class Segment:
         self.successors: tuple[int, ...] = ()
         self.shared_slots: tuple[int, ...] = ()
         self.cost_ns = 0
+
+
+def group_node(group: int) -> int:
+    """What stands for the values of a group among the nodes that segments wait for."""
+    return -1 - group
 
 
 def constants_of(instructions: list[Instruction], order: list[int]) -> dict[int, Any]:
@@ -132,11 +137,12 @@ def segments_of(
     """
     ancestors: dict[int, int] = {}
     numbers: dict[int, int] = {}
-    number_of: dict[Any, int] = {}
+    number_of: dict[int, int] = {}
     for index in order:
         if instructions[index].kernel.asynchronous:
             group = instructions[index].group
-            numbers[index] = number_of.setdefault(("node", index) if group is None else ("group", group), len(number_of))
+            node = index if group is None else group_node(group)
+            numbers[index] = number_of.setdefault(node, len(number_of))
     by_ancestors: dict[int, Segment] = {}
     segments: list[Segment] = []
     segment_of: dict[int, int] = {}

@@ -351,7 +351,7 @@ class LocalWorker:
             if error is not None:
                 done(error=error)
                 return
-            assert step.results is not None
+            assert isinstance(step.results, list)
             _give(step.results, prepared.recv_keys, outbox.rest, done)
 
         run = FlatRun(program, step, finished)

@@ -60,10 +60,7 @@ def pack(
             data, size = value, len(value)
         else:
             size = value.nbytes
-            if size <= _COPIED_BYTES_MAX:
-                data = value.tobytes()
-            else:
-                data = _bytes_of(value)
+            data = value.tobytes() if size <= _COPIED_BYTES_MAX else _bytes_of(value)
         if size:
             pieces.append(data)
             if size % _ALIGNMENT:

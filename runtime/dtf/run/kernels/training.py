@@ -11,7 +11,7 @@ anyway, because what they hold is copied first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -399,26 +399,33 @@ def _application(node: KernelNode, rule: Rule) -> Callable[[tuple[Any, ...]], No
                 )
             scalars.append(inputs[position])
         variables, gradient = inputs[: len(slots)], np.asarray(inputs[gradient_at])
-        with ExitStack() as locks:
-            for variable in sorted(variables, key=id):  # one order for all, so that no two ops wait for each other
-                locks.enter_context(variable.lock)
+        with variables[0].lock if len(variables) == 1 else _locks(variables):
             arrays = [variable.writable() for variable in variables]
             for name, array in zip(names[1:], arrays[1:], strict=False):
                 if array.shape != arrays[0].shape:
                     raise _mismatch(f"var and {name}", arrays[0], array)
-            with np.errstate(all="ignore"):
-                if indices_at is None:
-                    _apply_dense(rule, arrays, gradient, scalars)
-                else:
-                    _apply_sparse(rule, arrays, gradient, np.asarray(inputs[indices_at]), scalars)
+            if indices_at is None:
+                _apply_dense(rule, arrays, gradient, scalars)
+            else:
+                _apply_sparse(rule, arrays, gradient, np.asarray(inputs[indices_at]), scalars)
 
     return apply
+
+
+def _locks(variables: Sequence[Variable]) -> ExitStack:
+    """All their locks, in one order for all, so that no two ops wait for each other."""
+    locks = ExitStack()
+    for variable in sorted(variables, key=id):
+        locks.enter_context(variable.lock)
+    return locks
 
 
 def _apply_dense(rule: Rule, arrays: list[np.ndarray], gradient: np.ndarray, scalars: list[Any]) -> None:
     if gradient.shape != arrays[0].shape:
         raise _mismatch("var and grad", arrays[0], gradient)
-    if all(array.flags.c_contiguous for array in arrays):
+    if gradient.size <= _BLOCK:
+        rule(*arrays, gradient, *scalars)
+    elif all(array.flags.c_contiguous for array in arrays):
         arrays, gradient = [array.reshape(-1) for array in arrays], gradient.reshape(-1)
         for start in range(0, gradient.size, _BLOCK):
             block = slice(start, start + _BLOCK)
