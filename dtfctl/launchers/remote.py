@@ -41,7 +41,7 @@ def remote_run(run: Run, host: str) -> str:
 
 
 class RemoteLauncher:
-    """See base.Launcher, which it is for one host. Only the daemon's event loop touches it.
+    """What base.Launcher is, for one host. Only the daemon's event loop touches it.
 
     `run` names the run's folder on the host. Of the tasks that it was asked to start it remembers the names, so that
     it can say what it leaves on a host that cannot be reached.
@@ -92,6 +92,9 @@ class RemoteLauncher:
 
     def signal(self, task: str, generation: int, number: int, host: str = LOCALHOST) -> None:
         self._conversation.send(signal_request(task, generation, number))
+
+    def release_port(self, task: str, host: str = LOCALHOST) -> None:
+        self._conversation.send({"do": "release", "task": task})
 
     async def check_command(self, command: str, environment: dict[str, str], working_dir: str, timeout_s: float) -> str:
         """Runs a readiness command beside the task; "" when it exits with 0, else what it did instead."""

@@ -387,3 +387,68 @@ def test_digits_must_train_over_four_machines_through_deaths_a_cut_and_a_bad_wir
         assert cluster.processes() == {}
         for host in laboratory.hosts.values():
             wait_until(lambda host=host: len(host.processes()) == 1, f"nothing but sshd on {host.name}")
+
+
+GROWING = """
+name: trial
+python: %(python)s
+readiness: none
+grace_period: 3s
+cluster_spec: sparse
+hosts:
+  node[1-3]: {address: "10.77.0.[1-3]", working_dir: ~/trial}
+jobs:
+  ps: {hosts: node1, program: "exec sleep 1000"}
+  worker: {hosts: node2, program: "cat note.txt; exec sleep 1000"}
+"""
+
+
+def test_machines_must_join_a_running_cluster_and_be_let_go(tmp_path, laboratory):
+    laboratory.boot("node1", "node2")
+    cluster = RemoteCluster(tmp_path, laboratory, GROWING)
+    nodes = laboratory.hosts
+    cluster.run("up")
+    before = {task["name"]: task["pid"] for task in cluster.status()["tasks"]}
+    grown = (cluster.folder / "cluster.yaml").read_text().replace("worker: {hosts: node2", "worker: {hosts: [node2, node3]")
+    cluster.write(grown)
+    (cluster.folder / "note.txt").write_text("another note\n")
+    # A machine that cannot be used changes nothing.
+    refused = cluster.run("up", status=8)
+    assert "1 of 3 hosts cannot be used; nothing was changed" in refused.stderr
+    assert [task["name"] for task in cluster.status()["tasks"]] == ["ps:0", "worker:0"]
+    nodes["node3"].boot()
+    up = cluster.run("up")
+    assert "hosts: 3 of 3 are reachable" in up.stderr and "start     worker:1" in up.stderr
+    tasks = {task["name"]: task for task in cluster.status()["tasks"]}
+    assert tasks["worker:1"]["host"] == "node3" and tasks["worker:1"]["state"] == "running"
+    assert {name: tasks[name]["pid"] for name in before} == before
+    wait_until(lambda: cluster.run("logs", "worker:1").stdout == "another note\n", "the new note on the new host")
+    assert (nodes["node2"].home / "trial/note.txt").read_text() == "another note\n", "those that it knew have it too"
+    # A supervisor that comes now knows of it.
+    os.kill(cluster.supervisor(), 9)
+    assert cluster.host("node3")["state"] == "connected"
+    # Less again: the machine is let go, by a file as by a scaling.
+    cluster.run("scale", "worker=1")
+    wait_until(lambda: len(nodes["node3"].processes()) == 1, "nothing but sshd on node3")
+    wait_until(lambda: [host["name"] for host in cluster.status()["hosts"]] == ["node1", "node2"], "node3 to be let go")
+    assert not list((nodes["node3"].home / ".local/state/dtfctl/hosts").iterdir())
+    scaled = cluster.run("scale", "worker=2")
+    assert "hosts: 1 of 1 are reachable" in scaled.stderr
+    assert cluster.task("worker:1")["host"] == "node3"
+    # A task moves when the file says so: it ends where it is, and begins where it is to be.
+    moved = grown.replace("worker: {hosts: [node2, node3]", "worker: {hosts: [node3], replicas: 2")
+    cluster.write(moved)
+    assert "restart   worker:0    it moves from node2 to node3" in cluster.run("up").stderr
+    assert cluster.task("worker:0")["host"] == "node3"
+    wait_until(lambda: len(nodes["node2"].processes()) == 1, "nothing but sshd on node2")
+    # One that does not answer is no hindrance, and is let go when it does.
+    nodes["node3"].unplug()
+    wait_until(lambda: cluster.host("node3")["state"] == "unreachable", "node3 to be missed")
+    cluster.write(moved.replace("[node3], replicas: 2", "node1"))
+    cluster.run("up", "--no-wait")
+    nodes["node3"].plug_in()
+    wait_until(lambda: [host["name"] for host in cluster.status()["hosts"]] == ["node1"], "node3 to be let go")
+    wait_until(lambda: len(nodes["node3"].processes()) == 1, "nothing but sshd on node3")
+    assert cluster.task("worker:0")["host"] == "node1"
+    cluster.run("down")
+    assert cluster.processes() == {}
