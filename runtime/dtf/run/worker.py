@@ -20,6 +20,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from dtf.run.allocator import keep_freed_memory
 from dtf.run.cancellation import CancellationManager
 from dtf.run.collective_groups import Collectives, GroupLeader
 from dtf.run.compiled_step import GraphResult
@@ -77,6 +78,7 @@ class LocalWorker:
             ...`).
           peers_of_cluster: the same for a session that brings a cluster of its own.
         """
+        keep_freed_memory()
         self.devices = tuple(devices)
         self.task = task_of(self.devices[0].name)
         self.peers = peers
