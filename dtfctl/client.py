@@ -138,6 +138,10 @@ class Cluster:
     def down(self, why: str, grace_period_s: float | None = None) -> Reply:
         return self._ask("adopt", {"do": "down", "why": why, "grace_period_s": grace_period_s})
 
+    def usages(self) -> dict[str, Any]:
+        """What the tasks on other machines take there: usage.Usage's fields, and `at`, by the monotonic clock here."""
+        return self._ask("adopt", {"do": "usage"}).get("tasks", {})
+
     def wake(self) -> None:
         """Makes sure that somebody looks after a run that is not over: an adopting supervisor if need be."""
         with contextlib.suppress(_RunIsOver):

@@ -16,7 +16,7 @@ import shutil
 import signal
 import sys
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ from dtfctl.launchers.remote import RemoteLauncher, remote_run
 from dtfctl.launchers.ssh import Ssh
 from dtfctl.moves import launcher_host
 from dtfctl.paths import ClusterPaths
-from dtfctl.plan import TLS, ClusterPlan, HostPlan, Task
+from dtfctl.plan import LOCALHOST, TLS, ClusterPlan, HostPlan, Task
 from dtfctl.private import check_private
 from dtfctl.probing import Probing
 from dtfctl.store import Run, Store
@@ -154,6 +154,8 @@ class Daemon:
                     return await self._up(plan, request["environment"], request["secrets"], found)
         if self._supervisor is None or self._launcher is None:
             return {"error": "nothing is running"}
+        if request["do"] == "usage":
+            return {"is": "used", "tasks": await self._usages(self._supervisor, self._launcher)}
         try:
             return await Desk(self._supervisor, self._launcher, self._changing).answer(request)
         finally:
@@ -257,6 +259,16 @@ class Daemon:
         if not addresses:
             await asyncio.sleep(MOVE_PAUSE_S)
         self._work.set()
+
+    async def _usages(self, supervisor: Supervisor, launcher: HostsLauncher) -> dict[str, Any]:
+        """What the tasks on other machines take there, with the time of the look."""
+        names = {(status.host, status.pid): status.name for status in supervisor.statuses.values() if status.pid}
+        pids: dict[str, list[int]] = {}
+        for host, pid in names:
+            if host != LOCALHOST and pid is not None:
+                pids.setdefault(host, []).append(pid)
+        found = await launcher.usage(pids)
+        return {names[key]: {**asdict(usage), "at": at} for key, (usage, at) in found.items() if key in names}
 
     async def _part(self, supervisor: Supervisor) -> None:
         """Lets go of the machines that the cluster file has no more. A change of the file must not come between."""

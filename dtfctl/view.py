@@ -133,7 +133,7 @@ def event(happening: Happening, width: int, is_json: bool) -> str:
 def usage_rows(
     run: Run, statuses: Mapping[str, TaskStatus], usages: Mapping[str, tuple[float, Usage]], now: float
 ) -> list[list[str]]:
-    """Cells for `top`; `usages` are (cores in use, Usage) of the tasks of this machine."""
+    """Cells for `top`; `usages` are (cores in use, Usage) of tasks, as far as it is known."""
     cells = [["TASK", "STATE", "CPU%", "MEMORY", "THREADS", "PROCESSES", "PID", "SINCE", "RESTARTS"]]
     for status in statuses.values():
         cores, usage = usages.get(status.name, (None, None))

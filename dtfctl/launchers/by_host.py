@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from dtfctl.launchers.base import Launch, Stray
 from dtfctl.launchers.local import LocalLauncher
 from dtfctl.launchers.remote import RemoteLauncher
 from dtfctl.plan import LOCALHOST, HostPlan, Task
+from dtfctl.usage import Usage
 
 
 class HostsLauncher:
@@ -70,6 +71,16 @@ class HostsLauncher:
     def remote(self, host: str) -> RemoteLauncher:
         """The launcher of another machine, which can look there for more than a process."""
         return self._remote[host]
+
+    async def usage(self, pids: Mapping[str, Collection[int]]) -> dict[tuple[str, int], tuple[Usage, float]]:
+        """(usage, when) by (other machine, pid), of those that answer in time; `pids` are by machine."""
+        names = [name for name in pids if name in self._remote]
+        answers = await asyncio.gather(*(self._remote[name].usage(pids[name]) for name in names))
+        return {
+            (name, pid): (usage, at)
+            for name, (found, at) in zip(names, answers, strict=True)
+            for pid, usage in found.items()
+        }
 
     async def sweep(self) -> tuple[Stray, ...]:
         launchers: list[LocalLauncher | RemoteLauncher] = [self._local, *self._remote.values()]

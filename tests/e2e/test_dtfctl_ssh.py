@@ -11,6 +11,8 @@ import shutil
 import subprocess
 import sys
 import time
+from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -120,10 +122,39 @@ def test_a_host_that_is_cut_off_must_be_shown_so_and_be_found_again_with_its_tas
     wait_until(lambda: cluster.host("node2")["state"] == "connected", "node2 to be found again")
     after = cluster.task("worker:0")
     assert (after["pid"], after["restarts"], after["state"]) == (worker["pid"], 0, "running")
+    # It went on all the time, and its lines have the times at which it wrote them.
+    wait_until(lambda: cluster.run("logs", "worker:0", "-n", "1").stdout > "line", "a line")
+    usage = {task["name"]: task for task in json.loads(cluster.run("top", "--once", "-o", "json").stdout)["tasks"]}
+    assert usage["worker:0"]["processes"] >= 1 and usage["worker:0"]["memory_bytes"] > 0
     cluster.finish()
     wait_until(lambda: cluster.status()["state"] == "succeeded", "the end")
-    lines = cluster.run("logs", "worker:0").stdout.splitlines()
+    found = [json.loads(line) for line in cluster.run("logs", "worker:0", "-o", "json").stdout.splitlines()]
+    lines, times = [each["line"] for each in found], [datetime.fromisoformat(each["time"]) for each in found]
     assert lines[1:] == [*(f"line {number}" for number in range(1, len(lines) - 1)), "bye"]
+    gaps = [(after - before).total_seconds() for before, after in pairwise(times)]
+    assert 0 <= min(gaps) and max(gaps) < 2, "it was cut off for longer"
+
+
+def test_a_lost_host_that_answers_again_must_still_have_its_task_and_nothing_is_counted(tmp_path, laboratory):
+    laboratory.boot()
+    cluster = RemoteCluster(tmp_path, laboratory, IMPATIENT)
+    cluster.run("up")
+    before = cluster.task("worker:1")
+    laboratory.hosts["node3"].unplug()
+    wait_until(lambda: cluster.host("node3")["state"] == "lost", "node3 to be lost")
+    assert cluster.status()["state"] == "running" and cluster.task("worker:1")["state"] == "unreachable"
+    laboratory.hosts["node3"].plug_in()
+    wait_until(lambda: cluster.host("node3")["state"] == "connected", "node3 to be found again")
+    after = cluster.task("worker:1")
+    assert (after["pid"], after["restarts"], after["state"]) == (before["pid"], 0, "running")
+    # One that was switched off meanwhile has lost it, and gets another.
+    laboratory.hosts["node3"].power_off()
+    wait_until(lambda: cluster.host("node3")["state"] == "lost", "node3 to be lost again")
+    laboratory.hosts["node3"].boot()
+    restarted = cluster.wait_for_restart("worker:1", before["pid"])
+    assert restarted["restarts"] == 1 and "restart not counted" in restarted["reason"]
+    cluster.run("down")
+    assert cluster.processes() == {}
 
 
 def test_a_task_that_ends_while_its_host_is_cut_off_must_be_found_as_it_ended(cluster, laboratory):
@@ -409,7 +440,8 @@ def test_machines_must_join_a_running_cluster_and_be_let_go(tmp_path, laboratory
     nodes = laboratory.hosts
     cluster.run("up")
     before = {task["name"]: task["pid"] for task in cluster.status()["tasks"]}
-    grown = (cluster.folder / "cluster.yaml").read_text().replace("worker: {hosts: node2", "worker: {hosts: [node2, node3]")
+    text = (cluster.folder / "cluster.yaml").read_text()
+    grown = text.replace("worker: {hosts: node2", "worker: {hosts: [node2, node3]")
     cluster.write(grown)
     (cluster.folder / "note.txt").write_text("another note\n")
     # A machine that cannot be used changes nothing.
