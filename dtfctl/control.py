@@ -17,8 +17,8 @@ what they carry and what they are answered with:
 
 `hosts` is what was found on other machines that are new to the cluster, `tasks` are whole names (worker:1), `changes`
 lines of text (changes.py). A request that is repeated under the same `id` is done once. With the answer the request is
-on disk. Any may be answered with {error: words}, and all but down, usage and watch with {is: ending} once the cluster's end
-is decided.
+on disk. Any may be answered with {error: words}, and all but down, usage and watch with {is: ending} once the cluster's
+end is decided.
 """
 
 from __future__ import annotations

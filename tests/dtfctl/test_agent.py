@@ -149,7 +149,7 @@ def test_a_line_comes_with_the_time_at_which_it_was_written(home):
         talk.start(f"echo one; while [ ! -e {home}/go ]; do sleep 0.01; done; echo two")
         talk.next("started")
         noted = talk.folder / "times" / "t-0.1"
-        wait_until(lambda: noted.stat().st_size == 3 * 16, "the recorder to note the first line")
+        wait_until(lambda: noted.exists() and noted.stat().st_size == 3 * 16, "the recorder to note the first line")
         time.sleep(0.3)
         talk.process.send_signal(signal.SIGKILL)
     before = time.time()
