@@ -11,6 +11,7 @@ from dtf.train.adadelta import AdadeltaOptimizer
 from dtf.train.adagrad import AdagradOptimizer
 from dtf.train.adagrad_da import AdagradDAOptimizer
 from dtf.train.adam import AdamOptimizer
+from dtf.train.all_reduce_optimizer import AllReduceOptimizer
 from dtf.train.basic_loops import basic_train_loop
 from dtf.train.basic_session_run_hooks import (
     CheckpointSaverHook,
