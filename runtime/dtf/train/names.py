@@ -96,6 +96,7 @@ from dtf.train.scaffold import Scaffold
 from dtf.train.session_creators import ChiefSessionCreator, SessionCreator, WorkerSessionCreator
 from dtf.train.session_manager import SessionManager
 from dtf.train.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
+from dtf.train.stale_updates import StalenessHook, staleness
 from dtf.train.summary_writer import summary_iterator
 from dtf.train.supervisor import Supervisor
 from dtf.train.sync_replicas_optimizer import SyncReplicasOptimizer
