@@ -6,11 +6,12 @@ of the others. All else takes effect without anybody noticing. Pure; the text is
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from dtfctl import expand
-from dtfctl.plan import SPARSE, ClusterPlan, Place, Task, differences
+from dtfctl.plan import SPARSE, ClusterPlan, Place, Task, differences, unreachable_task
 
 START = "start"
 RESTART = "restart"
@@ -65,7 +66,8 @@ def between(old: Given, new: Given, inherited: Callable[[Task], Mapping[str, str
 def _why_restart(
     old: Given, former: Task, new: Given, task: Task, inherited: Callable[[Task], Mapping[str, str]]
 ) -> Iterator[str]:
-    if former.host.name != task.host.name:
+    moves = former.host.name != task.host.name
+    if moves:
         yield f"it moves from {former.host.name} to {task.host.name}"
     before = _addresses(expand.cluster_spec(old.plan, former, old.addresses))
     after = _addresses(expand.cluster_spec(new.plan, task, new.addresses))
@@ -73,7 +75,10 @@ def _why_restart(
     if told:
         spared = "" if task.settings.cluster_spec == SPARSE else " (cluster_spec: sparse may spare it this)"
         yield f"it must know {' and '.join(told)}{spared}"
-    elif expand.argv(old.plan, former, old.addresses) != expand.argv(new.plan, task, new.addresses):
+    if moves:
+        # All else is another there as a matter of course.
+        return
+    if not told and expand.argv(old.plan, former, old.addresses) != expand.argv(new.plan, task, new.addresses):
         yield "its command line changes"
     given = expand.environment(old.plan, former, old.addresses, inherited(former), old.secrets)
     wanted = expand.environment(new.plan, task, new.addresses, inherited(task), new.secrets)
@@ -127,7 +132,8 @@ def _of_the_cluster(old: ClusterPlan, new: ClusterPlan) -> Iterator[str]:
 
 
 def scaled(plan: ClusterPlan, job_name: str, replicas: int) -> ClusterPlan:
-    """The plan with so many tasks in a job. New ones go to those of its hosts that have the fewest of its tasks.
+    """The plan with so many tasks in a job. New ones go to those of the hosts that the file gives it, used so far or
+    not, that have the fewest of its tasks; a host that has none any more is idle.
 
     Raises ValueError, in words for the user, where only the cluster file can say what they get.
     """
@@ -139,14 +145,34 @@ def scaled(plan: ClusterPlan, job_name: str, replicas: int) -> ClusterPlan:
     places = list(job.places[:replicas])
     if replicas > len(places) and any(place.gpus or place.cpus for place in places):
         raise ValueError(f"{job_name} has cores or GPUs dealt out: change replicas in the cluster file, then dtfctl up")
+    hosts = {host.name: host for host in (*plan.hosts, *plan.idle_hosts)}
+    others = [place for each in plan.jobs if each is not job for place in each.places]
     while len(places) < replicas:
-        hosts = [place.host for place in places]
-        host = min(dict.fromkeys(place.host for place in job.places), key=hosts.count)
+        own, all_of_them = (Counter(place.host for place in some) for some in (places, [*others, *places]))
+        names = job.candidates or tuple(dict.fromkeys(place.host for place in job.places))
+        free = [name for name in names if hosts[name].slots is None or all_of_them[name] < (hosts[name].slots or 0)]
+        if not free:
+            raise ValueError(f"no slot is left for {job_name}:{len(places)} on {', '.join(names)}")
+        host = min(free, key=lambda name: (own[name], all_of_them[name]))
         ports = [place.port for place in places if place.host == host]
-        port = max(ports) + 1 if any(ports) else 0
-        if any(place.port == port and place.host == host for each in plan.jobs for place in each.places) and port:
+        port = max(ports) + 1 if any(ports) else min(place.port for place in job.places)
+        if port and any(place.port == port and place.host == host for place in others):
             raise ValueError(f"port {port} for {job_name}:{len(places)} is another task's: name it in the cluster file")
         places.append(Place(host, port, gpus=places[0].gpus))
     overrides = {index: settings for index, settings in job.overrides.items() if index < replicas}
     wanted = replace(job, places=tuple(places), overrides=overrides)
-    return replace(plan, jobs=tuple(wanted if each is job else each for each in plan.jobs))
+    used = {place.host for place in (*others, *places)} | {name for each in plan.jobs for name in each.spares}
+    after = replace(
+        plan,
+        jobs=tuple(wanted if each is job else each for each in plan.jobs),
+        hosts=tuple(host for host in hosts.values() if host.name in used),
+        idle_hosts=tuple(host for host in hosts.values() if host.name not in used),
+    )
+    task = unreachable_task(after)
+    if task is not None:
+        host = task.host.name
+        raise ValueError(
+            f"{task.name} runs on {host}, which other hosts cannot reach at {task.advertised_host}; "
+            "give it an address in the cluster file"
+        )
+    return after

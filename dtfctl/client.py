@@ -11,11 +11,12 @@ import fcntl
 import os
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dtfctl.changes import scaled
 from dtfctl.control_client import ControlClient, Reply
 from dtfctl.errors import SecretMissing, SupervisorHasGone, SupervisorUnreachable, UnknownCluster
 from dtfctl.expand import secret_key, thread_defaults
@@ -82,8 +83,8 @@ class Cluster:
     def up(self, plan: ClusterPlan, say: Callable[[str], None], apply: bool = False) -> Reply:
         """Starts the cluster. Of one that runs already it tells what the plan would change, and with `apply` does so.
 
-        Looks at other machines first and brings them the folder, unless the cluster runs already. Raises
-        SecretMissing, HostsUnusable.
+        What is to be begun or changed is prepared first: other machines are looked at, get the folder, and environments
+        are made. Raises SecretMissing, HostsUnusable.
         """
         values = read_secrets(plan, os.environ)
         make_private(self.paths.folder)
@@ -95,10 +96,9 @@ class Cluster:
         while True:
             found: dict[str, Any] = {}
             self.clean_hosts()
-            if has_to_prepare(plan) and not self.is_active():
-                from dtfctl.launchers.preflight import prepare
-
-                found = {name: dict(host) for name, host in prepare(plan, self.paths.ssh, say).items()}
+            running = self._running()
+            if has_to_prepare(plan) and (apply or running is None):
+                found = self._prepare(plan, say, running)
             reply = self._ask("serve", {**request, "hosts": found})
             if reply.get("is") != "ending":
                 return reply
@@ -110,13 +110,37 @@ class Cluster:
         """`verb` is restart, stop or start."""
         return self._ask("adopt", {"do": verb, "tasks": list(tasks), "why": why, "id": _new_id()})
 
-    def scale(self, job: str, replicas: int, is_serious: bool) -> Reply:
-        """What it would change, or did."""
-        request = {"do": "scale", "job": job, "replicas": replicas, "apply": is_serious, "id": _new_id()}
+    def scale(self, job: str, replicas: int, is_serious: bool, say: Callable[[str], None]) -> Reply:
+        """What it would change, or did. Machines that get their first task by it are prepared. Raises HostsUnusable."""
+        request: dict[str, Any] = {"do": "scale", "job": job, "replicas": replicas}
+        request |= {"apply": is_serious, "id": _new_id()}
+        running = self._running()
+        if is_serious and running is not None:
+            # What cannot be is for the supervisor to say.
+            with contextlib.suppress(ValueError):
+                plan = scaled(running.plan, job, replicas)
+                new = {host.name for host in plan.remote_hosts} - running.hosts.keys()
+                request["hosts"] = self._prepare(plan, say, running, new) if new else {}
         return self._ask("adopt", request)
+
+    def _running(self) -> Run | None:
+        found = self.find()
+        return None if found is None or found[0].is_over else found[0]
+
+    def _prepare(
+        self, plan: ClusterPlan, say: Callable[[str], None], running: Run | None, only: Collection[str] | None = None
+    ) -> dict[str, Any]:
+        from dtfctl.launchers.preflight import prepare
+
+        found = prepare(plan, self.paths.ssh, say, running, only)
+        return {name: dict(host) for name, host in found.items()}
 
     def down(self, why: str, grace_period_s: float | None = None) -> Reply:
         return self._ask("adopt", {"do": "down", "why": why, "grace_period_s": grace_period_s})
+
+    def usages(self) -> dict[str, Any]:
+        """What the tasks on other machines take there: usage.Usage's fields, and `at`, by the monotonic clock here."""
+        return self._ask("adopt", {"do": "usage"}).get("tasks", {})
 
     def wake(self) -> None:
         """Makes sure that somebody looks after a run that is not over: an adopting supervisor if need be."""

@@ -9,13 +9,16 @@ what they carry and what they are answered with:
     restart   tasks, why [, id]                {is: done}: each gets a new process, whatever became of the present one
     stop      tasks, why [, id]                {is: done}: each is wanted down until start or restart
     start     tasks, why [, id]                {is: done}: each that has no process gets one
-    scale     job, replicas [, apply, id]      as up
+    scale     job, replicas, hosts             as up
+              [, apply, id]
+    usage                                      {is: used, tasks}: what each task on another machine takes there
     watch                                      a line whenever something has changed; what it is stands in the store,
                                                which both sides read
 
-`tasks` are whole names (worker:1), `changes` lines of text (changes.py). A request that is repeated under the same `id`
-is done once. With the answer the request is on disk. Any may be answered with {error: words}, and all but down and
-watch with {is: ending} once the cluster's end is decided.
+`hosts` is what was found on other machines that are new to the cluster, `tasks` are whole names (worker:1), `changes`
+lines of text (changes.py). A request that is repeated under the same `id` is done once. With the answer the request is
+on disk. Any may be answered with {error: words}, and all but down, usage and watch with {is: ending} once the cluster's
+end is decided.
 """
 
 from __future__ import annotations

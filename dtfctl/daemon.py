@@ -16,7 +16,7 @@ import shutil
 import signal
 import sys
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from dtfctl.certificates import Certificates
 from dtfctl.control import ControlServer, Reply, Request
 from dtfctl.desk import Desk, hold_ports
 from dtfctl.errors import CertificatesMissing, HostsUnusable, NotPrivate, PortTaken
-from dtfctl.hosts import CONNECTED, HostStatus
+from dtfctl.hosts import as_found
 from dtfctl.launchers.base import Event
 from dtfctl.launchers.by_host import HostsLauncher
 from dtfctl.launchers.keeper import TOKEN, boot_id
@@ -34,7 +34,7 @@ from dtfctl.launchers.remote import RemoteLauncher, remote_run
 from dtfctl.launchers.ssh import Ssh
 from dtfctl.moves import launcher_host
 from dtfctl.paths import ClusterPaths
-from dtfctl.plan import TLS, ClusterPlan, Task
+from dtfctl.plan import LOCALHOST, TLS, ClusterPlan, HostPlan, Task
 from dtfctl.private import check_private
 from dtfctl.probing import Probing
 from dtfctl.store import Run, Store
@@ -87,11 +87,12 @@ class Daemon:
         self._control = ControlServer(paths, self._answer)
         self._launcher: HostsLauncher | None = None
         self._moving: asyncio.Task[None] | None = None
+        self._parting: asyncio.Task[None] | None = None
         self._supervisor: Supervisor | None = None
         self._certificates: Certificates | None = None
         self._work = asyncio.Event()
         self._begun = asyncio.Event()
-        self._up_lock = asyncio.Lock()
+        self._changing = asyncio.Lock()
         self._probing: Probing | None = None
 
     async def main(self, is_serving: bool) -> None:
@@ -127,11 +128,15 @@ class Daemon:
             took_s = time.monotonic() - begun
             self._control.publish()
             if supervisor.is_finished:
+                if self._parting is not None:
+                    await self._parting
                 return
             if self._probing is not None:
                 self._probing.look_after(supervisor.take_touched())
             if supervisor.moves_due() and (self._moving is None or self._moving.done()):
                 self._moving = asyncio.create_task(self._move(supervisor))
+            if supervisor.parting() and (self._parting is None or self._parting.done()):
+                self._parting = asyncio.create_task(self._part(supervisor))
             wait_s = None if look_again_at is None else max(0.0, look_again_at - time.monotonic())
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._work.wait(), wait_s)
@@ -143,14 +148,16 @@ class Daemon:
     async def _answer(self, request: Request) -> Reply:
         """The requests are described in control.py."""
         if request["do"] == "up" and self._supervisor is None:
-            async with self._up_lock:
+            async with self._changing:
                 if self._supervisor is None:
                     plan, found = plans.from_json(request["plan"]), request["hosts"]
                     return await self._up(plan, request["environment"], request["secrets"], found)
         if self._supervisor is None or self._launcher is None:
             return {"error": "nothing is running"}
+        if request["do"] == "usage":
+            return {"is": "used", "tasks": await self._usages(self._supervisor, self._launcher)}
         try:
-            return await Desk(self._supervisor, self._launcher, self._up_lock).answer(request)
+            return await Desk(self._supervisor, self._launcher, self._changing).answer(request)
         finally:
             self._work.set()
 
@@ -167,7 +174,7 @@ class Daemon:
         self._make_run_dir(number)
         token = (self._paths.run(number) / TOKEN).read_text().strip()
         wall, now = time.time(), time.monotonic()
-        known = {name: HostStatus(name, CONNECTED, wall, now, "", host) for name, host in found.items()}
+        known = as_found(found, wall, now)
         run = Run(number, token, boot_id(), plan, environment, {}, wall, secrets, hosts=known)
         launcher = self._make_launcher(run)
         try:
@@ -208,15 +215,12 @@ class Daemon:
             self._certificates = Certificates(self._paths.tls(run.number))
         run_dir = self._paths.run(run.number)
         local = LocalLauncher(run_dir, self._paths.folder, self._on_event)
-        remote = {
-            host.name: RemoteLauncher(
-                Ssh(run.plan.ssh, host, self._paths.ssh), remote_run(run, host.name), run_dir, self._on_event
-            )
-            for plan in (run.former, run.plan)
-            if plan is not None
-            for host in plan.remote_hosts
-        }
-        self._launcher = HostsLauncher(local, remote)
+
+        def make_remote(host: HostPlan) -> RemoteLauncher:
+            ssh = Ssh(run.plan.ssh, host, self._paths.ssh)
+            return RemoteLauncher(ssh, remote_run(run, host.name), run_dir, self._on_event)
+
+        self._launcher = HostsLauncher(local, make_remote, run.remote_hosts)
         return self._launcher
 
     def _make_supervisor(self, run: Run, statuses: dict[str, TaskStatus], launcher: HostsLauncher) -> None:
@@ -254,6 +258,24 @@ class Daemon:
         supervisor.move(addresses)
         if not addresses:
             await asyncio.sleep(MOVE_PAUSE_S)
+        self._work.set()
+
+    async def _usages(self, supervisor: Supervisor, launcher: HostsLauncher) -> dict[str, Any]:
+        """What the tasks on other machines take there, with the time of the look."""
+        names = {(status.host, status.pid): status.name for status in supervisor.statuses.values() if status.pid}
+        pids: dict[str, list[int]] = {}
+        for host, pid in names:
+            if host != LOCALHOST and pid is not None:
+                pids.setdefault(host, []).append(pid)
+        found = await launcher.usage(pids)
+        return {names[key]: {**asdict(usage), "at": at} for key, (usage, at) in found.items() if key in names}
+
+    async def _part(self, supervisor: Supervisor) -> None:
+        """Lets go of the machines that the cluster file has no more. A change of the file must not come between."""
+        assert self._launcher is not None
+        async with self._changing:
+            for host in supervisor.parting():
+                supervisor.part(host, await self._launcher.part(host))
         self._work.set()
 
     def _on_event(self, event: Event) -> None:

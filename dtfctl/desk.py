@@ -6,15 +6,17 @@ Each turns a request of control.py into calls of the supervisor, and finds ports
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import time
+from collections.abc import Iterable, Mapping
 
 from dtfctl import moves
 from dtfctl import plan as plans
 from dtfctl.changes import Change, scaled
 from dtfctl.control import Reply, Request
 from dtfctl.errors import HostsUnusable, PortTaken
+from dtfctl.hosts import as_found
 from dtfctl.launchers.base import Launcher
-from dtfctl.plan import ClusterPlan, Task
+from dtfctl.plan import ClusterPlan, HostPlan, Task
 from dtfctl.supervisor import Supervisor
 
 ENDING: Reply = {"is": "ending"}
@@ -72,26 +74,39 @@ class Desk:
             differences = plans.differences(supervisor.run.plan, plan)
             changes = supervisor.changes(plan, await self._addresses(plan, is_serious=False), secrets)
             return {"is": "running", "differences": differences, "changes": _lines(changes)}
-        strangers = [host.name for host in plan.remote_hosts if host.name not in supervisor.run.hosts]
-        if strangers:
-            return {"error": f"{', '.join(strangers)} cannot join a running cluster: dtfctl down, then dtfctl up"}
+        strangers = {host.name: host for host in plan.remote_hosts if host.name not in supervisor.run.hosts}
+        found = {name: host for name, host in request.get("hosts", {}).items() if name in strangers}
+        if strangers.keys() - found.keys():
+            names = ", ".join(sorted(strangers.keys() - found.keys()))
+            return {"error": f"{names} was not looked at: dtfctl up does that first"}
+        others = _changed_machines(supervisor.run.remote_hosts, plan.remote_hosts)
+        if others:
+            words = "would be another machine or folder under the same name"
+            return {"error": f"{', '.join(others)} {words}: give it a new name, or dtfctl down, then dtfctl up"}
         if plan.security != supervisor.run.plan.security:
             return {"error": "security cannot change in a running cluster: dtfctl down, then dtfctl up"}
         while supervisor.run.leaving and not supervisor.run.outcome:
             # Two changes at once could not be told apart; the first has its grace periods.
             await asyncio.sleep(LOOK_AGAIN_S)
+        for host in strangers.values():
+            self._launcher.join(host)
         try:
             addresses = await self._addresses(plan, is_serious=True)
         except (PortTaken, HostsUnusable) as error:
+            for name in strangers:
+                await self._launcher.part(name)
             return {"error": str(error)}
         if supervisor.run.outcome:
             return ENDING
-        return {"is": "changed", "changes": _lines(supervisor.apply(plan, addresses, secrets, request.get("id", "")))}
+        joining = as_found(found, time.time(), time.monotonic())
+        changes = supervisor.apply(plan, addresses, secrets, request.get("id", ""), joining)
+        return {"is": "changed", "changes": _lines(changes)}
 
     async def _addresses(self, plan: ClusterPlan, is_serious: bool) -> dict[str, str]:
         """What a task has it keeps where the file lets it. New ones are at port 0 unless the change is serious."""
         run = self._supervisor.run
-        former = {task.name: task for task in run.plan.tasks()}
+        plan = moves.joined(run, plan, {}).actual
+        former = {task.name: task for task in run.actual.tasks()}
         kept = {
             task.name: f"{task.advertised_host}:{_port(run.addresses[task.name])}"
             for task in plan.tasks()
@@ -134,6 +149,16 @@ def _may_keep(task: Task, former: Task, port: int) -> bool:
     if task.place.port:
         return task.place.port == port
     return within is None or within[0] <= port <= within[1]
+
+
+def _changed_machines(known: Iterable[HostPlan], wanted: Iterable[HostPlan]) -> list[str]:
+    """The names that stood for other machines, or other folders there, so far."""
+    before = {host.name: (host.ssh, host.user, host.port, host.folder) for host in known}
+    return [
+        host.name
+        for host in wanted
+        if before.get(host.name, ()) not in ((), (host.ssh, host.user, host.port, host.folder))
+    ]
 
 
 def _port(address: str) -> int:

@@ -127,6 +127,11 @@ def spares(plan: ClusterPlan, actual: ClusterPlan, hosts: Mapping[str, HostStatu
     return chosen
 
 
+def as_found(found: Mapping[str, Mapping[str, Any]], since: float, now: float) -> dict[str, HostStatus]:
+    """What the pre-flight says of machines, as the beginning of what is known of them."""
+    return {name: HostStatus(name, CONNECTED, since, now, "", dict(host)) for name, host in found.items()}
+
+
 def from_json(document: Mapping[str, Any]) -> dict[str, HostStatus]:
     return {name: HostStatus(**host) for name, host in document.items()}
 

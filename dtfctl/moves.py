@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from dtfctl import expand, hosts, state
 from dtfctl.hosts import HostStatus
-from dtfctl.plan import LOCALHOST, Task
+from dtfctl.plan import LOCALHOST, NEVER, ClusterPlan, Task
 from dtfctl.store import Run
 from dtfctl.task import Exit, TaskStatus
 
@@ -47,7 +47,8 @@ def unreachable(run: Run, name: str, why: str, since: float, now: float) -> Chan
 
 
 def losses(run: Run, statuses: Statuses, since: float, now: float) -> Change:
-    """What was unreachable for too long is lost; its tasks that no spare takes over have ended with it."""
+    """What was unreachable for too long is lost. Of its tasks those end with it that a spare takes over, and those that
+    are to run once only; the others are as they are when it answers again, for nobody else could do their work."""
     lost = hosts.newly_lost(run.plan, run.hosts, now)
     changed: list[TaskStatus] = []
     notes: list[tuple[str, str, str]] = []
@@ -58,8 +59,9 @@ def losses(run: Run, statuses: Statuses, since: float, now: float) -> Change:
     taken_over = due(run, statuses) if lost else {}
     for task in run.actual.tasks() if lost else ():
         status = statuses[task.name]
-        if task.host.name in lost and status.state in state.WITH_PROCESS and task.name not in taken_over:
-            error = f"its host is lost: {run.hosts[task.host.name].why}"
+        is_there = at(task, status) in lost and status.state in state.WITH_PROCESS
+        if is_there and task.name not in taken_over and task.settings.restart.policy == NEVER:
+            error = f"its host is lost: {run.hosts[at(task, status)].why}"
             changed.append(status.move("exit", exit=Exit(now, error=error, preempted=error), pid=None, waiting_for=""))
             notes.append((task.name, "ended", error))
     return Change(run, tuple(changed), tuple(notes))
@@ -106,15 +108,60 @@ def away(run: Run) -> frozenset[str]:
 
 def inherited(run: Run, task: Task) -> Mapping[str, str]:
     """The environment on top of which a task gets its own: that in which `up` was typed, or another machine's."""
-    host = run.hosts.get(task.host.name)
-    if host is None or task.host.is_local:
+    if task.host.is_local:
         return run.environment
+    host = run.hosts.get(task.host.name)
+    if host is None:
+        # It is not known yet.
+        return {}
     return {**expand.thread_defaults(run.plan, host.cores), **host.environment}
 
 
 def launcher_host(task: Task) -> str:
     """A task's host as the launchers know it: this machine may have any name in the file."""
     return LOCALHOST if task.host.is_local else task.host.name
+
+
+def at(task: Task, status: TaskStatus) -> str:
+    """Where its last process is or was, whatever the file says by now."""
+    return status.host or launcher_host(task)
+
+
+def host_of(run: Run, status: TaskStatus) -> str:
+    """Where its process is or will be, by the name that the file gives the host."""
+    if status.state in state.WITH_PROCESS and status.host not in ("", LOCALHOST):
+        return status.host
+    return run.task(status.name).host.name
+
+
+def joined(run: Run, plan: ClusterPlan, joining: Mapping[str, HostStatus]) -> Run:
+    """The run with another plan: the machines that come with it, and those that are to be let go."""
+    kept = {host.name for host in plan.remote_hosts}
+    gone = {host.name: host for host in (*run.parting, *run.plan.remote_hosts) if host.name not in kept}
+    tasks, names = {task.name for task in plan.tasks()}, {host.name for host in plan.hosts}
+    return replace(
+        run,
+        plan=plan,
+        former=run.plan,
+        hosts={**run.hosts, **joining},
+        moves={task: host for task, host in run.moves.items() if task in tasks and host in names},
+        parting=tuple(gone.values()),
+    )
+
+
+def parting(run: Run, statuses: Statuses) -> list[str]:
+    """The machines that can be let go now: they answer, and nothing of the cluster file runs there any more."""
+    busy = {status.host for status in statuses.values() if status.state in state.WITH_PROCESS} if run.parting else set()
+    names = [host.name for host in run.parting if host.name not in busy]
+    return [name for name in names if name not in away(run)]
+
+
+def parted(run: Run, name: str) -> Run:
+    return replace(
+        run,
+        hosts={each: host for each, host in run.hosts.items() if each != name},
+        parting=tuple(host for host in run.parting if host.name != name),
+    )
 
 
 def _with(run: Run, host: HostStatus) -> Run:

@@ -201,7 +201,7 @@ class JobPlan:
 
     Without `has_address` its tasks serve nobody. A sidecar (TensorBoard) stands outside the ClusterSpec, decides
     nothing, and ends with the training. Ports are chosen within `port_range` where there is one. `spares` are hosts
-    that take over the tasks of a lost one.
+    that take over the tasks of a lost one, `candidates` those on which more of its tasks may be placed.
     """
 
     name: str
@@ -211,6 +211,7 @@ class JobPlan:
     has_address: bool = True
     port_range: tuple[int, int] | None = None
     spares: tuple[str, ...] = ()
+    candidates: tuple[str, ...] = ()
     is_sidecar: bool = False
 
     @property
@@ -289,7 +290,8 @@ class Task:
 @dataclass(frozen=True)
 class ClusterPlan:
     """The whole cluster file. `success` names the deciding jobs; of their tasks all, any, or each job's first must
-    exit with 0, as `success_rule` says. `hosts` are those that have tasks or are spares."""
+    exit with 0, as `success_rule` says. `hosts` are those that have tasks or are spares, `idle_hosts` those that might
+    have some."""
 
     name: str
     file: str
@@ -299,6 +301,7 @@ class ClusterPlan:
     success: tuple[str, ...]
     success_rule: str = ALL
     hosts: tuple[HostPlan, ...] = ()
+    idle_hosts: tuple[HostPlan, ...] = ()
     security: str = "none"
     ssh: SshSettings = SshSettings()
     host_lost_after_s: float = 600.0
@@ -334,6 +337,14 @@ class ClusterPlan:
                 yield task
 
 
+def unreachable_task(plan: ClusterPlan) -> Task | None:
+    """On several machines: one that the others are told is at 127.0.0.1."""
+    if all(host.is_local for host in plan.hosts):
+        return None
+    served = (task for task in plan.tasks() if task.job.is_member)
+    return next((task for task in served if task.advertised_host in (LOOPBACK, LOCALHOST)), None)
+
+
 def placed(plan: ClusterPlan, hosts: Mapping[str, HostPlan], moves: Mapping[str, str]) -> ClusterPlan:
     """The plan as it is carried out: hosts as they were found to be, and tasks on the hosts that they moved to."""
 
@@ -360,6 +371,7 @@ def from_json(document: dict[str, Any]) -> ClusterPlan:
             "jobs": tuple(_job(job) for job in document["jobs"]),
             "success": tuple(document["success"]),
             "hosts": tuple(HostPlan(**host) for host in document["hosts"]),
+            "idle_hosts": tuple(HostPlan(**host) for host in document.get("idle_hosts", ())),
             "ssh": SshSettings(**document.get("ssh", {})),
         }
     )
@@ -377,6 +389,7 @@ def _job(document: dict[str, Any]) -> JobPlan:
             },
             "port_range": None if port_range is None else tuple(port_range),
             "spares": tuple(document["spares"]),
+            "candidates": tuple(document.get("candidates", ())),
         }
     )
 
@@ -425,6 +438,7 @@ def _flat(plan: ClusterPlan, other: ClusterPlan) -> dict[str, Any]:
     replicas = {job.name: job.replicas for job in other.jobs}
     document = to_json(plan)
     document["hosts"] = {host["name"]: host for host in document["hosts"]}
+    del document["idle_hosts"]
     jobs = {}
     for job in document["jobs"]:
         settings, places, overrides = job.pop("settings"), job.pop("places"), job.pop("overrides")

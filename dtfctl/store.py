@@ -21,7 +21,7 @@ from dtfctl import plan as plans
 from dtfctl import task as tasks
 from dtfctl.errors import StoreError
 from dtfctl.hosts import HostStatus
-from dtfctl.plan import ClusterPlan, Task
+from dtfctl.plan import ClusterPlan, HostPlan, Task
 from dtfctl.task import TaskStatus
 
 SCHEMA_VERSION = 3
@@ -41,7 +41,7 @@ PRAGMA user_version = {SCHEMA_VERSION};
 class Run:
     """One `up` until its end. `addresses` are host:port by task, `secrets` values by source (expand.secret_key),
     `strays` what would not die, as [pid, host, command], `hosts` what is known of other machines, `moves` the hosts of
-    the tasks that a spare took over.
+    the tasks that a spare took over, `parting` the machines that the file has no more and that are still to be let go.
 
     `held` are the tasks that the user has stopped, each with why. `former` is the plan before the present one, while
     tasks that only it has are still ending. `requests` are the last commands that were carried out, so that one that
@@ -74,6 +74,14 @@ class Run:
     strays: tuple[tuple[int, str, str], ...] = ()
     hosts: Mapping[str, HostStatus] = field(default_factory=dict)
     moves: Mapping[str, str] = field(default_factory=dict)
+    parting: tuple[HostPlan, ...] = ()
+
+    @property
+    def remote_hosts(self) -> tuple[HostPlan, ...]:
+        """All machines that the run has to do with, those on their way out too."""
+        plans = [self.plan] if self.former is None else [self.former, self.plan]
+        every = (*self.parting, *(host for plan in plans for host in plan.remote_hosts))
+        return tuple({host.name: host for host in every}.values())
 
     @cached_property
     def actual(self) -> ClusterPlan:
@@ -152,6 +160,7 @@ class Store:
             for key in ("strays", "followers"):
                 document[key] = tuple(tuple(item) for item in document[key])
             document["requests"] = tuple(document["requests"])
+            document["parting"] = tuple(HostPlan(**host) for host in document.get("parting", ()))
             statuses = [tasks.from_json(json.loads(text)) for (text,) in rows]
             return Run(**document), {status.name: status for status in statuses}
         except (sqlite3.Error, ValueError, TypeError, KeyError) as error:

@@ -14,9 +14,10 @@ from functools import partial
 
 from dtfctl import expand, hosts, moves, state
 from dtfctl.changes import ADOPT, RESTART, START, STOP, Change, Given, between
+from dtfctl.hosts import HostStatus
 from dtfctl.launchers.base import Event, Exited, Launch, Launcher, Listed, Reached, Started, Stray, Unreachable
 from dtfctl.paths import ClusterPaths
-from dtfctl.plan import ClusterPlan, Task
+from dtfctl.plan import LOCALHOST, ClusterPlan, Task
 from dtfctl.reconcile import FAILED, STOPPED, Action, Desired, reconcile, troubles
 from dtfctl.restart import remembering
 from dtfctl.statuses import Statuses
@@ -148,7 +149,7 @@ class Supervisor:
     ) -> tuple[Change, ...]:
         """What `apply` would come to, each with its cause."""
         run = self.run
-        wanted = replace(run, plan=plan, former=None)
+        wanted = replace(moves.joined(run, plan, {}), former=None)
         return between(
             Given(run.actual, run.addresses, run.secrets),
             Given(wanted.actual, addresses, secrets),
@@ -156,9 +157,15 @@ class Supervisor:
         )
 
     def apply(
-        self, plan: ClusterPlan, addresses: Mapping[str, str], secrets: Mapping[str, str], request: str = ""
+        self,
+        plan: ClusterPlan,
+        addresses: Mapping[str, str],
+        secrets: Mapping[str, str],
+        request: str = "",
+        joining: Mapping[str, HostStatus] | None = None,
     ) -> tuple[Change, ...]:
-        """Another cluster file, whose tasks have these `addresses`, takes the place of the present one.
+        """Another cluster file, whose tasks have these `addresses`, takes the place of the present one. The machines
+        that are `joining` are known to the launcher already.
 
         Raises ValueError while tasks of the former one are still ending.
         """
@@ -169,13 +176,10 @@ class Supervisor:
         changes = self.changes(plan, addresses, secrets)
         names = {task.name for task in plan.tasks()}
         self.run = replace(
-            self.run,
-            plan=plan,
-            former=self.run.plan,
+            moves.joined(self.run, plan, joining or {}),
             addresses=addresses,
             secrets=secrets,
             held={name: why for name, why in self.run.held.items() if name in names},
-            moves={name: host for name, host in self.run.moves.items() if name in names},
             all_were_ready=self.run.all_were_ready and all(change.verb in (STOP, ADOPT) for change in changes),
         )
         if not self.run.leaving:
@@ -242,6 +246,16 @@ class Supervisor:
         """These tasks are at these addresses now ("" for none), on their spares."""
         self._take(moves.moved(self.run, self.statuses, addresses, self._clock()))
 
+    def parting(self) -> list[str]:
+        """Machines that the owner may let go now; then it calls `part`."""
+        return moves.parting(self.run, self.statuses)
+
+    def part(self, host: str, strays: tuple[Stray, ...]) -> None:
+        self.run = moves.parted(self.run, host)
+        self._note("", "host", f"{host} is let go: nothing of the cluster file is there any more")
+        self._note_strays(strays)
+        self._commit()
+
     def end(self, strays: tuple[Stray, ...]) -> None:
         """The last word of the run: it is over, and these processes would not die."""
         self.run = replace(
@@ -250,12 +264,17 @@ class Supervisor:
             # Secrets that came with the environment are not kept longer than they serve.
             environment={},
             secrets={},
-            strays=tuple((stray.pid, stray.host, stray.command) for stray in strays),
+        )
+        self._note_strays(strays)
+        self._note("", self.run.outcome, self.run.why)
+        self._commit()
+
+    def _note_strays(self, strays: tuple[Stray, ...]) -> None:
+        self.run = replace(
+            self.run, strays=(*self.run.strays, *((stray.pid, stray.host, stray.command) for stray in strays))
         )
         for stray in strays:
             self._note("", "left behind", f"pid {stray.pid} on {stray.host}: {stray.command}")
-        self._note("", self.run.outcome, self.run.why)
-        self._commit()
 
     def _compare(self, listed: Listed) -> None:
         """After a host was found again: what it never heard of is asked for again, what it lost has ended, and what
@@ -263,12 +282,14 @@ class Supervisor:
         own = {
             task.name: self.statuses[task.name]
             for task in (*self.run.actual.tasks(), *self.run.leaving)
-            if moves.launcher_host(task) == listed.host and task.name in self.statuses
+            if task.name in self.statuses and moves.at(task, self.statuses[task.name]) == listed.host
         }
         for name, generation in sorted(listed.known):
             present = own.get(name)
             if present is None or present.generation != generation or present.state not in state.WITH_PROCESS:
                 self._launcher.signal(name, generation, signal.SIGKILL, listed.host)
+            if name not in self.statuses:
+                self._launcher.release_port(name, listed.host)
         for status in own.values():
             if status.state not in state.WITH_PROCESS:
                 continue
@@ -281,7 +302,10 @@ class Supervisor:
                 self._launcher.start(self._launch(status))
             else:
                 words = "was lost: nothing is known of its process" if status.pid else "was never started"
-                self.handle(Exited(status.name, status.generation, Exit(self._clock(), error=words)))
+                # What another machine forgets goes with the machine, not with the task.
+                preempted = words if listed.host != LOCALHOST else ""
+                ended = Exit(self._clock(), error=words, preempted=preempted)
+                self.handle(Exited(status.name, status.generation, ended))
 
     def _apply(self, action: Action) -> None:
         if action.verb == "finish":
@@ -290,8 +314,12 @@ class Supervisor:
         status = self.statuses[action.task]
         now = self._clock()
         if action.verb == "start":
+            host = moves.launcher_host(self.run.actual.task(status.name))
+            if status.host not in ("", host):
+                self._effects.append(partial(self._launcher.release_port, status.name, status.host))
             status = status.move(
                 "start",
+                host=host,
                 generation=status.generation + 1,
                 restarts=status.restarts + (status.generation > self.run.generations.get(status.name, 0)),
                 pid=None,
@@ -352,7 +380,7 @@ class Supervisor:
             numbers = (signal.Signals[task.settings.stop_signal], signal.SIGCONT)
         for number in numbers:
             self._effects.append(
-                partial(self._launcher.signal, status.name, status.generation, number, moves.launcher_host(task))
+                partial(self._launcher.signal, status.name, status.generation, number, moves.at(task, status))
             )
 
     def _take(self, change: moves.Change) -> None:
@@ -403,6 +431,8 @@ class Supervisor:
         )
 
     def _forget(self, action: Action) -> None:
+        host = moves.at(self.run.task(action.task), self.statuses[action.task])
+        self._effects.append(partial(self._launcher.release_port, action.task, host))
         status = self.statuses.remove(action.task)
         self.run = replace(self.run, generations={**self.run.generations, status.name: status.generation})
         self._touched.add(action.task)

@@ -56,7 +56,8 @@ class TaskStatus:
     `failures` and `preemptions` are the times of the present series of each, `alike` counts the last failures that look
     like `former`, the one before. `stop_why` is set once the end was asked for, and `after_stop` says what follows:
     succeed, stop, renew, retry (a failure of the task) or preempt. `renew` is why a new process is wanted, `ailing` why
-    the present one is thought to hang, `notice` why its machine is about to go. `reason` says in words how the task
+    the present one is thought to hang, `notice` why its machine is about to go. `host` is where its last process is or
+    was, as the launchers know it. `reason` says in words how the task
     came into its state, `restart_reason` why it was last started again, `waiting_for` what its readiness still lacks.
     """
 
@@ -65,6 +66,7 @@ class TaskStatus:
     generation: int = 0
     restarts: int = 0
     pid: int | None = None
+    host: str = ""
     started_at: float | None = None
     ready_at: float | None = None
     exit: Exit | None = None

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from dtfctl import state
+from dtfctl import moves, state
 from dtfctl.hosts import CONNECTED, UNREACHABLE
 from dtfctl.store import Happening, Run
 from dtfctl.task import TaskStatus
@@ -29,7 +29,6 @@ def cluster_state(run: Run) -> str:
 
 def document(run: Run, statuses: Mapping[str, TaskStatus]) -> dict[str, Any]:
     """What `status -o json` prints; its keys stay as they are."""
-    hosts = {task.name: task.host.name for task in run.actual.tasks()}
     return {
         "apiVersion": API_VERSION,
         "name": run.plan.name,
@@ -44,7 +43,7 @@ def document(run: Run, statuses: Mapping[str, TaskStatus]) -> dict[str, Any]:
                 "state": UNREACHABLE if _is_away(run, status) else status.state,
                 "ready": status.ready,
                 "pid": status.pid,
-                "host": hosts[status.name],
+                "host": moves.host_of(run, status),
                 "address": run.addresses.get(status.name),
                 "restarts": status.restarts,
                 "reason": _reason(status),
@@ -61,12 +60,11 @@ def table(run: Run, statuses: Mapping[str, TaskStatus], now: float, is_wide: boo
 
 def rows(run: Run, statuses: Mapping[str, TaskStatus], now: float, is_wide: bool = False) -> list[list[str]]:
     """The table's cells, headings first."""
-    hosts = {task.name: task.host.name for task in run.actual.tasks()}
     is_wide = is_wide or bool(run.hosts)
     headings = ["TASK", "STATE", "READY", "RESTARTS", "PID", "SINCE", "ADDRESS"]
     cells = [headings + (["HOST", "GENERATION"] if is_wide else []) + ["LAST"]]
     for status in statuses.values():
-        wide = [hosts.get(status.name, "-"), str(status.generation)] if is_wide else []
+        wide = [moves.host_of(run, status), str(status.generation)] if is_wide else []
         cells.append(
             [
                 status.name,
@@ -135,7 +133,7 @@ def event(happening: Happening, width: int, is_json: bool) -> str:
 def usage_rows(
     run: Run, statuses: Mapping[str, TaskStatus], usages: Mapping[str, tuple[float, Usage]], now: float
 ) -> list[list[str]]:
-    """Cells for `top`; `usages` are (cores in use, Usage) of the tasks of this machine."""
+    """Cells for `top`; `usages` are (cores in use, Usage) of tasks, as far as it is known."""
     cells = [["TASK", "STATE", "CPU%", "MEMORY", "THREADS", "PROCESSES", "PID", "SINCE", "RESTARTS"]]
     for status in statuses.values():
         cores, usage = usages.get(status.name, (None, None))
@@ -251,7 +249,7 @@ def _since(status: TaskStatus, now: float) -> str:
 
 def _is_away(run: Run, status: TaskStatus) -> bool:
     """Whether it is on a host of which nothing is known at present."""
-    host = run.hosts.get(run.actual.task(status.name).host.name)
+    host = run.hosts.get(moves.host_of(run, status))
     return host is not None and host.state != CONNECTED and status.state in state.WITH_PROCESS and not run.is_over
 
 

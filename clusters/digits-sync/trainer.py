@@ -62,7 +62,7 @@ def main(_):
         hooks.append(final)
 
     def train(step_context):
-        # The step names the batch: whoever takes part in it, also one that has just been restarted, takes his part of it.
+        # The step names the batch, of which everybody takes his part, also who has just been restarted.
         step = step_context.session.run(global_step)
         rows = numbered_batch(step, FLAGS.batch_size, len(train_labels))[FLAGS.task_index :: workers]
         feed = {images: train_images[rows], labels: train_labels[rows]}

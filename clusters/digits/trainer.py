@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
 
 from digits import build_model, load_digits, mini_batches
@@ -50,6 +51,10 @@ def main(_):
         tf.summary.scalar("batch_accuracy", accuracy)
 
     hooks = [tf.train.StopAtStepHook(last_step=FLAGS.train_steps), tf.train.NanTensorHook(loss)]
+    if FLAGS.runtime == "dtf":
+        # How many updates of others come between a pull and its push; each worker is a run of its own in TensorBoard.
+        folder = FLAGS.checkpoint_dir if is_chief else os.path.join(FLAGS.checkpoint_dir, f"worker-{FLAGS.task_index}")
+        hooks.append(tf.train.StalenessHook(train_op, output_dir=folder))
     final = tf.train.FinalOpsHook(accuracy, {images: test_images, labels: test_labels})
     if is_chief:
         hooks.append(final)

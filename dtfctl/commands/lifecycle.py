@@ -163,6 +163,8 @@ def add_to(group: click.Group) -> None:
 
 def _begin(cluster: Cluster, plan: ClusterPlan, terminal: Terminal) -> bool:
     """Starts the cluster, or brings a running one to what the file says. Whether it is new."""
+    from dtfctl.client import has_to_prepare
+
     reply = _answered(plan, cluster.up(plan, terminal.say))
     if reply["is"] == "started":
         jobs = ", ".join(f"{job.replicas} {job.name}" for job in plan.jobs)
@@ -171,7 +173,8 @@ def _begin(cluster: Cluster, plan: ClusterPlan, terminal: Terminal) -> bool:
     terminal.say(f"{plan.name} is running already" + (", and the file has changed:" if reply["changes"] else ""))
     for change in reply["changes"]:
         terminal.say(f"    {change}")
-    if reply["changes"]:
+    # The folder and the environments are brought up to date for those that start from now on.
+    if reply["changes"] or has_to_prepare(plan):
         _answered(plan, cluster.up(plan, terminal.say, apply=True))
     return False
 

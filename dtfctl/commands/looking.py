@@ -136,7 +136,8 @@ def add_to(group: click.Group) -> None:
     def top(options: Options, cluster: str | None, interval: float, once: bool, style: str) -> None:
         """Shows what each task takes of its machine (CPU, memory), and how the training goes (steps/s, loss); live.
 
-        CPU is in percent of one core. Of tasks on other machines only their state is known.
+        CPU is in percent of one core. Of tasks on machines that do not answer only their state is known. Steps/s are
+        the training's: it is the chief that writes them down.
         """
         import json
 
@@ -212,30 +213,39 @@ def _looks(
     from pathlib import Path
 
     from dtfctl.progress import ProgressReader
-    from dtfctl.usage import measure
 
     run, statuses = cluster.load()
     reader = ProgressReader(Path(run.plan.checkpoint_dir), is_late=True) if run.plan.checkpoint_dir else None
-    before: dict[int, Usage] = {}
-    looked_at = 0.0
-    pause_s = 0.2
+    before: dict[tuple[str, int | None], tuple[Usage, float]] = {}
+    is_first = True
     while True:
         run, statuses = cluster.load()
-        local = {task.name for task in run.actual.tasks() if task.host.is_local}
-        pids = {status.pid: status.name for status in statuses.values() if status.pid and status.name in local}
-        now, after = time.monotonic(), measure(pids)
-        if looked_at or not pids:
-            usages = {
-                pids[pid]: (
-                    max(0.0, usage.cpu_s - before[pid].cpu_s) / (now - looked_at) if pid in before else 0.0,
-                    usage,
-                )
-                for pid, usage in after.items()
-            }
+        after = {(name, statuses[name].pid): found for name, found in _usages(cluster, run, statuses).items()}
+        if not (is_first and after):
+            usages = {}
+            for key, (usage, at) in after.items():
+                former, former_at = before.get(key, (usage, at))
+                # A host that is slow to answer may be asked again before it has anything new to say.
+                used_s = max(0.0, usage.cpu_s - former.cpu_s)
+                usages[key[0]] = used_s / (at - former_at) if at > former_at else 0.0, usage
             yield run, statuses, usages, reader.poll() if reader else None
-            pause_s = interval_s
-        before, looked_at = after, now
-        time.sleep(pause_s)
+        before = after
+        time.sleep(0.2 if is_first else interval_s)
+        is_first = False
+
+
+def _usages(cluster: Cluster, run: Run, statuses: dict[str, TaskStatus]) -> dict[str, tuple[Usage, float]]:
+    """(usage, when) by task: of this machine's tasks by looking, of the others' by asking the supervisor."""
+    from dtfctl.plan import LOCALHOST
+    from dtfctl.usage import Usage, measure
+
+    pids = {status.pid: status.name for status in statuses.values() if status.pid and status.host in ("", LOCALHOST)}
+    now = time.monotonic()
+    found = {pids[pid]: (usage, now) for pid, usage in measure(pids).items()}
+    if run.hosts and not run.is_over:
+        for name, values in cluster.usages().items():
+            found[name] = Usage(**{key: value for key, value in values.items() if key != "at"}), values["at"]
+    return found
 
 
 def _drawing(heading: str, rows: list[list[str]], below: str) -> Callable[[int, int], RenderableType]:

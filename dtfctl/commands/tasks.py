@@ -94,7 +94,7 @@ def add_to(group: click.Group) -> None:
         terminal = options.terminal()
         is_changed = False
         for job, count in wanted:
-            reply = chosen.scale(job, count, is_serious=not is_plan)
+            reply = chosen.scale(job, count, not is_plan, terminal.say)
             if "error" in reply:
                 fail(ERROR, f"{chosen.name}: {reply['error']}")
             for change in reply.get("changes", []):

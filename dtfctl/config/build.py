@@ -25,8 +25,6 @@ from dtfctl.plan import (
     ALL,
     ANY,
     FIRST,
-    LOCALHOST,
-    LOOPBACK,
     ClusterPlan,
     JobPlan,
     Limits,
@@ -37,6 +35,7 @@ from dtfctl.plan import (
     Secret,
     Settings,
     SshSettings,
+    unreachable_task,
 )
 
 HELPERS = frozenset({"ps", "evaluator", "tensorboard"})
@@ -166,6 +165,7 @@ class _Builder:
         used = {place.host for job in jobs for place in job.places} | {
             name for job in jobs for name in job.spares
         }
+        possible = {name for job in jobs for name in job.candidates} - used
         plan = ClusterPlan(
             name=_value(values, "name", cluster_name_of(self._folder)),
             file=file,
@@ -175,6 +175,7 @@ class _Builder:
             success=success,
             success_rule=rule,
             hosts=tuple(host for host in placer.hosts.values() if host.name in used),
+            idle_hosts=tuple(host for host in placer.hosts.values() if host.name in possible),
             security=_value(values, "security", "none"),
             ssh=self._ssh(_value(values, "ssh", {})),
             host_lost_after_s=_value(values, "host_lost_after", 600.0),
@@ -185,16 +186,13 @@ class _Builder:
 
     def _check_reach(self, plan: ClusterPlan, levels: dict[str, Level]) -> None:
         """Tasks on several machines must not be told that one of them is at 127.0.0.1."""
-        if all(host.is_local for host in plan.hosts):
-            return
-        for task in plan.tasks():
-            if task.job.is_member and task.advertised_host in (LOOPBACK, LOCALHOST):
-                at = levels[task.job.name].at
-                host = task.host.name
-                raise at.error(
-                    f"{task.name} runs on {host}, which other hosts cannot reach at {task.advertised_host}; "
-                    f"give it an address: hosts: {{{host}: {{address: ...}}}}"
-                )
+        task = unreachable_task(plan)
+        if task is not None:
+            host = task.host.name
+            raise levels[task.job.name].at.error(
+                f"{task.name} runs on {host}, which other hosts cannot reach at {task.advertised_host}; "
+                f"give it an address: hosts: {{{host}: {{address: ...}}}}"
+            )
 
     def _check_requirements(self, plan: ClusterPlan, levels: dict[str, Level]) -> None:
         for task in plan.tasks():
@@ -241,6 +239,7 @@ class _Builder:
             name=name,
             settings=self._settings(values, level.own, ports),
             places=placer.place(request),
+            candidates=tuple(placer.candidates(request)),
             overrides=overrides,
             has_address=ports.way != "none",
             port_range=(ports.numbers[0], ports.numbers[1]) if ports.way == "range" else None,

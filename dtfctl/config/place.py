@@ -92,7 +92,7 @@ class Placer:
     # -- hosts
 
     def _hosts_of(self, request: JobRequest) -> list[str]:
-        names = self._candidates(request)
+        names = self.candidates(request)
         own = {i: self._named(found["host"]) for i, found in request.tasks.items() if "host" in found}
         count = request.replicas if request.replicas is not None else 1
         if request.replicas is None and (request.hosts is not None or request.tasks_per_host is not None):
@@ -122,7 +122,8 @@ class Placer:
             hosts.append(host)
         return hosts
 
-    def _candidates(self, request: JobRequest) -> list[str]:
+    def candidates(self, request: JobRequest) -> list[str]:
+        """The hosts on which its tasks may be placed."""
         if request.hosts is not None:
             spares = {name for name, _ in request.spares}
             for name, at in request.hosts:

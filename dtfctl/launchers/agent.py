@@ -9,7 +9,8 @@ Python's input (ssh.py). The second line is a request, and its `do` says what th
 - sync:  compares a list of files with a folder, and takes in what differs;
 - environment: makes a Python environment (environment.py), or brings it up to date;
 - talk:  makes sure that the run's keeper is at work, and passes lines between it and the launcher. Besides that it
-         sends what the tasks write to their logs, and asks their commands and files whether they are ready;
+         sends what the tasks write to their logs and when, measures what they take of the host, and asks their
+         commands and files whether they are ready;
 - clean: ends all that is left of a run.
 
 The keeper lives in a private folder, ~/.local/state/dtfctl/hosts/<run>, detached: a lost connection ends the agent,
@@ -19,6 +20,7 @@ and nothing else. The folder goes when the run is over. Only Python's standard l
 from __future__ import annotations
 
 import base64
+import collections
 import contextlib
 import ctypes
 import hashlib
@@ -30,16 +32,22 @@ import shutil
 import signal
 import socket
 import stat
+import struct
 import subprocess
 import sys
 import tarfile
 import time
+from dataclasses import asdict
 
+from dtfctl import usage
 from dtfctl.launchers import environment
 
 SOCKET = "keeper.sock"
 TOKEN = "token"
-LOGS = "logs"
+LOGS, TIMES = "logs", "times"
+NOTE = struct.Struct("<qq")
+"""Of the recorder: time, size; the first one is its header."""
+
 FILES = "files"
 MANIFEST = ".dtfctl-sync.json"
 """In the folder that is synced: what was brought there, so that what the user deletes is deleted there too."""
@@ -471,7 +479,7 @@ class Talk:
             self.selector.register(self.logs.watch, selectors.EVENT_READ, self.logs.note)
 
     def serve(self):
-        self.send({"is": "host", "boot": boot_id(), "monotonic": time.monotonic()})
+        self.send({"is": "host", "boot": boot_id()})
         self.serve_lines(self.take_rest())
         while True:
             for key, _ in self.selector.select(self.patience_s()):
@@ -530,10 +538,12 @@ class Talk:
         for line in lines:
             request = json.loads(line)
             do = request.pop("do")
-            if do in ("ack", "drain", "command", "file"):
+            if do in ("ack", "drain", "command", "file", "clock", "usage"):
                 getattr(self, "do_" + do)(**request)
                 continue
             self.is_leaving = self.is_leaving or do == "bye"
+            if do == "hello":
+                self.logs.look_at = time.monotonic()
             try:
                 self.keeper.sendall(line + b"\n")
             except OSError:
@@ -552,6 +562,15 @@ class Talk:
         os.set_blocking(1, True)
         self.flush()
         self.end(0 if self.is_leaving else 1)
+
+    def do_clock(self):
+        """The launcher times the round trip."""
+        self.send({"is": "clock", "monotonic": time.monotonic(), "wall": time.time()})
+
+    def do_usage(self, id, pids):
+        """What the sessions take that these processes lead."""
+        found = {str(pid): asdict(each) for pid, each in usage.measure(set(pids)).items()}
+        self.send({"is": "used", "id": id, "usages": found, "monotonic": time.monotonic()})
 
     # -- logs
 
@@ -635,8 +654,10 @@ class Logs:
     def __init__(self, have):
         self.run_folder = os.getcwd()
         self.sent = dict(have)
+        self.growths = {}
         self.on_way = 0
-        self.look_at: float | None = time.monotonic()
+        # Nothing before the launcher has said hello.
+        self.look_at: float | None = None
         self.watch = watch_folder(LOGS)
         self.given_back = {}
 
@@ -655,11 +676,13 @@ class Logs:
             offset = self.sent.get(name, 0)
             if not name.endswith(".log") or os.stat(path).st_size <= offset:
                 continue
+            growth = self.growths.setdefault(name, Growth(os.path.join(TIMES, name.removesuffix(".log"))))
             with open(path, "rb") as file:
                 file.seek(offset)
                 while self.on_way < LOG_WINDOW_BYTES and (data := file.read(LOG_CHUNK_BYTES)):
                     text = base64.b64encode(data).decode()
-                    send({"is": "log", "file": name, "offset": offset, "data": text})
+                    times = growth.between(offset, offset + len(data))
+                    send({"is": "log", "file": name, "offset": offset, "data": text, "times": times})
                     offset += len(data)
                     self.on_way += len(data)
             self.sent[name] = offset
@@ -668,7 +691,6 @@ class Logs:
                 return False
         self.look_at = None if self.watch >= 0 else time.monotonic() + LOG_LOOK_S
         return True
-
 
     def let_go(self, name, until):
         """The launcher has the file up to there: the disk gets the blocks back, and offsets stay as they are. The last
@@ -683,6 +705,42 @@ class Logs:
             ctypes.CDLL(None).fallocate(*arguments, ctypes.c_long(first), ctypes.c_long(end - first))
             os.close(descriptor)
             self.given_back[name] = end
+
+
+class Growth:
+    """When a log grew, as the recorder notes it (recorder.py has the format); each note is read once."""
+
+    def __init__(self, path):
+        self.path = path
+        self.inode = 0
+        self.position = 0
+        self.notes: collections.deque[tuple[int, int]] = collections.deque()
+
+    def between(self, offset, end):
+        """[microseconds since 1970, size] of each growth beyond `offset`, the last of them that to `end`."""
+        self.read()
+        found = []
+        while self.notes and self.notes[0][1] <= end:
+            at, size = self.notes.popleft()
+            if size > offset:
+                found.append([at, size])
+        if not found or found[-1][1] < end:
+            # It is in the middle of the next growth, or the recorder has not come to it yet.
+            found.append([self.notes[0][0] if self.notes else time.time_ns() // 1000, end])
+        return found
+
+    def read(self):
+        with contextlib.suppress(OSError), open(self.path, "rb") as file:
+            inode = os.fstat(file.fileno()).st_ino
+            if inode != self.inode:
+                # The recorder writes it anew when it gives back the head of the log.
+                self.inode, self.position = inode, NOTE.size
+                self.notes.clear()
+            file.seek(self.position)
+            data = file.read()
+            whole = len(data) - len(data) % NOTE.size
+            self.position += whole
+            self.notes.extend(NOTE.iter_unpack(data[:whole]))
 
 
 def watch_folder(folder):

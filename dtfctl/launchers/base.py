@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from dtfctl.plan import LOCALHOST, Limits, LogPolicy
+from dtfctl.plan import LOCALHOST, HostPlan, Limits, LogPolicy
 from dtfctl.task import Exit
 
 
@@ -109,6 +109,15 @@ class Launcher(Protocol):
 
     def signal(self, task: str, generation: int, number: int, host: str = LOCALHOST) -> None:
         """To every process of the task's group."""
+
+    def release_port(self, task: str, host: str = LOCALHOST) -> None:
+        """A port that was held for a task there is anybody's again."""
+
+    def join(self, host: HostPlan) -> None:
+        """Another machine, which was looked at already, is to be worked with too."""
+
+    async def part(self, host: str) -> tuple[Stray, ...]:
+        """Lets go of a machine: kills what is left of the cluster there, and returns what would not die."""
 
     async def sweep(self) -> tuple[Stray, ...]:
         """Kills whatever is left of the cluster and returns what would not die."""

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from dtfctl.launchers.base import Launch, Stray
 from dtfctl.launchers.local import LocalLauncher
 from dtfctl.launchers.remote import RemoteLauncher
-from dtfctl.plan import LOCALHOST, Task
+from dtfctl.plan import LOCALHOST, HostPlan, Task
+from dtfctl.usage import Usage
 
 
 class HostsLauncher:
     """See base.Launcher. This machine's keeper is always at work, for it also starts a supervisor that was killed.
 
-    `remote` are the other machines, by the names that the cluster file gives them.
+    `hosts` are the other machines; each gets what `make_remote` makes for it.
     """
 
-    def __init__(self, local: LocalLauncher, remote: Mapping[str, RemoteLauncher]) -> None:
+    def __init__(
+        self, local: LocalLauncher, make_remote: Callable[[HostPlan], RemoteLauncher], hosts: Iterable[HostPlan]
+    ) -> None:
         self._local = local
-        self._remote = remote
+        self._make_remote = make_remote
+        self._remote = {host.name: make_remote(host) for host in hosts}
 
     async def connect(self) -> None:
         """Returns when this machine's keeper has told what it knows; of other machines events tell."""
@@ -44,6 +48,22 @@ class HostsLauncher:
     def signal(self, task: str, generation: int, number: int, host: str = LOCALHOST) -> None:
         self._of(host).signal(task, generation, number)
 
+    def release_port(self, task: str, host: str = LOCALHOST) -> None:
+        if host == LOCALHOST or host in self._remote:
+            self._of(host).release_port(task)
+
+    def join(self, host: HostPlan) -> None:
+        if host.name not in self._remote:
+            self._remote[host.name] = self._make_remote(host)
+            self._remote[host.name].connect()
+
+    async def part(self, host: str) -> tuple[Stray, ...]:
+        launcher = self._remote[host]
+        strays = await launcher.sweep()
+        await launcher.close()
+        del self._remote[host]
+        return strays
+
     def elsewhere(self, task: Task) -> RemoteLauncher | None:
         """What can look at more than processes on a task's machine; None for this one."""
         return self._remote.get(task.host.name)
@@ -51,6 +71,16 @@ class HostsLauncher:
     def remote(self, host: str) -> RemoteLauncher:
         """The launcher of another machine, which can look there for more than a process."""
         return self._remote[host]
+
+    async def usage(self, pids: Mapping[str, Collection[int]]) -> dict[tuple[str, int], tuple[Usage, float]]:
+        """(usage, when) by (other machine, pid), of those that answer in time; `pids` are by machine."""
+        names = [name for name in pids if name in self._remote]
+        answers = await asyncio.gather(*(self._remote[name].usage(pids[name]) for name in names))
+        return {
+            (name, pid): (usage, at)
+            for name, (found, at) in zip(names, answers, strict=True)
+            for pid, usage in found.items()
+        }
 
     async def sweep(self) -> tuple[Stray, ...]:
         launchers: list[LocalLauncher | RemoteLauncher] = [self._local, *self._remote.values()]

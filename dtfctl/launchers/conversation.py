@@ -19,7 +19,7 @@ from dtfctl.task import Exit
 Message = dict[str, Any]
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
-REPLIES = ("held", "refused", "swept", "drained", "checked")
+REPLIES = ("held", "refused", "swept", "drained", "checked", "used")
 
 
 class Conversation:

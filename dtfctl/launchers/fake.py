@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from dtfctl.errors import PortTaken
 from dtfctl.launchers.base import Event, Exited, Launch, Listed, Started, Stray
-from dtfctl.plan import LOCALHOST
+from dtfctl.plan import LOCALHOST, HostPlan
 from dtfctl.task import Exit
 
 
@@ -26,12 +26,15 @@ class FakeLauncher:
         self.launches: list[Launch] = []
         self.signals: list[tuple[str, int]] = []
         self.alive: dict[str, int] = {}
+        self.where: dict[str, str] = {}
         self.exits: dict[tuple[str, int], Exit] = {}
         self.pids: dict[tuple[str, int], tuple[int, float]] = {}
         self.is_cut = False
         self.obeys_sigterm = True
         self.dies = True
         self.strays: tuple[Stray, ...] = ()
+        self.released: list[tuple[str, str]] = []
+        self.hosts: list[str] = []
         self.is_closed = False
         self._next_port = 23000
         self._next_pid = 100
@@ -59,6 +62,7 @@ class FakeLauncher:
             raise AssertionError(f"{launch.task} has a process already")
         self.launches.append(launch)
         self.alive[launch.task] = launch.generation
+        self.where[launch.task] = launch.host
         self._next_pid += 1
         self.pids[launch.task, launch.generation] = self._next_pid, self.clock()
         self.on_event(Started(launch.task, launch.generation, self._next_pid, self.clock()))
@@ -75,7 +79,7 @@ class FakeLauncher:
         if self.is_cut:
             return
         self.signals.append((task, number))
-        if self.alive.get(task) != generation:
+        if self.alive.get(task) != generation or self.where[task] != host:
             return
         if (number == signal.SIGTERM and self.obeys_sigterm) or (number == signal.SIGKILL and self.dies):
             self.end(task, signal_number=number)
@@ -85,6 +89,16 @@ class FakeLauncher:
         generation = self.alive.pop(task)
         self.exits[task, generation] = Exit(self.clock(), code, signal_number)
         self.on_event(Exited(task, generation, self.exits[task, generation]))
+
+    def release_port(self, task: str, host: str = LOCALHOST) -> None:
+        self.released.append((task, host))
+
+    def join(self, host: HostPlan) -> None:
+        self.hosts.append(host.name)
+
+    async def part(self, host: str) -> tuple[Stray, ...]:
+        self.hosts.remove(host)
+        return ()
 
     async def sweep(self) -> tuple[Stray, ...]:
         return self.strays

@@ -19,7 +19,7 @@ runs a recorder (recorder.py, where it lies beside this file), which notes when 
 A process is trusted only by pid, start time and boot id together, and is signalled through a pidfd. All processes
 of a run carry its token in their environment: by that the strays are found.
 
-Requests (a line of JSON each): hello, hold, start, signal, sweep, bye. Messages back: listed, held, refused,
+Requests (a line of JSON each): hello, hold, release, start, signal, sweep, bye. Messages back: listed, held, refused,
 started, exited, swept.
 """
 
@@ -421,6 +421,11 @@ class Keeper:
             self.held.pop(task).close()
         self.held[task] = holder
         self.send({"is": "held", "id": id, "port": holder.getsockname()[1]})
+
+    def do_release(self, task):
+        """The task does not come back here."""
+        if task in self.held:
+            self.held.pop(task).close()
 
     def bind(self, address, port, fixed, within=None):
         """A bound socket that does not listen; `within` are the first and the last port to choose from.

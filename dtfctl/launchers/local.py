@@ -26,7 +26,7 @@ RECONNECT_PAUSE_S = 0.05
 
 
 class LocalLauncher:
-    """See base.Launcher, which it is for this machine alone. Only the daemon's event loop touches it.
+    """What base.Launcher is, for this machine alone. Only the daemon's event loop touches it.
 
     `on_event` is called for each event. A keeper that dies is started again at once, and tells what it finds.
     """
@@ -60,6 +60,9 @@ class LocalLauncher:
 
     def signal(self, task: str, generation: int, number: int, host: str = LOCALHOST) -> None:
         self._conversation.send(signal_request(task, generation, number))
+
+    def release_port(self, task: str, host: str = LOCALHOST) -> None:
+        self._conversation.send({"do": "release", "task": task})
 
     async def sweep(self) -> tuple[Stray, ...]:
         reply = await self._conversation.ask({"do": "sweep"})

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from dtfctl.hosts import environments, resolved
 from dtfctl.launchers.ssh import Ssh, SshError, ask_here, by_hand
 from dtfctl.launchers.sync import Synced, manifest, sync
 from dtfctl.plan import ClusterPlan, HostPlan, Requirements, Task
+from dtfctl.store import Run
 
 CALLS_MAX = 32
 """So many hosts are asked at a time."""
@@ -36,17 +37,25 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Finding:
-    """What one host was found to be. `errors` are (what, the command that shows it)."""
+    """What one host was found to be. `errors` are (what, the command that shows it); who `is_away` did not answer."""
 
     host: str
     found: Found = field(default_factory=dict)
     errors: tuple[tuple[str, str], ...] = ()
     warnings: tuple[str, ...] = ()
+    is_away: bool = False
 
 
-def prepare(plan: ClusterPlan, sockets: Path, say: Say) -> dict[str, Found]:
-    """Looks at all other machines and brings them the folder; what each has, by its name. Raises HostsUnusable."""
-    return asyncio.run(_prepare(plan, sockets, say))
+def prepare(
+    plan: ClusterPlan, sockets: Path, say: Say, running: Run | None = None, only: Collection[str] | None = None
+) -> dict[str, Found]:
+    """Looks at all other machines, or `only` at some, brings them the folder and makes their Python environments; what
+    each has, by its name. Raises HostsUnusable.
+
+    Where the cluster is `running` already its own ports may be taken, and a machine that it knows and that does not
+    answer now is left as it is.
+    """
+    return asyncio.run(_prepare(plan, sockets, say, running, only))
 
 
 def examine(plan: ClusterPlan, sockets: Path) -> list[Finding]:
@@ -70,33 +79,46 @@ def examine(plan: ClusterPlan, sockets: Path) -> list[Finding]:
     return asyncio.run(look())
 
 
-async def _prepare(plan: ClusterPlan, sockets: Path, say: Say) -> dict[str, Found]:
-    calls = [Ssh(plan.ssh, host, sockets) for host in plan.remote_hosts]
+async def _prepare(
+    plan: ClusterPlan, sockets: Path, say: Say, running: Run | None, only: Collection[str] | None
+) -> dict[str, Found]:
+    calls = [Ssh(plan.ssh, host, sockets) for host in plan.remote_hosts if only is None or host.name in only]
+    # Connections that a supervisor has made are left to it.
+    own = [ssh for ssh in calls if not ssh.is_shared]
+    held = set() if running is None else set(running.addresses.values())
+    nothing = "nothing was started" if running is None else "nothing was changed"
     began = time.monotonic()
     room = asyncio.Semaphore(CALLS_MAX)
 
     async def look(ssh: Ssh) -> Finding:
         async with room:
-            return await _check(ssh, plan)
+            return await _check(ssh, plan, held)
 
     try:
         findings = await asyncio.gather(*map(look, calls))
+        away = [each for each in findings if each.is_away and running is not None and each.host in running.hosts]
         for finding in findings:
             for warning in finding.warnings:
                 say(f"warning: {finding.host}: {warning}")
-        _refuse(findings, "cannot be used; nothing was started", len(calls))
-        if calls:
-            say(f"hosts: {len(calls)} of {len(calls)} are reachable ({time.monotonic() - began:.1f}s)")
+        for finding in away:
+            say(f"warning: {finding.host}: {finding.errors[0][0]}; it is left as it is")
+        findings = [finding for finding in findings if finding not in away]
+        _refuse(findings, f"cannot be used; {nothing}", len(calls))
         found = {finding.host: finding.found for finding in findings}
-        await _sync_all(plan, calls, found, say)
-        await _make_environments(plan, calls, found, say)
+        present = [ssh for ssh in calls if ssh.host.name in found]
+        if calls:
+            say(f"hosts: {len(present)} of {len(calls)} are reachable ({time.monotonic() - began:.1f}s)")
+        await _sync_all(plan, present, found, say, nothing)
+        await _make_environments(plan, present, found, say, nothing)
     except BaseException:
-        await asyncio.gather(*(ssh.disconnect() for ssh in calls))
+        await asyncio.gather(*(ssh.disconnect() for ssh in own))
         raise
-    return {finding.host: finding.found for finding in findings}
+    return found
 
 
-async def _sync_all(plan: ClusterPlan, calls: list[Ssh], found: Mapping[str, Found], say: Say) -> None:
+async def _sync_all(
+    plan: ClusterPlan, calls: list[Ssh], found: Mapping[str, Found], say: Say, nothing: str
+) -> None:
     began = time.monotonic()
     wanting = [ssh for ssh in calls if ssh.host.sync]
     if not wanting:
@@ -117,14 +139,16 @@ async def _sync_all(plan: ClusterPlan, calls: list[Ssh], found: Mapping[str, Fou
 
     results = await asyncio.gather(*map(bring, wanting))
     failed = [result for result in results if isinstance(result, Finding)]
-    _refuse(failed, "did not get the folder; nothing was started", len(wanting))
+    _refuse(failed, f"did not get the folder; {nothing}", len(wanting))
     brought = [result for result in results if isinstance(result, Synced)]
     count, size = sum(each.files for each in brought), sum(each.bytes for each in brought)
     what = f"{count} files ({_size(size)}) brought to {len(wanting)} hosts" if count else "all files are there"
     say(f"sync: {what} ({time.monotonic() - began:.1f}s)")
 
 
-async def _make_environments(plan: ClusterPlan, calls: list[Ssh], found: Mapping[str, Found], say: Say) -> None:
+async def _make_environments(
+    plan: ClusterPlan, calls: list[Ssh], found: Mapping[str, Found], say: Say, nothing: str
+) -> None:
     """On all machines, this one among them, side by side."""
     began = time.monotonic()
 
@@ -155,26 +179,27 @@ async def _make_environments(plan: ClusterPlan, calls: list[Ssh], found: Mapping
         say(f"environment: {len(pending)} of {len(making)} are being made or brought up to date (pip install)")
     results = await asyncio.gather(*making)
     failed = [result for result in results if isinstance(result, Finding)]
-    _refuse(failed, "did not get their Python environment; nothing was started", len(pairs))
+    _refuse(failed, f"did not get their Python environment; {nothing}", len(pairs))
     count = sum(result is True for result in results)
     what = f"{count} of {len(making)} made or brought up to date" if count else "all are as the requirements say"
     say(f"environment: {what} ({time.monotonic() - began:.1f}s)")
 
 
-async def _check(ssh: Ssh, plan: ClusterPlan) -> Finding:
+async def _check(ssh: Ssh, plan: ClusterPlan, held: Collection[str] = ()) -> Finding:
     host = ssh.host
     sent_at = time.time()
     try:
-        found = await ssh.ask(request(host, plan), plan.ssh.timeout_s + CHECK_S)
+        found = await ssh.ask(request(host, plan, held), plan.ssh.timeout_s + CHECK_S)
     except SshError as error:
-        return Finding(host.name, errors=((error.why, error.command),))
+        return Finding(host.name, errors=((error.why, error.command),), is_away=error.is_connection)
     skew_s = found["time"] - time.time() if found["time"] > time.time() else min(0.0, found["time"] - sent_at)
     errors = tuple((what, by_hand(plan.ssh, host, *words)) for what, words in problems(host, found))
     return Finding(host.name, found, errors, tuple(doubts(found, skew_s)))
 
 
-def request(host: HostPlan, plan: ClusterPlan) -> dict[str, Any]:
-    """What the agent is to look at: all that the tasks of this host, or those it may take over, need there."""
+def request(host: HostPlan, plan: ClusterPlan, held: Collection[str] = ()) -> dict[str, Any]:
+    """What the agent is to look at: all that the tasks of this host, or those it may take over, need there. The ports
+    of addresses that the cluster has `held` so far are not free, and need not be."""
     tasks = [task for task in plan.tasks() if task.host.name == host.name]
     tasks += [Task(task.job, task.index, host, plan.folder) for task in plan.tasks() if host.name in task.job.spares]
     served = [task for task in tasks if task.job.has_address]
@@ -187,7 +212,13 @@ def request(host: HostPlan, plan: ClusterPlan) -> dict[str, Any]:
         "folder": host.folder,
         "addresses": sorted({task.bind_host for task in served}),
         "names": sorted({task.advertised_host for task in served}),
-        "ports": sorted({(task.bind_host, task.place.port) for task in served if task.place.port}),
+        "ports": sorted(
+            {
+                (task.bind_host, task.place.port)
+                for task in served
+                if task.place.port and f"{task.advertised_host}:{task.place.port}" not in held
+            }
+        ),
         # The one that nobody named is the one that was found.
         "pythons": sorted(
             python for python in own if python not in ("", "python", "python3") and not python.startswith(brought)

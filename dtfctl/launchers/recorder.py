@@ -58,6 +58,17 @@ def main() -> None:
     Recorder().serve()
 
 
+def note_growth(log, entries):
+    """For a log that comes from another machine, before its bytes do: when it grew there, as [time, size] by this
+    machine's clock. Times never go back, and what is on record stays."""
+    folder, name = os.path.split(log)
+    with open(os.path.join(os.path.dirname(folder), TIMES, name.removesuffix(".log")), "a+b", 0) as file:
+        file.seek(-ENTRY.size, os.SEEK_END)
+        latest, noted = ENTRY.unpack(file.read(ENTRY.size))
+        new = [(max(at, latest), size) for at, size in entries if size > noted]
+        file.write(b"".join(ENTRY.pack(*entry) for entry in new))
+
+
 def begin(log, max_bytes, count):
     """Before a task begins: says how much of its log is to stay. Nothing changes for a log that is there already."""
     folder, name = os.path.split(log)
@@ -186,8 +197,11 @@ class Log:
         if size <= self.size:
             return False
         self.size = size
-        with open(self.times, "ab", 0) as file:
-            file.write(ENTRY.pack(now_us(), size))
+        with open(self.times, "a+b", 0) as file:
+            # What came from another machine brought its own times along.
+            file.seek(-ENTRY.size, os.SEEK_END)
+            if ENTRY.unpack(file.read(ENTRY.size))[1] < size:
+                file.write(ENTRY.pack(now_us(), size))
         return True
 
     def drop(self, excess):

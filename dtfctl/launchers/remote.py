@@ -2,7 +2,8 @@
 
 A connection that is lost is made again, with growing pauses and for as long as there is a run; the keeper and the
 tasks do not notice. What the tasks write is brought into the same log folder as that of local tasks, byte for byte
-from where it ended. Times of the host's monotonic clock are turned into this machine's.
+from where it ended, with the times at which they wrote it. Times by the host's clocks are turned into those of this
+machine's.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import contextlib
 import os
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,12 +28,15 @@ from dtfctl.launchers.keeper import SWEEP_S, TOKEN
 from dtfctl.launchers.ssh import Call, Ssh, SshError, keeper_text
 from dtfctl.plan import LOCALHOST
 from dtfctl.store import Run
+from dtfctl.usage import Usage
 
 RECONNECT_S = 0.5
 RECONNECT_S_MAX = 10.0
 ANSWER_S = 20.0
 HOLD_S = 25.0
 DRAIN_S = 20.0
+USAGE_S = 2.0
+CLOCK_ROUNDS = 3
 
 
 def remote_run(run: Run, host: str) -> str:
@@ -41,7 +45,7 @@ def remote_run(run: Run, host: str) -> str:
 
 
 class RemoteLauncher:
-    """See base.Launcher, which it is for one host. Only the daemon's event loop touches it.
+    """What base.Launcher is, for one host. Only the daemon's event loop touches it.
 
     `run` names the run's folder on the host. Of the tasks that it was asked to start it remembers the names, so that
     it can say what it leaves on a host that cannot be reached.
@@ -58,6 +62,7 @@ class RemoteLauncher:
         self._call: Call | None = None
         self._running: dict[str, int] = {}
         self._ahead_s = 0.0
+        self._wall_ahead_s = 0.0
         self._pause_s = RECONNECT_S
         self._is_told_unreachable = False
 
@@ -93,6 +98,9 @@ class RemoteLauncher:
     def signal(self, task: str, generation: int, number: int, host: str = LOCALHOST) -> None:
         self._conversation.send(signal_request(task, generation, number))
 
+    def release_port(self, task: str, host: str = LOCALHOST) -> None:
+        self._conversation.send({"do": "release", "task": task})
+
     async def check_command(self, command: str, environment: dict[str, str], working_dir: str, timeout_s: float) -> str:
         """Runs a readiness command beside the task; "" when it exits with 0, else what it did instead."""
         request = {"do": "command", "command": command, "environment": environment}
@@ -101,6 +109,17 @@ class RemoteLauncher:
     async def check_file(self, path: str, age_s: float) -> str:
         """ "" when the file is there and no older than `age_s`, else what is missing."""
         return await self._check({"do": "file", "path": path, "age_s": age_s})
+
+    async def usage(self, pids: Collection[int]) -> tuple[dict[int, Usage], float]:
+        """What the sessions take that these processes lead, and when that was, by this machine's monotonic clock; of a
+        host that does not answer nothing."""
+        if self.is_connected:
+            with contextlib.suppress(asyncio.TimeoutError):
+                request = {"do": "usage", "pids": list(pids)}
+                reply = await asyncio.wait_for(self._conversation.ask(request), USAGE_S)
+                found = {int(pid): Usage(**values) for pid, values in reply["usages"].items()}
+                return found, reply["monotonic"] - self._ahead_s
+        return {}, 0.0
 
     async def _check(self, request: Message) -> str:
         if not self.is_connected:
@@ -151,22 +170,36 @@ class RemoteLauncher:
         request: dict[str, Any] = {"do": "talk", "run": self._run, "token": self._token, "keeper": keeper_text()}
         call = await self._ssh.call({**request, "have": self._have()})
         try:
-            before = time.monotonic()
-            greeting = await self._ssh.line_of(call, self._ssh.settings.timeout_s + ANSWER_S)
+            await self._ssh.line_of(call, self._ssh.settings.timeout_s + ANSWER_S)
+            await self._compare_clocks(call)
         except asyncio.CancelledError:
             call.kill()
             raise
-        # The greeting was written between these two moments.
-        self._ahead_s = greeting["monotonic"] - (before + time.monotonic()) / 2
         self._call = call
         self._pause_s = RECONNECT_S
         self._is_told_unreachable = False
         self._on_event(Reached(self._host))
         return call.reader, call.writer
 
+    async def _compare_clocks(self, call: Call) -> None:
+        """An answer was written between its question and its arrival; the quickest one says it best."""
+        least_s = float("inf")
+        for _ in range(CLOCK_ROUNDS):
+            before, wall = time.monotonic(), time.time()
+            call.writer.write(b'{"do": "clock"}\n')
+            # Who has said no hello yet need not know what the keeper tells; it tells it again.
+            while (answer := await self._ssh.line_of(call, ANSWER_S))["is"] != "clock":
+                pass
+            took_s = time.monotonic() - before
+            if took_s < least_s:
+                least_s = took_s
+                self._ahead_s = answer["monotonic"] - (before + took_s / 2)
+                self._wall_ahead_s = answer["wall"] - (wall + took_s / 2)
+
     def _take(self, message: Message) -> None:
         if message["is"] == "log":
-            self._take_log(message["file"], message["offset"], base64.b64decode(message["data"]))
+            times = [(at - round(self._wall_ahead_s * 1e6), size) for at, size in message["times"]]
+            self._take_log(message["file"], message["offset"], base64.b64decode(message["data"]), times)
             return
         if message["is"] == "started":
             self._running[message["task"]] = message["pid"]
@@ -182,11 +215,14 @@ class RemoteLauncher:
         """Of each log as much as is here. One that another host has begun ends where it ends."""
         return {entry.name: entry.stat().st_size for entry in os.scandir(self._logs) if entry.name.endswith(".log")}
 
-    def _take_log(self, name: str, offset: int, data: bytes) -> None:
+    def _take_log(self, name: str, offset: int, data: bytes, times: list[tuple[int, int]]) -> None:
         """Only what continues the file; after a lost connection it is sent again from there."""
         path = self._logs / os.path.basename(name)
         with open(path, "ab") as file:
             if file.tell() == offset:
+                # The times first: so the recorder of this machine adds none of its own.
+                with contextlib.suppress(OSError):
+                    recorder.note_growth(str(path), times)
                 file.write(data)
             until = file.tell()
         self._conversation.send({"do": "ack", "bytes": len(data), "file": name, "until": until})

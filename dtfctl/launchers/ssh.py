@@ -44,7 +44,7 @@ PYTHONS = ("python3", "python3.14", "python3.13", "python3.12", "python3.11", "p
 BECOME_AGENT = "import sys,base64,zlib;exec(zlib.decompress(base64.b64decode(sys.stdin.buffer.raw.readline())))"
 """What a Python is started with; agent_line is the line that it reads."""
 
-AGENT_MODULES = ("dtfctl.launchers.environment", "dtfctl.launchers.agent")
+AGENT_MODULES = ("dtfctl.usage", "dtfctl.launchers.environment", "dtfctl.launchers.agent")
 """What runs on another machine, each after those that it imports; the last is the program."""
 
 _LOADER = """

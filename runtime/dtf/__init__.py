@@ -29,6 +29,8 @@ _os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "20")
 #: Public names -> the modules that have them, imported at their first use.
 _LAZY = {
     **dict.fromkeys(("foldl", "foldr", "map_fn", "scan"), "dtf.build.ops.functional"),
+    "custom_gradient": "dtf.build.custom_gradient",
+    "hessians": "dtf.build.hessians",
     "confusion_matrix": "dtf.build.ops.confusion_matrix",
     **dict.fromkeys(
         ("fft", "fft2d", "fft3d", "ifft", "ifft2d", "ifft3d"), "dtf.build.ops.spectral"
@@ -68,9 +70,9 @@ _NAMESPACES = {
 } | {
     name: f"dtf.{name}"
     for name in (
-        "app audio bitwise compat contrib data debugging estimator flags gfile graph_util image io layers linalg "
-        "logging lookup losses manip math metrics nn python_io quantization random raw_ops saved_model sets signal "
-        "sparse spectral strings summary testing train"
+        "app audio bitwise compat contrib data debugging estimator flags gfile graph_util image io keras layers "
+        "linalg logging lookup losses manip math metrics nn python_io quantization random raw_ops saved_model sets "
+        "signal sparse spectral strings summary testing train"
     ).split()
 }
 

@@ -82,7 +82,7 @@ def compute_weighted_loss(
         losses = convert_to_tensor(losses)
         exact = math_ops.cast(losses, dtypes.float32)
         weights = math_ops.cast(weights, exact.dtype)
-        _check_weights(weights, exact)
+        check_weights(weights, exact)
         weighted = math_ops.multiply(exact, weights)
         if reduction == Reduction.NONE:
             loss = weighted
@@ -341,7 +341,7 @@ def _as_floats(first: Any, second: Any) -> tuple[Tensor, Tensor]:
     return first, second
 
 
-def _check_weights(weights: Tensor, losses: Tensor) -> None:
+def check_weights(weights: Tensor, losses: Tensor) -> None:
     """Weights broadcast to the losses, never the other way round."""
     if weights.shape.ndims in (None, 0) or losses.shape.ndims is None:
         return

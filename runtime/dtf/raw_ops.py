@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from dtf.build import shape_rules
 from dtf.build.apply import apply_op
 from dtf.wire import opdef
 
@@ -22,6 +23,7 @@ def __getattr__(name: str) -> Any:
     def make(*, name: str | None = None, **arguments: Any) -> Any:
         return apply_op(op_type, name, **arguments)
 
+    shape_rules.load()  # those of the rare families too
     op_type = make.__name__ = make.__qualname__ = name
     make.__doc__ = f"The op {opdef.get(name)}."
     return make

@@ -73,6 +73,7 @@ class Server:
         from dtf.rpc.peers import Peers
         from dtf.rpc.service import Service
         from dtf.run.blas_threads import share_cores
+        from dtf.run.collective_groups import default_leader
         from dtf.run.master import Master
         from dtf.run.worker import LocalWorker
 
@@ -90,6 +91,9 @@ class Server:
         self._credentials = credentials.from_environment()
         self._peers = Peers(cluster, self._task, self._worker, self._credentials)
         self._worker.peers = self._peers.worker
+        self._worker.collective_leader = settings.experimental.collective_group_leader or default_leader(
+            self._peers.names
+        )
         self._master = Master(self._peers, settings, self._tasks_of_cluster)
         host, port = split_address(address)
         bound = (os.environ.get(BIND_VARIABLE) if port else None) or host  # port 0: a server of its own

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -141,6 +142,56 @@ def test_logs_wait_for_the_launcher_and_what_the_keeper_says_does_not(home):
             sizes.append(len(base64.b64decode(message["data"])))
             talk.say(do="ack", bytes=sizes[-1])
         assert message["id"] == 5 and sum(sizes) == 4 * agent.LOG_WINDOW_BYTES
+
+
+def test_a_line_comes_with_the_time_at_which_it_was_written(home):
+    with talking(home) as talk:
+        talk.start(f"echo one; while [ ! -e {home}/go ]; do sleep 0.01; done; echo two")
+        talk.next("started")
+        noted = talk.folder / "times" / "t-0.1"
+        wait_until(lambda: noted.exists() and noted.stat().st_size == 3 * 16, "the recorder to note the first line")
+        time.sleep(0.3)
+        talk.process.send_signal(signal.SIGKILL)
+    before = time.time()
+    (home / "go").touch()
+    wait_until(lambda: noted.stat().st_size == 4 * 16, "the recorder to note the second line")
+    time.sleep(0.3)
+    # It is all told much later.
+    with talking(home) as talk:
+        message = talk.next("log")
+        assert base64.b64decode(message["data"]) == b"one\ntwo\n"
+        (first, to), (second, end) = message["times"]
+        assert (to, end) == (4, 8) and first / 1e6 + 0.3 < before < second / 1e6 < time.time() - 0.3
+
+
+def test_of_what_the_recorder_has_not_come_to_the_time_is_now(tmp_path):
+    growth = agent.Growth(str(tmp_path / "t"))
+    assert [size for _, size in growth.between(0, 10)] == [10]
+    with open(tmp_path / "t", "wb") as file:
+        for note in ((1000, 5), (1, 0), (2, 20), (3, 30), (4, 50)):
+            file.write(agent.NOTE.pack(*note))
+        file.write(b"half")
+    assert growth.between(10, 25) == [[2, 20], [3, 25]]
+    assert growth.between(25, 50) == [[3, 30], [4, 50]]
+    now = growth.between(50, 60)[0][0] / 1e6
+    assert abs(now - time.time()) < 5
+
+
+def test_clocks_can_be_compared_and_what_tasks_take_is_told(home):
+    with talking(home) as talk:
+        talk.say(do="clock")
+        clock = talk.next("clock")
+        assert abs(clock["monotonic"] - time.monotonic()) < 5 and abs(clock["wall"] - time.time()) < 5
+        talk.start("sleep 1000 & exec sleep 1000")
+        pid = talk.next("started")["pid"]
+
+        def both():
+            talk.say(do="usage", id=7, pids=[pid, 1 << 22])
+            usages = talk.next("used")["usages"]
+            return usages if usages.get(str(pid), {}).get("processes") == 2 else None
+
+        usages = wait_until(both, "both processes")
+        assert list(usages) == [str(pid)] and usages[str(pid)]["memory_bytes"] > 0
 
 
 def test_what_the_launcher_has_is_given_back_to_the_disk(home):

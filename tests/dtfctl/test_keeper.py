@@ -351,13 +351,15 @@ def test_a_sweep_finds_what_left_its_session_and_its_parents(tmp_path):
     async def scenario(host):
         fork = """
 import os, time
+reader, writer = os.pipe()
 if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
         print(os.getpid(), flush=True)
+        os.write(writer, b".")
         time.sleep(1000)
 else:
-    os.wait()  # until the child has left the group, which ends with this process
+    os.read(reader, 1)  # until it has left the group and said so, for what is of this task ends with this process
 """
         async with host.launcher() as launcher:
             launcher.start(host.launch(sys.executable, "-c", fork))

@@ -64,8 +64,16 @@ def test_when_no_host_answers_it_is_this_machine_that_is_cut_off():
     assert hosts.look_again_at(run.plan, run.hosts) is None
 
 
-def test_tasks_without_a_spare_have_ended_with_their_host():
+def test_a_task_without_a_spare_waits_for_its_host_and_nothing_is_counted():
     run = moves.unreachable(a_run(), "b", "no route", 0.0, 100.0).run
+    change = moves.losses(run, running(run), 0.0, 200.0)
+    assert change.run.hosts["b"].state == LOST and change.statuses == ()
+    assert moves.away(change.run) == {"b"} and moves.due(change.run, running(run)) == {"ps:1": "spare1"}
+
+
+def test_a_task_that_is_to_run_once_has_ended_with_its_host():
+    text = TEXT.replace("port: none}", "port: none, restart: never}")
+    run = moves.unreachable(a_run(text), "b", "no route", 0.0, 100.0).run
     change = moves.losses(run, running(run), 0.0, 200.0)
     assert [(status.name, status.state) for status in change.statuses] == [("eye:0", state.EXITED)]
     ended = change.statuses[0].exit
@@ -149,10 +157,35 @@ def test_the_copy_of_a_folder_in_the_home_folder_is_in_the_home_folder(monkeypat
     assert plan_of("hosts: [a]\nprogram: x\njobs: {j: 1}", "/home/ann/work/c").host("a").folder == "~/work/c"
 
 
+def test_a_host_that_the_file_has_no_more_is_let_go_when_nothing_runs_there():
+    run = a_run()
+    plan = plan_of(TEXT.replace("worker: {hosts: [a, c]", "worker: {hosts: [a, d]").replace("c: ,", "d: ,"))
+    after = moves.joined(run, plan, {"d": HostStatus("d", found=FOUND)})
+    assert [host.name for host in after.parting] == ["c"] and set(after.hosts) == {*NAMES, "d"}
+    assert {host.name for host in after.remote_hosts} == {*NAMES, "d"}
+    there = running(run, **{"worker:1": TaskStatus("worker:1", state=state.STOPPING, generation=1, pid=7, host="c")})
+    assert moves.parting(after, there) == []
+    gone = running(run, **{"worker:1": TaskStatus("worker:1", state=state.PENDING, generation=1, host="c")})
+    assert moves.parting(after, gone) == ["c"]
+    # One that does not answer is let go when it does.
+    assert moves.parting(moves.unreachable(after, "c", "no route", 0.0, 0.0).run, gone) == []
+    assert set(moves.parted(after, "c").hosts) == {"a", "b", "d", "spare1", "spare2"}
+    # The file may want it back before that.
+    assert moves.joined(after, run.plan, {}).parting == (plan.host("d"),)
+
+
+def test_a_spare_that_the_file_has_no_more_gives_its_task_back():
+    run = replace(a_run(), moves={"ps:0": "spare1"})
+    plan = plan_of(TEXT.replace("spare1: {slots: 2}, ", "").replace("[spare1, spare2]", "spare2"))
+    assert moves.joined(run, plan, {}).actual.task("ps:0").host.name == "a"
+
+
 def test_what_is_known_of_hosts_comes_back_from_the_store(tmp_path):
     store = Store(tmp_path / "store.sqlite")
     run = moves.unreachable(a_run(), "a", "no route", 5.0, 6.0).run
-    store.begin(replace(run, moves={"ps:0": "spare1"}), running(run).values())
+    run = replace(run, moves={"ps:0": "spare1"}, parting=(run.plan.host("b"),))
+    store.begin(run, running(run).values())
     loaded = store.load()[0]
     store.close()
+    assert loaded.parting == run.parting
     assert loaded.hosts == run.hosts and loaded.actual.task("ps:0").host.name == "spare1"

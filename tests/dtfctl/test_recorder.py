@@ -48,6 +48,27 @@ def test_each_growth_is_noted_with_its_time(folder, monkeypatch):
     assert entries("w-0.1")[1:] == [(10_000_000, 4), (20_000_000, 14)]
 
 
+def test_what_comes_from_another_machine_keeps_its_times(folder, monkeypatch):
+    monkeypatch.setattr(recorder, "now_us", lambda: 5_000)
+    log = str(folder / "logs" / "w-0.1.log")
+    recorder.begin(log, 1000, 2)
+    watching = Recorder()
+    for times, data in (([(7_000, 4), (8_000, 8)], b"one\ntwo\n"), ([(6_000, 14)], b"three\n")):
+        recorder.note_growth(log, times)
+        write("w-0.1", data)
+        watching.look(watching.changed())
+    # Its clock was compared anew in between: time does not run backwards for that.
+    assert entries("w-0.1")[1:] == [(7_000, 4), (8_000, 8), (8_000, 14)]
+    # Told again after a death in the middle.
+    recorder.note_growth(log, [(9_000, 14), (9_500, 20)])
+    assert entries("w-0.1")[4:] == [(9_500, 20)]
+    # What nobody has told of has the time of the look.
+    monkeypatch.setattr(recorder, "now_us", lambda: 9_900)
+    write("w-0.1", b"four\nfive\nsix\n")
+    watching.look(watching.changed())
+    assert entries("w-0.1")[5:] == [(9_900, 28)]
+
+
 def test_a_long_log_loses_its_head_at_the_end_of_a_line_and_its_blocks(folder):
     recorder.begin("logs/w-0.1.log", 1 << 20, 2)
     watching = Recorder()

@@ -8,6 +8,7 @@ import signal
 import pytest
 
 from dtfctl.changes import Given, between, scaled
+from dtfctl.hosts import HostStatus
 from tests.dtfctl.fakes import CLUSTER, World, addresses_of, plan_of
 
 MUST_KNOW = "it must know of ps:1 and that worker:1 is gone (cluster_spec: sparse may spare it this)"
@@ -331,6 +332,57 @@ def test_new_workers_go_where_the_fewest_are_and_fixed_ports_go_on_counting():
     text = "program: x\nhosts: {a: {ssh: none, address: a}, b: {}}\njobs: {w: {hosts: [a, b], replicas: 3, port: 5000}}"
     places = scaled(plan_of(text), "w", 6).jobs[0].places
     assert [(place.host, place.port) for place in places[3:]] == [("b", 5001), ("a", 5002), ("b", 5002)]
+
+
+def test_new_workers_go_to_machines_that_had_none_and_machines_that_have_none_are_idle():
+    text = "program: x\nhosts: {a: {slots: 2}, b: {}, c: {slots: 1}}\njobs: {ps: {hosts: a}, w: 2}"
+    plan = plan_of(text)
+    assert [place.host for place in plan.jobs[1].places] == ["b", "c"]
+    less = scaled(plan, "w", 1)
+    assert ([host.name for host in less.hosts], [host.name for host in less.idle_hosts]) == (["a", "b"], ["c"])
+    more = scaled(less, "w", 4)
+    assert [place.host for place in more.jobs[1].places] == ["b", "c", "a", "b"]
+    assert ([host.name for host in more.hosts], more.idle_hosts) == (["a", "b", "c"], ())
+    with pytest.raises(ValueError, match="no slot is left for w:2 on a, c"):
+        scaled(plan_of(text.replace("w: 2", "w: {hosts: [a, c], replicas: 2}")), "w", 4)
+    with pytest.raises(ValueError, match="ps:0 runs on here, which other hosts cannot reach at 127.0.0.1"):
+        jobs = "{ps: {hosts: here}, w: {hosts: [here, b], replicas: 1}}"
+        scaled(plan_of("program: x\nhosts: {here: {ssh: none, slots: 2}, b: }\njobs: " + jobs), "w", 2)
+
+
+ON_MACHINES = """
+name: trial
+program: train
+cluster_spec: sparse
+hosts: {a: , b: , c: }
+jobs: {ps: {hosts: a}, worker: {hosts: [a, b]}}
+"""
+
+
+def test_a_task_that_moves_ends_where_it_is_and_begins_where_it_is_to_be(make_world):
+    world = make_world(ON_MACHINES)
+    assert world.launcher.where == {"ps:0": "a", "worker:0": "a", "worker:1": "b"}
+    joining = {"c": HostStatus("c")}
+    plan = plan_of(ON_MACHINES.replace("[a, b]", "[a, c]"))
+    changes = world.supervisor.apply(plan, addresses_of(plan), {}, joining=joining)
+    assert [" ".join(str(change).split()) for change in changes] == ["restart worker:1 it moves from b to c"]
+    assert world.supervisor.parting() == []
+    world.supervisor.step()
+    assert world.launcher.where["worker:1"] == "c" and world.launcher.alive["worker:1"] == 2
+    assert world.launcher.released == [("worker:1", "b")]
+    assert world.supervisor.parting() == ["b"]
+    # A supervisor that comes now knows that too.
+    supervisor = world.replace_supervisor()
+    assert supervisor.parting() == ["b"] and supervisor.statuses["worker:1"].host == "c"
+    supervisor.part("b", ())
+    assert world.store.load()[0].parting == () and "b" not in world.store.load()[0].hosts
+    assert world.history()[-1] == "host b is let go: nothing of the cluster file is there any more"
+
+
+def test_the_port_of_a_task_that_is_no_more_is_released(make_world):
+    world = make_world(SPARSE)
+    apply(world, scaled(world.supervisor.run.plan, "worker", 1))
+    assert world.launcher.released == [("worker:1", "localhost")]
 
 
 # -- the end

@@ -7,6 +7,7 @@ import signal
 
 import pytest
 
+from dtf.train import summary_iterator
 from tests.e2e.example_cluster import ExampleCluster, wait_until
 
 STEPS = 1500
@@ -33,6 +34,9 @@ def test_one_command_must_train_the_digits_and_leave_no_process(cluster):
     up = cluster.start_up("--attach")
     assert_trained(cluster, up.wait(120))
     assert [task["restarts"] for task in cluster.status()["tasks"]] == [0, 0, 0, 0]
+    (events,) = (cluster.folder / "checkpoints" / "worker-1").glob("events*")
+    tags = {value.tag for event in summary_iterator(str(events)) for value in event.summary.value}
+    assert tags == {"staleness", "staleness_max"}
 
 
 @pytest.mark.slow

@@ -11,6 +11,8 @@ import shutil
 import subprocess
 import sys
 import time
+from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -120,10 +122,40 @@ def test_a_host_that_is_cut_off_must_be_shown_so_and_be_found_again_with_its_tas
     wait_until(lambda: cluster.host("node2")["state"] == "connected", "node2 to be found again")
     after = cluster.task("worker:0")
     assert (after["pid"], after["restarts"], after["state"]) == (worker["pid"], 0, "running")
+    # It went on all the time, and its lines have the times at which it wrote them.
+    wait_until(lambda: cluster.run("logs", "worker:0", "-n", "1").stdout > "line", "a line")
+    usage = {task["name"]: task for task in json.loads(cluster.run("top", "--once", "-o", "json").stdout)["tasks"]}
+    assert usage["worker:0"]["processes"] >= 1 and usage["worker:0"]["memory_bytes"] > 0
     cluster.finish()
     wait_until(lambda: cluster.status()["state"] == "succeeded", "the end")
-    lines = cluster.run("logs", "worker:0").stdout.splitlines()
+    found = [json.loads(line) for line in cluster.run("logs", "worker:0", "-o", "json").stdout.splitlines()]
+    lines = [each["line"] for each in found]
+    times = [datetime.fromisoformat(each["time"].replace("Z", "+00:00")) for each in found]
     assert lines[1:] == [*(f"line {number}" for number in range(1, len(lines) - 1)), "bye"]
+    gaps = [(after - before).total_seconds() for before, after in pairwise(times)]
+    assert min(gaps) >= 0 and max(gaps) < 2, "it was cut off for longer"
+
+
+def test_a_lost_host_that_answers_again_must_still_have_its_task_and_nothing_is_counted(tmp_path, laboratory):
+    laboratory.boot()
+    cluster = RemoteCluster(tmp_path, laboratory, IMPATIENT)
+    cluster.run("up")
+    before = cluster.task("worker:1")
+    laboratory.hosts["node3"].unplug()
+    wait_until(lambda: cluster.host("node3")["state"] == "lost", "node3 to be lost")
+    assert cluster.status()["state"] == "running" and cluster.task("worker:1")["state"] == "unreachable"
+    laboratory.hosts["node3"].plug_in()
+    wait_until(lambda: cluster.host("node3")["state"] == "connected", "node3 to be found again")
+    after = cluster.task("worker:1")
+    assert (after["pid"], after["restarts"], after["state"]) == (before["pid"], 0, "running")
+    # One that was switched off meanwhile has lost it, and gets another.
+    laboratory.hosts["node3"].power_off()
+    wait_until(lambda: cluster.host("node3")["state"] == "lost", "node3 to be lost again")
+    laboratory.hosts["node3"].boot()
+    restarted = cluster.wait_for_restart("worker:1", before["pid"])
+    assert restarted["restarts"] == 1 and "restart not counted" in restarted["reason"]
+    cluster.run("down")
+    assert cluster.processes() == {}
 
 
 def test_a_task_that_ends_while_its_host_is_cut_off_must_be_found_as_it_ended(cluster, laboratory):
@@ -387,3 +419,69 @@ def test_digits_must_train_over_four_machines_through_deaths_a_cut_and_a_bad_wir
         assert cluster.processes() == {}
         for host in laboratory.hosts.values():
             wait_until(lambda host=host: len(host.processes()) == 1, f"nothing but sshd on {host.name}")
+
+
+GROWING = """
+name: trial
+python: %(python)s
+readiness: none
+grace_period: 3s
+cluster_spec: sparse
+hosts:
+  node[1-3]: {address: "10.77.0.[1-3]", working_dir: ~/trial}
+jobs:
+  ps: {hosts: node1, program: "exec sleep 1000"}
+  worker: {hosts: node2, program: "cat note.txt; exec sleep 1000"}
+"""
+
+
+def test_machines_must_join_a_running_cluster_and_be_let_go(tmp_path, laboratory):
+    laboratory.boot("node1", "node2")
+    cluster = RemoteCluster(tmp_path, laboratory, GROWING)
+    nodes = laboratory.hosts
+    cluster.run("up")
+    before = {task["name"]: task["pid"] for task in cluster.status()["tasks"]}
+    text = (cluster.folder / "cluster.yaml").read_text()
+    grown = text.replace("worker: {hosts: node2", "worker: {hosts: [node2, node3]")
+    cluster.write(grown)
+    (cluster.folder / "note.txt").write_text("another note\n")
+    # A machine that cannot be used changes nothing.
+    refused = cluster.run("up", status=8)
+    assert "1 of 3 hosts cannot be used; nothing was changed" in refused.stderr
+    assert [task["name"] for task in cluster.status()["tasks"]] == ["ps:0", "worker:0"]
+    nodes["node3"].boot()
+    up = cluster.run("up")
+    assert "hosts: 3 of 3 are reachable" in up.stderr and "start     worker:1" in up.stderr
+    tasks = {task["name"]: task for task in cluster.status()["tasks"]}
+    assert tasks["worker:1"]["host"] == "node3" and tasks["worker:1"]["state"] == "running"
+    assert {name: tasks[name]["pid"] for name in before} == before
+    wait_until(lambda: cluster.run("logs", "worker:1").stdout == "another note\n", "the new note on the new host")
+    assert (nodes["node2"].home / "trial/note.txt").read_text() == "another note\n", "those that it knew have it too"
+    # A supervisor that comes now knows of it.
+    os.kill(cluster.supervisor(), 9)
+    assert cluster.host("node3")["state"] == "connected"
+    # Less again: the machine is let go, by a file as by a scaling.
+    cluster.run("scale", "worker=1")
+    wait_until(lambda: len(nodes["node3"].processes()) == 1, "nothing but sshd on node3")
+    wait_until(lambda: [host["name"] for host in cluster.status()["hosts"]] == ["node1", "node2"], "node3 to be let go")
+    assert not list((nodes["node3"].home / ".local/state/dtfctl/hosts").iterdir())
+    scaled = cluster.run("scale", "worker=2")
+    assert "hosts: 1 of 1 are reachable" in scaled.stderr
+    assert cluster.task("worker:1")["host"] == "node3"
+    # A task moves when the file says so: it ends where it is, and begins where it is to be.
+    moved = grown.replace("worker: {hosts: [node2, node3]", "worker: {hosts: [node3], replicas: 2")
+    cluster.write(moved)
+    assert "restart   worker:0    it moves from node2 to node3" in cluster.run("up").stderr
+    assert cluster.task("worker:0")["host"] == "node3"
+    wait_until(lambda: len(nodes["node2"].processes()) == 1, "nothing but sshd on node2")
+    # One that does not answer is no hindrance, and is let go when it does.
+    nodes["node3"].unplug()
+    wait_until(lambda: cluster.host("node3")["state"] == "unreachable", "node3 to be missed")
+    cluster.write(moved.replace("[node3], replicas: 2", "node1"))
+    cluster.run("up", "--no-wait")
+    nodes["node3"].plug_in()
+    wait_until(lambda: [host["name"] for host in cluster.status()["hosts"]] == ["node1"], "node3 to be let go")
+    wait_until(lambda: len(nodes["node3"].processes()) == 1, "nothing but sshd on node3")
+    assert cluster.task("worker:0")["host"] == "node1"
+    cluster.run("down")
+    assert cluster.processes() == {}

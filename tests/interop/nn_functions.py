@@ -56,6 +56,18 @@ def regularized(tf, x):
     return [tf.losses.get_total_loss(), tf.losses.get_regularization_loss(), *tf.losses.get_losses()]
 
 
+def custom_gradient(tf, x):
+    """A function with another gradient, which uses what the function computed."""
+
+    @tf.custom_gradient
+    def function(one, other):
+        e = tf.exp(one)
+        return (e * other, e + other), lambda grad, more: (grad * e + 3.0, more * other)
+
+    product, total = function(x.matrix, x.other)
+    return [product * total + x.matrix]
+
+
 REDUCTIONS = ("NONE", "SUM", "MEAN", "SUM_OVER_BATCH_SIZE", "SUM_BY_NONZERO_WEIGHTS")
 DECAYS = {
     "exponential": lambda tf, s: tf.train.exponential_decay(0.5, s, 10, 0.9),
@@ -189,6 +201,10 @@ EXPRESSIONS = {
     ),
     "loss_sparse_softmax": lambda tf, x: tf.losses.sparse_softmax_cross_entropy(CLASSES, x.matrix, x.column[:, 0]),
     "regularized": regularized,
+    "custom_gradient": custom_gradient,
+    "hessians": lambda tf, x: tf.hessians(
+        tf.reduce_sum(tf.tanh(x.vector) * x.positive[::-1] ** 2), [x.vector, x.positive]
+    ),
     "stft": lambda tf, x: tf.abs(tf.signal.stft(x.signal, 12, 5, pad_end=True)),
     "inverse_stft": lambda tf, x: tf.signal.inverse_stft(
         tf.signal.stft(x.signal, 12, 4), 12, 4, window_fn=tf.signal.inverse_stft_window_fn(4)

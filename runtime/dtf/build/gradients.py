@@ -43,6 +43,7 @@ gradient = table
 RegisterGradient = table
 
 _SCOPE = "gradients"
+_CUSTOM_KEY = ("__custom_gradients",)
 
 
 class AggregationMethod:
@@ -257,6 +258,9 @@ class _Walk:
         name = op.type
         if "_gradient_op_type" in op._attrs:
             name = op.get_attr("_gradient_op_type").decode()
+            own = custom_gradients_of(op.graph.outermost).get(name)
+            if own is not None:
+                return own
         if name not in table:
             raise LookupError(f"No gradient defined for operation '{op.name}' (op type: {op.type})")
         return table[name]
@@ -269,6 +273,14 @@ class _Walk:
             with get_default_graph().name_scope(self._scope):
                 grads[:] = [add_gradients(grads)]
         return grads[0]
+
+
+def custom_gradients_of(graph: Any) -> dict[str, GradientFunction]:
+    """Gradient functions that belong to one graph, by the name that `gradient_override_map` gives to its ops."""
+    entries = graph.get_collection_ref(_CUSTOM_KEY)
+    if not entries:
+        entries.append({})
+    return entries[0]
 
 
 def add_gradients(grads: Sequence[Any]) -> Any:

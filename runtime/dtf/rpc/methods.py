@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dtf.channel.listener import Answer, Method
-from dtf.rpc import MASTER_SERVICE, WORKER_SERVICE, messages, status
+from dtf.rpc import MASTER_SERVICE, WORKER_SERVICE, groups, messages, status
 from dtf.rpc.messages import Buffer
 from dtf.run import growing_pool
 from dtf.run.cancellation import CancellationManager
@@ -28,10 +28,6 @@ from dtf.wire.pb import config_pb2, device_attributes_pb2, master_pb2, worker_pb
 
 _STRINGS_ENCODED_AT_ONCE_MAX = 1000
 _REQUESTS_REMEMBERED_MAX = 100_000
-_NO_COLLECTIVES = (
-    "Collective operations are not supported by this task, which is of dtf; exchange gradients through variables, "
-    "queues and accumulators."
-)
 
 
 def methods(master: Any, worker: Any, status_tail: bytes = b"") -> dict[str, Method]:
@@ -292,14 +288,27 @@ class _WorkerMethods:
             response.step_sequence.add(graph_key=key, next_step_id=step_id)
         answer.set((response.SerializeToString(),))
 
-    def CompleteGroup(self, _: Buffer, answer: Answer) -> None:
-        raise errors.UnimplementedError(None, None, _NO_COLLECTIVES)
+    def CompleteGroup(self, data: Buffer, answer: Answer) -> None:
+        request = messages.parse(worker_pb2.CompleteGroupRequest, data)
+        try:
+            member = groups.member(request)
+        except errors.UnimplementedError as error:
+            self._worker.refuse_group(request.group_key, error)
+            raise
+
+        def done(found: Any = None, error: errors.OpError | None = None) -> None:
+            if error is not None:
+                answer.fail(error)
+            else:
+                answer.set((groups.response(request, found).SerializeToString(),))
+
+        answer.on_cancel(self._worker.complete_group(request.group_key, request.group_size, member, done))
 
     def CompleteInstance(self, _: Buffer, answer: Answer) -> None:
-        raise errors.UnimplementedError(None, None, _NO_COLLECTIVES)
+        raise errors.UnimplementedError(None, None, groups.NO_MIXED_RINGS)
 
     def RecvBuf(self, _: Buffer, answer: Answer) -> None:
-        raise errors.UnimplementedError(None, None, _NO_COLLECTIVES)
+        raise errors.UnimplementedError(None, None, groups.NO_MIXED_RINGS)
 
     def _start_graph(self, data: Buffer, answer: Answer) -> None:
         try:

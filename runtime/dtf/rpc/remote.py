@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dtf.channel.client import Channel
-from dtf.rpc import MASTER_SERVICE, WORKER_SERVICE, direct, messages, status
+from dtf.rpc import MASTER_SERVICE, WORKER_SERVICE, direct, groups, messages, status
 from dtf.rpc.connection import Done, Request
 from dtf.rpc.discovery import Way
 from dtf.rpc.messages import Buffer
@@ -202,6 +202,26 @@ class RemoteWorker:
             done(error=error)
 
         return self._call_async("RecvTensor", (request.SerializeToString(),), answered)
+
+    def complete_group(self, group_key: int, group_size: int, device: Device, done: Done) -> Callable[[], None]:
+        """See `LocalWorker.complete_group`. UnimplementedError when the task is TensorFlow's."""
+        request = worker_pb2.CompleteGroupRequest(
+            group_key=group_key,
+            group_size=group_size,
+            device_type=device.device_type,
+            device_attributes=groups.attributes(device),
+        )
+
+        def answered(response: Buffer = b"", error: errors.OpError | None = None) -> None:
+            if error is None:
+                try:
+                    done(groups.membership(messages.parse(worker_pb2.CompleteGroupResponse, response)))
+                    return
+                except errors.OpError as unknown:
+                    error = unknown
+            done(error=error)
+
+        return self._call_async("CompleteGroup", (request.SerializeToString(),), answered)
 
     def _channel(self) -> Channel:
         channel = self._connection.channel

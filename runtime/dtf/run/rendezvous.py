@@ -72,18 +72,22 @@ class Rendezvous:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._steps: dict[int, StepRendezvous] = {}
-        self._cleaned: OrderedDict[int, None] = OrderedDict()
+        self._cleaned: OrderedDict[int, errors.OpError | None] = OrderedDict()
 
     def step(self, step_id: int) -> StepRendezvous:
         """The table of a step, made when it is first asked for.
 
         Raises:
           AbortedError: the step has been cleaned up.
+          OpError: why it was forgotten.
         """
         found = self._steps.get(step_id)
         if found is None:
             with self._lock:
                 if step_id in self._cleaned:
+                    why = self._cleaned[step_id]
+                    if why is not None:
+                        raise errors.error_from_code(why.error_code, why.message)
                     raise _derived_aborted(f"Cleanup {step_id}")
                 found = self._steps.get(step_id)
                 if found is None:
@@ -110,11 +114,11 @@ class Rendezvous:
         if found is not None:
             found.abort(_derived_aborted(f"Cleanup {step_id}"))
 
-    def forget(self, step_id: int) -> None:
-        """Ends a step that has gone well here: nobody waits any more."""
+    def forget(self, step_id: int, error: errors.OpError | None = None) -> None:
+        """Ends a step for which nobody waits any more; who comes late is told `error`, or that it was cleaned up."""
         with self._lock:
             self._steps.pop(step_id, None)
-            self._cleaned[step_id] = None
+            self._cleaned[step_id] = error
             if len(self._cleaned) > _STEPS_REMEMBERED_MAX:
                 self._cleaned.popitem(last=False)
 
@@ -145,7 +149,7 @@ class StepRendezvous:
       outbox: where values for other tasks go in a direct step (`direct`), in which none is fetched; else None.
     """
 
-    __slots__ = ("_error", "_lock", "_remote_cancels", "_values", "_waiters", "outbox", "remote", "step_id")
+    __slots__ = ("_error", "_lock", "_offers", "_remote_cancels", "_values", "_waiters", "outbox", "remote", "step_id")
 
     def __init__(self, step_id: int, remote: Callable[..., Callable[[], None] | None] | None = None) -> None:
         self.step_id = step_id
@@ -154,6 +158,7 @@ class StepRendezvous:
         self._lock = threading.Lock()
         self._values: dict[str, Any] = {}
         self._waiters: dict[str, Done] = {}
+        self._offers: dict[str, Callable[[], None]] = {}
         self._remote_cancels: dict[str, Callable[[], None]] = {}
         self._error: errors.OpError | None = None
 
@@ -185,6 +190,21 @@ class StepRendezvous:
                 self._values[key] = value
                 return
         waiter(value)
+
+    def offer(self, key: str, value: Any, taken: Callable[[], None]) -> None:
+        """As `send`, and calls taken() once the value has been handed over to whoever receives it."""
+        with self._lock:
+            if self._error is not None:
+                raise self._error
+            waiter = self._waiters.pop(key, None)
+            if waiter is None:
+                if key in self._values:
+                    raise errors.InternalError(None, None, f"Duplicate send of {key} in step {self.step_id}")
+                self._values[key] = value
+                self._offers[key] = taken
+                return
+        waiter(value)
+        taken()
 
     def send_all(self, keys: Sequence[str], values: Sequence[Any]) -> list[tuple[Done, Any]]:
         """Hands values over; gives those that somebody waits for, with who does, to be called. Errors as `send`."""
@@ -225,10 +245,11 @@ class StepRendezvous:
             self._recv_remote(key, done, task)
             return
         error: errors.OpError | None = None
-        value = None
+        value = taken = None
         with self._lock:
             if key in self._values:
                 value = self._values.pop(key)
+                taken = self._offers.pop(key, None) if self._offers else None
             elif self._error is not None:
                 error = self._error
             elif key in self._waiters:
@@ -238,8 +259,10 @@ class StepRendezvous:
                 return
         if error is not None:
             done(error=error)
-        else:
-            done(value)
+            return
+        done(value)
+        if taken is not None:
+            taken()
 
     def forget(self, key: str, done: Done) -> bool:
         """Takes back a receive whose caller has given up. False when it has been, or is being, answered."""
@@ -258,6 +281,7 @@ class StepRendezvous:
             waiters = list(self._waiters.values())
             self._waiters.clear()
             self._values.clear()
+            self._offers.clear()
             cancels = list(self._remote_cancels.values())
             self._remote_cancels.clear()
         for waiter in waiters:

@@ -91,6 +91,7 @@ class StepContext:
       collector: takes times, or None when nobody asked.
       arguments, results: the values of _Arg and _Retval by index.
       frame_iteration: "frame:iteration" of what runs, as the last part of rendezvous keys; "0:0" outside of loops.
+      collectives: the groups of tasks that the session has joined here (`collective_groups.Collectives`).
     """
 
     step_id: int
@@ -105,6 +106,7 @@ class StepContext:
     arguments: Sequence[Any] = ()
     results: MutableMapping[int, Any] | list[Any] | None = None
     frame_iteration: str = "0:0"
+    collectives: Any = None
 
     def cancel(self, error: errors.OpError) -> None:
         """Stops the step: waiting kernels give up, and whoever waits for one of its tensors gets `error`, marked
@@ -127,6 +129,7 @@ class StepContext:
             self.collector,
             arguments,
             {},
+            collectives=self.collectives,
         )
 
 

@@ -20,7 +20,9 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from dtf.run.allocator import keep_freed_memory
 from dtf.run.cancellation import CancellationManager
+from dtf.run.collective_groups import Collectives, GroupLeader
 from dtf.run.compiled_step import GraphResult, dead_fetch
 from dtf.run.direct import DirectSteps, PreparedStep, Pushed, Rest
 from dtf.run.executor import Executor
@@ -44,6 +46,7 @@ from dtf.run.worker_session import (
     recv_from,
 )
 from dtf.wire import errors
+from dtf.wire.device import DeviceSpec, task_name
 from dtf.wire.pb import config_pb2, graph_pb2, tensorflow_server_pb2, worker_pb2
 
 __all__ = ["LocalWorker"]
@@ -60,6 +63,7 @@ class LocalWorker:
       resources: shared by all sessions that are not isolated.
       rendezvous: the tables of all steps, for whoever brings tensors from elsewhere.
       direct: the compiled steps whose tensors are pushed.
+      collective_leader: the task that brings the groups of collective operations together.
     """
 
     def __init__(
@@ -76,6 +80,7 @@ class LocalWorker:
             ...`).
           peers_of_cluster: the same for a session that brings a cluster of its own.
         """
+        keep_freed_memory()
         self.devices = tuple(devices)
         self.task = task_of(self.devices[0].name)
         self.peers = peers
@@ -85,7 +90,10 @@ class LocalWorker:
         self._peers_of_cluster = peers_of_cluster
         self._lock = threading.Lock()
         self._sessions: dict[str, WorkerSession] = {}
+        self.collective_leader = self.task
+        self._groups = GroupLeader()
         self._legacy = WorkerSession("", self.devices, self.resources)
+        self._legacy.collectives = self._collectives(self._legacy)
         self._running: dict[int, RunningStep] = {}
         self._partial: dict[int, PartialStep] = {}
         self._step_sequences: dict[int, int] = {}
@@ -161,6 +169,7 @@ class LocalWorker:
         devices = devices_of_session(self.devices, server_def)
         resources = ResourceManager() if isolate else self.resources
         session = WorkerSession(handle, devices, resources, cluster, master_task, master_incarnation)
+        session.collectives = self._collectives(session)
         with self._lock:
             stale = [
                 each.handle
@@ -211,6 +220,8 @@ class LocalWorker:
           InvalidArgumentError, NotFoundError: the graph cannot be run.
         """
         session = self._session(session_handle)
+        if config is not None and config.experimental.collective_group_leader:
+            session.collective_leader = config.experimental.collective_group_leader
         handle = f"{next(self._graph_numbers):016x}"
         session.add_graph(handle, graph_def)
         return handle
@@ -342,6 +353,7 @@ class LocalWorker:
             None,
             values,
             [None] * len(prepared.recv_keys),
+            collectives=session.collectives,
         )
         running = self._enter(step, session)
 
@@ -397,6 +409,14 @@ class LocalWorker:
                 done(error=derived(errors.CancelledError(None, None, f"The receive of {key} was cancelled")))
 
         return cancel
+
+    def complete_group(self, group_key: int, group_size: int, device: Device, done: Done) -> Callable[[], None]:
+        """As the leader of a group: done(collective_groups.Membership) when all its members have asked."""
+        return self._groups.join(group_key, group_size, device, done)
+
+    def refuse_group(self, group_key: int, error: errors.OpError) -> None:
+        """As its leader, ends a group that is not complete yet."""
+        self._groups.refuse(group_key, error)
 
     def send(self, step_id: int, key: str, value: Any) -> None:
         """Puts a tensor into a step's rendezvous here, as when a peer or the client brings it.
@@ -497,6 +517,7 @@ class LocalWorker:
             device.name,
             device.incarnation,
             collector,
+            collectives=session.collectives,
         )
         return self._enter(step, session)
 
@@ -507,6 +528,22 @@ class LocalWorker:
                 raise errors.AbortedError(None, None, f"Step {step.step_id} is running already")
             self._running[step.step_id] = running
         return running
+
+    def _collectives(self, session: WorkerSession) -> Collectives:
+        own_task = task_of(session.devices[0].name)
+
+        def worker(task: str) -> Any:
+            if task == own_task:
+                return self
+            peers = session.peers or self.peers
+            if peers is None:
+                raise errors.InvalidArgumentError(None, None, f"There is no task {task} in a cluster of one")
+            return peers(task)
+
+        def leader() -> str:
+            return _full_task_name(session.collective_leader or self.collective_leader)
+
+        return Collectives(session.devices[0], self.rendezvous, worker, leader)
 
     def _end_step(self, running: RunningStep) -> None:
         with self._lock:
@@ -558,6 +595,12 @@ def _give(values: Sequence[Any], keys: Sequence[str], rest: Rest | None, done: D
 def _shown(value: Any) -> Any:
     """What a fetch gives: a reference shows what it holds now that the step has ended."""
     return value.read() if type(value) is Variable else value
+
+
+def _full_task_name(task: str) -> str:
+    """ "/job:worker/task:0" -> "/job:worker/replica:0/task:0"."""
+    spec = DeviceSpec.from_string(task)
+    return task_name(spec.job or "worker", spec.task or 0, spec.replica or 0)
 
 
 def _nothing() -> None:

@@ -41,6 +41,9 @@ class WorkerSession:
       resources: the task's, or of the session's own.
       state: what its kernels keep from step to step.
       graphs: by handle.
+      collectives: the groups of tasks that it has joined here (`collective_groups.Collectives`), set by the worker.
+      collective_leader: the task that its configuration names for that, or "".
+      peers: the tasks of a cluster that it brought, else None.
     """
 
     def __init__(
@@ -60,7 +63,10 @@ class WorkerSession:
         self.master_incarnation = master_incarnation
         self.state = SessionState()
         self.graphs: dict[str, RegisteredGraph] = {}
+        self.collectives: Any = None
+        self.collective_leader = ""
         self._cluster = cluster
+        self.peers: Peers | None = None if cluster is None else cluster.worker
         self.peers_recv: Callable[..., Callable[[], None] | None] | None = None
         if cluster is not None:
             self.peers_recv = lambda task, step_id, key, done: recv_from(cluster.worker, task, step_id, key, done)
@@ -81,7 +87,9 @@ class WorkerSession:
         self.graphs[graph_handle] = RegisteredGraph(Executor(graph_def, self.state, self.devices[0]), graph_def)
 
     def close(self) -> None:
-        """Ends the connections to a cluster of its own."""
+        """Leaves all groups, and ends the connections to a cluster of its own."""
+        if self.collectives is not None:
+            self.collectives.close()
         if self._cluster is not None:
             self._cluster.close()
 

@@ -11,6 +11,7 @@ from dtf.train.adadelta import AdadeltaOptimizer
 from dtf.train.adagrad import AdagradOptimizer
 from dtf.train.adagrad_da import AdagradDAOptimizer
 from dtf.train.adam import AdamOptimizer
+from dtf.train.all_reduce_optimizer import AllReduceOptimizer
 from dtf.train.basic_loops import basic_train_loop
 from dtf.train.basic_session_run_hooks import (
     CheckpointSaverHook,
@@ -95,6 +96,7 @@ from dtf.train.scaffold import Scaffold
 from dtf.train.session_creators import ChiefSessionCreator, SessionCreator, WorkerSessionCreator
 from dtf.train.session_manager import SessionManager
 from dtf.train.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
+from dtf.train.stale_updates import StalenessHook, staleness
 from dtf.train.summary_writer import summary_iterator
 from dtf.train.supervisor import Supervisor
 from dtf.train.sync_replicas_optimizer import SyncReplicasOptimizer

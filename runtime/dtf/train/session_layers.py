@@ -80,6 +80,13 @@ class CoordinatedSessionCreator:
         hooked = HookedSession(self.tf_sess, self._hooks, self._notice)
         return CoordinatedSession(hooked, self.coord, self._stop_grace_period_secs)
 
+    def tell_of_loss(self, error: errors.OpError) -> None:
+        """Lets those hooks that have a method `lost` take what they can out of a session that is given up."""
+        for hook in self._hooks:
+            lost = getattr(hook, "lost", None)
+            if lost is not None and self.tf_sess is not None:
+                lost(self.tf_sess, error)
+
     def abandon(self) -> None:
         """Ends a session that is lost: at once, since its threads cannot finish what they wait for."""
         session, coord = self.tf_sess, self.coord
@@ -152,6 +159,7 @@ class RecoverableSession:
         with self._notice.interruptible(at_once=True):
             self._recovery.lost(error)
         self._sess = None
+        self._creator.tell_of_loss(error)
         self._creator.abandon()
 
     def _create(self) -> CoordinatedSession:

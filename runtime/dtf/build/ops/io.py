@@ -18,6 +18,7 @@ from dtf.wire.tensor_shape import TensorShape
 __all__ = [
     "matching_files",
     "merge_v2_checkpoints",
+    "numpy_function",
     "parse_tensor",
     "py_func",
     "read_file",
@@ -127,6 +128,9 @@ def py_func(
         return made
     outputs = list(made)
     return outputs if is_list else outputs[0]
+
+
+numpy_function = py_func
 
 
 # -- shape rules

@@ -25,8 +25,10 @@ from dtf.run.kernels.arguments import (
 )
 from dtf.run.resources import Variable
 
-# From how many elements on a row is combined as a whole; measured.
+# From how many elements on rows are grouped by a sort; how many rows may be looked up in a table; measured.
 _WIDE_ROW = 256
+_LOOKED_UP_MAX = 1 << 20
+_ROUNDS_MAX = 4
 
 
 def scatter_rows(function: np.ufunc, out: np.ndarray, rows: np.ndarray, updates: np.ndarray) -> None:
@@ -38,14 +40,26 @@ def scatter_rows(function: np.ufunc, out: np.ndarray, rows: np.ndarray, updates:
       rows: integers [k], all within [0, n).
       updates: [k, ...].
 
-    ufunc.at has a fast loop for one dimension only, in which narrow rows are spread element by element. For wide rows
-    it is faster to group equal rows by a sort, and rows that are all different need no grouping at all.
+    Rows that are all different are taken out, combined and put back. Where some occur again, that is done in rounds, of
+    which each takes what is left of every row once, in order. When most are the same, narrow rows are spread element by
+    element, for ufunc.at has a fast loop for one dimension only, and wide ones are grouped by a sort.
     """
     if rows.size == 0:
         return
     if out.ndim == 1:
         function.at(out, rows, updates)
         return
+    for _ in range(_ROUNDS_MAX):
+        is_first = _first_occurrences(rows, len(out))
+        count = int(np.count_nonzero(is_first))
+        if count == len(rows):
+            _combine_distinct(function, out, rows, updates)
+            return
+        if count < len(rows) // 2:
+            break
+        _combine_distinct(function, out, rows[is_first], updates[is_first])
+        is_left = ~is_first
+        rows, updates = rows[is_left], updates[is_left]
     width = math.prod(out.shape[1:])
     if width < _WIDE_ROW and out.flags.c_contiguous:
         positions = rows.astype(np.int64, copy=False)[:, None] * width + np.arange(width)
@@ -54,15 +68,46 @@ def scatter_rows(function: np.ufunc, out: np.ndarray, rows: np.ndarray, updates:
     order = np.argsort(rows, kind="stable")
     sorted_rows = rows[order]
     starts = np.flatnonzero(np.concatenate(([True], sorted_rows[1:] != sorted_rows[:-1])))
-    if len(starts) == len(rows):
-        out[rows] = function(out[rows], updates)
-        return
     # Subtracting or dividing several times is subtracting or dividing the sum or the product.
     inverses: dict[Any, np.ufunc] = {np.subtract: np.add, np.true_divide: np.multiply}
     group = inverses.get(function, function)
     groups = group.reduceat(updates[order], starts, axis=0, dtype=updates.dtype)
     distinct = sorted_rows[starts]
     out[distinct] = function(out[distinct], groups)
+
+
+def put_rows(out: np.ndarray, rows: np.ndarray, values: np.ndarray) -> None:
+    """out[rows] = values, in place; values: [k, ...] of the dtype of `out`.
+
+    Rows of a contiguous array are put as one element each, which is twice as fast.
+    """
+    size = out.itemsize * math.prod(out.shape[1:])
+    if size and out.flags.c_contiguous and not out.dtype.hasobject and values.dtype == out.dtype:
+        whole = np.dtype((np.void, size))
+        flat = np.ascontiguousarray(values).reshape(len(rows), -1)
+        np.put(out.reshape(len(out), -1).view(whole).reshape(-1), rows, flat.view(whole).reshape(-1))
+    else:
+        out[rows] = values
+
+
+def _first_occurrences(rows: np.ndarray, limit: int) -> np.ndarray:
+    """bool [k]: whether rows[i] has not occurred before i. All are within [0, limit)."""
+    if limit > _LOOKED_UP_MAX:
+        order = np.argsort(rows, kind="stable")
+        sorted_rows = rows[order]
+        is_first = np.empty(len(rows), bool)
+        is_first[order] = np.concatenate(([True], sorted_rows[1:] != sorted_rows[:-1]))
+        return is_first
+    numbers = np.arange(len(rows), dtype=np.int32)
+    firsts = np.empty(limit, np.int32)  # of which only what the next line writes is read
+    firsts[rows[::-1]] = numbers[::-1]  # the last one to write is the first occurrence
+    return firsts[rows] == numbers
+
+
+def _combine_distinct(function: np.ufunc, out: np.ndarray, rows: np.ndarray, updates: np.ndarray) -> None:
+    taken = out.take(rows, axis=0, mode="clip")
+    function(taken, updates, out=taken, casting="unsafe")
+    put_rows(out, rows, taken)
 
 
 def rows_of_nd_indices(indices: np.ndarray, shape: Sequence[int], what: str) -> np.ndarray:
@@ -118,7 +163,7 @@ def _gather(params: np.ndarray, indices: Any, axis: int, batch_dims: int) -> np.
     batch_dims = batch_dims + indices.ndim if batch_dims < 0 else batch_dims
     check_indices("indices", indices, params.shape[position])
     if batch_dims == 0:
-        out = np.take(params, indices, position)
+        out = np.take(params, indices, position, mode="clip")  # which has been checked
         return out if isinstance(out, np.ndarray) else np.asarray(out, params.dtype)
     if params.shape[:batch_dims] != indices.shape[:batch_dims]:
         raise invalid(
@@ -255,14 +300,26 @@ def _(node):
                     f"{shape_text(np.shape(index))}"
                 )
         size = max((int(np.max(index)) for index in indices if np.size(index)), default=-1) + 1
-        out = np.full((size, *rest), zero_of(dtype), dtype)
-        for i, (index, values) in enumerate(zip(indices, data, strict=True)):
+        for i, index in enumerate(indices):
+            check_indices(f"indices[{i}]", np.asarray(index), size)
+        shape = (size, *rest)
+        out = np.empty(shape, dtype) if _covers(indices, size) else np.full(shape, zero_of(dtype), dtype)
+        for index, values in zip(indices, data, strict=True):
             if np.size(index):
-                check_indices(f"indices[{i}]", np.asarray(index), size)
-                out[np.ravel(index)] = np.reshape(values, (np.size(index), *rest))
+                put_rows(out, np.ravel(index), np.reshape(values, (np.size(index), *rest)))
         return out
 
     return dynamic_stitch
+
+
+def _covers(indices: Sequence[Any], size: int) -> bool:
+    """Whether each of [0, size) is among `indices`."""
+    if sum(map(np.size, indices)) < size:
+        return False
+    is_there = np.zeros(size, bool)
+    for index in indices:
+        is_there[np.ravel(index)] = True
+    return bool(is_there.all())
 
 
 @kernel("DynamicPartition")
@@ -276,6 +333,8 @@ def _(node):
                 f"partitions.shape = {shape_text(np.shape(partitions))}"
             )
         check_indices("partitions", np.asarray(partitions), count)
-        return [data[np.asarray(partitions == i)] for i in range(count)]
+        rows = np.reshape(data, (np.size(partitions), *np.shape(data)[np.ndim(partitions) :]))
+        numbers = np.ravel(partitions)
+        return [rows.take(np.flatnonzero(numbers == i), axis=0, mode="clip") for i in range(count)]
 
     return dynamic_partition

@@ -1,0 +1,70 @@
+"""`tf.hessians`: second derivatives.
+
+Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/hessians
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from dtf.build.constant import constant
+from dtf.build.gradients import gradients
+from dtf.build.graph import name_scope
+from dtf.build.ops import array as array_ops
+from dtf.build.ops import joining
+from dtf.build.ops.control_flow import while_loop
+from dtf.build.ops.tensor_array import TensorArray
+from dtf.build.tensor import Tensor
+from dtf.wire import dtypes
+
+__all__ = ["hessians"]
+
+
+def hessians(
+    ys: Any,
+    xs: Any,
+    name: str = "hessians",
+    colocate_gradients_with_ops: bool = False,
+    gate_gradients: bool = False,
+    aggregation_method: int | None = None,
+) -> list[Tensor]:
+    """For each x the second derivatives of the sum of `ys` by its elements, in the shape of x twice.
+
+    The arguments are those of `tf.gradients`. A loop takes the derivative of each element of the gradient, so that a
+    step costs about as much as one gradient for each element of x.
+
+    Raises:
+      ValueError: `ys` do not depend on one of `xs`.
+    """
+    xs = list(xs) if isinstance(xs, list | tuple) else [xs]
+    derive = functools.partial(
+        gradients,
+        colocate_gradients_with_ops=colocate_gradients_with_ops,
+        gate_gradients=gate_gradients,
+        aggregation_method=aggregation_method,
+    )
+    firsts = derive(ys, xs)
+    found = []
+    for first, x in zip(firsts, xs, strict=True):
+        if first is None:
+            raise ValueError(f"There is no second derivative by {x.name}: ys do not depend on it.")
+        with name_scope(name, "hessians", [first]):
+            flat = array_ops.reshape(first, [-1])
+            count = array_ops.size(x)
+
+            def body(i: Tensor, rows: TensorArray, flat: Tensor = flat, x: Any = x) -> tuple[Tensor, TensorArray]:
+                (second,) = derive(flat[i], x)
+                row = array_ops.zeros_like(x) if second is None else second
+                return i + 1, rows.write(i, row)
+
+            _, rows = while_loop(
+                lambda i, _, count=count: i < count,
+                body,
+                [constant(0, dtypes.int32), TensorArray(x.dtype.base_dtype, count)],
+            )
+            shape = array_ops.shape(x)
+            second = array_ops.reshape(rows.stack(), joining.concat([shape, shape], 0))
+            second.set_shape(x.shape.concatenate(x.shape))
+            found.append(second)
+    return found

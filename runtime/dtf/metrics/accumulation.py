@@ -1,0 +1,78 @@
+"""What every metric is made of: local variables that add up batches, shapes that fit, and the two results.
+
+Owns the rules for weights and shapes. The metrics are in the modules beside.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dtf.build.conversion import convert_to_tensor
+from dtf.build.graph import GraphKeys, add_to_collection
+from dtf.build.ops import array as array_ops
+from dtf.build.ops import math as math_ops
+from dtf.build.tensor import Tensor
+from dtf.build.variables import Variable
+from dtf.losses import check_weights
+from dtf.wire import dtypes
+
+Metric = tuple[Tensor, Tensor]
+"""The figure so far, and what adds a batch to it and gives the figure then."""
+
+
+def counter(name: str, shape: Any = (), dtype: Any = dtypes.float32) -> Variable:
+    """A variable of zeros that belongs to this task's metrics."""
+    return Variable(
+        lambda: array_ops.zeros(shape, dtype),
+        trainable=False,
+        collections=[GraphKeys.LOCAL_VARIABLES, GraphKeys.METRIC_VARIABLES],
+        name=name,
+        dtype=dtype,
+    )
+
+
+def ratio(numerator: Any, denominator: Any, name: str | None = None) -> Tensor:
+    """numerator / denominator, and 0 where there is nothing to divide by."""
+    return math_ops.div_no_nan(numerator, math_ops.maximum(denominator, 0), name=name)
+
+
+def collected(value: Tensor, update: Any, metrics_collections: Any, updates_collections: Any) -> Metric:
+    """Both, which are in their collections now."""
+    for collections, tensor in ((metrics_collections, value), (updates_collections, update)):
+        for collection in [collections] if isinstance(collections, str) else collections or ():
+            add_to_collection(collection, tensor)
+    return value, update
+
+
+def same_shape(labels: Any, predictions: Any) -> tuple[Tensor, Tensor]:
+    """Both, without a last dimension of 1 that only one of them has.
+
+    Raises:
+      ValueError: they are known to be of different shapes.
+    """
+    labels, predictions = convert_to_tensor(labels), convert_to_tensor(predictions)
+    ranks = labels.shape.ndims, predictions.shape.ndims
+    if ranks[0] is not None and ranks[1] is not None:
+        if ranks[0] == ranks[1] + 1:
+            labels = array_ops.squeeze(labels, [-1])
+        elif ranks[1] == ranks[0] + 1:
+            predictions = array_ops.squeeze(predictions, [-1])
+    labels.shape.assert_is_compatible_with(predictions.shape)
+    return labels, predictions
+
+
+def spread(weights: Any, values: Tensor) -> Tensor:
+    """The weights in the shape and dtype of the values; they may have a last dimension of 1 more or less than them.
+
+    Raises:
+      ValueError: they do not broadcast to the values.
+    """
+    weights = math_ops.cast(weights, values.dtype)
+    ranks = weights.shape.ndims, values.shape.ndims
+    if ranks[0] is not None and ranks[1] is not None:
+        if ranks[0] == ranks[1] + 1:
+            weights = array_ops.squeeze(weights, [-1])
+        elif 0 < ranks[0] == ranks[1] - 1:
+            weights = array_ops.expand_dims(weights, -1)
+    check_weights(weights, values)
+    return weights * array_ops.ones_like(values)

@@ -1,0 +1,184 @@
+"""The metrics that are a weighted mean of something.
+
+Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/metrics/mean and the pages of the others
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dtf.build.conversion import convert_to_tensor
+from dtf.build.graph import control_dependencies
+from dtf.build.ops import array as array_ops
+from dtf.build.ops import math as math_ops
+from dtf.build.ops import reductions, searching
+from dtf.build.ops.state import assign_add
+from dtf.build.variable_scope import variable_scope
+from dtf.metrics.accumulation import Metric, collected, counter, ratio, same_shape, spread
+from dtf.wire import dtypes
+
+__all__ = [
+    "accuracy",
+    "mean",
+    "mean_absolute_error",
+    "mean_cosine_distance",
+    "mean_relative_error",
+    "mean_squared_error",
+    "mean_tensor",
+    "percentage_below",
+    "root_mean_squared_error",
+]
+
+
+def mean(
+    values: Any,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
+    """The weighted mean of all values."""
+    with variable_scope(name, "mean", (values, weights)):
+        values = math_ops.cast(values, dtypes.float32)
+        total, count = counter("total"), counter("count")
+        if weights is None:
+            number = math_ops.cast(array_ops.size(values), dtypes.float32)
+        else:
+            weights = spread(weights, values)
+            values, number = values * weights, reductions.reduce_sum(weights)
+        update_total = assign_add(total, reductions.reduce_sum(values))
+        with control_dependencies([values]):
+            update_count = assign_add(count, number)
+        value, update = ratio(total, count, "value"), ratio(update_total, update_count, "update_op")
+        return collected(value, update, metrics_collections, updates_collections)
+
+
+def mean_tensor(
+    values: Any,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
+    """The weighted mean of each element over the batches; the shape of `values` must be known."""
+    with variable_scope(name, "mean", (values, weights)):
+        values = math_ops.cast(values, dtypes.float32)
+        total = counter("total_tensor", values.shape)
+        count = counter("count_tensor", values.shape)
+        number = array_ops.ones_like(values)
+        if weights is not None:
+            number = spread(weights, values)
+            values = values * number
+        update_total = assign_add(total, values)
+        with control_dependencies([values]):
+            update_count = assign_add(count, number)
+        value, update = ratio(total, count, "value"), ratio(update_total, update_count, "update_op")
+        return collected(value, update, metrics_collections, updates_collections)
+
+
+def accuracy(
+    labels: Any,
+    predictions: Any,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
+    """How often predictions are the labels."""
+    labels, predictions = same_shape(labels, predictions)
+    if labels.dtype != predictions.dtype:
+        predictions = math_ops.cast(predictions, labels.dtype)
+    correct = math_ops.cast(math_ops.equal(predictions, labels), dtypes.float32)
+    return mean(correct, weights, metrics_collections, updates_collections, name or "accuracy")
+
+
+def mean_squared_error(
+    labels: Any,
+    predictions: Any,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
+    """The mean of the squares of the differences."""
+    labels, predictions = same_shape(labels, predictions)
+    error = math_ops.squared_difference(math_ops.cast(labels, predictions.dtype), predictions)
+    return mean(error, weights, metrics_collections, updates_collections, name or "mean_squared_error")
+
+
+def root_mean_squared_error(
+    labels: Any,
+    predictions: Any,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
+    """The square root of `mean_squared_error`."""
+    value, update = mean_squared_error(labels, predictions, weights, None, None, name or "root_mean_squared_error")
+    return collected(math_ops.sqrt(value), math_ops.sqrt(update), metrics_collections, updates_collections)
+
+
+def mean_absolute_error(
+    labels: Any,
+    predictions: Any,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
+    """The mean of the differences without their signs."""
+    labels, predictions = same_shape(labels, predictions)
+    error = math_ops.abs(predictions - math_ops.cast(labels, predictions.dtype))
+    return mean(error, weights, metrics_collections, updates_collections, name or "mean_absolute_error")
+
+
+def mean_relative_error(
+    labels: Any,
+    predictions: Any,
+    normalizer: Any,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
+    """The mean of the differences without their signs, divided by `normalizer`; 0 where that is 0."""
+    labels, predictions = same_shape(labels, predictions)
+    predictions, normalizer = same_shape(predictions, normalizer)
+    difference = math_ops.abs(math_ops.cast(labels, predictions.dtype) - predictions)
+    normalizer = math_ops.cast(normalizer, predictions.dtype)
+    nothing = array_ops.zeros_like(difference)
+    error = searching.where(math_ops.equal(normalizer, 0), nothing, math_ops.divide(difference, normalizer))
+    return mean(error, weights, metrics_collections, updates_collections, name or "mean_relative_error")
+
+
+def mean_cosine_distance(
+    labels: Any,
+    predictions: Any,
+    dim: int,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
+    """1 - the mean of sum(labels * predictions) along dimension `dim`; both are of unit length already.
+
+    weights: 1 along `dim`.
+    """
+    labels, predictions = same_shape(labels, predictions)
+    products = reductions.reduce_sum(predictions * math_ops.cast(labels, predictions.dtype), [dim], keepdims=True)
+    value, update = mean(products, weights, None, None, name or "mean_cosine_distance")
+    return collected(1.0 - value, 1.0 - update, metrics_collections, updates_collections)
+
+
+def percentage_below(
+    values: Any,
+    threshold: Any,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
+    """The part of the values, from 0 to 1, that is smaller than `threshold`."""
+    below = math_ops.cast(math_ops.less(convert_to_tensor(values), threshold), dtypes.float32)
+    return mean(below, weights, metrics_collections, updates_collections, name or "percentage_below_threshold")

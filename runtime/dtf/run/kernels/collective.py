@@ -1,0 +1,96 @@
+"""Kernels of collective operations: reduce, gather and broadcast over the tasks of a group.
+
+Own the attributes and what "merge" and "final" mean; how values go round is `run.ring`'s.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dtf.run import ring
+from dtf.run.kernels import kernel
+from dtf.wire.tensor_shape import TensorShape
+
+_MERGES = {"Add": np.add, "Mul": np.multiply, "Min": np.minimum, "Max": np.maximum}
+
+
+@kernel("CollectiveReduce", "CollectiveReduceV2", asynchronous=True)
+def _(node):
+    call_of = _calls(node)
+    merge = _MERGES[node.attr("merge_op").decode()]
+    final = _divided if node.attr("final_op").decode() == "Div" else _as_it_is
+
+    def reduce(step, done, value, *keys):
+        def begin(exchange):
+            ring.all_reduce(exchange, value, merge, final)
+
+        ring.start(step, call_of(*keys[:3]), begin, done)
+
+    return reduce
+
+
+@kernel("CollectiveGather", "CollectiveGatherV2", asynchronous=True)
+def _(node):
+    call_of = _calls(node)
+
+    def gather(step, done, value, *keys):
+        def begin(exchange):
+            ring.all_gather(exchange, np.atleast_1d(value))
+
+        ring.start(step, call_of(*keys[:3]), begin, done)
+
+    return gather
+
+
+@kernel("CollectiveBcastSend", "CollectiveBcastSendV2", asynchronous=True)
+def _(node):
+    call_of = _calls(node)
+
+    def send(step, done, value, *keys):
+        ring.start(step, call_of(*keys), lambda exchange: ring.broadcast(exchange, value, _nothing_wrong), done)
+
+    return send
+
+
+@kernel("CollectiveBcastRecv", "CollectiveBcastRecvV2", asynchronous=True)
+def _(node):
+    call_of = _calls(node)
+    dtype = node.attr("T").as_numpy_dtype
+    has_shape = "shape" in node.attrs
+
+    def receive(step, done, *keys):
+        shape = node.attr("shape") if has_shape else TensorShape(keys[3].tolist())
+
+        def check(value):
+            if value.dtype != dtype or not shape.is_compatible_with(value.shape):
+                return f"{np.dtype(dtype)} {shape} is wanted, {value.dtype} {list(value.shape)} was sent"
+            return ""
+
+        ring.start(step, call_of(*keys[:3]), lambda exchange: ring.broadcast(exchange, None, check), done)
+
+    return receive
+
+
+def _calls(node):
+    """(group_size, group_key, instance_key), or nothing where they are attributes -> Call."""
+    timeout_s = node.attr("timeout_seconds")
+    if "group_key" in node.attrs:
+        call = ring.Call(
+            node.name, node.attr("group_key"), node.attr("group_size"), node.attr("instance_key"), timeout_s
+        )
+        return lambda *_: call
+    return lambda size, key, instance: ring.Call(node.name, int(key), int(size), int(instance), timeout_s)
+
+
+def _divided(value, count):
+    if value.dtype.kind in "iu":
+        return (np.sign(value) * (np.abs(value) // count)).astype(value.dtype)
+    return (value / value.dtype.type(count)).astype(value.dtype)
+
+
+def _as_it_is(value, count):
+    return value
+
+
+def _nothing_wrong(value):
+    return ""

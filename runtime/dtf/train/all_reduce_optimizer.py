@@ -1,0 +1,305 @@
+"""AllReduceOptimizer: workers that average their gradients among themselves, in a ring, without parameter servers.
+
+Owns the graph that packs gradients, has them reduced and unpacks them, and the hook that gives all workers the chief's
+variables. How values go round is the matter of the collective ops (`run.ring`); the update is that of the optimizer
+inside, which every worker makes for its own copy of the variables.
+
+    with tf.device(f"/job:worker/task:{task}"):                      # all of the graph, variables too
+        ...
+        optimizer = tf.train.AllReduceOptimizer(tf.train.AdamOptimizer(0.01), num_workers)
+        train_op = optimizer.minimize(loss, global_step=tf.train.get_or_create_global_step())
+    hook = optimizer.make_session_run_hook(is_chief)
+    with tf.train.MonitoredTrainingSession(server.target, is_chief, folder, hooks=[hook]) as session:
+        while not session.should_stop():
+            session.run(train_op, ...)
+
+Every worker trains in a session of its own at its own server, and all take the same steps at the same time: the mean of
+the gradients of n batches is the gradient of the n batches as one. No variable is changed before all gradients of the
+step are there, so a worker that is lost in mid-step leaves the others at the end of the step before.
+
+When a worker is lost, the others' sessions are made again and wait for it. The chief goes on from where it is: it keeps
+its values over the recovery, and needs the checkpoint only when it was lost itself.
+
+Source: A. Sergeev, M. Del Balso, "Horovod: fast and easy distributed deep learning in TensorFlow", 2018.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import weakref
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from dtf import logging
+from dtf.build.apply import apply_op
+from dtf.build.constant import constant
+from dtf.build.conversion import convert_to_tensor
+from dtf.build.graph import GraphKeys, control_dependencies, device, get_default_graph, name_scope
+from dtf.build.ops import array as array_ops
+from dtf.build.ops import control_flow as control_flow_ops
+from dtf.build.ops import joining as joining_ops
+from dtf.build.ops import state as state_ops
+from dtf.build.sparse import IndexedSlices
+from dtf.build.tensor import Operation, Tensor
+from dtf.build.variables import global_variables, global_variables_initializer
+from dtf.train.optimizer import Optimizer
+from dtf.train.scaffold import Scaffold
+from dtf.train.session_run_hook import SessionRunHook
+from dtf.train.training_util import get_global_step
+from dtf.wire import dtypes, errors
+from dtf.wire.device import DeviceSpec
+
+__all__ = ["AllReduceOptimizer"]
+
+BYTES_PER_PACK = 4 << 20
+"""Gradients go round together up to this size: small ones would pay a round each, and much larger packs wait longer for
+their last gradient."""
+
+_BROADCAST_DTYPES = (dtypes.float32, dtypes.float64, dtypes.float16, dtypes.int32, dtypes.int64, dtypes.bool)
+
+
+class AllReduceOptimizer(Optimizer):
+    """Averages the gradients of all workers, each of whom then makes the update that the optimizer inside makes.
+
+    Sparse gradients (IndexedSlices) are made dense first; a large embedding is better kept on parameter servers.
+    """
+
+    def __init__(
+        self,
+        opt: Optimizer,
+        num_workers: int,
+        group_key: int = 1,
+        bytes_per_pack: int = BYTES_PER_PACK,
+        name: str = "all_reduce",
+    ) -> None:
+        """
+        Args:
+          opt: computes the gradients and makes the updates.
+          num_workers: how many workers there are, this one included.
+          group_key: tells the group of these workers from other groups of the cluster.
+          bytes_per_pack: gradients are reduced together up to this size.
+          name: the scope of the reductions.
+
+        Raises:
+          ValueError: there are no workers.
+        """
+        if num_workers < 1:
+            raise ValueError(f"There must be at least one worker, not {num_workers}.")
+        super().__init__(False, name)
+        self._opt = opt
+        self._num_workers = num_workers
+        self._group_key = group_key
+        self._bytes_per_pack = bytes_per_pack
+
+    def compute_gradients(self, *args: Any, **kwargs: Any) -> list[tuple[Any, Any]]:
+        """What the optimizer inside computes of this worker's own batch."""
+        return self._opt.compute_gradients(*args, **kwargs)
+
+    def apply_gradients(
+        self, grads_and_vars: Iterable[tuple[Any, Any]], global_step: Any = None, name: str | None = None
+    ) -> Operation:
+        """The train op: averages the gradients over all workers and updates this worker's variables with the means.
+
+        Args:
+          grads_and_vars: as `compute_gradients` gives them; the same variables in the same order at every worker.
+          global_step: this worker's own; all count the same.
+          name: of the update.
+
+        Raises:
+          ValueError: there are no variables, or one is on a parameter server, where every worker would update it.
+        """
+        pairs = list(grads_and_vars)
+        if not pairs:
+            raise ValueError("Must supply at least one variable")
+        for _, variable in pairs:
+            if DeviceSpec.from_string(variable.device or "").job == "ps":
+                raise ValueError(
+                    f"Variable {variable.name} is on {variable.device}, but every worker needs a copy of its own: "
+                    "put variables on the worker, as with tf.device(worker), without a replica_device_setter."
+                )
+        places = [place for place, (grad, _) in enumerate(pairs) if grad is not None]
+        with name_scope(None, self._name):
+            given = [_dense(pairs[place][0]) for place in places]
+            means: list[Any] = self._means(given)
+            # All or nothing: no variable moves on while the mean of another may still fail.
+            with control_dependencies(means):
+                means = [array_ops.identity(mean) for mean in means]
+        reduced = dict(zip(places, means, strict=True))
+        applied = [(reduced.get(place), variable) for place, (_, variable) in enumerate(pairs)]
+        return self._opt.apply_gradients(applied, global_step, name)
+
+    def make_session_run_hook(self, is_chief: bool, max_wait_secs: float = 1800) -> SessionRunHook:
+        """The hook for every worker's session: gives the others the chief's variables whenever a session begins.
+
+        Args:
+          is_chief: whether this worker's variables are those that all begin with.
+          max_wait_secs: how long the workers wait for each other at that.
+        """
+        return _AllReduceHook(self._num_workers, self._group_key, is_chief, max_wait_secs)
+
+    def get_slot(self, *args: Any, **kwargs: Any) -> Any:
+        """A slot of the optimizer inside."""
+        return self._opt.get_slot(*args, **kwargs)
+
+    def get_slot_names(self, *args: Any, **kwargs: Any) -> list[str]:
+        """The slots' names of the optimizer inside."""
+        return self._opt.get_slot_names(*args, **kwargs)
+
+    def variables(self) -> list[Any]:
+        """The variables of the optimizer inside."""
+        return self._opt.variables()
+
+    def _means(self, gradients: Sequence[Tensor]) -> list[Tensor]:
+        """The mean of each gradient over the workers, in the same order."""
+        means: dict[int, Tensor] = {}
+        for pack in _packs(gradients, self._bytes_per_pack):
+            if len(pack) == 1:
+                means[pack[0]] = self._reduced(gradients[pack[0]])
+                continue
+            sizes = [_size(gradients[place]) for place in pack]
+            flat = joining_ops.concat([array_ops.reshape(gradients[place], [-1]) for place in pack], 0)
+            parts = joining_ops.split(self._reduced(flat), sizes, 0)
+            for place, part in zip(pack, parts, strict=True):
+                means[place] = array_ops.reshape(part, gradients[place].shape.as_list())
+        return [means[place] for place in range(len(gradients))]
+
+    def _reduced(self, value: Tensor) -> Tensor:
+        return apply_op(
+            "CollectiveReduce",
+            input=value,
+            group_size=self._num_workers,
+            group_key=self._group_key,
+            instance_key=_next_instance_key(),
+            merge_op="Add",
+            final_op="Div",
+            subdiv_offsets=[0],
+        )
+
+
+class _AllReduceHook(SessionRunHook):
+    """Gives all workers the chief's variables in each new session, and keeps the chief's over a recovery.
+
+    A worker that is not the chief initialises its own copy first, as part of its local initialisation: nobody else
+    could.
+    """
+
+    def __init__(self, num_workers: int, group_key: int, is_chief: bool, max_wait_secs: float) -> None:
+        self._is_chief = is_chief
+        self._keys: dict[str, Any] = {
+            "group_size": num_workers, "group_key": group_key, "timeout_seconds": max_wait_secs,
+        }  # fmt: skip
+        self._kept: list[Any] = []
+
+    def begin(self) -> None:
+        graph = get_default_graph()
+        variables = [each for each in global_variables() if each.dtype.base_dtype in _BROADCAST_DTYPES]
+        for each in global_variables():
+            if each.dtype.base_dtype not in _BROADCAST_DTYPES:
+                logging.warning("Variable %s is %s, which is not broadcast.", each.name, each.dtype.base_dtype.name)
+        self._variables = variables
+        self._step_place = _place_of(get_global_step(), variables)
+        described = "; ".join(f"{each.op.name} {each.dtype.base_dtype.name} {each.shape}" for each in variables)
+        self._fingerprint = int.from_bytes(hashlib.sha256(described.encode()).digest()[:7], "big")
+        with name_scope("broadcast"):
+            self._chiefs_fingerprint = self._shared(constant(self._fingerprint, dtypes.int64))
+            shared = []
+            for each in variables:
+                with device(each.device):
+                    shared.append(self._shared(convert_to_tensor(each.read_value()) if self._is_chief else each))
+            self._sync = control_flow_ops.group(
+                *(
+                    value.op if self._is_chief else state_ops.assign(each, value).op
+                    for each, value in zip(variables, shared, strict=True)
+                )
+            )
+            self._feeds = []
+            if self._is_chief:
+                self._feeds = [array_ops.placeholder(each.dtype.base_dtype, each.shape) for each in variables]
+                pairs = zip(variables, self._feeds, strict=True)
+                self._put_back = control_flow_ops.group(*(state_ops.assign(each, feed).op for each, feed in pairs))
+        if not self._is_chief and not graph.get_collection(GraphKeys.LOCAL_INIT_OP):
+            own = control_flow_ops.group(Scaffold.default_local_init_op(), global_variables_initializer())
+            graph.add_to_collection(GraphKeys.LOCAL_INIT_OP, own)
+            graph.add_to_collection(GraphKeys.READY_FOR_LOCAL_INIT_OP, constant([], dtypes.string, shape=[0]))
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        self._put_back_what_was_kept(session)
+        theirs = int(session.run(self._chiefs_fingerprint))
+        if theirs != self._fingerprint:
+            names = ", ".join(f"{each.op.name} {each.shape}" for each in self._variables)
+            raise errors.InvalidArgumentError(
+                None, None, f"The chief's graph has other variables than this worker's, which are {names}."
+            )
+        session.run(self._sync)
+
+    def lost(self, session: Any, error: errors.OpError) -> None:
+        """Called when the session is given up to be made again: the chief's own values need not be lost with it."""
+        if not self._is_chief or self._step_place is None:
+            return
+        try:
+            self._kept = session.run(self._variables)
+        except errors.OpError as failure:
+            logging.info("The chief goes back to its last checkpoint, since its values are lost: %s", failure.message)
+            self._kept = []
+
+    def _put_back_what_was_kept(self, session: Any) -> None:
+        kept, self._kept = self._kept, []
+        if not kept:
+            return
+        assert self._step_place is not None
+        kept_step, restored_step = int(kept[self._step_place]), int(session.run(self._variables[self._step_place]))
+        if kept_step > restored_step:
+            logging.info("The chief goes on from its own step %d, not the checkpoint's %d.", kept_step, restored_step)
+            session.run(self._put_back, dict(zip(self._feeds, kept, strict=True)))
+
+    def _shared(self, value: Any) -> Tensor:
+        """The chief's value of a variable or tensor."""
+        keys = {**self._keys, "instance_key": _next_instance_key()}
+        if self._is_chief:
+            return apply_op("CollectiveBcastSend", input=value, shape=value.shape, **keys)
+        return apply_op("CollectiveBcastRecv", T=value.dtype.base_dtype, shape=value.shape, **keys)
+
+
+def _packs(gradients: Sequence[Tensor], bytes_max: int) -> list[list[int]]:
+    """Which gradients are reduced together: neighbours of one dtype up to a size; one of unknown size is alone."""
+    packs: list[list[int]] = []
+    open_packs: dict[Any, tuple[list[int], int]] = {}
+    for place, gradient in enumerate(gradients):
+        if not gradient.shape.is_fully_defined():
+            packs.append([place])
+            continue
+        dtype = gradient.dtype.base_dtype
+        size = _size(gradient) * dtype.size
+        pack, filled = open_packs.get(dtype, ([], bytes_max))
+        if filled + size > bytes_max:
+            pack, filled = [], 0
+            packs.append(pack)
+        pack.append(place)
+        open_packs[dtype] = (pack, filled + size)
+    return packs
+
+
+def _size(tensor: Tensor) -> int:
+    return math.prod(tensor.shape.as_list())  # type: ignore[arg-type]  # of known shapes only
+
+
+def _dense(gradient: Any) -> Tensor:
+    if isinstance(gradient, IndexedSlices):
+        logging.warning("The sparse gradient %s is made dense to be averaged over the workers.", gradient.values.name)
+    return convert_to_tensor(gradient)
+
+
+def _place_of(wanted: Any, variables: Sequence[Any]) -> int | None:
+    return next((place for place, each in enumerate(variables) if each is wanted), None)
+
+
+def _next_instance_key() -> int:
+    """A number for one more collective of the default graph: the same at every worker that builds the same graph."""
+    graph = get_default_graph()
+    key = _instance_keys.get(graph, 0) + 1
+    _instance_keys[graph] = key
+    return key
+
+
+_instance_keys: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
