@@ -1,0 +1,61 @@
+"""Examples that are over soon: each is brought up, must end well, and must have learned what there is to learn."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.e2e.example_cluster import ExampleCluster
+
+
+@pytest.fixture
+def bring_up(tmp_path):
+    """Runs an example to its end."""
+    made: list[ExampleCluster] = []
+
+    def run(name: str, flags: str = "", victim: str = "", after_step: int = 0) -> ExampleCluster:
+        cluster = ExampleCluster(tmp_path, name, flags)
+        made.append(cluster)
+        up = cluster.start_up("--attach")
+        if victim:
+            cluster.wait_for_step(after_step)
+            cluster.kill(victim)
+        assert up.wait(100) == 0, cluster.printed()
+        assert cluster.status()["state"] == "succeeded"
+        assert not victim or cluster.task(victim)["restarts"] >= 1
+        return cluster
+
+    yield run
+    for cluster in made:
+        cluster.dtfctl("down", check=False)
+        assert not cluster.processes()
+
+
+def test_hello_must_greet(bring_up):
+    assert "worker:0 | Hello, distributed TensorFlow!" in bring_up("hello").printed()
+
+
+def test_words_that_occur_together_must_come_close_to_each_other(bring_up):
+    cluster = bring_up("embedding", "--train_steps=300 --optimizer=adam")
+    assert cluster.figure("neighbours of the same group") > 95
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("flags", ["--partitioner=axis_size", "--partitioner=min_max --optimizer=ftrl"])
+def test_so_they_must_with_other_pieces_and_optimizers(bring_up, flags):
+    assert bring_up("embedding", flags).figure("neighbours of the same group") > 95
+
+
+@pytest.mark.slow
+def test_a_killed_ps_must_cost_no_row(bring_up):
+    cluster = bring_up("embedding", "--save_steps=50", "ps:1", 100)
+    assert cluster.figure("neighbours of the same group") > 95
+
+
+def test_a_population_must_learn_to_balance_the_pole(bring_up):
+    assert bring_up("evolution", "--generations=20").figure("the parent lasts, of 200 steps") > 190
+
+
+@pytest.mark.slow
+def test_a_killed_worker_must_not_end_the_evolution(bring_up):
+    cluster = bring_up("evolution", victim="worker:1", after_step=10)
+    assert cluster.figure("the parent lasts, of 200 steps") > 190
