@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from dtfctl import shell_line
 from dtfctl.plan import SPARSE, TLS, TLS_VARIABLES, ClusterPlan, Task
 
 PLACEHOLDERS = (
@@ -84,7 +85,7 @@ def argv(plan: ClusterPlan, task: Task, addresses: Mapping[str, str]) -> tuple[s
         quoted = {key: shlex.quote(value) for key, value in values.items()}
         line = _fill(program, {**quoted, "cluster_flags": shlex.join(flags)})
         line = re.sub(r"^\s*python3?(?=\s)", lambda _: shlex.quote(task.python), line)
-        return ("/bin/sh", "-c", line)
+        return ("/bin/sh", "-c", shell_line.outliving_signals(line))
     values["cluster_flags"] = " ".join(flags)
     words: list[str] = []
     for word in program:

@@ -87,7 +87,7 @@ def test_every_module_of_the_package_has_a_room():
     """Beside the layers there are only namespaces, which users see."""
     public = (
         "__init__ app audio behavior bitwise compat contrib data debugging estimator flags gfile graph_util image "
-        "io layers linalg logging lookup losses manip math metrics nn python_io quantization random raw_ops "
+        "io keras layers linalg logging lookup losses manip math metrics nn python_io quantization random raw_ops "
         "saved_model sets signal sparse spectral strings summary testing"
     ).split()
     heads = {path.relative_to(DTF).parts[0].removesuffix(".py") for path in DTF.rglob("*.py")}

@@ -11,7 +11,7 @@ from tests.test_architecture import ROOT, imports, module_name
 
 SOURCES = sorted((ROOT / "dtfctl").rglob("*.py"))
 
-PURE = "state plan task statuses hosts moves restart reconcile changes expand view errors".split()
+PURE = "state plan task statuses hosts moves restart reconcile changes expand shell_line view errors".split()
 OUTSIDE = {"asyncio", "fcntl", "socket", "sqlite3", "subprocess", "threading", "time", "random"}
 HOMES = {
     "subprocess": {"dtfctl.launchers.local", "dtfctl.launchers.agent", "dtfctl.launchers.environment"},

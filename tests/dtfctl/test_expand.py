@@ -31,8 +31,15 @@ def expanded(program, **keys):
         (["python", "t.py"], ["/venv/bin/python", "t.py"]),
         (["python3", "t.py"], ["/venv/bin/python", "t.py"]),
         (["pythonic", "python"], ["pythonic", "python"]),
-        ("python t.py {cluster_flags}", ["/bin/sh", "-c", f"/venv/bin/python t.py {' '.join(FLAGS)}"]),
-        ("echo $HOME && x > {checkpoint_dir}", ["/bin/sh", "-c", "echo $HOME && x > '/cluster/my saves'"]),
+        ("python t.py {cluster_flags}", ["/bin/sh", "-c", f"exec /venv/bin/python t.py {' '.join(FLAGS)}"]),
+        (
+            "echo $HOME && x > {checkpoint_dir}",
+            [
+                "/bin/sh",
+                "-c",
+                "trap 'exit $?' HUP INT QUIT TERM USR1 USR2; echo $HOME && x > '/cluster/my saves'",
+            ],
+        ),
     ],
 )
 def test_a_program_gets_its_place_where_it_asks_for_it(program, argv):
@@ -70,7 +77,7 @@ def test_a_job_without_an_address_is_not_in_the_cluster_spec():
     addresses = {"worker:0": "127.0.0.1:2"}
     assert expand.cluster_spec(plan, plan.task("board:0"), addresses) == {"worker": ["127.0.0.1:2"]}
     argv = expand.argv(plan, plan.task("board:0"), addresses)
-    assert argv[-1] == "x --worker_hosts=127.0.0.1:2 --job_name=board --task_index=0"
+    assert argv[-1] == "exec x --worker_hosts=127.0.0.1:2 --job_name=board --task_index=0"
 
 
 def test_with_a_sparse_spec_a_task_sees_itself_and_the_parameter_servers():
@@ -79,7 +86,7 @@ def test_with_a_sparse_spec_a_task_sees_itself_and_the_parameter_servers():
     environment = expand.environment(plan, task, ADDRESSES, {})
     assert json.loads(environment["TF_CONFIG"]) == {"cluster": cluster, "task": {"type": "worker", "index": 1}}
     assert json.loads(environment["CLUSTER_SPEC"]) == cluster
-    words = shlex.split(expand.argv(plan, task, ADDRESSES)[-1])
+    words = shlex.split(expand.argv(plan, task, ADDRESSES)[-1])[1:]
     assert json.loads(words[1].removeprefix("--cluster_spec=")) == cluster
     assert words[2:] == ["--job_name=worker", "--task_index=1", "127.0.0.1:1", "127.0.0.1:3"]
     ps = expand.environment(plan, plan.task("ps:0"), ADDRESSES, {})
@@ -101,7 +108,7 @@ def test_a_sidecar_is_told_of_the_cluster_by_placeholders_only():
     addresses = {"worker:0": "127.0.0.1:2", "s:0": "127.0.0.1:9"}
     environment = expand.environment(plan, plan.task("s:0"), addresses, {})
     assert "TF_CONFIG" not in environment and "CLUSTER_SPEC" not in environment
-    assert expand.argv(plan, plan.task("s:0"), addresses)[-1] == "x 127.0.0.1:2 9 127.0.0.1"
+    assert expand.argv(plan, plan.task("s:0"), addresses)[-1] == "exec x 127.0.0.1:2 9 127.0.0.1"
     assert expand.cluster_spec(plan, plan.task("worker:0"), addresses) == {"worker": ["127.0.0.1:2"]}
 
 

@@ -1,0 +1,82 @@
+"""model_to_estimator: a Sequential model as an Estimator, which trains in a cluster of TF_CONFIG.
+
+Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/keras/estimator/model_to_estimator
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dtf.build.ops.array import reshape, shape
+from dtf.build.ops.math import cast
+from dtf.estimator import Estimator, EstimatorSpec, ModeKeys, RunConfig
+from dtf.keras.losses import takes_classes
+from dtf.keras.models import Sequential
+from dtf.keras.program import LOSS, Compiled, Made, batch_figures, make_layers, training_step
+from dtf.metrics import mean
+from dtf.train.scaffold import Scaffold
+from dtf.wire import dtypes
+
+__all__ = ["model_to_estimator"]
+
+
+def model_to_estimator(
+    keras_model: Sequential | None = None, model_dir: str | None = None, config: RunConfig | None = None
+) -> Estimator:
+    """An Estimator of a compiled model, which begins with the weights that the model has now, if it has some.
+
+    Features are the inputs, or a dict with them alone; predictions are {"output": outputs}.
+
+    Raises:
+      ValueError: there is no model, or it is not compiled.
+    """
+    if keras_model is None:
+        raise ValueError("model_to_estimator needs a keras_model")
+    compiled = keras_model._compiled
+    if compiled is None:
+        raise ValueError("The model must be compiled before it becomes an Estimator: call compile(...)")
+    recipes = tuple(keras_model._recipes)
+    weights = keras_model.get_weights() if keras_model._local is not None else None
+
+    def begin(made: Made) -> Scaffold:
+        def load(scaffold: Scaffold, session: Any) -> None:
+            if weights is not None:
+                for variable, value in zip(made.weights, weights, strict=True):
+                    variable.load(value, session)
+
+        return Scaffold(init_fn=load)
+
+    def model_fn(features: Any, labels: Any, mode: str) -> EstimatorSpec:
+        inputs = _single(features)
+        inputs = cast(inputs, dtypes.int32 if recipes[0].takes_ids else dtypes.float32)
+        made = make_layers(recipes)
+        outputs = made(inputs, training=mode == ModeKeys.TRAIN)
+        predictions = {"output": outputs}
+        if mode == ModeKeys.PREDICT:
+            return EstimatorSpec(mode, predictions, scaffold=begin(made))
+        figures = batch_figures(made, compiled, _targets(labels, outputs, compiled), outputs)
+        if mode == ModeKeys.TRAIN:
+            step = training_step(compiled, figures[LOSS])
+            return EstimatorSpec(mode, predictions, figures[LOSS], step, scaffold=begin(made))
+        count = shape(outputs)[0]
+        metrics = {name: mean(value, weights=cast(count, dtypes.float32)) for name, value in figures.items()}
+        del metrics[LOSS]
+        return EstimatorSpec(mode, predictions, figures[LOSS], eval_metric_ops=metrics, scaffold=begin(made))
+
+    return Estimator(model_fn, model_dir, config)
+
+
+def _single(features: Any) -> Any:
+    if not isinstance(features, Mapping):
+        return features
+    if len(features) != 1:
+        raise ValueError(f"A Sequential model takes one input; the features are {sorted(features)}")
+    return next(iter(features.values()))
+
+
+def _targets(labels: Any, outputs: Any, compiled: Compiled) -> Any:
+    """The labels in the outputs' shape, or in that without the last dimension where they are classes."""
+    if takes_classes(compiled.loss):
+        return reshape(labels, shape(outputs)[:-1])
+    return reshape(cast(labels, outputs.dtype), shape(outputs))

@@ -1,0 +1,80 @@
+"""tf.keras.metrics: figures to look at, one number for each example; a model reports their means.
+
+Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/keras/metrics
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dtf.build.ops import math as math_ops
+from dtf.build.ops import reductions
+from dtf.build.ops.nn import in_top_k
+from dtf.build.ops.reductions import reduce_mean
+from dtf.build.tensor import Tensor
+from dtf.keras import losses
+from dtf.keras.losses import _BY_NAME as _LOSSES_BY_NAME
+from dtf.keras.losses import takes_classes
+from dtf.keras.names import meant
+from dtf.wire import dtypes
+
+__all__ = [
+    "binary_accuracy", "categorical_accuracy", "named", "sparse_categorical_accuracy",
+    "sparse_top_k_categorical_accuracy",
+]  # fmt: skip
+
+Metric = Callable[[Tensor, Tensor], Tensor]
+
+
+def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Tensor:
+    """How often y_pred is above the threshold where y_true is 1."""
+    right = math_ops.equal(math_ops.cast(y_true, y_pred.dtype), math_ops.cast(y_pred > threshold, y_pred.dtype))
+    return reduce_mean(math_ops.cast(right, dtypes.float32), -1)
+
+
+def categorical_accuracy(y_true: Any, y_pred: Any) -> Tensor:
+    """Whether the greatest prediction is that of the class with the greatest label."""
+    return _is_same(reductions.argmax(y_true, -1), reductions.argmax(y_pred, -1))
+
+
+def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> Tensor:
+    """Whether the greatest prediction is that of class y_true."""
+    return _is_same(math_ops.cast(y_true, dtypes.int64), reductions.argmax(y_pred, -1))
+
+
+def sparse_top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> Tensor:
+    """Whether the prediction of class y_true is among the `k` greatest."""
+    return math_ops.cast(in_top_k(y_pred, math_ops.cast(y_true, dtypes.int32), k), dtypes.float32)
+
+
+def named(metric: Any, loss: Any, width: int | None) -> tuple[str, Metric]:
+    """(name, function) of what `compile` was given; which accuracy is meant follows from the loss and the outputs.
+
+    Args:
+      loss: the model's loss function.
+      width: the size of the outputs' last dimension.
+
+    Raises:
+      ValueError, TypeError: there is no such name, or it is no function.
+    """
+    if metric in ("accuracy", "acc"):
+        if takes_classes(loss):
+            return metric, sparse_categorical_accuracy
+        is_binary = width == 1 or getattr(loss, "function", loss) is losses.binary_crossentropy
+        return metric, binary_accuracy if is_binary else categorical_accuracy
+    function = meant("metric", metric, _BY_NAME)
+    return metric if isinstance(metric, str) else getattr(metric, "__name__", type(metric).__name__), function
+
+
+def _is_same(one: Tensor, other: Tensor) -> Tensor:
+    return math_ops.cast(math_ops.equal(one, other), dtypes.float32)
+
+
+_BY_NAME: dict[str, Metric] = {
+    **_LOSSES_BY_NAME,
+    "binary_accuracy": binary_accuracy,
+    "categorical_accuracy": categorical_accuracy,
+    "sparse_categorical_accuracy": sparse_categorical_accuracy,
+    "sparse_top_k_categorical_accuracy": sparse_top_k_categorical_accuracy,
+}

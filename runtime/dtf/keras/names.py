@@ -1,0 +1,24 @@
+"""What the words of tf.keras stand for: one table lookup with an error that lists near names."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Any
+
+
+def meant(kind: str, identifier: Any, table: Mapping[str, Any]) -> Any:
+    """What a name stands for in a table; anything callable as it is.
+
+    Raises:
+      ValueError: there is no such name.
+      TypeError: it is neither a name nor callable.
+    """
+    if isinstance(identifier, str):
+        if identifier not in table:
+            near = difflib.get_close_matches(identifier, table) or sorted(table)
+            raise ValueError(f"Unknown {kind} {identifier!r}. Did you mean one of {near}?")
+        return table[identifier]
+    if not callable(identifier):
+        raise TypeError(f"A {kind} must be a name or a function, not {identifier!r}")
+    return identifier

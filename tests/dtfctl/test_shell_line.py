@@ -1,0 +1,62 @@
+"""Shell lines that outlive signals as long as their programs do."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from dtfctl.shell_line import outliving_signals
+
+SAVES = """
+import signal, sys, time
+def save(*_):
+    print("saving", flush=True); time.sleep(0.2); print("saved", flush=True); sys.exit(7)
+signal.signal(signal.SIGTERM, save)
+print("ready", flush=True)
+time.sleep(30)
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "is_replaced"),
+    [
+        ("python t.py --x=1", True),
+        ("  ./t.sh 'a; b' > out 2>&1 ", True),
+        ("t \"$HOME\" `date`", True),
+        ("t $(hostname)", False),
+        ("t; u", False),
+        ("t && u", False),
+        ("t | u", False),
+        ("t &", False),
+        ("(t)", False),
+        ("t\nu", False),
+        ("X=1 t", False),
+        ("cd /x", False),
+        ("exec t", False),
+        ("t 'unfinished", False),
+        ("", False),
+    ],
+)
+def test_a_shell_makes_room_for_a_single_program(line, is_replaced):
+    assert outliving_signals(line).startswith("exec ") == is_replaced
+    assert line.strip() in outliving_signals(line)
+
+
+@pytest.mark.parametrize("shape", ["{}", "true; {}; echo not reached", "X=1 {}", "true && {} 2>&1 | cat"])
+def test_a_program_that_is_told_to_end_has_its_time(shape, tmp_path):
+    (tmp_path / "saves.py").write_text(SAVES)
+    line = outliving_signals(shape.format(f"{sys.executable} {tmp_path}/saves.py"))
+    shell = subprocess.Popen(["/bin/sh", "-c", line], stdout=subprocess.PIPE, text=True, start_new_session=True)
+    assert shell.stdout is not None and shell.stdout.readline() == "ready\n"
+    os.killpg(shell.pid, signal.SIGTERM)
+    status = shell.wait(10)
+    told = shell.stdout.read()
+    shell.stdout.close()
+    assert "not reached" not in told
+    if "| cat" not in shape:  # cat does not wait for anybody
+        assert told == "saving\nsaved\n"
+        assert status == 7
