@@ -16,6 +16,10 @@ __all__ = ["LOOKS_FOR_S", "Lookout"]
 
 LOOKS_FOR_S = 0.00025
 _SKIPPED_MAX = 128
+_ALONE_S = 0.00002
+"""An attempt takes less, unless another thread has had the processor meanwhile: then there are more of them than
+processors, and none is to be kept from the others.
+"""
 
 _Found = TypeVar("_Found")
 
@@ -34,15 +38,18 @@ class Lookout:
         if self._skips:
             self._skips -= 1
             return None
-        until = time.perf_counter() + LOOKS_FOR_S
+        before = time.perf_counter()
+        until = before + LOOKS_FOR_S
         while True:
             found = attempt()
             if found is not None:
                 self._next_skips = 1
                 return found
             os.sched_yield()
-            if time.perf_counter() > until:
+            now = time.perf_counter()
+            if now > until or now > before + _ALONE_S:
                 break
+            before = now
         self._skips = self._next_skips
         self._next_skips = min(2 * self._next_skips, _SKIPPED_MAX)
         return None
