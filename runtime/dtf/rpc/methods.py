@@ -139,12 +139,15 @@ class _MasterMethods:
         _at_leisure(call, answer)
 
     def RunCallable(self, data: Buffer, answer: Answer) -> None:
+        cancellation = CancellationManager()
+        answer.on_cancel(cancellation.start_cancel)
+
         def call() -> Any:
             request, feeds = messages.parse_apart(
                 master_pb2.RunCallableRequest, master_pb2.RunCallableRequest.FEED_FIELD_NUMBER, data
             )
             values, metadata = self._master.run_callable(
-                request.session_handle, request.handle, messages.values(feeds), request.request_id
+                request.session_handle, request.handle, messages.values(feeds), request.request_id, cancellation
             )
             response = master_pb2.RunCallableResponse(metadata=metadata)
             return messages.with_tensors(response, master_pb2.RunCallableResponse.FETCH_FIELD_NUMBER, values)

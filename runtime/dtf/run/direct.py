@@ -235,7 +235,7 @@ class DirectSteps:
         peers = self._peers()
         if peers is None:
             return
-        for step_id in self._pushed.pop(task, ()):
+        for step_id in list(self._pushed.pop(task, ())):
             try:
                 peers(task).cleanup_graph(step_id)
             except errors.OpError as error:

@@ -227,17 +227,10 @@ class FlatRun:
             if over:
                 self._end()
             else:
-                self._flush()
+                self.outcome.flush()
         finally:
             if not drains:
                 borrowed.do_afterwards()
-
-    def _flush(self, is_last: bool = False) -> None:
-        """Sends what the segments have made for other tasks."""
-        try:
-            self.step.rendezvous.flush(is_last)
-        except errors.OpError as error:
-            self.outcome.fail(error)
 
     def _run_segments(self, segments: Sequence[Segment], ready: list[Segment]) -> bool:
         """Runs segments and adds what they make ready. True when the step is over."""
@@ -301,7 +294,7 @@ class FlatRun:
                     self._live -= 1
 
     def _end(self) -> None:
-        self._flush(True)
+        self.outcome.flush(is_last=True)
         self.shared.clear()
         self._done(self.outcome.error)
 

@@ -204,7 +204,7 @@ class _FrameRun:
                         self._ready.clear()
                         break
                     self._run(*self._ready.popleft())
-                self._flush()
+                self._outcome.flush()
                 with self._lock:
                     if not self._completed:
                         self._is_draining = False
@@ -216,13 +216,6 @@ class _FrameRun:
                     self._complete(index, frame, iteration, value, error)
         if over:
             self._done(self._outcome.error)
-
-    def _flush(self) -> None:
-        """Sends what has been made for other tasks."""
-        try:
-            self._step.rendezvous.flush()
-        except errors.OpError as error:
-            self._outcome.fail(error)
 
     def _run(self, index: int, frame: _Frame, iteration: _Iteration, inputs: list[Any] | None) -> None:
         """Runs one ready node; `inputs` is None for a dead one."""

@@ -1,7 +1,7 @@
 """Outcome: what a step comes to when several things go wrong at about the same time.
 
-Owns the choice of the error that is reported and the cancelling of the rest of the step. Does not decide when the
-step is over.
+Owns the choice of the error that is reported, the cancelling of the rest of the step, and the sending of what it has
+made for other tasks. Does not decide when the step is over.
 """
 
 from __future__ import annotations
@@ -27,6 +27,13 @@ class Outcome:
         self._step = step
         self._lock = threading.Lock()
         self.error: errors.OpError | None = None
+
+    def flush(self, is_last: bool = False) -> None:
+        """Sends what has been made for other tasks; one that cannot be reached fails the step."""
+        try:
+            self._step.rendezvous.flush(is_last)
+        except errors.OpError as error:
+            self.fail(error)
 
     def fail(self, error: errors.OpError) -> None:
         """Takes note of an error; the first one cancels the step. Call it without locks: callbacks run in this
