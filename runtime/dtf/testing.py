@@ -66,7 +66,7 @@ class LocalCluster:
           start: start all tasks now.
           config: a ConfigProto for the servers of this process.
         """
-        ports = _free_ports(sum(jobs.values()))
+        ports = free_ports(sum(jobs.values()))
         self.cluster_spec = ClusterSpec(
             {job: [f"127.0.0.1:{ports.pop()}" for _ in range(count)] for job, count in jobs.items()}
         )
@@ -213,7 +213,7 @@ def _wait(process: subprocess.Popen[bytes]) -> int:
                 stream.close()
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     held = [socket.socket() for _ in range(count)]
     try:
         for each in held:

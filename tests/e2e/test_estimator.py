@@ -58,3 +58,14 @@ def test_killed_tasks_must_come_back_and_the_training_must_end_as_well(cluster, 
     cluster.kill(*victims.split())
     assert_trained(cluster, up.wait(150))
     assert all(cluster.task(name)["restarts"] >= 1 for name in victims.split())
+
+
+@pytest.mark.slow
+def test_down_in_the_middle_must_keep_what_was_learned_and_a_second_up_must_end_the_training(cluster):
+    assert cluster.start_up().wait(60) == 0
+    cluster.wait_for_step(200)
+    cluster.dtfctl("down")
+    assert not cluster.processes()
+    reached = cluster.checkpoint_step()
+    assert_trained(cluster, cluster.start_up("--attach").wait(120))
+    assert f"Restoring parameters from {cluster.folder}/checkpoints/model.ckpt-{reached}\n" in cluster.printed()

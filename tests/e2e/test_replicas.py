@@ -1,4 +1,4 @@
-"""Synchronous and in-graph replicas of the digits: as one worker with the whole batch, also when tasks die."""
+"""Synchronous, in-graph and ring replicas of the digits: as one worker with the whole batch, also when tasks die."""
 
 from __future__ import annotations
 
@@ -59,11 +59,18 @@ def test_one_client_with_towers_must_train_the_digits(example):
     wait_until(lambda: not cluster.processes(), "every process to end", 10)
 
 
+def test_workers_in_a_ring_must_train_the_digits(example):
+    cluster = train(example("ring"))
+    assert cluster.accuracy() >= 96.0
+    assert cluster.checkpoint_step() == STEPS
+    wait_until(lambda: not cluster.processes(), "every process to end", 10)
+
+
 @pytest.mark.slow
 def test_any_number_of_workers_or_towers_must_give_the_same_losses(example):
     runs = [
         losses(train(example(name, "--train_steps=60 --log_steps=1"), "--set", f"jobs.worker={workers}"))
-        for name, workers in [("digits-sync", 1), ("digits-sync", 2), ("digits-sync", 4), ("in-graph", 4)]
+        for name, workers in [("digits-sync", 1), ("digits-sync", 2), ("digits-sync", 4), ("in-graph", 4), ("ring", 3)]
     ]
     for run in runs:
         assert len(run) == 60
@@ -73,8 +80,11 @@ def test_any_number_of_workers_or_towers_must_give_the_same_losses(example):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "victim"),
-    [("digits-sync", "worker:1"), ("digits-sync", "worker:0"), ("digits-sync", "ps:1"), ("in-graph", "worker:1")],
-)
+    [
+        ("digits-sync", "worker:1"), ("digits-sync", "worker:0"), ("digits-sync", "ps:1"), ("in-graph", "worker:1"),
+        ("ring", "worker:1"), ("ring", "worker:0"),
+    ],
+)  # fmt: skip
 def test_a_killed_task_must_not_change_the_final_accuracy(example, name, victim):
     cluster = example(name, "--train_steps=300 --save_steps=50")
     up = cluster.start_up("--attach")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import queue
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import pytest
@@ -109,12 +110,10 @@ class Cluster:
         }
         self.folder = str(folder / "model")
         self.tasks = [(job, index) for job, tasks in self.addresses.items() for index in range(len(tasks))]
-        self.estimators = {}
+        self.model_fn = model_fn
 
     def estimator(self, job, index, **arguments):
-        text = tf.compat.as_text(
-            json.dumps({"cluster": self.addresses, "task": {"type": job, "index": index}})
-        )
+        text = json.dumps({"cluster": self.addresses, "task": {"type": job, "index": index}})
         config = RunConfig(
             self.folder,
             tf_random_seed=1,
@@ -123,17 +122,38 @@ class Cluster:
             place=place_from({"TF_CONFIG": text}),
             **arguments,
         )
-        return tf.estimator.Estimator(model_fn, config=config)
+        return tf.estimator.Estimator(self.model_fn, config=config)
 
     def run(self, train_spec, eval_spec, evaluator=True):
         """Runs all tasks to their ends; returns what each returned."""
         tasks = [*self.tasks, ("evaluator", 0)] if evaluator else self.tasks
-        with ThreadPoolExecutor(len(tasks)) as pool:
-            futures = {
-                task: pool.submit(tf.estimator.train_and_evaluate, self.estimator(*task), train_spec, eval_spec)
+        return side_by_side(
+            {
+                task: partial(tf.estimator.train_and_evaluate, self.estimator(*task), train_spec, eval_spec)
                 for task in tasks
             }
-            return {task: future.result(60) for task, future in futures.items()}
+        )
+
+
+def side_by_side(calls):
+    """{name: result} of functions that are called in threads of their own; the first error is raised."""
+    ended = queue.Queue()
+
+    def call(name, function):
+        try:
+            ended.put((name, function(), None))
+        except BaseException as error:
+            ended.put((name, None, error))
+
+    for name, function in calls.items():
+        threading.Thread(target=call, args=(name, function), daemon=True).start()
+    results = {}
+    for _ in calls:
+        name, result, error = ended.get(timeout=60)
+        if error is not None:
+            raise error
+        results[name] = result
+    return results
 
 
 def test_each_task_of_a_cluster_does_its_part_and_ends_by_itself(tmp_path):
@@ -178,6 +198,34 @@ def test_input_that_ends_ends_the_training_of_a_cluster_too(tmp_path):
     assert last == f"model.ckpt-{recorder.calls[-1][0]}"
 
 
+def test_replicas_may_be_synchronous(tmp_path):
+    cluster = Cluster(tmp_path, ps=1)
+
+    def synchronous(features, labels, mode, config):
+        spec = model_fn(features, labels, mode)
+        if mode != tf.estimator.ModeKeys.TRAIN:
+            return spec
+        optimizer = tf.train.SyncReplicasOptimizer(tf.train.GradientDescentOptimizer(0.05), 2, total_num_replicas=2)
+        train_op = optimizer.minimize(spec.loss, tf.train.get_global_step())
+        hook = optimizer.make_session_run_hook(config.is_chief, num_tokens=0)
+        return tf.estimator.EstimatorSpec(mode, loss=spec.loss, train_op=train_op, training_hooks=[hook])
+
+    def half(config):
+        index = config.global_id_in_cluster
+        return tf.data.Dataset.from_tensor_slices(({"x": X[index::2]}, Y[index::2])).repeat().batch(32)
+
+    cluster.model_fn = synchronous
+    cluster.run(TrainSpec(half, 20), EvalSpec(eval_input), evaluator=False)
+    w, b = np.zeros((3, 1)), np.zeros(1)
+    for _ in range(20):
+        error = X @ w + b - Y
+        w, b = w - 0.1 * X.T @ error / 64, b - 0.1 * error.mean(0)
+    estimator = local_estimator(tmp_path)
+    assert estimator.get_variable_value("global_step") == 20
+    np.testing.assert_allclose(estimator.get_variable_value("w"), w, rtol=1e-4)
+    np.testing.assert_allclose(estimator.get_variable_value("b"), b, rtol=1e-4)
+
+
 def test_an_early_stop_ends_all_who_train(tmp_path):
     cluster = Cluster(tmp_path, ps=1)
     chief = cluster.estimator("chief", 0)
@@ -195,9 +243,7 @@ def test_an_early_stop_ends_all_who_train(tmp_path):
         spec = TrainSpec(train_input, 1_000_000, hooks=[hook(*task)])
         tf.estimator.train_and_evaluate(cluster.estimator(*task), spec, EvalSpec(eval_input))
 
-    with ThreadPoolExecutor(len(cluster.tasks)) as pool:
-        for future in [pool.submit(run, task) for task in cluster.tasks]:
-            future.result(60)
+    side_by_side({task: partial(run, task) for task in cluster.tasks})
     assert chief.get_variable_value("signal_early_stopping/STOP")
     assert chief.get_variable_value("global_step") < 1_000_000
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import logging
 import select
 import socket
 import sys
@@ -20,11 +21,15 @@ from dtf.channel import lane as lanes
 from dtf.channel.endpoint import Endpoint, greet, is_same_user, new_connection_id
 from dtf.channel.lane import Buffer, Lane
 from dtf.channel.lookout import Lookout
+from dtf.channel.shared_memory import SharedMemory, find, is_possible
+from dtf.run import growing_pool
 from dtf.wire import errors
 from dtf.wire.credentials import Credentials
 
 LARGE_FROM_BYTES = 1 << 16
 """Messages of this size and more take the large lane."""
+MEMORY_LANE = 2
+"""The number with which a client greets that wants to share memory; the lanes are 0 and 1."""
 CONNECT_TIMEOUT_S = 1.0
 _HEARTBEAT_PERIOD_S = 10.0
 _HEARTBEAT_TIMEOUT_S = 10.0
@@ -70,7 +75,8 @@ class Channel:
         self._lost: errors.OpError | None = None
         self._last_frame = time.monotonic()
         self._numbers: dict[str, int] = {}
-        identity = new_connection_id()
+        self._memory: SharedMemory | None = None
+        self._identity = identity = new_connection_id()
         sockets: list[Any] = []
         try:
             for number in range(2):
@@ -82,6 +88,7 @@ class Channel:
                 sock.close()
             raise errors.UnavailableError(None, None, f"{where}: no channel: {error}") from None
         self._small, self._large = (Lane(sock, self._on_frame, self._on_lost, self._on_end) for sock in sockets)
+        self._share_once = functools.partial(self._share, endpoint) if is_possible(sockets[1]) else None
         self._reading_turn = threading.Lock()
         self._has_readers = False
         self._lookout = Lookout()
@@ -157,7 +164,7 @@ class Channel:
         """Sends a request that wants no answer."""
         number = self._numbers.get(method)
         if number is not None:
-            self._lane(request).send(lanes.REQUEST, lanes.NO_REPLY, number, 0, request)
+            self._send(lanes.NO_REPLY, number, 0, request)
 
     def close(self) -> None:
         """Ends the connection; waiting calls fail."""
@@ -173,8 +180,7 @@ class Channel:
             return _nothing
         call_id = next(self._ids)
         self._pending[call_id] = done
-        lane = self._lane(request)
-        lane.send(lanes.REQUEST, 0, number, call_id, request)
+        lane = self._send(0, number, call_id, request)
         if self._lost is not None and self._pending.pop(call_id, None) is not None:
             done(error=self._lost)
         return functools.partial(self._cancel, call_id, lane)
@@ -205,8 +211,36 @@ class Channel:
         timer.start()
         return cancel
 
-    def _lane(self, request: Sequence[Buffer]) -> Lane:
-        return self._small if sum(map(len, request)) < LARGE_FROM_BYTES else self._large
+    def _send(self, flags: int, number: int, call_id: int, request: Sequence[Buffer]) -> Lane:
+        """Sends a request the way that its size asks for; the lane that it went by."""
+        size = sum(map(len, request))
+        if size < LARGE_FROM_BYTES:
+            self._small.send(lanes.REQUEST, flags, number, call_id, request)
+            return self._small
+        place = self._memory.place(request, size) if self._memory is not None else None
+        if place is not None:
+            self._small.send(lanes.REQUEST | lanes.IN_MEMORY, flags, number, call_id, (place,))
+            return self._small
+        self._begin_to_share()
+        self._large.send(lanes.REQUEST, flags, number, call_id, request)
+        return self._large
+
+    def _begin_to_share(self) -> None:
+        """A large body has come or gone by socket: the next ones shall lie in shared memory, where that can be."""
+        share, self._share_once = self._share_once, None
+        if share is not None:
+            growing_pool.submit(share)
+
+    def _share(self, endpoint: Endpoint) -> None:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+            try:
+                sock.settimeout(CONNECT_TIMEOUT_S)
+                sock.connect("\0" + endpoint.unix)
+                if greet(sock, endpoint.token, self._identity, MEMORY_LANE):
+                    self._memory = SharedMemory.offered(sock)
+                    self._memory.begin(sock)
+            except OSError as error:
+                _logger.debug("%s: no shared memory: %s", self.where, error)
 
     def _cancel(self, call_id: int, lane: Lane) -> None:
         done = self._pending.pop(call_id, None)
@@ -297,6 +331,15 @@ class Channel:
 
     def _on_frame(self, lane: Lane, kind: int, flags: int, number: int, call_id: int, body: Any) -> None:
         self._last_frame = time.monotonic()
+        if lane is self._large:
+            self._begin_to_share()
+        if kind & lanes.IN_MEMORY:
+            try:
+                body = find(self._memory, body)
+            except ValueError as error:
+                self._on_lost(str(error))
+                return
+            kind ^= lanes.IN_MEMORY
         if kind == lanes.RESPONSE or kind == lanes.PONG:
             done = self._pending.pop(call_id, None)
             if done is not None:
@@ -383,3 +426,6 @@ def _connect(endpoint: Endpoint, host: str, credentials: Credentials | None) -> 
 
 def _nothing() -> None:
     """Cancels what was never sent."""
+
+
+_logger = logging.getLogger("dtf")

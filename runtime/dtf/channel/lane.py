@@ -34,6 +34,8 @@ BODY_BYTES_MAX = 1 << 36
 STALL_S_MAX = 120
 
 REQUEST, RESPONSE, ERROR, CANCEL, PING, PONG, WELCOME = range(1, 8)
+IN_MEMORY = 0x80
+"""Added to the kind of a frame whose body lies in shared memory; it names the place."""
 NO_REPLY = 1
 """Flag of a REQUEST that wants no answer."""
 DERIVED = 1

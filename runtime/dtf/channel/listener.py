@@ -18,9 +18,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dtf.channel import lane as lanes
-from dtf.channel.client import LARGE_FROM_BYTES
+from dtf.channel.client import LARGE_FROM_BYTES, MEMORY_LANE
 from dtf.channel.endpoint import Endpoint, is_same_user, new_token, welcome
 from dtf.channel.lane import Buffer, Lane
+from dtf.channel.shared_memory import SharedMemory, find, is_possible
 from dtf.run import borrowed, growing_pool
 from dtf.wire import errors
 from dtf.wire.credentials import Credentials
@@ -198,6 +199,9 @@ class Listener:
             sock.close()
             return
         identity, number = known
+        if number == MEMORY_LANE:
+            self._share(sock, identity)
+            return
         with self._lock:
             peer = None if self._is_stopped else self._peers.setdefault(identity, _Peer(self, identity))
         if peer is None:
@@ -207,6 +211,18 @@ class Listener:
         peer.add(lane, number)
         lane.send(lanes.WELCOME, 0, 0, 0, ["\n".join(self._method_names).encode()])
         lane.read()
+
+    def _share(self, sock: socket.socket, identity: bytes) -> None:
+        """A peer offers memory for its large bodies. The socket is for this alone."""
+        with self._lock:
+            peer = self._peers.get(identity)
+        with sock:
+            try:
+                if peer is not None and is_possible(sock):
+                    peer.memory = SharedMemory.accepted(sock)
+                    peer.memory.answer(sock)
+            except OSError as error:
+                _logger.debug("%s: no shared memory: %s", self._name, error)
 
     def _secured(self, sock: socket.socket) -> Any:
         """The connection as it is used; raises OSError for one that is not to be trusted."""
@@ -251,6 +267,7 @@ class _Peer:
         self._is_lost = False
         self._finishing = threading.Event()
         self._is_finishing = False
+        self.memory: SharedMemory | None = None
 
     def add(self, lane: Lane, number: int) -> None:
         with self._lock:
@@ -259,6 +276,14 @@ class _Peer:
             lane.close("it is over already")
 
     def on_frame(self, lane: Lane, kind: int, flags: int, number: int, call_id: int, body: Any) -> None:
+        if kind & lanes.IN_MEMORY:
+            try:
+                body = find(self.memory, body)
+            except ValueError as error:
+                _logger.warning("%s: a peer was cut off: %s", self._listener._name, error)
+                lane.close(str(error))
+                return
+            kind ^= lanes.IN_MEMORY
         if kind == lanes.REQUEST:
             if flags & lanes.NO_REPLY:
                 self._listener._call(number, body, Answer(_ignore))
@@ -306,9 +331,14 @@ class _Peer:
             message = error.message.encode()[:_MESSAGE_BYTES_MAX]
             lane.send(lanes.ERROR, lanes.DERIVED if error.derived else 0, error.error_code, call_id, (message,))
         else:
-            is_large = sum(map(len, pieces)) >= LARGE_FROM_BYTES
-            lane = self._lanes[max(self._lanes) if is_large else min(self._lanes)]
-            lane.send(lanes.RESPONSE, 0, 0, call_id, pieces)
+            size = sum(map(len, pieces))
+            is_large = size >= LARGE_FROM_BYTES
+            place = self.memory.place(pieces, size) if is_large and self.memory is not None else None
+            if place is not None:
+                self._lanes[min(self._lanes)].send(lanes.RESPONSE | lanes.IN_MEMORY, 0, 0, call_id, (place,))
+            else:
+                lane = self._lanes[max(self._lanes) if is_large else min(self._lanes)]
+                lane.send(lanes.RESPONSE, 0, 0, call_id, pieces)
         if self._is_finishing and not self._running:
             self._finishing.set()
 

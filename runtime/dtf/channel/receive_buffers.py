@@ -5,8 +5,8 @@ guest has freed (free page reporting), the host must find the page again as well
 receiving them costs 20. The arrays decoded from a body are views of it, so that its reference count says when the last
 of them is gone; nobody has to give anything back.
 
-Owns what is kept: `KEPT_BYTES_MAX` at most, and nothing that was not needed for `IDLE_S_MAX`. To forget a buffer that
-is still looked at is harmless: it is freed with its last view.
+Owns what is kept: `KEPT_BYTES_MAX` at most, and nothing that was not needed for `idle.IDLE_S_MAX`. To forget a buffer
+that is still looked at is harmless: it is freed with its last view.
 
     body = receive_buffers.take(100_000_000)
 """
@@ -19,14 +19,13 @@ import time
 
 import numpy as np
 
-from dtf.run import growing_pool
+from dtf.channel import idle
 
-__all__ = ["IDLE_S_MAX", "KEPT_BYTES_MAX", "KEPT_FROM_BYTES", "ReceiveBuffers", "take"]
+__all__ = ["KEPT_BYTES_MAX", "KEPT_FROM_BYTES", "ReceiveBuffers", "take"]
 
 KEPT_FROM_BYTES = 1 << 17
 """Smaller bodies come from the allocator, which keeps memory of that size by itself."""
 KEPT_BYTES_MAX = 1 << 29
-IDLE_S_MAX = 10.0
 _SLACK = 8
 """A buffer may be larger than the body by one part in so many."""
 
@@ -72,13 +71,13 @@ class ReceiveBuffers:
             self._forget(forgotten)
             is_first, self._is_watched = not self._is_watched, True
         if is_first:
-            growing_pool.submit(self._watch)
+            idle.watch(self.forget_idle)
         return buffer.data[:length]
 
     def forget_idle(self, now_s: float) -> bool:
-        """Forgets what was not taken in the `IDLE_S_MAX` before `now_s` (of the monotonic clock); whether some stay."""
+        """Forgets what was not taken for `idle.IDLE_S_MAX` at `now_s` (of the monotonic clock); whether some stay."""
         with self._lock:
-            self._forget(sum(taken_at_s <= now_s - IDLE_S_MAX for taken_at_s in self._taken_at_s))
+            self._forget(sum(taken_at_s <= now_s - idle.IDLE_S_MAX for taken_at_s in self._taken_at_s))
             self._is_watched = bool(self._kept)
             return self._is_watched
 
@@ -92,12 +91,6 @@ class ReceiveBuffers:
 
     def _forget(self, count: int) -> None:
         del self._kept[:count], self._taken_at_s[:count]
-
-    def _watch(self) -> None:
-        while True:
-            time.sleep(IDLE_S_MAX / 2)
-            if not self.forget_idle(time.monotonic()):
-                return
 
 
 # What getrefcount says of an array that one list holds, measured because interpreters differ in what they count; and

@@ -26,6 +26,13 @@ STEP_PATIENCE_S = 3.0
 EXIT_STATUS = 128 + signal.SIGTERM
 
 
+def has_arrived() -> bool:
+    """Whether the training of this process ends because it has been told to go: it will be gone on with elsewhere, or
+    later, so what others wait for is not over.
+    """
+    return any(notice.arrived for notice in _watching)
+
+
 class Preempted(SystemExit):
     """Ends the process after an orderly end of training; its status is 143."""
 
@@ -63,12 +70,14 @@ class PreemptionNotice:
             threading.Thread(target=self._wait_for_arrival, name="preemption-notice", daemon=True).start()
             signal.signal(signal.SIGTERM, self._handle)
             self._is_watching = True
+            _watching.append(self)
 
     def release(self) -> None:
         """Ends watching; SIGTERM ends the process as before."""
         if self._is_watching and threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             self._is_watching = False
+            _watching.remove(self)
             self._wake.put(False)
 
     def leave(self) -> None:
@@ -133,3 +142,6 @@ def _signal_main_thread() -> None:
     identity = threading.main_thread().ident
     if identity is not None:
         signal.pthread_kill(identity, signal.SIGTERM)
+
+
+_watching: list[PreemptionNotice] = []

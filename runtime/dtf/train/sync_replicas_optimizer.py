@@ -37,6 +37,7 @@ from dtf.build.ops import data_flow as data_flow_ops
 from dtf.build.sparse import IndexedSlices
 from dtf.build.tensor import Operation, Tensor
 from dtf.build.variables import Variable, global_variables, report_uninitialized_variables
+from dtf.train import preemption
 from dtf.train.optimizer import Optimizer
 from dtf.train.queue_runner import QueueRunner
 from dtf.train.session_run_hook import SessionRunHook
@@ -237,7 +238,8 @@ class _SyncReplicasOptimizerHook(SessionRunHook):
     """Brings a worker's steps and accumulators up to date in each new session; the chief's makes the updates too.
 
     The chief's thread ends with its session. It does not close the queue when the session is only made anew, for the
-    queue may live on and could not be opened again; `end` closes it, which ends all workers that wait for a token.
+    queue may live on and could not be opened again; `end` closes it, which ends all workers that wait for a token. A
+    chief that is preempted will be back, and lets them wait.
     """
 
     def __init__(self, optimizer: SyncReplicasOptimizer, is_chief: bool, num_tokens: int) -> None:
@@ -272,6 +274,8 @@ class _SyncReplicasOptimizerHook(SessionRunHook):
             ).start()
 
     def end(self, session: Any) -> None:
+        if self._is_chief and preemption.has_arrived():
+            return
         try:
             session.run(self._runner.close_op if self._is_chief else self._give_back_op)
         except errors.OpError as error:  # the queue is closed already, or its task has ended

@@ -1,0 +1,225 @@
+"""Large bodies between two processes of one host: written once into memory that both see, read where they lie.
+
+Each end of a connection makes a `Region` that it alone fills, and hands its descriptor to the other end over a Unix
+socket (`SharedMemory`). A body is copied into a free place of the region, and only the place travels as a frame;
+the receiver views it there, and marks the place as free when the last view is gone. So a body costs one copy, where a
+socket costs two and the pages between them, and nobody waits: when there is no place, the socket takes the body.
+
+Owns the layout of a region: `PLACES_MAX` bytes of marks (1: taken, 0: free again), then the places. A region is sparse;
+its pages come with their first use, and go back after `idle.IDLE_S_MAX` without use.
+"""
+
+from __future__ import annotations
+
+import bisect
+import fcntl
+import functools
+import mmap
+import os
+import socket
+import struct
+import threading
+import time
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dtf.channel import idle
+
+__all__ = ["BODY_BYTES_MAX", "REGION_BYTES", "Region", "SharedMemory", "Window", "find", "is_possible"]
+
+REGION_BYTES = 1 << 27
+BODY_BYTES_MAX = 1 << 25
+"""Larger ones go by socket: what is copied and sent in pieces at the same time is nearly as fast."""
+PLACES_MAX = 4096
+
+_ALIGNMENT = 64
+_PLACE = struct.Struct("<IIQQ")  # number of the mark, 0, begin, bytes
+_SEALS = getattr(fcntl, "F_SEAL_SHRINK", 0) | getattr(fcntl, "F_SEAL_GROW", 0)
+_OFFER, _READY = b"M", b"R"
+
+Buffer = Any
+
+
+class Region:
+    """Memory that this process fills. The lock guards the places."""
+
+    def __init__(self) -> None:
+        """Raises OSError when the system has no such memory to give."""
+        self.descriptor = os.memfd_create("dtf", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        try:
+            os.ftruncate(self.descriptor, REGION_BYTES)
+            fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, _SEALS)
+            self._memory = mmap.mmap(self.descriptor, REGION_BYTES)
+        finally:
+            self._close = weakref.finalize(self, os.close, self.descriptor)
+            self._close.atexit = False
+        self._bytes = np.frombuffer(self._memory, np.uint8)
+        self._lock = threading.Lock()
+        self._begins: list[int] = []  # of the places that are taken, in order
+        self._places: dict[int, tuple[int, int]] = {}  # begin -> its end, and the number of its mark
+        self._marks = list(range(PLACES_MAX))
+        self._used_at_s = 0.0
+        self._is_watched = False
+
+    def place(self, body: Sequence[Buffer], size: int) -> bytes | None:
+        """Copies the pieces of a body of `size` bytes into a free place; what the other end finds it by. None: there is
+        no place.
+        """
+        if size > BODY_BYTES_MAX:
+            return None
+        with self._lock:
+            begin = self._take(size)
+            if begin is None:
+                return None
+            mark = self._places[begin][1]
+            self._used_at_s = time.monotonic()
+            is_first, self._is_watched = not self._is_watched, True
+        if is_first:
+            idle.watch(self.forget_idle)
+        at = begin
+        for piece in body:
+            count = len(piece)
+            self._bytes[at : at + count] = np.frombuffer(piece, np.uint8)
+            at += count
+        return _PLACE.pack(mark, 0, begin, size)
+
+    def forget_idle(self, now_s: float) -> bool:
+        """Gives the pages back to the system when the region has not been used for a while; whether it has pages."""
+        with self._lock:
+            if now_s - self._used_at_s < idle.IDLE_S_MAX:
+                return True
+            self._reap()
+            begin = PLACES_MAX
+            for taken in [*self._begins, REGION_BYTES]:
+                self._give_back(begin, taken)
+                begin = self._places[taken][0] if taken < REGION_BYTES else taken
+            self._is_watched = bool(self._begins)
+            return self._is_watched
+
+    def _take(self, size: int) -> int | None:
+        """The first gap that is large enough, so that the same pages are used again and again."""
+        self._reap()
+        if not self._marks:
+            return None
+        room = size + -size % _ALIGNMENT
+        begin = PLACES_MAX
+        for taken in [*self._begins, REGION_BYTES]:
+            if taken - begin >= room:
+                mark = self._marks.pop()
+                self._bytes[mark] = 1
+                bisect.insort(self._begins, begin)
+                self._places[begin] = begin + room, mark
+                return begin
+            if taken < REGION_BYTES:
+                begin = self._places[taken][0]
+        return None
+
+    def _reap(self) -> None:
+        """Takes back the places that the other end has marked as free."""
+        for begin in [begin for begin in self._begins if not self._bytes[self._places[begin][1]]]:
+            self._begins.remove(begin)
+            self._marks.append(self._places.pop(begin)[1])
+
+    def _give_back(self, begin: int, end: int) -> None:
+        page = mmap.PAGESIZE
+        first, last = begin + -begin % page, end - end % page
+        if last > first:
+            self._memory.madvise(mmap.MADV_REMOVE, first, last - first)
+
+
+class Window:
+    """The other end's region, as this process sees it."""
+
+    def __init__(self, descriptor: int) -> None:
+        """Raises OSError when it is not what `Region` makes: one that could shrink would kill who looks at it."""
+        seals = fcntl.fcntl(descriptor, fcntl.F_GET_SEALS)
+        if os.fstat(descriptor).st_size != REGION_BYTES or seals & _SEALS != _SEALS:
+            raise OSError("it is no region of shared memory")
+        self._memory = mmap.mmap(descriptor, REGION_BYTES)
+        self._marks = memoryview(self._memory)[:PLACES_MAX]
+        self._views: dict[int, Any] = {}
+
+    def find(self, place: bytes) -> memoryview:
+        """The body at a place, which is taken until the last view of it is gone. ValueError: there is none."""
+        if len(place) != _PLACE.size:
+            raise ValueError("it names no place")
+        mark, _, begin, size = _PLACE.unpack(place)
+        if mark >= PLACES_MAX or begin < PLACES_MAX or begin + size > REGION_BYTES or mark in self._views:
+            raise ValueError("there is no such place")
+        body = np.frombuffer(self._memory, np.uint8, size, begin)
+        # Whoever looks at a part of it holds this array, which nobody else does.
+        self._views[mark] = weakref.ref(body, functools.partial(_release, self._marks, self._views, mark))
+        return body.data
+
+
+def _release(marks: memoryview, views: dict[int, Any], mark: int, _: Any) -> None:
+    del views[mark]
+    marks[mark] = 0
+
+
+class SharedMemory:
+    """Both directions of a connection. The client offers, the server accepts, each with a socket for this alone::
+
+        memory = SharedMemory.offered(sock)         memory = SharedMemory.accepted(sock)
+        ... keep it, so that frames find it ...     ... keep it ...
+        memory.begin(sock)                          memory.answer(sock)
+
+    Whoever gets the other's region has kept that before, so no place is named to somebody who cannot find it.
+    """
+
+    def __init__(self, region: Region, window: Window) -> None:
+        self._region = region
+        self._may_place = False
+        self.find = window.find
+
+    @classmethod
+    def offered(cls, sock: socket.socket) -> SharedMemory:
+        """Hands the client's region over and takes the server's. Raises OSError when there is none."""
+        region = Region()
+        socket.send_fds(sock, [_OFFER], [region.descriptor])
+        return cls(region, _receive(sock))
+
+    def begin(self, sock: socket.socket) -> None:
+        """Uses it from now on, and lets the server do so."""
+        sock.sendall(_READY)
+        self._may_place = True
+
+    @classmethod
+    def accepted(cls, sock: socket.socket) -> SharedMemory:
+        """Takes the client's region. Raises OSError when there is none."""
+        return cls(Region(), _receive(sock))
+
+    def answer(self, sock: socket.socket) -> None:
+        """Hands the server's region over, and uses it when the client has it."""
+        socket.send_fds(sock, [_OFFER], [self._region.descriptor])
+        self._may_place = sock.recv(1) == _READY
+
+    def place(self, body: Sequence[Buffer], size: int) -> bytes | None:
+        """See `Region.place`."""
+        return self._region.place(body, size) if self._may_place else None
+
+
+def is_possible(sock: Any) -> bool:
+    """Whether the ends of a connected socket can share memory."""
+    return hasattr(os, "memfd_create") and sock.family == socket.AF_UNIX
+
+
+def find(memory: SharedMemory | None, place: bytes) -> memoryview:
+    """The body at a place. Raises ValueError when there is none, as from a peer that sends rubbish."""
+    if memory is None:
+        raise ValueError("it sent something that is no message")
+    return memory.find(place)
+
+
+def _receive(sock: socket.socket) -> Window:
+    word, descriptors, _, _ = socket.recv_fds(sock, 1, 1)
+    try:
+        if word != _OFFER or len(descriptors) != 1:
+            raise OSError("it does not share memory")
+        return Window(descriptors[0])
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
