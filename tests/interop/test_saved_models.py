@@ -113,7 +113,8 @@ print(json.dumps([answers(tf, sys.argv[1]), answers(tf, sys.argv[1] + "-text")])
 
 
 # Under TensorFlow 2 itself: calls the signature of a model of ours, then writes its own, with functions, objects,
-# a saver that is a function, and no collections of variables. A file, since its functions need their source.
+# a saver that is a function, and no collections of variables; two of them by Keras. A file, since its functions need
+# their source.
 PROGRAM_2 = """
 import sys, json, tensorflow as tf
 
@@ -143,7 +144,26 @@ answers = [
     [function(x=x)["y"].numpy().tolist() for x in inputs]
     for function in (loaded.signatures["serving_default"], model.predict)
 ]
-print(json.dumps(answers))
+layers = tf.keras.layers
+models = {
+    "images": (
+        [
+            layers.Input((8, 8, 1)), layers.Conv2D(4, 3, activation="relu"), layers.BatchNormalization(),
+            layers.MaxPooling2D(), layers.Flatten(), layers.Dropout(0.5), layers.Dense(3, activation="softmax"),
+        ],
+        [[[[row * column / 64.0] for row in range(8)] for column in range(8)]],
+    ),
+    "words": (
+        [layers.Input((5,)), layers.Embedding(10, 4), layers.LSTM(6), layers.Dense(2)],
+        [[1.0, 2.0, 3.0, 4.0, 5.0], [5.0, 4.0, 3.0, 2.0, 1.0]],
+    ),
+}
+by_keras = {}
+for name, (parts, x) in models.items():
+    keras_model = tf.keras.Sequential(parts)
+    keras_model.export(theirs + "-" + name, verbose=False)
+    by_keras[name] = [x, keras_model(tf.constant(x)).numpy().tolist()]
+print(json.dumps([*answers, by_keras]))
 """
 
 
@@ -168,7 +188,7 @@ def test_tensorflow_2_and_we_call_the_signatures_of_each_others_models(tmp_path,
         timeout=120,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    from_ours, from_theirs = json.loads(done.stdout.splitlines()[-1])
+    from_ours, from_theirs, by_keras = json.loads(done.stdout.splitlines()[-1])
     assert from_ours == expected
     with tf.Graph().as_default(), tf.Session() as session:
         signature = tf.saved_model.load(session, ["serve"], folders[1]).signature_def["serving_default"]
@@ -177,3 +197,8 @@ def test_tensorflow_2_and_we_call_the_signatures_of_each_others_models(tmp_path,
             result = session.run(outputs, {signature.inputs["x"].name: value})
             np.testing.assert_allclose(result["y"], answer, rtol=1e-6)
             assert result["word"].tolist() == [b"one"] * len(value)
+    for name, (value, answer) in by_keras.items():
+        with tf.Graph().as_default(), tf.Session() as session:
+            signature = tf.saved_model.load(session, ["serve"], f"{folders[1]}-{name}").signature_def["serving_default"]
+            (x,), (y,) = signature.inputs.values(), signature.outputs.values()
+            np.testing.assert_allclose(session.run(y.name, {x.name: value}), answer, rtol=1e-5, atol=1e-6)
