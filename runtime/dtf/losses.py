@@ -60,7 +60,10 @@ class Reduction:
     @classmethod
     def all(cls) -> tuple[str, ...]:
         """All values."""
-        return cls.NONE, cls.SUM, cls.MEAN, cls.SUM_OVER_BATCH_SIZE, cls.SUM_BY_NONZERO_WEIGHTS
+        return (
+            cls.NONE, cls.SUM, cls.MEAN, cls.SUM_OVER_BATCH_SIZE, cls.SUM_OVER_NONZERO_WEIGHTS,
+            cls.SUM_BY_NONZERO_WEIGHTS,
+        )  # fmt: skip
 
     @classmethod
     def validate(cls, key: str) -> None:

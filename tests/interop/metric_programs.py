@@ -152,6 +152,13 @@ METRICS = {
 }  # fmt: skip
 
 
+OTHER_NAMES = (
+    "mean_iou", "auc_PR_careful", "true_positives_at_thresholds", "false_positives_at_thresholds",
+    "true_negatives_at_thresholds", "false_negatives_at_thresholds",
+)  # fmt: skip
+"""The values of these are the outputs of other ops than TensorFlow's."""
+
+
 def evaluate(tf):
     """Returns (values, names) of all metrics, which are in one graph."""
     values, names, made = {}, {}, {}
@@ -165,7 +172,8 @@ def evaluate(tf):
                 value, update = made[name] = metric(tf.metrics, tf, SimpleNamespace(**places))
             variables = tf.local_variables()[before:]
             named = [[each.op.name, each.dtype.base_dtype.name, str(each.shape)] for each in variables]
-            names[name] = [named, str(value.shape), str(update.shape)]
+            results = [] if name.startswith(OTHER_NAMES) else [value.op.name, update.op.name]
+            names[name] = [named, str(value.shape), str(update.shape), *results]
         assert tf.get_collection(tf.GraphKeys.METRIC_VARIABLES) == tf.local_variables() and not tf.global_variables()
         current = {name: value for name, (value, _) in made.items()}
         updates = {name: update for name, (_, update) in made.items()}

@@ -36,8 +36,8 @@ def _counting(default_name: str, label: bool, prediction: bool) -> Any:
             if weights is not None:
                 values = values * spread(weights, values)
             total = counter("count")
-            update = array_ops.identity(assign_add(total, reductions.reduce_sum(values)))
-            return collected(total.read_value(), update, metrics_collections, updates_collections)
+            update = assign_add(total, reductions.reduce_sum(values))
+            return collected(array_ops.identity(total), update, metrics_collections, updates_collections)
 
     count.__name__ = default_name
     count.__doc__ = f"How often labels that are {label} were predicted as {prediction}."

@@ -168,7 +168,8 @@ def mean_cosine_distance(
     labels, predictions = same_shape(labels, predictions)
     products = reductions.reduce_sum(predictions * math_ops.cast(labels, predictions.dtype), [dim], keepdims=True)
     value, update = mean(products, weights, None, None, name or "mean_cosine_distance")
-    return collected(1.0 - value, 1.0 - update, metrics_collections, updates_collections)
+    value, update = math_ops.subtract(1.0, value), math_ops.subtract(1.0, update)
+    return collected(value, update, metrics_collections, updates_collections)
 
 
 def percentage_below(

@@ -21,7 +21,7 @@ from dtf.build.ops.sparse import sparse_tensor_to_dense
 from dtf.build.ops.state import assign_add
 from dtf.build.sparse import SparseTensor
 from dtf.build.tensor import Tensor
-from dtf.build.variable_scope import variable_scope
+from dtf.build.variable_scope import VariableScope, variable_scope
 from dtf.metrics.accumulation import Metric, collected, counter, ratio, spread
 from dtf.wire import dtypes
 
@@ -89,11 +89,11 @@ def precision_at_top_k(
 ) -> Metric:
     """`precision_at_k` of classes that are ranked already; `k` is only for the names."""
     suffix = _at(k, class_id)
-    with variable_scope(name, "precision" + suffix, (predictions_idx, labels, weights)):
+    with variable_scope(name, "precision" + suffix, (predictions_idx, labels, weights)) as scope:
         found = _Found.of(labels, predictions_idx)
         right = _summed(f"true_positive{suffix}", found.right(class_id), weights)
         wrong = _summed(f"false_positive{suffix}", found.wrong(class_id), weights)
-        return _part(right, wrong, metrics_collections, updates_collections)
+        return _part(right, wrong, scope, metrics_collections, updates_collections)
 
 
 def recall_at_top_k(
@@ -108,11 +108,11 @@ def recall_at_top_k(
 ) -> Metric:
     """`recall_at_k` of classes that are ranked already; `k` is only for the names."""
     suffix = _at(k, class_id)
-    with variable_scope(name, "recall" + suffix, (predictions_idx, labels, weights)):
+    with variable_scope(name, "recall" + suffix, (predictions_idx, labels, weights)) as scope:
         found = _Found.of(labels, predictions_idx)
         right = _summed(f"true_positive{suffix}", found.right(class_id), weights)
         missed = _summed(f"false_negative{suffix}", found.missed(class_id), weights)
-        return _part(right, missed, metrics_collections, updates_collections)
+        return _part(right, missed, scope, metrics_collections, updates_collections)
 
 
 def average_precision_at_k(
@@ -133,7 +133,7 @@ def average_precision_at_k(
     """
     if k < 1:
         raise ValueError(f"Invalid k={k}.")
-    with variable_scope(name, f"average_precision_at_{k}", (predictions, labels, weights)):
+    with variable_scope(name, f"average_precision_at_{k}", (predictions, labels, weights)) as scope:
         found = _Found.of(labels, _best(predictions, k))
         relevant = math_ops.cast(found.is_right, dtypes.float64)
         ranks = math_ops.cast(math_ops.range(1, k + 1), dtypes.float64)
@@ -145,7 +145,7 @@ def average_precision_at_k(
         number = array_ops.ones_like(averages) if weights is None else _of_rows(weights, averages)
         add_most = assign_add(most, reductions.reduce_sum(number))
         add_total = assign_add(total, reductions.reduce_sum(averages if weights is None else averages * number))
-        value, update = ratio(total, most, "value"), ratio(add_total, add_most, "update")
+        value, update = ratio(total, most, "mean"), ratio(add_total, add_most, scope.original_name_scope)
         return collected(value, update, metrics_collections, updates_collections)
 
 
@@ -242,6 +242,11 @@ def _summed(name: str, rows: Tensor, weights: Any) -> Metric:
     return total.read_value(), assign_add(total, reductions.reduce_sum(rows))
 
 
-def _part(part: Metric, rest: Metric, metrics_collections: Any, updates_collections: Any) -> Metric:
-    value, update = (math_ops.divide(mine, mine + other) for mine, other in zip(part, rest, strict=True))
-    return collected(value, array_ops.identity(update, name="update"), metrics_collections, updates_collections)
+def _part(
+    part: Metric, rest: Metric, scope: VariableScope, metrics_collections: Any, updates_collections: Any
+) -> Metric:
+    value, update = (
+        math_ops.divide(mine, mine + other, name=name)
+        for mine, other, name in zip(part, rest, (scope.original_name_scope, "update"), strict=True)
+    )
+    return collected(value, update, metrics_collections, updates_collections)

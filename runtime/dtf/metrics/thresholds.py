@@ -189,7 +189,7 @@ def precision_at_thresholds(
     with variable_scope(name, "precision_at_thresholds", (predictions, labels, weights)):
         return _computed(
             labels, predictions, thresholds, weights, ("true_positives", "false_positives"), precision,
-            metrics_collections, updates_collections,
+            metrics_collections, updates_collections, "precision_",
         )  # fmt: skip
 
 
@@ -206,7 +206,7 @@ def recall_at_thresholds(
     with variable_scope(name, "recall_at_thresholds", (predictions, labels, weights)):
         return _computed(
             labels, predictions, thresholds, weights, ("true_positives", "false_negatives"), _Counts.sensitivity,
-            metrics_collections, updates_collections,
+            metrics_collections, updates_collections, "recall_",
         )  # fmt: skip
 
 
@@ -246,8 +246,9 @@ def _computed(
     compute: Callable[[_Counts], Tensor],
     metrics_collections: Any,
     updates_collections: Any,
+    prefix: str = "",
 ) -> Metric:
-    """What is computed from the counts so far, and from those after a batch."""
+    """What is computed from the counts so far, and from those after a batch; `prefix` is of the names of both."""
     predictions = math_ops.cast(predictions, dtypes.float32)
     checks = [
         assert_greater_equal(predictions, 0.0, message="predictions must be in [0, 1]"),
@@ -274,7 +275,8 @@ def _computed(
         hit = hit if weight is None else hit * weight
         updates[kind] = assign_add(total, reductions.reduce_sum(hit, 1))
         values[kind] = total.read_value()
-    value, update = compute(_Counts(**values)), array_ops.identity(compute(_Counts(**updates)), name="update_op")
+    value = array_ops.identity(compute(_Counts(**values)), name=prefix + "value")
+    update = array_ops.identity(compute(_Counts(**updates)), name=prefix + "update_op")
     return collected(value, update, metrics_collections, updates_collections)
 
 
