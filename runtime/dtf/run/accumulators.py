@@ -139,21 +139,26 @@ class DenseSum:
 
     def __init__(self, shape: TensorShape) -> None:
         self._shape = shape
+        self._dims = tuple(shape.as_list()) if shape.is_fully_defined() else None
         self._sum: np.ndarray | None = None
         self._is_own = False  # the first gradient is somebody else's memory
 
     def add(self, gradient: np.ndarray) -> None:
-        expected = self._shape if self._sum is None else TensorShape(list(np.shape(self._sum)))
-        if not expected.is_compatible_with(TensorShape(list(np.shape(gradient)))):
-            raise _invalid(
-                f"Shape mismatch: expected {_text(expected)}, got {_text(TensorShape(list(np.shape(gradient))))}"
-            )
+        if np.shape(gradient) != (self._dims if self._sum is None else np.shape(self._sum)):
+            self._check(gradient)
         if self._sum is None:
             self._sum, self._is_own = gradient, False
         elif self._is_own:
             self._sum += gradient
         else:
             self._sum, self._is_own = np.asarray(self._sum + gradient), True
+
+    def _check(self, gradient: np.ndarray) -> None:
+        expected = self._shape if self._sum is None else TensorShape(list(np.shape(self._sum)))
+        if not expected.is_compatible_with(TensorShape(list(np.shape(gradient)))):
+            raise _invalid(
+                f"Shape mismatch: expected {_text(expected)}, got {_text(TensorShape(list(np.shape(gradient))))}"
+            )
 
     def take(self, mean: bool, count: int) -> np.ndarray:
         assert self._sum is not None
