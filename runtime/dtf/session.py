@@ -95,7 +95,6 @@ class BaseSession:
         self._target = target.decode() if isinstance(target, bytes) else target
         self._config = config if config is not None else config_pb2.ConfigProto()
         self._lock = threading.Lock()
-        self._closed = False
         self._handle = ""
         self._sent_nodes = 0
         self._graph_version = 0
@@ -105,6 +104,7 @@ class BaseSession:
         """What `session_handles` makes in the graph, once for each dtype and device."""
         self._dead_handles: list[str] = []
         self._master = server.find_master(self._target, self._config)
+        self._closed = False
 
     @property
     def graph(self) -> Graph:

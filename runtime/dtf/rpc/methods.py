@@ -17,7 +17,7 @@ from dtf.rpc import MASTER_SERVICE, WORKER_SERVICE, groups, messages, status
 from dtf.rpc.messages import Buffer
 from dtf.run import growing_pool
 from dtf.run.cancellation import CancellationManager
-from dtf.run.compiled_step import dead_fetch
+from dtf.run.direct import dead_fetch
 from dtf.run.kernels import DEAD
 from dtf.run.passes import parse_tensor_name
 from dtf.run.rendezvous import parse_key

@@ -235,7 +235,7 @@ class Collectives:
         with self._lock:
             self._is_closed = True
             joined, self._joined = self._joined, {}
-        for key, joining in joined.items():
+        for joining in joined.values():
             joining.cancel()
             if isinstance(joining.outcome, Group):
                 self._leave(joining.outcome)

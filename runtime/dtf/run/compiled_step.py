@@ -21,7 +21,7 @@ import numpy as np
 from dtf.run import borrowed
 from dtf.run.agreement import Agreement
 from dtf.run.cancellation import CancellationManager
-from dtf.run.direct import Pushed, Rest
+from dtf.run.direct import Pushed, Rest, dead_fetch
 from dtf.run.kernels import DEAD
 from dtf.run.step_watch import Watch, watchman
 from dtf.wire import dtypes, errors
@@ -369,13 +369,6 @@ class RunningStep:
             self._cancels.clear()
         for cancel in cancels:
             cancel()
-
-
-def dead_fetch(name: str) -> errors.InvalidArgumentError:
-    """The error for a fetched tensor that control flow did not reach."""
-    return errors.InvalidArgumentError(
-        None, None, f"The tensor returned for {name} was not valid: it is in a branch that was not taken."
-    )
 
 
 def _feed_dtypes(partitions: Sequence[RegisteredPartition]) -> dict[str, Any]:

@@ -25,17 +25,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dtf.run import growing_pool
-from dtf.run.rendezvous import Rendezvous, make_key
+from dtf.run.flat_run import FlatRun
+from dtf.run.kernels import DEAD
+from dtf.run.rendezvous import Done, Rendezvous, make_key, parse_key
+from dtf.run.running_steps import RunningSteps, shown
 from dtf.run.step import task_of
 from dtf.run.wiring import Wiring
 from dtf.wire import errors
 
 if TYPE_CHECKING:
     from dtf.run.flat_program import FlatProgram
-    from dtf.run.flat_run import FlatRun
     from dtf.run.worker_session import RegisteredGraph, WorkerSession
 
-__all__ = ["DirectSteps", "Outbox", "PreparedStep", "Pushed", "Rest"]
+__all__ = ["DirectSteps", "Outbox", "PreparedStep", "Pushed", "Rest", "dead_fetch", "give"]
 
 _GATHERED_BYTES_MAX = 1 << 20
 _GATHERED_FOR_S_MAX = 0.002
@@ -95,9 +97,12 @@ class PreparedStep:
 class DirectSteps:
     """The direct steps of one task. Its lock guards all that it keeps."""
 
-    def __init__(self, own_task: str, rendezvous: Rendezvous, peers: Callable[[], Peers | None]) -> None:
+    def __init__(
+        self, own_task: str, rendezvous: Rendezvous, steps: RunningSteps, peers: Callable[[], Peers | None]
+    ) -> None:
         self._own_task = own_task
         self._rendezvous = rendezvous
+        self._steps = steps
         self._peers = peers
         self._lock = threading.Lock()
         self._prepared: dict[int, PreparedStep] = {}
@@ -164,6 +169,31 @@ class DirectSteps:
                 run_id for run_id, each in self._prepared.items() if each.session.handle == session_handle
             ]:
                 del self._prepared[run_id]
+
+    def run(
+        self, prepared: PreparedStep, program: FlatProgram, step_id: int, values: Sequence[Any], done: Done
+    ) -> Callable[[], None]:
+        """Runs a step of a partition whose endpoints are connected; see `LocalWorker.run_prepared`."""
+        if len(values) != len(prepared.send_keys):
+            raise errors.InvalidArgumentError(
+                None, None, f"{len(prepared.send_keys)} values are to be fed, but {len(values)} came"
+            )
+        outbox = self.outbox(prepared, step_id)
+        results = [None] * len(prepared.recv_keys)
+        running = self._steps.enter(prepared.session, step_id, outbox, None, values, results)
+
+        def finished(error: errors.OpError | None) -> None:
+            self.ended(step_id)
+            self._steps.leave(running)
+            if error is not None:
+                done(error=error)
+            else:
+                give(results, prepared.recv_keys, outbox.rest, done)
+
+        run = FlatRun(program, running.step, finished)
+        self.started(prepared, step_id, running.cancel, run)
+        run.start()
+        return running.cancel
 
     def started(
         self, prepared: PreparedStep, step_id: int, cancel: Callable[[errors.OpError], None], run: FlatRun | None = None
@@ -313,6 +343,22 @@ class Outbox:
 
 _NOTHING: dict[str, int] = {}
 _logger = logging.getLogger("dtf")
+
+
+def give(values: Sequence[Any], keys: Sequence[str], rest: Rest | None, done: Done) -> None:
+    """Calls done(values, rest), or done(error=...) when one of them is dead."""
+    for value, key in zip(values, keys, strict=True):
+        if value is DEAD:
+            done(error=dead_fetch(parse_key(key).tensor_name))
+            return
+    done([shown(value) for value in values], rest)
+
+
+def dead_fetch(name: str) -> errors.InvalidArgumentError:
+    """The error for a fetched tensor that control flow did not reach."""
+    return errors.InvalidArgumentError(
+        None, None, f"The tensor returned for {name} was not valid: it is in a branch that was not taken."
+    )
 
 
 def _edges_of(graph_def: Any) -> list[tuple[bool, str, str]]:

@@ -21,18 +21,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from dtf.run.allocator import keep_freed_memory
-from dtf.run.cancellation import CancellationManager
 from dtf.run.collective_groups import Collectives, GroupLeader
-from dtf.run.compiled_step import GraphResult, dead_fetch
-from dtf.run.direct import DirectSteps, PreparedStep, Pushed, Rest
+from dtf.run.compiled_step import GraphResult
+from dtf.run.direct import DirectSteps, Pushed, give
 from dtf.run.executor import Executor
-from dtf.run.flat_program import FlatProgram
-from dtf.run.flat_run import FlatRun, together
-from dtf.run.kernels import DEAD
+from dtf.run.flat_run import together
 from dtf.run.partial_step import PartialStep
 from dtf.run.rendezvous import Rendezvous, parse_key
-from dtf.run.resources import ResourceManager, Variable
-from dtf.run.step import Device, StepContext, as_derived, task_of
+from dtf.run.resources import ResourceManager
+from dtf.run.running_steps import RunningSteps, shown
+from dtf.run.step import Device, as_derived, task_of
 from dtf.run.step_stats import StepStatsCollector
 from dtf.run.worker_session import (
     ClusterPeers,
@@ -54,7 +52,7 @@ __all__ = ["LocalWorker"]
 PeersOfCluster = Callable[[tensorflow_server_pb2.ServerDef], ClusterPeers]
 
 class LocalWorker:
-    """The worker of a task. Its lock guards `_sessions`, `_running` and `_partial`; no kernel and no callback runs
+    """The worker of a task. Its lock guards `_sessions` and `_partial`; no kernel and no callback runs
     under it.
 
     Attributes:
@@ -86,7 +84,6 @@ class LocalWorker:
         self.peers = peers
         self.resources = ResourceManager()
         self.rendezvous = Rendezvous()
-        self.direct = DirectSteps(self.task, self.rendezvous, lambda: self.peers)
         self._peers_of_cluster = peers_of_cluster
         self._lock = threading.Lock()
         self._sessions: dict[str, WorkerSession] = {}
@@ -94,7 +91,8 @@ class LocalWorker:
         self._groups = GroupLeader()
         self._legacy = WorkerSession("", self.devices, self.resources)
         self._legacy.collectives = self._collectives(self._legacy)
-        self._running: dict[int, RunningStep] = {}
+        self._running = RunningSteps()
+        self.direct = DirectSteps(self.task, self.rendezvous, self._running, lambda: self.peers)
         self._partial: dict[int, PartialStep] = {}
         self._step_sequences: dict[int, int] = {}
         self._graph_numbers = itertools.count(1)
@@ -133,7 +131,7 @@ class LocalWorker:
     def shut_down(self) -> None:
         """Cancels every step and forgets every session; who still waits for a tensor gets UnavailableError."""
         with self._lock:
-            running = list(self._running.values())
+            running = self._running.of()
             handles = list(self._sessions)
         gone = errors.UnavailableError(None, None, f"{self.task} has shut down")
         for step in running:
@@ -189,7 +187,7 @@ class LocalWorker:
         """
         with self._lock:
             session = self._sessions.pop(handle, None)
-            running = [step for step in self._running.values() if step.session is session]
+            running = self._running.of(session) if session is not None else []
         if session is None:
             return
         self.direct.forget_session(handle)
@@ -314,7 +312,7 @@ class LocalWorker:
         """
         prepared = self.direct.find(run_id)
         if prepared.program is not None:
-            return self._run_wired(prepared, prepared.program, step_id, values, done)
+            return self.direct.run(prepared, prepared.program, step_id, values, done)
         running = self._start_step(prepared.session, step_id, None)
         running.step.rendezvous.outbox = self.direct.outbox(prepared, step_id)
         self.direct.started(prepared, step_id, running.cancel)
@@ -325,51 +323,10 @@ class LocalWorker:
                 done(error=error)
                 return
             self.rendezvous.forget(step_id)
-            _give(list(values.values()), prepared.recv_keys, None, done)
+            give(list(values.values()), prepared.recv_keys, None, done)
 
         sends = list(zip(prepared.send_keys, values, strict=True))
         return self._run(prepared.registered.executor, running, sends, prepared.recv_keys, over)
-
-    def _run_wired(
-        self, prepared: PreparedStep, program: FlatProgram, step_id: int, values: Sequence[Any], done: Done
-    ) -> Callable[[], None]:
-        """`run_prepared` of a partition whose endpoints are connected."""
-        if len(values) != len(prepared.send_keys):
-            raise errors.InvalidArgumentError(
-                None, None, f"{len(prepared.send_keys)} values are to be fed, but {len(values)} came"
-            )
-        session = prepared.session
-        device = session.devices[0]
-        outbox = self.direct.outbox(prepared, step_id)
-        step = StepContext(
-            step_id,
-            session.resources,
-            session.state,
-            outbox,
-            CancellationManager(),
-            ResourceManager(),
-            device.name,
-            device.incarnation,
-            None,
-            values,
-            [None] * len(prepared.recv_keys),
-            collectives=session.collectives,
-        )
-        running = self._enter(step, session)
-
-        def finished(error: errors.OpError | None) -> None:
-            self.direct.ended(step_id)
-            self._end_step(running)
-            if error is not None:
-                done(error=error)
-                return
-            assert isinstance(step.results, list)
-            _give(step.results, prepared.recv_keys, outbox.rest, done)
-
-        run = FlatRun(program, step, finished)
-        self.direct.started(prepared, step_id, running.cancel, run)
-        run.start()
-        return running.cancel
 
     def deliver(self, pushed: Pushed) -> None:
         """Takes values that another task pushes, and runs what they make ready, in this thread."""
@@ -378,7 +335,7 @@ class LocalWorker:
     def cleanup_graph(self, step_id: int) -> None:
         """Forgets a step: what still runs of it is cancelled, who waits for its tensors is told."""
         with self._lock:
-            running = self._running.get(step_id)
+            running = self._running.find(step_id)
             self._partial.pop(step_id, None)
         if running is not None:
             running.cancel(derived(errors.CancelledError(None, None, f"Step {step_id} was cleaned up")))
@@ -440,11 +397,11 @@ class LocalWorker:
         rendezvous = running.step.rendezvous
 
         def finished(error: errors.OpError | None) -> None:
-            self._end_step(running)
+            self._running.leave(running)
             values: dict[str, Any] = {}
             if error is None:
                 try:
-                    values = {key: _shown(rendezvous.take(key)) for key in recv_keys}
+                    values = {key: shown(rendezvous.take(key)) for key in recv_keys}
                 except KeyError as missing:
                     error = errors.InternalError(None, None, f"The step did not produce {missing.args[0]}")
                 except errors.OpError as aborted:
@@ -506,28 +463,7 @@ class LocalWorker:
     def _start_step(self, session: WorkerSession, step_id: int, collector: StepStatsCollector | None) -> RunningStep:
         table = self.rendezvous.step(step_id)
         table.remote = session.peers_recv or self._recv_from_peer
-        device = session.devices[0]
-        step = StepContext(
-            step_id,
-            session.resources,
-            session.state,
-            table,
-            CancellationManager(),
-            ResourceManager(),
-            device.name,
-            device.incarnation,
-            collector,
-            collectives=session.collectives,
-        )
-        return self._enter(step, session)
-
-    def _enter(self, step: StepContext, session: WorkerSession) -> RunningStep:
-        running = RunningStep(step, session)
-        with self._lock:
-            if step.step_id in self._running:
-                raise errors.AbortedError(None, None, f"Step {step.step_id} is running already")
-            self._running[step.step_id] = running
-        return running
+        return self._running.enter(session, step_id, table, collector)
 
     def _collectives(self, session: WorkerSession) -> Collectives:
         own_task = task_of(session.devices[0].name)
@@ -544,11 +480,6 @@ class LocalWorker:
             return _full_task_name(session.collective_leader or self.collective_leader)
 
         return Collectives(session.devices[0], self.rendezvous, worker, leader)
-
-    def _end_step(self, running: RunningStep) -> None:
-        with self._lock:
-            self._running.pop(running.step.step_id, None)
-        running.step.step_resources.clear()
 
     def _recv_from_peer(self, task: str, step_id: int, key: str, done: Done) -> Callable[[], None] | None:
         return recv_from(self.peers, task, step_id, key, done)
@@ -572,7 +503,7 @@ class LocalWorker:
                 self._partial[step_id] = partial
 
             def finished(error: errors.OpError | None) -> None:
-                self._end_step(running)
+                self._running.leave(running)
                 partial.finished(error)
 
             executor.run_async(running.step, finished)
@@ -581,20 +512,6 @@ class LocalWorker:
             with self._lock:
                 self._partial.pop(step_id, None)
         return partial.running.cancel
-
-
-def _give(values: Sequence[Any], keys: Sequence[str], rest: Rest | None, done: Done) -> None:
-    """Calls done(values, rest), or done(error=...) when one of them is dead."""
-    for value, key in zip(values, keys, strict=True):
-        if value is DEAD:
-            done(error=dead_fetch(parse_key(key).tensor_name))
-            return
-    done([_shown(value) for value in values], rest)
-
-
-def _shown(value: Any) -> Any:
-    """What a fetch gives: a reference shows what it holds now that the step has ended."""
-    return value.read() if type(value) is Variable else value
 
 
 def _full_task_name(task: str) -> str:
