@@ -60,7 +60,7 @@ def test_updates_of_32_workers_all_count_once_and_each_reads_what_it_wrote(serve
             gradient = tf.fill([WIDTH], tf.cast(number, tf.float32))
             row = tf.fill([1, 3], tf.cast(number, tf.float32))
         update = tf.group(total.assign_add(gradient), tf.scatter_update(rows, [index], row))
-        with tf.control_dependencies([update]):
+        with tf.control_dependencies([update]), tf.device(rows.device):
             own = tf.gather(rows.read_value(), index)
             tell = told.enqueue([index, number])
         return number, own, tell, total, told
