@@ -28,7 +28,8 @@ from dtfctl.errors import CertificatesMissing, HostsUnusable, NotPrivate, PortTa
 from dtfctl.hosts import as_found
 from dtfctl.launchers.base import Event
 from dtfctl.launchers.by_host import HostsLauncher
-from dtfctl.launchers.keeper import TOKEN, boot_id
+from dtfctl.launchers.keeper import TOKEN
+from dtfctl.launchers.keeper.processes import boot_id
 from dtfctl.launchers.local import LocalLauncher
 from dtfctl.launchers.remote import RemoteLauncher, remote_run
 from dtfctl.launchers.ssh import Ssh

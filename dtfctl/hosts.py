@@ -23,7 +23,7 @@ LOST = "lost"
 @dataclass(frozen=True)
 class HostStatus:
     """`since` is the wall clock's, `since_monotonic` this machine's monotonic clock; both in seconds. `found` is what
-    the host was found to have when the run began (agent.check)."""
+    the host was found to have when the run began (agent/check.py)."""
 
     name: str
     state: str = CONNECTED

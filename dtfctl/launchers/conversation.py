@@ -1,5 +1,5 @@
 """The daemon's half of the talk with a keeper, wherever that is: requests, replies, events, over one connection after
-another. Who makes the connections: local.py and remote.py. The lines themselves: keeper.py.
+another. Who makes the connections: local.py and remote.py. The lines themselves: keeper/.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from dtfctl.launchers.agent import SWEEP_S
+from dtfctl.launchers.agent.keepers import SWEEP_S
 from dtfctl.launchers.remote import remote_run
 from dtfctl.launchers.ssh import Ssh, SshError, keeper_text
 from dtfctl.store import Run

@@ -1,6 +1,6 @@
 """Tasks on this machine: the daemon's end of the conversation with the keeper, and the starting of both.
 
-The talk itself is conversation.py's. The protocol and what survives whose death: keeper.py.
+The talk itself is conversation.py's. The protocol and what survives whose death: keeper/.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dtfctl.launchers.keeper import LINE_BYTES_MAX, SOCKET, SWEEP_S, TOKEN, TOKE
 from dtfctl.paths import socket_address
 from dtfctl.plan import LOCALHOST
 
-KEEPER = Path(__file__).with_name("keeper.py")
+KEEPER = Path(__file__).with_name("keeper")
 RECONNECT_PAUSE_S = 0.05
 
 

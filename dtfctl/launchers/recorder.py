@@ -48,6 +48,7 @@ CHUNK_BYTES = 1 << 16
 IN_MODIFY, IN_CREATE, IN_Q_OVERFLOW = 0x2, 0x100, 0x4000
 PUNCH_HOLE, KEEP_SIZE = 2, 1
 INOTIFY_EVENT = struct.Struct("iIII")
+LIBRARY = ctypes.CDLL(None, use_errno=True)
 
 
 def main() -> None:
@@ -85,12 +86,8 @@ class Recorder:
 
     def __init__(self):
         os.makedirs(TIMES, exist_ok=True)
-        self.library = ctypes.CDLL(None, use_errno=True)
         self.tasks: dict[str, dict[int, Log]] = {}
-        self.watch = self.library.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
-        if self.watch >= 0 and self.library.inotify_add_watch(self.watch, LOGS.encode(), IN_MODIFY | IN_CREATE) < 0:
-            os.close(self.watch)
-            self.watch = -1
+        self.watch = watch_folder(LOGS)
 
     def serve(self):
         self.look(None)
@@ -133,7 +130,7 @@ class Recorder:
             logs = self.tasks.setdefault(task, {})
             try:
                 if int(generation) not in logs:
-                    logs[int(generation)] = Log(name.removesuffix(".log"), self.library)
+                    logs[int(generation)] = Log(name.removesuffix(".log"))
                     self.forget_oldest(logs)
                 if logs[int(generation)].note():
                     self.make_room(logs)
@@ -169,10 +166,9 @@ class Recorder:
 class Log:
     """One log file. `start` is the first byte that is kept, `size` how far its growth is on record."""
 
-    def __init__(self, key, library):
+    def __init__(self, key):
         self.path = f"{LOGS}/{key}.log"
         self.times = f"{TIMES}/{key}"
-        self.library = library
         self.can_punch = True
         begin(self.path, MAX_BYTES, COUNT)
         data = self.read_times()
@@ -235,11 +231,10 @@ class Log:
         with open(self.path, "r+b") as file:
             while begin < end and self.can_punch:
                 length = min(PUNCHED_AT_ONCE, end - begin)
-                arguments = ctypes.c_int64(begin), ctypes.c_int64(length)
-                if self.library.fallocate(file.fileno(), PUNCH_HOLE | KEEP_SIZE, *arguments):
+                if why := give_back(file.fileno(), begin, length):
                     # A file system that cannot: its logs grow for as long as their tasks write.
                     self.can_punch = False
-                    print(f"{self.path}: {os.strerror(ctypes.get_errno())}: its head stays", file=sys.stderr)
+                    print(f"{self.path}: {why}: its head stays", file=sys.stderr)
                 begin += length
 
     def read_times(self):
@@ -256,6 +251,23 @@ class Log:
         for path in (self.path, self.times):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
+
+
+def watch_folder(folder):
+    """An inotify descriptor for what changes in a folder's files, or -1 where there is none to be had."""
+    descriptor = LIBRARY.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+    if descriptor >= 0 and LIBRARY.inotify_add_watch(descriptor, os.fsencode(folder), IN_MODIFY | IN_CREATE) < 0:
+        os.close(descriptor)
+        return -1
+    return descriptor
+
+
+def give_back(descriptor, begin, length):
+    """The disk gets these bytes of a file back, and all offsets stay; "" or why it cannot."""
+    arguments = ctypes.c_int64(begin), ctypes.c_int64(length)
+    if LIBRARY.fallocate(descriptor, PUNCH_HOLE | KEEP_SIZE, *arguments):
+        return os.strerror(ctypes.get_errno())
+    return ""
 
 
 def first_entries(max_bytes, count):

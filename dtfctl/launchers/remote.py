@@ -21,10 +21,10 @@ from typing import Any
 
 from dtfctl.errors import HostsUnusable
 from dtfctl.launchers import recorder
-from dtfctl.launchers.agent import LOGS
 from dtfctl.launchers.base import Event, Launch, Reached, Stray, Unreachable
 from dtfctl.launchers.conversation import Conversation, Message, Streams, event_of, signal_request, start_request
 from dtfctl.launchers.keeper import SWEEP_S, TOKEN
+from dtfctl.launchers.recorder import LOGS
 from dtfctl.launchers.ssh import Call, Ssh, SshError, keeper_text
 from dtfctl.plan import LOCALHOST
 from dtfctl.store import Run

@@ -1,7 +1,7 @@
 """ssh as a person would call it, without questions: the system's own, with the user's config, agent and jump hosts.
 
 One connection for each host, which later calls share (ControlMaster, its socket in a private folder). A call runs an
-agent (agent.py) on the host: whatever Python 3.10 or later is found there reads the agent's modules from the first line
+agent (agent/) on the host: whatever Python 3.10 or later is found there reads the agent's modules from the first line
 of its input and becomes it, so that nothing has to be installed.
 
 Host keys are the user's affair: his known_hosts and his StrictHostKeyChecking decide, and since nobody is asked, the
@@ -26,7 +26,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
-from dtfctl.launchers.agent import LINE_BYTES_MAX
+from dtfctl.launchers.agent.lines import LINE_BYTES_MAX
 from dtfctl.plan import HostPlan, SshSettings
 
 ALIVE_INTERVAL_S = 5
@@ -36,6 +36,8 @@ ALIVE_COUNT = 3
 PERSIST_S = 60
 """How long a connection stays when nobody uses it."""
 
+_ROOT = Path(__file__).resolve().parents[2]
+
 SSH_FAILED = 255
 NO_PYTHON = 41
 
@@ -44,12 +46,36 @@ PYTHONS = ("python3", "python3.14", "python3.13", "python3.12", "python3.11", "p
 BECOME_AGENT = "import sys,base64,zlib;exec(zlib.decompress(base64.b64decode(sys.stdin.buffer.raw.readline())))"
 """What a Python is started with; agent_line is the line that it reads."""
 
-AGENT_MODULES = ("dtfctl.usage", "dtfctl.launchers.environment", "dtfctl.launchers.agent")
-"""What runs on another machine, each after those that it imports; the last is the program."""
+AGENT_MODULES = (
+    "dtfctl.usage",
+    "dtfctl.launchers.environment",
+    "dtfctl.launchers.recorder",
+    "dtfctl.launchers.keeper",
+    "dtfctl.launchers.keeper.processes",
+    "dtfctl.launchers.agent",
+    "dtfctl.launchers.agent.lines",
+    "dtfctl.launchers.agent.places",
+    "dtfctl.launchers.agent.check",
+    "dtfctl.launchers.agent.sync",
+    "dtfctl.launchers.agent.keepers",
+    "dtfctl.launchers.agent.logs",
+    "dtfctl.launchers.agent.talk",
+    "dtfctl.launchers.agent.main",
+)
+"""What runs on another machine, each after those that it imports; the last has the program's main."""
+
+KEEPER_MODULES = (
+    "dtfctl",
+    "dtfctl.launchers",
+    "dtfctl.launchers.recorder",
+    *(f"dtfctl.launchers.keeper{name}" for name in ("", ".__main__", ".keeper", ".guard", ".program")),
+    *(f"dtfctl.launchers.keeper.{name}" for name in ("cgroups", "ports", "processes", "records")),
+)
+"""What the agent places there for the keeper."""
 
 _LOADER = """
 import sys, types
-for name in PACKAGES:
+for name in ("dtfctl", "dtfctl.launchers"):
     sys.modules[name] = types.ModuleType(name)
 for name, text in MODULES:
     module = sys.modules[name] = types.ModuleType(name)
@@ -133,20 +159,23 @@ def explain(words: str, status: int | None) -> str:
 def agent_line() -> bytes:
     """The agent's modules as the first line of a Python's input."""
     modules = [(name, _source(name)) for name in AGENT_MODULES]
-    packages = sorted({name.rpartition(".")[0] for name in AGENT_MODULES}, key=len)
-    text = f"PACKAGES = {packages!r}\nMODULES = {modules!r}\n{_LOADER}"
+    text = f"MODULES = {modules!r}\n{_LOADER}"
     return base64.b64encode(zlib.compress(text.encode(), 9)) + b"\n"
 
 
 def _source(name: str) -> str:
-    return Path(__file__).resolve().parents[2].joinpath(*name.split(".")).with_suffix(".py").read_text()
+    return (_ROOT / _path(name)).read_text()
+
+
+def _path(name: str) -> str:
+    path = name.replace(".", "/")
+    return f"{path}/__init__.py" if (_ROOT / path).is_dir() else f"{path}.py"
 
 
 @cache
 def keeper_text() -> dict[str, str]:
-    """The files of a keeper, base64 by name."""
-    names = ("keeper.py", "recorder.py")
-    return {name: base64.b64encode(Path(__file__).with_name(name).read_bytes()).decode() for name in names}
+    """The files of a keeper, base64 by path."""
+    return {_path(name): base64.b64encode(_source(name).encode()).decode() for name in KEEPER_MODULES}
 
 
 @dataclass

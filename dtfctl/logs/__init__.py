@@ -1,4 +1,4 @@
-"""Reading what tasks write. They write their files themselves (launchers/keeper.py), and a recorder beside them notes
+"""Reading what tasks write. They write their files themselves (launchers/keeper), and a recorder beside them notes
 when these grow (launchers/recorder.py); nothing here is in anybody's way.
 
     files .... one process's log: its whole lines, each with its time

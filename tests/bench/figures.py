@@ -96,11 +96,12 @@ def transfer_times(tf: Any, target: str, size_mb: float) -> dict[str, float]:
 
 
 def training(model: str, mode: str = "async") -> Callable[[Any, str], dict[str, float]]:
-    """Global steps per second of 2 ps and 2 workers."""
+    """Global steps per second of 2 workers with 2 ps, or in a ring."""
 
     def measure(tf: Any, runtime: str) -> dict[str, float]:
-        with Tasks(runtime, ps=2, worker=2) as tasks:
-            tasks.serve(["ps"])
+        servers = {} if mode == "ring" else {"ps": 2}
+        with Tasks(runtime, **servers, worker=2) as tasks:
+            tasks.serve(list(servers))
             chief = tasks.start("worker", 0, model, str(TRAINING_SECONDS), mode)
             tasks.start("worker", 1, model, str(TRAINING_SECONDS), mode)
             return {f"{model}_{mode}_steps_per_s": report(chief)["steps_per_s"]}
@@ -155,6 +156,7 @@ FIGURES: dict[str, Callable[[Any, str], dict[str, float]]] = {
     "embedding": training("embedding"),
     "mlp": training("mlp"),
     "mlp_sync": training("mlp", "sync"),
+    "mlp_ring": training("mlp", "ring"),
     "convnet": training("convnet"),
     "start_up": start_up,
     "ps_lost": ps_lost,

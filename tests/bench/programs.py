@@ -6,11 +6,15 @@ prints one JSON line with the global steps per second of the timed part.
 
 from __future__ import annotations
 
+import importlib
 import json
+import sys
 import time
 from typing import Any
 
 import numpy as np
+
+from tests.bench.cluster import ROOT
 
 WARM_UP_STEPS = 20
 
@@ -83,16 +87,22 @@ def train(
 ) -> None:
     """Trains for `seconds` after the warm-up and reports; a worker that is not the chief goes on until killed.
 
-    mode: async, sync (SyncReplicasOptimizer over all workers), or gaps (reports the longest pause between steps).
+    mode: async, sync (SyncReplicasOptimizer over all workers), ring (AllReduceOptimizer, without ps), or gaps (reports
+    the longest pause between steps).
     """
     is_chief = index == 0
     workers = cluster.num_tasks("worker")
-    with tf.device(tf.train.replica_device_setter(worker_device=f"/job:worker/task:{index}", cluster=cluster)):
+    worker = f"/job:worker/task:{index}"
+    setter = tf.train.replica_device_setter(worker_device=worker, cluster=cluster)
+    with tf.device(worker if mode == "ring" else setter):
         global_step = tf.train.get_or_create_global_step()
         loss, feed, optimizer = MODELS[model](tf, np.random.RandomState(index))
         hooks = []
         if mode == "sync":
             optimizer = tf.train.SyncReplicasOptimizer(optimizer, workers, workers)
+            hooks.append(optimizer.make_session_run_hook(is_chief))
+        elif mode == "ring":
+            optimizer = _all_reduce(tf)(optimizer, workers)
             hooks.append(optimizer.make_session_run_hook(is_chief))
         train_op = optimizer.minimize(loss, global_step=global_step)
     with tf.train.MonitoredTrainingSession(
@@ -118,3 +128,11 @@ def train(
                 steps = int(session.run(global_step)) - first
                 print(json.dumps({"steps_per_s": steps / (now - began), "longest_pause_s": longest}), flush=True)
                 break
+
+
+def _all_reduce(tf: Any) -> Any:
+    """The optimizer of rings; for TensorFlow the one that clusters/ring makes of its operations."""
+    if hasattr(tf.train, "AllReduceOptimizer"):
+        return tf.train.AllReduceOptimizer
+    sys.path.insert(0, str(ROOT / "clusters" / "ring"))
+    return importlib.import_module("tensorflow_ring").AllReduceOptimizer

@@ -11,7 +11,9 @@ def main(runtime: str, spec: str, job: str, index: str, program: str, *arguments
     tf = load_runtime(runtime)
     jobs = dict(part.split("=") for part in spec.split(";"))
     cluster = tf.train.ClusterSpec({name: hosts.split(",") for name, hosts in jobs.items()})
-    server = tf.train.Server(cluster, job_name=job, task_index=int(index))
+    config = tf.ConfigProto()
+    config.experimental.collective_group_leader = "/job:worker/replica:0/task:0"
+    server = tf.train.Server(cluster, job_name=job, task_index=int(index), config=config)
     if program == "serve":
         server.join()
     else:

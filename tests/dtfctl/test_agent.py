@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from dtfctl.launchers import agent
+from dtfctl.launchers.agent import logs
+from dtfctl.launchers.recorder import ENTRY
 from dtfctl.launchers.ssh import agent_line, keeper_text
 from tests.dtfctl.fakes import AGENT, wait_until
 
@@ -130,18 +131,18 @@ def test_everything_of_a_run_is_private(home):
 
 def test_logs_wait_for_the_launcher_and_what_the_keeper_says_does_not(home):
     with talking(home) as talk:
-        talk.start(f"head -c {4 * agent.LOG_WINDOW_BYTES} /dev/zero; exit 3")
+        talk.start(f"head -c {4 * logs.LOG_WINDOW_BYTES} /dev/zero; exit 3")
         sizes = []
         while (message := talk.hear())["is"] != "exited":
             if message["is"] == "log":
                 sizes.append(len(base64.b64decode(message["data"])))
-        assert message["code"] == 3 and sum(sizes) <= agent.LOG_WINDOW_BYTES + agent.LOG_CHUNK_BYTES
+        assert message["code"] == 3 and sum(sizes) <= logs.LOG_WINDOW_BYTES + logs.LOG_CHUNK_BYTES
         talk.say(do="drain", id=5)
         talk.say(do="ack", bytes=sum(sizes))
         while (message := talk.hear())["is"] != "drained":
             sizes.append(len(base64.b64decode(message["data"])))
             talk.say(do="ack", bytes=sizes[-1])
-        assert message["id"] == 5 and sum(sizes) == 4 * agent.LOG_WINDOW_BYTES
+        assert message["id"] == 5 and sum(sizes) == 4 * logs.LOG_WINDOW_BYTES
 
 
 def test_a_line_comes_with_the_time_at_which_it_was_written(home):
@@ -165,11 +166,11 @@ def test_a_line_comes_with_the_time_at_which_it_was_written(home):
 
 
 def test_of_what_the_recorder_has_not_come_to_the_time_is_now(tmp_path):
-    growth = agent.Growth(str(tmp_path / "t"))
+    growth = logs.Growth(str(tmp_path / "t"))
     assert [size for _, size in growth.between(0, 10)] == [10]
     with open(tmp_path / "t", "wb") as file:
         for note in ((1000, 5), (1, 0), (2, 20), (3, 30), (4, 50)):
-            file.write(agent.NOTE.pack(*note))
+            file.write(ENTRY.pack(*note))
         file.write(b"half")
     assert growth.between(10, 25) == [[2, 20], [3, 25]]
     assert growth.between(25, 50) == [[3, 30], [4, 50]]
@@ -195,15 +196,15 @@ def test_clocks_can_be_compared_and_what_tasks_take_is_told(home):
 
 
 def test_what_the_launcher_has_is_given_back_to_the_disk(home):
-    size = agent.LOG_KEPT_BYTES + 2 * agent.LOG_PIECE_BYTES
+    size = logs.LOG_KEPT_BYTES + 2 * logs.LOG_PIECE_BYTES
     with talking(home) as talk:
         talk.start(f"head -c {size} /dev/zero | tr '\\0' x")
         taken = 0
         while taken < size:
             taken += len(base64.b64decode(talk.next("log")["data"]))
-            talk.say(do="ack", bytes=agent.LOG_CHUNK_BYTES, file="t-0.1.log", until=taken)
+            talk.say(do="ack", bytes=logs.LOG_CHUNK_BYTES, file="t-0.1.log", until=taken)
         log = talk.folder / "logs" / "t-0.1.log"
-        blocks = wait_until(lambda: log.stat().st_blocks * 512 <= size - agent.LOG_PIECE_BYTES, "a shorter log")
+        blocks = wait_until(lambda: log.stat().st_blocks * 512 <= size - logs.LOG_PIECE_BYTES, "a shorter log")
         assert blocks and log.stat().st_size == size
 
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from dtfctl.launchers.ssh import AGENT_MODULES
+from dtfctl.launchers.ssh import AGENT_MODULES, KEEPER_MODULES
 from tests.test_architecture import ROOT, imports, module_name
 
 SOURCES = sorted((ROOT / "dtfctl").rglob("*.py"))
@@ -14,7 +14,11 @@ SOURCES = sorted((ROOT / "dtfctl").rglob("*.py"))
 PURE = "state plan task statuses hosts moves restart reconcile changes expand shell_line view errors".split()
 OUTSIDE = {"asyncio", "fcntl", "socket", "sqlite3", "subprocess", "threading", "time", "random"}
 HOMES = {
-    "subprocess": {"dtfctl.launchers.local", "dtfctl.launchers.agent", "dtfctl.launchers.environment"},
+    "subprocess": {
+        "dtfctl.launchers.local",
+        "dtfctl.launchers.environment",
+        *(f"dtfctl.launchers.agent.{room}" for room in ("check", "keepers", "talk")),
+    },
     "sqlite3": {"dtfctl.store"},
     "yaml": {"dtfctl.config.source"},
     "grpc": set(),
@@ -42,10 +46,28 @@ def test_the_states_import_nothing():
     assert imports(ROOT / "dtfctl" / "state.py") == set()
 
 
-@pytest.mark.parametrize("name", [*AGENT_MODULES, "dtfctl.launchers.keeper", "dtfctl.launchers.recorder"])
-def test_what_is_brought_to_other_hosts_needs_nothing_but_python_and_what_is_brought_before_it(name):
-    found = imports(ROOT.joinpath(*name.split(".")).with_suffix(".py"))
+def others_of(name):
+    """The modules of dtfctl that a module imports, which must need nothing else but Python."""
+    path = ROOT.joinpath(*name.split("."))
+    found = imports(path / "__init__.py" if path.is_dir() else path.with_suffix(".py"))
     own = {imported for imported in found if imported.startswith("dtfctl.")}
-    assert {imported.split(".")[0] for imported in found - own} <= {*sys.stdlib_module_names, "dtfctl"}
-    before = AGENT_MODULES[: AGENT_MODULES.index(name)] if name in AGENT_MODULES else ()
-    assert own <= {*before, *(module.rpartition(".")[0] for module in before)}
+    assert {imported.split(".")[0] for imported in found - own} <= sys.stdlib_module_names
+    is_there = {each for each in own if _is_module(each)}
+    return is_there | {each.rpartition(".")[0] for each in own - is_there}
+
+
+def _is_module(name):
+    path = ROOT.joinpath(*name.split("."))
+    return path.is_dir() or path.with_suffix(".py").exists()
+
+
+@pytest.mark.parametrize("name", AGENT_MODULES)
+def test_an_agent_needs_nothing_but_python_and_what_is_brought_before(name):
+    assert others_of(name) <= set(AGENT_MODULES[: AGENT_MODULES.index(name)])
+
+
+@pytest.mark.parametrize("name", KEEPER_MODULES)
+def test_a_keeper_needs_nothing_but_python_and_what_lies_beside_it(name):
+    assert others_of(name) <= set(KEEPER_MODULES)
+    rooms = {path.stem for path in (ROOT / "dtfctl" / "launchers" / "keeper").glob("*.py")} - {"__init__"}
+    assert {f"dtfctl.launchers.keeper.{room}" for room in rooms} <= set(KEEPER_MODULES)

@@ -17,11 +17,12 @@ from pathlib import Path
 import pytest
 
 from dtfctl.errors import PortTaken
-from dtfctl.launchers import keeper
 from dtfctl.launchers.base import Exited, Launch, Listed, Started
+from dtfctl.launchers.keeper import CHOSEN_PORTS, cgroups, processes, program
 from dtfctl.launchers.local import LocalLauncher
 from dtfctl.plan import Limits
 from tests.dtfctl.fakes import wait_until
+from tests.e2e.dtfctl_cluster import ROOT
 
 
 class Host:
@@ -82,7 +83,8 @@ class Host:
         """The process that holds the lock's file open and is nobody's guard."""
         guards = [self.record(path.name)["guard"] for path in (self.folder / "records").glob("*.start")]
         for name in os.listdir("/proc"):
-            if name.isdigit() and int(name) not in guards and keeper.command_of(int(name)).endswith(str(self.folder)):
+            is_guard = not name.isdigit() or int(name) in guards
+            if not is_guard and processes.command_of(int(name)).endswith(str(self.folder)):
                 return int(name)
         return None
 
@@ -93,7 +95,7 @@ def run(scenario, tmp_path):
 
 def is_alive(pid):
     try:
-        return keeper.stat_of(pid)[2] not in "ZX"
+        return processes.stat_of(pid)[2] not in "ZX"
     except OSError:
         return False
 
@@ -252,6 +254,8 @@ def test_a_damaged_record_does_not_lead_to_two_processes_of_one_task(tmp_path, d
             record = host.folder / "records" / "t-0.1.start"
             text = record.read_text().replace('"pid": ', '"pid": "x", "was": ') if damage is None else damage
             keeper_pid = host.keeper_pid()
+            # Until then it is a fork of its guard, and nobody could know it by its environment.
+            wait_until(lambda: b"DTFCTL_TASK=t:0" in Path(f"/proc/{pid}/environ").read_bytes(), "its program")
             record.write_text(text)
             os.kill(keeper_pid, signal.SIGKILL)
             listed = await host.next(Listed)
@@ -317,10 +321,10 @@ def test_a_stranger_who_got_a_tasks_pid_is_neither_watched_nor_killed(tmp_path):
             "task": "t:0",
             "generation": 1,
             "pid": stranger.pid,
-            "start_time": keeper.stat_of(stranger.pid)[1] - 1,
+            "start_time": processes.stat_of(stranger.pid)[1] - 1,
             "guard": stranger.pid,
             "guard_start_time": 1,
-            "boot": keeper.boot_id(),
+            "boot": processes.boot_id(),
             "at": 0.0,
             "address": None,
         }
@@ -338,7 +342,7 @@ def test_a_stranger_who_got_a_tasks_pid_is_neither_watched_nor_killed(tmp_path):
 def test_a_record_of_an_earlier_boot_is_the_record_of_a_lost_process(tmp_path):
     async def scenario(host):
         (host.folder / "records").mkdir()
-        me = {"pid": os.getpid(), "start_time": keeper.stat_of(os.getpid())[1]}
+        me = {"pid": os.getpid(), "start_time": processes.stat_of(os.getpid())[1]}
         record = {"task": "t:0", "generation": 1, **me, "guard": 1, "guard_start_time": 1, "boot": "another", "at": 0.0}
         (host.folder / "records" / "t-0.1.start").write_text(json.dumps(record))
         async with host.launcher():
@@ -372,8 +376,8 @@ else:
 
 
 def has_cgroup():
-    folder = keeper.make_cgroup(f"dtfctl-test-{os.getpid()}")
-    keeper.remove_cgroup(folder)
+    folder = cgroups.make_cgroup(f"dtfctl-test-{os.getpid()}")
+    cgroups.remove_cgroup(folder)
     return bool(folder)
 
 
@@ -387,7 +391,7 @@ def test_what_a_task_has_forked_ends_with_it_however_well_it_hides(tmp_path):
             await host.next(Exited)
             pid = int(wait_until(lambda: host.log().endswith("done\n"), "the hidden one") and host.log().split()[0])
             wait_until(lambda: not is_alive(pid), "its end")
-            folder = keeper.own_cgroup()
+            folder = cgroups.own_cgroup()
             token = (host.folder / "token").read_text()
             assert os.path.isdir(f"{folder}/dtfctl-{token}")
         assert not os.path.isdir(f"{folder}/dtfctl-{token}")
@@ -396,26 +400,26 @@ def test_what_a_task_has_forked_ends_with_it_however_well_it_hides(tmp_path):
 
 
 @pytest.mark.skipif(not has_cgroup(), reason="there is no cgroup of version 2 here that this user may write")
-@pytest.mark.parametrize("call", [keeper.SYSCALL_CLONE3, 100_000], ids=["at once", "without clone3"])
+@pytest.mark.parametrize("call", [cgroups.SYSCALL_CLONE3, 100_000], ids=["at once", "without clone3"])
 def test_a_fork_begins_in_its_cgroup_whether_or_not_the_kernel_does_that_at_once(call, monkeypatch):
-    monkeypatch.setattr(keeper, "SYSCALL_CLONE3", call)
-    folder = keeper.make_cgroup(f"dtfctl-test-{os.getpid()}")
+    monkeypatch.setattr(cgroups, "SYSCALL_CLONE3", call)
+    folder = cgroups.make_cgroup(f"dtfctl-test-{os.getpid()}")
     reader, writer = os.pipe()
-    pid = keeper.fork_into(folder)
+    pid = cgroups.fork_into(folder)
     if pid == 0:
-        with keeper.dying():
-            os.write(writer, b"." if os.getpid() in keeper.members(folder) else b"elsewhere")
+        with program.dying():
+            os.write(writer, b"." if os.getpid() in cgroups.members(folder) else b"elsewhere")
             os.close(writer)
             signal.pause()
     try:
         os.close(writer)
         assert os.read(reader, 100) == b"."
-        assert keeper.members(folder) == {pid}
+        assert cgroups.members(folder) == {pid}
     finally:
-        keeper.remove_cgroup(folder)
+        cgroups.remove_cgroup(folder)
         os.waitpid(pid, 0)
         os.close(reader)
-        keeper.remove_cgroup(folder)
+        cgroups.remove_cgroup(folder)
     assert not os.path.exists(folder)
 
 
@@ -427,13 +431,13 @@ def namespace_of_pids(script):
         capture_output=True,
         text=True,
         timeout=30,
-        env={**os.environ, "PYTHONPATH": str(Path(keeper.__file__).parents[2])},
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
 
 
 REUSE = """
 import os, signal, subprocess, sys, time
-from dtfctl.launchers import keeper
+from dtfctl.launchers.keeper import processes
 
 def start_as(pid):
     with open("/proc/sys/kernel/ns_last_pid", "w") as file:
@@ -441,18 +445,18 @@ def start_as(pid):
     return subprocess.Popen(["sleep", "1000"], start_new_session=True)
 
 task = start_as(300)
-start_time = keeper.stat_of(task.pid)[1]
+start_time = processes.stat_of(task.pid)[1]
 assert task.pid == 300
 task.kill()
 task.wait()
 time.sleep(0.05)  # the kernel counts start times in hundredths of a second
 stranger = start_as(300)
 assert stranger.pid == 300, stranger.pid
-keeper.signal_process(300, start_time, signal.SIGKILL, keeper.PIDFD_SIGNAL_PROCESS_GROUP)
-assert keeper.open_pidfd(300, start_time) == -1
+processes.signal_process(300, start_time, signal.SIGKILL, processes.PIDFD_SIGNAL_PROCESS_GROUP)
+assert processes.open_pidfd(300, start_time) == -1
 time.sleep(0.05)
 assert stranger.poll() is None, "the stranger was hit"
-keeper.signal_process(300, keeper.stat_of(300)[1], signal.SIGKILL, keeper.PIDFD_SIGNAL_PROCESS_GROUP)
+processes.signal_process(300, processes.stat_of(300)[1], signal.SIGKILL, processes.PIDFD_SIGNAL_PROCESS_GROUP)
 assert stranger.wait(5) == -9
 print("left alone")
 """
@@ -472,7 +476,7 @@ def test_ports_are_held_while_nobody_listens_and_let_go_for_the_task(tmp_path):
     async def scenario(host):
         async with host.launcher() as launcher:
             port = await launcher.hold_port("t:0", "127.0.0.1", 0, fixed=False)
-            assert port in keeper.CHOSEN_PORTS
+            assert port in CHOSEN_PORTS
             with socket.socket() as stranger, pytest.raises(OSError):
                 stranger.bind(("127.0.0.1", port))
             launch = host.launch(sys.executable, "-c", listen, str(port), address="127.0.0.1", port=port)
@@ -600,12 +604,12 @@ def test_how_a_process_ended_is_told_before_its_parent_has_reaped_it(end, told):
     program = f"import os, sys; sys.stdin.read(); {end}"
     with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE) as child:
         assert child.stdin is not None
-        start_time = keeper.stat_of(child.pid)[1]
-        assert keeper.status_of_zombie(child.pid, start_time) is None
+        start_time = processes.stat_of(child.pid)[1]
+        assert processes.status_of_zombie(child.pid, start_time) is None
         pidfd = os.pidfd_open(child.pid)
         child.stdin.close()
-        wait_until(lambda: keeper.is_zombie(child.pid), "the process to end")
-        found = keeper.exit_of_other(child.pid, start_time, pidfd)
+        wait_until(lambda: processes.is_zombie(child.pid), "the process to end")
+        found = processes.exit_of_other(child.pid, start_time, pidfd)
         os.close(pidfd)
         assert {key: found[key] for key in told} == told
-        assert keeper.status_of_zombie(child.pid, start_time - 1) is None
+        assert processes.status_of_zombie(child.pid, start_time - 1) is None

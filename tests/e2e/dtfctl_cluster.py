@@ -131,7 +131,7 @@ class CommandLine:
         """Its guard is a fork and looks like it, but does not hold the lock."""
 
         def look() -> int:
-            for pid in self.processes("keeper.py"):
+            for pid in self.processes("launchers/keeper"):
                 with contextlib.suppress(OSError):
                     files = [os.readlink(f"/proc/{pid}/fd/{name}") for name in os.listdir(f"/proc/{pid}/fd")]
                     if any(file.endswith("/keeper.lock") for file in files):

@@ -201,7 +201,7 @@ def test_many_deaths_at_random_must_not_cost_a_line(cluster, laboratory):
     for _ in range(15):
         victims = {
             "supervisor": cluster.processes("dtfctl.daemon"),
-            "keeper here": cluster.processes("launchers/keeper.py"),
+            "keeper here": cluster.processes("launchers/keeper"),
             "ssh": cluster.processes("ssh -F"),
             "agent": host.processes("exec(zlib"),
             "keeper there": [pid for pid in host.processes("keeper-") if has_open(pid, "keeper.lock")],

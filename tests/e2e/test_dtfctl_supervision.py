@@ -141,7 +141,7 @@ def test_fifty_random_kills_during_a_run_with_restarts_and_down_must_cost_nothin
         else:
             # When all were killed before they could help each other, it takes a command to bring them back.
             cluster.status()
-            with_guard = set(cluster.processes("keeper.py")) - {cluster.keeper()}
+            with_guard = set(cluster.processes("launchers/keeper")) - {cluster.keeper()}
             pid = rng.choice(sorted(with_guard)) if victim == "guard" and with_guard else cluster.supervisor()
             with contextlib.suppress(ProcessLookupError):
                 os.kill(cluster.keeper() if victim == "keeper" else pid, signal.SIGKILL)

@@ -85,3 +85,25 @@ def test_order_is_seen_across_rows():
     ]  # fmt: skip
     values = run_graph_def(level.graph.as_graph_def(), [each.name for each in fetches], {})
     assert [bool(value) for value in values] == [True, False, True, False]
+
+
+def test_the_first_tensor_that_is_not_finite_is_named():
+    with tf.Graph().as_default() as graph:
+        x = tf.placeholder(tf.float32, [], name="x")
+        root = tf.sqrt(x, name="root")
+        tf.cast(tf.log(root, name="logarithm"), tf.int32)
+        check = tf.add_check_numerics_ops()
+        with tf.Session() as session:
+            session.run(check, {x: 4.0})
+            for value, words in [(-1.0, "root:0 : Tensor had NaN"), (0.0, "logarithm:0 : Tensor had -?Inf")]:
+                with pytest.raises(tf.errors.InvalidArgumentError, match=words):
+                    session.run(check, {x: value})
+        names = [op.name for op in graph.get_operations() if "CheckNumerics" in op.name or "group" in op.name]
+        assert names == ["CheckNumerics", "CheckNumerics_1", "CheckNumerics_2", "group_deps"]
+
+
+def test_tensors_that_are_not_always_there_cannot_be_checked():
+    with tf.Graph().as_default():
+        tf.cond(tf.placeholder(tf.bool, []), lambda: tf.constant(1.0), lambda: tf.constant(2.0))
+        with pytest.raises(ValueError, match=r"inside of a tf.cond\(\)"):
+            tf.add_check_numerics_ops()

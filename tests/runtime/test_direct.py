@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -232,6 +233,26 @@ def test_what_is_large_does_not_wait():
     outbox = Outbox(prepared(b=["x"]), 5, lambda task, pushed: sent.append(pushed))
     outbox.add("b", 0, np.zeros(1_000_000))
     assert len(sent) == 1
+
+
+def test_what_was_long_in_the_making_does_not_wait_for_what_comes_next(monkeypatch):
+    now = 10.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    sent = []
+    outbox = Outbox(prepared(b=["x"]), 5, lambda task, pushed: sent.append(len(pushed.values)))
+    for now in (11.0, 11.001):
+        outbox.add("b", 0, np.float32(1))
+    assert sent == []
+    now = 12.0
+    outbox.computing()
+    for now in (12.001, 12.003, 12.004, 12.006):
+        outbox.add("b", 0, np.float32(1))
+    assert sent == [4, 2]
+    outbox.add("b", 0, np.float32(1))
+    assert sent == [4, 2]
+    now = 12.1
+    outbox.add("b", 0, np.float32(1))
+    assert sent == [4, 2, 2]
 
 
 def test_values_for_a_step_that_is_not_known_are_refused(cluster):

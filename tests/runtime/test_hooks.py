@@ -192,8 +192,19 @@ def test_tensors_are_logged_at_the_interval_and_at_the_end(caplog):
 def test_a_loss_that_is_not_a_number_stops_or_fails():
     loss = tf.constant(np.float32("nan"))
     assert len(run_until_stop([train.NanTensorHook(loss, fail_on_nan_loss=False)], loss)) == 1
-    with pytest.raises(train.NanLossDuringTrainingError, match="NaN loss during training"):
+    with pytest.raises(train.NanLossDuringTrainingError, match="NaN loss during training. Const:0 is NaN; the newest"):
         run_until_stop([train.NanTensorHook(loss)], loss)
+
+
+def test_a_loss_that_becomes_nan_is_told_with_its_step_and_saved_nowhere(add, tmp_path):
+    loss = tf.log(tf.cast(3 - add, tf.float32) - 0.5, name="loss")
+    with (
+        pytest.raises(train.NanLossDuringTrainingError, match="loss:0 is NaN at global step 3;"),
+        train.MonitoredTrainingSession(checkpoint_dir=str(tmp_path), hooks=[train.NanTensorHook(loss)]) as session,
+    ):
+        while not session.should_stop():
+            session.run(loss)
+    assert train.latest_checkpoint(str(tmp_path)).endswith("model.ckpt-0")
 
 
 def test_summaries_are_saved_at_the_interval(add):

@@ -377,6 +377,28 @@ def test_a_large_variable_and_its_update_come_alone():
     assert found == {"v": False, "w": True, "b": False}
 
 
+def test_results_of_arithmetic_for_more_arithmetic_come_alone():
+    """Micro-batches: the second is made while the first is worked on. Gradients, which are only applied, come together."""
+    found = marks(
+        """
+        x = Placeholder() @/job:worker
+        y = Placeholder() @/job:worker
+        a = MatMul(x, x) @/job:worker
+        b = Neg(a) @/job:worker
+        c = MatMul(y, y) @/job:worker
+        d = Abs(b) @/job:ps
+        e = MatMul(d, d) @/job:ps
+        f = MatMul(c, c) @/job:ps
+        g = MatMul(y, x) @/job:worker
+        h = Neg(g) @/job:ps
+        i = MatMul(x, y) @/job:worker
+        j = Neg(i) @/job:ps
+        """
+    )
+    assert found["b"] is None and found["c"] is None
+    assert found["g"] == found["i"] is not None
+
+
 def test_a_task_comes_round_with_a_loop_that_another_one_decides():
     assert describe(placed(graph(LOOP)))[PS0] == [
         "i = Neg(s_R0)",

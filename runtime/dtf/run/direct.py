@@ -5,7 +5,7 @@ every task when a step is over. Where all tasks of a compiled step can reach eac
 it once (`prepare`), and from then on
 
     - a _Send puts its value into the step's `Outbox`, which sends what is there for a task in one message: when the
-      thread has nothing more to run, when much has gathered, or when the oldest value has waited for a while;
+      thread has nothing more to run, when much has gathered, or when the last message was long ago;
     - what arrives goes straight to where the step wants it (see `wiring`); in a partition with loops, by way of the
       task's rendezvous;
     - a partition that ends well forgets the step by itself; the master speaks only when one fails.
@@ -281,7 +281,7 @@ class Outbox:
       rest: what the last flush has left for the answer to take with it.
     """
 
-    __slots__ = ("_bytes", "_lock", "_prepared", "_push", "_since", "_step_id", "_waiting", "rest")
+    __slots__ = ("_bytes", "_is_computing", "_lock", "_prepared", "_push", "_since", "_step_id", "_waiting", "rest")
 
     def __init__(self, prepared: PreparedStep, step_id: int, push: Callable[[str, Pushed], None]) -> None:
         self._prepared = prepared
@@ -291,6 +291,7 @@ class Outbox:
         self._waiting: list[tuple[str, int | str, Any]] = []
         self._bytes = 0
         self._since = 0.0
+        self._is_computing = False
         self.rest: Rest | None = None
 
     def add(self, task: str, key: int | str, value: Any) -> None:
@@ -299,13 +300,17 @@ class Outbox:
         Raises:
           UnavailableError: it had to go at once, and the task cannot be reached.
         """
-        waiting = self._waiting
-        if not waiting:
+        if not self._waiting and not self._is_computing:
             self._since = time.monotonic()
-        waiting.append((task, key, value))
+        self._waiting.append((task, key, value))
         self._bytes += getattr(value, "nbytes", 0)
         if self._bytes > _GATHERED_BYTES_MAX or time.monotonic() > self._since + _GATHERED_FOR_S_MAX:
             self.flush()
+
+    def computing(self) -> None:
+        """What is made from now on takes long: a value does not wait for a next one if it has been long in the making."""
+        self._is_computing = True
+        self._since = time.monotonic()
 
     def send(self, key: str, value: Any, task: str) -> None:
         """As `add`, with the rendezvous key."""
@@ -326,6 +331,7 @@ class Outbox:
             batch = self._waiting[:]
             del self._waiting[: len(batch)]  # what others add meanwhile comes after
             self._bytes = 0
+            self._since = time.monotonic()
         by_task: dict[str, tuple[list[int | str], list[Any]]] = {}
         for task, key, value in batch:
             found = by_task.get(task)

@@ -30,6 +30,9 @@ __all__ = ["FlatRun", "single", "together"]
 _LONG_NS = 500_000
 """A segment that took longer than this is not run in a thread that somebody else needs."""
 
+_VERY_LONG_NS = 4_000_000
+"""Of one that took longer than this, others need the first results before the last are there."""
+
 
 class FlatRun:
     """One step of a flat program. Its lock guards the counts; `live` is how many segments and asynchronous nodes
@@ -267,6 +270,8 @@ class FlatRun:
         variant = self._variant
         if self.careful:
             variant = self._program.variant(True, self.step.collector is not None)
+        if segment.cost_ns > _VERY_LONG_NS:
+            self.step.rendezvous.computing()
         started = time.perf_counter_ns()
         try:
             variant.functions[segment.index](self.step, self.shared, self)

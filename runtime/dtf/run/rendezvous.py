@@ -222,6 +222,11 @@ class StepRendezvous:
                     self._values[key] = value
         return awaited
 
+    def computing(self) -> None:
+        """What is made from now on takes long."""
+        if self.outbox is not None:
+            self.outbox.computing()
+
     def flush(self, is_last: bool = False) -> None:
         """Sends what has gathered for other tasks. Raises UnavailableError when one cannot be reached."""
         if self.outbox is not None:

@@ -371,11 +371,13 @@ class NanLossDuringTrainingError(RuntimeError):
     """The loss became NaN."""
 
     def __str__(self) -> str:
-        return "NaN loss during training."
+        return " ".join(["NaN loss during training.", *map(str, self.args)])
 
 
 class NanTensorHook(SessionRunHook):
-    """Watches the loss: stops, or fails with NanLossDuringTrainingError, when it is NaN."""
+    """Watches the loss: stops, or fails with NanLossDuringTrainingError, when it is NaN. The message names the tensor
+    and the global step after which it was seen.
+    """
 
     def __init__(self, loss_tensor: Any, fail_on_nan_loss: bool = True) -> None:
         self._loss_tensor = loss_tensor
@@ -387,11 +389,18 @@ class NanTensorHook(SessionRunHook):
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
         if not np.isnan(run_values.results):
             return
+        what = self._described(run_context.session)
         if self._fail_on_nan_loss:
-            logging.error("Model diverged with loss = NaN.")
-            raise NanLossDuringTrainingError
-        logging.warning("Model diverged with loss = NaN.")
+            logging.error("Model diverged with loss = NaN: %s", what)
+            raise NanLossDuringTrainingError(what)
+        logging.warning("Model diverged with loss = NaN: %s", what)
         run_context.request_stop()
+
+    def _described(self, session: Any) -> str:
+        name = getattr(self._loss_tensor, "name", self._loss_tensor)
+        step = get_global_step(session.graph)
+        where = "" if step is None else f" at global step {int(session.run(step))}"
+        return f"{name} is NaN{where}; the newest checkpoint may be of a step before, or hold NaN already."
 
 
 class SummarySaverHook(SessionRunHook):

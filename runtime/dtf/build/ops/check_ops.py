@@ -17,13 +17,15 @@ import numpy as np
 from dtf.build.apply import apply_op
 from dtf.build.constant import constant, constant_value
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import name_scope
-from dtf.build.ops.array import rank, shape
+from dtf.build.graph import colocate_with, control_dependencies, get_default_graph, name_scope
+from dtf.build.ops.array import check_numerics, rank, shape
+from dtf.build.ops.control_flow import group
 from dtf.build.ops.reductions import reduce_all
 from dtf.build.tensor import Operation, Tensor
 from dtf.wire import dtypes, errors
 
 __all__ = [
+    "add_check_numerics_ops",
     "assert_equal",
     "assert_greater",
     "assert_greater_equal",
@@ -50,6 +52,27 @@ __all__ = [
 
 
 # -- values
+
+
+def add_check_numerics_ops() -> Operation:
+    """An op that fails with InvalidArgumentError when a floating-point tensor of the default graph has a NaN or an
+    infinity; the message names the first one, in the order in which they were added.
+
+    Raises:
+      ValueError: the graph has conditionals or loops, whose tensors are not always there.
+    """
+    checks: list[Tensor] = []
+    for op in get_default_graph().get_operations():
+        for output in op.outputs:
+            if output.dtype not in (dtypes.float16, dtypes.float32, dtypes.float64):
+                continue
+            if op._get_control_flow_context() is not None:
+                raise ValueError(
+                    f"add_check_numerics_ops() cannot check {op.name}, inside of a tf.cond() or tf.while_loop()."
+                )
+            with control_dependencies(checks[-1:]), colocate_with(output.op):
+                checks.append(check_numerics(output, output.name))
+    return group(*checks)
 
 
 def assert_equal(

@@ -5,7 +5,9 @@ same time. Who receives it waits for all of it at once, which costs next to noth
 _Recv gets the number of what its value waited for where it was made; no two values with one number can ever wait for
 each other.
 
-Large variables, and updates of them, are left apart: what needs the first need not wait for the last.
+Large variables, and updates of them, are left apart: what needs the first need not wait for the last. So are results of
+much arithmetic of which more is made here: while one task is at the first of them, the other makes the next, as in a
+pipeline of micro-batches.
 """
 
 from __future__ import annotations
@@ -26,6 +28,11 @@ _RECVS = frozenset({"_Recv", "_HostRecv"})
 _LOOPS = frozenset({"NextIteration", "RefNextIteration"})
 _OTHER_NAMES = frozenset({"Identity", "StopGradient", "PreventGradient", "Snapshot"})
 _VARIABLES = frozenset({"VariableV2", "Variable", "VarHandleOp"})
+_ARITHMETIC = frozenset(
+    "MatMul BatchMatMul BatchMatMulV2 BatchMatMulV3 Einsum Conv2D Conv2DBackpropInput Conv2DBackpropFilter Conv3D "
+    "Conv3DBackpropInputV2 Conv3DBackpropFilterV2 DepthwiseConv2dNative DepthwiseConv2dNativeBackpropInput "
+    "DepthwiseConv2dNativeBackpropFilter".split()
+)
 
 
 def mark_arrivals(parts: Mapping[str, Any], may_wait: Callable[[str], bool]) -> None:
@@ -42,11 +49,14 @@ def mark_arrivals(parts: Mapping[str, Any], may_wait: Callable[[str], bool]) -> 
     waited: dict[tuple[str, str], frozenset[Any]] = {}
     numbers: dict[tuple[str, frozenset[Any]], int] = {}
     users = _users(sources)
-    for name in _in_order(sources, users):
+    order = _in_order(sources, users)
+    computed = _near_arithmetic(order, sources, nodes)
+    computes = _near_arithmetic(order[::-1], users, nodes)
+    for name in order:
         node = nodes[name]
         if _crosses(node, _RECVS) and _label(node) in senders:
             sender = senders[_label(node)]
-            if _is_apart(name, sender, nodes, sources, users):
+            if (sender in computed and name in computes) or _is_apart(name, sender, nodes, sources, users):
                 waited[name] = frozenset([name])
                 continue
             number = numbers.setdefault((sender[0], waited[sender]), len(numbers))
@@ -83,6 +93,15 @@ def _in_order(sources: Mapping[Any, list[Any]], users: Mapping[Any, list[Any]]) 
             if not missing[user]:
                 order.append(user)
     return order
+
+
+def _near_arithmetic(order: list[Any], nexts: Mapping[Any, list[Any]], nodes: Mapping[Any, Any]) -> set[Any]:
+    """The nodes that reach much arithmetic by `nexts`, which are before them in `order`, without leaving their task."""
+    near = set()
+    for name in order:
+        if nodes[name].op in _ARITHMETIC or any(each in near and each[0] == name[0] for each in nexts[name]):
+            near.add(name)
+    return near
 
 
 def _is_apart(name: Any, sender: Any, nodes: Mapping[Any, Any], sources: Any, users: Any) -> bool:

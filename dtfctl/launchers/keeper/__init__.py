@@ -1,0 +1,47 @@
+"""The keeper: the process beside the tasks of one host. Parent of their guards, and of nobody's opinions.
+
+    daemon  <--unix socket, JSON lines-->  keeper  --fork-->  guard  --fork, exec-->  task
+
+It starts and signals tasks and tells how they ended; it decides nothing, so it need not change when dtfctl does.
+
+    keeper ..... the loop: requests, what is found on disk, guards, strays, the daemon that is started again
+    guard ...... parent of the tasks, which outlives the keeper and puts their ends on record
+    program .... how a fork becomes a task's program: its log, limits, folder
+    cgroups .... where this user may write them: all that a task has forked ends with it
+    records .... small files that are complete or absent
+    processes .. by pid and start time, through pidfds
+    ports ...... held for tasks while they have no process
+
+This folder, with ../recorder.py, needs only Python's standard library (`python -I -S keeper RUN_DIR`, where
+RUN_DIR/token is the run's token), so that it can be copied to a host that has nothing else.
+
+Nothing is lost when any of these processes is killed:
+- the daemon: the keeper and the tasks go on, and after a moment the keeper starts the daemon again;
+- the keeper: its *guard*, a fork of the keeper, is the tasks' parent, waits for them and writes each exit status to a
+  record on disk. The next keeper finds the records, watches the tasks, and makes a guard of its own for new ones;
+- a guard: its tasks fall to the keeper, which is a subreaper, and are waited for there. If that keeper had been
+  killed before, the kernel tells: of a zombie in /proc, of one that init has reaped through its pidfd (since Linux
+  6.15; before, that status is lost).
+A task writes straight to its own log file, so that nobody's death can lose, tear or hold up a line. Beside the keeper
+runs a recorder (recorder.py), which notes when logs grow and gives back their heads.
+
+A process is trusted only by pid, start time and boot id together, and is signalled through a pidfd. All processes
+of a run carry its token in their environment: by that the strays are found.
+
+Requests (a line of JSON each): hello, hold, release, start, signal, sweep, bye. Messages back: listed, held, refused,
+started, exited, swept.
+"""
+
+from __future__ import annotations
+
+TOKEN_VARIABLE = "DTFCTL_TOKEN"
+SOCKET = "keeper.sock"
+LOCK = "keeper.lock"
+TOKEN = "token"
+FILES = "files"
+
+CHOSEN_PORTS = range(20000, 32000)
+"""Below Linux's ephemeral ports: no outgoing connection takes one of these while its task is down or starting."""
+
+SWEEP_S = 5.0
+LINE_BYTES_MAX = 16 << 20
