@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from dtf.run.flat_run import FlatRun, single
+from dtf.run.in_place import into, overwritten
 from dtf.run.instructions import Instruction, in_running_order
 from dtf.run.kernels import DEAD
 from dtf.run.segment_source import SegmentWriter
@@ -38,6 +39,7 @@ class FlatProgram:
         self.arrivals: list[dict[int, tuple[int, int | None, int | None]]] = []
         self.segments, self._segment_of = segments_of(instructions, order, self._constants)
         self._add_edges(order)
+        self.overwritten = overwritten(instructions, self._alias, self._segment_of, self._slot_of)
         self._variants: dict[tuple[bool, bool], Variant] = {}
         self._lock = threading.Lock()
         self.variant(False, False)
@@ -132,6 +134,9 @@ class FlatProgram:
         for instruction in self.instructions:
             if instruction.index in self._constants:
                 names[f"k{instruction.index}"] = self._constants[instruction.index]
+            elif instruction.index in self.overwritten:
+                position = self.overwritten[instruction.index]
+                names[f"function_{instruction.index}"] = into(instruction.function, position)
             else:
                 names[f"function_{instruction.index}"] = instruction.function
         source = "\n".join(lines)
