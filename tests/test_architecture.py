@@ -86,9 +86,9 @@ def test_a_module_imports_only_what_its_layer_may(path: Path):
 def test_every_module_of_the_package_has_a_room():
     """Beside the layers there are only namespaces, which users see."""
     public = (
-        "__init__ app audio behavior bitwise compat contrib data debugging estimator flags gfile graph_util image "
-        "io keras layers linalg logging lookup losses manip math metrics nn python_io quantization random raw_ops "
-        "saved_model sets signal sparse spectral strings summary test testing"
+        "__init__ app audio behavior bitwise client compat contrib data debugging estimator feature_column flags gfile "
+        "graph_util image io keras layers linalg logging lookup losses manip math metrics nn python_io "
+        "quantization random raw_ops saved_model sets signal sparse spectral strings summary test testing"
     ).split()
     heads = {path.relative_to(DTF).parts[0].removesuffix(".py") for path in DTF.rglob("*.py")}
     assert heads - {"__pycache__"} <= {*ALLOWED, "fetches", "graph_names", "late", "session_handles", *public}

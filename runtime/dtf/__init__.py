@@ -70,9 +70,9 @@ _NAMESPACES = {
 } | {
     name: f"dtf.{name}"
     for name in (
-        "app audio bitwise compat contrib data debugging estimator flags gfile graph_util image io keras layers "
-        "linalg logging lookup losses manip math metrics nn python_io quantization random raw_ops saved_model sets "
-        "signal sparse spectral strings summary test testing train"
+        "app audio bitwise compat contrib data debugging estimator feature_column flags gfile graph_util image io "
+        "keras layers linalg logging lookup losses manip math metrics nn python_io quantization random raw_ops "
+        "saved_model sets signal sparse spectral strings summary test testing train"
     ).split()
 }
 

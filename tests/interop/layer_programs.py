@@ -156,6 +156,8 @@ EXPRESSIONS = {
     "flatten": lambda tf, x: tf.layers.flatten(x.images),
     "flatten_first": lambda tf, x: tf.layers.flatten(first(tf, x.images), data_format="channels_first"),
     "dropout_off": lambda tf, x: tf.layers.dropout(x.matrix, 0.5),
+    "dropout_seeded": lambda tf, x: tf.layers.dropout(x.matrix, 0.4, seed=3, training=True) * x.matrix,
+    "dropout_noise": lambda tf, x: tf.layers.Dropout(0.4, [1, 5], seed=3)(x.matrix, training=True),
     "dropout_none": lambda tf, x: tf.layers.Dropout(0.0)(x.matrix, training=True),
     "max_pooling_first": lambda tf, x: last(
         tf, tf.layers.max_pooling1d(first(tf, x.sequence), 2, 2, data_format="channels_first")
@@ -185,7 +187,7 @@ EXPRESSIONS = {
 }
 
 
-OTHER_OPS = ("conv1d_dilated", "separable_conv1d", "dropout_none", "batch_norm_fed_off")
+OTHER_OPS = ("conv1d_dilated", "separable_conv1d", "dropout_noise", "dropout_none", "batch_norm_fed_off")
 """The same values by other ops at the end, so that the outputs have other names."""
 
 

@@ -38,7 +38,10 @@ CELLS = {
     "gru": lambda c: c.GRUCell(6),
     "several": lambda c: c.MultiRNNCell([c.BasicLSTMCell(6), c.GRUCell(5), c.LSTMCell(4, use_peepholes=True)]),
     "several_flat": lambda c: c.MultiRNNCell([c.GRUCell(6), c.BasicRNNCell(4)], state_is_tuple=False),
-    "dropout_none": lambda c: c.DropoutWrapper(c.LSTMCell(6), 1.0, 1.0, 1.0),
+    "dropout": lambda c: c.DropoutWrapper(c.LSTMCell(6), 0.7, 0.6, 0.8, seed=11),
+    "dropout_variational": lambda c: c.DropoutWrapper(
+        c.GRUCell(6), 0.7, 0.6, 0.8, variational_recurrent=True, input_size=4, dtype="float32", seed=12
+    ),
     "residual": lambda c: c.ResidualWrapper(c.GRUCell(4)),
     "residual_function": lambda c: c.ResidualWrapper(c.GRUCell(4), lambda inputs, outputs: outputs - 0.5 * inputs),
     "device": lambda c: c.DeviceWrapper(c.BasicRNNCell(6), "/cpu:0"),
@@ -144,9 +147,9 @@ def two_scopes(tf, x):
 
 
 NETWORKS = {
-    **{f"dynamic_{kind}": dynamic(kind) for kind in CELLS},
+    **{f"dynamic_{kind}": dynamic(kind) for kind in CELLS if kind != "dropout"},
     **{f"lengths_{kind}": dynamic(kind, sequence_length=LENGTHS) for kind in ("basic_lstm", "several", "gru")},
-    **{f"static_{kind}": static(kind) for kind in ("basic_lstm", "lstm_all", "several")},
+    **{f"static_{kind}": static(kind) for kind in ("basic_lstm", "lstm_all", "several", "dropout")},
     "static_lengths": static("several", sequence_length=LENGTHS),
     "time_major": lambda tf, x: tf.nn.dynamic_rnn(
         tf.nn.rnn_cell.GRUCell(6), x.time_major, LENGTHS, x.state, time_major=True, parallel_iterations=1,
@@ -166,6 +169,10 @@ NETWORKS = {
 }  # fmt: skip
 
 
+WITHOUT_GRADIENT = ("_flat", "_function", "device", "wrapped_several", "dropout", "raw_pair")
+"""Gradients of loops are what costs time: not those that are like others."""
+
+
 def fill(variables, session) -> None:
     """Gives every variable values that depend on its name alone."""
     for variable in variables:
@@ -179,15 +186,16 @@ def evaluate(tf, name: str):
         used = {key: tf.constant(value.astype(np.float32)) for key, value in INPUTS.items()}
         outputs = flattened(NETWORKS[name](tf, SimpleNamespace(**used)))
         variables = tf.trainable_variables()
-        targets = {**used, **{each.op.name: each for each in variables}}
-        floating = [tf.square(each) for each in outputs if each.dtype.is_floating]
-        found = tf.gradients(floating, list(targets.values()))
-        gradients = {key: each for key, each in zip(targets, found, strict=True) if each is not None}
+        made = {f"output {number}": each for number, each in enumerate(outputs)}
+        if not name.endswith(WITHOUT_GRADIENT):
+            targets = {**used, **{each.op.name: each for each in variables}}
+            squares = [tf.square(each) for each in outputs if each.dtype.is_floating]
+            found = tf.gradients(squares, list(targets.values()))
+            made |= {f"grad {key}": each for key, each in zip(targets, found, strict=True) if each is not None}
         with tf.Session(graph=graph) as session:
             session.run(tf.global_variables_initializer())
             fill(variables, session)
-            values = {f"output {number}": value for number, value in enumerate(session.run(outputs))}
-            values |= {f"grad {key}": value for key, value in session.run(gradients).items()}
+            values = session.run(made)
         return values, [[each.op.name for each in variables], [str(each.shape) for each in outputs]]
 
 

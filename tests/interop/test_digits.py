@@ -10,8 +10,9 @@ from tests.interop.tensorflow_process import PYTHON, needs_tensorflow
 pytestmark = [*needs_tensorflow, pytest.mark.slow]
 
 
-def test_the_same_trainer_and_cluster_file_run_on_tensorflow(tmp_path):
-    cluster = ExampleCluster(tmp_path, "digits", "--train_steps=600", tensorflow=PYTHON)
+@pytest.mark.parametrize(("name", "steps"), [("digits", 600), ("ring", 200)])
+def test_the_same_trainer_and_cluster_file_run_on_tensorflow(tmp_path, name, steps):
+    cluster = ExampleCluster(tmp_path, name, f"--train_steps={steps}", tensorflow=PYTHON)
     try:
         up = cluster.start_up("--attach")
         assert up.wait(200) == 0, cluster.printed()

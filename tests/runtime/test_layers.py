@@ -107,6 +107,34 @@ def test_channels_first_is_the_same_convolution():
     np.testing.assert_allclose(found[0], np.moveaxis(found[1], 1, -1), rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("name", "rank", "arguments"),
+    [
+        ("conv1d", 1, {"filters": 4, "kernel_size": 3, "strides": 2}),
+        ("conv3d", 3, {"filters": 4, "kernel_size": 2}),
+        ("separable_conv1d", 1, {"filters": 4, "kernel_size": 3}),
+        ("separable_conv2d", 2, {"filters": 4, "kernel_size": 3, "depth_multiplier": 2}),
+        ("conv2d_transpose", 2, {"filters": 4, "kernel_size": 3, "strides": 2}),
+        ("conv3d_transpose", 3, {"filters": 4, "kernel_size": 2, "strides": 2}),
+        ("max_pooling1d", 1, {"pool_size": 2, "strides": 2}),
+        ("average_pooling2d", 2, {"pool_size": 2, "strides": (1, 2)}),
+        ("max_pooling3d", 3, {"pool_size": 2, "strides": 1, "padding": "same"}),
+        ("batch_normalization", 2, {"training": True}),
+        ("batch_normalization", 1, {"training": True, "fused": False}),
+    ],
+)
+def test_channels_may_come_first_in_every_layer(name, rank, arguments):
+    last = random.uniform(-1, 1, (2, *(5, 6, 4)[:rank], 3)).astype(np.float32)
+    shared = {} if "pooling" in name else {"name": "shared", "reuse": tf.AUTO_REUSE}
+    layer = getattr(tf.layers, name)
+    first = {"axis": 1} if name == "batch_normalization" else {"data_format": "channels_first"}
+    one = layer(last, **arguments, **shared)
+    other = layer(np.moveaxis(last, -1, 1), **arguments, **shared, **first)
+    assert one.shape.as_list() == [other.shape.as_list()[i] for i in (0, *range(2, rank + 2), 1)]
+    found = run([one, other])
+    np.testing.assert_allclose(found[0], np.moveaxis(found[1], 1, -1), rtol=1e-4, atol=1e-5)
+
+
 def test_a_transposed_convolution_undoes_the_shape():
     for padding, size in (("valid", 13), ("same", 12)):
         outputs = tf.layers.conv2d_transpose(IMAGES, 2, 3, strides=2, padding=padding)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import queue
 import threading
 from functools import partial
 
@@ -16,7 +15,7 @@ from dtf.estimator.cluster_place import place_from
 from dtf.estimator.evaluator import Evaluator, evaluate_until_trained, last_checkpoint_told, tell_last_checkpoint
 from dtf.estimator.serving_end import tell_parameter_servers
 from dtf.estimator.training import worker_delay_s
-from tests.ports import free_ports
+from tests.runtime.estimator_cluster import Cluster, side_by_side
 
 X = np.random.RandomState(0).randn(64, 3).astype(np.float32)
 Y = (X @ np.float32([1, -2, 0.5]) + 0.25).astype(np.float32)[:, np.newaxis]
@@ -99,65 +98,8 @@ def test_evaluations_are_not_closer_than_asked_for_and_the_last_is_never_left_ou
 # In a cluster
 
 
-class Cluster:
-    """A chief, workers, parameter servers and an evaluator, each in a thread of this process."""
-
-    def __init__(self, folder, ps=2, workers=1):
-        ports = iter(free_ports(1 + ps + workers))
-        self.addresses = {
-            job: [f"localhost:{next(ports)}" for _ in range(count)]
-            for job, count in (("chief", 1), ("ps", ps), ("worker", workers))
-        }
-        self.folder = str(folder / "model")
-        self.tasks = [(job, index) for job, tasks in self.addresses.items() for index in range(len(tasks))]
-        self.model_fn = model_fn
-
-    def estimator(self, job, index, **arguments):
-        text = json.dumps({"cluster": self.addresses, "task": {"type": job, "index": index}})
-        config = RunConfig(
-            self.folder,
-            tf_random_seed=1,
-            save_checkpoints_steps=20,
-            experimental_max_worker_delay_secs=0,
-            place=place_from({"TF_CONFIG": text}),
-            **arguments,
-        )
-        return tf.estimator.Estimator(self.model_fn, config=config)
-
-    def run(self, train_spec, eval_spec, evaluator=True):
-        """Runs all tasks to their ends; returns what each returned."""
-        tasks = [*self.tasks, ("evaluator", 0)] if evaluator else self.tasks
-        return side_by_side(
-            {
-                task: partial(tf.estimator.train_and_evaluate, self.estimator(*task), train_spec, eval_spec)
-                for task in tasks
-            }
-        )
-
-
-def side_by_side(calls):
-    """{name: result} of functions that are called in threads of their own; the first error is raised."""
-    ended = queue.Queue()
-
-    def call(name, function):
-        try:
-            ended.put((name, function(), None))
-        except BaseException as error:
-            ended.put((name, None, error))
-
-    for name, function in calls.items():
-        threading.Thread(target=call, args=(name, function), daemon=True).start()
-    results = {}
-    for _ in calls:
-        name, result, error = ended.get(timeout=60)
-        if error is not None:
-            raise error
-        results[name] = result
-    return results
-
-
 def test_each_task_of_a_cluster_does_its_part_and_ends_by_itself(tmp_path):
-    cluster, recorder = Cluster(tmp_path), Recorder()
+    cluster, recorder = Cluster(tmp_path, model_fn), Recorder()
     places = []
 
     class Places(tf.estimator.SessionRunHook):
@@ -187,7 +129,7 @@ def test_each_task_of_a_cluster_does_its_part_and_ends_by_itself(tmp_path):
 
 
 def test_input_that_ends_ends_the_training_of_a_cluster_too(tmp_path):
-    cluster, recorder = Cluster(tmp_path, ps=1), Recorder()
+    cluster, recorder = Cluster(tmp_path, model_fn, ps=1), Recorder()
 
     def once():
         return tf.data.Dataset.from_tensor_slices(({"x": X}, Y)).repeat(5).batch(16)
@@ -199,8 +141,6 @@ def test_input_that_ends_ends_the_training_of_a_cluster_too(tmp_path):
 
 
 def test_replicas_may_be_synchronous(tmp_path):
-    cluster = Cluster(tmp_path, ps=1)
-
     def synchronous(features, labels, mode, config):
         spec = model_fn(features, labels, mode)
         if mode != tf.estimator.ModeKeys.TRAIN:
@@ -214,7 +154,7 @@ def test_replicas_may_be_synchronous(tmp_path):
         index = config.global_id_in_cluster
         return tf.data.Dataset.from_tensor_slices(({"x": X[index::2]}, Y[index::2])).repeat().batch(32)
 
-    cluster.model_fn = synchronous
+    cluster = Cluster(tmp_path, synchronous, ps=1)
     cluster.run(TrainSpec(half, 20), EvalSpec(eval_input), evaluator=False)
     w, b = np.zeros((3, 1)), np.zeros(1)
     for _ in range(20):
@@ -227,7 +167,7 @@ def test_replicas_may_be_synchronous(tmp_path):
 
 
 def test_an_early_stop_ends_all_who_train(tmp_path):
-    cluster = Cluster(tmp_path, ps=1)
+    cluster = Cluster(tmp_path, model_fn, ps=1)
     chief = cluster.estimator("chief", 0)
     writer = tf.summary.FileWriter(chief.eval_dir())
     for step, loss in ((10, 1.0), (20, 0.5), (30, 0.6), (60, 0.7)):
@@ -250,7 +190,7 @@ def test_an_early_stop_ends_all_who_train(tmp_path):
 
 def test_a_ps_that_is_not_there_is_not_told(tmp_path, monkeypatch):
     monkeypatch.setattr("dtf.estimator.serving_end._TELL_TIMEOUT_MS", 200)
-    chief = Cluster(tmp_path, ps=1).estimator("chief", 0)
+    chief = Cluster(tmp_path, model_fn, ps=1).estimator("chief", 0)
     with tf.train.Server(chief.config.cluster_spec, "chief", 0):
         tell_parameter_servers(chief.config)
 

@@ -1,4 +1,4 @@
-"""tf.contrib.layers: aliases of initializers and regularizers under their first names."""
+"""tf.contrib.layers: layers, initializers and regularizers under their first names. Owns the regularizers."""
 
 from __future__ import annotations
 
@@ -9,11 +9,24 @@ from dtf.build.apply import apply_op
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.graph import Tensor, name_scope
 from dtf.build.initializers import variance_scaling_initializer as _variance_scaling
+from dtf.contrib.layer_functions import (
+    avg_pool2d,
+    batch_norm,
+    conv2d,
+    convolution2d,
+    dropout,
+    flatten,
+    fully_connected,
+    linear,
+    max_pool2d,
+    relu,
+)
 from dtf.wire import dtypes
 
 __all__ = [
-    "l1_regularizer", "l2_regularizer", "variance_scaling_initializer", "xavier_initializer",
-    "xavier_initializer_conv2d",
+    "avg_pool2d", "batch_norm", "conv2d", "convolution2d", "dropout", "flatten", "fully_connected", "l1_l2_regularizer",
+    "l1_regularizer", "l2_regularizer", "linear", "max_pool2d", "relu", "variance_scaling_initializer",
+    "xavier_initializer", "xavier_initializer_conv2d",
 ]  # fmt: skip
 
 
@@ -55,6 +68,24 @@ def l1_regularizer(scale: float, scope: str | None = None) -> Callable[[Any], Te
     from dtf.build.ops import math, reductions
 
     return _regularizer(scale, scope, "l1_regularizer", lambda weights: reductions.reduce_sum(math.abs(weights)))
+
+
+def l1_l2_regularizer(
+    scale_l1: float = 1.0, scale_l2: float = 1.0, scope: str | None = None
+) -> Callable[[Any], Tensor | None]:
+    """A regularizer that gives the sum of both; what has a scale of 0 is left out.
+
+    Raises:
+      ValueError: a scale is negative.
+    """
+    parts = [l1_regularizer(scale_l1), l2_regularizer(scale_l2)]
+
+    def regularize(weights: Any) -> Tensor | None:
+        with name_scope(scope, "l1_l2_regularizer", [weights]) as name:
+            losses = [loss for loss in (part(weights) for part in parts) if loss is not None]
+            return apply_op("AddN", name, inputs=losses) if losses else None
+
+    return regularize
 
 
 def _regularizer(

@@ -6,7 +6,7 @@
     )
 
 Owns nothing: the model is `estimator`'s, its place in a cluster `run_config`'s, what each task does `training`'s.
-Models that come ready-made (DNNClassifier and the like), feature columns and strategies are not here.
+Those that come with their models (DNNClassifier and the like) are `canned`'s. Strategies are not here.
 
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/estimator
 """
@@ -14,6 +14,14 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/estimator
 from __future__ import annotations
 
 from dtf.estimator import experimental, export, inputs
+from dtf.estimator.canned import (
+    DNNClassifier,
+    DNNLinearCombinedClassifier,
+    DNNLinearCombinedRegressor,
+    DNNRegressor,
+    LinearClassifier,
+    LinearRegressor,
+)
 from dtf.estimator.estimator import Estimator
 from dtf.estimator.exporter import BestExporter, Exporter, FinalExporter, LatestExporter
 from dtf.estimator.run_config import RunConfig

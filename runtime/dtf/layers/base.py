@@ -257,7 +257,7 @@ class Layer:
         dtype: Any = None,
         initializer: Any = None,
         regularizer: Any = None,
-        trainable: bool = True,
+        trainable: bool | None = None,
         constraint: Any = None,
         use_resource: bool | None = None,
         synchronization: VariableSynchronization = VariableSynchronization.AUTO,
@@ -266,12 +266,16 @@ class Layer:
     ) -> Any:
         """A variable "<scope>/<name>" of this layer; the arguments are those of `tf.get_variable`.
 
+        trainable: whether training changes it; yes unless `synchronization` is ON_READ.
+
         Returns:
           A Variable, or a PartitionedVariable.
         """
         self._take_graph()
         self._open_scope(None)
         dtype = self._dtype if dtype is None else dtype
+        if trainable is None:
+            trainable = synchronization is not VariableSynchronization.ON_READ
         with self._inside() as scope:
             regularizer = regularizer or scope.regularizer
             variable = get_variable(
@@ -280,7 +284,7 @@ class Layer:
                 dtypes.float32 if dtype is None else dtype,
                 initializer,
                 self._recorded(regularizer) if regularizer else None,
-                trainable and self.trainable and synchronization is not VariableSynchronization.ON_READ,
+                trainable and self.trainable,
                 constraint=constraint,
                 partitioner=partitioner,
                 use_resource=use_resource,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dtf.wire import dtypes
-from dtf.wire.pb import step_stats_pb2
+from dtf.wire.pb import graph_pb2, node_def_pb2, step_stats_pb2
 
 __all__ = ["StepStatsCollector"]
 
@@ -33,9 +33,14 @@ class StepStatsCollector:
         ]
         self._records.append((node_name, op, start_ns, end_ns, described))
 
-    def step_stats(self) -> step_stats_pb2.StepStats:
-        """All records so far, in the order in which the nodes started; times in microseconds of the wall clock."""
+    def step_stats(self, graph_def: graph_pb2.GraphDef | None = None) -> step_stats_pb2.StepStats:
+        """All records so far, in the order in which the nodes started; times in microseconds of the wall clock.
+
+        The label of a node is "name = Op(inputs)", and for what goes between devices also " tensor from A to B", as
+        far as `graph_def`, the partition, tells.
+        """
         stats = step_stats_pb2.StepStats()
+        nodes = {node.name: node for node in graph_def.node} if graph_def is not None else {}
         device = stats.dev_stats.add(device=self._device_name)
         for name, op, start_ns, end_ns, outputs in sorted(self._records, key=lambda record: record[2]):
             micros = max(1, (end_ns - start_ns) // 1000)
@@ -44,7 +49,7 @@ class StepStatsCollector:
                 all_start_micros=start_ns // 1000,
                 op_end_rel_micros=micros,
                 all_end_rel_micros=micros,
-                timeline_label=f"{name} = {op}",
+                timeline_label=_label(name, op, nodes.get(name)),
             )
             for slot, dtype, shape, size in outputs:
                 output = node.output.add(slot=slot)
@@ -53,3 +58,15 @@ class StepStatsCollector:
                     output.tensor_description.shape.dim.add(size=extent)
                 output.tensor_description.allocation_description.requested_bytes = size
         return stats
+
+
+def _label(name: str, op: str, node: node_def_pb2.NodeDef | None) -> str:
+    if node is None:
+        return f"{name} = {op}()"
+    label = f"{name} = {op}({', '.join(node.input)})"
+    if "send_device" not in node.attr:
+        return label
+    tensor, source, destination = (
+        node.attr[key].s.decode() for key in ("tensor_name", "send_device", "recv_device")
+    )
+    return f"{label} {tensor} from {source} to {destination}"

@@ -269,7 +269,7 @@ class LocalWorker:
             if values is None:
                 done(error=error)
                 return
-            stats = collector.step_stats() if collector is not None else None
+            stats = collector.step_stats(registered.graph_def) if collector is not None else None
             wanted = options is not None and options.record_partition_graphs
             done(GraphResult(values, stats, registered.graph_def if wanted else None))
 

@@ -5,7 +5,6 @@ Source: https://www.tensorflow.org/api_docs/python/tf/compat/v1/train
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +15,7 @@ import numpy as np
 from dtf import logging
 from dtf.build.graph import GraphKeys, get_default_graph
 from dtf.train.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
+from dtf.train.timeline import Timeline
 from dtf.train.training_util import get_global_step
 from dtf.wire import errors
 from dtf.wire.files import file_errors
@@ -552,7 +552,7 @@ class ProfilerHook(SessionRunHook):
     Args:
       save_steps, save_secs: the interval, one of them.
       output_dir: folder of the traces.
-      show_dataflow, show_memory: accepted; the trace shows when each op ran.
+      show_dataflow, show_memory: what the trace shows beside when each op ran; see `timeline.Timeline`.
     """
 
     def __init__(
@@ -564,6 +564,8 @@ class ProfilerHook(SessionRunHook):
         show_memory: bool = False,
     ) -> None:
         self._output_dir = output_dir
+        self._show_dataflow = show_dataflow
+        self._show_memory = show_memory
         self._timer = SecondOrStepTimer(every_secs=save_secs, every_steps=save_steps)
 
     def begin(self) -> None:
@@ -590,23 +592,12 @@ class ProfilerHook(SessionRunHook):
             self._timer.update_last_triggered_step(step)
             path = os.path.join(self._output_dir, f"timeline-{step}.json")
             logging.info("Saving timeline for %d into '%s'.", step, path)
+            trace = Timeline(run_values.run_metadata.step_stats)
             with file_errors(path), open(path, "w") as file:
-                json.dump(chrome_trace(run_values.run_metadata.step_stats), file)
+                file.write(trace.generate_chrome_trace_format(self._show_dataflow, self._show_memory))
             if self._summary_writer is not None:
                 self._summary_writer.add_run_metadata(run_values.run_metadata, f"step_{step}", step)
         self._next_step = step + 1
-
-
-def chrome_trace(step_stats: Any) -> dict[str, Any]:
-    """A StepStats message as a trace that chrome://tracing shows: one process per device, times in microseconds."""
-    events: list[dict[str, Any]] = []
-    for number, device in enumerate(step_stats.dev_stats):
-        events.append({"ph": "M", "pid": number, "name": "process_name", "args": {"name": device.device}})
-        for node in device.node_stats:
-            event = {"ph": "X", "cat": "Op", "pid": number, "tid": node.thread_id, "name": node.node_name}
-            times = {"ts": node.all_start_micros, "dur": max(1, node.all_end_rel_micros)}
-            events.append({**event, **times, "args": {"op": node.timeline_label}})
-    return {"traceEvents": events}
 
 
 def _required_global_step(hook: str) -> Any:

@@ -1,0 +1,1 @@
+"""dtf.client: where programs look for `timeline`, as in TensorFlow's tensorflow.python.client."""

@@ -1,0 +1,21 @@
+"""tf.feature_column: from features as records have them to the inputs of a model.
+
+    age = tf.feature_column.numeric_column("age")
+    town = tf.feature_column.categorical_column_with_vocabulary_list("town", ["Bonn", "Ulm"])
+    inputs = tf.feature_column.input_layer(features, [age, tf.feature_column.embedding_column(town, 4)])
+
+Owns nothing: a column is `dense`'s or `categorical`'s, what is made of columns `model_inputs`'. Crossed, shared and
+sequence columns, weights of ids and vocabularies in files are not here.
+
+Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/feature_column
+"""
+
+from __future__ import annotations
+
+from dtf.feature_column.categorical import (
+    categorical_column_with_hash_bucket,
+    categorical_column_with_identity,
+    categorical_column_with_vocabulary_list,
+)
+from dtf.feature_column.dense import bucketized_column, embedding_column, indicator_column, numeric_column
+from dtf.feature_column.model_inputs import input_layer, linear_model, make_parse_example_spec
