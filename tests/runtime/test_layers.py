@@ -276,6 +276,9 @@ def test_a_layer_builds_without_inputs():
     layer.build(tf.TensorShape([None, 4]))
     assert [each.shape.as_list() for each in layer.weights] == [[4, 3], [3]]
     assert layer.kernel.dtype.base_dtype == tf.float64
+    for plain in (tf.layers.Dense(3), tf.layers.BatchNormalization(), tf.layers.Conv1D(2, 3)):
+        plain.build(tf.TensorShape([None, 7, 4]))
+        assert {each.dtype.base_dtype for each in plain.weights} == {tf.float32}
 
 
 def test_a_layer_refuses_other_inputs_than_it_was_built_for():

@@ -56,7 +56,7 @@ class Dense(Layer):
         self.bias: Any = None
 
     def build(self, input_shape: Any) -> None:
-        if self.dtype is None or not (self.dtype.is_floating or self.dtype.is_complex):
+        if self.dtype is not None and not (self.dtype.is_floating or self.dtype.is_complex):
             raise TypeError(f"Layer {self.name} takes inputs of a floating dtype, not {self.dtype}: cast them first.")
         width = known_size(input_shape, -1, self.name)
         self.input_spec = InputSpec(min_ndim=1, axes={-1: width})

@@ -99,8 +99,7 @@ class BatchNormalization(Layer):
         self.axis = sorted(axis + rank if axis < 0 else axis for axis in self.axis)
         if not self.axis or self.axis[0] < 0 or self.axis[-1] >= rank or len(set(self.axis)) < len(self.axis):
             raise ValueError(f"Invalid axis for layer {self.name}: inputs {input_shape} do not have {self.axis}.")
-        assert self.dtype is not None
-        kept = dtypes.float32 if self.dtype.size == 2 else self.dtype
+        kept = dtypes.float32 if self.dtype is None or self.dtype.size == 2 else self.dtype
         can_fuse = rank == 4 and self.axis in ([1], [3])
         if self.fused and not can_fuse:
             raise ValueError("Fused batch norm takes images, with the channels in dimension 1 or 3.")
