@@ -146,7 +146,7 @@ class Layer:
 
     @property
     def dtype(self) -> DType | None:
-        """The dtype of the variables. If none was given: None before the first call, and float32 if it is built then."""
+        """The dtype of the variables; None before the first call if none was given (float32, if it is built then)."""
         return self._dtype
 
     @property
