@@ -119,7 +119,8 @@ class Cluster:
             # What cannot be is for the supervisor to say.
             with contextlib.suppress(ValueError):
                 plan = scaled(running.plan, job, replicas)
-                new = {host.name for host in plan.remote_hosts} - running.hosts.keys()
+                parting = {host.name for host in running.parting}
+                new = {host.name for host in plan.remote_hosts} - (running.hosts.keys() - parting)
                 request["hosts"] = self._prepare(plan, say, running, new) if new else {}
         return self._ask("adopt", request)
 

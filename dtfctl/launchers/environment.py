@@ -21,7 +21,9 @@ import time
 MARK = ".dtfctl-requirements"
 """In the environment: what it was made of, written when that was done."""
 
-LAST_LINES = 4
+LAST_LINES = 8
+"""Of what a command wrote that failed. Debian's venv takes so many to say which package it lacks."""
+
 LOCK_LOOK_S = 0.1
 
 VARIABLES = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1", "PIP_PROGRESS_BAR": "off"}

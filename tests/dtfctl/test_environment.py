@@ -91,7 +91,8 @@ def test_what_takes_too_long_is_ended_with_all_that_it_has_started(folder):
 def test_only_the_last_words_of_a_failure_are_told(folder):
     a_python(folder / "bad", "seq 100; echo; echo ensurepip is not available; exit 1")
     failed = asked(folder, python=str(folder / "bad"))
-    assert failed["error"].splitlines() == ["venv exits with status 1", "98", "99", "100", "ensurepip is not available"]
+    told = failed["error"].splitlines()
+    assert told == ["venv exits with status 1", *map(str, range(94, 101)), "ensurepip is not available"]
     assert asked(folder, python="/no/python")["error"] == "/no/python: No such file or directory"
 
 

@@ -370,7 +370,7 @@ else:
             await host.next(Exited)
             pid = int(wait_until(lambda: host.log().strip(), "the daemonised child"))
             assert await launcher.sweep() == ()
-            assert not is_alive(pid)
+            wait_until(lambda: not is_alive(pid), "its last breath")
 
     run(scenario, tmp_path)
 

@@ -51,7 +51,8 @@ def fork_into(cgroup):
         try:
             # Python's own fork has precautions for other threads besides; the guard has none.
             arguments = struct.pack("11Q", CLONE_INTO_CGROUP, 0, 0, 0, signal.SIGCHLD, 0, 0, 0, 0, 0, folder)
-            pid = LIBRARY.syscall(SYSCALL_CLONE3, arguments, len(arguments))
+            number, size = ctypes.c_long(SYSCALL_CLONE3), ctypes.c_size_t(len(arguments))
+            pid = LIBRARY.syscall(number, arguments, size)
         finally:
             os.close(folder)
         if pid >= 0:
@@ -102,6 +103,14 @@ def members(folder):
             with contextlib.suppress(OSError), open(f"{folder}/{name}/cgroup.procs") as file:
                 found |= set(map(int, file))
     return found
+
+
+def is_populated(folder):
+    """Whether any process is in it or below it, one that is just ending too."""
+    if folder:
+        with contextlib.suppress(OSError), open(f"{folder}/cgroup.events") as file:
+            return "populated 1" in file.read()
+    return False
 
 
 def kills_for_memory():

@@ -17,7 +17,14 @@ import time
 
 from dtfctl.launchers import recorder
 from dtfctl.launchers.keeper import LINE_BYTES_MAX, LOCK, SOCKET, SWEEP_S, TOKEN, TOKEN_VARIABLE
-from dtfctl.launchers.keeper.cgroups import LIBRARY, kill_cgroup, make_cgroup, members, remove_cgroup
+from dtfctl.launchers.keeper.cgroups import (
+    LIBRARY,
+    is_populated,
+    kill_cgroup,
+    make_cgroup,
+    members,
+    remove_cgroup,
+)
 from dtfctl.launchers.keeper.guard import Guard, send_line
 from dtfctl.launchers.keeper.ports import Ports
 from dtfctl.launchers.keeper.processes import (
@@ -502,7 +509,8 @@ class Keeper:
         deadline = time.monotonic() + SWEEP_S
         pause_s = 0.005
         kill_cgroup(self.cgroup)
-        while left := self.strays():
+        # One that is on its way out has no environment any more, but it may still have its port.
+        while (left := self.strays()) or is_populated(self.cgroup):
             for pid, start_time in left:
                 signal_process(pid, start_time, signal.SIGKILL)
             if time.monotonic() > deadline:
