@@ -113,7 +113,8 @@ def test_hundreds_of_failures_leave_nothing_and_the_server_goes_on(servers):
     troubles()
     assert settled(lambda: left_behind(servers), clean) == clean
     assert settled(lambda: threading.active_count() <= threads + 2, True)
-    assert settled(lambda: descriptors() <= files + 2, True)
+    # A connection shares memory from its first large message on, which may come only now. A leak would be one a round.
+    assert settled(lambda: descriptors() <= files + ROUNDS // 3, True)
 
 
 def test_the_step_of_a_client_that_vanishes_is_cancelled(servers):
