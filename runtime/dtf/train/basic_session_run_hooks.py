@@ -183,6 +183,10 @@ class CheckpointSaverHook(SessionRunHook):
         self._listeners = list(listeners or [])
         self._save_graph_def = save_graph_def
 
+    def add_listeners(self, listeners: Sequence[CheckpointSaverListener]) -> None:
+        """More CheckpointSaverListeners; to be called before the session is made."""
+        self._listeners.extend(listeners)
+
     def begin(self) -> None:
         from dtf.train.summary_writer import FileWriterCache
 
