@@ -10,12 +10,14 @@ import pytest
 import dtf as tf
 from tests.e2e.example_cluster import ExampleCluster, wait_until
 
-STEPS = 800
+STEPS = 600
 
 
 @pytest.fixture
-def cluster(tmp_path):
-    cluster = ExampleCluster(tmp_path, "estimator", f"--train_steps={STEPS}")
+def cluster(tmp_path, request):
+    """The example, with STEPS training steps or as many as the test asks for."""
+    steps = getattr(request, "param", STEPS)
+    cluster = ExampleCluster(tmp_path, "estimator", f"--train_steps={steps}")
     yield cluster
     cluster.dtfctl("down", check=False)
     assert not cluster.processes()
@@ -51,6 +53,7 @@ def test_chief_worker_ps_and_evaluator_must_train_and_export_the_digits(cluster)
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("cluster", [2500], indirect=True)
 def test_killed_tasks_must_come_back_and_the_training_must_end_as_well(cluster):
     up = cluster.start_up("--attach")
     cluster.wait_for_step(200)
