@@ -222,11 +222,17 @@ class CheckpointSaverHook(SessionRunHook):
                 run_context.request_stop()
 
     def end(self, session: Any) -> None:
-        step = int(session.run(self._global_step_tensor))
-        if step != self._timer.last_triggered_step():
-            self._save(session, step)
+        step = self.save_now(session)
         for listener in self._listeners:
             listener.end(session, step)
+
+    def save_now(self, session: Any) -> int:
+        """Saves, if the newest checkpoint is not of this step already. Returns the global step."""
+        step = int(session.run(self._global_step_tensor))
+        if step != self._timer.last_triggered_step():
+            self._timer.update_last_triggered_step(step)
+            self._save(session, step)
+        return step
 
     def _save(self, session: Any, step: int) -> bool:
         """Saves. Returns whether a listener asks for the end."""
