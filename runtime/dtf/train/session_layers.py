@@ -81,8 +81,10 @@ class CoordinatedSessionCreator:
         return CoordinatedSession(hooked, self.coord, self._stop_grace_period_secs)
 
     def tell_of_loss(self, error: errors.OpError) -> None:
-        """Lets those hooks that have a method `session_lost` take what they can out of a session that is given up. When one of
-        them says that the whole model is still there, it is saved: nobody knows how long the others stay away.
+        """Lets those hooks that have a method `session_lost` take what they can out of a session that is given up.
+
+        When one of them says that the whole model is still there, it is saved: nobody knows how long the others stay
+        away.
         """
         session = self.tf_sess
         if session is None:
