@@ -14,8 +14,10 @@ STEPS = 600
 
 
 @pytest.fixture
-def cluster(tmp_path):
-    cluster = ExampleCluster(tmp_path, "estimator", f"--train_steps={STEPS}")
+def cluster(tmp_path, request):
+    """The example, with STEPS training steps or as many as the test asks for."""
+    steps = getattr(request, "param", STEPS)
+    cluster = ExampleCluster(tmp_path, "estimator", f"--train_steps={steps}")
     yield cluster
     cluster.dtfctl("down", check=False)
     assert not cluster.processes()
@@ -51,13 +53,16 @@ def test_chief_worker_ps_and_evaluator_must_train_and_export_the_digits(cluster)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("victims", ["chief:0", "worker:0 evaluator:0 ps:1"])
-def test_killed_tasks_must_come_back_and_the_training_must_end_as_well(cluster, victims):
+@pytest.mark.parametrize("cluster", [2500], indirect=True)
+def test_killed_tasks_must_come_back_and_the_training_must_end_as_well(cluster):
     up = cluster.start_up("--attach")
     cluster.wait_for_step(200)
-    cluster.kill(*victims.split())
+    cluster.kill("chief:0")
+    cluster.wait_for_step(400)
+    victims = ("worker:0", "evaluator:0", "ps:1")
+    cluster.kill(*victims)
     assert_trained(cluster, up.wait(150))
-    assert all(cluster.task(name)["restarts"] >= 1 for name in victims.split())
+    assert all(cluster.task(name)["restarts"] >= 1 for name in ("chief:0", *victims))
 
 
 @pytest.mark.slow

@@ -200,6 +200,29 @@ EXPRESSIONS = {
         tf.one_hot(CLASSES, 5), x.matrix, label_smoothing=0.1
     ),
     "loss_sparse_softmax": lambda tf, x: tf.losses.sparse_softmax_cross_entropy(CLASSES, x.matrix, x.column[:, 0]),
+    **{
+        f"weighted_{name}": lambda tf, x, loss=loss: loss(
+            tf, x, weights=x.column * tf.cast(x.column > 0.3, tf.float32), reduction=tf.losses.Reduction.MEAN
+        )
+        for name, loss in {
+            "absolute_difference": lambda tf, x, **given: tf.losses.absolute_difference(x.other, x.matrix, **given),
+            "cosine_distance": lambda tf, x, **given: tf.losses.cosine_distance(x.other, x.matrix, 1, **given),
+            "hinge": lambda tf, x, **given: tf.losses.hinge_loss(tf.round(x.other), x.matrix, **given),
+            "huber": lambda tf, x, **given: tf.losses.huber_loss(x.other, x.matrix, **given),
+            "log": lambda tf, x, **given: tf.losses.log_loss(tf.round(x.other), x.other, **given),
+            "sigmoid": lambda tf, x, **given: tf.losses.sigmoid_cross_entropy(tf.round(x.other), x.matrix, **given),
+            "softmax": lambda tf, x, weights, **given: tf.losses.softmax_cross_entropy(
+                tf.one_hot(CLASSES, 5), x.matrix, weights[:, 0], **given
+            ),
+            "sparse": lambda tf, x, **given: tf.losses.sparse_softmax_cross_entropy(CLASSES, x.matrix, **given),
+            "of_losses": lambda tf, x, **given: tf.losses.compute_weighted_loss(x.matrix**2, **given),
+        }.items()
+    },
+    "weighted_pairwise": lambda tf, x: tf.losses.mean_pairwise_squared_error(
+        x.other, x.matrix, x.column * tf.cast(x.column > 0.3, tf.float32)
+    ),
+    "space_to_depth": lambda tf, x: tf.nn.space_to_depth(x.images[:, :, :4], 2) ** 2,
+    "silu": lambda tf, x: tf.nn.silu(x.matrix),
     "regularized": regularized,
     "custom_gradient": custom_gradient,
     "hessians": lambda tf, x: tf.hessians(

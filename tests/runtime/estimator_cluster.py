@@ -25,6 +25,7 @@ class Cluster:
         self.addresses = {
             job: [f"localhost:{next(ports)}" for _ in range(count)]
             for job, count in (("chief", 1), ("ps", ps), ("worker", workers))
+            if count
         }
         self.folder = str(folder / "model")
         self.tasks = [(job, index) for job, tasks in self.addresses.items() for index in range(len(tasks))]

@@ -168,6 +168,7 @@ def test_a_worker_that_is_lost_is_waited_for_and_the_chief_loses_no_step(tmp_pat
             chiefs_losses, chiefs_values = chief.result()
     assert sorted(chiefs_losses) == list(range(STEPS)), "no step was made twice"
     assert min(losses) in (5, 6)
+    assert (tmp_path / f"model.ckpt-{min(losses)}.index").exists(), "the chief saved what it had"
     wanted, _ = alone()
     mean = np.mean([chiefs_losses[STEPS - 1], losses[STEPS - 1]])
     assert mean == pytest.approx(wanted[STEPS - 1], rel=1e-3)

@@ -26,6 +26,7 @@ def set_to(monkeypatch):
     monkeypatch.setattr(blas_threads.ctypes, "CDLL", lambda path: Library(found))
     monkeypatch.setattr(blas_threads.Path, "glob", lambda self, pattern: ["libopenblas.so"])
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: range(8))
+    monkeypatch.setattr(blas_threads, "_taken", 0)
     return found
 
 
@@ -33,12 +34,20 @@ def set_to(monkeypatch):
 def test_a_process_takes_its_part_of_the_cores(set_to, processes, threads, expected):
     blas_threads.share_cores(processes, threads)
     assert set_to == [expected]
+    assert blas_threads.threads_taken() == expected
 
 
 def test_a_setting_of_the_user_stands(set_to, monkeypatch):
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "5")
     blas_threads.share_cores(4)
     assert set_to == []
+    assert blas_threads.threads_taken() == 5
+
+
+@pytest.mark.parametrize(("setting", "expected"), [("3", 3), ("4,2", 4), ("many", 8), ("0", 8)])
+def test_a_setting_is_understood_or_passed_over(set_to, monkeypatch, setting, expected):
+    monkeypatch.setenv("OMP_NUM_THREADS", setting)
+    assert blas_threads.threads_taken() == expected
 
 
 def test_only_tasks_of_the_same_host_count():

@@ -154,6 +154,7 @@ def test_a_classifier_is_exported_with_its_columns(tmp_path):
     np.testing.assert_allclose(scores, expected, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_cluster_trains_them_too(tmp_path):
     """Embeddings and their sparse gradients on a ps; tables, which are filled anew in each task."""
     cluster = Cluster(tmp_path, ps=1)

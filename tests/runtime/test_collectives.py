@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -10,7 +11,9 @@ import numpy as np
 import pytest
 
 import dtf as tf
+from dtf.run import ring
 from dtf.server import Server
+from dtf.testing import LocalCluster
 from tests.ports import free_ports
 
 ops = tf.raw_ops
@@ -249,6 +252,32 @@ def test_a_task_that_dies_in_the_middle_is_named_to_all_others():
             for outcome in (pending[0].result(), pending[1].result()):
                 assert isinstance(outcome, tf.errors.AbortedError), outcome
                 assert "/job:worker/replica:0/task:2" in outcome.message
+
+
+def test_a_task_that_stops_answering_is_named(monkeypatch):
+    monkeypatch.setattr(ring, "_HEARTBEAT_PERIOD_S", 0.1)
+    monkeypatch.setattr(ring, "_HEARTBEAT_TIMEOUT_S", 0.5)
+    cluster = LocalCluster({"worker": 2}, processes=True, start=False)
+    with cluster, Server(cluster.cluster_spec, "worker", 1) as here:
+        cluster.start("worker", 0)
+
+        def session(task, target):
+            with tf.Graph().as_default(), tf.device(f"/job:worker/task:{task}"):
+                return tf.Session(target), reduced(tf.ones([100]), 2)
+
+        theirs, their_total = session(0, cluster.target("worker", 0))
+        ours, our_total = session(1, here.target)
+        with ours, ThreadPoolExecutor(1) as pool:
+            first = pool.submit(theirs.run, their_total)
+            assert ours.run(our_total)[0] == first.result()[0] == 2.0
+            process = cluster.processes["worker", 0]
+            process.send_signal(signal.SIGSTOP)
+            try:
+                with pytest.raises(tf.errors.AbortedError, match="lost /job:worker/replica:0/task:0: it has stopped"):
+                    ours.run(our_total)
+            finally:
+                process.send_signal(signal.SIGCONT)
+        theirs.close()
 
 
 def test_a_cancelled_step_lets_go_of_the_others():

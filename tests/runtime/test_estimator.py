@@ -151,6 +151,38 @@ def test_evaluation_gives_the_figures_of_the_checkpoint_and_writes_them(estimato
     )
 
 
+def test_more_figures_can_be_added(estimator):
+    estimator.train(train_input, steps=1)
+
+    def of_labels(labels, predictions):
+        return {"labels": tf.metrics.mean(labels), "error": tf.metrics.mean(predictions["y"])}
+
+    more = tf.estimator.add_metrics(estimator, of_labels)
+    figures = more.evaluate(eval_input)
+    assert set(figures) == {"error", "global_step", "labels", "loss"} and figures["global_step"] == 1
+    np.testing.assert_allclose(figures["labels"], Y.mean(), rtol=1e-4)
+    assert figures["loss"] == estimator.evaluate(eval_input)["loss"] != figures["error"]
+    with pytest.raises(ValueError, match=r"not expected args: \['label'\]"):
+        tf.estimator.add_metrics(estimator, lambda label: {})
+
+
+def test_a_checkpoint_hook_of_ones_own_gets_the_listeners(estimator):
+    told = []
+
+    class Listener(tf.estimator.CheckpointSaverListener):
+        def after_save(self, session, step):
+            told.append(step)
+
+    hook = tf.estimator.CheckpointSaverHook(estimator.model_dir, save_steps=3, saver=None)
+
+    def with_hook(features, labels, mode, params):
+        return model_fn(features, labels, mode, params)._replace(training_chief_hooks=[hook])
+
+    own = tf.estimator.Estimator(with_hook, config=estimator.config, params={"rate": 0.1})
+    own.train(train_input, steps=4, saving_listeners=[Listener()])
+    assert told == [0, 3, 4]
+
+
 def test_a_model_without_a_checkpoint_is_initialised_to_be_evaluated(estimator):
     figures = estimator.evaluate(eval_input)
     np.testing.assert_allclose(figures["error"], np.abs(Y).mean(), rtol=1e-5)

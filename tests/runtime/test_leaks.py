@@ -167,3 +167,31 @@ def test_what_a_step_was_fed_is_free_when_the_step_has_ended(servers):
             assert receive_buffers._buffers.kept_bytes <= before + 2 * data.nbytes * 1.1
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("config", [None, REMOTE], ids=["a session of the server's process", "one over the channel"])
+def test_no_step_leaves_anything_to_the_garbage_collector(servers, config):
+    """It would stop the task now and then, and large tensors would wait for it."""
+    with tf.device("/job:ps/task:0"):
+        variable = tf.Variable(tf.zeros([5]))
+    with tf.device("/job:worker/task:0"):
+        fed = tf.placeholder(tf.float32, [5])
+        update = variable.assign_add(fed * variable)
+    gc.collect()
+    gc.disable()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        with tf.Session(servers[1].target, config=config) as session:
+            session.run(tf.global_variables_initializer())
+            for _ in range(5):  # in which the tasks agree on how the next ones go
+                session.run(update, {fed: np.ones(5)})
+            gc.collect()
+            gc.garbage.clear()
+            for _ in range(10):
+                session.run(update, {fed: np.ones(5)})
+            gc.collect()
+            assert [found for found in gc.garbage if type(found).__module__.startswith("dtf.")] == []
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()

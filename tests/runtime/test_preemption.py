@@ -107,6 +107,20 @@ def test_the_handler_of_the_program_stays(tmp_path):
     assert newest_step(tmp_path) == 3
 
 
+def test_a_model_that_is_lost_as_the_notice_comes_does_not_change_the_status(tmp_path, caplog):
+    add = add_one()
+
+    class LostPs(train.SessionRunHook):
+        def end(self, session):
+            raise tf.errors.UnavailableError(None, None, "/job:ps/replica:0/task:0: connection refused")
+
+    with pytest.raises(SystemExit) as ended, training(tmp_path, hooks=[LostPs()]) as session:
+        session.run(add)
+        signal.raise_signal(signal.SIGTERM)
+    assert ended.value.code == 143
+    assert "could not be saved" in caplog.text and "/job:ps/replica:0/task:0" in caplog.text
+
+
 def test_an_error_of_the_loop_is_not_hidden_by_a_notice(tmp_path):
     add = add_one()
     with pytest.raises(ValueError, match="mine"), training(tmp_path) as session:

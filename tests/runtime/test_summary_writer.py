@@ -135,3 +135,11 @@ def test_one_folder_has_one_writer(tmp_path):
     second = FileWriterCache.get(str(tmp_path))
     assert second is not first
     FileWriterCache.clear()
+
+
+def test_the_description_of_a_tensor_summary_is_read_from_its_node():
+    with tf.Graph().as_default():
+        made = tf.raw_ops.TensorSummary(tensor=tf.constant([1.0]), description='{"typeHint": "matrix"}')
+        assert tf.summary.get_summary_description(made.op.node_def).type_hint == "matrix"
+        with pytest.raises(ValueError, match="Can't get_summary_description on ScalarSummary"):
+            tf.summary.get_summary_description(tf.summary.scalar("x", 1.0).op.node_def)

@@ -140,6 +140,15 @@ def test_input_that_ends_ends_the_training_of_a_cluster_too(tmp_path):
     assert last == f"model.ckpt-{recorder.calls[-1][0]}"
 
 
+def test_a_chief_alone_leaves_evaluation_to_the_evaluator(tmp_path):
+    cluster, recorder = Cluster(tmp_path, model_fn, ps=0, workers=0), Recorder()
+    spec = EvalSpec(eval_input, exporters=recorder, start_delay_secs=0, throttle_secs=0)
+    cluster.run(TrainSpec(train_input, 30), spec, evaluator=False)
+    assert not recorder.calls
+    cluster.run(TrainSpec(train_input, 60), spec)
+    assert recorder.calls[-1] == (60, True)
+
+
 def test_replicas_may_be_synchronous(tmp_path):
     def synchronous(features, labels, mode, config):
         spec = model_fn(features, labels, mode)

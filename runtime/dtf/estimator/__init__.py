@@ -24,6 +24,7 @@ from dtf.estimator.canned import (
 )
 from dtf.estimator.estimator import Estimator
 from dtf.estimator.exporter import BestExporter, Exporter, FinalExporter, LatestExporter
+from dtf.estimator.more_metrics import add_metrics
 from dtf.estimator.run_config import RunConfig
 from dtf.estimator.spec import EstimatorSpec, ModeKeys
 from dtf.estimator.training import EvalSpec, TrainSpec, train_and_evaluate

@@ -79,7 +79,7 @@ def _checkpoint_hooks(
     assert scaffold is not None and folder is not None
     existing = next((hook for hook in hooks if isinstance(hook, CheckpointSaverHook)), None)
     if existing is not None:
-        existing._listeners.extend(listeners)
+        existing.add_listeners(listeners)
         return []
     if not (config.save_checkpoints_secs or config.save_checkpoints_steps):
         if listeners:

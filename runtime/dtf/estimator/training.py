@@ -12,8 +12,9 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/estimator/t
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -122,7 +123,7 @@ def train_and_evaluate(
     if config.task_type == TaskType.EVALUATOR:
         evaluate_until_trained(Evaluator(estimator, eval_spec, train_spec.max_steps))
         return None
-    if not config.master:
+    if not config.cluster_spec:
         return _train_here(estimator, train_spec, eval_spec)
     parts = {
         TaskType.PS: _serve,
@@ -176,6 +177,7 @@ def _train_as_worker(estimator: Estimator, train_spec: TrainSpec, eval_spec: Eva
 
 def _serve(estimator: Estimator, train_spec: TrainSpec, eval_spec: EvalSpec) -> None:
     with _server(estimator.config) as server:
+        assert server is not None
         serve_until_all_are_done(server, estimator.config)
 
 
@@ -186,14 +188,20 @@ def worker_delay_s(config: RunConfig) -> float:
     return min(_DEFAULT_WORKER_DELAY_MOST_S, (config.task_id + 1) * _DEFAULT_WORKER_DELAY_S)
 
 
-def _server(config: RunConfig) -> Server:
-    return Server(
+@contextlib.contextmanager
+def _server(config: RunConfig) -> Iterator[Server | None]:
+    """The task's server; none of a chief that is alone, whose sessions need none."""
+    if not config.master:
+        yield None
+        return
+    with Server(
         config.cluster_spec,
         job_name=config.task_type,
         task_index=config.task_id,
         protocol=config.protocol,
         config=config.session_config,
-    )
+    ) as server:
+        yield server
 
 
 def _train(estimator: Estimator, spec: TrainSpec, listeners: Sequence[CheckpointSaverListener] = ()) -> None:

@@ -8,6 +8,8 @@ from dtf.build.ops.conv import *
 from dtf.build.ops.embedding import *
 from dtf.build.ops.math import sigmoid, tanh
 from dtf.build.ops.nn import *
+from dtf.build.ops.nn import swish as silu
+from dtf.build.ops.rearranging import depth_to_space, space_to_batch, space_to_depth
 from dtf.build.ops.sequence import *
 from dtf.build.ops.volume import *
 

@@ -48,6 +48,7 @@ class FlatRun:
         "_pending",
         "_program",
         "_started_async",
+        "_token",
         "_users",
         "_variant",
         "careful",
@@ -63,6 +64,7 @@ class FlatRun:
         self._pending = [segment.predecessors for segment in program.segments]
         self._users = list(program.slot_users)
         self._left = list(program.group_sizes)
+        self._token: int | None = None
         self._live = len(program.roots) + len(self._left)
         self._interrupt: BaseException | None = None
         self._started_async: dict[int, int] = {}
@@ -76,11 +78,13 @@ class FlatRun:
         if not self._live:
             self._done(None)
             return
-        if self._left and self.step.cancellation.register(self._stop_waiting) is None:
-            self.outcome.fail(_cancelled())
-            self._stop_waiting()
-            if not self._program.roots:
-                return
+        if self._left:
+            self._token = self.step.cancellation.register(self._stop_waiting)
+            if self._token is None:
+                self.outcome.fail(_cancelled())
+                self._stop_waiting()
+                if not self._program.roots:
+                    return
         self._drain([self._program.segments[index] for index in self._program.roots], False)
         if self._interrupt is not None:
             raise self._interrupt
@@ -301,6 +305,7 @@ class FlatRun:
     def _end(self) -> None:
         self.outcome.flush(is_last=True)
         self.shared.clear()
+        self.step.cancellation.deregister(self._token)  # else the step would wait for the garbage collector
         self._done(self.outcome.error)
 
 

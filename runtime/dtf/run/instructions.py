@@ -242,7 +242,7 @@ def _bind(node_def: Any, library: Mapping[str, Any]) -> _Bound:
             f"\t [[{{{{node {node_def.name}}}}}]]",
         ) from None
     try:
-        return _Bound(node, row, row.factory(node))
+        return _Bound(node, row, row.function(node))
     except Exception as error:
         raise with_node(error, node) from error
 

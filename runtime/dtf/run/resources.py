@@ -45,10 +45,11 @@ class Variable:
     Attributes:
       name: what errors call it: the name of the node that made it.
       dtype: its base DType.
+      declared_shape: what the node that made it says of its values (None: unknown, and for each unknown dimension).
       lock: a threading.RLock.
     """
 
-    __slots__ = ("__weakref__", "_array", "_declared_shape", "dtype", "lock", "name")
+    __slots__ = ("__weakref__", "_array", "declared_shape", "dtype", "lock", "name")
 
     def __init__(self, name: str, dtype: DType, shape: tuple[int | None, ...] | None = None) -> None:
         """An uninitialised variable. `shape` is the declared one: None for unknown, and None for each unknown
@@ -57,7 +58,7 @@ class Variable:
         self.name = name
         self.dtype = dtype
         self.lock = threading.RLock()
-        self._declared_shape = shape
+        self.declared_shape = shape
         self._array: Any = None
 
     def __repr__(self) -> str:
@@ -72,7 +73,7 @@ class Variable:
     def shape(self) -> tuple[int | None, ...] | None:
         """The shape of the value, or the declared shape while there is none (None: unknown)."""
         array = self._array
-        return self._declared_shape if array is None else array.shape
+        return self.declared_shape if array is None else array.shape
 
     def read(self) -> Any:
         """The current array (or numpy scalar). It is a snapshot: it never changes, and must not be changed.

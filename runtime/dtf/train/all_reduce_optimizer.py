@@ -17,8 +17,8 @@ Every worker trains in a session of its own at its own server, and all take the 
 the gradients of n batches is the gradient of the n batches as one. No variable is changed before all gradients of the
 step are there, so a worker that is lost in mid-step leaves the others at the end of the step before.
 
-When a worker is lost, the others' sessions are made again and wait for it. The chief goes on from where it is: it keeps
-its values over the recovery, and needs the checkpoint only when it was lost itself.
+When a worker is lost, the others' sessions are made again and wait for it. The chief goes on from where it is: it saves
+its values, and keeps them over the recovery. It goes back to a checkpoint only when it was lost itself.
 
 Source: A. Sergeev, M. Del Balso, "Horovod: fast and easy distributed deep learning in TensorFlow", 2018.
 """
@@ -233,15 +233,17 @@ class _AllReduceHook(SessionRunHook):
             )
         session.run(self._sync)
 
-    def lost(self, session: Any, error: errors.OpError) -> None:
-        """Called when the session is given up to be made again: the chief's own values need not be lost with it."""
-        if not self._is_chief or self._step_place is None:
-            return
-        try:
-            self._kept = session.run(self._variables)
-        except errors.OpError as failure:
-            logging.info("The chief goes back to its last checkpoint, since its values are lost: %s", failure.message)
-            self._kept = []
+    def session_lost(self, session: Any, error: errors.OpError) -> bool:
+        """Called when the session is given up to be made again: the chief's own values need not be lost with it.
+        Returns whether they are all there.
+        """
+        self._kept = []
+        if self._is_chief and self._step_place is not None:
+            try:
+                self._kept = session.run(self._variables)
+            except errors.OpError as failure:
+                logging.info("The chief's values are lost, and it goes back to its checkpoint: %s", failure.message)
+        return bool(self._kept)
 
     def _put_back_what_was_kept(self, session: Any) -> None:
         kept, self._kept = self._kept, []

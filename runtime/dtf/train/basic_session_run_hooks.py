@@ -183,6 +183,10 @@ class CheckpointSaverHook(SessionRunHook):
         self._listeners = list(listeners or [])
         self._save_graph_def = save_graph_def
 
+    def add_listeners(self, listeners: Sequence[CheckpointSaverListener]) -> None:
+        """More CheckpointSaverListeners; to be called before the session is made."""
+        self._listeners.extend(listeners)
+
     def begin(self) -> None:
         from dtf.train.summary_writer import FileWriterCache
 
@@ -218,11 +222,17 @@ class CheckpointSaverHook(SessionRunHook):
                 run_context.request_stop()
 
     def end(self, session: Any) -> None:
-        step = int(session.run(self._global_step_tensor))
-        if step != self._timer.last_triggered_step():
-            self._save(session, step)
+        step = self.save_now(session)
         for listener in self._listeners:
             listener.end(session, step)
+
+    def save_now(self, session: Any) -> int:
+        """Saves, if the newest checkpoint is not of this step already. Returns the global step."""
+        step = int(session.run(self._global_step_tensor))
+        if step != self._timer.last_triggered_step():
+            self._timer.update_last_triggered_step(step)
+            self._save(session, step)
+        return step
 
     def _save(self, session: Any, step: int) -> bool:
         """Saves. Returns whether a listener asks for the end."""

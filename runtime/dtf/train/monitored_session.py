@@ -12,10 +12,11 @@ import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from dtf import logging
 from dtf.build.graph import get_default_graph
 from dtf.train import basic_session_run_hooks as basic_hooks
 from dtf.train.preemption import Preempted, PreemptionNotice
-from dtf.train.recovery import RecoveryPolicy
+from dtf.train.recovery import LOST, RecoveryPolicy, cause
 from dtf.train.scaffold import Scaffold
 from dtf.train.session_creators import ChiefSessionCreator, WorkerSessionCreator
 from dtf.train.session_layers import CoordinatedSessionCreator, RecoverableSession, StepContext
@@ -206,8 +207,7 @@ class _MonitoredSession:
     def _close_internal(self, exception_type: Any = None) -> None:
         try:
             if exception_type is None and self._creator.tf_sess is not None:
-                for hook in self._hooks:
-                    hook.end(self._creator.tf_sess)
+                self._end_hooks(self._creator.tf_sess)
         finally:
             try:
                 if self._sess is not None:
@@ -220,6 +220,15 @@ class _MonitoredSession:
                     get_default_graph()._unsafe_unfinalize()
         if exception_type is None:
             self._notice.leave()
+
+    def _end_hooks(self, session: Any) -> None:
+        try:
+            for hook in self._hooks:
+                hook.end(session)
+        except LOST as error:
+            if not self._notice.arrived:
+                raise
+            logging.warning("Told to go, but the last step could not be saved. Cause: %s", cause(error))
 
     def _is_closed(self) -> bool:
         return self._sess is None

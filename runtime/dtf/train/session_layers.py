@@ -81,11 +81,23 @@ class CoordinatedSessionCreator:
         return CoordinatedSession(hooked, self.coord, self._stop_grace_period_secs)
 
     def tell_of_loss(self, error: errors.OpError) -> None:
-        """Lets those hooks that have a method `lost` take what they can out of a session that is given up."""
+        """Lets those hooks that have a method `session_lost` take what they can out of a session that is given up.
+
+        When one of them says that the whole model is still there, it is saved: nobody knows how long the others stay
+        away.
+        """
+        session = self.tf_sess
+        if session is None:
+            return
+        told = [hook.session_lost(session, error) for hook in self._hooks if hasattr(hook, "session_lost")]
+        if not any(told):
+            return
         for hook in self._hooks:
-            lost = getattr(hook, "lost", None)
-            if lost is not None and self.tf_sess is not None:
-                lost(self.tf_sess, error)
+            if hasattr(hook, "save_now"):
+                try:
+                    hook.save_now(session)
+                except errors.OpError as failure:
+                    logging.warning("The model could not be saved before it is restored: %s", cause(failure))
 
     def abandon(self) -> None:
         """Ends a session that is lost: at once, since its threads cannot finish what they wait for."""

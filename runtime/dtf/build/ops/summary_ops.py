@@ -22,7 +22,17 @@ from dtf.build.shape_rules import shape_rule
 from dtf.build.tensor import Tensor
 from dtf.wire import dtypes
 
-__all__ = ["audio", "histogram", "image", "merge", "merge_all", "scalar", "tensor_summary", "text"]
+__all__ = [
+    "audio",
+    "get_summary_description",
+    "histogram",
+    "image",
+    "merge",
+    "merge_all",
+    "scalar",
+    "tensor_summary",
+    "text",
+]
 
 
 def scalar(name: str, tensor: Any, collections: Sequence[str] | None = None, family: str | None = None) -> Tensor:
@@ -122,6 +132,17 @@ def merge_all(key: Any = GraphKeys.SUMMARIES, scope: str | None = None, name: st
     """One summary of all that were collected in the default graph under `key`; None when there are none."""
     collected = get_default_graph().get_collection(key, scope)
     return merge(collected, name=name) if collected else None
+
+
+def get_summary_description(node_def: Any) -> Any:
+    """The SummaryDescription message of a TensorSummary node, which has it as JSON. ValueError for another op."""
+    from google.protobuf import json_format
+
+    from dtf.wire.pb import summary_pb2
+
+    if node_def.op != "TensorSummary":
+        raise ValueError(f"Can't get_summary_description on {node_def.op}")
+    return json_format.Parse(node_def.attr["description"].s or b"{}", summary_pb2.SummaryDescription())
 
 
 @contextmanager

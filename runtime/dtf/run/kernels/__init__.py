@@ -28,6 +28,13 @@ arrives as a `resources.Variable`, a resource input as a `resources.ResourceHand
 
 `accepts_dead=True` is for the few kernels that want to see `DEAD` inputs; all others are skipped when one of their
 inputs is dead.
+
+A kernel with `faster="module"` may be computed by another library where that is installed. That module of this package
+is imported when such an op is first compiled, and registers who decides::
+
+    @faster("Conv2D")
+    def _(node, plain):
+        return fn                                       # plain is numpy's function; it may be what is returned
 """
 
 from __future__ import annotations
@@ -46,7 +53,12 @@ from typing import Any
 from dtf.wire import opdef
 from dtf.wire.table import Table
 
-__all__ = ["DEAD", "Kernel", "KernelNode", "has_kernel", "kernel", "load_all", "lookup", "may_wait", "registered_ops"]
+__all__ = ["DEAD", "Function", "Kernel", "KernelNode"]
+__all__ += ["faster", "has_kernel", "kernel", "load_all", "lookup", "may_wait", "registered_ops"]
+
+Function = Callable[..., Any]
+"""What each step runs for a node."""
+Chooser = Callable[["KernelNode", Function], Function]
 
 
 class _Dead:
@@ -97,11 +109,20 @@ class KernelNode:
 class Kernel:
     """One row of the table: the factory and how the function that it returns is to be called."""
 
-    factory: Callable[[KernelNode], Callable[..., Any]]
+    factory: Callable[[KernelNode], Function]
     stateful: bool
     asynchronous: bool
     accepts_dead: bool
     takes_variable: bool
+    faster: str = ""
+
+    def function(self, node: KernelNode) -> Function:
+        """What each step runs for `node`: numpy's function, or what is chosen over it."""
+        plain = self.factory(node)
+        if not self.faster:
+            return plain
+        importlib.import_module(f"{__name__}.{self.faster}")
+        return _faster[node.op](node, plain)
 
 
 def kernel(
@@ -110,19 +131,26 @@ def kernel(
     asynchronous: bool = False,
     accepts_dead: bool = False,
     takes_variable: bool = False,
-) -> Callable[[Callable[[KernelNode], Callable[..., Any]]], Callable[[KernelNode], Callable[..., Any]]]:
+    faster: str = "",
+) -> Callable[[Callable[[KernelNode], Function]], Callable[[KernelNode], Function]]:
     """Registers the decorated factory for `ops`. A second registration of one op is an error that names both places.
 
-    With `takes_variable`, the function gets the Variable itself where its first input is a reference.
+    With `takes_variable`, the function gets the Variable itself where its first input is a reference. `faster` is the
+    module that registers a `faster` function for these ops.
     """
 
-    def register(factory: Callable[[KernelNode], Callable[..., Any]]) -> Callable[[KernelNode], Callable[..., Any]]:
-        row = Kernel(factory, stateful or asynchronous, asynchronous, accepts_dead, takes_variable)
+    def register(factory: Callable[[KernelNode], Function]) -> Callable[[KernelNode], Function]:
+        row = Kernel(factory, stateful or asynchronous, asynchronous, accepts_dead, takes_variable, faster)
         for op in ops:
             _kernels.add(op, row, f"{factory.__code__.co_filename}:{factory.__code__.co_firstlineno}")
         return factory
 
     return register
+
+
+def faster(*ops: str) -> Callable[[Chooser], Chooser]:
+    """Registers the decorated function, which is given a node and numpy's function for it, and returns what runs."""
+    return _faster(*ops)
 
 
 def lookup(op: str) -> Kernel:
@@ -204,5 +232,6 @@ _NAMED_IN_PARTS = {
 """Modules that put the names of some of their ops together."""
 _NAME = re.compile(r'"(_?[A-Z]\w+)"')
 _kernels: Table[Kernel] = Table("kernel")
+_faster: Table[Chooser] = Table("faster kernel")
 _loaded = False
 _load_lock = threading.RLock()

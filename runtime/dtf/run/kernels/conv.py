@@ -23,9 +23,9 @@ _BUFFER_BYTES = 2 << 20
 _FEW_CHANNELS = 4
 
 
-@kernel("Conv2D")
+@kernel("Conv2D", faster="heavy")
 def _(node):
-    settings = _settings(node)
+    settings = convolution_settings(node)
 
     def conv2d(images, filters):
         images, filters = settings.channels_last(images), filters
@@ -37,9 +37,9 @@ def _(node):
     return conv2d
 
 
-@kernel("Conv2DBackpropInput")
+@kernel("Conv2DBackpropInput", faster="heavy")
 def _(node):
-    settings = _settings(node)
+    settings = convolution_settings(node)
 
     def conv2d_backprop_input(sizes, filters, gradient):
         convolution = settings.convolution(settings.shape_channels_last(sizes.tolist()), filters.shape)
@@ -51,9 +51,9 @@ def _(node):
     return conv2d_backprop_input
 
 
-@kernel("Conv2DBackpropFilter")
+@kernel("Conv2DBackpropFilter", faster="heavy")
 def _(node):
-    settings = _settings(node)
+    settings = convolution_settings(node)
 
     def conv2d_backprop_filter(images, sizes, gradient):
         result_type = gradient.dtype
@@ -65,9 +65,9 @@ def _(node):
     return conv2d_backprop_filter
 
 
-@kernel("DepthwiseConv2dNative")
+@kernel("DepthwiseConv2dNative", faster="heavy")
 def _(node):
-    settings = _settings(node)
+    settings = convolution_settings(node)
 
     def depthwise(images, filters):
         result_type = images.dtype
@@ -83,9 +83,9 @@ def _(node):
     return depthwise
 
 
-@kernel("DepthwiseConv2dNativeBackpropInput")
+@kernel("DepthwiseConv2dNativeBackpropInput", faster="heavy")
 def _(node):
-    settings = _settings(node)
+    settings = convolution_settings(node)
 
     def depthwise_backprop_input(sizes, filters, gradient):
         convolution = settings.convolution(settings.shape_channels_last(sizes.tolist()), filters.shape)
@@ -101,9 +101,9 @@ def _(node):
     return depthwise_backprop_input
 
 
-@kernel("DepthwiseConv2dNativeBackpropFilter")
+@kernel("DepthwiseConv2dNativeBackpropFilter", faster="heavy")
 def _(node):
-    settings = _settings(node)
+    settings = convolution_settings(node)
 
     def depthwise_backprop_filter(images, sizes, gradient):
         result_type = gradient.dtype
@@ -122,7 +122,7 @@ def _(node):
 
 
 @dataclass(frozen=True)
-class _Convolution:
+class Convolution:
     """How filters [rows, columns, in, out] move over images [batch, height, width, channels]."""
 
     images: tuple[int, ...]
@@ -173,7 +173,7 @@ class _Convolution:
                 self.view(padded[chunk], row, column)[...] += patches[:, :, :, row, column]
         return self.crop(padded)
 
-    def _transposed(self) -> _Convolution:
+    def _transposed(self) -> Convolution:
         """For stride 1: the convolution with the turned filter that makes the images' gradient of the outputs'."""
 
         def turned(extent: Extent, size: int, window: int, dilation: int) -> Extent:
@@ -181,7 +181,7 @@ class _Convolution:
             return Extent(size, reach - extent.before, reach - extent.after)
 
         rows, columns, channels, filters = self.filters
-        return _Convolution(
+        return Convolution(
             (*self.output_positions, filters),
             (rows, columns, filters, channels),
             self.stride,
@@ -272,7 +272,7 @@ class _Convolution:
 
 
 @dataclass(frozen=True)
-class _Settings:
+class ConvolutionSettings:
     """What a convolution node says beside its shapes. Strides, dilations and paddings are of height and width."""
 
     padding: str
@@ -290,7 +290,7 @@ class _Settings:
     def back(self, images):
         return np.ascontiguousarray(np.moveaxis(images, -1, 1) if self.channels_first else images)
 
-    def convolution(self, images: tuple[int, ...], filters: tuple[int, ...]) -> _Convolution:
+    def convolution(self, images: tuple[int, ...], filters: tuple[int, ...]) -> Convolution:
         if len(images) != 4 or len(filters) != 4:
             raise errors.InvalidArgumentError(
                 None, None, f"input and filter must be 4-dimensional: {list(images)} and {list(filters)}"
@@ -313,10 +313,10 @@ class _Settings:
             )
             for i in range(2)
         )
-        return _Convolution(tuple(images), tuple(filters), self.stride, self.dilation, rows, columns)
+        return Convolution(tuple(images), tuple(filters), self.stride, self.dilation, rows, columns)
 
 
-def _settings(node) -> _Settings:
+def convolution_settings(node) -> ConvolutionSettings:
     channels_first = channel_axis(node.attr("data_format").decode()) == 1
     height, width = (2, 3) if channels_first else (1, 2)
     strides, dilations = node.attr("strides"), node.attr("dilations")
@@ -327,7 +327,7 @@ def _settings(node) -> _Settings:
             "Current implementation does not yet support strides or dilations in the batch and depth dimensions.",
         )
     explicit = explicit_paddings(node)
-    return _Settings(
+    return ConvolutionSettings(
         node.attr("padding").decode(),
         channels_first,
         (strides[height], strides[width]),

@@ -100,7 +100,7 @@ _ACTIVATIONS = frozenset({"Relu", "Relu6", "Elu", "LeakyRelu", "Tanh", "Sigmoid"
 def _plain(node: KernelNode, op: str, **attrs: Any) -> Function:
     """The kernel of `op` with its defaults, the attributes of `node`, and these."""
     defaults = {attr.name: attr.default for attr in opdef.get(op).attrs if attr.has_default}
-    return lookup(op).factory(dataclasses.replace(node, op=op, attrs={**defaults, **node.attrs, **attrs}))
+    return lookup(op).function(dataclasses.replace(node, op=op, attrs={**defaults, **node.attrs, **attrs}))
 
 
 @kernel("_UnaryOpsComposition")

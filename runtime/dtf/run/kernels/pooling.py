@@ -18,27 +18,27 @@ from dtf.wire import errors
 from dtf.wire.windows import Extent, channel_axis, window_extent
 
 
-@kernel("MaxPool")
+@kernel("MaxPool", faster="heavy")
 def _(node):
-    settings = _settings(node)
+    settings = pooling_settings(node)
     return lambda images: _max_pool(images, settings, node.attr("ksize"), node.attr("strides"))
 
 
 @kernel("MaxPoolV2")
 def _(node):
-    settings = _settings(node)
+    settings = pooling_settings(node)
     return lambda images, ksize, strides: _max_pool(images, settings, _sizes(ksize, "ksize"), _sizes(strides, "stride"))
 
 
-@kernel("MaxPoolGrad")
+@kernel("MaxPoolGrad", faster="heavy")
 def _(node):
-    settings, ksize, strides = _settings(node), node.attr("ksize"), node.attr("strides")
+    settings, ksize, strides = pooling_settings(node), node.attr("ksize"), node.attr("strides")
     return lambda images, pooled, gradient: _max_pool_grad(images, pooled, gradient, settings, ksize, strides)
 
 
 @kernel("MaxPoolGradV2")
 def _(node):
-    settings = _settings(node)
+    settings = pooling_settings(node)
     return lambda images, pooled, gradient, ksize, strides: _max_pool_grad(
         images, pooled, gradient, settings, _sizes(ksize, "ksize"), _sizes(strides, "stride")
     )
@@ -46,24 +46,24 @@ def _(node):
 
 @kernel("MaxPoolGradGrad")
 def _(node):
-    settings, ksize, strides = _settings(node), node.attr("ksize"), node.attr("strides")
+    settings, ksize, strides = pooling_settings(node), node.attr("ksize"), node.attr("strides")
     return lambda images, pooled, gradient: _max_pool_grad_grad(images, pooled, gradient, settings, ksize, strides)
 
 
 @kernel("MaxPoolGradGradV2")
 def _(node):
-    settings = _settings(node)
+    settings = pooling_settings(node)
     return lambda images, pooled, gradient, ksize, strides: _max_pool_grad_grad(
         images, pooled, gradient, settings, _sizes(ksize, "ksize"), _sizes(strides, "stride")
     )
 
 
-@kernel("AvgPool")
+@kernel("AvgPool", faster="heavy")
 def _(node):
-    settings, ksize, strides = _settings(node), node.attr("ksize"), node.attr("strides")
+    settings, ksize, strides = pooling_settings(node), node.attr("ksize"), node.attr("strides")
 
     def avg_pool(images):
-        window = _window(images.shape, settings, ksize, strides)
+        window = pooling_window(images.shape, settings, ksize, strides)
         padded = window.pad(settings.channels_last(images), 0)
         total = None
         for _, view in window.views(padded):
@@ -73,12 +73,12 @@ def _(node):
     return avg_pool
 
 
-@kernel("AvgPoolGrad")
+@kernel("AvgPoolGrad", faster="heavy")
 def _(node):
-    settings, ksize, strides = _settings(node), node.attr("ksize"), node.attr("strides")
+    settings, ksize, strides = pooling_settings(node), node.attr("ksize"), node.attr("strides")
 
     def avg_pool_grad(shape, gradient):
-        window = _window(tuple(shape.tolist()), settings, ksize, strides)
+        window = pooling_window(tuple(shape.tolist()), settings, ksize, strides)
         settings.check(gradient, window.output_shape, "out_backprop")
         share = settings.channels_last(gradient) / window.counts(gradient.dtype)
         padded = np.zeros(window.padded_shape, gradient.dtype)
@@ -90,7 +90,7 @@ def _(node):
 
 
 def _max_pool(images, settings, ksize, strides):
-    window = _window(images.shape, settings, ksize, strides)
+    window = pooling_window(images.shape, settings, ksize, strides)
     padded = window.pad(settings.channels_last(images), _lowest(images.dtype))
     best = None
     for _, view in window.views(padded):
@@ -99,7 +99,7 @@ def _max_pool(images, settings, ksize, strides):
 
 
 def _max_pool_grad(images, pooled, gradient, settings, ksize, strides):
-    window = _window(images.shape, settings, ksize, strides)
+    window = pooling_window(images.shape, settings, ksize, strides)
     settings.check(pooled, window.output_shape, "orig_output")
     settings.check(gradient, window.output_shape, "grad")
     gradient = settings.channels_last(gradient)
@@ -115,7 +115,7 @@ def _max_pool_grad(images, pooled, gradient, settings, ksize, strides):
 
 
 def _max_pool_grad_grad(images, pooled, gradient, settings, ksize, strides):
-    window = _window(images.shape, settings, ksize, strides)
+    window = pooling_window(images.shape, settings, ksize, strides)
     settings.check(pooled, window.output_shape, "orig_output")
     settings.check(gradient, window.shape, "grad")
     gradient = window.pad(settings.channels_last(gradient), 0)
@@ -139,7 +139,7 @@ def _first_maxima(images, pooled, settings, window):
 
 
 @dataclass(frozen=True)
-class _Settings:
+class PoolingSettings:
     """What a pooling node says beside its window."""
 
     padding: str
@@ -165,7 +165,7 @@ class _Settings:
 
 
 @dataclass(frozen=True)
-class _Window:
+class PoolingWindow:
     """A pooling window over images whose channels are last, of shape `shape`."""
 
     shape: tuple[int, ...]
@@ -224,11 +224,11 @@ class _Window:
         return np.multiply.outer(rows, columns)[..., None].astype(dtype)
 
 
-def _settings(node) -> _Settings:
-    return _Settings(node.attr("padding").decode(), explicit_paddings(node), node.attr("data_format").decode())
+def pooling_settings(node) -> PoolingSettings:
+    return PoolingSettings(node.attr("padding").decode(), explicit_paddings(node), node.attr("data_format").decode())
 
 
-def _window(shape, settings: _Settings, ksize, strides) -> _Window:
+def pooling_window(shape, settings: PoolingSettings, ksize, strides) -> PoolingWindow:
     if len(shape) != 4:
         raise errors.InvalidArgumentError(None, None, f"tensor_in must be 4-dimensional, got shape {list(shape)}")
     order = (0, 2, 3, 1) if settings.is_channels_first else (0, 1, 2, 3)
@@ -248,7 +248,7 @@ def _window(shape, settings: _Settings, ksize, strides) -> _Window:
         )
         for axis in (height, width)
     )
-    return _Window(
+    return PoolingWindow(
         tuple(shape[axis] for axis in order),
         (ksize[height], ksize[width]),
         (strides[height], strides[width]),

@@ -14,6 +14,7 @@ from dtf.run.kernels.gathering import rows_of_nd_indices, scatter_rows
 from dtf.run.resources import DEFAULT_CONTAINER, ResourceHandle, Variable
 from dtf.wire import errors
 from dtf.wire.slicing import slice_index
+from dtf.wire.tensor_shape import TensorShape
 
 _TEMPORARY = "_temporary"
 _RESOURCE_TYPE_NAME = "tensorflow::Var"
@@ -68,6 +69,8 @@ def _(node):
                 None,
                 f"Variable {name} holds {found.dtype.name} and is wanted as {dtype.name} by node {node.name}",
             )
+        if found.declared_shape != shape:
+            _check_declared(found, shape, node.name)
         return found
 
     return variable
@@ -209,7 +212,10 @@ def _(node):
                 None,
                 f"Trying to read variable with wrong dtype. Expected {dtype.name} got {variable.dtype.name}",
             )
-        return variable.read()
+        value = variable.read()
+        if handle.dtypes_and_shapes and variable.declared_shape != handle.dtypes_and_shapes[0][1]:
+            _check_declared(variable, handle.dtypes_and_shapes[0][1], node.name)
+        return value
 
     return read
 
@@ -399,6 +405,24 @@ def _shared_name(node) -> str:
 
 def _dims(shape) -> tuple[int | None, ...] | None:
     return None if shape.ndims is None else tuple(shape.as_list())
+
+
+def _check_declared(variable: Variable, shape: tuple[int | None, ...] | None, node_name: str) -> None:
+    """Refuses the node of a graph that describes the variable by another shape than the graph that made it did, unless
+    its value has that shape by now. As long as there is no value, the last description counts.
+    """
+    declared = variable.declared_shape
+    if declared is None or shape is None or TensorShape(shape).is_compatible_with(TensorShape(declared)):
+        return
+    if not variable.is_initialized:
+        variable.declared_shape = shape
+    elif not _fits(shape, variable.shape):
+        raise errors.InvalidArgumentError(
+            None,
+            None,
+            f"Variable {variable.name} was made with shape {shape_text(declared)} and is wanted with "
+            f"{shape_text(shape)} by node {node_name}: the graphs that share it differ.",
+        )
 
 
 def _fits(declared, actual: tuple[int, ...]) -> bool:
