@@ -417,8 +417,10 @@ def test_a_spec_has_what_its_mode_needs():
 # numpy_input_fn
 
 
-def drawn(input_fn):
+def drawn(input_fn, seed=None):
     with tf.Graph().as_default():
+        if seed is not None:
+            tf.set_random_seed(seed)
         tensors = input_fn()
         with tf.train.MonitoredSession() as session:
             batches = []
@@ -439,6 +441,9 @@ def test_arrays_come_in_batches_that_go_on_over_epochs():
     assert [labels.tolist() for _, labels in batches][-1] == [b"z"]
     shuffled = drawn(inputs.numpy_input_fn(np.arange(50), batch_size=50, shuffle=True))
     assert sorted(shuffled[0].tolist()) == list(range(50)) and shuffled[0].tolist() != list(range(50))
+    of_fifty = inputs.numpy_input_fn(np.arange(50), shuffle=True)
+    one, again, other = (drawn(of_fifty, seed)[0].tolist() for seed in (1, 1, 2))
+    assert one == again != other
     assert list(drawn(inputs.numpy_input_fn(np.arange(4), {"l": np.arange(4)}, 4, shuffle=False))[0][1]) == ["l"]
 
 

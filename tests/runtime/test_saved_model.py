@@ -72,6 +72,13 @@ def test_a_model_comes_back_with_its_variables_and_files(model):
             assert [variable.op.name for variable in tf.global_variables()] == [f"{scope}w", f"{scope}b"]
 
 
+def test_a_server_runs_a_loaded_model(model):
+    with tf.train.Server.create_local_server() as server, tf.Graph().as_default(), tf.Session(server.target) as session:
+        result = run_default_signature(session, tf.saved_model.load(session, ["serve"], model))
+        np.testing.assert_array_equal(result["y"], X[:, :2] + [1, 2])
+        assert result["word"].tolist() == [1]
+
+
 def test_text_holds_the_same_and_the_binary_file_goes_before_it(model, tmp_path):
     folder = str(tmp_path / "text")
     with tf.Graph().as_default(), tf.Session() as session:

@@ -6,11 +6,12 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/estimator/i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from dtf.build.graph import GraphKeys, add_to_collection
+from dtf.build.graph import GraphKeys, add_to_collection, get_default_graph
 from dtf.build.ops.data import Dataset
 from dtf.wire import dtypes
 
@@ -33,9 +34,8 @@ def numpy_input_fn(
       y: labels in the same form, or None.
       batch_size: rows of a batch; the last one has fewer if they do not go up.
       num_epochs: how often all rows are gone through; None for ever.
-      shuffle: whether in another order each time; must be told.
-      queue_capacity: from so many rows the next is drawn.
-      num_threads: accepted; one is enough.
+      shuffle: whether in another order each time, by the graph's seed if it has one; must be told.
+      queue_capacity, num_threads: accepted; all rows are shuffled, and one thread is enough.
 
     Raises:
       ValueError: `shuffle` is not told, `x` is empty, or numbers of rows differ.
@@ -50,9 +50,9 @@ def numpy_input_fn(
         raise ValueError(f"Length of tensors in x and y is mismatched: {rows}")
     count = next(iter(rows.values()))
 
-    def batches() -> Any:
+    def batches(seed: int | None) -> Any:
         """Yields tuples of arrays, epoch after epoch, whose rows go on in the same batch."""
-        random = np.random.RandomState()
+        random = np.random.RandomState(seed)
         left: list[np.ndarray] = []
         epoch = 0
         while num_epochs is None or epoch < num_epochs:
@@ -74,7 +74,9 @@ def numpy_input_fn(
     def input_fn() -> Any:
         types = tuple(dtypes.as_dtype(column.dtype) for column in columns)
         shapes = tuple([None, *column.shape[1:]] for column in columns)
-        iterator = Dataset.from_generator(batches, types, shapes).prefetch(2).make_initializable_iterator()
+        seed = get_default_graph().seed
+        data = Dataset.from_generator(partial(batches, seed), types, shapes).prefetch(2)
+        iterator = data.make_initializable_iterator()
         add_to_collection(GraphKeys.TABLE_INITIALIZERS, iterator.initializer)
         tensors = iterator.get_next()
         of_features = _unpacked(x, dict(zip(features, tensors, strict=False)))
