@@ -64,6 +64,11 @@ class Region:
         self._used_at_s = 0.0
         self._is_watched = False
 
+    def hand_over(self, sock: socket.socket) -> None:
+        """Sends the descriptor, which is not needed here any more."""
+        socket.send_fds(sock, [_OFFER], [self.descriptor])
+        self._close()
+
     def place(self, body: Sequence[Buffer], size: int) -> bytes | None:
         """Copies the pieces of a body of `size` bytes into a free place; what the other end finds it by. None: there is
         no place.
@@ -179,7 +184,7 @@ class SharedMemory:
     def offered(cls, sock: socket.socket) -> SharedMemory:
         """Hands the client's region over and takes the server's. Raises OSError when there is none."""
         region = Region()
-        socket.send_fds(sock, [_OFFER], [region.descriptor])
+        region.hand_over(sock)
         return cls(region, _receive(sock))
 
     def begin(self, sock: socket.socket) -> None:
@@ -194,7 +199,7 @@ class SharedMemory:
 
     def answer(self, sock: socket.socket) -> None:
         """Hands the server's region over, and uses it when the client has it."""
-        socket.send_fds(sock, [_OFFER], [self._region.descriptor])
+        self._region.hand_over(sock)
         self._may_place = sock.recv(1) == _READY
 
     def place(self, body: Sequence[Buffer], size: int) -> bytes | None:
