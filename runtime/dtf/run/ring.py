@@ -34,7 +34,6 @@ from dtf.wire import errors
 __all__ = ["Call", "Exchange", "all_gather", "all_reduce", "broadcast", "start"]
 
 Done = Callable[..., None]
-Merge = Callable[..., np.ndarray]
 
 _LONG_FROM_BYTES = 1 << 16
 _TAKEN_WITHIN_S = 2.0
@@ -276,14 +275,16 @@ class Exchange:
         return self.group
 
 
-def all_reduce(exchange: Exchange, value: Any, merge: Merge, final: Callable[[np.ndarray, int], np.ndarray]) -> None:
-    """Every member gets `merge` over all members' values, then final(value, number of members)."""
+def all_reduce(exchange: Exchange, value: Any, merge: np.ufunc, final: Callable[[np.ndarray, int], None]) -> None:
+    """Every member gets `merge` over all members' values, on which final(value, number of members) was done in place.
+    In a group of one, that is the value itself.
+    """
     group = exchange.group
     assert group is not None
     count, rank = len(group), group.rank
     whole = np.asarray(value, order="C")
     if count == 1:
-        exchange.finish(final(whole, 1))
+        exchange.finish(whole)
         return
     ours = whole.reshape(-1)
     bounds = [part * ours.size // count for part in range(count + 1)]
@@ -307,7 +308,8 @@ def all_reduce(exchange: Exchange, value: Any, merge: Merge, final: Callable[[np
         if phase < scatters - 1:
             passed_on = merge(theirs, own)
         elif phase == scatters - 1:
-            np.copyto(place, final(merge(theirs, own), count))
+            merge(theirs, own, out=place)
+            final(place, count)
             passed_on = place
         else:
             place[...] = theirs

@@ -18,7 +18,7 @@ _MERGES = {"Add": np.add, "Mul": np.multiply, "Min": np.minimum, "Max": np.maxim
 def _(node):
     call_of = _calls(node)
     merge = _MERGES[node.attr("merge_op").decode()]
-    final = _divided if node.attr("final_op").decode() == "Div" else _as_it_is
+    final = _divide if node.attr("final_op").decode() == "Div" else _leave
 
     def reduce(step, done, value, *keys):
         def begin(exchange):
@@ -82,14 +82,15 @@ def _calls(node):
     return lambda size, key, instance: ring.Call(node.name, int(key), int(size), int(instance), timeout_s)
 
 
-def _divided(value, count):
-    if value.dtype.kind in "iu":
-        return (np.sign(value) * (np.abs(value) // count)).astype(value.dtype)
-    return (value / value.dtype.type(count)).astype(value.dtype)
+def _divide(value, count):
+    if value.dtype.kind in "iu":  # as C does, towards zero
+        np.copyto(value, np.sign(value) * (np.abs(value) // count))
+    else:
+        np.divide(value, value.dtype.type(count), out=value)
 
 
-def _as_it_is(value, count):
-    return value
+def _leave(value, count):
+    """The sum is what is wanted."""
 
 
 def _nothing_wrong(value):
