@@ -229,7 +229,9 @@ def _keep_up(
             if why:
                 ends.append(Action("terminate", task.name, why, then=then))
         elif status.state == state.STOPPING:
-            _insist(desired, task, status, now, ends, look_again_at)
+            # Where no signal arrives it cannot be said that one was outlived.
+            if (status.host or task.host.name) not in desired.away:
+                _insist(desired, task, status, now, ends, look_again_at)
         elif status.state in state.WAITING and task.name in not_wanted:
             ends.append(Action("stop", task.name, not_wanted[task.name]))
     for task in tasks:

@@ -15,7 +15,10 @@ class FakeLauncher:
     """`launches` and `signals` are what was asked for.
 
     `exits` are the ends of the processes by (task, generation). With `is_cut` nothing that is asked for arrives, as
-    when the supervisor is killed before it could ask. With `obeys_sigterm = False` all tasks are deaf to SIGTERM, with
+    when the supervisor is killed before it could ask; so it is with hosts that are `away`, whose processes go on, and
+    `ghosts` are those of them whose tasks have another one elsewhere by now.
+
+    With `obeys_sigterm = False` all tasks are deaf to SIGTERM, with
     `dies = False` to SIGKILL too.
     """
 
@@ -27,8 +30,11 @@ class FakeLauncher:
         self.signals: list[tuple[str, int]] = []
         self.alive: dict[str, int] = {}
         self.where: dict[str, str] = {}
+        self.away: set[str] = set()
+        self.ghosts: dict[tuple[str, int], str] = {}
         self.exits: dict[tuple[str, int], Exit] = {}
         self.pids: dict[tuple[str, int], tuple[int, float]] = {}
+        self.places: dict[tuple[str, int], str] = {}
         self.is_cut = False
         self.obeys_sigterm = True
         self.dies = True
@@ -56,28 +62,38 @@ class FakeLauncher:
         return self._next_port
 
     def start(self, launch: Launch) -> None:
-        if self.is_cut or (launch.task, launch.generation) in self.pids:
+        if self.is_cut or launch.host in self.away or (launch.task, launch.generation) in self.pids:
             return
         if launch.task in self.alive:
-            raise AssertionError(f"{launch.task} has a process already")
+            former = self.where[launch.task]
+            if former not in self.away:
+                raise AssertionError(f"{launch.task} has a process already")
+            self.ghosts[launch.task, self.alive[launch.task]] = former
         self.launches.append(launch)
         self.alive[launch.task] = launch.generation
         self.where[launch.task] = launch.host
         self._next_pid += 1
         self.pids[launch.task, launch.generation] = self._next_pid, self.clock()
+        self.places[launch.task, launch.generation] = launch.host
         self.on_event(Started(launch.task, launch.generation, self._next_pid, self.clock()))
 
-    def tell(self) -> None:
-        """What a supervisor that has just come hears: all processes that there were, and how they ended."""
-        self.on_event(Listed(frozenset(self.pids)))
-        for (task, generation), (pid, at) in list(self.pids.items()):
-            self.on_event(Started(task, generation, pid, at))
-            if (task, generation) in self.exits:
-                self.on_event(Exited(task, generation, self.exits[task, generation]))
+    def tell(self, *hosts: str) -> None:
+        """What a supervisor that has just come hears of this machine, or of those `hosts` that it has just found: all
+        processes that there were, and how they ended."""
+        for host in hosts or (LOCALHOST,):
+            there = [key for key, place in self.places.items() if place == host]
+            self.on_event(Listed(frozenset(there), host))
+            for task, generation in there:
+                self.on_event(Started(task, generation, *self.pids[task, generation]))
+                if (task, generation) in self.exits:
+                    self.on_event(Exited(task, generation, self.exits[task, generation]))
 
     def signal(self, task: str, generation: int, number: int, host: str = LOCALHOST) -> None:
-        if self.is_cut:
+        if self.is_cut or host in self.away:
             return
+        if self.ghosts.get((task, generation)) == host and number == signal.SIGKILL:
+            del self.ghosts[task, generation]
+            self.exits[task, generation] = Exit(self.clock(), None, number)
         self.signals.append((task, number))
         if self.alive.get(task) != generation or self.where[task] != host:
             return
@@ -88,6 +104,8 @@ class FakeLauncher:
         """The task's process ends, by itself or by somebody's signal."""
         generation = self.alive.pop(task)
         self.exits[task, generation] = Exit(self.clock(), code, signal_number)
+        if self.where[task] in self.away:
+            return
         self.on_event(Exited(task, generation, self.exits[task, generation]))
 
     def release_port(self, task: str, host: str = LOCALHOST) -> None:

@@ -7,8 +7,11 @@ import random
 
 import pytest
 
-from dtfctl import expand, state
+from dtfctl import expand, moves, state
 from dtfctl.changes import scaled
+from dtfctl.hosts import HostStatus
+from dtfctl.launchers.base import Reached, Unreachable
+from dtfctl.plan import LOCALHOST
 from tests.dtfctl.fakes import World, addresses_of, plan_of
 
 TEXT = """
@@ -20,8 +23,15 @@ jobs:
   worker: 2
   evaluator: {port: none, restart: {policy: on-failure}}
 """
+MACHINES = """
+host_lost_after: 60s
+hosts: {here: {ssh: none, address: h}, a: , b: , c: }
+"""
 EDITS = (
     TEXT,
+    TEXT.replace("worker: 2", "worker: {hosts: [here, a]}").replace("ps: 1", "ps: {hosts: here}") + MACHINES,
+    TEXT.replace("worker: 2", "worker: {hosts: [a, b], spare_hosts: c}") + MACHINES,
+    TEXT.replace("worker: 2", "worker: {hosts: [b, c, here]}") + MACHINES + "cluster_spec: sparse\n",
     TEXT + "cluster_spec: sparse\n",
     TEXT + "environment: {RATE: '2'}\n",
     TEXT.replace("ps: 1", "ps: 2"),
@@ -46,7 +56,9 @@ class Chaos(World):
 
     def apply(self, plan):
         if not self.supervisor.run.leaving:
-            self.supervisor.apply(plan, addresses_of(plan), {})
+            known = self.supervisor.run.hosts
+            joining = {host.name: HostStatus(host.name) for host in plan.remote_hosts if host.name not in known}
+            self.supervisor.apply(plan, addresses_of(plan), {}, joining=joining)
 
     # -- what may happen
 
@@ -95,7 +107,29 @@ class Chaos(World):
         self.apply(plan_of(self.rng.choice(EDITS)))
 
     def wait(self):
-        self.clock.pass_(self.rng.choice([0.1, 1.0, 7.0, 40.0]))
+        self.clock.pass_(self.rng.choice([0.1, 1.0, 7.0, 70.0]))
+
+    def cut(self):
+        if hosts := sorted(self.supervisor.run.hosts):
+            host = self.rng.choice(hosts)
+            self.launcher.away.add(host)
+            self.supervisor.handle(Unreachable(host, "no route"))
+
+    def reach(self, every=False):
+        for host in sorted(self.launcher.away):
+            if every or self.rng.random() < 0.5:
+                self.launcher.away.discard(host)
+                self.supervisor.handle(Reached(host))
+                self.launcher.tell(host)
+
+    def look_after_machines(self):
+        """What the owner of a supervisor does besides: finds places on spares, and lets machines go."""
+        due = self.supervisor.moves_due()
+        if due:
+            self.supervisor.move({name: f"{host}:1" if name.startswith("worker") else "" for name, host in due.items()})
+        for host in self.supervisor.parting():
+            self.supervisor.part(host, ())
+        return bool(due)
 
     def die(self):
         """kill -9, now or just after the next decision was written and before it was carried out."""
@@ -104,14 +138,17 @@ class Chaos(World):
             self.supervisor.step()
             self.launcher.is_cut = False
         self.replace_supervisor()
-        self.launcher.tell()
+        self.launcher.tell(LOCALHOST, *(host for host in self.supervisor.run.hosts if host not in self.launcher.away))
 
     def steady(self):
         """The clock runs, tasks become ready, notices end."""
         for name in list(self.supervisor.statuses):
             self.supervisor.note_notice(name, "")
+        self.reach(every=True)
         for _ in range(1000):
             at = self.supervisor.step()
+            if self.look_after_machines():
+                continue
             if self.supervisor.is_finished:
                 return
             starting = [each for each in self.supervisor.statuses.values() if each.state == state.STARTING]
@@ -131,6 +168,8 @@ class Chaos(World):
         wanted = {task.name for task in plan.tasks()}
         assert set(self.supervisor.statuses) == set(self.store.load()[1]) == wanted
         assert run.former is None
+        assert run.parting == () and set(run.hosts) == {host.name for host in plan.remote_hosts}
+        assert self.launcher.ghosts == {}
         running = set()
         for task in plan.tasks():
             status = self.supervisor.statuses[task.name]
@@ -141,12 +180,14 @@ class Chaos(World):
                 assert status.state == state.RUNNING, status
                 running.add(task.name)
                 assert self.launcher.alive[task.name] == status.generation
+                assert self.launcher.where[task.name] == moves.launcher_host(run.actual.task(task.name))
                 launch = next(
                     each for each in reversed(self.launcher.launches) if each.task == task.name
                 )
                 assert launch.argv == expand.argv(plan, task, run.addresses)
                 assert launch.environment.get("RATE") == task.settings.environment.get("RATE")
-            assert status.generation == max(
+            # The start of one may have been called off before it came to a machine that was away.
+            assert status.generation >= max(
                 (generation for name, generation in self.launcher.pids if name == task.name), default=0
             )
         assert set(self.launcher.alive) == running
@@ -158,7 +199,8 @@ def test_whatever_happens_the_cluster_becomes_what_is_wanted_and_nothing_is_left
     happenings = [
         getattr(world, name)
         for name in (
-            "crash preempt done ready ready ready hang notice deaf restart hold release scale edit wait wait die die"
+            "crash preempt done ready ready ready hang notice deaf restart hold release scale edit wait wait die die "
+            "cut reach"
         ).split()
     ]
     try:
@@ -167,6 +209,7 @@ def test_whatever_happens_the_cluster_becomes_what_is_wanted_and_nothing_is_left
                 world.rng.choice(happenings)()
                 if world.rng.random() < 0.7:
                     world.supervisor.step()
+                    world.look_after_machines()
             world.steady()
             world.check()
         world.supervisor.stop("enough")

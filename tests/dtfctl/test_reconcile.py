@@ -158,6 +158,16 @@ def test_the_chief_alone_decides_where_there_is_one():
     ]
 
 
+def test_a_process_on_a_host_that_is_away_is_not_said_to_have_outlived_anything():
+    deaf = task("stopping", host="far", stop_at=NOW - 60, kill_at=NOW - 50, stop_why="hung", after_stop="retry")
+    statuses = observed(ps_0=RUNNING, worker_0=deaf, worker_1=RUNNING)
+    outlived = "abandon worker:0 pid 7 outlived SIGKILL by 5s"
+    assert plan_text(statuses, away=frozenset({"far"})) == ""
+    assert lines(plan_text(statuses)) == [outlived]
+    # When all is to end, that has its end too.
+    assert outlived in lines(plan_text(statuses, away=frozenset({"far"}), outcome="stopped", why="down"))
+
+
 def test_the_root_cause_is_the_trouble_that_began_first():
     first = task("running", failures=(985.0,), exit=Exit(985.0, signal=9), reason="killed by SIGKILL")
     follower = task("failed", failures=(986.0,), exit=Exit(986.0, 1))
