@@ -44,6 +44,9 @@ def _axes(reduction_indices: Array, rank: int) -> tuple[int, ...]:
     return axes
 
 
+_SHORT_ROW = 256  # elements
+
+
 def _reduction(*ops: str) -> Callable[[Function], Function]:
     """Registers a reduction given as reduce(x, axis: tuple, keepdims) -> array of x's dtype."""
 
@@ -72,12 +75,31 @@ def _sum(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
     if _is_tall(x, axis):
         kept = (1,) * len(axis) if keepdims else ()
         return column_sums(x.reshape(math.prod(x.shape[: len(axis)]), -1)).reshape(kept + x.shape[len(axis) :])
+    if _is_between(x, axis):
+        outer, inner = x.shape[: axis[0]], x.shape[axis[-1] + 1 :]
+        total = np.einsum("ijk->ik", x.reshape(math.prod(outer), -1, math.prod(inner)))
+        return total.reshape(outer + ((1,) * len(axis) if keepdims else ()) + inner)
     return _reduce_add(x, axis, x.dtype, keepdims=keepdims)  # without a dtype numpy would widen small integers
 
 
 def _is_tall(x: Array, axis: tuple[int, ...]) -> bool:
     """Whether the first axes of an array with few columns are summed."""
     return len(axis) < x.ndim and axis == tuple(range(len(axis))) and x.size >= 4096 and x.flags.c_contiguous
+
+
+def _is_between(x: Array, axis: tuple[int, ...]) -> bool:
+    """Whether neighbouring axes are summed behind which there is little: numpy then adds short rows one by one, which
+    einsum does two to five times as fast, and in the same order.
+    """
+    return (
+        x.dtype.char in "fd"
+        and x.size >= 4096
+        and axis[0] > 0
+        and axis[-1] < x.ndim - 1
+        and axis == tuple(range(axis[0], axis[-1] + 1))
+        and math.prod(x.shape[axis[-1] + 1 :]) <= _SHORT_ROW
+        and x.flags.c_contiguous
+    )
 
 
 def column_sums(matrix: np.ndarray) -> np.ndarray:
