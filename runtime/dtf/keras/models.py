@@ -11,7 +11,8 @@ shape is known. In a cluster the same program runs in each worker, with its own 
 
 Then the weights are on the ps tasks while `fit` runs, every worker pushes its gradients without waiting for the others,
 the chief (the job "chief", else worker 0) begins with its model's weights or with the last checkpoint, and at the end
-each has what is on the ps tasks as its own weights. A ps calls `server.join()`. `model_to_estimator` is the other way.
+each has what is on the ps tasks as its own weights. Whoever is restarted begins his epochs anew, on the model as it is
+then. A ps calls `server.join()`. `model_to_estimator` is the other way, with a number of steps for all together.
 
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/keras/Sequential
 """
