@@ -406,7 +406,7 @@ class Supervisor:
 
     def _given(self, value: Any, collection: str, make: Callable[[], Any] = lambda: None) -> Any:
         """What was given; instead of USE_DEFAULT the first item of a collection, or what is made and added to it."""
-        if value is not self.USE_DEFAULT or not isinstance(value, int):
+        if value is not self.USE_DEFAULT:
             return value
         found = self._graph.get_collection(collection)
         if found:
