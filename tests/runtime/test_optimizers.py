@@ -77,6 +77,14 @@ def test_adam_takes_a_sparse_gradient_for_a_dense_one(use_resource: bool):
     np.testing.assert_allclose(results[0], results[1], rtol=1e-5)
 
 
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_scalar_is_trained_like_the_element_of_a_vector(name: str):
+    scalar, vector = tf.get_variable("s", initializer=3.0), tf.get_variable("v", initializer=[3.0])
+    train = OPTIMIZERS[name]().minimize(tf.square(scalar - 1.0) + tf.reduce_sum(tf.square(vector - 1.0)))
+    one, (other,) = run(train, scalar, vector, steps=5)
+    assert one == other != 3
+
+
 def test_slots_are_named_after_the_variable_and_the_optimizer():
     with tf.variable_scope("model"):
         w = weights()

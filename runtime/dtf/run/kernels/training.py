@@ -423,6 +423,8 @@ def _locks(variables: Sequence[Variable]) -> ExitStack:
 def _apply_dense(rule: Rule, arrays: list[np.ndarray], gradient: np.ndarray, scalars: list[Any]) -> None:
     if gradient.shape != arrays[0].shape:
         raise _mismatch("var and grad", arrays[0], gradient)
+    if not gradient.ndim:  # what numpy makes of arrays without a dimension is no array to write to
+        arrays, gradient = [array.reshape(1) for array in arrays], gradient.reshape(1)
     if gradient.size <= _BLOCK:
         rule(*arrays, gradient, *scalars)
     elif all(array.flags.c_contiguous for array in arrays):
