@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import threading
 
@@ -119,6 +120,16 @@ def test_a_model_that_is_lost_as_the_notice_comes_does_not_change_the_status(tmp
         signal.raise_signal(signal.SIGTERM)
     assert ended.value.code == 143
     assert "could not be saved" in caplog.text and "/job:ps/replica:0/task:0" in caplog.text
+
+
+def test_a_session_that_is_dropped_gives_the_handler_back():
+    add = add_one()
+    session = train.MonitoredSession()
+    session.run(add)
+    assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+    del session
+    gc.collect()
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
 def test_an_error_of_the_loop_is_not_hidden_by_a_notice(tmp_path):

@@ -9,6 +9,7 @@ Source: https://www.tensorflow.org/api_docs/python/tf/compat/v1/train/MonitoredT
 from __future__ import annotations
 
 import inspect
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -137,6 +138,8 @@ class _MonitoredSession:
             session_creator or ChiefSessionCreator(), self._hooks, stop_grace_period_secs, self._notice
         )
         self._notice.watch()
+        # A session that is dropped without a close must not keep the process deaf to SIGTERM.
+        weakref.finalize(self, self._notice.release).atexit = False
         try:
             self._sess: Any = (
                 RecoverableSession(self._creator, self._notice, recovery)
