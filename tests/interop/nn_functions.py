@@ -49,6 +49,15 @@ def ids(tf, weighted: bool = False):
     return tf.SparseTensor(indices, values, [2, 3])
 
 
+def messy_ids(tf, rank: int, weighted: bool = False):
+    """Sparse ids (or their weights) as they come: examples without any, negative ids, weights that are not positive."""
+    places = [[0, 0], [0, 1], [1, 0], [3, 0], [3, 1], [3, 2]]
+    values = [1.0, 2.0, 3.0, -1.0, 0.5, 2.0] if weighted else np.array([1, -1, -2, 6, 2, 3])
+    if rank == 3:
+        return tf.SparseTensor([[row // 2, row % 2, column] for row, column in places], values, [3, 2, 3])
+    return tf.SparseTensor(places, values, [5, 3])
+
+
 def regularized(tf, x):
     with tf.variable_scope("r", regularizer=lambda w: tf.nn.l2_loss(w) * 0.1):
         tf.get_variable("w", initializer=np.float32([1, 2, 3]))
@@ -176,6 +185,23 @@ EXPRESSIONS = {
         )
         for combiner in ("sum", "mean", "sqrtn")
         for weighted in (True, False)
+    },
+    **{
+        f"embedding_safe_{combiner}_{weighted}_{default}_{rank}": (
+            lambda tf, x, combiner=combiner, weighted=weighted, default=default, rank=rank: (
+                tf.nn.safe_embedding_lookup_sparse(
+                    [x.table[:4], x.table[4:]],
+                    messy_ids(tf, rank),
+                    messy_ids(tf, rank, True) if weighted else None,
+                    combiner=combiner,
+                    default_id=default,
+                )
+                ** 2
+            )
+        )
+        for combiner in ("sum", "mean", "sqrtn")
+        for weighted in (True, False)
+        for default, rank in ((None, 2), (5, 3))
     },
     **{
         f"loss_{reduction}_{weights}": lambda tf, x, reduction=reduction, weights=weights: (

@@ -129,10 +129,12 @@ class PartitionedVariable:
 
 
 def fixed_size_partitioner(num_shards: int, axis: int = 0) -> Partitioner:
-    """A partitioner into `num_shards` parts along `axis`."""
+    """A partitioner into `num_shards` parts along `axis`, or as many as it has rows. Raises ValueError for a variable
+    that has no such axis.
+    """
 
     def partition(shape: Any, dtype: Any = None, **_: Any) -> list[int]:
-        parts = [1] * len(TensorShape(shape).as_list())
+        parts = _whole(shape, axis)
         parts[axis] = min(num_shards, TensorShape(shape).as_list()[axis] or num_shards)
         return parts
 
@@ -142,7 +144,8 @@ def fixed_size_partitioner(num_shards: int, axis: int = 0) -> Partitioner:
 def variable_axis_size_partitioner(
     max_shard_bytes: int, axis: int = 0, bytes_per_string_element: int = 16, max_shards: int | None = None
 ) -> Partitioner:
-    """A partitioner into parts of at most `max_shard_bytes` bytes each, `max_shards` of them at most.
+    """A partitioner into parts of at most `max_shard_bytes` bytes each, `max_shards` of them at most. It raises
+    ValueError for a variable that has no such axis.
 
     Raises:
       ValueError: a bound is not positive.
@@ -151,11 +154,10 @@ def variable_axis_size_partitioner(
         raise ValueError("max_shard_bytes, bytes_per_string_element and max_shards must be positive.")
 
     def partition(shape: Any, dtype: Any, **_: Any) -> list[int]:
-        sizes = _known_sizes(shape)
+        sizes, parts = _known_sizes(shape), _whole(shape, axis)
         element_bytes = _element_bytes(dtype, bytes_per_string_element)
         slice_bytes = math.prod(sizes) // max(sizes[axis], 1) * element_bytes
         slices_per_shard = max(1, max_shard_bytes // slice_bytes) if slice_bytes else sizes[axis]
-        parts = [1] * len(sizes)
         parts[axis] = max(1, -(-sizes[axis] // max(slices_per_shard, 1)))
         if max_shards is not None:
             parts[axis] = min(max_shards, parts[axis])
@@ -167,16 +169,31 @@ def variable_axis_size_partitioner(
 def min_max_variable_partitioner(
     max_partitions: int = 1, axis: int = 0, min_slice_size: int = 256 << 10, bytes_per_string_element: int = 16
 ) -> Partitioner:
-    """A partitioner into up to `max_partitions` parts, of at least `min_slice_size` bytes each."""
+    """A partitioner into up to `max_partitions` parts, of at least `min_slice_size` bytes each. Raises ValueError for
+    a variable that has no such axis.
+
+    Raises:
+      ValueError: a bound is not positive.
+    """
+    if max_partitions < 1 or min_slice_size < 1 or bytes_per_string_element < 1:
+        raise ValueError("max_partitions, min_slice_size and bytes_per_string_element must be positive.")
 
     def partition(shape: Any, dtype: Any, **_: Any) -> list[int]:
-        sizes = _known_sizes(shape)
+        sizes, parts = _known_sizes(shape), _whole(shape, axis)
         total_bytes = math.prod(sizes) * _element_bytes(dtype, bytes_per_string_element)
-        parts = [1] * len(sizes)
         parts[axis] = max(1, min(sizes[axis], max_partitions, -(-total_bytes // min_slice_size)))
         return parts
 
     return partition
+
+
+def _whole(shape: Any, axis: int) -> list[int]:
+    """One part along each dimension, of which `axis` must be one."""
+    shape = TensorShape(shape)
+    rank = len(shape.as_list())
+    if not -rank <= axis < rank:
+        raise ValueError(f"A variable of shape {shape} cannot be partitioned along axis {axis}: it has {rank} axes.")
+    return [1] * rank
 
 
 def _known_sizes(shape: Any) -> list[int]:

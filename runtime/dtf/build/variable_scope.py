@@ -304,9 +304,17 @@ class VariableStore:
             raise ValueError(
                 f"A partitioner was provided, but an unpartitioned version of the variable was found: {name}."
             )
+        if not callable(partitioner):
+            raise ValueError(f"The partitioner of {name} is no function of a shape and a dtype: {partitioner!r}")
         found = self._partitioned.get(name)
         if found is not None:
             request.check_found(found)
+            partitions = _checked_partitions(name, partitioner(shape=found.shape, dtype=found.dtype), found.shape)
+            if partitions != found._get_partitions():
+                raise ValueError(
+                    f"Trying to reuse partitioned variable {name}, but its partitioner gives {partitions}, and it has "
+                    f"{found._get_partitions()}."
+                )
             return found
         if request.reuse is True:
             raise ValueError(
@@ -314,7 +322,7 @@ class VariableStore:
                 "Did you mean to set reuse=False or reuse=tf.AUTO_REUSE in VarScope?"
             )
         shape = request.full_shape()
-        partitions = _checked_partitions(partitioner(shape=shape, dtype=request.dtype), shape)
+        partitions = _checked_partitions(name, partitioner(shape=shape, dtype=request.dtype), shape)
         axis = next((axis for axis, count in enumerate(partitions) if count > 1), 0)
         sizes = [int(size) for size in shape.as_list() if size is not None]
         parts = []
@@ -441,7 +449,7 @@ def _required_arguments(function: Callable[..., Any]) -> bool:
     return any(p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
 
 
-def _checked_partitions(partitions: Any, shape: TensorShape) -> list[int]:
+def _checked_partitions(name: str, partitions: Any, shape: TensorShape) -> list[int]:
     if not isinstance(partitions, Sequence):
         raise ValueError(f"Partitioner must return a sequence, but saw: {partitions}")
     partitions = [int(count) for count in partitions]
@@ -453,6 +461,8 @@ def _checked_partitions(partitions: Any, shape: TensorShape) -> list[int]:
         raise ValueError(f"Partitioner returned zero partitions for some axes: {partitions}")
     if sum(count > 1 for count in partitions) > 1:
         raise ValueError(f"Can only slice a variable along one dimension: shape: {shape}, partitioning: {partitions}")
+    if any(count > max(size or 1, 1) for count, size in zip(partitions, shape.as_list(), strict=True)):
+        raise ValueError(f"{name} of shape {shape} is too small for the parts that its partitioner gives: {partitions}")
     return partitions
 
 

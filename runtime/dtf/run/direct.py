@@ -308,7 +308,7 @@ class Outbox:
             self.flush()
 
     def computing(self) -> None:
-        """What is made from now on takes long: a value does not wait for a next one if it has been long in the making."""
+        """What is made from now on takes long: a value that was long in the making does not wait for a next one."""
         self._is_computing = True
         self._since = time.monotonic()
 

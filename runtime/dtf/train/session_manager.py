@@ -17,6 +17,7 @@ from dtf import logging
 from dtf.build.graph import get_default_graph
 from dtf.session import Session
 from dtf.train.checkpoint_management import get_checkpoint_state, latest_checkpoint
+from dtf.train.same_graph import Waiting
 from dtf.wire import errors
 
 _LOG_EVERY_S = 10.0
@@ -138,13 +139,20 @@ class SessionManager:
 
         Raises:
           DeadlineExceededError: the model is not ready after `max_wait_secs`; says what is missing.
+          FailedPreconditionError: it never will be, for the chief trains without what is missing.
         """
+        waiting = Waiting(self._graph, self._clock)
         began = last_logged = self._clock()
         session: Any = None
         while True:
             try:
                 session = session or Session(master, graph=self._graph, config=config)
                 missing = self._try_local_init(session) or self._missing(self._ready_op, session)
+                if missing is not None:
+                    waiting.look(session, missing)
+            except errors.FailedPreconditionError:
+                _close_quietly(session)
+                raise
             except (errors.AbortedError, errors.UnavailableError) as error:
                 missing = error.message.splitlines()[0]
                 _close_quietly(session)

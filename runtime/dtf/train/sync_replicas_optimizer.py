@@ -12,7 +12,7 @@ is the accumulators' (`ops/data_flow.py`), the update is that of the optimizer i
 
 An accumulator drops a gradient whose local step lies before the global step. The accumulators and the queue have
 names that every worker's graph shares, TensorFlow's too: a worker of either kind can take part in the job of the
-other.
+other. A worker whose gradients are others than the chief's is told so, instead of waiting with all the others.
 
 A worker holds a token while it computes. One that is killed loses it, and begins without one when it returns; the
 one token too many costs one stale gradient. One that ends in good order gives it back, so that the others go on.
@@ -40,6 +40,7 @@ from dtf.build.variables import Variable, global_variables, report_uninitialized
 from dtf.train import preemption
 from dtf.train.optimizer import Optimizer
 from dtf.train.queue_runner import QueueRunner
+from dtf.train.same_graph import GradientsOfChief
 from dtf.train.session_run_hook import SessionRunHook
 from dtf.wire import errors
 
@@ -95,6 +96,7 @@ class SyncReplicasOptimizer(Optimizer):
         self._global_step: Any = None
         self._token_queue: Any = None
         self._chief_queue_runner: QueueRunner | None = None
+        self._gradients: list[str] = []
         logging.info(
             "SyncReplicas: %d gradients make an update, %d workers compute them",
             replicas_to_aggregate,
@@ -148,6 +150,8 @@ class SyncReplicasOptimizer(Optimizer):
                 if grad is None:
                     means.append((None, variable))
                     continue
+                kind = "sparse" if isinstance(grad, IndexedSlices) else "dense"
+                self._gradients.append(f"{variable.name} {variable.get_shape()} {kind}")
                 with device(variable.device):
                     accumulator = _accumulator(grad, variable)
                     accumulators.append((accumulator, variable.device))
@@ -217,6 +221,9 @@ class SyncReplicasOptimizer(Optimizer):
         """The variables of the optimizer inside."""
         return self._opt.variables()
 
+    def _gradients_of_chief(self) -> GradientsOfChief:
+        return GradientsOfChief(f"{self._name}_gradients_of_chief", self._global_step.device, self._gradients)
+
     def _add_tokens_op(self, count: int) -> Operation:
         with device(self._global_step.device):
             return self._token_queue.enqueue_many(self._tokens(count))
@@ -251,8 +258,9 @@ class _SyncReplicasOptimizerHook(SessionRunHook):
         if self._optimizer._chief_queue_runner is None:
             raise ValueError("SyncReplicasOptimizer.apply_gradients should be called before using the hook.")
         self._runner = self._optimizer.get_chief_queue_runner()
+        self._gradients = self._optimizer._gradients_of_chief()
         if self._is_chief:
-            self._init_op = self._optimizer.chief_init_op
+            self._init_op = control_flow_ops.group(self._optimizer.chief_init_op, self._gradients.tell_op)
             self._init_tokens_op = self._optimizer.get_init_tokens_op(self._num_tokens)
         else:
             self._init_op = self._optimizer.local_step_init_op
@@ -264,6 +272,8 @@ class _SyncReplicasOptimizerHook(SessionRunHook):
             names = ", ".join(name.decode() for name in np.ravel(missing))
             raise RuntimeError(f"The steps of synchronous training cannot be set; variables not initialized: {names}")
         session.run(self._init_op)
+        if not self._is_chief:
+            self._gradients.compare(session, coord.wait_for_stop)
         if self._is_chief:
             session.run(self._init_tokens_op)
             threading.Thread(

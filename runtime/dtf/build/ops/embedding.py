@@ -13,13 +13,14 @@ from dtf.build.conversion import convert_to_tensor
 from dtf.build.graph import colocate_with, name_scope
 from dtf.build.ops import array as array_ops
 from dtf.build.ops import clip as clip_ops
-from dtf.build.ops import gathering, joining, searching, segment
+from dtf.build.ops import gathering, joining, reductions, searching, segment
 from dtf.build.ops import math as math_ops
+from dtf.build.ops import sparse as sparse_ops
 from dtf.build.sparse import SparseTensor
 from dtf.build.tensor import Tensor
 from dtf.wire import dtypes
 
-__all__ = ["embedding_lookup", "embedding_lookup_sparse"]
+__all__ = ["embedding_lookup", "embedding_lookup_sparse", "safe_embedding_lookup_sparse"]
 
 
 def embedding_lookup(
@@ -173,6 +174,66 @@ def embedding_lookup_sparse(
             return math_ops.divide(total, segment.segment_sum(column, segments), name=scope)
         squares = segment.segment_sum(math_ops.square(column), segments)
         return math_ops.divide(total, math_ops.sqrt(squares), name=scope)
+
+
+def safe_embedding_lookup_sparse(
+    embedding_weights: Any,
+    sparse_ids: SparseTensor,
+    sparse_weights: SparseTensor | None = None,
+    combiner: str = "mean",
+    default_id: int | None = None,
+    name: str | None = None,
+    partition_strategy: str = "div",
+    max_norm: float | None = None,
+) -> Tensor:
+    """As `embedding_lookup_sparse`, for ids as they come: examples may have none; negative ids do not count, nor do,
+    but for the combiner "sum", ids of weights that are not positive.
+
+    Args:
+      embedding_weights: a table [rows, ...], a list of its pieces, or a partitioned variable.
+      sparse_ids: int [..., any]: the ids of each example. sparse_weights: of the same indices, or None.
+      default_id: the row that an example without ids has; zeros by default.
+
+    Returns:
+      A tensor of shape sparse_ids.shape[:-1] + the rows' shape.
+
+    Raises:
+      ValueError: there are no weights, or an argument that `embedding_lookup_sparse` refuses.
+    """
+    pieces = _pieces(embedding_weights)
+    if not pieces:
+        raise ValueError(f"Missing embedding_weights {embedding_weights}.")
+    ids, weights = sparse_ids, sparse_weights
+    with name_scope(name, "embedding_lookup", [*pieces, ids.values]) as scope:
+        rank = ids.get_shape().ndims
+        shape = ids.dense_shape
+        leading: Any = array_ops.size(shape) - 1 if rank is None else rank - 1
+        flat = joining.stack([reductions.reduce_prod(shape[:leading]), shape[leading]])
+        ids = sparse_ops.sparse_reshape(ids, flat)
+        if weights is not None:
+            weights = SparseTensor(ids.indices, weights.values, ids.dense_shape)
+        counts = math_ops.greater_equal(ids.values, 0)
+        if weights is not None and combiner != "sum":
+            counts = math_ops.logical_and(counts, math_ops.greater(weights.values, 0))
+        ids = sparse_ops.sparse_retain(ids, counts)
+        if weights is not None:
+            weights = sparse_ops.sparse_retain(weights, counts)
+        ids, is_empty = sparse_ops.sparse_fill_empty_rows(ids, default_id or 0)
+        if weights is not None:
+            weights, _ = sparse_ops.sparse_fill_empty_rows(weights, 1.0)
+        rows = embedding_lookup_sparse(
+            pieces, ids, weights, partition_strategy, None if default_id is None else scope, combiner, max_norm
+        )
+        if default_id is None:
+            columns = array_ops.ones([array_ops.rank(rows) - 1], dtypes.int32)
+            empty = array_ops.reshape(is_empty, joining.concat([[-1], columns], 0))
+            rows = searching.where_v2(empty, array_ops.zeros_like(rows), rows, name=scope)
+        result = array_ops.reshape(
+            rows, joining.concat([math_ops.cast(shape[:leading], dtypes.int32), array_ops.shape(rows)[1:]], 0)
+        )
+        if rank is not None:
+            result.set_shape(sparse_ids.get_shape()[:-1].concatenate(rows.shape[1:]))
+        return result
 
 
 def _pieces(params: Any) -> list[Any]:

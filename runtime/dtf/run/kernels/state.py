@@ -64,6 +64,9 @@ def _(node):
     def variable(step):
         found = step.resources.lookup_or_create(container, name, Variable, create)
         if found.dtype is not dtype and found.dtype != dtype:
+            if not found.is_initialized:
+                found.dtype, found.declared_shape = dtype, shape
+                return found
             raise errors.InvalidArgumentError(
                 None,
                 None,
@@ -407,16 +410,17 @@ def _dims(shape) -> tuple[int | None, ...] | None:
     return None if shape.ndims is None else tuple(shape.as_list())
 
 
-def _check_declared(variable: Variable, shape: tuple[int | None, ...] | None, node_name: str) -> None:
+def _check_declared(variable: Variable, shape: Any, node_name: str) -> None:
     """Refuses the node of a graph that describes the variable by another shape than the graph that made it did, unless
     its value has that shape by now. As long as there is no value, the last description counts.
     """
-    declared = variable.declared_shape
+    declared: Any = variable.declared_shape
+    actual: Any = variable.shape
     if declared is None or shape is None or TensorShape(shape).is_compatible_with(TensorShape(declared)):
         return
     if not variable.is_initialized:
         variable.declared_shape = shape
-    elif not _fits(shape, variable.shape):
+    elif not _fits(shape, actual):
         raise errors.InvalidArgumentError(
             None,
             None,
