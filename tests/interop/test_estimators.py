@@ -27,7 +27,7 @@ def trained(tmp_path_factory):
     subprocess.run(
         [sys.executable, "trainer.py", f"--model_dir={folder}", "--train_steps=400"],
         cwd=ROOT / "clusters" / "estimator",
-        env={**environment, "PYTHONPATH": str(ROOT / "runtime")},
+        env={**environment, "PYTHONPATH": str(ROOT / "runtime"), "OMP_NUM_THREADS": "1"},
         check=True,
         capture_output=True,
         timeout=100,
