@@ -6,6 +6,8 @@ do to variables is in `training`. Every update holds the variable's lock, so `us
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from dtf.run.kernels import kernel
