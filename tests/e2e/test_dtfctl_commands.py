@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import socket
-from pathlib import Path
 
 import pytest
 
@@ -266,7 +265,8 @@ def test_secrets_must_reach_the_task_and_nothing_else(cluster):
     cluster.run("up")
     wait_until(lambda: "elif-a-morf" in cluster.run("logs", "worker:0").stdout, "the task to have read its secrets")
     assert "llehs-eht-morf elif-a-morf" in cluster.run("logs", "worker:0").stdout
-    shown = "".join([*cluster.processes().values(), *(cluster.run(word).stdout for word in ("config", "expand", "logs"))])
+    told = [cluster.run(word).stdout for word in ("config", "expand", "logs")]
+    shown = "".join([*cluster.processes().values(), *told])
     assert "from-a-file" not in shown and "from-the-shell" not in shown
     kept = [path for path in cluster.state.rglob("*") if path.is_file() and b"from-a-file" in path.read_bytes()]
     assert all(path.name.startswith("store.sqlite") and path.stat().st_mode & 0o077 == 0 for path in kept)
