@@ -9,7 +9,7 @@ import pytest
 
 from tests.e2e.example_cluster import ExampleCluster, wait_until
 
-STEPS = 200
+STEPS = 300
 
 
 @pytest.fixture
