@@ -52,6 +52,7 @@ def test_synchronous_workers_must_train_the_digits(example):
     wait_until(lambda: not cluster.processes(), "every process to end", 10)
 
 
+@pytest.mark.slow
 def test_one_client_with_towers_must_train_the_digits(example):
     cluster = train(example("in-graph"))
     assert cluster.accuracy() >= 97.0

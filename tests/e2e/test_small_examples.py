@@ -71,7 +71,7 @@ def test_a_killed_worker_must_not_end_the_evolution(bring_up):
 
 
 def test_layers_on_different_tasks_must_train_the_digits(bring_up):
-    assert bring_up("model-parallel", "--train_steps=60 --width=256").accuracy() > 94
+    assert bring_up("model-parallel", "--train_steps=40 --width=256").accuracy() > 90
 
 
 @pytest.mark.slow
