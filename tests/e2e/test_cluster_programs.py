@@ -66,6 +66,38 @@ def test_an_in_graph_program_trains_whichever_task_is_its_master(cluster, job):
         assert session.run(b)[0] == pytest.approx(0.5, abs=0.1)
 
 
+def test_towers_of_one_client_train_without_waiting_for_each_other(cluster):
+    """In-graph replication, asynchronous: a thread for each tower, all in one session."""
+    with tf.device("/job:ps/task:0"):
+        w = tf.get_variable("w", [3, 1], initializer=tf.zeros_initializer())
+        step = tf.train.get_or_create_global_step()
+    optimizer = tf.train.GradientDescentOptimizer(0.1)
+    towers = []
+    for index in range(2):
+        with tf.device(f"/job:worker/task:{index}"):
+            x, y = (tf.constant(value) for value in samples(index))
+            loss = tf.reduce_mean(tf.square(tf.matmul(x, w) + 0.5 - y))
+        towers.append((loss, optimizer.minimize(loss, global_step=step)))
+    with over_grpc(cluster.target("worker", 0)) as session:
+        session.run(tf.global_variables_initializer())
+        coord = tf.train.Coordinator()
+
+        def train(train_op):
+            with coord.stop_on_exception():
+                for _ in range(80):
+                    session.run(train_op)
+
+        coord.join([_started(train, train_op) for _, train_op in towers])
+        assert session.run(step) == 160
+        assert max(session.run([loss for loss, _ in towers])) < 1e-2
+
+
+def _started(function, *arguments):
+    thread = threading.Thread(target=function, args=arguments)
+    thread.start()
+    return thread
+
+
 def test_between_graph_replicas_train_the_same_variables(cluster):
     losses: dict[int, float] = {}
     ready = threading.Event()
