@@ -378,7 +378,7 @@ def test_a_large_variable_and_its_update_come_alone():
 
 
 def test_results_of_arithmetic_for_more_arithmetic_come_alone():
-    """Of micro-batches the second is made while the first is worked on. Gradients are only applied, and come together."""
+    """The second micro-batch is made while the first is worked on. Gradients are only applied, and come together."""
     found = marks(
         """
         x = Placeholder() @/job:worker
