@@ -2,7 +2,7 @@
 
     python -m tests.bench.where [--seconds N] [MODEL ...]
 
-runs the programs of `programs.py` on two ps and two workers, has py-spy (`pip install py-spy`) look a thousand times a
+runs the programs of `programs.py` on two ps and two workers, has py-spy (`pip install py-spy`) look 250 times a
 second at who holds the interpreter's lock in each of them, and prints the shares beside the CPU time that a global
 step takes while they are looked at. What numpy and BLAS compute without the lock is in the CPU time, and in no share.
 """
@@ -73,7 +73,7 @@ def _cpu_s(pid: int) -> float:
 
 
 def _look(spy: str, pid: int, file: Path, seconds: float) -> subprocess.Popen[Any]:
-    command = [spy, "record", "--gil", "--nonblocking", "--rate", "1000", "--duration", str(int(seconds)), "--format", "raw"]
+    command = [spy, "record", "--gil", "--rate", "250", "--duration", str(int(seconds)), "--format", "raw"]
     return subprocess.Popen(
         [*command, "--output", str(file), "--pid", str(pid)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
