@@ -13,7 +13,8 @@ _OWN_WORDS = frozenset(
     "! . : { [[ alias bg break case cd command continue eval exec exit export fg for function getopts if let local "
     "readonly return set shift source time times trap ulimit umask unset until wait while".split()
 )
-_ENDS_IN_ORDER = "trap 'exit $?' HUP INT QUIT TERM USR1 USR2; "
+# With the status of what it has waited for; if that is 0, or it was between two commands, as one that the signal ends.
+_ENDS_IN_ORDER = """for _signal in 1 2 3 10 12 15; do trap "exit \\$((\\$? ? \\$? : 128 + $_signal))" $_signal; done; """
 
 
 def outliving_signals(line: str) -> str:

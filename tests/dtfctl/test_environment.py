@@ -38,6 +38,7 @@ def asked(folder: Path, timeout_s: float = 100.0, venv: str = "venv", python: st
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_an_environment_is_made_once_and_again_when_its_requirements_have_changed(tmp_path):
     a_wheel(tmp_path / "wheels", "greeting", "1.0")
     a_wheel(tmp_path / "wheels", "greeting", "2.0")

@@ -8,6 +8,7 @@ import shlex
 import pytest
 
 from dtfctl import expand
+from dtfctl.shell_line import outliving_signals
 from tests.dtfctl.fakes import plan_of
 
 ADDRESSES = {"ps:0": "127.0.0.1:1", "worker:0": "127.0.0.1:2", "worker:1": "127.0.0.1:3"}
@@ -37,7 +38,7 @@ def expanded(program, **keys):
             [
                 "/bin/sh",
                 "-c",
-                "trap 'exit $?' HUP INT QUIT TERM USR1 USR2; echo $HOME && x > '/cluster/my saves'",
+                outliving_signals("echo $HOME && x > '/cluster/my saves'"),
             ],
         ),
     ],

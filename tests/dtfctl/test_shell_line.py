@@ -60,3 +60,13 @@ def test_a_program_that_is_told_to_end_has_its_time(shape, tmp_path):
     if "| cat" not in shape:  # cat does not wait for anybody
         assert told == "saving\nsaved\n"
         assert status == 7
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_shell_that_is_told_to_end_between_two_commands_has_not_succeeded(number, status):
+    line = outliving_signals("echo ready; while true; do :; done")
+    shell = subprocess.Popen(["/bin/sh", "-c", line], stdout=subprocess.PIPE, text=True, start_new_session=True)
+    assert shell.stdout is not None and shell.stdout.readline() == "ready\n"
+    os.killpg(shell.pid, number)
+    assert shell.wait(10) == status
+    shell.stdout.close()

@@ -44,6 +44,7 @@ def accuracy_of(folder: Path, data: Path) -> float:
     return float((found == labels).mean())
 
 
+@pytest.mark.slow
 def test_chief_worker_ps_and_evaluator_must_train_and_export_the_digits(cluster):
     exported = assert_trained(cluster, cluster.start_up("--attach").wait(120))
     assert accuracy_of(exported, cluster.folder / "digits.npz") > 0.95

@@ -53,6 +53,7 @@ def test_synchronous_workers_must_train_the_digits(example):
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 def test_one_client_with_towers_must_train_the_digits(example):
     cluster = train(example("in-graph"))
     assert cluster.accuracy() >= 97.0
@@ -60,6 +61,7 @@ def test_one_client_with_towers_must_train_the_digits(example):
     wait_until(lambda: not cluster.processes(), "every process to end", 10)
 
 
+@pytest.mark.slow
 def test_workers_in_a_ring_must_train_the_digits(example):
     cluster = train(example("ring"))
     assert cluster.accuracy() >= 96.0

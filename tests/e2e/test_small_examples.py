@@ -41,6 +41,7 @@ def test_hello_must_greet(bring_up):
     assert "worker:0 | Hello, distributed TensorFlow!" in bring_up("hello").printed()
 
 
+@pytest.mark.slow
 def test_words_that_occur_together_must_come_close_to_each_other(bring_up):
     cluster = bring_up("embedding", "--train_steps=400")
     assert cluster.figure("neighbours of the same group") > 95
@@ -60,6 +61,7 @@ def test_a_killed_ps_must_cost_no_row(bring_up):
     assert cluster.figure("neighbours of the same group") > 95
 
 
+@pytest.mark.slow
 def test_a_population_must_learn_to_balance_the_pole(bring_up):
     assert bring_up("evolution", "--generations=20").figure("the parent lasts, of 200 steps") > 190
 
