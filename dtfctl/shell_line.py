@@ -14,7 +14,7 @@ _OWN_WORDS = frozenset(
     "readonly return set shift source time times trap ulimit umask unset until wait while".split()
 )
 # With the status of what it has waited for; if that is 0, or it was between two commands, as one that the signal ends.
-_ENDS_IN_ORDER = """for _signal in 1 2 3 10 12 15; do trap "exit \\$((\\$? ? \\$? : 128 + $_signal))" $_signal; done; """
+_ENDS_IN_ORDER = """for _s in 1 2 3 10 12 15; do trap "exit \\$((\\$? ? \\$? : 128 + $_s))" $_s; done; """
 
 
 def outliving_signals(line: str) -> str:
