@@ -221,7 +221,7 @@ def test_validate_config_and_expand_must_start_nothing(cluster):
     assert "grace_period: 5s" in cluster.run("config").stdout
     assert json.loads(cluster.run("config", "-o", "json").stdout)["jobs"]["worker"]["replicas"] == 2
     expanded = cluster.run("expand").stdout
-    assert "worker:1:\n  argv: /bin/sh -c 'trap " in expanded and "; echo worker 1;" in expanded
+    assert "worker:1:\n  argv: /bin/sh -c '" in expanded and "; echo worker 1;" in expanded
     assert 'TF_CONFIG={"cluster": {"ps": ["127.0.0.1:0", "127.0.0.1:0"]' in expanded
     (host,) = json.loads(cluster.run("expand", "-o", "json").stdout)["hosts"]
     assert (host["host"], len(host["tasks"])) == ("localhost", 4)
