@@ -117,6 +117,27 @@ def test_a_chief_that_comes_back_takes_over_from_the_checkpoint(cluster, tmp_pat
     assert int(tf.train.latest_checkpoint(str(tmp_path)).rpartition("-")[2]) >= 15
 
 
+def test_a_chief_that_dies_within_an_update_frees_the_others_when_it_returns(cluster, tmp_path):
+    first, second, worker = replica(cluster, 0), replica(cluster, 0), replica(cluster, 1)
+    options = {"checkpoint_dir": str(tmp_path), "save_checkpoint_steps": 1, "save_summaries_steps": None}
+    first.start(num_tokens=0, **options)
+    worker.start(num_tokens=0)
+    together(first.step, worker.step)
+    first.session._creator.abandon()
+
+    def killed():
+        # The gradients of an update are taken, and it never gives the tokens for the next.
+        operations = first.graph.get_operations()
+        hand_in = [each for each in operations if each.type.endswith("AccumulatorApplyGradient")]
+        take = [each.outputs[0] for each in operations if each.type.endswith("AccumulatorTakeGradient")]
+        with tf.Session(cluster.target("worker", 0), first.graph) as session:
+            session.run([hand_in, take], first.feed)
+        second.run(num_tokens=0, last_step=8, **options)
+
+    together(killed, worker.train_on)
+    assert second.losses[-1] < worker.losses[0]
+
+
 def test_the_averages_move_after_each_update(cluster):
     with tf.Graph().as_default():
         setter = tf.train.replica_device_setter(

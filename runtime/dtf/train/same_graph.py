@@ -76,6 +76,14 @@ class GradientsOfChief:
             )
         self.tell_op = self._told.initializer
 
+    def are_told(self, session: Any) -> bool:
+        """Whether a chief has told them since the variable's task began."""
+        try:
+            session.run(self._told)
+        except errors.FailedPreconditionError:
+            return False
+        return True
+
     def compare(self, session: Any, sleep: Callable[[float], Any] = time.sleep) -> None:
         """Compares, once the chief has told.
 

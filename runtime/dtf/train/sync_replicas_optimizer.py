@@ -15,7 +15,9 @@ names that every worker's graph shares, TensorFlow's too: a worker of either kin
 other. A worker whose gradients are others than the chief's is told so, instead of waiting with all the others.
 
 A worker holds a token while it computes. One that is killed loses it, and begins without one when it returns; the
-one token too many costs one stale gradient. One that ends in good order gives it back, so that the others go on.
+one token too many costs one stale gradient. One that ends in good order gives it back, so that the others go on. A
+chief that is killed between the gradients and the tokens of an update leaves all others waiting for these: when it
+returns it gives each of them one.
 
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/SyncReplicasOptimizer
 """
@@ -261,7 +263,10 @@ class _SyncReplicasOptimizerHook(SessionRunHook):
         self._gradients = self._optimizer._gradients_of_chief()
         if self._is_chief:
             self._init_op = control_flow_ops.group(self._optimizer.chief_init_op, self._gradients.tell_op)
-            self._init_tokens_op = self._optimizer.get_init_tokens_op(self._num_tokens)
+            self._init_tokens_op = self._return_tokens_op = self._optimizer.get_init_tokens_op(self._num_tokens)
+            others = self._optimizer._total_num_replicas - 1
+            if 0 <= self._num_tokens < others:
+                self._return_tokens_op = self._optimizer._add_tokens_op(others)
         else:
             self._init_op = self._optimizer.local_step_init_op
             self._give_back_op = self._optimizer._add_tokens_op(1)
@@ -271,11 +276,12 @@ class _SyncReplicasOptimizerHook(SessionRunHook):
         if np.size(missing):
             names = ", ".join(name.decode() for name in np.ravel(missing))
             raise RuntimeError(f"The steps of synchronous training cannot be set; variables not initialized: {names}")
+        is_first = not self._is_chief or not self._gradients.are_told(session)
         session.run(self._init_op)
         if not self._is_chief:
             self._gradients.compare(session, coord.wait_for_stop)
         if self._is_chief:
-            session.run(self._init_tokens_op)
+            session.run(self._init_tokens_op if is_first else self._return_tokens_op)
             threading.Thread(
                 target=_make_updates,
                 args=(session, coord, self._runner.enqueue_ops[0]),
