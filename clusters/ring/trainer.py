@@ -54,7 +54,7 @@ def main(_):
         train_op = optimizer.minimize(loss, global_step=global_step)
         tf.summary.scalar("loss", loss)
 
-    hooks = [optimizer.make_session_run_hook(is_chief)]
+    hooks = [optimizer.make_session_run_hook(is_chief, last_step=FLAGS.train_steps)]
     hooks += [tf.train.StopAtStepHook(last_step=FLAGS.train_steps), tf.train.NanTensorHook(loss)]
     final = tf.train.FinalOpsHook(accuracy, {images: test_images, labels: test_labels})
     if is_chief:

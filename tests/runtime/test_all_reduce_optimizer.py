@@ -50,14 +50,17 @@ def model(optimizer, task, place=None):
     return loss, train_op, feeds
 
 
-def train_at(server, task, count, folder=None, make=train.AdamOptimizer, last_step=STEPS, on_step=None, **arguments):
-    """The losses by step, and the variables' values at the end."""
+def train_at(
+    server, task, count, folder=None, make=train.AdamOptimizer, last_step=STEPS, on_step=None, on_end=None, **arguments
+):
+    """The losses by step, and the variables' values at the end. `on_end()` is called after the last checkpoint."""
     with tf.Graph().as_default():
         optimizer = train.AllReduceOptimizer(make(0.05), count, **arguments)
         loss, train_op, feeds = model(optimizer, task)
         step_tensor = train.get_global_step()
         final = train.FinalOpsHook(tf.trainable_variables())
-        hooks = [train.StopAtStepHook(last_step=last_step), optimizer.make_session_run_hook(task == 0), final]
+        hook = optimizer.make_session_run_hook(task == 0, last_step=last_step)
+        hooks = [train.StopAtStepHook(last_step=last_step), AtEnd(on_end), hook, final]
         losses, step = {}, 0
         with train.MonitoredTrainingSession(
             server.target, task == 0, folder, hooks=hooks, save_checkpoint_steps=1000, save_summaries_steps=0,
@@ -69,6 +72,15 @@ def train_at(server, task, count, folder=None, make=train.AdamOptimizer, last_st
                 if on_step is not None:
                     on_step(task, step)
         return losses, final.final_ops_values
+
+
+class AtEnd(train.SessionRunHook):
+    def __init__(self, call):
+        self._call = call
+
+    def end(self, session):
+        if self._call is not None:
+            self._call()
 
 
 def at_all(made, **arguments):
@@ -194,6 +206,45 @@ def test_a_chief_that_is_lost_goes_on_from_its_checkpoint(tmp_path):
     assert min(losses) == 0, "the only checkpoint is that of the start"
     for ours, theirs in zip(values, workers_values, strict=True):
         np.testing.assert_array_equal(ours, theirs)
+
+
+def test_a_chief_that_returns_to_a_training_that_is_over_needs_nobody(tmp_path):
+    with servers(2) as (made, _), ThreadPoolExecutor(2) as pool:
+        jobs = [pool.submit(train_at, server, task, 2, str(tmp_path)) for task, server in enumerate(made)]
+        _, values = jobs[0].result()
+        jobs[1].result()
+        made[1].stop()
+        losses, again = train_at(made[0], 0, 2, str(tmp_path))
+    assert not losses, "there is no step to make"
+    for ours, theirs in zip(values, again, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_the_others_stay_until_the_chief_has_saved(tmp_path):
+    with servers(2) as (made, _), ThreadPoolExecutor(2) as pool:
+        worker = pool.submit(train_at, made[1], 1, 2)
+
+        def on_end():
+            assert (tmp_path / f"model.ckpt-{STEPS}.index").exists()
+            with pytest.raises(TimeoutError):
+                worker.result(0.5)
+
+        pool.submit(train_at, made[0], 0, 2, str(tmp_path), on_end=on_end).result()
+        worker.result()
+
+
+def test_a_chief_that_dies_before_it_has_saved_fails_the_others():
+    with servers(2) as (made, _), ThreadPoolExecutor(2) as pool:
+        worker = pool.submit(train_at, made[1], 1, 2)
+
+        def on_end():
+            made[0].stop()
+            raise KeyError("the chief dies")
+
+        with pytest.raises(KeyError):
+            train_at(made[0], 0, 2, on_end=on_end)
+        with pytest.raises((tf.errors.UnavailableError, tf.errors.AbortedError), match="worker/replica:0/task:0"):
+            worker.result()
 
 
 def test_a_worker_with_another_graph_than_the_chief_is_told_so():

@@ -20,15 +20,23 @@ step are there, so a worker that is lost in mid-step leaves the others at the en
 When a worker is lost, the others' sessions are made again and wait for it. The chief goes on from where it is: it saves
 its values, and keeps them over the recovery. It goes back to a checkpoint only when it was lost itself.
 
+At the end the others wait until the chief has saved what was trained, so that none has gone whom a chief that is lost
+before needs for its last steps again. From then on the chief needs nobody: one that comes back to a training that is
+over (`last_step`) ends at once, and its success is that of the training. A worker that comes back later than that
+waits in vain for the others; whoever started it knows that the chief has ended well.
+
 Source: A. Sergeev, M. Del Balso, "Horovod: fast and easy distributed deep learning in TensorFlow", 2018.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import math
+import threading
 import weakref
 from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
 from typing import Any
 
 from dtf import logging
@@ -43,18 +51,23 @@ from dtf.build.ops import state as state_ops
 from dtf.build.sparse import IndexedSlices
 from dtf.build.tensor import Operation, Tensor
 from dtf.build.variables import global_variables, global_variables_initializer
+from dtf.train import preemption
 from dtf.train.optimizer import Optimizer
 from dtf.train.scaffold import Scaffold
 from dtf.train.session_run_hook import SessionRunHook
 from dtf.train.training_util import get_global_step
 from dtf.wire import dtypes, errors
 from dtf.wire.device import DeviceSpec
+from dtf.wire.pb import config_pb2
 
 __all__ = ["AllReduceOptimizer"]
 
 BYTES_PER_PACK = 4 << 20
 """Gradients go round together up to this size: a round costs more (0.7 ms) than the copies of a pack, but much larger
 ones wait longer for their last gradient."""
+
+_FAREWELL_S = 10.0
+"""How long the chief, which has saved all, waits at its end for the others to know it."""
 
 _BROADCAST_DTYPES = (dtypes.float32, dtypes.float64, dtypes.float16, dtypes.int32, dtypes.int64, dtypes.bool)
 
@@ -129,14 +142,17 @@ class AllReduceOptimizer(Optimizer):
         applied = [(reduced.get(place), variable) for place, (_, variable) in enumerate(pairs)]
         return self._opt.apply_gradients(applied, global_step, name)
 
-    def make_session_run_hook(self, is_chief: bool, max_wait_secs: float = 1800) -> SessionRunHook:
+    def make_session_run_hook(
+        self, is_chief: bool, max_wait_secs: float = 1800, last_step: int | None = None
+    ) -> SessionRunHook:
         """The hook for every worker's session: gives the others the chief's variables whenever a session begins.
 
         Args:
           is_chief: whether this worker's variables are those that all begin with.
           max_wait_secs: how long the workers wait for each other at that.
+          last_step: the global step at which the training is over, for a chief that begins with it already.
         """
-        return _AllReduceHook(self._num_workers, self._group_key, is_chief, max_wait_secs)
+        return _AllReduceHook(self._num_workers, self._group_key, is_chief, max_wait_secs, last_step)
 
     def get_slot(self, *args: Any, **kwargs: Any) -> Any:
         """A slot of the optimizer inside."""
@@ -184,8 +200,12 @@ class _AllReduceHook(SessionRunHook):
     could.
     """
 
-    def __init__(self, num_workers: int, group_key: int, is_chief: bool, max_wait_secs: float) -> None:
+    def __init__(
+        self, num_workers: int, group_key: int, is_chief: bool, max_wait_secs: float, last_step: int | None
+    ) -> None:
         self._is_chief = is_chief
+        self._last_step = last_step
+        self._is_over = False
         self._keys: dict[str, Any] = {
             "group_size": num_workers, "group_key": group_key, "timeout_seconds": max_wait_secs,
         }  # fmt: skip
@@ -213,6 +233,7 @@ class _AllReduceHook(SessionRunHook):
                     for each, value in zip(variables, shared, strict=True)
                 )
             )
+            self._saved = self._shared(constant(True))
             self._feeds = []
             if self._is_chief:
                 self._feeds = [array_ops.placeholder(each.dtype.base_dtype, each.shape) for each in variables]
@@ -225,6 +246,10 @@ class _AllReduceHook(SessionRunHook):
 
     def after_create_session(self, session: Any, coord: Any) -> None:
         self._put_back_what_was_kept(session)
+        self._is_over = self._is_chief and self._has_come_to_the_end(session)
+        if self._is_over:
+            coord.request_stop()
+            return
         theirs = int(session.run(self._chiefs_fingerprint))
         if theirs != self._fingerprint:
             names = ", ".join(f"{each.op.name} {each.shape}" for each in self._variables)
@@ -232,6 +257,22 @@ class _AllReduceHook(SessionRunHook):
                 None, None, f"The chief's graph has other variables than this worker's, which are {names}."
             )
         session.run(self._sync)
+
+    def end(self, session: Any) -> None:
+        if self._is_over or preemption.has_arrived():
+            return
+        if self._is_chief:
+            try:
+                session.run(self._saved, options=config_pb2.RunOptions(timeout_in_ms=round(_FAREWELL_S * 1000)))
+            except errors.OpError as error:
+                logging.info("All is saved, but not every worker knows it: %s", error.message)
+            return
+        heard: Future[None] = Future()
+        threading.Thread(target=_listen, args=(session, self._saved, heard), daemon=True).start()
+        while not preemption.has_arrived():
+            with contextlib.suppress(TimeoutError):
+                heard.result(0.2)
+                return
 
     def session_lost(self, session: Any, error: errors.OpError) -> bool:
         """Called when the session is given up to be made again: the chief's own values need not be lost with it.
@@ -255,12 +296,26 @@ class _AllReduceHook(SessionRunHook):
             logging.info("The chief goes on from its own step %d, not the checkpoint's %d.", kept_step, restored_step)
             session.run(self._put_back, dict(zip(self._feeds, kept, strict=True)))
 
+    def _has_come_to_the_end(self, session: Any) -> bool:
+        if self._last_step is None or self._step_place is None:
+            return False
+        return int(session.run(self._variables[self._step_place])) >= self._last_step
+
     def _shared(self, value: Any) -> Tensor:
         """The chief's value of a variable or tensor."""
         keys = {**self._keys, "instance_key": _next_instance_key()}
         if self._is_chief:
             return apply_op("CollectiveBcastSend", input=value, shape=value.shape, **keys)
         return apply_op("CollectiveBcastRecv", T=value.dtype.base_dtype, shape=value.shape, **keys)
+
+
+def _listen(session: Any, saved: Tensor, heard: Future[None]) -> None:
+    try:
+        session.run(saved)
+    except Exception as error:
+        heard.set_exception(error)
+    else:
+        heard.set_result(None)
 
 
 def _packs(gradients: Sequence[Tensor], bytes_max: int) -> list[list[int]]:

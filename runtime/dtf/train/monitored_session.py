@@ -81,12 +81,12 @@ def MonitoredTrainingSession(  # noqa: N802  (TensorFlow's name)
     save_checkpoint_steps = _unless_default(save_checkpoint_steps)
 
     scaffold = scaffold or Scaffold()
-    all_hooks: list[SessionRunHook] = list(hooks or [])
     if not is_chief:
         worker = WorkerSessionCreator(scaffold, master, config, max_wait_secs)
-        return MonitoredSession(worker, all_hooks, stop_grace_period_secs, recovery)
+        return MonitoredSession(worker, hooks, stop_grace_period_secs, recovery)
 
-    all_hooks += list(chief_only_hooks or [])
+    # The saver's come before the caller's, as in TensorFlow: at the end of those all is saved.
+    all_hooks: list[SessionRunHook] = list(chief_only_hooks or [])
     summary_dir = summary_dir or checkpoint_dir
     if summary_dir:
         if log_step_count_steps and log_step_count_steps > 0:
@@ -114,6 +114,7 @@ def MonitoredTrainingSession(  # noqa: N802  (TensorFlow's name)
                 save_graph_def=save_graph_def,
             )
         )
+    all_hooks += hooks or []
     chief = ChiefSessionCreator(scaffold, master, config, checkpoint_dir)
     return MonitoredSession(chief, all_hooks, stop_grace_period_secs, recovery)
 
