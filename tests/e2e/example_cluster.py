@@ -57,6 +57,7 @@ class ExampleCluster:
             "PYTHONPATH": str(ROOT) if tensorflow else f"{ROOT / 'runtime'}:{ROOT}",
         }
         self.output = folder / "up.txt"
+        self._started: list[subprocess.Popen[bytes]] = []
 
     def dtfctl(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """Runs one command to its end."""
@@ -75,7 +76,7 @@ class ExampleCluster:
     def start_up(self, *arguments: str) -> subprocess.Popen[bytes]:
         """Starts `dtfctl up` in a session of its own; its output goes to the file `output`."""
         with open(self.output, "ab") as file:
-            return subprocess.Popen(
+            up = subprocess.Popen(
                 [sys.executable, "-m", "dtfctl", "up", "cluster.yaml", *arguments],
                 cwd=self.folder,
                 env=self.environment,
@@ -83,6 +84,28 @@ class ExampleCluster:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+        self._started.append(up)
+        return up
+
+    def exit_status(self, up: subprocess.Popen[bytes], timeout_s: float) -> int:
+        """That of an `up`; fails with all that it printed when it does not end."""
+        try:
+            return up.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            told = self.dtfctl("status", check=False).stdout
+            raise AssertionError(f"up has not ended after {timeout_s} s\n{told}\n{self.printed()}") from None
+
+    def end(self) -> None:
+        """Takes everything down. What is left then is an error; of a test that failed nothing is left either."""
+        self.dtfctl("down", check=False)
+        for up in self._started:
+            try:
+                up.wait(10)
+            except subprocess.TimeoutExpired:
+                up.kill()
+                up.wait()
+                raise
+        assert not self.processes()
 
     def status(self) -> dict[str, Any]:
         """The document of `status -o json`, {} where there is none."""

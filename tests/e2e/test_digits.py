@@ -18,8 +18,7 @@ EVERYTHING = "ps:0 ps:1 worker:0 worker:1"
 def cluster(tmp_path):
     cluster = ExampleCluster(tmp_path, "digits", f"--train_steps={STEPS}")
     yield cluster
-    cluster.dtfctl("down", check=False)
-    assert not cluster.processes()
+    cluster.end()
 
 
 def assert_trained(cluster: ExampleCluster, exit_status: int) -> None:
@@ -32,7 +31,7 @@ def assert_trained(cluster: ExampleCluster, exit_status: int) -> None:
 
 def test_one_command_must_train_the_digits_and_leave_no_process(cluster):
     up = cluster.start_up("--attach")
-    assert_trained(cluster, up.wait(120))
+    assert_trained(cluster, cluster.exit_status(up, 120))
     assert [task["restarts"] for task in cluster.status()["tasks"]] == [0, 0, 0, 0]
     (events,) = (cluster.folder / "checkpoints" / "worker-1").glob("events*")
     tags = {value.tag for event in summary_iterator(str(events)) for value in event.summary.value}
@@ -49,7 +48,7 @@ def test_killed_tasks_must_come_back_and_the_training_must_end_as_well(cluster, 
     up = cluster.start_up("--attach")
     cluster.wait_for_step(300)
     cluster.kill(*victims)
-    assert_trained(cluster, up.wait(150))
+    assert_trained(cluster, cluster.exit_status(up, 150))
     for name in victims:
         task = cluster.task(name)
         assert task["restarts"] >= 1
@@ -61,19 +60,19 @@ def test_ctrl_c_must_stop_everything_and_a_second_up_must_go_on_from_the_checkpo
     up = cluster.start_up("--attach")
     cluster.wait_for_step(200)
     os.kill(up.pid, signal.SIGINT)
-    assert up.wait(20) == 130
+    assert cluster.exit_status(up, 20) == 130
     assert not cluster.processes()
     reached = cluster.checkpoint_step()
     again = cluster.start_up("--attach")
-    assert_trained(cluster, again.wait(120))
+    assert_trained(cluster, cluster.exit_status(again, 120))
     assert f"model.ckpt-{reached}" in cluster.printed()
 
 
 @pytest.mark.slow
 def test_down_in_the_middle_must_stop_everything_and_keep_the_checkpoint(cluster):
-    assert cluster.start_up().wait(60) == 0
+    assert cluster.exit_status(cluster.start_up(), 60) == 0
     cluster.wait_for_step(200)
     cluster.dtfctl("down")
     assert not cluster.processes()
     assert cluster.status()["state"] == "stopped"
-    assert_trained(cluster, cluster.start_up("--attach").wait(120))
+    assert_trained(cluster, cluster.exit_status(cluster.start_up("--attach"), 120))

@@ -19,8 +19,7 @@ def cluster(tmp_path, request):
     steps = getattr(request, "param", STEPS)
     cluster = ExampleCluster(tmp_path, "estimator", f"--train_steps={steps}")
     yield cluster
-    cluster.dtfctl("down", check=False)
-    assert not cluster.processes()
+    cluster.end()
 
 
 def assert_trained(cluster: ExampleCluster, exit_status: int) -> Path:
@@ -46,7 +45,7 @@ def accuracy_of(folder: Path, data: Path) -> float:
 
 @pytest.mark.slow
 def test_chief_worker_ps_and_evaluator_must_train_and_export_the_digits(cluster):
-    exported = assert_trained(cluster, cluster.start_up("--attach").wait(120))
+    exported = assert_trained(cluster, cluster.exit_status(cluster.start_up("--attach"), 120))
     assert accuracy_of(exported, cluster.folder / "digits.npz") > 0.95
     evaluations = tf.estimator.experimental.read_eval_metrics(str(cluster.folder / "checkpoints" / "eval"))
     assert max(evaluations) == cluster.checkpoint_step()
@@ -62,16 +61,16 @@ def test_killed_tasks_must_come_back_and_the_training_must_end_as_well(cluster):
     cluster.wait_for_step(400)
     victims = ("worker:0", "evaluator:0", "ps:1")
     cluster.kill(*victims)
-    assert_trained(cluster, up.wait(150))
+    assert_trained(cluster, cluster.exit_status(up, 150))
     assert all(cluster.task(name)["restarts"] >= 1 for name in ("chief:0", *victims))
 
 
 @pytest.mark.slow
 def test_down_in_the_middle_must_keep_what_was_learned_and_a_second_up_must_end_the_training(cluster):
-    assert cluster.start_up().wait(60) == 0
+    assert cluster.exit_status(cluster.start_up(), 60) == 0
     cluster.wait_for_step(200)
     cluster.dtfctl("down")
     assert not cluster.processes()
     reached = cluster.checkpoint_step()
-    assert_trained(cluster, cluster.start_up("--attach").wait(120))
+    assert_trained(cluster, cluster.exit_status(cluster.start_up("--attach"), 120))
     assert f"Restoring parameters from {cluster.folder}/checkpoints/model.ckpt-{reached}\n" in cluster.printed()

@@ -24,8 +24,7 @@ def example(tmp_path):
 
     yield make
     for cluster in made:
-        cluster.dtfctl("down", check=False)
-        assert not cluster.processes()
+        cluster.end()
 
 
 def steps(cluster: ExampleCluster, task: str = "worker:0") -> list[int]:
@@ -45,7 +44,7 @@ def test_down_in_mid_training_must_leave_a_checkpoint_of_the_last_step(example, 
     up = cluster.start_up("--attach")
     wait_for_a_step(cluster, 40)
     cluster.dtfctl("down")
-    up.wait(30)
+    cluster.exit_status(up, 30)
     last = steps(cluster)[-1]
     assert last <= cluster.checkpoint_step() <= last + 2, cluster.printed()[-3000:]
     assert "killed" not in cluster.printed().lower()
@@ -59,7 +58,7 @@ def test_a_restarted_chief_must_go_on_from_its_last_step(example, name):
     up = cluster.start_up("--attach")
     wait_for_a_step(cluster, 60)
     cluster.dtfctl("restart", "worker:0")
-    assert up.wait(100) == 0, cluster.printed()
+    assert cluster.exit_status(up, 100) == 0, cluster.printed()
     taken = steps(cluster)
     assert taken == sorted(taken), "no step was gone back to"
     assert all(after <= before + 2 for before, after in zip(taken, taken[1:], strict=False)), "and none was left out"
@@ -73,7 +72,7 @@ def test_a_worker_that_is_preempted_must_be_restarted_and_not_blamed(example):
     up = cluster.start_up("--attach")
     wait_for_a_step(cluster, 60)
     os.kill(cluster.task("worker:0")["pid"], signal.SIGTERM)
-    assert up.wait(100) == 0, cluster.printed()
+    assert cluster.exit_status(up, 100) == 0, cluster.printed()
     assert "restart not counted" in cluster.printed()
     assert steps(cluster) == sorted(steps(cluster))
     assert cluster.accuracy() >= 96.0

@@ -25,8 +25,7 @@ def example(tmp_path):
 
     yield make
     for cluster in made:
-        cluster.dtfctl("down", check=False)
-        assert not cluster.processes()
+        cluster.end()
 
 
 def losses(cluster: ExampleCluster) -> list[float]:
@@ -40,7 +39,7 @@ def losses(cluster: ExampleCluster) -> list[float]:
 
 def train(cluster: ExampleCluster, *arguments: str) -> ExampleCluster:
     up = cluster.start_up("--attach", *arguments)
-    assert up.wait(100) == 0, cluster.printed()
+    assert cluster.exit_status(up, 100) == 0, cluster.printed()
     assert cluster.status()["state"] == "succeeded"
     return cluster
 
@@ -91,9 +90,9 @@ def test_any_number_of_workers_or_towers_must_give_the_same_losses(example):
 def test_a_killed_task_must_not_change_the_final_accuracy(example, name, victim):
     cluster = example(name, "--train_steps=300 --save_steps=50")
     up = cluster.start_up("--attach")
-    cluster.wait_for_step(100)
+    cluster.wait_for_step(50)
     cluster.kill(victim)
-    assert up.wait(100) == 0, cluster.printed()
+    assert cluster.exit_status(up, 100) == 0, cluster.printed()
     assert cluster.task(victim)["restarts"] >= 1
     # Without a death it is 98.1 % of 360 images.
     assert cluster.accuracy() == pytest.approx(98.1, abs=1.0)
@@ -103,10 +102,10 @@ def test_a_killed_task_must_not_change_the_final_accuracy(example, name, victim)
 def test_a_backup_worker_must_make_up_for_one_that_is_gone(example):
     cluster = example("digits-sync", "--train_steps=300 --save_steps=50 --backup_workers=1")
     up = cluster.start_up("--attach")
-    cluster.wait_for_step(100)
+    cluster.wait_for_step(50)
     cluster.dtfctl("stop", "worker:2")
     reached = cluster.checkpoint_step()
     cluster.wait_for_step(reached + 50)
     cluster.dtfctl("start", "worker:2")
-    assert up.wait(100) == 0, cluster.printed()
+    assert cluster.exit_status(up, 100) == 0, cluster.printed()
     assert cluster.accuracy() == pytest.approx(98.1, abs=1.5)

@@ -26,15 +26,14 @@ def bring_up(tmp_path):
         if victim:
             cluster.wait_for_step(after_step)
             cluster.kill(victim)
-        assert up.wait(100) == 0, cluster.printed()
+        assert cluster.exit_status(up, 100) == 0, cluster.printed()
         assert cluster.status()["state"] == "succeeded"
         assert not victim or cluster.task(victim)["restarts"] >= 1
         return cluster
 
     yield run
     for cluster in made:
-        cluster.dtfctl("down", check=False)
-        assert not cluster.processes()
+        cluster.end()
 
 
 def test_hello_must_greet(bring_up):

@@ -15,8 +15,7 @@ def test_the_same_trainer_and_cluster_file_run_on_tensorflow(tmp_path, name, ste
     cluster = ExampleCluster(tmp_path, name, f"--train_steps={steps}", tensorflow=PYTHON)
     try:
         up = cluster.start_up("--attach")
-        assert up.wait(200) == 0, cluster.printed()
+        assert cluster.exit_status(up, 200) == 0, cluster.printed()
         assert cluster.accuracy() >= 95.0
     finally:
-        cluster.dtfctl("down", check=False)
-    assert not cluster.processes()
+        cluster.end()

@@ -29,10 +29,9 @@ def figures(folder, name, python):
     cluster = ExampleCluster(folder, name, flags, tensorflow=python)
     try:
         up = cluster.start_up("--attach", *(word for setting in settings for word in ("--set", setting)))
-        assert up.wait(200) == 0, cluster.printed()
+        assert cluster.exit_status(up, 200) == 0, cluster.printed()
     finally:
-        cluster.dtfctl("down", check=False)
-    assert not cluster.processes()
+        cluster.end()
     lines = [line for line in cluster.printed().splitlines() if "| step " in line or "| generation " in line]
     return [float(FIGURE.search(line)[1]) for line in lines]
 

@@ -276,12 +276,24 @@ class FlatRun:
             variant = self._program.variant(True, self.step.collector is not None)
         if segment.cost_ns > _VERY_LONG_NS:
             self.step.rendezvous.computing()
+        lock = self._lock_for_update() if segment.is_update else None
         started = time.perf_counter_ns()
         try:
             variant.functions[segment.index](self.step, self.shared, self)
         except BaseException as error:
             self._segment_failed(segment, variant, error)
+        finally:
+            if lock is not None:
+                lock.release()
         segment.cost_ns = (segment.cost_ns + time.perf_counter_ns() - started) // 2
+
+    def _lock_for_update(self) -> threading.RLock:
+        """The task's lock for updates, acquired."""
+        lock = self.step.resources.update_lock
+        if not lock.acquire(blocking=False):
+            borrowed.before_long()
+            lock.acquire()
+        return lock
 
     def _segment_failed(self, segment: Segment, variant: Variant, error: BaseException) -> None:
         index = variant.culprit(error)

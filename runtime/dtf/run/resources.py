@@ -190,6 +190,7 @@ class ResourceManager:
     """
 
     def __init__(self) -> None:
+        self.update_lock = threading.RLock()
         self._lock = threading.RLock()
         self._objects: dict[tuple[str, type, str], Any] = {}
 

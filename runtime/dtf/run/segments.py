@@ -14,6 +14,7 @@ import numpy as np
 
 from dtf.run.folding import folded
 from dtf.run.instructions import ALIASES, Instruction, with_node
+from dtf.run.updates import has_update, held_together
 
 __all__ = ["TOKEN", "Guard", "Segment", "aliases_of", "constants_of", "group_node", "guards_of", "segments_of"]
 
@@ -22,9 +23,13 @@ TOKEN = -1
 
 
 class Segment:
-    """Instructions that run straight through. `cost_ns` is what it took lately; at first, a guess by its length."""
+    """Instructions that run straight through. `cost_ns` is what it took lately; at first, a guess by its length. One
+    that `is_update` runs while no other such one of its task does (see `updates`).
+    """
 
-    __slots__ = ("asynchronous", "cost_ns", "index", "instructions", "predecessors", "shared_slots", "successors")
+    __slots__ = (
+        "asynchronous", "cost_ns", "index", "instructions", "is_update", "predecessors", "shared_slots", "successors",
+    )  # fmt: skip
 
     def __init__(self, index: int) -> None:
         self.index = index
@@ -34,6 +39,7 @@ class Segment:
         self.successors: tuple[int, ...] = ()
         self.shared_slots: tuple[int, ...] = ()
         self.cost_ns = 0
+        self.is_update = False
 
 
 def group_node(group: int) -> int:
@@ -133,9 +139,8 @@ def segments_of(
     instructions: list[Instruction], order: list[int], constants: Mapping[int, Any]
 ) -> tuple[list[Segment], dict[int, int]]:
     """Groups instructions by their asynchronous ancestors. Values that come together count as one of these, and what
-    brings them is in no segment.
+    brings them is in no segment. What is held together (see `updates`) shares the ancestors of the last of it.
     """
-    ancestors: dict[int, int] = {}
     numbers: dict[int, int] = {}
     number_of: dict[int, int] = {}
     for index in order:
@@ -143,18 +148,18 @@ def segments_of(
             group = instructions[index].group
             node = index if group is None else group_node(group)
             numbers[index] = number_of.setdefault(node, len(number_of))
+    ancestors = _ancestors(instructions, order, numbers, {})
+    held = held_together(instructions, order)
+    if held:
+        more = {index: [ancestors[final] for final in finals] for index, finals in held.items()}
+        ancestors = _ancestors(instructions, order, numbers, more)
     by_ancestors: dict[int, Segment] = {}
     segments: list[Segment] = []
     segment_of: dict[int, int] = {}
     for index in order:
-        mask = 0
-        for source in instructions[index].sources():
-            mask |= ancestors[source]
-            if source in numbers:
-                mask |= 1 << numbers[source]
-        ancestors[index] = mask
         if index in constants or instructions[index].group is not None:
             continue
+        mask = ancestors[index]
         segment = by_ancestors.get(mask)
         if segment is None:
             segment = by_ancestors[mask] = Segment(len(segments))
@@ -165,4 +170,22 @@ def segments_of(
         segment_of[index] = segment.index
     for segment in segments:
         segment.cost_ns = 1000 * len(segment.instructions)
+        segment.is_update = has_update(segment.instructions, instructions)
     return segments, segment_of
+
+
+def _ancestors(
+    instructions: list[Instruction], order: list[int], numbers: Mapping[int, int], more: Mapping[int, list[int]]
+) -> dict[int, int]:
+    """The asynchronous ancestors of each instruction as a set of bits: one for each of `numbers`."""
+    found: dict[int, int] = {}
+    for index in order:
+        mask = 0
+        for source in instructions[index].sources():
+            mask |= found[source]
+            if source in numbers:
+                mask |= 1 << numbers[source]
+        for others in more.get(index, ()):
+            mask |= others
+        found[index] = mask
+    return found
