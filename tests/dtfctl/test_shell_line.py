@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -46,16 +47,26 @@ def test_a_shell_makes_room_for_a_single_program(line, is_replaced):
     assert line.strip() in outliving_signals(line)
 
 
+@contextlib.contextmanager
+def running(line):
+    """A shell with a session of its own, which ends with the block."""
+    with subprocess.Popen(["/bin/sh", "-c", line], stdout=subprocess.PIPE, text=True, start_new_session=True) as shell:
+        try:
+            yield shell
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(shell.pid, signal.SIGKILL)
+
+
 @pytest.mark.parametrize("shape", ["{}", "true; {}; echo not reached", "X=1 {}", "true && {} 2>&1 | cat"])
 def test_a_program_that_is_told_to_end_has_its_time(shape, tmp_path):
     (tmp_path / "saves.py").write_text(SAVES)
     line = outliving_signals(shape.format(f"{sys.executable} {tmp_path}/saves.py"))
-    shell = subprocess.Popen(["/bin/sh", "-c", line], stdout=subprocess.PIPE, text=True, start_new_session=True)
-    assert shell.stdout is not None and shell.stdout.readline() == "ready\n"
-    os.killpg(shell.pid, signal.SIGTERM)
-    status = shell.wait(10)
-    told = shell.stdout.read()
-    shell.stdout.close()
+    with running(line) as shell:
+        assert shell.stdout.readline() == "ready\n"
+        os.killpg(shell.pid, signal.SIGTERM)
+        status = shell.wait(10)
+        told = shell.stdout.read()
     assert "not reached" not in told
     if "| cat" not in shape:  # cat does not wait for anybody
         assert told == "saving\nsaved\n"
@@ -65,8 +76,7 @@ def test_a_program_that_is_told_to_end_has_its_time(shape, tmp_path):
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_shell_that_is_told_to_end_between_two_commands_has_not_succeeded(number, status):
     line = outliving_signals("echo ready; while true; do :; done")
-    shell = subprocess.Popen(["/bin/sh", "-c", line], stdout=subprocess.PIPE, text=True, start_new_session=True)
-    assert shell.stdout is not None and shell.stdout.readline() == "ready\n"
-    os.killpg(shell.pid, number)
-    assert shell.wait(10) == status
-    shell.stdout.close()
+    with running(line) as shell:
+        assert shell.stdout.readline() == "ready\n"
+        os.killpg(shell.pid, number)
+        assert shell.wait(10) == status
