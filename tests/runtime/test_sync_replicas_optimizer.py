@@ -138,6 +138,15 @@ def test_a_chief_that_dies_within_an_update_frees_the_others_when_it_returns(clu
     assert second.losses[-1] < worker.losses[0]
 
 
+@pytest.mark.parametrize("num_tokens", [-1, 0])
+def test_a_chief_that_returns_to_a_training_that_is_over_ends_at_once(cluster, tmp_path, num_tokens):
+    first, second, worker = replica(cluster, 0), replica(cluster, 0), replica(cluster, 1)
+    options = {"checkpoint_dir": str(tmp_path), "save_summaries_steps": None, "num_tokens": num_tokens, "last_step": 4}
+    together(lambda: first.run(**options), lambda: worker.run(last_step=4))
+    second.run(**options)
+    assert not second.losses
+
+
 def test_the_averages_move_after_each_update(cluster):
     with tf.Graph().as_default():
         setter = tf.train.replica_device_setter(

@@ -281,7 +281,12 @@ class _SyncReplicasOptimizerHook(SessionRunHook):
         if not self._is_chief:
             self._gradients.compare(session, coord.wait_for_stop)
         if self._is_chief:
-            session.run(self._init_tokens_op if is_first else self._return_tokens_op)
+            try:
+                session.run(self._init_tokens_op if is_first else self._return_tokens_op)
+            except errors.CancelledError:
+                logging.info("The training is over: a chief before this one has closed the queue of tokens.")
+                coord.request_stop()
+                return
             threading.Thread(
                 target=_make_updates,
                 args=(session, coord, self._runner.enqueue_ops[0]),
