@@ -120,6 +120,7 @@ def test_a_chief_that_comes_back_takes_over_from_the_checkpoint(cluster, tmp_pat
 def test_a_chief_that_dies_within_an_update_frees_the_others_when_it_returns(cluster, tmp_path):
     first, second, worker = replica(cluster, 0), replica(cluster, 0), replica(cluster, 1)
     options = {"checkpoint_dir": str(tmp_path), "save_checkpoint_steps": 1, "save_summaries_steps": None}
+    operations = first.graph.get_operations()
     first.start(num_tokens=0, **options)
     worker.start(num_tokens=0)
     together(first.step, worker.step)
@@ -127,7 +128,6 @@ def test_a_chief_that_dies_within_an_update_frees_the_others_when_it_returns(clu
 
     def killed():
         # The gradients of an update are taken, and it never gives the tokens for the next.
-        operations = first.graph.get_operations()
         hand_in = [each for each in operations if each.type.endswith("AccumulatorApplyGradient")]
         take = [each.outputs[0] for each in operations if each.type.endswith("AccumulatorTakeGradient")]
         with tf.Session(cluster.target("worker", 0), first.graph) as session:

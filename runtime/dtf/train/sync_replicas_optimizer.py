@@ -16,8 +16,8 @@ other. A worker whose gradients are others than the chief's is told so, instead 
 
 A worker holds a token while it computes. One that is killed loses it, and begins without one when it returns; the
 one token too many costs one stale gradient. One that ends in good order gives it back, so that the others go on. A
-chief that is killed between the gradients and the tokens of an update leaves all others waiting for these: when it
-returns it gives each of them one.
+chief that is killed between the gradients and the tokens of an update leaves all others waiting for these. One that
+returns therefore begins anew: it forgets the gradients that are there, and gives each of the others a token.
 
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/SyncReplicasOptimizer
 """
@@ -99,6 +99,7 @@ class SyncReplicasOptimizer(Optimizer):
         self._token_queue: Any = None
         self._chief_queue_runner: QueueRunner | None = None
         self._gradients: list[str] = []
+        self._accumulators: list[tuple[Any, str]] = []
         logging.info(
             "SyncReplicas: %d gradients make an update, %d workers compute them",
             replicas_to_aggregate,
@@ -174,6 +175,7 @@ class SyncReplicasOptimizer(Optimizer):
                 finish = self._variable_averages.apply(self._variables_to_average)
         with device(global_step.device):
             self._chief_queue_runner = QueueRunner(self._token_queue, [finish])
+        self._accumulators = accumulators
         with name_scope(scope):
             self.chief_init_op = self._make_chief_init_op(accumulators)
         return train_op
@@ -263,10 +265,9 @@ class _SyncReplicasOptimizerHook(SessionRunHook):
         self._gradients = self._optimizer._gradients_of_chief()
         if self._is_chief:
             self._init_op = control_flow_ops.group(self._optimizer.chief_init_op, self._gradients.tell_op)
-            self._init_tokens_op = self._return_tokens_op = self._optimizer.get_init_tokens_op(self._num_tokens)
+            self._init_tokens_op = self._optimizer.get_init_tokens_op(self._num_tokens)
             others = self._optimizer._total_num_replicas - 1
-            if 0 <= self._num_tokens < others:
-                self._return_tokens_op = self._optimizer._add_tokens_op(others)
+            self._begin_anew = _BeginAnew(self._optimizer, others) if 0 <= self._num_tokens < others else None
         else:
             self._init_op = self._optimizer.local_step_init_op
             self._give_back_op = self._optimizer._add_tokens_op(1)
@@ -276,13 +277,16 @@ class _SyncReplicasOptimizerHook(SessionRunHook):
         if np.size(missing):
             names = ", ".join(name.decode() for name in np.ravel(missing))
             raise RuntimeError(f"The steps of synchronous training cannot be set; variables not initialized: {names}")
-        is_first = not self._is_chief or not self._gradients.are_told(session)
+        tokens_op = self._init_tokens_op if self._is_chief else None
+        if self._is_chief and self._begin_anew is not None and self._gradients.are_told(session):
+            self._begin_anew.forget_gradients(session)
+            tokens_op = self._begin_anew.tokens_op
         session.run(self._init_op)
         if not self._is_chief:
             self._gradients.compare(session, coord.wait_for_stop)
         if self._is_chief:
             try:
-                session.run(self._init_tokens_op if is_first else self._return_tokens_op)
+                session.run(tokens_op)
             except errors.CancelledError:
                 logging.info("The training is over: a chief before this one has closed the queue of tokens.")
                 coord.request_stop()
@@ -301,6 +305,23 @@ class _SyncReplicasOptimizerHook(SessionRunHook):
             session.run(self._runner.close_op if self._is_chief else self._give_back_op)
         except errors.OpError as error:  # the queue is closed already, or its task has ended
             logging.vlog(1, "Ignored exception: %s", error)
+
+
+class _BeginAnew:
+    """What a chief does that returns to workers who may wait for tokens that its former self did not give."""
+
+    def __init__(self, optimizer: SyncReplicasOptimizer, others: int) -> None:
+        self._counts, self._takes = [], []
+        for accumulator, where in optimizer._accumulators:
+            with device(where):
+                self._counts.append(accumulator.num_accumulated())
+                taken = _take(accumulator, 1)
+            self._takes.append(taken.values.op if isinstance(taken, IndexedSlices) else taken.op)
+        self.tokens_op = optimizer._add_tokens_op(others)
+
+    def forget_gradients(self, session: Any) -> None:
+        counts = session.run(self._counts)
+        session.run([take for count, take in zip(counts, self._takes, strict=True) if count])
 
 
 def _make_updates(session: Any, coord: Any, update_op: Operation) -> None:
