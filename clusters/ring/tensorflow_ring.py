@@ -42,7 +42,7 @@ class AllReduceOptimizer:
             means = [tf.identity(mean) for mean in means]
         return self._opt.apply_gradients(zip(means, (variable for _, variable in pairs), strict=True), global_step)
 
-    def make_session_run_hook(self, is_chief, last_step):
+    def make_session_run_hook(self, is_chief, last_step=None):
         """The hook that gives all workers the chief's variables."""
         del last_step  # one that returns at the end is no better off than one that returns before
         return _Hook(self._next_keys, is_chief)
