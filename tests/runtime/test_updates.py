@@ -11,6 +11,7 @@ import dtf as tf
 from dtf.run.flat_program import FlatProgram
 from dtf.run.instructions import read_graph
 from dtf.testing import LocalCluster
+from tests.interop.synchronous import together
 
 ROWS, WIDTH = 4000, 32
 
@@ -112,11 +113,7 @@ def test_no_workers_update_is_lost_or_seen_half(use_resource):
                 largest.extend(float(np.abs(value).max()) for value in session.run(tables))
 
     with LocalCluster({"ps": 2, "worker": 2}) as cluster:
-        threads = [threading.Thread(target=work, args=(index,)) for index in range(2)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(60)
+        together(lambda: work(0), lambda: work(1))
     assert len(largest) == 4
     # No step is longer: a mean is at most the root of the mean square, times sqrt((1 - beta1)**2 / (1 - beta2)).
     assert max(largest) < 2 * steps * rate * 3.2

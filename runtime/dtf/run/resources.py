@@ -186,7 +186,8 @@ class ResourceManager:
     """The resources of one task: objects by (container, kind, name), where the kind is the class of the object.
 
     All sessions of a task share one manager, which is what lets replicas train the same variables, unless a session
-    asks to be isolated. Its lock guards the dictionary; a factory runs under it and must not wait.
+    asks to be isolated. Its own lock guards the dictionary; a factory runs under it and must not wait. Who makes an
+    update of several operations holds `update_lock` (see `updates`).
     """
 
     def __init__(self) -> None:

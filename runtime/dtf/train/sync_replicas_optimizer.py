@@ -277,26 +277,27 @@ class _SyncReplicasOptimizerHook(SessionRunHook):
         if np.size(missing):
             names = ", ".join(name.decode() for name in np.ravel(missing))
             raise RuntimeError(f"The steps of synchronous training cannot be set; variables not initialized: {names}")
-        tokens_op = self._init_tokens_op if self._is_chief else None
-        if self._is_chief and self._begin_anew is not None and self._gradients.are_told(session):
+        if not self._is_chief:
+            session.run(self._init_op)
+            self._gradients.compare(session, coord.wait_for_stop)
+            return
+        tokens_op = self._init_tokens_op
+        if self._begin_anew is not None and self._gradients.are_told(session):
             self._begin_anew.forget_gradients(session)
             tokens_op = self._begin_anew.tokens_op
         session.run(self._init_op)
-        if not self._is_chief:
-            self._gradients.compare(session, coord.wait_for_stop)
-        if self._is_chief:
-            try:
-                session.run(tokens_op)
-            except errors.CancelledError:
-                logging.info("The training is over: a chief before this one has closed the queue of tokens.")
-                coord.request_stop()
-                return
-            threading.Thread(
-                target=_make_updates,
-                args=(session, coord, self._runner.enqueue_ops[0]),
-                name="SyncReplicas-updates",
-                daemon=True,
-            ).start()
+        try:
+            session.run(tokens_op)
+        except errors.CancelledError:
+            logging.info("The training is over: a chief before this one has closed the queue of tokens.")
+            coord.request_stop()
+            return
+        threading.Thread(
+            target=_make_updates,
+            args=(session, coord, self._runner.enqueue_ops[0]),
+            name="SyncReplicas-updates",
+            daemon=True,
+        ).start()
 
     def end(self, session: Any) -> None:
         if self._is_chief and preemption.has_arrived():
