@@ -13,7 +13,7 @@ import pytest
 
 from dtf.channel import lane as lanes
 from dtf.channel.client import Channel
-from dtf.channel.endpoint import Endpoint, find_endpoint, greet, new_connection_id
+from dtf.channel.endpoint import Endpoint, find_endpoint, greet, new_connection_id, welcome
 from dtf.channel.lane import Lane
 from dtf.channel.listener import Listener
 from dtf.rpc import discovery
@@ -253,16 +253,25 @@ def test_a_stopping_listener_lets_its_calls_end(listener, methods):
     assert not stopping.is_alive()
 
 
-def test_a_silent_peer_is_given_up(listener, methods, monkeypatch):
+def test_a_silent_peer_is_given_up(monkeypatch):
     monkeypatch.setattr("dtf.channel.client._HEARTBEAT_PERIOD_S", 0.05)
     monkeypatch.setattr("dtf.channel.client._HEARTBEAT_TIMEOUT_S", 0.05)
-    channel = Channel(listener.endpoint, "127.0.0.1", f"{TASK} at host:1")
-    blocked = threading.Event()
-    listener._methods[listener._method_names.index("/fail")] = lambda request, answer: blocked.wait(10)
-    with pytest.raises(errors.UnavailableError, match="has stopped answering"):
-        channel.call("/fail", (), watch=True)
-    assert not channel.is_open
-    blocked.set()
+    token = bytes(range(32))
+    with socket.create_server(("127.0.0.1", 0)) as server, contextlib.ExitStack() as stack:
+
+        def greet_and_fall_silent():
+            for _ in range(2):
+                sock = stack.enter_context(server.accept()[0])
+                welcome(sock, token)
+                sock.sendall(struct.pack("<BBHIQQ", lanes.WELCOME, 0, 0, lanes._MARK, 0, 5) + b"/fail")
+
+        peer = threading.Thread(target=greet_and_fall_silent)
+        peer.start()
+        channel = Channel(Endpoint("", server.getsockname()[1], token), "127.0.0.1", f"{TASK} at host:1")
+        peer.join(10)
+        with pytest.raises(errors.UnavailableError, match="has stopped answering"):
+            channel.call("/fail", (), watch=True)
+        assert not channel.is_open
 
 
 def test_a_slow_reader_holds_up_nobody_else(listener, methods):
@@ -336,7 +345,7 @@ def test_a_lane_that_nobody_empties_is_cut_off(monkeypatch):
     for call_id in range(5):
         lane.send(lanes.REQUEST, 0, 0, call_id)
     assert reasons == ["3 messages wait for it"]
-    lane.read_available()
+    lane.read()
     there.close()
 
 

@@ -6,7 +6,6 @@ from dtf.channel.lookout import Lookout
 
 def test_who_finds_something_goes_on_looking(monkeypatch):
     monkeypatch.setattr(lookout, "LOOKS_FOR_S", 60.0)
-    monkeypatch.setattr(lookout, "_ALONE_S", 60.0)
     look_out = Lookout()
     for number in range(5):
         attempts = iter([None, None, number])

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import itertools
 import logging
-import select
 import socket
 import sys
 import threading
@@ -18,11 +17,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from dtf.channel import lane as lanes
+from dtf.channel import reactor
 from dtf.channel.endpoint import Endpoint, greet, is_same_user, new_connection_id
 from dtf.channel.lane import Buffer, Lane
-from dtf.channel.lookout import Lookout
 from dtf.channel.shared_memory import SharedMemory, find, is_possible
-from dtf.run import growing_pool
+from dtf.run import borrowed, growing_pool
 from dtf.wire import errors
 from dtf.wire.credentials import Credentials
 
@@ -41,9 +40,6 @@ Done = Callable[..., None]
 class Channel:
     """An open connection to the channel of a task. `_pending` (call id -> done) is changed by single operations only;
     the lock guards the end.
-
-    As long as there are only calls that wait, one of the waiting threads reads for all (it holds `_reading_turn`), so
-    that an answer wakes no second thread; from the first `call_async` on, threads of the channel's own read.
     """
 
     def __init__(
@@ -75,6 +71,7 @@ class Channel:
         self._lost: errors.OpError | None = None
         self._last_frame = time.monotonic()
         self._numbers: dict[str, int] = {}
+        self._welcomed = _Answered()
         self._memory: SharedMemory | None = None
         self._identity = identity = new_connection_id()
         sockets: list[Any] = []
@@ -89,17 +86,9 @@ class Channel:
             raise errors.UnavailableError(None, None, f"{where}: no channel: {error}") from None
         self._small, self._large = (Lane(sock, self._on_frame, self._on_lost, self._on_end) for sock in sockets)
         self._share_once = functools.partial(self._share, endpoint) if is_possible(sockets[1]) else None
-        self._reading_turn = threading.Lock()
-        self._has_readers = False
-        self._lookout = Lookout()
-        self._sockets = select.poll()
-        for each in (self._small, self._large):
-            self._sockets.register(each.fileno(), select.POLLIN)
-        self._lane_of = {each.fileno(): each for each in (self._small, self._large)}
-        deadline = time.monotonic() + CONNECT_TIMEOUT_S
-        while self.is_open and not self._numbers and time.monotonic() < deadline:
-            self._read_for(CONNECT_TIMEOUT_S)
-        if not self._numbers or not self.is_open:
+        for lane in (self._small, self._large):
+            lane.begin()
+        if not self._wait(self._welcomed, CONNECT_TIMEOUT_S) or not self.is_open:
             self.close()
             raise errors.UnavailableError(None, None, f"{where}: no channel: it does not answer")
 
@@ -110,15 +99,8 @@ class Channel:
 
     def check(self) -> bool:
         """Whether the connection is open; looks itself if nobody reads, and nothing has come in this moment."""
-        if time.monotonic() < self._last_frame + _TRUSTED_FOR_S:
-            return self._lost is None
-        if not self._has_readers and self._reading_turn.acquire(blocking=False):
-            try:
-                if not self._has_readers:
-                    self._read_for(0)
-            finally:
-                self._reading_turn.release()
-            self._end_lanes()
+        if time.monotonic() >= self._last_frame + _TRUSTED_FOR_S:
+            reactor.shared().glance()
         return self._lost is None
 
     def call(
@@ -155,7 +137,6 @@ class Channel:
         self, method: str, request: Sequence[Buffer], done: Done, timeout_s: float | None = None
     ) -> Callable[[], None]:
         """Calls `done(response)` or `done(error=OpError)` later, from another thread. Returns what cancels the call."""
-        self.watch()
         if timeout_s is None:
             return self._start(method, request, done)
         return self._start_timed(method, request, done, timeout_s)
@@ -264,60 +245,9 @@ class Channel:
             self._fail_pending()
 
     def _wait(self, answered: _Answered, timeout_s: float) -> bool:
-        """Waits until the call has been answered, and meanwhile reads if nobody else does. -1: without a limit."""
-        deadline = None if timeout_s < 0 else time.monotonic() + timeout_s
-        if not self._has_readers and self._reading_turn.acquire(blocking=False):
-            try:
-                while not self._has_readers:
-                    if answered.wait(0):
-                        return True
-                    left_s = -1.0 if deadline is None else deadline - time.monotonic()
-                    if deadline is not None and left_s <= 0:
-                        return False
-                    self._read_for(left_s)
-            finally:
-                self._reading_turn.release()
-                self._end_lanes()
-                if self._pending:  # others wait too, or this one was interrupted
-                    self.watch()
-        return answered.wait(-1.0 if deadline is None else max(0.0, deadline - time.monotonic()))
-
-    def _read_for(self, timeout_s: float) -> None:
-        """Waits for something to come, and handles it. The caller has the turn."""
-        ready = self._lookout.look(lambda: self._sockets.poll(0) or None) if timeout_s else None
-        if ready is None:
-            ready = self._sockets.poll(None if timeout_s < 0 else timeout_s * 1000)
-        for descriptor, _ in ready:
-            lane = self._lane_of[descriptor]
-            lane.read_available()
-            if lane.is_over:
-                self._sockets.unregister(descriptor)
-
-    def watch(self) -> None:
-        """From now on, threads of the channel's own read, and a loss is noticed when it happens."""
-        with self._lock:
-            if self._has_readers:
-                return
-            self._has_readers = True
-        for lane in (self._small, self._large):
-            threading.Thread(target=self._read, args=(lane,), name=f"dtf-channel {self.where}", daemon=True).start()
-        self._small.send(lanes.PING, 0, 0, 0)  # who reads now finds the answer, and leaves it to them
-
-    def _read(self, lane: Lane) -> None:
-        with self._reading_turn:
-            pass
-        lane.read()
-
-    def _end_lanes(self) -> None:
-        """When the connection is lost and nobody reads: reads the lanes to their ends, which closes the sockets."""
-        if self._lost is None or self._has_readers or not self._reading_turn.acquire(blocking=False):
-            return
-        try:
-            for lane in (self._small, self._large):
-                while not lane.is_over:
-                    lane.read_available()
-        finally:
-            self._reading_turn.release()
+        """Waits until the call has been answered. -1: without a limit."""
+        borrowed.before_long()
+        return borrowed.wait(answered, timeout_s)
 
     def _on_end(self) -> None:
         """A lane has been read to its end. What has come on the other one still counts, so calls fail when both have
@@ -351,6 +281,7 @@ class Channel:
         elif kind == lanes.WELCOME and not self._numbers:
             names = bytes(body).decode().split("\n")
             self._numbers = {name: index for index, name in enumerate(names)}
+            self._welcomed()
 
     def _error(self, code: int, derived: bool, message: str) -> errors.OpError:
         if code in (errors.UNAVAILABLE, errors.DEADLINE_EXCEEDED):
@@ -366,7 +297,6 @@ class Channel:
             self._lost = errors.UnavailableError(None, None, f"{self.where}{what}: {reason}")
         for each in (self._small, self._large):
             each.close(reason)
-        self._end_lanes()
         self._told_lost()
 
     def _fail_pending(self) -> None:
@@ -380,20 +310,23 @@ class Channel:
 class _Answered:
     """A `done` that one thread waits for."""
 
-    __slots__ = ("_over", "error", "response")
+    __slots__ = ("_over", "error", "has_ended", "response")
 
     def __init__(self) -> None:
         self._over = threading.Lock()
         self._over.acquire()
         self.response: Any = None
         self.error: errors.OpError | None = None
+        self.has_ended = False
 
     def __call__(self, response: Any = None, error: errors.OpError | None = None) -> None:
         self.response, self.error = response, error
+        self.has_ended = True
         self._over.release()
+        borrowed.tell_ended(self)
 
-    def wait(self, timeout_s: float) -> bool:
-        """Whether the answer has come within this time; -1: waits for it. True once only."""
+    def wait_ended(self, timeout_s: float) -> bool:
+        """Whether the answer comes within this time; -1: waits for it. True once only."""
         return self._over.acquire(timeout=timeout_s)
 
     @property

@@ -6,8 +6,8 @@ So several messages that are ready at the same time leave in one sendmsg, nobody
 slow reader, and the reading thread least of all: two peers cannot block each other. What waits is references to the
 arrays' memory, not copies.
 
-The thread that reads a frame also handles it: waking another one costs more than most messages. When that may take
-long, it first hands the reading over to a second thread, and afterwards waits to be the next that takes over.
+The process's `Reactor` says when something has come, and the thread that reads a frame also handles it. A large body
+is read by a thread of the pool, to which the lane belongs meanwhile, so that nobody else waits for it.
 
 Bounds: a queue of `WAITING_FRAMES_MAX`, a body of `BODY_BYTES_MAX`, `STALL_S_MAX` without a byte taken by the peer.
 Who exceeds one is cut off.
@@ -25,8 +25,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dtf.channel import receive_buffers
-from dtf.channel.lookout import Lookout
+from dtf.channel import reactor, receive_buffers
 from dtf.run import borrowed, growing_pool
 
 WAITING_FRAMES_MAX = 100_000
@@ -51,14 +50,15 @@ _SCRATCH_BYTES = 1 << 16
 _BUFFERS_AT_ONCE_MAX = 512
 _UNIX_BUFFER_BYTES = 1 << 20
 _LOST = "the connection was lost"
-_FOLLOWER_IDLE_S = 30.0
 _NO_WAIT = int(socket.MSG_DONTWAIT)
 _WRITE = int(getattr(socket, "MSG_NOSIGNAL", 0))
 _TRY_TO_WRITE = _WRITE | _NO_WAIT
 
 
 class Lane:
-    """A connected socket, after the greeting. `_writing` is held by whoever writes; `_queue` is safe by itself."""
+    """A connected socket, after the greeting. `_writing` is held by whoever writes; `_queue` is safe by itself. What
+    reading needs belongs to the thread that reads, which `_reader.lane` tells.
+    """
 
     def __init__(
         self,
@@ -68,10 +68,11 @@ class Lane:
         on_end: Callable[[], None] = lambda: None,
         holds: bool = False,
     ) -> None:
-        """A lane; call `read` from a thread of its own.
+        """A lane that is not read yet: see `begin`.
 
         Args:
-          on_frame: called for each frame, in the reading thread; if it may take long, it calls `hand_over` before.
+          on_frame: called for each frame, in the reading thread; if that may take long, it calls
+            `borrowed.before_long` before.
           on_lost: called once with the reason when the connection is over, from any thread.
           on_end: called once when nothing more will be read.
           holds: what `on_frame` sends from the reading thread while further frames are there already leaves together
@@ -97,17 +98,19 @@ class Lane:
         self._scratch = bytearray(_SCRATCH_BYTES)
         self._view = memoryview(self._scratch)
         self._start = self._end = 0
-        self._lookout = Lookout()
-        self._turns = threading.Lock()
-        self._turn = threading.Lock()
-        self._turn.acquire()
-        self._has_follower = False
+        self._large: _LargeFrame | None = None
+        self._reactor: reactor.Reactor | None = None
         self._is_over = False
         self._queue: collections.deque[Sequence[Buffer]] = collections.deque()
         self._unsent: list[Buffer] = []
         self._writing = threading.Lock()
         self._closing = threading.Lock()
         self._is_closed = False
+
+    def begin(self) -> None:
+        """Has the lane read from now on."""
+        self._reactor = reactor.shared()
+        self._reactor.add(self)
 
     def send(self, kind: int, flags: int, number: int, call_id: int, body: Sequence[Buffer] = ()) -> None:
         """Sends a frame, at once or soon; never waits. On a lost lane it does nothing: `on_lost` has told."""
@@ -118,57 +121,33 @@ class Lane:
         if len(self._queue) > WAITING_FRAMES_MAX:
             self.close(f"{WAITING_FRAMES_MAX} messages wait for it")
             return
-        held = getattr(_reader, "held", None)
+        held = _reader.held
         if held is not None:
             held.add(self)
         else:
             self._flush()
 
     def read(self) -> None:
-        """Reads frames until the connection is over, or other threads do so; calls `on_end` when it is over."""
-        reason = _LOST
-        try:
-            reason = self._read_frames()
-        except OSError:
-            pass
-        except MemoryError:
-            reason = "there is no memory for its message"
-        except Exception:
-            logging.getLogger("dtf").exception("a message of the channel failed")
-            reason = "a message failed"
-        if not reason:
-            return
-        self._end_reading(reason)
-
-    def read_available(self) -> None:
-        """Handles what has come, without waiting: for a thread that knows that nobody else reads, instead of `read`."""
-        reason = _LOST
+        """Handles what has come, without waiting. Called by who reads for the reactor."""
         _reader.lane = self
         try:
-            while True:
-                received = self._socket.recv_into(self._view[self._end :], 0, _NO_WAIT)
-                self._end += received
-                reason = self._handle_frames() if received else _LOST
-                if reason or self._has_more is None or _reader.lane is not self or not self._has_more():
-                    break
-        except BlockingIOError:
-            reason = ""
-        except OSError:
-            pass
+            reason = self._guarded(self._read_available)
+            if reason:
+                self._fail(reason)
         finally:
             if _reader.lane is self:
-                self._leave_turn()
-        if reason:
-            self._end_reading(reason)
+                _reader.lane = None
+                self._let_go()
 
-    def hand_over(self) -> None:
-        """Called from `on_frame`: lets another thread read on, for what this one does next may take long."""
-        if getattr(_reader, "lane", None) is not self:
-            return
+    def leave(self) -> None:
+        """Called in `on_frame`, before this thread does what takes long: another one reads on."""
         self._let_go()
-        self._leave_turn()
-        if not self._give_turn():
-            threading.Thread(target=self.read, name=threading.current_thread().name, daemon=True).start()
+        _reader.lane = None
+
+    @property
+    def has_frames(self) -> bool:
+        """Whether something has been received that is to be handled yet, when this thread has left."""
+        return self._end - self._start >= _HEADER.size or (self._has_more is not None and self._has_more())
 
     @property
     def is_over(self) -> bool:
@@ -196,73 +175,75 @@ class Lane:
             self._writing.release()
             self._flush()
 
-    def _end_reading(self, reason: str) -> None:
-        self._leave_turn()
+    # -- reading
+
+    def _guarded(self, read: Callable[[], str]) -> str:
+        """Why the connection is over, or "": what `read()` says, or what went wrong in it."""
+        try:
+            return read()
+        except BlockingIOError:
+            return ""
+        except OSError:
+            return _LOST
+        except MemoryError:
+            return "there is no memory for its message"
+        except Exception:
+            logging.getLogger("dtf").exception("a message of the channel failed")
+            return "a message failed"
+
+    def _fail(self, reason: str) -> None:
+        """Ends the connection; who reads it closes the socket."""
+        if _reader.lane is not self:
+            self.close(reason)  # and who reads meanwhile notices
+            return
+        self._is_over = True
         self._let_go()
-        with self._turns:
-            if self._is_over:
-                return
-            self._is_over = True
-        self._give_turn()
         self.close(reason)
+        if self._reactor is not None:
+            self._reactor.release(self)
         with self._writing:
             self._unsent.clear()
             self._close_socket()
         self._on_end()
 
-    # -- reading
-
-    def _read_frames(self) -> str:
-        """Reads in turn with the lane's other threads. Returns why the connection is over, or "" when this thread is
-        not needed any more.
-        """
-        self._take_turn()
-        while True:
+    def _read_available(self) -> str:
+        if self._end > self._start:  # left by a thread that had something else to do
             reason = self._handle_frames()
-            if reason:
+            if reason or _reader.lane is not self:
                 return reason
-            if _reader.lane is not self:
-                if not self._wait_for_turn():
-                    return ""
-                continue
-            received = self._lookout.look(self._received) if self._has_more is None else None
-            if received is None:
-                received = self._socket.recv_into(self._view[self._end :])
-            if not received:
-                return _LOST
-            self._end += received
+        while True:
+            reason = self._read_on() if self._large is None else self._read_large()
+            if reason or self._has_more is None or _reader.lane is not self or not self._has_more():
+                return reason
 
-    def _received(self) -> int | None:
-        """How many bytes have come; None: none yet."""
-        try:
-            return self._socket.recv_into(self._view[self._end :], 0, _NO_WAIT)
-        except BlockingIOError:
-            return None
+    def _read_on(self) -> str:
+        received = self._socket.recv_into(self._view[self._end :], 0, _NO_WAIT)
+        if not received:
+            return _LOST
+        self._end += received
+        return self._handle_frames()
 
     def _handle_frames(self) -> str:
-        """Handles the frames that have come, until this thread hands over. Why the connection is over, or ""."""
+        """Handles the frames that have come, until this thread leaves. Why the connection is over, or ""."""
         scratch, view, on_frame = self._scratch, self._view, self._on_frame
         while self._end - self._start >= 24:
             kind, flags, number, mark, call_id, length = _HEADER.unpack_from(scratch, self._start)
             if mark != _MARK or length > BODY_BYTES_MAX:
                 return "it sent something that is no message"
             begin = self._start + 24
-            if begin + length <= self._end:
-                body: Any = bytes(view[begin : begin + length])
-                self._start = begin + length
-                if self._holds and self._start < self._end:
-                    # While further frames wait here, what this thread sends waits too, and leaves in one piece.
-                    _reader.held = self._held
-            elif 24 + length <= _SCRATCH_BYTES // 2:
-                break
-            else:
+            if begin + length > self._end:
+                if 24 + length <= _SCRATCH_BYTES // 2:
+                    break
                 self._let_go()
-                body = self._large_body(view[begin : self._end], length)
-                if body is None:
-                    return _LOST
+                self._large = _LargeFrame((kind, flags, number, call_id), view[begin : self._end], length)
                 self._start = self._end = 0
+                return self._read_large()
+            body = bytes(view[begin : begin + length])
+            self._start = begin + length
+            if self._holds and self._start < self._end:
+                # While further frames wait here, what this thread sends waits too, and leaves in one piece.
+                _reader.held = self._held
             on_frame(self, kind, flags, number, call_id, body)
-            del body
             if _reader.lane is not self:
                 return ""
         if self._start == self._end:
@@ -274,54 +255,61 @@ class Lane:
         self._let_go()
         return ""
 
+    def _read_large(self) -> str:
+        """Goes on with a large frame, and handles it when it is complete. Its body is read by another thread, unless it
+        is not so large after all.
+        """
+        large = self._large
+        assert large is not None
+        flags = _NO_WAIT
+        if len(large.body) > _SCRATCH_BYTES:
+            if not _reader.is_apart:
+                assert self._reactor is not None
+                self._reactor.release(self)
+                _reader.lane = None
+                growing_pool.submit(self._read_apart)
+                return ""
+            flags = int(socket.MSG_WAITALL)
+        while large.filled < len(large.body):
+            received = self._socket.recv_into(large.body[large.filled :], 0, flags)
+            if not received:
+                return _LOST
+            large.filled += received
+        self._large = None
+        self._on_frame(self, *large.head, large.body)
+        return ""
+
+    def _read_apart(self) -> None:
+        """Reads a large frame, and those that follow it at once, in a thread of the pool."""
+        _reader.lane, _reader.is_apart = self, True
+        borrowed.lend(self._put_back)
+        try:
+            reason = self._guarded(self._read_while_there)
+            if reason:
+                self._fail(reason)
+        finally:
+            if _reader.lane is self and not self._is_over:
+                self._put_back()
+            _reader.lane, _reader.is_apart = None, False
+            borrowed.take_back()
+
+    def _read_while_there(self) -> str:
+        """Reads until nothing has come yet (BlockingIOError)."""
+        reason = ""
+        while not reason and _reader.lane is self:
+            reason = self._read_on() if self._large is None else self._read_large()
+        return reason
+
+    def _put_back(self) -> None:
+        self.leave()
+        assert self._reactor is not None
+        self._reactor.put_back(self)
+
     def _let_go(self) -> None:
         """Sends what this reading thread has held back."""
         _reader.held = None
         while self._held:
             self._held.pop()._flush()
-
-    def _wait_for_turn(self) -> bool:
-        """After `hand_over`: whether this thread is to read again. False: another one waits already."""
-        with self._turns:
-            if self._has_follower or self._is_over:
-                return False
-            self._has_follower = True
-        if not self._turn.acquire(timeout=_FOLLOWER_IDLE_S):
-            with self._turns:
-                if self._has_follower:
-                    self._has_follower = False
-                    return False
-            self._turn.acquire()  # it has just been given
-        if self._is_over:
-            return False
-        self._take_turn()
-        return True
-
-    def _take_turn(self) -> None:
-        _reader.lane = self
-        borrowed.lend(self.hand_over)
-
-    def _leave_turn(self) -> None:
-        _reader.lane = None
-        borrowed.take_back()
-
-    def _give_turn(self) -> bool:
-        with self._turns:
-            waits, self._has_follower = self._has_follower, False
-        if waits:
-            self._turn.release()
-        return waits
-
-    def _large_body(self, first: memoryview, length: int) -> memoryview | None:
-        body = receive_buffers.take(length)
-        at = len(first)
-        body[:at] = first
-        while at < length:
-            received = self._socket.recv_into(body[at:], 0, socket.MSG_WAITALL)
-            if not received:
-                return None
-            at += received
-        return body
 
     # -- writing
 
@@ -379,4 +367,22 @@ class Lane:
             del unsent[:done]
 
 
-_reader = threading.local()
+class _LargeFrame:
+    """A frame whose body is received into a buffer of its own."""
+
+    __slots__ = ("body", "filled", "head")
+
+    def __init__(self, head: tuple[int, int, int, int], first: memoryview, length: int) -> None:
+        self.head = head
+        self.body = receive_buffers.take(length)
+        self.filled = len(first)
+        self.body[: self.filled] = first
+
+
+class _Reader(threading.local):
+    lane: Lane | None = None
+    held: set[Lane] | None = None
+    is_apart = False
+
+
+_reader = _Reader()

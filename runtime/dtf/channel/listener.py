@@ -59,7 +59,7 @@ class Answer:
         """Calls function(*arguments), which may take long or wait: here if this thread's owner can do without it, else
         in the pool.
         """
-        if borrowed.is_lent():
+        if borrowed.is_spare():
             borrowed.before_long()
             function(*arguments)
         else:
@@ -181,7 +181,7 @@ class Listener:
             sock.close()
 
     def _serve(self, sock: Any) -> None:
-        """One lane: its greeting, then its frames. Runs in the lane's own thread."""
+        """The greeting of one connection. Runs in a thread of its own, for a stranger may take his time."""
         known = None
         try:
             sock.settimeout(_GREETING_TIMEOUT_S)
@@ -210,7 +210,7 @@ class Listener:
         lane = Lane(sock, peer.on_frame, peer.on_lost, holds=True)
         peer.add(lane, number)
         lane.send(lanes.WELCOME, 0, 0, 0, ["\n".join(self._method_names).encode()])
-        lane.read()
+        lane.begin()
 
     def _share(self, sock: socket.socket, identity: bytes) -> None:
         """A peer offers memory for its large bodies. The socket is for this alone."""
@@ -255,7 +255,7 @@ class Listener:
 
 class _Peer:
     """One connection: its lanes, and the calls that have not been answered. Its lock guards `_lanes` and `_is_lost`;
-    `_running` is changed by single operations only.
+    `_running` and `_being_answered` are changed by single operations only.
     """
 
     def __init__(self, listener: Listener, identity: bytes) -> None:
@@ -264,6 +264,7 @@ class _Peer:
         self._lock = threading.Lock()
         self._lanes: dict[int, Lane] = {}
         self._running: dict[int, Answer] = {}
+        self._being_answered: set[int] = set()
         self._is_lost = False
         self._finishing = threading.Event()
         self._is_finishing = False
@@ -317,30 +318,34 @@ class _Peer:
     def finish(self, grace_s: float) -> None:
         """Gives the running calls some time, then ends the connection."""
         self._is_finishing = True
-        if self._running:
+        if self._running or self._being_answered:
             self._finishing.wait(grace_s)
         for lane in list(self._lanes.values()):
             lane.drain(grace_s)
         self.on_lost("the server was stopped")
 
     def _reply(self, call_id: int, pieces: Sequence[Buffer], error: errors.OpError | None) -> None:
-        if self._running.pop(call_id, None) is None:
-            return
+        self._being_answered.add(call_id)
+        if self._running.pop(call_id, None) is not None:
+            self._send(call_id, pieces, error)
+        self._being_answered.discard(call_id)
+        if self._is_finishing and not self._running and not self._being_answered:
+            self._finishing.set()
+
+    def _send(self, call_id: int, pieces: Sequence[Buffer], error: errors.OpError | None) -> None:
         if error is not None:
             lane = self._lanes[min(self._lanes)]
             message = error.message.encode()[:_MESSAGE_BYTES_MAX]
             lane.send(lanes.ERROR, lanes.DERIVED if error.derived else 0, error.error_code, call_id, (message,))
+            return
+        size = sum(map(len, pieces))
+        is_large = size >= LARGE_FROM_BYTES
+        place = self.memory.place(pieces, size) if is_large and self.memory is not None else None
+        if place is not None:
+            self._lanes[min(self._lanes)].send(lanes.RESPONSE | lanes.IN_MEMORY, 0, 0, call_id, (place,))
         else:
-            size = sum(map(len, pieces))
-            is_large = size >= LARGE_FROM_BYTES
-            place = self.memory.place(pieces, size) if is_large and self.memory is not None else None
-            if place is not None:
-                self._lanes[min(self._lanes)].send(lanes.RESPONSE | lanes.IN_MEMORY, 0, 0, call_id, (place,))
-            else:
-                lane = self._lanes[max(self._lanes) if is_large else min(self._lanes)]
-                lane.send(lanes.RESPONSE, 0, 0, call_id, pieces)
-        if self._is_finishing and not self._running:
-            self._finishing.set()
+            lane = self._lanes[max(self._lanes) if is_large else min(self._lanes)]
+            lane.send(lanes.RESPONSE, 0, 0, call_id, pieces)
 
 
 def _ignore(pieces: Sequence[Buffer], error: errors.OpError | None) -> None:

@@ -144,7 +144,6 @@ class DiscoveringConnection:
             channel = self._channel
         if channel is None:
             return False
-        channel.watch()
         return channel.check()
 
     def close(self) -> None:

@@ -3,7 +3,8 @@
 Owns the way back: code that may take long, or wait, says `before_long()` first, and the thread's owner sees to it that
 his own work goes on elsewhere. In threads that are nobody's it does nothing.
 
-Owns also what a thread has come across meanwhile and does when it is done with its own (`afterwards`).
+Owns also what a thread has come across meanwhile and does when it is done with its own (`afterwards`), and the other
+side of the bargain: a thread that waits lends itself to whoever reads the connections (`wait`).
 """
 
 from __future__ import annotations
@@ -11,16 +12,62 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from dtf.run import thread_pool
 
-__all__ = ["afterwards", "before_long", "do_afterwards", "is_lent", "lend", "take_back"]
+__all__ = [
+    "Reader", "Waiting", "afterwards", "before_long", "do_afterwards", "is_lent", "is_spare", "lend", "take_back",
+    "tell_ended", "wait",
+]  # fmt: skip
 
 
-def lend(hand_over: Callable[[], None]) -> None:
-    """From now on, `before_long` in this thread calls `hand_over()`, once."""
+class Waiting(Protocol):
+    """What a thread waits for."""
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has ended, or ends at this moment."""
+
+    def wait_ended(self, timeout_s: float) -> bool:
+        """Whether it ends within this time; -1: waits for it."""
+
+
+class Reader(Protocol):
+    """Who reads the connections of this process."""
+
+    def wait(self, waiting: Waiting, timeout_s: float) -> bool:
+        """See `borrowed.wait`."""
+
+    def tell_ended(self, waiting: Waiting) -> None:
+        """See `borrowed.tell_ended`."""
+
+
+reader: Reader | None = None
+"""Set as soon as there are connections to read."""
+
+
+def wait(waiting: Waiting, timeout_s: float = -1.0) -> bool:
+    """Whether it ends within this time; -1: without a limit. The thread may read connections meanwhile, and handle what
+    comes.
+    """
+    return waiting.wait_ended(timeout_s) if reader is None else reader.wait(waiting, timeout_s)
+
+
+def tell_ended(waiting: Waiting) -> None:
+    """Called when something that a thread may `wait` for has ended."""
+    if reader is not None:
+        reader.tell_ended(waiting)
+
+
+def lend(hand_over: Callable[[], None], is_spare: bool = True) -> None:
+    """From now on, `before_long` in this thread calls `hand_over()`, once.
+
+    Args:
+      is_spare: whether others' long work may be done here; else it is only for what is short or its own.
+    """
     _thread.hand_over = hand_over
+    _thread.is_spare = is_spare
 
 
 def take_back() -> None:
@@ -30,7 +77,12 @@ def take_back() -> None:
 
 def is_lent() -> bool:
     """Whether somebody waits for this thread."""
-    return getattr(_thread, "hand_over", None) is not None
+    return _thread.hand_over is not None
+
+
+def is_spare() -> bool:
+    """Whether somebody waits for this thread who can do without it."""
+    return _thread.hand_over is not None and _thread.is_spare
 
 
 def before_long() -> None:
@@ -65,6 +117,7 @@ def do_afterwards() -> None:
 class _Thread(threading.local):
     def __init__(self) -> None:
         self.hand_over: Callable[[], None] | None = None
+        self.is_spare = False
         self.found: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
         self.is_at_found = False
 

@@ -272,6 +272,7 @@ class RunningStep:
         Watch(self, timeout_s).wait()
 
     def wait_ended(self, timeout_s: float) -> bool:
+        """Whether it ends within this time; -1: waits for it."""
         return self._ended.acquire(timeout=timeout_s)
 
     def cancel(self, error: errors.OpError) -> None:
@@ -355,6 +356,7 @@ class RunningStep:
     def _end(self) -> None:
         self._ended.release()
         if self._told_ended is None:
+            borrowed.tell_ended(self)
             return
         # What ends here is let go here, for a step may hold much memory: no cycle is left to the garbage collector.
         told_ended, self._told_ended = self._told_ended, None

@@ -86,8 +86,6 @@ class FlatRun:
                 if not self._program.roots:
                     return
         self._drain([self._program.segments[index] for index in self._program.roots], False)
-        if self._interrupt is not None:
-            raise self._interrupt
 
     def finish(self, index: int, value: Any = None, error: BaseException | None = None) -> None:
         """An asynchronous node has its value or error."""
@@ -142,6 +140,8 @@ class FlatRun:
             self._left = []
             self._live -= waiting
             over = waiting > 0 and self._live == 0
+        if waiting:
+            self.outcome.fail(_cancelled())
         if over:
             self._end()
 
@@ -238,6 +238,8 @@ class FlatRun:
         finally:
             if not drains:
                 borrowed.do_afterwards()
+        if self._interrupt is not None:
+            raise self._interrupt
 
     def _run_segments(self, segments: Sequence[Segment], ready: list[Segment]) -> bool:
         """Runs segments and adds what they make ready. True when the step is over."""

@@ -10,6 +10,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+from dtf.run import borrowed
 from dtf.wire import errors
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class Watch:
 
     def wait(self) -> None:
         """Returns when the step has ended."""
-        while not self._step.wait_ended(self._until_next_duty()):
+        while not borrowed.wait(self._step, self._until_next_duty()):
             self.look()
 
     def look(self) -> None:

@@ -1,0 +1,287 @@
+"""Reactor: one thread reads all connections of the process, and who only waits reads in its stead.
+
+The thread that reads a message also handles it: waking another one costs more than most messages. Before that takes
+long (`borrowed.before_long`) it hands the reading over. There is always one thread of the reactor's own on duty. But
+a thread that waits for the end of a step or a call has nothing better to do than to read what ends it, so it takes the
+turn if it can; the one on duty then sleeps, looks every few milliseconds whether anybody reads, and goes on when nobody
+does. So a program that runs step after step wakes no thread but those of other processes.
+
+Owns who reads. Does not know frames: a `Lane` is told that something has come, and reads what there is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from dtf.channel.lookout import Lookout
+from dtf.run import borrowed
+
+if TYPE_CHECKING:
+    from dtf.channel.lane import Lane
+    from dtf.run.borrowed import Waiting
+
+__all__ = ["Reactor", "shared"]
+
+_ASIDE_S = 0.002
+"""How long nobody needs to read before the thread on duty does so again."""
+_FAR_ASIDE_S = 0.25
+"""How often it looks while a thread that waits has been reading for long; that one calls it when it stops."""
+_SPARE_IDLE_S = 30.0
+
+
+class Reactor:
+    """Reads lanes. Who holds `_turn` reads; `_lock` guards `_has_spare` and `_has_begun`; all else is changed by single
+    operations.
+    """
+
+    def __init__(self) -> None:
+        self._epoll = select.epoll()
+        self._awaken = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._epoll.register(self._awaken, select.EPOLLIN)
+        self._lanes: dict[int, weakref.ref[Lane]] = {}
+        self._unfinished: deque[Lane] = deque()
+        self._lookout = Lookout()
+        self._turn = threading.Lock()
+        self._lane: Lane | None = None
+        self._lock = threading.Lock()
+        self._has_begun = False
+        self._has_spare = False
+        self._called = threading.Lock()
+        self._called.acquire()
+        self._spare_called = threading.Lock()
+        self._spare_called.acquire()
+        self._reading_for: Waiting | None = None
+        self._read_since = 0.0
+        self._waits = 0
+        self._blocked: set[Waiting] = set()
+        self._gives_way = False
+
+    def add(self, lane: Lane) -> None:
+        """Reads the lane from now on. The reactor does not keep it alive."""
+        descriptor = lane.fileno()
+        self._lanes[descriptor] = weakref.ref(lane)
+        self._epoll.register(descriptor, select.EPOLLIN)
+        with self._lock:
+            has_begun, self._has_begun = self._has_begun, True
+        if not has_begun:
+            self._start_thread()
+
+    def release(self, lane: Lane) -> None:
+        """Does not read the lane any more: it is over, or another thread does so for now. Before its socket closes."""
+        with contextlib.suppress(OSError, ValueError):
+            self._epoll.unregister(lane.fileno())
+
+    def put_back(self, lane: Lane) -> None:
+        """Reads a lane again that has been released; first, what was left in it."""
+        if lane.has_frames:
+            self._unfinished.append(lane)
+            os.eventfd_write(self._awaken, 1)
+        with contextlib.suppress(OSError, ValueError):  # it has ended meanwhile
+            self._epoll.register(lane.fileno(), select.EPOLLIN)
+
+    def wait(self, waiting: Waiting, timeout_s: float) -> bool:
+        """Waits until it has ended, and meanwhile reads if nobody else does; see `borrowed.wait`."""
+        deadline = None if timeout_s < 0 else time.monotonic() + timeout_s
+        self._waits += 1
+        while not waiting.has_ended:
+            left_s = -1.0 if deadline is None else deadline - time.monotonic()
+            if deadline is not None and left_s <= 0:
+                return waiting.wait_ended(0)
+            if not self._has_begun or _mine.reactor is self or not self._turn.acquire(blocking=False):
+                self._gives_way = True
+                self._blocked.add(waiting)
+                try:
+                    return waiting.wait_ended(left_s)
+                finally:
+                    self._blocked.discard(waiting)
+            self._read_until_ended(waiting, deadline)
+        return waiting.wait_ended(-1)
+
+    def tell_ended(self, waiting: Waiting) -> None:
+        """What somebody waits for has ended; see `borrowed.tell_ended`."""
+        if self._reading_for is waiting and _mine.reactor is not self:
+            os.eventfd_write(self._awaken, 1)
+
+    def glance(self) -> None:
+        """Handles what has come already, unless another thread reads."""
+        if _mine.reactor is not self and self._turn.acquire(blocking=False):
+            self._begin_turn(self._hand_over_aside, False)
+            try:
+                self._handle(self._epoll.poll(0))
+            finally:
+                if _mine.reactor is self:
+                    self._end_turn()
+
+    # -- threads that wait
+
+    def _read_until_ended(self, waiting: Waiting, deadline: float | None) -> None:
+        """Reads, with the turn, until it has ended, the time is over, or the turn has been handed over."""
+        began = self._read_since = time.monotonic()
+        self._reading_for = waiting
+        self._begin_turn(self._hand_over_aside, False)
+        try:
+            while not waiting.has_ended:
+                left_s = -1.0 if deadline is None else deadline - time.monotonic()
+                if deadline is not None and left_s <= 0:
+                    return
+                self._read(left_s)
+                if _mine.reactor is not self:
+                    return
+        finally:
+            if _mine.reactor is self:
+                self._end_turn()
+                self._call_if_needed(began)
+
+    def _hand_over_aside(self) -> None:
+        """Before what takes long: whoever is on duty finds out soon enough that nobody reads."""
+        began = self._read_since
+        self._leave_lane()
+        self._end_turn()
+        self._call_if_needed(began)
+
+    def _call_if_needed(self, began: float) -> None:
+        """Calls the thread on duty where others wait for what nobody reads, or where it does not look often."""
+        self._waits += 1
+        if self._blocked or time.monotonic() > began + _ASIDE_S:
+            with contextlib.suppress(RuntimeError):  # it has been called already
+                self._called.release()
+
+    # -- the thread on duty
+
+    def _start_thread(self) -> None:
+        threading.Thread(target=self._serve, name="dtf-channel", daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            self._on_duty()
+            with self._lock:
+                if self._has_spare:
+                    return
+                self._has_spare = True
+            if not self._spare_called.acquire(timeout=_SPARE_IDLE_S):
+                with self._lock:
+                    if self._has_spare:
+                        self._has_spare = False
+                        return
+                self._spare_called.acquire()  # it has just been called
+
+    def _on_duty(self) -> None:
+        """Reads until it hands over."""
+        while True:
+            if self._gives_way and all(waiting.has_ended for waiting in list(self._blocked)):
+                self._step_aside()
+            if not self._turn.acquire(blocking=False):
+                self._step_aside()
+                continue
+            self._begin_turn(self._hand_over_duty, True)
+            self._read(-1.0)
+            if _mine.reactor is not self:
+                return
+            self._end_turn()
+
+    def _step_aside(self) -> None:
+        """Lets threads that wait read, until none of them has done so for a moment."""
+        while True:
+            waits = self._waits
+            since = self._read_since if self._reading_for is not None else 0.0
+            is_far = since and time.monotonic() > since + 2 * _ASIDE_S
+            if self._called.acquire(timeout=_FAR_ASIDE_S if is_far else _ASIDE_S):
+                break
+            if waits == self._waits and not self._turn.locked():
+                break
+        self._gives_way = False
+
+    def _hand_over_duty(self) -> None:
+        """Before what takes long: another thread is on duty from now on."""
+        self._leave_lane()
+        self._end_turn()
+        with self._lock:
+            has_spare, self._has_spare = self._has_spare, False
+        if has_spare:
+            self._spare_called.release()
+        else:
+            self._start_thread()
+
+    # -- reading
+
+    def _begin_turn(self, hand_over: Callable[[], None], is_spare: bool) -> None:
+        _mine.reactor = self
+        borrowed.lend(hand_over, is_spare)
+
+    def _end_turn(self) -> None:
+        _mine.reactor = None
+        self._reading_for = None
+        borrowed.take_back()
+        self._turn.release()
+
+    def _leave_lane(self) -> None:
+        """Leaves what has come by the lane in hand, and is not handled yet, to who reads next."""
+        lane = self._lane
+        if lane is not None:
+            lane.leave()
+            if lane.has_frames:
+                self._unfinished.append(lane)
+
+    def _read(self, timeout_s: float) -> None:
+        """Waits for something to come, and handles it, until that is done or the turn has been handed over."""
+        while self._unfinished:
+            if not self._read_lane(self._unfinished.popleft()):
+                return
+        ready = self._lookout.look(self._look)
+        self._handle(self._epoll.poll(timeout_s) if ready is None else ready)
+
+    def _look(self) -> list[tuple[int, int]] | None:
+        return self._epoll.poll(0) or None
+
+    def _handle(self, ready: list[tuple[int, int]]) -> None:
+        for descriptor, _ in ready:
+            if descriptor == self._awaken:
+                with contextlib.suppress(BlockingIOError):
+                    os.eventfd_read(self._awaken)
+                continue
+            known = self._lanes.get(descriptor)
+            lane = known() if known is not None else None
+            if lane is not None and not self._read_lane(lane):
+                return
+
+    def _read_lane(self, lane: Lane) -> bool:
+        """False when the turn has been handed over."""
+        self._lane = lane
+        try:
+            lane.read()
+        except BaseException:  # Ctrl-C in the main thread, which read while it waited
+            if _mine.reactor is self and lane.has_frames:
+                self._unfinished.append(lane)
+            raise
+        if _mine.reactor is not self:
+            return False
+        self._lane = None
+        return True
+
+
+def shared() -> Reactor:
+    """The reactor of this process."""
+    global _shared
+    if _shared is None or _shared[0] != os.getpid():
+        with _making:
+            if _shared is None or _shared[0] != os.getpid():
+                _shared = os.getpid(), Reactor()
+                borrowed.reader = _shared[1]
+    return _shared[1]
+
+
+class _Mine(threading.local):
+    reactor: Reactor | None = None
+
+
+_mine = _Mine()
+_shared: tuple[int, Reactor] | None = None
+_making = threading.Lock()
