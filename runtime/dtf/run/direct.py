@@ -41,6 +41,7 @@ __all__ = ["DirectSteps", "Outbox", "PreparedStep", "Pushed", "Rest", "dead_fetc
 
 _GATHERED_BYTES_MAX = 1 << 20
 _GATHERED_FOR_S_MAX = 0.002
+_VALUES_A_LOOK = 16
 _PUSHES_REMEMBERED = 64
 
 Peers = Callable[[str], Any]
@@ -304,7 +305,11 @@ class Outbox:
             self._since = time.monotonic()
         self._waiting.append((task, key, value))
         self._bytes += getattr(value, "nbytes", 0)
-        if self._bytes > _GATHERED_BYTES_MAX or time.monotonic() > self._since + _GATHERED_FOR_S_MAX:
+        if self._bytes > _GATHERED_BYTES_MAX or (
+            # Who computes for long makes few values; of many, one in a while looks at the clock.
+            (self._is_computing or len(self._waiting) % _VALUES_A_LOOK == 0)
+            and time.monotonic() > self._since + _GATHERED_FOR_S_MAX
+        ):
             self.flush()
 
     def computing(self) -> None:

@@ -11,6 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from dtf.run import borrowed
@@ -37,6 +38,14 @@ LIST_DEVICES_TIMEOUT_S = 10.0
 _Signature = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
 
 
+@dataclass(frozen=True)
+class _Callable:
+    compiled: CompiledStep
+    feeds: tuple[str, ...]
+    options: config_pb2.RunOptions | None
+    timeout_s: float | None
+
+
 class MasterSession:
     """One session. `_lock` guards what was compiled, `_steps_lock` who runs and `_is_closed`."""
 
@@ -47,13 +56,14 @@ class MasterSession:
         self.graph = ClientGraph(is_spread=len(self._tasks.names) > 1)
         self._lock = threading.Lock()
         self._compiled: dict[_Signature, CompiledStep] = {}
-        self._callables: dict[int, tuple[config_pb2.CallableOptions, CompiledStep]] = {}
+        self._callables: dict[int, _Callable] = {}
         self._partial_runs: dict[str, PartialRun] = {}
         self._endpoint_names = EndpointNames()
         self._logged: set[str] = set()
         self._ids = itertools.count(1)
         self._edge_numbers = itertools.count()
-        self._steps_lock = threading.Condition()
+        self._steps_lock = threading.Lock()
+        self._steps_ended = threading.Condition(self._steps_lock)
         self._steps: set[RunningStep] = set()
         self._is_closed = False
         self._default_timeout_s = config.operation_timeout_in_ms / 1000 or None
@@ -124,15 +134,20 @@ class MasterSession:
         else:
             compiled = self._compiled.get(signature) or self._compile(signature, self._default_timeout_s)
         handle = next(self._ids)
-        self._callables[handle] = (options, compiled)
+        run_options = options.run_options if options.HasField("run_options") else None
+        timeout_s = self._default_timeout_s
+        if run_options is not None and run_options.timeout_in_ms > 0:
+            timeout_s = run_options.timeout_in_ms / 1000
+        self._callables[handle] = _Callable(compiled, signature[0], run_options, timeout_s)
         return handle
 
     def run_callable(
         self, handle: int, feeds: Sequence[Any], cancellation: CancellationManager | None = None
     ) -> tuple[list[Any], config_pb2.RunMetadata | None]:
         """See `Master.run_callable`."""
-        compiled, named, run_options, timeout_s = self._callable(handle, feeds)
-        return compiled.run(self, named, run_options, timeout_s, cancellation)
+        found = self._callable(handle, feeds)
+        named = dict(zip(found.feeds, feeds, strict=True))
+        return found.compiled.run(self, named, found.options, found.timeout_s, cancellation)
 
     def run_callable_async(
         self,
@@ -142,25 +157,19 @@ class MasterSession:
         done: Callable[..., None],
     ) -> None:
         """See `Master.run_callable_async`."""
-        compiled, named, _, timeout_s = self._callable(handle, feeds)
-        compiled.run_async(self, named, timeout_s, on_cancel, done)
+        found = self._callable(handle, feeds)
+        named = dict(zip(found.feeds, feeds, strict=True))
+        found.compiled.run_async(self, named, found.timeout_s, on_cancel, done)
 
-    def _callable(
-        self, handle: int, feeds: Sequence[Any]
-    ) -> tuple[CompiledStep, dict[str, Any], config_pb2.RunOptions | None, float | None]:
-        """What a callable runs, with which feeds, options and timeout."""
-        if handle not in self._callables:
+    def _callable(self, handle: int, feeds: Sequence[Any]) -> _Callable:
+        found = self._callables.get(handle)
+        if found is None:
             raise errors.InvalidArgumentError(None, None, f"No such callable handle: {handle}")
-        options, compiled = self._callables[handle]
-        if len(feeds) != len(options.feed):
+        if len(feeds) != len(found.feeds):
             raise errors.InvalidArgumentError(
-                None, None, f"The callable takes {len(options.feed)} feeds, but {len(feeds)} were given."
+                None, None, f"The callable takes {len(found.feeds)} feeds, but {len(feeds)} were given."
             )
-        run_options = options.run_options if options.HasField("run_options") else None
-        timeout_s = self._default_timeout_s
-        if run_options is not None and run_options.timeout_in_ms > 0:
-            timeout_s = run_options.timeout_in_ms / 1000
-        return compiled, dict(zip(options.feed, feeds, strict=True)), run_options, timeout_s
+        return found
 
     def release_callable(self, handle: int) -> None:
         """See `Master.release_callable`."""
@@ -182,7 +191,7 @@ class MasterSession:
         with self._steps_lock:
             self._steps.discard(step)
             if self._is_closed and not self._steps:
-                self._steps_lock.notify_all()
+                self._steps_ended.notify_all()
 
     def close(self) -> None:
         """Cancels the running steps, waits for them to end (10 s at most), and lets the tasks forget the session."""
@@ -198,7 +207,7 @@ class MasterSession:
         for run in partial_runs:
             run.finish(self)
         with self._steps_lock:
-            self._steps_lock.wait_for(lambda: not self._steps, timeout=_STEPS_END_TIMEOUT_S)
+            self._steps_ended.wait_for(lambda: not self._steps, timeout=_STEPS_END_TIMEOUT_S)
         self._tasks.leave()
 
     def _compile(self, signature: _Signature, timeout_s: float | None) -> CompiledStep:

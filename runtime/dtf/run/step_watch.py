@@ -28,6 +28,8 @@ _HEARTBEAT_TIMEOUT_S = 10.0
 class Watch:
     """Minds a step that did not end at once: its deadline, lone derived errors, and tasks that vanish."""
 
+    __slots__ = ("_derived_since", "_next_heartbeat", "_started", "_step", "_timeout_s")
+
     def __init__(self, step: RunningStep, timeout_s: float | None) -> None:
         self._step = step
         self._timeout_s = timeout_s
@@ -101,6 +103,8 @@ class _Watchman:
     def add(self, watch: Watch) -> None:
         """Looks at a step until it is forgotten."""
         self._watches[watch] = None
+        if self._is_awake:
+            return
         with self._condition:
             if self._is_awake:
                 return
@@ -119,7 +123,9 @@ class _Watchman:
                 idle_rounds = 0 if self._watches else idle_rounds + 1
                 if idle_rounds > _PATROL_IDLE_ROUNDS:
                     self._is_awake = False
-                    return
+                    if not self._watches:  # who adds one looks whether it is awake after that
+                        return
+                    self._is_awake = True
             self._look()
 
     def _look(self) -> None:
