@@ -153,6 +153,25 @@ def test_an_error_at_one_task_reaches_the_client_and_the_next_step_runs(cluster)
         assert not server._worker.rendezvous._steps
 
 
+def test_a_part_that_waits_for_values_when_the_step_is_cancelled_does_not_end_well(cluster, caplog):
+    with tf.Graph().as_default():
+        with tf.device("/job:ps/task:0"):
+            total = tf.Variable(0.0)
+        with tf.device("/job:worker/task:0"):
+            queue = tf.FIFOQueue(10, tf.float32, [[]])
+            value = queue.dequeue()
+        fetched = total.assign_add(value)
+        config = tf.ConfigProto(operation_timeout_in_ms=500)
+        with tf.Session(cluster["worker", 0].target, config=config) as session:
+            session.run(tf.global_variables_initializer())
+            session.run([queue.enqueue(1.0) for _ in range(3)])
+            assert [session.run(fetched) for _ in range(3)] == [1.0, 2.0, 3.0]
+            with pytest.raises(tf.errors.DeadlineExceededError, match="job:ps"):
+                session.run(fetched)
+            assert session.run(total) == 3.0
+    assert not [record.message for record in caplog.records if record.levelname == "ERROR"]
+
+
 def test_a_task_that_is_lost_fails_the_step_at_once_and_it_is_survived():
     with LocalCluster({"ps": 1, "worker": 1}, processes=True) as tasks, tf.Graph().as_default():
         with tf.device("/job:ps/task:0"):

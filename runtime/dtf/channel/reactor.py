@@ -176,7 +176,7 @@ class Reactor:
     def _on_duty(self) -> None:
         """Reads until it hands over."""
         while True:
-            if self._gives_way and all(waiting.has_ended for waiting in list(self._blocked)):
+            if self._gives_way and not self._is_needed():
                 self._step_aside()
             if not self._turn.acquire(blocking=False):
                 self._step_aside()
@@ -193,11 +193,16 @@ class Reactor:
             waits = self._waits
             since = self._read_since if self._reading_for is not None else 0.0
             is_far = since and time.monotonic() > since + 2 * _ASIDE_S
-            if self._called.acquire(timeout=_FAR_ASIDE_S if is_far else _ASIDE_S):
+            is_called = self._called.acquire(timeout=_FAR_ASIDE_S if is_far else _ASIDE_S)
+            if is_called and self._is_needed():
                 break
             if waits == self._waits and not self._turn.locked():
                 break
         self._gives_way = False
+
+    def _is_needed(self) -> bool:
+        """Whether a thread waits that found another one reading."""
+        return any(not waiting.has_ended for waiting in list(self._blocked))
 
     def _hand_over_duty(self) -> None:
         """Before what takes long: another thread is on duty from now on."""

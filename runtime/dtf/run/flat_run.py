@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FlatRun", "single", "together"]
 
-_LONG_NS = 500_000
+_LONG_NS = 1_000_000
 """A segment that took longer than this is not run in a thread that somebody else needs."""
 
 _VERY_LONG_NS = 4_000_000

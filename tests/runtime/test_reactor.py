@@ -1,0 +1,262 @@
+"""Who reads the connections of a process: the thread on duty, and those that wait, in its stead."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import socket
+import struct
+import threading
+
+import pytest
+
+from dtf.channel import lane as lanes
+from dtf.channel import reactor
+from dtf.channel.client import Channel
+from dtf.channel.endpoint import greet, new_connection_id
+from dtf.channel.lane import Lane
+from dtf.channel.listener import Listener
+from dtf.run import borrowed
+
+TASK = "/job:ps/replica:0/task:0"
+
+
+class Awaited:
+    """What a thread waits for."""
+
+    def __init__(self):
+        self._over = threading.Event()
+
+    @property
+    def has_ended(self):
+        return self._over.is_set()
+
+    def wait_ended(self, timeout_s):
+        return self._over.wait(None if timeout_s < 0 else timeout_s)
+
+    def end(self):
+        self._over.set()
+        borrowed.tell_ended(self)
+
+
+class Methods:
+    """A method that echoes, one that takes long, and one that says which thread it runs in."""
+
+    def __init__(self):
+        self.begun, self.release = threading.Semaphore(0), threading.Event()
+        self.table = {
+            "/echo": lambda request, answer: answer.set((bytes(request),)),
+            "/long": self.long,
+            "/thread": lambda request, answer: answer.set((threading.current_thread().name.encode(),)),
+        }
+
+    def long(self, request, answer):
+        borrowed.before_long()
+        self.begun.release()
+        assert self.release.wait(10)
+        answer.set((b"at last",))
+
+
+@pytest.fixture
+def methods():
+    return Methods()
+
+
+@pytest.fixture
+def channel(methods):
+    listener = Listener("127.0.0.1", TASK)
+    listener.start(methods.table)
+    channel = Channel(listener.endpoint, "127.0.0.1", TASK)
+    yield channel
+    channel.close()
+    listener.stop(0)
+
+
+def pair():
+    """A lane that is read, what it was sent, and the other end."""
+    here, there = socket.socketpair()
+    frames, arrived = [], threading.Semaphore(0)
+
+    def on_frame(lane, kind, flags, number, call_id, body):
+        frames.append((call_id, bytes(body), threading.current_thread()))
+        arrived.release()
+
+    lane = Lane(here, on_frame, lambda reason: None)
+    return lane, frames, arrived, there
+
+
+def frame(call_id, body=b""):
+    return struct.pack("<BBHIQQ", lanes.REQUEST, 0, 0, lanes._MARK, call_id, len(body)) + body
+
+
+def test_who_waits_reads_what_ends_the_wait():
+    """In the end: the thread on duty gives way as soon as it sees that others want to read."""
+    awaited_by = []
+    for _ in range(200):
+        awaited = Awaited()
+        here, there = socket.socketpair()
+
+        def on_frame(*_, awaited=awaited):
+            awaited_by.append(threading.current_thread())
+            awaited.end()
+
+        lane = Lane(here, on_frame, lambda reason: None)
+        lane.begin()
+        there.sendall(frame(1))
+        assert borrowed.wait(awaited, 10)
+        there.close()
+        if awaited_by[-1] is threading.main_thread():
+            break
+    assert awaited_by[-1] is threading.main_thread()
+
+
+def test_what_another_thread_ends_wakes_who_reads(channel):
+    ways = []
+    for _ in range(200):
+        awaited = Awaited()
+
+        def end(awaited=awaited):
+            while reactor.shared()._reading_for is not awaited and awaited not in reactor.shared()._blocked:
+                threading.Event().wait(0.0001)
+            ways.append("reads" if reactor.shared()._reading_for is awaited else "is blocked")
+            awaited.end()
+
+        ender = threading.Thread(target=end)
+        channel.call("/echo", (b"something comes, so the thread on duty gives way",), 10.0)
+        ender.start()
+        assert borrowed.wait(awaited, 10)
+        ender.join(10)
+        assert not ender.is_alive()
+        if ways[-1] == "reads":
+            break
+    assert ways[-1] == "reads"
+
+
+def test_a_wait_has_its_limit(channel):
+    assert not borrowed.wait(Awaited(), 0)
+    assert not borrowed.wait(Awaited(), 0.01)
+
+
+def test_what_takes_long_keeps_nobody_from_reading(channel, methods):
+    answers = []
+    callers = [
+        threading.Thread(target=lambda: answers.append(bytes(channel.call("/long", (), 10.0)))) for _ in range(5)
+    ]
+    for caller in callers:
+        caller.start()
+    for _ in callers:
+        assert methods.begun.acquire(timeout=10)
+    assert bytes(channel.call("/echo", (b"meanwhile",), 10.0)) == b"meanwhile"
+    methods.release.set()
+    for caller in callers:
+        caller.join(10)
+    assert answers == [b"at last"] * 5
+
+
+def test_frames_that_came_with_one_that_takes_long_do_not_wait_for_it():
+    here, there = socket.socketpair()
+    release, handled = threading.Event(), threading.Semaphore(0)
+    order = []
+
+    def on_frame(lane, kind, flags, number, call_id, body):
+        if call_id == 1:
+            borrowed.before_long()
+            release.wait(10)
+        order.append(call_id)
+        handled.release()
+
+    lane = Lane(here, on_frame, lambda reason: None)
+    there.sendall(frame(1) + frame(2) + frame(3))
+    lane.begin()
+    for _ in range(2):
+        assert handled.acquire(timeout=10)
+    assert order == [2, 3]
+    release.set()
+    assert handled.acquire(timeout=10)
+    there.close()
+
+
+@pytest.mark.parametrize("size", [40_000, 1_000_000])
+def test_half_a_body_keeps_nobody_from_reading(channel, size):
+    lane, frames, arrived, there = pair()
+    whole = frame(7, bytes(range(250)) * (size // 250))
+    lane.begin()
+    there.sendall(whole[: size // 2])
+    for _ in range(20):
+        assert bytes(channel.call("/echo", (b"meanwhile",), 10.0)) == b"meanwhile"
+    assert not frames
+    there.sendall(whole[size // 2 :] + frame(8, b"next"))
+    for _ in range(2):
+        assert arrived.acquire(timeout=10)
+    assert [call_id for call_id, _, _ in frames] == [7, 8]
+    assert frames[0][1] == whole[24:]
+    there.close()
+
+
+def test_ctrl_c_in_a_thread_that_reads_while_it_waits_loses_no_message():
+    interrupted = threading.Event()
+    here, there = socket.socketpair()
+    handled, arrived = [], threading.Semaphore(0)
+
+    def on_frame(lane, kind, flags, number, call_id, body):
+        handled.append(call_id)
+        arrived.release()
+        if threading.current_thread() is threading.main_thread() and not interrupted.is_set():
+            interrupted.set()
+            raise KeyboardInterrupt
+
+    lane = Lane(here, on_frame, lambda reason: None)
+    lane.begin()
+    with contextlib.suppress(KeyboardInterrupt):
+        for _ in range(200):
+            there.sendall(frame(len(handled)) + frame(len(handled) + 1))
+            borrowed.wait(Awaited(), 0.01)
+    assert interrupted.is_set()
+    sent = handled[-1] + 2 - handled[-1] % 2
+    while len(handled) < sent:
+        assert arrived.acquire(timeout=10)
+    assert handled == list(range(sent)) and not lane.is_over
+    there.close()
+
+
+def test_a_lane_that_ends_is_forgotten_and_its_descriptor_used_again(channel):
+    for _ in range(50):
+        lane, _, arrived, there = pair()
+        lane.begin()
+        there.sendall(frame(1))
+        assert arrived.acquire(timeout=10)
+        there.close()
+    assert bytes(channel.call("/echo", (b"still there",), 10.0)) == b"still there"
+
+
+def test_a_channel_that_nobody_holds_is_closed(methods):
+    listener = Listener("127.0.0.1", TASK)
+    gone = threading.Event()
+
+    def park(request, answer):
+        answer.on_cancel(gone.set)
+
+    listener.start({"/park": park, **methods.table})
+    channel = Channel(listener.endpoint, "127.0.0.1", TASK)
+    channel.call("/echo", (b"x",), 10.0)
+    channel.call_async("/park", (), lambda *_, **__: None)
+    del channel
+    gc.collect()
+    for _ in range(100):
+        if gone.wait(0.1):
+            break
+        gc.collect()
+    assert gone.is_set()
+    listener.stop(0)
+
+
+def test_a_greeting_that_takes_its_time_costs_nobody_else(channel, methods):
+    listener = Listener("127.0.0.1", TASK)
+    listener.start(methods.table)
+    slow = socket.create_connection(("127.0.0.1", listener.endpoint.port), timeout=10)
+    quick = Channel(listener.endpoint, "127.0.0.1", TASK)
+    assert bytes(quick.call("/echo", (b"x",), 10.0)) == b"x"
+    assert greet(slow, listener.endpoint.token, new_connection_id(), 0)
+    slow.close()
+    quick.close()
+    listener.stop(0)
