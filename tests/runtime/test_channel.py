@@ -194,7 +194,7 @@ def test_a_request_that_wants_no_answer_arrives(channel, methods):
 def test_a_small_message_does_not_wait_for_a_large_one(listener, methods):
     """The large answer fills the socket of a reader that is stuck; small ones still come."""
     stuck, release, first = threading.Event(), threading.Event(), Call()
-    channel = Channel(listener.endpoint, "127.0.0.1", TASK)
+    channel = Channel(replace(listener.endpoint, unix=""), "127.0.0.1", TASK)
 
     def hold(response=None, error=None):
         stuck.set()

@@ -7,6 +7,7 @@ import gc
 import socket
 import struct
 import threading
+import time
 
 import pytest
 
@@ -176,6 +177,31 @@ def test_frames_that_came_with_one_that_takes_long_do_not_wait_for_it():
     there.close()
 
 
+def test_a_wait_ends_with_the_frame_that_ends_it_even_if_it_was_left_by_what_takes_long():
+    here, there = socket.socketpair()
+    awaited, readers = [Awaited()], []
+
+    def on_frame(lane, kind, flags, number, call_id, body):
+        if call_id % 2:
+            awaited[-1].end()
+        else:
+            readers.append(threading.current_thread())
+            borrowed.before_long()
+
+    with there:
+        lane = Lane(here, on_frame, lambda reason: None)
+        lane.begin()
+        for number in range(200):
+            began = time.monotonic()
+            there.sendall(frame(2 * number) + frame(2 * number + 1))
+            assert borrowed.wait(awaited[-1], 30)
+            assert time.monotonic() < began + 20
+            if readers[-1] is threading.main_thread():
+                break
+            awaited.append(Awaited())
+        assert readers[-1] is threading.main_thread() and not lane.is_over
+
+
 @pytest.mark.parametrize("size", [40_000, 1_000_000])
 def test_half_a_body_keeps_nobody_from_reading(channel, size):
     lane, frames, arrived, there = pair()
@@ -194,29 +220,30 @@ def test_half_a_body_keeps_nobody_from_reading(channel, size):
 
 
 def test_ctrl_c_in_a_thread_that_reads_while_it_waits_loses_no_message():
-    interrupted = threading.Event()
     here, there = socket.socketpair()
-    handled, arrived = [], threading.Semaphore(0)
+    handled, interrupted, awaited = [], [], [Awaited()]
 
     def on_frame(lane, kind, flags, number, call_id, body):
         handled.append(call_id)
-        arrived.release()
-        if threading.current_thread() is threading.main_thread() and not interrupted.is_set():
-            interrupted.set()
+        if call_id % 2:
+            awaited[-1].end()
+        elif threading.current_thread() is threading.main_thread() and not interrupted:
+            interrupted.append(call_id)
             raise KeyboardInterrupt
 
-    lane = Lane(here, on_frame, lambda reason: None)
-    lane.begin()
-    with contextlib.suppress(KeyboardInterrupt):
-        for _ in range(200):
-            there.sendall(frame(len(handled)) + frame(len(handled) + 1))
-            borrowed.wait(Awaited(), 0.01)
-    assert interrupted.is_set()
-    sent = handled[-1] + 2 - handled[-1] % 2
-    while len(handled) < sent:
-        assert arrived.acquire(timeout=10)
-    assert handled == list(range(sent)) and not lane.is_over
-    there.close()
+    with there:
+        lane = Lane(here, on_frame, lambda reason: None)
+        lane.begin()
+        for number in range(200):
+            there.sendall(frame(2 * number) + frame(2 * number + 1))
+            with contextlib.suppress(KeyboardInterrupt):
+                assert borrowed.wait(awaited[-1], 10)
+            assert borrowed.wait(awaited[-1], 10) or interrupted
+            if interrupted:
+                break
+            awaited.append(Awaited())
+        assert interrupted and not lane.is_over
+        assert handled == list(range(2 * number + 2))
 
 
 def test_a_lane_that_ends_is_forgotten_and_its_descriptor_used_again(channel):

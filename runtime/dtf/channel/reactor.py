@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dtf.channel.lane import Lane
     from dtf.run.borrowed import Waiting
 
-__all__ = ["Reactor", "shared"]
+__all__ = ["Reactor", "is_possible", "shared"]
 
 _ASIDE_S = 0.002
 """How long nobody needs to read before the thread on duty does so again."""
@@ -237,9 +237,10 @@ class Reactor:
 
     def _read(self, timeout_s: float) -> None:
         """Waits for something to come, and handles it, until that is done or the turn has been handed over."""
-        while self._unfinished:
-            if not self._read_lane(self._unfinished.popleft()):
-                return
+        if self._unfinished:
+            while self._unfinished and self._read_lane(self._unfinished.popleft()):
+                pass
+            return  # perhaps it has ended what this thread waits for
         ready = self._lookout.look(self._look)
         self._handle(self._epoll.poll(timeout_s) if ready is None else ready)
 
@@ -270,6 +271,11 @@ class Reactor:
             return False
         self._lane = None
         return True
+
+
+def is_possible() -> bool:
+    """Whether this system has what a reactor needs: epoll and eventfd, which are Linux's."""
+    return hasattr(select, "epoll") and hasattr(os, "eventfd")
 
 
 def shared() -> Reactor:

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from dtf.channel import reactor
 from dtf.channel.client import Channel
 from dtf.channel.endpoint import find_endpoint
 from dtf.rpc import WORKER_SERVICE
@@ -64,7 +65,7 @@ class Way(Protocol):
 
 def is_channel_on() -> bool:
     """Whether this process uses the channel."""
-    return os.environ.get(_SWITCH, "").lower() not in ("off", "0", "no", "false")
+    return reactor.is_possible() and os.environ.get(_SWITCH, "").lower() not in ("off", "0", "no", "false")
 
 
 def connect(address: str, name: str = "", credentials: Credentials | None = None) -> Way:
