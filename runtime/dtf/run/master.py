@@ -16,15 +16,17 @@ import random
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.run.cancellation import CancellationManager
-from dtf.run.master_session import LIST_DEVICES_TIMEOUT_S, MasterSession
 from dtf.run.request_ids import RecentRequestIds
-from dtf.run.session_tasks import SessionTasks, Tasks
+from dtf.run.session_tasks import LIST_DEVICES_TIMEOUT_S, SessionTasks, Tasks
 from dtf.run.step import Device
 from dtf.wire import errors
 from dtf.wire.pb import config_pb2, graph_pb2
+
+if TYPE_CHECKING:
+    from dtf.run.master_session import MasterSession
 
 _REQUESTS_REMEMBERED_MAX = 10_000
 _RESET_TIMEOUT_S = 30.0
@@ -81,6 +83,8 @@ class Master:
             merged.CopyFrom(self._default_config)
         if config is not None:
             merged.MergeFrom(config)
+        from dtf.run.master_session import MasterSession  # which a ps, the master of nobody, does without
+
         handle = f"{random.getrandbits(64):016x}"
         session = MasterSession(handle, self._tasks_for(merged, target), merged)
         try:

@@ -27,14 +27,13 @@ from dtf.run.passes.arrivals import mark_arrivals
 from dtf.run.passes.optimize import optimize
 from dtf.run.passes.partition import Partition, partition
 from dtf.run.passes.place import Request, choose_task, place, unplaceable
-from dtf.run.session_tasks import SessionTasks, Tasks
+from dtf.run.session_tasks import LIST_DEVICES_TIMEOUT_S, SessionTasks, Tasks
 from dtf.run.step import Device
 from dtf.wire import errors
 from dtf.wire.pb import config_pb2
 
 _CLOSED_BY_CALL = "Step was cancelled by an explicit call to `Session::Close()`."
 _STEPS_END_TIMEOUT_S = 10.0
-LIST_DEVICES_TIMEOUT_S = 10.0
 _Signature = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
 
 

@@ -22,6 +22,7 @@ from dtf.wire import errors
 from dtf.wire.device import DeviceSpec
 from dtf.wire.pb import config_pb2, tensorflow_server_pb2
 
+LIST_DEVICES_TIMEOUT_S = 10.0
 _LEAVE_TIMEOUT_S = 3.0
 
 _logger = logging.getLogger("dtf")
