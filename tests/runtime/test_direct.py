@@ -172,6 +172,37 @@ def test_a_part_that_waits_for_values_when_the_step_is_cancelled_does_not_end_we
     assert not [record.message for record in caplog.records if record.levelname == "ERROR"]
 
 
+def test_a_lock_held_while_a_step_runs_may_be_wanted_by_a_function_of_another_step(cluster):
+    """Who waits for a step reads the connections meanwhile, but runs no function of the user's for others."""
+    lock, over, others = threading.Lock(), threading.Event(), []
+
+    def add_one(value):
+        with lock:
+            return value + np.float32(1)
+
+    with tf.Graph().as_default():
+        with tf.device("/job:ps/task:0"):
+            first, second = tf.Variable(tf.zeros([10])), tf.Variable(tf.ones([10]))
+        with tf.device("/job:worker/task:0"):
+            called = tf.py_func(add_one, [tf.identity(first)], tf.float32)
+            doubled = tf.identity(second) * 2.0
+        with tf.Session(cluster["worker", 0].target) as session:
+            session.run(tf.global_variables_initializer())
+
+            def run_others():
+                while not over.is_set():
+                    others.append(session.run(called)[0])
+
+            thread = threading.Thread(target=run_others, daemon=True)
+            thread.start()
+            for _ in range(300):
+                with lock:
+                    assert session.run(doubled)[0] == 2.0
+            over.set()
+            thread.join(10)
+            assert not thread.is_alive() and set(others) == {1.0}
+
+
 def test_a_task_that_is_lost_fails_the_step_at_once_and_it_is_survived():
     with LocalCluster({"ps": 1, "worker": 1}, processes=True) as tasks, tf.Graph().as_default():
         with tf.device("/job:ps/task:0"):

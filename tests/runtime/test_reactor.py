@@ -177,6 +177,31 @@ def test_frames_that_came_with_one_that_takes_long_do_not_wait_for_it():
     there.close()
 
 
+def test_a_system_without_another_thread_is_survived(monkeypatch, caplog):
+    alone = reactor.Reactor()
+    monkeypatch.setattr(reactor, "shared", lambda: alone)
+    here, there = socket.socketpair()
+    handled, arrived = [], threading.Semaphore(0)
+
+    def on_frame(lane, kind, flags, number, call_id, body):
+        borrowed.before_long()
+        handled.append(call_id)
+        arrived.release()
+
+    def no_thread():
+        raise RuntimeError("can't start new thread")
+
+    with there:
+        lane = Lane(here, on_frame, lambda reason: None)
+        lane.begin()
+        monkeypatch.setattr(alone, "_start_thread", no_thread)
+        for call_id in range(3):
+            there.sendall(frame(call_id))
+            assert arrived.acquire(timeout=10)
+    assert handled == [0, 1, 2]
+    assert "can't start new thread" in caplog.text
+
+
 def test_a_wait_ends_with_the_frame_that_ends_it_even_if_it_was_left_by_what_takes_long():
     here, there = socket.socketpair()
     awaited, readers = [Awaited()], []

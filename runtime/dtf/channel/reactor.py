@@ -12,6 +12,7 @@ Owns who reads. Does not know frames: a `Lane` is told that something has come, 
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import select
 import threading
@@ -54,6 +55,7 @@ class Reactor:
         self._lock = threading.Lock()
         self._has_begun = False
         self._has_spare = False
+        self._is_deserted = False
         self._called = threading.Lock()
         self._called.acquire()
         self._spare_called = threading.Lock()
@@ -162,6 +164,9 @@ class Reactor:
     def _serve(self) -> None:
         while True:
             self._on_duty()
+            if self._is_deserted:
+                self._is_deserted = False
+                continue
             with self._lock:
                 if self._has_spare:
                     return
@@ -212,8 +217,12 @@ class Reactor:
             has_spare, self._has_spare = self._has_spare, False
         if has_spare:
             self._spare_called.release()
-        else:
+            return
+        try:
             self._start_thread()
+        except RuntimeError as error:
+            _logger.warning("nobody reads until something has been done that takes long: %s", error)
+            self._is_deserted = True
 
     # -- reading
 
@@ -296,3 +305,4 @@ class _Mine(threading.local):
 _mine = _Mine()
 _shared: tuple[int, Reactor] | None = None
 _making = threading.Lock()
+_logger = logging.getLogger("dtf")

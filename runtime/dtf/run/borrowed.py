@@ -17,8 +17,8 @@ from typing import Any, Protocol
 from dtf.run import thread_pool
 
 __all__ = [
-    "Reader", "Waiting", "afterwards", "before_long", "do_afterwards", "is_lent", "is_spare", "lend", "take_back",
-    "tell_ended", "wait",
+    "Reader", "Waiting", "afterwards", "before_long", "do_afterwards", "is_lent", "is_spare", "is_waiting", "lend",
+    "take_back", "tell_ended", "wait",
 ]  # fmt: skip
 
 
@@ -83,6 +83,11 @@ def is_lent() -> bool:
 def is_spare() -> bool:
     """Whether somebody waits for this thread who can do without it."""
     return _thread.hand_over is not None and _thread.is_spare
+
+
+def is_waiting() -> bool:
+    """Whether this thread is one that waits for something of its own, and reads meanwhile."""
+    return _thread.hand_over is not None and not _thread.is_spare
 
 
 def before_long() -> None:

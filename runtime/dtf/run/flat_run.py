@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dtf.run import borrowed, thread_pool
+from dtf.run import borrowed, growing_pool, thread_pool
 from dtf.run.instructions import with_node
 from dtf.run.kernels import DEAD
 from dtf.run.outcome import Outcome
@@ -219,6 +219,9 @@ class FlatRun:
             with np.errstate(all="ignore"):
                 while ready:
                     now, ready[:] = ready[:], []
+                    if is_borrowed and self._is_for_others(now):
+                        growing_pool.submit(self._drain, now, False)
+                        break
                     if any(segment.cost_ns > _LONG_NS for segment in now):
                         if is_borrowed and not borrowed.is_lent():
                             thread_pool.submit(self._drain, now, False)
@@ -240,6 +243,14 @@ class FlatRun:
                 borrowed.do_afterwards()
         if self._interrupt is not None:
             raise self._interrupt
+
+    def _is_for_others(self, segments: Sequence[Segment]) -> bool:
+        """Whether this thread is one that waits for a step, perhaps with a lock that a function of the user's wants."""
+        return (
+            self._program.has_segments_of_user
+            and borrowed.is_waiting()
+            and any(segment.is_of_user for segment in segments)
+        )
 
     def _run_segments(self, segments: Sequence[Segment], ready: list[Segment]) -> bool:
         """Runs segments and adds what they make ready. True when the step is over."""

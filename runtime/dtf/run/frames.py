@@ -31,9 +31,9 @@ from typing import Any
 
 import numpy as np
 
-from dtf.run import borrowed
+from dtf.run import borrowed, growing_pool
 from dtf.run.frame_numbers import frame_number
-from dtf.run.instructions import Instruction, with_node
+from dtf.run.instructions import CALLS_USERS, Instruction, with_node
 from dtf.run.kernels import DEAD
 from dtf.run.outcome import Outcome
 from dtf.run.step import StepContext
@@ -60,6 +60,7 @@ class FrameProgram:
 
     Attributes:
       instructions: the nodes.
+      has_functions_of_user: whether one of them calls the user's functions.
       kinds: per node, which of the rules above apply to it.
       data_edges: per node, (output number, consumer, its input number, its kind) of each data edge that leaves it.
       control_edges: per node, (consumer, its kind) of each control edge that leaves it.
@@ -70,6 +71,7 @@ class FrameProgram:
 
     def __init__(self, instructions: list[Instruction]) -> None:
         self.instructions = instructions
+        self.has_functions_of_user = any(each.op in CALLS_USERS for each in instructions)
         self.kinds = [_kind(each) for each in instructions]
         self.data_edges: list[list[tuple[int, int, int, int]]] = [[] for _ in instructions]
         self.control_edges: list[list[tuple[int, int]]] = [[] for _ in instructions]
@@ -265,6 +267,9 @@ class _FrameRun:
             if self._is_draining:
                 return
             self._is_draining = True
+        if self._program.has_functions_of_user and borrowed.is_waiting():
+            growing_pool.submit(self._drain)
+            return
         borrowed.before_long()
         self._drain()
 

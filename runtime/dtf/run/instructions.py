@@ -61,6 +61,9 @@ class Instruction:
         return {source for source, _ in self.inputs} | set(self.controls)
 
 
+CALLS_USERS = frozenset({"PyFunc", "PyFuncStateless"})
+"""Operations that call functions of the user's, who may hold a lock of his own while he waits for another step."""
+
 ALIASES = frozenset({"Identity", "StopGradient", "PreventGradient", "Snapshot"})
 """Ops whose output is their input under another name."""
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dtf.run.folding import folded
-from dtf.run.instructions import ALIASES, Instruction, with_node
+from dtf.run.instructions import ALIASES, CALLS_USERS, Instruction, with_node
 from dtf.run.updates import has_update, held_together
 
 __all__ = ["TOKEN", "Guard", "Segment", "aliases_of", "constants_of", "group_node", "guards_of", "segments_of"]
@@ -24,11 +24,13 @@ TOKEN = -1
 
 class Segment:
     """Instructions that run straight through. `cost_ns` is what it took lately; at first, a guess by its length. One
-    that `is_update` runs while no other such one of its task does (see `updates`).
+    that `is_update` runs while no other such one of its task does (see `updates`); one that `is_of_user` calls
+    functions of the user's.
     """
 
     __slots__ = (
-        "asynchronous", "cost_ns", "index", "instructions", "is_update", "predecessors", "shared_slots", "successors",
+        "asynchronous", "cost_ns", "index", "instructions", "is_of_user", "is_update", "predecessors", "shared_slots",
+        "successors",
     )  # fmt: skip
 
     def __init__(self, index: int) -> None:
@@ -40,6 +42,7 @@ class Segment:
         self.shared_slots: tuple[int, ...] = ()
         self.cost_ns = 0
         self.is_update = False
+        self.is_of_user = False
 
 
 def group_node(group: int) -> int:
@@ -171,6 +174,7 @@ def segments_of(
     for segment in segments:
         segment.cost_ns = 1000 * len(segment.instructions)
         segment.is_update = has_update(segment.instructions, instructions)
+        segment.is_of_user = any(instructions[index].op in CALLS_USERS for index in segment.instructions)
     return segments, segment_of
 
 
