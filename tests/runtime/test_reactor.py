@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import os
 import socket
 import struct
 import threading
@@ -312,3 +313,13 @@ def test_a_greeting_that_takes_its_time_costs_nobody_else(channel, methods):
     slow.close()
     quick.close()
     listener.stop(0)
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_process_that_is_forked_leaves_the_connections_to_the_one_that_it_comes_from(channel):
+    assert bytes(channel.call("/echo", (b"before",), 10.0)) == b"before"
+    child = os.fork()
+    if not child:
+        os._exit(0 if borrowed.reader is None and not borrowed.wait(Awaited(), 0.01) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert bytes(channel.call("/echo", (b"after",), 10.0)) == b"after"

@@ -290,12 +290,20 @@ def is_possible() -> bool:
 def shared() -> Reactor:
     """The reactor of this process."""
     global _shared
-    if _shared is None or _shared[0] != os.getpid():
+    if _shared is None:
         with _making:
-            if _shared is None or _shared[0] != os.getpid():
-                _shared = os.getpid(), Reactor()
-                borrowed.reader = _shared[1]
-    return _shared[1]
+            if _shared is None:
+                _shared = borrowed.reader = Reactor()
+    return _shared
+
+
+def _forget() -> None:
+    """In a process that has been forked: the connections are those of the one that it comes from."""
+    global _shared, _making
+    _shared = borrowed.reader = None
+    _making = threading.Lock()
+    _mine.reactor = None
+    borrowed.take_back()
 
 
 class _Mine(threading.local):
@@ -303,6 +311,8 @@ class _Mine(threading.local):
 
 
 _mine = _Mine()
-_shared: tuple[int, Reactor] | None = None
+_shared: Reactor | None = None
 _making = threading.Lock()
 _logger = logging.getLogger("dtf")
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
