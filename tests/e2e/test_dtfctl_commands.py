@@ -177,6 +177,7 @@ def test_logs_must_be_those_of_the_tasks_asked_for(cluster):
     assert not (cluster.state / "trial").exists()
 
 
+@pytest.mark.slow
 def test_two_clusters_of_one_file_must_live_side_by_side(cluster):
     cluster.run("up", "-n", "one")
     cluster.run("up", "-n", "two")

@@ -46,7 +46,15 @@ def test_several_killed_at_once_must_all_come_back(cluster):
     assert cluster.task("worker:0")["restarts"] == 0
 
 
-@pytest.mark.parametrize("victims", ["supervisor", "keeper", "supervisor keeper", "keeper supervisor"])
+@pytest.mark.parametrize(
+    "victims",
+    [
+        "supervisor",
+        "keeper",
+        pytest.param("supervisor keeper", marks=pytest.mark.slow),
+        pytest.param("keeper supervisor", marks=pytest.mark.slow),
+    ],
+)
 def test_killing_dtfctl_itself_must_cost_no_task_no_line_and_no_exit_status(cluster, victims):
     cluster.write(COUNTING)
     cluster.run("up")

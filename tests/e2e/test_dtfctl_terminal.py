@@ -153,6 +153,7 @@ def test_a_reader_that_has_seen_enough_must_not_get_a_traceback(cluster):
     assert done.stderr == ""
 
 
+@pytest.mark.slow
 def test_a_person_must_see_who_is_missing_and_why_at_any_size_and_then_that_all_is_well(cluster):
     cluster.write(SLOW)
     terminal = Terminal(cluster, "up", size=(80, 20))

@@ -36,9 +36,8 @@ def wait_for_a_step(cluster: ExampleCluster, step: int) -> None:
     wait_until(lambda: step in steps(cluster), f"step {step}\n{cluster.printed()}")
 
 
-@pytest.mark.parametrize(
-    "name", ["ring", pytest.param("digits-sync", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["ring", "digits-sync"])
 def test_down_in_mid_training_must_leave_a_checkpoint_of_the_last_step(example, name):
     cluster = example(name, NEVER)
     up = cluster.start_up("--attach")

@@ -44,6 +44,7 @@ def train(cluster: ExampleCluster, *arguments: str) -> ExampleCluster:
     return cluster
 
 
+@pytest.mark.slow
 def test_synchronous_workers_must_train_the_digits(example):
     cluster = train(example("digits-sync"))
     assert cluster.accuracy() >= 97.0
@@ -51,7 +52,6 @@ def test_synchronous_workers_must_train_the_digits(example):
     wait_until(lambda: not cluster.processes(), "every process to end", 10)
 
 
-@pytest.mark.slow
 @pytest.mark.slow
 def test_one_client_with_towers_must_train_the_digits(example):
     cluster = train(example("in-graph"))

@@ -71,6 +71,7 @@ def test_a_killed_worker_must_not_end_the_evolution(bring_up):
     assert cluster.figure("the parent lasts, of 200 steps") > 190
 
 
+@pytest.mark.slow
 def test_layers_on_different_tasks_must_train_the_digits(bring_up):
     assert bring_up("model-parallel", "--train_steps=40 --width=256").accuracy() > 90
 
