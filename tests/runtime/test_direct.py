@@ -172,7 +172,8 @@ def test_a_part_that_waits_for_values_when_the_step_is_cancelled_does_not_end_we
     assert not [record.message for record in caplog.records if record.levelname == "ERROR"]
 
 
-def test_a_lock_held_while_a_step_runs_may_be_wanted_by_a_function_of_another_step(cluster):
+@pytest.mark.parametrize("where", ["step", "loop"])
+def test_a_lock_held_while_a_step_runs_may_be_wanted_by_a_function_of_another_step(cluster, where):
     """Who waits for a step reads the connections meanwhile, but runs no function of the user's for others."""
     lock, over, others = threading.Lock(), threading.Event(), []
 
@@ -180,11 +181,19 @@ def test_a_lock_held_while_a_step_runs_may_be_wanted_by_a_function_of_another_st
         with lock:
             return value + np.float32(1)
 
+    def once(count, value):
+        return count + 1, tf.ensure_shape(tf.py_func(add_one, [value], tf.float32), [10])
+
+    def call(value):
+        if where == "step":
+            return tf.py_func(add_one, [value], tf.float32)
+        return tf.while_loop(lambda count, _: count < 1, once, [0, value])[1]
+
     with tf.Graph().as_default():
         with tf.device("/job:ps/task:0"):
             first, second = tf.Variable(tf.zeros([10])), tf.Variable(tf.ones([10]))
         with tf.device("/job:worker/task:0"):
-            called = tf.py_func(add_one, [tf.identity(first)], tf.float32)
+            called = call(tf.identity(first))
             doubled = tf.identity(second) * 2.0
         with tf.Session(cluster["worker", 0].target) as session:
             session.run(tf.global_variables_initializer())

@@ -219,7 +219,7 @@ class FlatRun:
             with np.errstate(all="ignore"):
                 while ready:
                     now, ready[:] = ready[:], []
-                    if is_borrowed and self._is_for_others(now):
+                    if self._is_for_others(now):
                         growing_pool.submit(self._drain, now, False)
                         break
                     if any(segment.cost_ns > _LONG_NS for segment in now):

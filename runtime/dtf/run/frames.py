@@ -193,6 +193,12 @@ class _FrameRun:
         for index in self._program.roots:
             self._schedule(index, root, iteration, [])
         self._is_draining = True
+        self._go_on()
+
+    def _go_on(self) -> None:
+        if self._program.has_functions_of_user and borrowed.is_waiting():
+            growing_pool.submit(self._drain)
+            return
         borrowed.before_long()
         self._drain()
 
@@ -267,11 +273,7 @@ class _FrameRun:
             if self._is_draining:
                 return
             self._is_draining = True
-        if self._program.has_functions_of_user and borrowed.is_waiting():
-            growing_pool.submit(self._drain)
-            return
-        borrowed.before_long()
-        self._drain()
+        self._go_on()
 
     def _complete(
         self, index: int, frame: _Frame, iteration: _Iteration, value: Any, error: BaseException | None
