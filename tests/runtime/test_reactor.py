@@ -42,14 +42,14 @@ class Awaited:
 
 
 class Methods:
-    """A method that echoes, one that takes long, and one that says which thread it runs in."""
+    """A method that echoes, one that takes long, and one that never answers."""
 
     def __init__(self):
-        self.begun, self.release = threading.Semaphore(0), threading.Event()
+        self.begun, self.release, self.cancelled = threading.Semaphore(0), threading.Event(), threading.Event()
         self.table = {
             "/echo": lambda request, answer: answer.set((bytes(request),)),
             "/long": self.long,
-            "/thread": lambda request, answer: answer.set((threading.current_thread().name.encode(),)),
+            "/park": lambda request, answer: answer.on_cancel(self.cancelled.set),
         }
 
     def long(self, request, answer):
@@ -65,13 +65,18 @@ def methods():
 
 
 @pytest.fixture
-def channel(methods):
+def listener(methods):
     listener = Listener("127.0.0.1", TASK)
     listener.start(methods.table)
+    yield listener
+    listener.stop(0)
+
+
+@pytest.fixture
+def channel(listener):
     channel = Channel(listener.endpoint, "127.0.0.1", TASK)
     yield channel
     channel.close()
-    listener.stop(0)
 
 
 def pair():
@@ -80,7 +85,7 @@ def pair():
     frames, arrived = [], threading.Semaphore(0)
 
     def on_frame(lane, kind, flags, number, call_id, body):
-        frames.append((call_id, bytes(body), threading.current_thread()))
+        frames.append((call_id, bytes(body)))
         arrived.release()
 
     lane = Lane(here, on_frame, lambda reason: None)
@@ -240,7 +245,7 @@ def test_half_a_body_keeps_nobody_from_reading(channel, size):
     there.sendall(whole[size // 2 :] + frame(8, b"next"))
     for _ in range(2):
         assert arrived.acquire(timeout=10)
-    assert [call_id for call_id, _, _ in frames] == [7, 8]
+    assert [call_id for call_id, _ in frames] == [7, 8]
     assert frames[0][1] == whole[24:]
     there.close()
 
@@ -282,37 +287,27 @@ def test_a_lane_that_ends_is_forgotten_and_its_descriptor_used_again(channel):
     assert bytes(channel.call("/echo", (b"still there",), 10.0)) == b"still there"
 
 
-def test_a_channel_that_nobody_holds_is_closed(methods):
-    listener = Listener("127.0.0.1", TASK)
-    gone = threading.Event()
-
-    def park(request, answer):
-        answer.on_cancel(gone.set)
-
-    listener.start({"/park": park, **methods.table})
+def test_a_channel_that_nobody_holds_is_closed(listener, methods):
     channel = Channel(listener.endpoint, "127.0.0.1", TASK)
     channel.call("/echo", (b"x",), 10.0)
     channel.call_async("/park", (), lambda *_, **__: None)
     del channel
     gc.collect()
     for _ in range(100):
-        if gone.wait(0.1):
+        if methods.cancelled.wait(0.1):
             break
         gc.collect()
-    assert gone.is_set()
-    listener.stop(0)
+    assert methods.cancelled.is_set()
 
 
-def test_a_greeting_that_takes_its_time_costs_nobody_else(channel, methods):
-    listener = Listener("127.0.0.1", TASK)
-    listener.start(methods.table)
+def test_a_greeting_that_takes_its_time_costs_nobody_else(listener, channel):
     slow = socket.create_connection(("127.0.0.1", listener.endpoint.port), timeout=10)
+    assert bytes(channel.call("/echo", (b"x",), 10.0)) == b"x"
     quick = Channel(listener.endpoint, "127.0.0.1", TASK)
     assert bytes(quick.call("/echo", (b"x",), 10.0)) == b"x"
     assert greet(slow, listener.endpoint.token, new_connection_id(), 0)
     slow.close()
     quick.close()
-    listener.stop(0)
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")

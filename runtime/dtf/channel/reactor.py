@@ -83,8 +83,7 @@ class Reactor:
 
     def put_back(self, lane: Lane) -> None:
         """Reads a lane again that has been released; first, what was left in it."""
-        if lane.has_frames:
-            self._unfinished.append(lane)
+        if self._keep_unfinished(lane):
             os.eventfd_write(self._awaken, 1)
         with contextlib.suppress(OSError, ValueError):  # it has ended meanwhile
             self._epoll.register(lane.fileno(), select.EPOLLIN)
@@ -241,8 +240,14 @@ class Reactor:
         lane = self._lane
         if lane is not None:
             lane.leave()
-            if lane.has_frames:
-                self._unfinished.append(lane)
+            self._keep_unfinished(lane)
+
+    def _keep_unfinished(self, lane: Lane) -> bool:
+        """Whether something is left in the lane, which then is read before any other."""
+        is_unfinished = lane.has_frames
+        if is_unfinished:
+            self._unfinished.append(lane)
+        return is_unfinished
 
     def _read(self, timeout_s: float) -> None:
         """Waits for something to come, and handles it, until that is done or the turn has been handed over."""
@@ -273,8 +278,8 @@ class Reactor:
         try:
             lane.read()
         except BaseException:  # Ctrl-C in the main thread, which read while it waited
-            if _mine.reactor is self and lane.has_frames:
-                self._unfinished.append(lane)
+            if _mine.reactor is self:
+                self._keep_unfinished(lane)
             raise
         if _mine.reactor is not self:
             return False

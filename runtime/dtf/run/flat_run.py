@@ -247,7 +247,7 @@ class FlatRun:
     def _is_for_others(self, segments: Sequence[Segment]) -> bool:
         """Whether this thread is one that waits for a step, perhaps with a lock that a function of the user's wants."""
         return (
-            self._program.has_segments_of_user
+            self._program.has_functions_of_user
             and borrowed.is_waiting()
             and any(segment.is_of_user for segment in segments)
         )

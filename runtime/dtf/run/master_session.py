@@ -76,9 +76,7 @@ class MasterSession:
         cancellation: CancellationManager | None = None,
     ) -> tuple[list[Any], config_pb2.RunMetadata | None]:
         """Runs one step; see `Master.run_step`."""
-        timeout_s = self._default_timeout_s
-        if options is not None and options.timeout_in_ms > 0:
-            timeout_s = options.timeout_in_ms / 1000
+        timeout_s = self._limit_s(options)
         signature = (tuple(feeds), tuple(fetches), tuple(targets))
         compiled = self._compiled.get(signature)
         if compiled is None:
@@ -134,18 +132,14 @@ class MasterSession:
             compiled = self._compiled.get(signature) or self._compile(signature, self._default_timeout_s)
         handle = next(self._ids)
         run_options = options.run_options if options.HasField("run_options") else None
-        timeout_s = self._default_timeout_s
-        if run_options is not None and run_options.timeout_in_ms > 0:
-            timeout_s = run_options.timeout_in_ms / 1000
-        self._callables[handle] = _Callable(compiled, signature[0], run_options, timeout_s)
+        self._callables[handle] = _Callable(compiled, signature[0], run_options, self._limit_s(run_options))
         return handle
 
     def run_callable(
         self, handle: int, feeds: Sequence[Any], cancellation: CancellationManager | None = None
     ) -> tuple[list[Any], config_pb2.RunMetadata | None]:
         """See `Master.run_callable`."""
-        found = self._callable(handle, feeds)
-        named = dict(zip(found.feeds, feeds, strict=True))
+        found, named = self._callable(handle, feeds)
         return found.compiled.run(self, named, found.options, found.timeout_s, cancellation)
 
     def run_callable_async(
@@ -156,11 +150,17 @@ class MasterSession:
         done: Callable[..., None],
     ) -> None:
         """See `Master.run_callable_async`."""
-        found = self._callable(handle, feeds)
-        named = dict(zip(found.feeds, feeds, strict=True))
+        found, named = self._callable(handle, feeds)
         found.compiled.run_async(self, named, found.timeout_s, on_cancel, done)
 
-    def _callable(self, handle: int, feeds: Sequence[Any]) -> _Callable:
+    def _limit_s(self, options: config_pb2.RunOptions | None) -> float | None:
+        """How long a step may take: what its options say, else the session's limit; None: without one."""
+        if options is not None and options.timeout_in_ms > 0:
+            return options.timeout_in_ms / 1000
+        return self._default_timeout_s
+
+    def _callable(self, handle: int, feeds: Sequence[Any]) -> tuple[_Callable, dict[str, Any]]:
+        """The callable, and its feeds by name."""
         found = self._callables.get(handle)
         if found is None:
             raise errors.InvalidArgumentError(None, None, f"No such callable handle: {handle}")
@@ -168,7 +168,7 @@ class MasterSession:
             raise errors.InvalidArgumentError(
                 None, None, f"The callable takes {len(found.feeds)} feeds, but {len(feeds)} were given."
             )
-        return found
+        return found, dict(zip(found.feeds, feeds, strict=True))
 
     def release_callable(self, handle: int) -> None:
         """See `Master.release_callable`."""
