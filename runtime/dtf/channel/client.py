@@ -196,14 +196,14 @@ class Channel:
         """Sends a request the way that its size asks for; the lane that it went by."""
         size = sum(map(len, request))
         if size < LARGE_FROM_BYTES:
-            self._small.send(lanes.REQUEST, flags, number, call_id, request)
+            self._small.send(lanes.REQUEST, flags, number, call_id, request, size)
             return self._small
         place = self._memory.place(request, size) if self._memory is not None else None
         if place is not None:
             self._small.send(lanes.REQUEST | lanes.IN_MEMORY, flags, number, call_id, (place,))
             return self._small
         self._begin_to_share()
-        self._large.send(lanes.REQUEST, flags, number, call_id, request)
+        self._large.send(lanes.REQUEST, flags, number, call_id, request, size)
         return self._large
 
     def _begin_to_share(self) -> None:

@@ -112,17 +112,25 @@ class Lane:
         self._reactor = reactor.shared()
         self._reactor.add(self)
 
-    def send(self, kind: int, flags: int, number: int, call_id: int, body: Sequence[Buffer] = ()) -> None:
-        """Sends a frame, at once or soon; never waits. On a lost lane it does nothing: `on_lost` has told."""
+    def send(
+        self, kind: int, flags: int, number: int, call_id: int, body: Sequence[Buffer] = (), size: int = -1
+    ) -> None:
+        """Sends a frame, at once or soon; never waits. On a lost lane it does nothing: `on_lost` has told. `size` is
+        that of the body, if the caller knows it.
+        """
         if self._is_closed:
             return
-        head = _HEADER.pack(kind, flags, number, _MARK, call_id, sum(map(len, body)))
-        self._queue.append((head, *body))
-        if len(self._queue) > WAITING_FRAMES_MAX:
-            self.close(f"{WAITING_FRAMES_MAX} messages wait for it")
+        if size < 0:
+            size = sum(map(len, body))
+        frame = (_HEADER.pack(kind, flags, number, _MARK, call_id, size), *body)
+        queue, held = self._queue, _reader.held
+        if held is None and not queue and len(frame) <= _BUFFERS_AT_ONCE_MAX and self._writing.acquire(blocking=False):
+            self._write_now(frame, _HEADER.size + size)
             return
-        held = _reader.held
-        if held is not None:
+        queue.append(frame)
+        if len(queue) > WAITING_FRAMES_MAX:
+            self.close(f"{WAITING_FRAMES_MAX} messages wait for it")
+        elif held is not None:
             held.add(self)
         else:
             self._flush()
@@ -131,7 +139,10 @@ class Lane:
         """Handles what has come, without waiting. Called by who reads for the reactor."""
         _reader.lane = self
         try:
-            reason = self._guarded(self._read_available)
+            try:
+                reason = self._read_available()
+            except Exception as error:
+                reason = _why_over(error)
             if reason:
                 self._fail(reason)
         finally:
@@ -176,20 +187,6 @@ class Lane:
             self._flush()
 
     # -- reading
-
-    def _guarded(self, read: Callable[[], str]) -> str:
-        """Why the connection is over, or "": what `read()` says, or what went wrong in it."""
-        try:
-            return read()
-        except BlockingIOError:
-            return ""
-        except OSError:
-            return _LOST
-        except MemoryError:
-            return "there is no memory for its message"
-        except Exception:
-            logging.getLogger("dtf").exception("a message of the channel failed")
-            return "a message failed"
 
     def _fail(self, reason: str) -> None:
         """Ends the connection; who reads it closes the socket."""
@@ -284,7 +281,10 @@ class Lane:
         _reader.lane, _reader.is_apart = self, True
         borrowed.lend(self._put_back)
         try:
-            reason = self._guarded(self._read_while_there)
+            try:
+                reason = self._read_while_there()
+            except Exception as error:
+                reason = _why_over(error)
             if reason:
                 self._fail(reason)
         finally:
@@ -307,11 +307,31 @@ class Lane:
 
     def _let_go(self) -> None:
         """Sends what this reading thread has held back."""
-        _reader.held = None
-        while self._held:
-            self._held.pop()._flush()
+        if _reader.held is not None:
+            _reader.held = None
+            while self._held:
+                self._held.pop()._flush()
 
     # -- writing
+
+    def _write_now(self, frame: tuple[Buffer, ...], size: int) -> None:
+        """Writes a frame that waits for no other: what nearly every one is. The lock is held, and let go."""
+        try:
+            sent = self._socket.sendmsg(frame, (), _TRY_TO_WRITE)
+        except BlockingIOError:
+            sent = 0
+        except OSError:
+            self._writing.release()
+            self.close(_LOST)
+            return
+        if sent < size:
+            self._unsent.extend(frame)
+            self._forget_sent(sent)
+            growing_pool.submit(self._write_rest)  # which now holds the lock
+            return
+        self._writing.release()
+        if self._queue:
+            self._flush()
 
     def _flush(self) -> None:
         # Whoever finds the lock taken may leave: its holder looks at the queue again after it has let go.
@@ -355,16 +375,32 @@ class Lane:
                 sent = self._socket.sendmsg(unsent[:_BUFFERS_AT_ONCE_MAX], (), flags)
             except BlockingIOError:
                 return False
-            done = 0
-            for buffer in unsent:
-                size = len(buffer)
-                if sent < size:
-                    if sent:
-                        unsent[done] = memoryview(buffer)[sent:]
-                    break
-                sent -= size
-                done += 1
-            del unsent[:done]
+            self._forget_sent(sent)
+
+    def _forget_sent(self, sent: int) -> None:
+        """So many bytes of what is to be written have been."""
+        unsent, done = self._unsent, 0
+        for buffer in unsent:
+            size = len(buffer)
+            if sent < size:
+                if sent:
+                    unsent[done] = memoryview(buffer)[sent:]
+                break
+            sent -= size
+            done += 1
+        del unsent[:done]
+
+
+def _why_over(error: Exception) -> str:
+    """Why a connection is over whose reading has ended so; "" if it is not."""
+    if isinstance(error, BlockingIOError):
+        return ""
+    if isinstance(error, OSError):
+        return _LOST
+    if isinstance(error, MemoryError):
+        return "there is no memory for its message"
+    logging.getLogger("dtf").error("a message of the channel failed", exc_info=error)
+    return "a message failed"
 
 
 class _LargeFrame:

@@ -2,11 +2,12 @@
 
 Owns the listening sockets and the connections of peers. The methods are given: `method(request, answer)` returns soon,
 and the answer is set or failed once, then or later, from any thread. Methods are called in the thread that reads the
-lane; what takes long goes through `Answer.work`. Waiting calls hold no thread.
+lane; what takes long goes through `Answer.work`, or says `borrowed.before_long` itself. Waiting calls hold no thread.
 """
 
 from __future__ import annotations
 
+import functools
 import logging
 import secrets
 import selectors
@@ -61,13 +62,6 @@ class Answer:
         """
         if borrowed.is_spare():
             borrowed.before_long()
-            function(*arguments)
-        else:
-            growing_pool.submit(function, *arguments)
-
-    def work_briefly(self, function: Callable[..., None], *arguments: Any) -> None:
-        """As `work`, for what says `borrowed.before_long` itself where it takes long."""
-        if borrowed.is_lent():
             function(*arguments)
         else:
             growing_pool.submit(function, *arguments)
@@ -287,9 +281,9 @@ class _Peer:
             kind ^= lanes.IN_MEMORY
         if kind == lanes.REQUEST:
             if flags & lanes.NO_REPLY:
-                self._listener._call(number, body, Answer(_ignore))
+                self._listener._call(number, body, _UNWANTED)
                 return
-            answer = Answer(lambda pieces, error: self._reply(call_id, pieces, error))
+            answer = Answer(functools.partial(self._reply, call_id))
             self._running[call_id] = answer
             self._listener._call(number, body, answer)
         elif kind == lanes.CANCEL:
@@ -345,11 +339,11 @@ class _Peer:
             self._lanes[min(self._lanes)].send(lanes.RESPONSE | lanes.IN_MEMORY, 0, 0, call_id, (place,))
         else:
             lane = self._lanes[max(self._lanes) if is_large else min(self._lanes)]
-            lane.send(lanes.RESPONSE, 0, 0, call_id, pieces)
+            lane.send(lanes.RESPONSE, 0, 0, call_id, pieces, size)
 
 
-def _ignore(pieces: Sequence[Buffer], error: errors.OpError | None) -> None:
-    pass
-
+_UNWANTED = Answer(lambda pieces, error: None)
+"""The answer to what wants none."""
+_UNWANTED.set(())
 
 _logger = logging.getLogger("dtf")

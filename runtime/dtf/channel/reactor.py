@@ -23,7 +23,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dtf.channel.lookout import Lookout
-from dtf.run import borrowed
+from dtf.run import borrowed, numpy_warnings
 
 if TYPE_CHECKING:
     from dtf.channel.lane import Lane
@@ -161,6 +161,7 @@ class Reactor:
         threading.Thread(target=self._serve, name="dtf-channel", daemon=True).start()
 
     def _serve(self) -> None:
+        numpy_warnings.turn_off()
         while True:
             self._on_duty()
             if self._is_deserted:

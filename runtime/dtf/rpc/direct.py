@@ -43,14 +43,17 @@ def prepare_request(run_id: int, *rest: Any) -> bytes:
 
 def run_request(run_id: int, step_id: int, values: Sequence[Any]) -> list[Buffer]:
     """What `LocalWorker.run_prepared` is called with."""
-    return [_RUN.pack(run_id, step_id), *packing.pack(values)]
+    head = _RUN.pack(run_id, step_id)
+    return [head, *packing.pack(values)] if values else [head]
 
 
 def push_request(pushed: Pushed) -> list[Buffer]:
     """Values for another task."""
-    tags = [key if type(key) is int else packing.LABELLED for key in pushed.keys]
-    labels = [key for key in pushed.keys if type(key) is str]
     head = _PUSH.pack(pushed.run_id, pushed.step_id, pushed.source, 0)
+    tags: Sequence[Any] = pushed.keys
+    labels = [key for key in tags if type(key) is str]
+    if labels:
+        tags = [packing.LABELLED if type(key) is str else key for key in tags]
     return [head, *packing.pack(pushed.values, tags, labels, DEAD)]
 
 
@@ -71,8 +74,10 @@ def outcome_values(response: Buffer) -> list[Any]:
 
 def run_outcome(response: Buffer) -> tuple[list[Any], Rest | None]:
     """The values of a response to Run, and what was pushed with it. Raises the error that it tells of."""
+    if response == _OK:
+        return [], None
     code, _ = _OUTCOME.unpack_from(response)
-    if code or len(response) == _OUTCOME.size:
+    if code:
         return outcome_values(response), None
     values, tags, _ = packing.unpack_tagged(response, _OUTCOME.size, DEAD)
     if not tags or tags[-1] < _PUSHED:
@@ -101,16 +106,7 @@ class _DirectMethods:
 
         answer.work(_answer, call, answer)
 
-    def run(self, data: Buffer, answer: Answer) -> None:
-        answer.work_briefly(self._run, data, answer)
-
-    def push(self, data: Buffer, answer: Answer) -> None:
-        answer.work_briefly(self._push, data)
-
     def run_callable(self, data: Buffer, answer: Answer) -> None:
-        answer.work_briefly(self._run_callable, data, answer)
-
-    def _run_callable(self, data: Buffer, answer: Answer) -> None:
         def done(values: Any = None, error: errors.OpError | None = None) -> None:
             if error is not None:
                 answer.set(_failure(error))
@@ -124,23 +120,25 @@ class _DirectMethods:
         except Exception as error:
             answer.set(_failure(as_op_error(error)))
 
-    def _run(self, data: Buffer, answer: Answer) -> None:
+    def run(self, data: Buffer, answer: Answer) -> None:
         def done(values: Any = None, rest: Rest | None = None, error: errors.OpError | None = None) -> None:
             if error is not None:
                 answer.set(_failure(error))
+            elif not values and rest is None:
+                answer.set((_OK,))
             else:
                 _answer(lambda: _with_rest(values, rest), answer)
 
         try:
             run_id, step_id = _RUN.unpack_from(data)
-            values = packing.unpack(data, _RUN.size)
+            values = packing.unpack(data, _RUN.size) if len(data) > _RUN.size else []
             cancel = self._worker.run_prepared(run_id, step_id, values, done)
         except Exception as error:
             answer.set(_failure(as_op_error(error)))
             return
         answer.on_cancel(cancel)
 
-    def _push(self, data: Buffer) -> None:
+    def push(self, data: Buffer, answer: Answer) -> None:
         run_id, step_id, source, _ = _PUSH.unpack_from(data)
         values, tags, labels = packing.unpack_tagged(data, _PUSH.size, DEAD)
         keys: Sequence[int | str] = tags

@@ -13,7 +13,8 @@ __all__ = ["CancellationManager"]
 
 
 class CancellationManager:
-    """A one-way switch with callbacks. Its lock guards `_callbacks` and is not held while they run.
+    """A one-way switch with callbacks. Its lock guards `_callbacks` and is not held while they run. `is_cancelled` is
+    for others to look at.
 
     A kernel that waits registers a callback first and waits then::
 
@@ -22,24 +23,20 @@ class CancellationManager:
             done(error=CancelledError(...))     # too late, cancelled already
     """
 
-    __slots__ = ("_callbacks", "_cancelled", "_lock", "_next_token")
+    __slots__ = ("_callbacks", "_lock", "_next_token", "is_cancelled")
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._callbacks: dict[int, Callable[[], None]] = {}
-        self._cancelled = False
+        self.is_cancelled = False
         self._next_token = 0
-
-    @property
-    def is_cancelled(self) -> bool:
-        return self._cancelled
 
     def register(self, callback: Callable[[], None]) -> int | None:
         """Has `callback()` called once when cancellation starts. Returns a token, or None (and never calls) when
         it has started.
         """
         with self._lock:
-            if self._cancelled:
+            if self.is_cancelled:
                 return None
             token = self._next_token
             self._next_token = token + 1
@@ -58,9 +55,9 @@ class CancellationManager:
         others.
         """
         with self._lock:
-            if self._cancelled:
+            if self.is_cancelled:
                 return
-            self._cancelled = True
+            self.is_cancelled = True
             callbacks = list(self._callbacks.values())
             self._callbacks.clear()
         for callback in callbacks:

@@ -51,15 +51,19 @@ Rest = tuple[Sequence[Any], Sequence[Any]]
 """The keys and values of what is pushed with an answer."""
 
 
-@dataclass(frozen=True)
 class Pushed:
     """Values for one task. `keys` numbers those that are known from the agreement; others have their key."""
 
-    run_id: int
-    step_id: int
-    source: int
-    keys: Sequence[int | str]
-    values: Sequence[Any]
+    __slots__ = ("keys", "run_id", "source", "step_id", "values")
+
+    def __init__(
+        self, run_id: int, step_id: int, source: int, keys: Sequence[int | str], values: Sequence[Any]
+    ) -> None:
+        self.run_id = run_id
+        self.step_id = step_id
+        self.source = source
+        self.keys = keys
+        self.values = values
 
 
 @dataclass(frozen=True)
@@ -96,7 +100,9 @@ class PreparedStep:
 
 
 class DirectSteps:
-    """The direct steps of one task. Its lock guards all that it keeps."""
+    """The direct steps of one task. Its lock guards all that it keeps; only that a step does not run any more is told
+    without.
+    """
 
     def __init__(
         self, own_task: str, rendezvous: Rendezvous, steps: RunningSteps, peers: Callable[[], Peers | None]
@@ -107,8 +113,7 @@ class DirectSteps:
         self._peers = peers
         self._lock = threading.Lock()
         self._prepared: dict[int, PreparedStep] = {}
-        self._running: dict[int, tuple[PreparedStep, Callable[[errors.OpError], None]]] = {}
-        self._runs: dict[int, FlatRun] = {}
+        self._running: dict[int, tuple[PreparedStep, Callable[[errors.OpError], None], FlatRun | None]] = {}
         self._early: dict[int, list[Pushed]] = {}
         self._pushed: dict[str, deque[int]] = {}
 
@@ -179,7 +184,7 @@ class DirectSteps:
             raise errors.InvalidArgumentError(
                 None, None, f"{len(prepared.send_keys)} values are to be fed, but {len(values)} came"
             )
-        outbox = self.outbox(prepared, step_id)
+        outbox = Outbox(prepared, step_id, self._push)
         results = [None] * len(prepared.recv_keys)
         running = self._steps.enter(prepared.session, step_id, outbox, None, values, results)
 
@@ -201,9 +206,7 @@ class DirectSteps:
     ) -> None:
         """A step runs; `cancel(error)` stops it. What has arrived before is given to `run`, if it is wired."""
         with self._lock:
-            self._running[step_id] = prepared, cancel
-            if run is not None:
-                self._runs[step_id] = run
+            self._running[step_id] = prepared, cancel, run
             early = self._early.pop(step_id, ()) if self._early else ()
         for pushed in early:
             assert run is not None
@@ -211,9 +214,7 @@ class DirectSteps:
 
     def ended(self, step_id: int) -> None:
         """It does not run any more."""
-        with self._lock:
-            self._running.pop(step_id, None)
-            self._runs.pop(step_id, None)
+        self._running.pop(step_id, None)
 
     def cleanup(self, step_id: int) -> None:
         """Forgets what has arrived for a step that is over."""
@@ -234,12 +235,9 @@ class DirectSteps:
         """
         prepared = self.find(pushed.run_id)
         if prepared.program is not None:
-            with self._lock:
-                run = self._runs.get(pushed.step_id)
-                if run is None and not self._rendezvous.is_over(pushed.step_id):
-                    self._early.setdefault(pushed.step_id, []).append(pushed)
-            if run is not None:
-                run.arrive(pushed.source, pushed.keys, pushed.values)
+            running = self._running.get(pushed.step_id) or self._running_now(pushed)
+            if running is not None and running[2] is not None:
+                running[2].arrive(pushed.source, pushed.keys, pushed.values)
             return []
         known = prepared.incoming[pushed.source]
         keys = [known[key] if type(key) is int else str(key) for key in pushed.keys]
@@ -247,6 +245,14 @@ class DirectSteps:
             return self._rendezvous.step(pushed.step_id).send_all(keys, pushed.values)
         except errors.AbortedError:
             return []
+
+    def _running_now(self, early: Pushed) -> tuple[PreparedStep, Any, FlatRun | None] | None:
+        """The step of these values, if it runs by now; else they are kept for it."""
+        with self._lock:
+            running = self._running.get(early.step_id)
+            if running is None and not self._rendezvous.is_over(early.step_id):
+                self._early.setdefault(early.step_id, []).append(early)
+        return running
 
     def _push(self, task: str, pushed: Pushed) -> None:
         peers = self._peers()
@@ -260,7 +266,7 @@ class DirectSteps:
     def _lost(self, task: str) -> None:
         """The channel to a task is gone: fails what runs with it, and tells it so, for what was on its way is lost."""
         with self._lock:
-            running = [cancel for prepared, cancel in list(self._running.values()) if task in prepared.peers]
+            running = [cancel for prepared, cancel, _ in list(self._running.values()) if task in prepared.peers]
         for cancel in running:
             cancel(errors.UnavailableError(None, None, f"{task}: the connection was lost"))
         peers = self._peers()

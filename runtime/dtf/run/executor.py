@@ -124,7 +124,6 @@ def local_step(resources: ResourceManager | None = None, session: SessionState |
         session or SessionState(),
         StepRendezvous(step_id),
         CancellationManager(),
-        ResourceManager(),
     )
 
 

@@ -39,6 +39,7 @@ class FlatProgram:
         self.arrivals: list[dict[int, tuple[int, int | None, int | None]]] = []
         self.segments, self._segment_of = segments_of(instructions, order, self._constants)
         self.has_functions_of_user = any(segment.is_of_user for segment in self.segments)
+        self.has_asynchronous = any(segment.asynchronous for segment in self.segments)
         self._add_edges(order)
         self.overwritten = overwritten(instructions, self._alias, self._segment_of, self._slot_of)
         self._variants: dict[tuple[bool, bool], Variant] = {}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dtf.run import borrowed, growing_pool, thread_pool
+from dtf.run import borrowed, growing_pool, numpy_warnings, thread_pool
 from dtf.run.instructions import with_node
 from dtf.run.kernels import DEAD
 from dtf.run.outcome import Outcome
@@ -198,7 +198,7 @@ class FlatRun:
         if over:
             self._end()
         elif ready:
-            drains = _thread.__dict__.get("drains")
+            drains = _thread.drains
             if not drains:
                 self._drain(ready, True)
                 return
@@ -212,25 +212,15 @@ class FlatRun:
 
     def _drain(self, ready: list[Segment], is_borrowed: bool) -> None:
         """Runs segments until none is ready. A borrowed thread hands long ones over to the pool."""
-        drains = _thread.__dict__.setdefault("drains", [])
+        drains = _thread.drains
+        is_quiet = bool(drains) or numpy_warnings.are_off()
         drains.append((self, ready))
-        over = False
         try:
-            with np.errstate(all="ignore"):
-                while ready:
-                    now, ready[:] = ready[:], []
-                    if self._is_for_others(now):
-                        growing_pool.submit(self._drain, now, False)
-                        break
-                    if any(segment.cost_ns > _LONG_NS for segment in now):
-                        if is_borrowed and not borrowed.is_lent():
-                            thread_pool.submit(self._drain, now, False)
-                            break
-                        borrowed.before_long()
-                        if len(now) > 1:
-                            ready.extend(now[:-1])
-                            now = now[-1:]
-                    over = self._run_segments(now, ready)
+            if is_quiet:
+                over = self._run_ready(ready, is_borrowed)
+            else:
+                with np.errstate(all="ignore"):
+                    over = self._run_ready(ready, is_borrowed)
         finally:
             drains.pop()
         try:
@@ -244,22 +234,46 @@ class FlatRun:
         if self._interrupt is not None:
             raise self._interrupt
 
+    def _run_ready(self, ready: list[Segment], is_borrowed: bool) -> bool:
+        """Runs segments until none is ready, or others do. True when the step is over."""
+        over = False
+        while ready:
+            now, ready[:] = ready[:], []
+            if self._program.has_functions_of_user and self._is_for_others(now):
+                growing_pool.submit(self._drain, now, False)
+                break
+            for segment in now:
+                if segment.cost_ns > _LONG_NS:
+                    break
+            else:
+                over = self._run_segments(now, ready)
+                continue
+            if is_borrowed and not borrowed.is_lent():
+                thread_pool.submit(self._drain, now, False)
+                break
+            borrowed.before_long()
+            if len(now) > 1:
+                ready.extend(now[:-1])
+                now = now[-1:]
+            over = self._run_segments(now, ready)
+        return over
+
     def _is_for_others(self, segments: Sequence[Segment]) -> bool:
         """Whether this thread is one that waits for a step, perhaps with a lock that a function of the user's wants."""
-        return (
-            self._program.has_functions_of_user
-            and borrowed.is_waiting()
-            and any(segment.is_of_user for segment in segments)
-        )
+        return borrowed.is_waiting() and any(segment.is_of_user for segment in segments)
+
+    def _begin_asynchronous(self, segments: Sequence[Segment]) -> None:
+        """Counts the asynchronous nodes that the segments are about to start."""
+        waiting = [index for segment in segments for index in segment.asynchronous]
+        now = time.time_ns()
+        with self._lock:
+            self._live += len(waiting)
+            self._started_async.update(dict.fromkeys(waiting, now))
 
     def _run_segments(self, segments: Sequence[Segment], ready: list[Segment]) -> bool:
         """Runs segments and adds what they make ready. True when the step is over."""
-        waiting = [index for segment in segments for index in segment.asynchronous]
-        if waiting:
-            now = time.time_ns()
-            with self._lock:
-                self._live += len(waiting)
-                self._started_async.update(dict.fromkeys(waiting, now))
+        if self._program.has_asynchronous:
+            self._begin_asynchronous(segments)
         if self.step.cancellation.is_cancelled:
             self.outcome.fail(_cancelled())
         for segment in segments:
@@ -361,4 +375,9 @@ def _cancelled() -> errors.OpError:
     return errors.CancelledError(None, None, "Step was cancelled")
 
 
-_thread = threading.local()
+class _Thread(threading.local):
+    def __init__(self) -> None:
+        self.drains: list[tuple[FlatRun, list[Segment]]] = []
+
+
+_thread = _Thread()

@@ -19,7 +19,6 @@ The rules, after "Dynamic Control Flow in Large-Scale Machine Learning" (Yu et a
 
 from __future__ import annotations
 
-import dataclasses
 import threading
 import time
 import traceback
@@ -432,7 +431,7 @@ class _FrameRun:
             if outside is None:
                 iteration.step = self._step
             else:
-                iteration.step = dataclasses.replace(self._step, frame_iteration=f"{frame.number}:{iteration.number}")
+                iteration.step = self._step.in_iteration(f"{frame.number}:{iteration.number}")
         return iteration.step
 
     def _clean_up(self, frame: _Frame, iteration: _Iteration) -> None:

@@ -12,6 +12,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from dtf.run import numpy_warnings
+
 __all__ = ["submit"]
 
 _IDLE_S = 30.0
@@ -39,6 +41,7 @@ class _Pool:
         threading.Thread(target=self._run, name="dtf-pool", daemon=True).start()
 
     def _run(self) -> None:
+        numpy_warnings.turn_off()
         while True:
             try:
                 function, arguments = self._work.get(timeout=_IDLE_S)

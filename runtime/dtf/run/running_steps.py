@@ -5,12 +5,11 @@ Owns the table and what a step is given when it begins. Runs nothing.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from typing import Any
 
 from dtf.run.cancellation import CancellationManager
-from dtf.run.resources import ResourceManager, Variable
+from dtf.run.resources import Variable
 from dtf.run.step import Collector, StepContext
 from dtf.run.worker_session import RunningStep, WorkerSession
 from dtf.wire import errors
@@ -19,10 +18,9 @@ __all__ = ["RunningSteps", "shown"]
 
 
 class RunningSteps:
-    """Its lock guards the table."""
+    """The table is changed by single operations only."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._steps: dict[int, RunningStep] = {}
 
     def __len__(self) -> int:
@@ -49,7 +47,6 @@ class RunningSteps:
             session.state,
             rendezvous,
             CancellationManager(),
-            ResourceManager(),
             device.name,
             device.incarnation,
             collector,
@@ -58,16 +55,14 @@ class RunningSteps:
             collectives=session.collectives,
         )
         running = RunningStep(step, session)
-        with self._lock:
-            if self._steps.setdefault(step_id, running) is not running:
-                raise errors.AbortedError(None, None, f"Step {step_id} is running already")
+        if self._steps.setdefault(step_id, running) is not running:
+            raise errors.AbortedError(None, None, f"Step {step_id} is running already")
         return running
 
     def leave(self, running: RunningStep) -> None:
         """It has ended: what only it had is let go."""
-        with self._lock:
-            self._steps.pop(running.step.step_id, None)
-        running.step.step_resources.clear()
+        self._steps.pop(running.step.step_id, None)
+        running.step.forget_resources()
 
     def find(self, step_id: int) -> RunningStep | None:
         """The step of that number, if it runs here."""
@@ -75,8 +70,7 @@ class RunningSteps:
 
     def of(self, session: WorkerSession | None = None) -> list[RunningStep]:
         """The steps of a session; None: all."""
-        with self._lock:
-            return [running for running in self._steps.values() if session is None or running.session is session]
+        return [running for running in list(self._steps.values()) if session is None or running.session is session]
 
 
 def shown(value: Any) -> Any:

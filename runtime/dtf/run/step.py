@@ -5,6 +5,7 @@ Owns `Device`, `SessionState`, `StepContext` and the task names inside device na
 
 from __future__ import annotations
 
+import copy
 import functools
 import threading
 from collections.abc import Callable, MutableMapping, Sequence
@@ -75,7 +76,6 @@ class Collector(Protocol):
         """One node ran from `start_ns` to `end_ns` of time.time_ns(). Called from any thread."""
 
 
-@dataclass(slots=True)
 class StepContext:
     """One step at one task.
 
@@ -85,7 +85,6 @@ class StepContext:
       session: what this session keeps per node.
       rendezvous: the step's `rendezvous.StepRendezvous`; of a wired step (see `wiring`) its `direct.Outbox`.
       cancellation: tells waiting kernels to give up.
-      step_resources: as `resources`, but forgotten with the step (tensor arrays, stacks, temporary variables).
       device_name: full name of the device.
       incarnation: of that device.
       collector: takes times, or None when nobody asked.
@@ -94,19 +93,55 @@ class StepContext:
       collectives: the groups of tasks that the session has joined here (`collective_groups.Collectives`).
     """
 
-    step_id: int
-    resources: ResourceManager
-    session: SessionState
-    rendezvous: Any
-    cancellation: CancellationManager
-    step_resources: ResourceManager
-    device_name: str = "/job:localhost/replica:0/task:0/device:CPU:0"
-    incarnation: int = 1
-    collector: Collector | None = None
-    arguments: Sequence[Any] = ()
-    results: MutableMapping[int, Any] | list[Any] | None = None
-    frame_iteration: str = "0:0"
-    collectives: Any = None
+    __slots__ = (
+        "_step_resources", "arguments", "cancellation", "collectives", "collector", "device_name", "frame_iteration",
+        "incarnation", "rendezvous", "resources", "results", "session", "step_id",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        step_id: int,
+        resources: ResourceManager,
+        session: SessionState,
+        rendezvous: Any,
+        cancellation: CancellationManager,
+        device_name: str = "/job:localhost/replica:0/task:0/device:CPU:0",
+        incarnation: int = 1,
+        collector: Collector | None = None,
+        arguments: Sequence[Any] = (),
+        results: MutableMapping[int, Any] | list[Any] | None = None,
+        frame_iteration: str = "0:0",
+        collectives: Any = None,
+    ) -> None:
+        self.step_id = step_id
+        self.resources = resources
+        self.session = session
+        self.rendezvous = rendezvous
+        self.cancellation = cancellation
+        self.device_name = device_name
+        self.incarnation = incarnation
+        self.collector = collector
+        self.arguments = arguments
+        self.results = results
+        self.frame_iteration = frame_iteration
+        self.collectives = collectives
+        self._step_resources: ResourceManager | None = None
+
+    @property
+    def step_resources(self) -> ResourceManager:
+        """As `resources`, but forgotten with the step: tensor arrays, stacks, temporary variables."""
+        found = self._step_resources
+        if found is None:
+            with _making:
+                found = self._step_resources
+                if found is None:
+                    found = self._step_resources = ResourceManager()
+        return found
+
+    def forget_resources(self) -> None:
+        """The step has ended."""
+        if self._step_resources is not None:
+            self._step_resources.clear()
 
     def cancel(self, error: errors.OpError) -> None:
         """Stops the step: waiting kernels give up, and whoever waits for one of its tensors gets `error`, marked
@@ -117,13 +152,12 @@ class StepContext:
 
     def call_frame(self, arguments: tuple[Any, ...]) -> StepContext:
         """The same step as seen by a function's body: its own arguments, results and cancellation."""
-        return StepContext(
+        step = StepContext(
             self.step_id,
             self.resources,
             self.session,
             self.rendezvous,
             CancellationManager(),
-            self.step_resources,
             self.device_name,
             self.incarnation,
             self.collector,
@@ -131,6 +165,20 @@ class StepContext:
             {},
             collectives=self.collectives,
         )
+        step._step_resources = self.step_resources
+        return step
+
+    def in_iteration(self, frame_iteration: str) -> StepContext:
+        """The same step as seen by an iteration of a loop: with another last part of rendezvous keys."""
+        resources = self.step_resources
+        step = copy.copy(self)
+        step._step_resources = resources
+        step.frame_iteration = frame_iteration
+        return step
+
+
+_making = threading.Lock()
+"""Held while a step's own resources are made."""
 
 
 def as_derived(error: errors.OpError) -> errors.OpError:

@@ -14,6 +14,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from dtf.run import numpy_warnings
+
 __all__ = ["submit"]
 
 _THREADS = max(4, os.cpu_count() or 1)
@@ -34,6 +36,7 @@ def submit(function: Callable[..., None], *arguments: Any) -> None:
 
 
 def _work() -> None:
+    numpy_warnings.turn_off()
     while True:
         function, arguments = _tasks.get()
         try:

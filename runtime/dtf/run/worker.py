@@ -330,7 +330,9 @@ class LocalWorker:
 
     def deliver(self, pushed: Pushed) -> None:
         """Takes values that another task pushes, and runs what they make ready, in this thread."""
-        together(self.direct.deliver(pushed))
+        completed = self.direct.deliver(pushed)
+        if completed:
+            together(completed)
 
     def cleanup_graph(self, step_id: int) -> None:
         """Forgets a step: what still runs of it is cancelled, who waits for its tensors is told."""

@@ -116,10 +116,14 @@ class RegisteredGraph:
     graph_def: graph_pb2.GraphDef
 
 
-@dataclass(frozen=True)
 class RunningStep:
-    step: StepContext
-    session: WorkerSession
+    """A step that runs here, and the session that it is one of."""
+
+    __slots__ = ("session", "step")
+
+    def __init__(self, step: StepContext, session: WorkerSession) -> None:
+        self.step = step
+        self.session = session
 
     def cancel(self, error: errors.OpError | None = None) -> None:
         """Stops the step, which then ends with `error` or another that is marked as derived."""

@@ -32,7 +32,7 @@ _DEAD = 254
 _PROTO = 255
 _ALIGNMENT = 16
 _COPIED_BYTES_MAX = 512
-_REMEMBERED_MAX = 4096
+_REMEMBERED_MAX = 1024
 
 
 def pack(
@@ -65,7 +65,7 @@ def pack(
             pieces.append(data)
             if size % _ALIGNMENT:
                 pieces.append(_PADDING[-size % _ALIGNMENT])
-    pieces[0] = _front(entries, range(len(entries)) if tags is None else tags, labels)
+    pieces[0] = _front(tuple(entries), None if tags is None else tuple(tags), labels)
     return pieces
 
 
@@ -147,7 +147,19 @@ def _manifest(data: Buffer, at: int) -> _Manifest:
     return found
 
 
-def _front(entries: list[bytes], tags: Sequence[int], labels: Sequence[str]) -> bytes:
+def _front(entries: tuple[bytes, ...], tags: tuple[int, ...] | None, labels: Sequence[str]) -> bytes:
+    """What stands in front of the elements: without labels the same at every step, and looked up."""
+    found = None if labels else _fronts.get((entries, tags))
+    if found is None:
+        found = _new_front(entries, range(len(entries)) if tags is None else tags, labels)
+        if not labels:
+            if len(_fronts) >= _REMEMBERED_MAX:
+                _fronts.clear()
+            _fronts[entries, tags] = found
+    return found
+
+
+def _new_front(entries: Sequence[bytes], tags: Sequence[int], labels: Sequence[str]) -> bytes:
     text = b"".join(entries)
     names = json.dumps(labels).encode() if labels else b""
     head = _HEAD.pack(len(entries), len(text), len(names), 0)
@@ -192,3 +204,4 @@ def _odd(data: Buffer, kind: int, begin: int, size: int, dead: Any) -> Any:
 _PADDING = [bytes(count) for count in range(_ALIGNMENT)]
 _head_of: dict[tuple[Any, tuple[int, ...]], bytes] = {}
 _manifests: dict[bytes, _Manifest] = {}
+_fronts: dict[tuple[tuple[bytes, ...], tuple[int, ...] | None], bytes] = {}

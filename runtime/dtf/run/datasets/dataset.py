@@ -156,7 +156,6 @@ class Scope:
             self._session,
             StepRendezvous(0),
             self.cancellation,
-            ResourceManager(),
             self._device_name,
             self._incarnation,
         )
