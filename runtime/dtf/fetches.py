@@ -77,7 +77,7 @@ class FeedSlot:
         if shape is not self._shape:
             self._shape = shape
             self._sizes = None if shape.ndims is None else tuple(shape.as_list())
-        if array.shape != self._sizes and self._sizes is not None and not self._accepts(np.shape(array)):
+        if self._sizes is not None and array.shape != self._sizes and not self._accepts(np.shape(array)):
             raise ValueError(
                 f"Cannot feed value of shape {np.shape(array)!r} for Tensor {self.name!r}, "
                 f"which has shape {str(shape)!r}"
@@ -86,9 +86,12 @@ class FeedSlot:
 
     def _accepts(self, sizes: tuple[int, ...]) -> bool:
         assert self._sizes is not None
-        return len(sizes) == len(self._sizes) and all(
-            wanted is None or wanted == given for wanted, given in zip(self._sizes, sizes, strict=True)
-        )
+        if len(sizes) != len(self._sizes):
+            return False
+        for wanted, given in zip(self._sizes, sizes):  # noqa: B905, SIM110 (hot)
+            if wanted != given and wanted is not None:
+                return False
+        return True
 
     def _to_array(self, value: Any) -> Any:
         if isinstance(value, TensorHandle):

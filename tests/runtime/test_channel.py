@@ -389,7 +389,7 @@ def remote(request):
     way = discovery.DiscoveringConnection(address, TASK) if request.param == "channel" else Connection(address, TASK)
     remote = RemoteWorker(way)
     remote.get_status(10.0)
-    assert request.param == "grpc" or way._channel is not None
+    assert request.param == "grpc" or way.channel is not None
     remote.address = address
     yield remote, worker, service
     way.close()
@@ -434,7 +434,7 @@ def test_a_restarted_task_is_found_again():
     way = discovery.DiscoveringConnection(address, TASK)
     remote = RemoteWorker(way)
     assert remote.get_status(10.0)[0].incarnation == 1
-    former = way._channel
+    former = way.channel
     first.stop(0)
     with pytest.raises(errors.UnavailableError):
         remote.deregister_graph("s", "g")
@@ -449,7 +449,7 @@ def test_a_restarted_task_is_found_again():
         raise AssertionError("the restarted task does not answer")
 
     assert ask() == 2
-    assert way._channel is not None and way._channel is not former
+    assert way.channel is not None and way.channel is not former
     with pytest.raises(errors.AbortedError, match="^Graph handle is not found: g$"):
         remote.deregister_graph("s", "g")
     way.close()
@@ -463,10 +463,10 @@ def test_the_first_call_of_any_kind_leads_to_the_channel():
     for _ in range(500):
         with pytest.raises(errors.AbortedError):
             remote.deregister_graph("s", "g")
-        if way._channel is not None:
+        if way.channel is not None:
             break
         threading.Event().wait(0.01)
-    assert way._channel is not None
+    assert way.channel is not None
     way.close()
     service.stop(0)
 
@@ -480,6 +480,6 @@ def test_the_switch_keeps_everything_on_grpc(monkeypatch):
     monkeypatch.delenv("DTF_CHANNEL")
     way.close()
     way = discovery.connect(f"127.0.0.1:{service.port}", TASK)
-    assert RemoteWorker(way).get_status(10.0) and way._channel is None
+    assert RemoteWorker(way).get_status(10.0) and way.channel is None
     way.close()
     service.stop(0)

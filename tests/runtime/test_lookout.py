@@ -7,7 +7,7 @@ from dtf.channel.lookout import Lookout
 def test_who_finds_something_goes_on_looking(monkeypatch):
     monkeypatch.setattr(lookout, "LOOKS_FOR_S", 60.0)
     look_out = Lookout()
-    for number in range(5):
+    for number in range(1, 6):
         attempts = iter([None, None, number])
         assert look_out.look(lambda attempts=attempts: next(attempts)) == number
 

@@ -6,6 +6,7 @@ import contextlib
 import logging
 import socket
 import ssl
+import struct
 import threading
 from dataclasses import replace
 
@@ -13,8 +14,10 @@ import numpy as np
 import pytest
 
 import dtf as tf
+from dtf.channel import lane as lanes
 from dtf.channel.client import Channel
 from dtf.channel.endpoint import greet, new_connection_id
+from dtf.channel.lane import Lane
 from dtf.channel.listener import Listener
 from dtf.channel.tls import TlsSocket
 from dtf.rpc import status
@@ -196,6 +199,31 @@ def test_messages_of_every_size_come_back_whole(listener, tmp_path, size):
     assert bytes(channel.call("/echo", (sent[: size // 3], memoryview(sent)[size // 3 :]), 10.0)) == sent
     assert bytes(channel.call("/many", (), 10.0)) == b"a" * 10 + b"b" * 70_000 + b"c" * 3
     channel.close()
+
+
+def test_a_message_that_comes_along_with_the_greeting_is_answered(tmp_path):
+    """Its record has been taken from the socket then, which does not tell of it any more."""
+    context = credentials_of(tmp_path)
+    sent, came = threading.Event(), threading.Event()
+    ends = socket.socketpair()
+
+    def serve():
+        server = TlsSocket(ends[1], context.server_context)
+        sent.wait()
+        assert server.recv(8) == b"greeting"
+        found.append(Lane(server, lambda lane, kind, flags, number, call_id, body: came.set(), lambda reason: None))
+        found[0].begin()
+
+    found = []
+    thread = threading.Thread(target=serve)
+    thread.start()
+    client = TlsSocket(ends[0], context.client_context, "localhost")
+    client.sendall(b"greeting" + struct.pack("<BBHIQQ", lanes.REQUEST, 0, 0, lanes._MARK, 7, 0))
+    sent.set()
+    assert came.wait(10)
+    thread.join()
+    found[0].close("the test is over")
+    client.close()
 
 
 def test_many_threads_share_the_lanes(listener, tmp_path):

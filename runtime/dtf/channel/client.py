@@ -40,6 +40,9 @@ Done = Callable[..., None]
 class Channel:
     """An open connection to the channel of a task. `_pending` (call id -> done) is changed by single operations only;
     the lock guards the end.
+
+    Attributes:
+      is_open: whether the connection has not been lost, as far as somebody has read; for others to look at.
     """
 
     def __init__(
@@ -69,6 +72,7 @@ class Channel:
         self._pending: dict[int, Done] = {}
         self._ids = itertools.count(1)
         self._lost: errors.OpError | None = None
+        self.is_open = True
         self._last_frame = time.monotonic()
         self._numbers: dict[str, int] = {}
         self._welcomed = _Answered()
@@ -91,11 +95,6 @@ class Channel:
         if not self._wait(self._welcomed, CONNECT_TIMEOUT_S) or not self.is_open:
             self.close()
             raise errors.UnavailableError(None, None, f"{where}: no channel: it does not answer")
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the connection has not been lost, as far as somebody has read."""
-        return self._lost is None
 
     def check(self) -> bool:
         """Whether the connection is open; looks itself if nobody reads, and nothing has come in this moment."""
@@ -295,6 +294,7 @@ class Channel:
             if self._lost is not None:
                 return
             self._lost = errors.UnavailableError(None, None, f"{self.where}{what}: {reason}")
+            self.is_open = False
         for each in (self._small, self._large):
             each.close(reason)
         self._told_lost()

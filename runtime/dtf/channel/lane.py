@@ -148,7 +148,8 @@ class Lane:
         finally:
             if _reader.lane is self:
                 _reader.lane = None
-                self._let_go()
+                if _reader.held is not None:
+                    self._let_go()
 
     def leave(self) -> None:
         """Called in `on_frame`, before this thread does what takes long: another one reads on."""
@@ -249,7 +250,6 @@ class Lane:
             waiting = self._end - self._start
             scratch[:waiting] = scratch[self._start : self._end]
             self._start, self._end = 0, waiting
-        self._let_go()
         return ""
 
     def _read_large(self) -> str:
@@ -307,10 +307,9 @@ class Lane:
 
     def _let_go(self) -> None:
         """Sends what this reading thread has held back."""
-        if _reader.held is not None:
-            _reader.held = None
-            while self._held:
-                self._held.pop()._flush()
+        _reader.held = None
+        while self._held:
+            self._held.pop()._flush()
 
     # -- writing
 

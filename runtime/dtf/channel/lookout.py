@@ -31,14 +31,14 @@ class Lookout:
         self._next_skips = 1
 
     def look(self, attempt: Callable[[], _Found | None]) -> _Found | None:
-        """What `attempt()` gives as soon as it is not None; None: the caller had better sleep."""
+        """What `attempt()` gives as soon as that is something; None: the caller had better sleep."""
         if self._skips:
             self._skips -= 1
             return None
         until = time.perf_counter() + LOOKS_FOR_S
         while True:
             found = attempt()
-            if found is not None:
+            if found:
                 self._next_skips = 1
                 return found
             os.sched_yield()

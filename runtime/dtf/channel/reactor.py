@@ -12,6 +12,7 @@ Owns who reads. Does not know frames: a `Lane` is told that something has come, 
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import os
 import select
@@ -45,6 +46,7 @@ class Reactor:
 
     def __init__(self) -> None:
         self._epoll = select.epoll()
+        self._look = functools.partial(self._epoll.poll, 0)
         self._awaken = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._epoll.register(self._awaken, select.EPOLLIN)
         self._lanes: dict[int, weakref.ref[Lane]] = {}
@@ -67,10 +69,9 @@ class Reactor:
         self._gives_way = False
 
     def add(self, lane: Lane) -> None:
-        """Reads the lane from now on. The reactor does not keep it alive."""
-        descriptor = lane.fileno()
-        self._lanes[descriptor] = weakref.ref(lane)
-        self._epoll.register(descriptor, select.EPOLLIN)
+        """Reads the lane from now on; first, what came with the greeting. The reactor does not keep it alive."""
+        self._lanes[lane.fileno()] = weakref.ref(lane)
+        self.put_back(lane)
         with self._lock:
             has_begun, self._has_begun = self._has_begun, True
         if not has_begun:
@@ -187,9 +188,12 @@ class Reactor:
                 self._step_aside()
                 continue
             self._begin_turn(self._hand_over_duty, True)
-            self._read(-1.0)
-            if _mine.reactor is not self:
-                return
+            while True:
+                self._read(-1.0)
+                if _mine.reactor is not self:
+                    return
+                if self._gives_way:
+                    break
             self._end_turn()
 
     def _step_aside(self) -> None:
@@ -256,11 +260,7 @@ class Reactor:
             while self._unfinished and self._read_lane(self._unfinished.popleft()):
                 pass
             return  # perhaps it has ended what this thread waits for
-        ready = self._lookout.look(self._look)
-        self._handle(self._epoll.poll(timeout_s) if ready is None else ready)
-
-    def _look(self) -> list[tuple[int, int]] | None:
-        return self._epoll.poll(0) or None
+        self._handle(self._lookout.look(self._look) or self._epoll.poll(timeout_s))
 
     def _handle(self, ready: list[tuple[int, int]]) -> None:
         for descriptor, _ in ready:

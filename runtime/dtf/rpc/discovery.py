@@ -76,7 +76,7 @@ def connect(address: str, name: str = "", credentials: Credentials | None = None
 
 
 class DiscoveringConnection:
-    """A `Way`. The lock guards the change from one way to the other.
+    """A `Way`. The lock guards the change from one way to the other. `channel` is for others to look at.
 
     `_ask_at` is when the next call may ask for the channel: at once in the beginning and after a loss, later when the
     channel could not be reached, never while it is open or when the task has none.
@@ -89,13 +89,13 @@ class DiscoveringConnection:
         self.where = self._grpc.where
         self._host, _ = split_address(address)
         self._lock = threading.Lock()
-        self._channel: Channel | None = None
+        self.channel: Channel | None = None
         self._ask_at = 0.0
         self._is_closed = False
         self._told_lost: Callable[[], None] | None = None
 
     def call(self, method: str, request: Request, timeout_s: float | None = None, watch: bool = False) -> Buffer:
-        channel = self._channel
+        channel = self.channel
         if channel is not None and channel.check():
             response = channel.call(method, _pieces(request), timeout_s, watch)
         else:
@@ -109,7 +109,7 @@ class DiscoveringConnection:
     def call_async(
         self, method: str, request: Request, done: Done, timeout_s: float | None = None
     ) -> Callable[[], None]:
-        channel = self._channel
+        channel = self.channel
         if channel is not None:
             if method == _STATUS_METHOD:
                 done = _closing(channel, done)
@@ -118,7 +118,7 @@ class DiscoveringConnection:
         return self._grpc.call_async(method, request, done, timeout_s)
 
     def tell(self, method: str, request: Request) -> None:
-        channel = self._channel
+        channel = self.channel
         if channel is not None:
             channel.tell(method, _pieces(request))
         else:
@@ -127,11 +127,6 @@ class DiscoveringConnection:
     def explain(self, error: errors.OpError) -> errors.OpError:
         return self._grpc.explain(error)
 
-    @property
-    def channel(self) -> Channel | None:
-        """The open channel to the task, or None."""
-        return self._channel
-
     def open_channel(self, on_lost: Callable[[], None]) -> bool:
         """Whether there is a channel, after asking for it where that is not known. `on_lost` is called when it is lost.
 
@@ -139,10 +134,10 @@ class DiscoveringConnection:
           OpError: the task does not answer.
         """
         self._told_lost = on_lost
-        channel = self._channel
+        channel = self.channel
         if channel is None or not channel.check():
             self.call(_STATUS_METHOD, b"", _STATUS_TIMEOUT_S)
-            channel = self._channel
+            channel = self.channel
         if channel is None:
             return False
         return channel.check()
@@ -150,7 +145,7 @@ class DiscoveringConnection:
     def close(self) -> None:
         with self._lock:
             self._is_closed = True
-            channel = self._channel
+            channel = self.channel
         if channel is not None:
             channel.close()
         self._grpc.close()
@@ -176,7 +171,7 @@ class DiscoveringConnection:
         """Opens the channel that the task says it has."""
         endpoint = find_endpoint(status_response)
         with self._lock:
-            if self._is_closed or self._channel is not None or time.monotonic() < self._ask_at < _NEVER:
+            if self._is_closed or self.channel is not None or time.monotonic() < self._ask_at < _NEVER:
                 return
             self._ask_at = _NEVER
             if endpoint is None:
@@ -187,13 +182,13 @@ class DiscoveringConnection:
                 self._ask_at = time.monotonic() + _RETRY_S
                 _logger.info("%s; it is reached over gRPC", error.message)
                 return
-            self._channel = channel
+            self.channel = channel
             if not channel.is_open:  # it was lost before it could be forgotten
                 self._lose()
 
     def _lose(self) -> None:
         """The channel has been lost: from now on it is as in the beginning."""
-        self._channel = None
+        self.channel = None
         self._ask_at = 0.0
         if self._told_lost is not None:
             self._told_lost()

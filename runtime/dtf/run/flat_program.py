@@ -44,7 +44,7 @@ class FlatProgram:
         self.overwritten = overwritten(instructions, self._alias, self._segment_of, self._slot_of)
         self._variants: dict[tuple[bool, bool], Variant] = {}
         self._lock = threading.Lock()
-        self.variant(False, False)
+        self.plain = self.variant(False, False)
 
     def start(self, step: StepContext, done: Callable[[errors.OpError | None], None]) -> None:
         FlatRun(self, step, done).start()
@@ -113,7 +113,8 @@ class FlatProgram:
             segment.successors = tuple(sorted(successors[segment.index]))
             segment.predecessors = len(predecessors[segment.index])
             segment.shared_slots = tuple(shared[segment.index])
-        self.roots = [segment.index for segment in self.segments if not segment.predecessors]
+        self.predecessors = [segment.predecessors for segment in self.segments]
+        self.roots = [segment for segment in self.segments if not segment.predecessors]
         self.output_slots: dict[int, tuple[list[tuple[int, int]], int | None]] = {}
         for instruction in self.instructions:
             if instruction.kernel.asynchronous:

@@ -61,14 +61,14 @@ class FlatRun:
         self._program = program
         self._done = done
         self._lock = threading.Lock()
-        self._pending = [segment.predecessors for segment in program.segments]
+        self._pending = list(program.predecessors)
         self._users = list(program.slot_users)
         self._left = list(program.group_sizes)
         self._token: int | None = None
         self._live = len(program.roots) + len(self._left)
         self._interrupt: BaseException | None = None
         self._started_async: dict[int, int] = {}
-        self._variant = program.variant(False, step.collector is not None)
+        self._variant = program.plain if step.collector is None else program.variant(False, True)
         self.careful = False
         self.outcome = Outcome(step)
         self.shared: list[Any] = [None] * program.slot_count
@@ -85,7 +85,7 @@ class FlatRun:
                 self._stop_waiting()
                 if not self._program.roots:
                     return
-        self._drain([self._program.segments[index] for index in self._program.roots], False)
+        self._drain(list(self._program.roots), False)
 
     def finish(self, index: int, value: Any = None, error: BaseException | None = None) -> None:
         """An asynchronous node has its value or error."""

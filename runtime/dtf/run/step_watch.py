@@ -61,13 +61,12 @@ class Watch:
 
     def _until_next_duty(self) -> float:
         now = time.monotonic()
-        duties = [self._next_heartbeat, now + _DERIVED_GRACE_S if self._multiple() else self._next_heartbeat]
+        wait_s = self._next_heartbeat - now
+        if wait_s > _DERIVED_GRACE_S and len(self._step.compiled.partitions) > 1:
+            wait_s = _DERIVED_GRACE_S
         if self._timeout_s is not None:
-            duties.append(self._started + self._timeout_s)
-        return max(0.0, min(duties) - now)
-
-    def _multiple(self) -> bool:
-        return len(self._step.compiled.partitions) > 1
+            wait_s = min(wait_s, self._started + self._timeout_s - now)
+        return max(0.0, wait_s)
 
     def _send_heartbeats(self) -> None:
         for partition in self._step.pending_partitions():

@@ -90,16 +90,16 @@ class PreemptionNotice:
             logging.info("Told to go (SIGTERM): the training has been stopped in order, and this process ends.")
             raise Preempted
 
-    @contextlib.contextmanager
-    def interruptible(self, at_once: bool = False) -> Iterator[None]:
+    def interruptible(self, at_once: bool = False) -> contextlib.AbstractContextManager[None]:
         """A block that the notice may interrupt: `at_once`, or when its patience is over.
 
         Raises:
           Preempted: it has been interrupted.
         """
-        if not self._is_watching:
-            yield
-            return
+        return self._interrupting(at_once) if self._is_watching else _NEVER_INTERRUPTED
+
+    @contextlib.contextmanager
+    def _interrupting(self, at_once: bool) -> Iterator[None]:
         if at_once and self._arrived:
             raise Preempted
         around = self._interruptible, self._at_once
@@ -144,4 +144,5 @@ def _signal_main_thread() -> None:
         signal.pthread_kill(identity, signal.SIGTERM)
 
 
+_NEVER_INTERRUPTED = contextlib.nullcontext()
 _watching: list[PreemptionNotice] = []

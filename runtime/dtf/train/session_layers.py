@@ -129,9 +129,7 @@ class RecoverableSession:
         self._sess: Any = self._create()
 
     def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
-        return self._recovering(
-            lambda: self._sess.run(fetches, feed_dict=feed_dict, options=options, run_metadata=run_metadata)
-        )
+        return self._recovering(lambda: self._sess.run(fetches, feed_dict, options, run_metadata))
 
     def run_step_fn(self, step_fn: Callable[..., Any], raw_session: Any, run_with_hooks: Any) -> Any:
         return self._recovering(lambda: self._sess.run_step_fn(step_fn, self._creator.tf_sess, run_with_hooks))
@@ -187,8 +185,8 @@ class CoordinatedSession:
         self._coord = coord
         self._stop_grace_period_secs = stop_grace_period_secs
 
-    def run(self, *args: Any, **kwargs: Any) -> Any:
-        return self._guarded(lambda: self._sess.run(*args, **kwargs))
+    def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
+        return self._guarded(self._sess.run, fetches, feed_dict, options, run_metadata)
 
     def run_step_fn(self, step_fn: Callable[..., Any], raw_session: Any, run_with_hooks: Any) -> Any:
         def run() -> Any:
@@ -216,9 +214,9 @@ class CoordinatedSession:
             with contextlib.suppress(errors.OpError, RuntimeError):
                 self._sess.close()
 
-    def _guarded(self, run: Callable[[], Any]) -> Any:
+    def _guarded(self, run: Callable[..., Any], *arguments: Any) -> Any:
         try:
-            return run()
+            return run(*arguments)
         except LOST:
             raise
         except Exception:

@@ -45,9 +45,14 @@ def zero_of(dtype: Any) -> Any:
     return b"" if dtype == np.object_ else np.zeros((), dtype)[()]
 
 
+def shape_of(value: Any) -> tuple[int, ...]:
+    """As np.shape, several times as fast for what nearly every value is."""
+    return value.shape if type(value) is np.ndarray else np.shape(value)
+
+
 def vector(value: Any, what: str) -> list[Any]:
     """The elements of a tensor that must have one dimension; `what` is what the message calls it."""
-    if np.ndim(value) != 1:
+    if len(shape_of(value)) != 1:
         raise invalid(f"{what} must be a vector, got shape {shape_text(np.shape(value))}")
     return value.tolist()
 
@@ -69,7 +74,7 @@ def legacy_scalar(value: Any, what: str) -> Any:
 def dimensions(shape: Any) -> tuple[int, ...]:
     """A shape tensor as a tuple; one that is no vector, or has a negative dimension, is the caller's error."""
     dims = tuple(vector(shape, "shape"))
-    if any(dim < 0 for dim in dims):
+    if dims and min(dims) < 0:
         at = next(i for i, dim in enumerate(dims) if dim < 0)
         raise invalid(f"Dimension {dims[at]} must be >= 0")
     return dims

@@ -6,10 +6,12 @@ Owns the arithmetic on one device's arrays. Does not own the ops' static shapes 
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from dtf.run.kernels import kernel
-from dtf.run.kernels.arguments import dimensions, invalid, numpy_dtype, scalar, shape_text, vector, zero_of
+from dtf.run.kernels.arguments import dimensions, invalid, numpy_dtype, scalar, shape_of, shape_text, vector, zero_of
 from dtf.run.kernels.tensor_list import zeros_like_variant
 from dtf.wire import dtypes, errors
 from dtf.wire.tensor_shape import TensorShape
@@ -91,7 +93,7 @@ def _(node):
 @kernel("Shape")
 def _(node):
     dtype = numpy_dtype(node, "out_type")
-    return lambda value: np.array(np.shape(value), dtype)
+    return lambda value: np.array(shape_of(value), dtype)
 
 
 @kernel("ShapeN")
@@ -103,24 +105,24 @@ def _(node):
 @kernel("Size")
 def _(node):
     dtype = numpy_dtype(node, "out_type")
-    return lambda value: dtype(np.size(value))
+    return lambda value: dtype(math.prod(shape_of(value)))
 
 
 @kernel("Rank")
 def _(node):
-    return lambda value: np.int32(np.ndim(value))
+    return lambda value: np.int32(len(shape_of(value)))
 
 
 @kernel("Reshape")
 def _(node):
     def reshape(tensor, shape):
-        if np.ndim(shape) > 1:
+        if len(shape_of(shape)) > 1:
             raise invalid(f"sizes input must be 1-D, not {shape_text(np.shape(shape))}")
-        dims = np.reshape(shape, -1).tolist()
+        dims = shape.reshape(-1).tolist()
         try:
-            if min(dims, default=0) < -1:  # of which numpy would make -1
+            if dims and min(dims) < -1:  # of which numpy would make -1
                 raise ValueError
-            return np.reshape(tensor, dims)
+            return tensor.reshape(dims) if type(tensor) is np.ndarray else np.reshape(tensor, dims)
         except ValueError:
             raise invalid(_reshape_message(np.size(tensor), dims)) from None
 
@@ -211,7 +213,8 @@ def _incompatible(left: np.ndarray, right: np.ndarray) -> errors.OpError:
 def _(node):
     def broadcast_to(value, shape):
         dims = dimensions(shape)
-        own = (1,) * (len(dims) - np.ndim(value)) + np.shape(value)
+        own = shape_of(value)
+        own = (1,) * (len(dims) - len(own)) + own
         wider = [axis for axis, (old, new) in enumerate(zip(own, dims, strict=False)) if old != new]
         if len(own) == len(dims) and len(wider) == 1 and own[wider[0]] == 1:
             return np.repeat(np.reshape(value, own), dims[wider[0]], wider[0])  # a third of the time

@@ -45,6 +45,7 @@ def _axes(reduction_indices: Array, rank: int) -> tuple[int, ...]:
 
 
 _SHORT_ROW = 256  # elements
+_LARGE = 4096  # elements, from which it pays to look how they lie
 
 
 def _reduction(*ops: str) -> Callable[[Function], Function]:
@@ -72,6 +73,8 @@ def _sum(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
         return x
     if _is_half(x.dtype):
         return _reduce_add(x, axis, np.float32, keepdims=keepdims).astype(x.dtype)
+    if x.size < _LARGE or not x.flags.c_contiguous:
+        return _reduce_add(x, axis, x.dtype, keepdims=keepdims)  # without a dtype numpy would widen small integers
     if _is_tall(x, axis):
         kept = (1,) * len(axis) if keepdims else ()
         return column_sums(x.reshape(math.prod(x.shape[: len(axis)]), -1)).reshape(kept + x.shape[len(axis) :])
@@ -79,12 +82,12 @@ def _sum(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
         outer, inner = x.shape[: axis[0]], x.shape[axis[-1] + 1 :]
         total = np.einsum("ijk->ik", x.reshape(math.prod(outer), -1, math.prod(inner)))
         return total.reshape(outer + ((1,) * len(axis) if keepdims else ()) + inner)
-    return _reduce_add(x, axis, x.dtype, keepdims=keepdims)  # without a dtype numpy would widen small integers
+    return _reduce_add(x, axis, x.dtype, keepdims=keepdims)
 
 
 def _is_tall(x: Array, axis: tuple[int, ...]) -> bool:
-    """Whether the first axes of an array with few columns are summed."""
-    return len(axis) < x.ndim and axis == tuple(range(len(axis))) and x.size >= 4096 and x.flags.c_contiguous
+    """Whether the first axes of an array are summed."""
+    return len(axis) < x.ndim and axis == tuple(range(len(axis)))
 
 
 def _is_between(x: Array, axis: tuple[int, ...]) -> bool:
@@ -93,12 +96,10 @@ def _is_between(x: Array, axis: tuple[int, ...]) -> bool:
     """
     return (
         x.dtype.char in "fd"
-        and x.size >= 4096
         and axis[0] > 0
         and axis[-1] < x.ndim - 1
         and axis == tuple(range(axis[0], axis[-1] + 1))
         and math.prod(x.shape[axis[-1] + 1 :]) <= _SHORT_ROW
-        and x.flags.c_contiguous
     )
 
 

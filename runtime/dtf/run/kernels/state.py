@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dtf.run.kernels import kernel
-from dtf.run.kernels.arguments import check_indices, shape_text
+from dtf.run.kernels.arguments import check_indices, shape_of, shape_text
 from dtf.run.kernels.gathering import rows_of_nd_indices, scatter_rows
 from dtf.run.resources import DEFAULT_CONTAINER, ResourceHandle, Variable
 from dtf.wire import errors
@@ -448,7 +448,7 @@ def _as_dtype(value, dtype):
 
 
 def _check_same_size(variable: Variable, value) -> None:
-    have, want = np.shape(value), variable.read().shape
+    have, want = shape_of(value), variable.read().shape
     if have != want:
         raise errors.InvalidArgumentError(
             None,

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from dtf.run.kernels import KernelNode, kernel
+from dtf.run.kernels.arguments import shape_of
 from dtf.run.resources import Variable
 from dtf.wire import errors
 
@@ -393,12 +394,14 @@ def _application(node: KernelNode, rule: Rule) -> Callable[[tuple[Any, ...]], No
     def apply(inputs: tuple[Any, ...]) -> None:
         scalars = []
         for position in scalars_at:
-            if np.ndim(inputs[position]):
+            if shape_of(inputs[position]):
                 raise errors.InvalidArgumentError(
                     None, None, f"{names[position]} is not a scalar: {list(np.shape(inputs[position]))}"
                 )
             scalars.append(inputs[position])
-        variables, gradient = inputs[: len(slots)], np.asarray(inputs[gradient_at])
+        variables, gradient = inputs[: len(slots)], inputs[gradient_at]
+        if type(gradient) is not np.ndarray:
+            gradient = np.asarray(gradient)
         with variables[0].lock if len(variables) == 1 else _locks(variables):
             arrays = [variable.writable() for variable in variables]
             for name, array in zip(names[1:], arrays[1:], strict=False):
