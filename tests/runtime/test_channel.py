@@ -6,7 +6,6 @@ import contextlib
 import socket
 import struct
 import threading
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -89,7 +88,7 @@ def listener(methods):
 
 @pytest.fixture(params=["unix", "tcp"])
 def channel(listener, request):
-    endpoint = listener.endpoint if request.param == "unix" else replace(listener.endpoint, unix="")
+    endpoint = listener.endpoint if request.param == "unix" else listener.endpoint._replace(unix="")
     channel = Channel(endpoint, "127.0.0.1", f"{TASK} at host:1")
     yield channel
     channel.close()
@@ -194,7 +193,7 @@ def test_a_request_that_wants_no_answer_arrives(channel, methods):
 def test_a_small_message_does_not_wait_for_a_large_one(listener, methods):
     """The large answer fills the socket of a reader that is stuck; small ones still come."""
     stuck, release, first = threading.Event(), threading.Event(), Call()
-    channel = Channel(replace(listener.endpoint, unix=""), "127.0.0.1", TASK)
+    channel = Channel(listener.endpoint._replace(unix=""), "127.0.0.1", TASK)
 
     def hold(response=None, error=None):
         stuck.set()
@@ -325,7 +324,7 @@ def test_half_a_frame_harms_nobody(listener, channel):
 
 
 def test_another_incarnation_behind_the_same_port_is_noticed(listener):
-    former = replace(listener.endpoint, token=bytes(32))
+    former = listener.endpoint._replace(token=bytes(32))
     with pytest.raises(errors.UnavailableError, match="it is another task that answers"):
         Channel(former, "127.0.0.1", TASK)
 

@@ -8,7 +8,6 @@ import socket
 import ssl
 import struct
 import threading
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -189,7 +188,7 @@ def listener(tmp_path):
 
 
 def over_tcp(listener):
-    return replace(listener.endpoint, unix="")
+    return listener.endpoint._replace(unix="")
 
 
 @pytest.mark.parametrize("size", [0, 1, 16_384, 65_535, 65_536, 300_001, 5_000_000])
@@ -321,7 +320,7 @@ def test_what_is_sent_can_be_read_on_the_way_only_without_tls(tmp_path, is_secur
     listener = Listener("127.0.0.1", "ps", found)
     listener.start({"/echo": lambda request, answer: answer.set((bytes(request),))})
     proxy = Proxy(listener.endpoint.port)
-    endpoint = replace(listener.endpoint, unix="", port=proxy.port)
+    endpoint = listener.endpoint._replace(unix="", port=proxy.port)
     channel = Channel(endpoint, "127.0.0.1", "ps", credentials=found)
     text = b"nobody may read this " * 1000
     assert bytes(channel.call("/echo", (text,), 5.0)) == text

@@ -20,8 +20,7 @@ import secrets
 import socket
 import struct
 import time
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from dtf.wire import codec
 
@@ -36,8 +35,7 @@ _PEER = struct.Struct("3i")
 _NONCE_BYTES = 16
 
 
-@dataclass(frozen=True)
-class Endpoint:
+class Endpoint(NamedTuple):
     """Where a channel listens.
 
     Attributes:

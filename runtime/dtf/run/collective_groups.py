@@ -19,7 +19,7 @@ import random
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from dtf.run.rendezvous import Rendezvous, StepRendezvous
 from dtf.run.step import Device, task_of
@@ -36,8 +36,7 @@ _EPOCH_BIT = 1 << 57
 _LEADING_JOBS = ("chief", "master", "worker")
 
 
-@dataclass(frozen=True)
-class Membership:
+class Membership(NamedTuple):
     """A complete group: its epoch, and its members' devices in the order of their ranks."""
 
     epoch: int

@@ -13,8 +13,7 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -30,17 +29,15 @@ from dtf.wire.pb import config_pb2, graph_pb2, step_stats_pb2, worker_pb2
 _STEP_ID_BITS = 57
 
 
-@dataclass(frozen=True)
-class GraphResult:
+class GraphResult(NamedTuple):
     """What one partition gives: values by rendezvous key, and StepStats and its graph if they were asked for."""
 
     values: dict[str, Any]
     step_stats: step_stats_pb2.StepStats | None = None
-    graph_def: graph_pb2.GraphDef | None = field(default=None, repr=False)
+    graph_def: graph_pb2.GraphDef | None = None
 
 
-@dataclass(frozen=True)
-class RegisteredPartition:
+class RegisteredPartition(NamedTuple):
     """A partition at its task: where it is, and which keys carry what of the client's tensors."""
 
     task: str
@@ -49,7 +46,7 @@ class RegisteredPartition:
     graph_handle: str
     feeds: Mapping[str, str]
     fetches: Mapping[str, str]
-    graph_def: graph_pb2.GraphDef = field(repr=False)
+    graph_def: graph_pb2.GraphDef
     is_local: bool = False
 
 

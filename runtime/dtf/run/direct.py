@@ -21,8 +21,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dtf.run import growing_pool
 from dtf.run.flat_run import FlatRun
@@ -66,8 +65,7 @@ class Pushed:
         self.values = values
 
 
-@dataclass(frozen=True)
-class PreparedStep:
+class PreparedStep(NamedTuple):
     """What this task knows of a compiled step.
 
     Attributes:
@@ -90,8 +88,8 @@ class PreparedStep:
     tasks: tuple[str, ...]
     own_index: int
     home: str | None
-    outgoing: dict[str, dict[str, int]] = field(repr=False)
-    incoming: tuple[tuple[str, ...], ...] = field(repr=False)
+    outgoing: dict[str, dict[str, int]]
+    incoming: tuple[tuple[str, ...], ...]
 
     @property
     def peers(self) -> set[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from dtf.run import kernels
 from dtf.wire import codec, errors, opdef
@@ -207,8 +207,7 @@ def with_node(error: BaseException, node: kernels.KernelNode) -> errors.OpError:
     return named
 
 
-@dataclass(frozen=True, slots=True)
-class _Bound:
+class _Bound(NamedTuple):
     node: kernels.KernelNode
     kernel: kernels.Kernel
     function: Callable[..., Any]

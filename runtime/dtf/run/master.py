@@ -15,8 +15,7 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dtf.run.cancellation import CancellationManager
 from dtf.run.request_ids import RecentRequestIds
@@ -38,8 +37,7 @@ not have this server.
 """
 
 
-@dataclass(frozen=True)
-class DeviceList:
+class DeviceList(NamedTuple):
     """What `Master.list_devices` found: devices of the master's own task, and of all others."""
 
     local: tuple[Device, ...]

@@ -6,7 +6,6 @@ that starts it: feeds are sent from the master's own device, fetches are receive
 
 from __future__ import annotations
 
-import dataclasses
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -39,7 +38,7 @@ class PartialRun:
         self._feeds = frozenset(feeds)
         self._needed_feeds = frozenset(name for partition in partitions for name in partition.feeds)
         self._partitions = list(partitions)
-        bare = [dataclasses.replace(partition, feeds={}, fetches={}) for partition in partitions]
+        bare = [partition._replace(feeds={}, fetches={}) for partition in partitions]
         self._step = RunningStep(CompiledStep(session_handle, bare, []), {}, None)
         self._check_feeds = CompiledStep(session_handle, partitions, []).check_feeds
         self._lock = threading.Lock()

@@ -17,8 +17,7 @@ import functools
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from dtf.run.step import task_of
 from dtf.wire import errors
@@ -31,8 +30,7 @@ Done = Callable[..., None]
 _STEPS_REMEMBERED_MAX = 10_000
 
 
-@dataclass(frozen=True)
-class ParsedKey:
+class ParsedKey(NamedTuple):
     """The parts of a key. `source_incarnation` is unsigned."""
 
     source_device: str

@@ -12,8 +12,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from dtf.run.patience import ATTEMPT_TIMEOUT_S, ask
 from dtf.run.step import Device, task_of
@@ -47,8 +46,7 @@ class Tasks(Protocol):
         """Ends the connections; a session calls it when it is over and the tasks are those of its own cluster."""
 
 
-@dataclass(frozen=True)
-class JoinedTask:
+class JoinedTask(NamedTuple):
     """A task that knows this session. The devices carry the incarnation that it had when it joined."""
 
     name: str

@@ -9,8 +9,7 @@ import copy
 import functools
 import threading
 from collections.abc import Callable, MutableMapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from dtf.run.cancellation import CancellationManager
 from dtf.run.resources import ResourceManager
@@ -21,8 +20,7 @@ __all__ = ["Collector", "Device", "SessionState", "StepContext", "as_derived", "
 _State = TypeVar("_State")
 
 
-@dataclass(frozen=True)
-class Device:
+class Device(NamedTuple):
     """A device as GetStatus reports it.
 
     Attributes:

@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from dtf.run.instructions import Instruction
 from dtf.run.kernels import Kernel
@@ -30,8 +29,7 @@ _SENDS = frozenset({"_Send", "_HostSend"})
 _RECVS = frozenset({"_Recv", "_HostRecv"})
 
 
-@dataclass(frozen=True)
-class Wiring:
+class Wiring(NamedTuple):
     """What the rendezvous keys of a partition stand for.
 
     Attributes:
@@ -90,7 +88,7 @@ def arrivals_of(instructions: Sequence[Instruction], wiring: Wiring, sources: in
 
 
 def _replaced(instruction: Instruction, function: Callable[..., Any]) -> Instruction:
-    kernel = dataclasses.replace(instruction.kernel, stateful=True, asynchronous=False)
+    kernel = instruction.kernel._replace(stateful=True, asynchronous=False)
     assert isinstance(kernel, Kernel)
     return dataclasses.replace(instruction, kernel=kernel, function=function)
 

@@ -6,10 +6,8 @@ another name, so its devices have other names too; they are the same devices.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from dtf.run.executor import Executor
 from dtf.run.resources import ResourceManager
@@ -101,15 +99,14 @@ def devices_of_session(
     if server_def is None or not server_def.cluster.job:
         return tuple(devices)
     task = task_name(server_def.job_name, server_def.task_index, server_def.replica)
-    return tuple(dataclasses.replace(device, name=_renamed(device.name, task)) for device in devices)
+    return tuple(device._replace(name=_renamed(device.name, task)) for device in devices)
 
 
 def _renamed(device: str, task: str) -> str:
     return f"{task}/{device.rpartition('/')[2]}"
 
 
-@dataclass(frozen=True)
-class RegisteredGraph:
+class RegisteredGraph(NamedTuple):
     """A partition that the master gave, as it came and compiled."""
 
     executor: Executor

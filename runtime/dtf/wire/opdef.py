@@ -23,7 +23,7 @@ import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,8 +41,7 @@ _ATTR = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class ArgDef:
+class ArgDef(NamedTuple):
     """One input or output. Exactly one of `type`, `type_attr`, `type_list_attr` is set.
 
     Attributes:
@@ -66,8 +65,7 @@ class ArgDef:
         return self.number_attr is not None or self.type_list_attr is not None
 
 
-@dataclass(frozen=True)
-class AttrDef:
+class AttrDef(NamedTuple):
     """One attribute. `default` is a Python value as `codec.attr_to_python` gives it, valid if `has_default`."""
 
     name: str

@@ -46,9 +46,8 @@ import pkgutil
 import re
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from dtf.wire import opdef
 from dtf.wire.table import Table
@@ -76,8 +75,7 @@ class _Dead:
 DEAD = _Dead()
 
 
-@dataclass(frozen=True)
-class KernelNode:
+class KernelNode(NamedTuple):
     """What a kernel factory knows of its node.
 
     attrs holds python values with the OpDef's defaults filled in (`codec.attr_to_python`). `library` maps the names
@@ -105,8 +103,7 @@ class KernelNode:
         return opdef.get(self.op)
 
 
-@dataclass(frozen=True)
-class Kernel:
+class Kernel(NamedTuple):
     """One row of the table: the factory and how the function that it returns is to be called."""
 
     factory: Callable[[KernelNode], Function]

@@ -6,7 +6,6 @@ kernel, followed in place by what `fused_ops` names.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -100,7 +99,7 @@ _ACTIVATIONS = frozenset({"Relu", "Relu6", "Elu", "LeakyRelu", "Tanh", "Sigmoid"
 def _plain(node: KernelNode, op: str, **attrs: Any) -> Function:
     """The kernel of `op` with its defaults, the attributes of `node`, and these."""
     defaults = {attr.name: attr.default for attr in opdef.get(op).attrs if attr.has_default}
-    return lookup(op).function(dataclasses.replace(node, op=op, attrs={**defaults, **node.attrs, **attrs}))
+    return lookup(op).function(node._replace(op=op, attrs={**defaults, **node.attrs, **attrs}))
 
 
 @kernel("_UnaryOpsComposition")
