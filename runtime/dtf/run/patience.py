@@ -15,8 +15,10 @@ from dtf.wire import errors
 
 ATTEMPT_TIMEOUT_S = 2.0
 _LOG_PERIOD_S = 10.0
-_BACKOFF_S_MIN = 0.02
-_BACKOFF_S_MAX = 0.5
+_PAUSE_S_MIN = 0.02
+_PAUSE_S_MAX = 0.5
+_PAUSE_PART = 0.25
+"""How much longer than it has taken already a task's return may take to be noticed."""
 
 _logger = logging.getLogger("dtf")
 _Answer = TypeVar("_Answer")
@@ -43,7 +45,6 @@ def ask(
     """
     started = time.monotonic()
     next_log = started + _LOG_PERIOD_S
-    backoff_s = _BACKOFF_S_MIN
     while True:
         left_s = ATTEMPT_TIMEOUT_S
         if timeout_s is not None:
@@ -60,10 +61,11 @@ def ask(
         if time.monotonic() >= next_log:
             next_log += _LOG_PERIOD_S
             _logger.warning("Still waiting for %s after %.0f s. Last error: %s", where, waited_s, last.message)
-        pause_s = backoff_s if timeout_s is None else min(backoff_s, max(0.0, timeout_s - waited_s))
+        pause_s = min(max(_PAUSE_PART * waited_s, _PAUSE_S_MIN), _PAUSE_S_MAX)
+        if timeout_s is not None:
+            pause_s = min(pause_s, max(0.0, timeout_s - waited_s))
         if (stopped or _never).wait(pause_s):
             raise errors.CancelledError(None, None, f"The session was closed while it waited for {where}.")
-        backoff_s = min(2 * backoff_s, _BACKOFF_S_MAX)
 
 
 _never = threading.Event()
