@@ -41,8 +41,8 @@ def scatter_rows(function: np.ufunc, out: np.ndarray, rows: np.ndarray, updates:
       updates: [k, ...].
 
     Rows that are all different are taken out, combined and put back. Where some occur again, that is done in rounds, of
-    which each takes what is left of every row once, in order. When most are the same, narrow rows are spread element by
-    element, for ufunc.at has a fast loop for one dimension only, and wide ones are grouped by a sort.
+    which each counts what is left of every row once, in order. When most are the same, narrow rows are spread one element
+    after the other, for ufunc.at has a fast loop for one dimension only, and wide ones are grouped by a sort.
     """
     if rows.size == 0:
         return
@@ -50,16 +50,18 @@ def scatter_rows(function: np.ufunc, out: np.ndarray, rows: np.ndarray, updates:
         function.at(out, rows, updates)
         return
     for _ in range(_ROUNDS_MAX):
-        is_first = _first_occurrences(rows, len(out))
-        count = int(np.count_nonzero(is_first))
-        if count == len(rows):
-            _combine_distinct(function, out, rows, updates)
-            return
-        if count < len(rows) // 2:
+        firsts = _first_occurrences(rows, len(out))
+        again = np.flatnonzero(firsts != np.arange(len(rows)))
+        if len(again) > len(rows) // 2:
             break
-        _combine_distinct(function, out, rows[is_first], updates[is_first])
-        is_left = ~is_first
-        rows, updates = rows[is_left], updates[is_left]
+        taken = out.take(rows, axis=0, mode="clip")
+        function(taken, updates, out=taken, casting="unsafe")
+        if len(again):
+            taken[again] = taken[firsts[again]]  # whichever is put last, it is the first occurrence's
+        put_rows(out, rows, taken)
+        if not len(again):
+            return
+        rows, updates = rows[again], updates[again]
     width = math.prod(out.shape[1:])
     if width < _WIDE_ROW and out.flags.c_contiguous:
         positions = rows.astype(np.int64, copy=False)[:, None] * width + np.arange(width)
@@ -91,23 +93,14 @@ def put_rows(out: np.ndarray, rows: np.ndarray, values: np.ndarray) -> None:
 
 
 def _first_occurrences(rows: np.ndarray, limit: int) -> np.ndarray:
-    """bool [k]: whether rows[i] has not occurred before i. All are within [0, limit)."""
-    if limit > _LOOKED_UP_MAX:
-        order = np.argsort(rows, kind="stable")
-        sorted_rows = rows[order]
-        is_first = np.empty(len(rows), bool)
-        is_first[order] = np.concatenate(([True], sorted_rows[1:] != sorted_rows[:-1]))
-        return is_first
+    """int [k]: the first position that has the same row. All rows are within [0, limit)."""
     numbers = np.arange(len(rows), dtype=np.int32)
+    if limit > _LOOKED_UP_MAX:
+        _, first, number = np.unique(rows, return_index=True, return_inverse=True)
+        return first[number]
     firsts = np.empty(limit, np.int32)  # of which only what the next line writes is read
     firsts[rows[::-1]] = numbers[::-1]  # the last one to write is the first occurrence
-    return firsts[rows] == numbers
-
-
-def _combine_distinct(function: np.ufunc, out: np.ndarray, rows: np.ndarray, updates: np.ndarray) -> None:
-    taken = out.take(rows, axis=0, mode="clip")
-    function(taken, updates, out=taken, casting="unsafe")
-    put_rows(out, rows, taken)
+    return firsts[rows]
 
 
 def rows_of_nd_indices(indices: np.ndarray, shape: Sequence[int], what: str) -> np.ndarray:
