@@ -41,8 +41,8 @@ def scatter_rows(function: np.ufunc, out: np.ndarray, rows: np.ndarray, updates:
       updates: [k, ...].
 
     Rows that are all different are taken out, combined and put back. Where some occur again, that is done in rounds, of
-    which each counts what is left of every row once, in order. When most are the same, narrow rows are spread one element
-    after the other, for ufunc.at has a fast loop for one dimension only, and wide ones are grouped by a sort.
+    which each counts what is left of every row once, in order. When most are the same, narrow rows are spread one
+    element after the other, for ufunc.at has a fast loop for one dimension only, and wide ones are grouped by a sort.
     """
     if rows.size == 0:
         return
