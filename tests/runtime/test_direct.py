@@ -272,7 +272,7 @@ def test_an_outbox_gathers_what_goes_to_one_task():
         outbox.send(key, np.float32(1), task)
     assert not sent
     outbox.flush()
-    assert {task: pushed.keys for task, pushed in sent} == {"b": [0, 1], "c": ["z"]}
+    assert {task: pushed.keys for task, pushed in sent} == {"b": (0, 1), "c": ("z",)}
     outbox.flush()
     assert len(sent) == 2
 
@@ -284,7 +284,7 @@ def test_what_an_outbox_has_last_for_the_master_is_left_to_the_answer():
         outbox.add(task, 0, np.float32(1))
     outbox.flush(is_last=True)
     assert sent == ["b"]
-    assert outbox.rest == ([0], [np.float32(1)])
+    assert outbox.rest == ((0,), (np.float32(1),))
 
 
 def test_what_is_large_does_not_wait():

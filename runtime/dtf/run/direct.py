@@ -286,14 +286,17 @@ class Outbox:
       rest: what the last flush has left for the answer to take with it.
     """
 
-    __slots__ = ("_bytes", "_is_computing", "_lock", "_prepared", "_push", "_since", "_step_id", "_waiting", "rest")
+    __slots__ = (
+        "_bytes", "_count", "_is_computing", "_lock", "_prepared", "_push", "_since", "_step_id", "_waiting", "rest",
+    )  # fmt: skip
 
     def __init__(self, prepared: PreparedStep, step_id: int, push: Callable[[str, Pushed], None]) -> None:
         self._prepared = prepared
         self._step_id = step_id
         self._push = push
         self._lock = threading.Lock()
-        self._waiting: list[tuple[str, int | str, Any]] = []
+        self._waiting: dict[str, list[tuple[int | str, Any]]] = {}
+        self._count = 0
         self._bytes = 0
         self._since = 0.0
         self._is_computing = False
@@ -305,13 +308,17 @@ class Outbox:
         Raises:
           UnavailableError: it had to go at once, and the task cannot be reached.
         """
-        if not self._waiting and not self._is_computing:
+        if not self._count and not self._is_computing:
             self._since = time.monotonic()
-        self._waiting.append((task, key, value))
+        pairs = self._waiting.get(task)
+        if pairs is None:
+            pairs = self._waiting.setdefault(task, [])
+        pairs.append((key, value))
+        self._count += 1
         self._bytes += getattr(value, "nbytes", 0)
         if self._bytes > _GATHERED_BYTES_MAX or (
             # Who computes for long makes few values; of many, one in a while looks at the clock.
-            (self._is_computing or len(self._waiting) % _VALUES_A_LOOK == 0)
+            (self._is_computing or self._count % _VALUES_A_LOOK == 0)
             and time.monotonic() > self._since + _GATHERED_FOR_S_MAX
         ):
             self.flush()
@@ -336,20 +343,17 @@ class Outbox:
         """
         if not self._waiting:
             return
+        batches: list[tuple[str, list[tuple[int | str, Any]]]] = []
         with self._lock:
-            batch = self._waiting[:]
-            del self._waiting[: len(batch)]  # what others add meanwhile comes after
-            self._bytes = 0
+            self._count = self._bytes = 0
             self._since = time.monotonic()
-        by_task: dict[str, tuple[list[int | str], list[Any]]] = {}
-        for task, key, value in batch:
-            found = by_task.get(task)
-            if found is None:
-                found = by_task[task] = ([], [])
-            found[0].append(key)
-            found[1].append(value)
+            for task, pairs in list(self._waiting.items()):
+                if pairs:
+                    batches.append((task, pairs[:]))
+                    del pairs[: len(batches[-1][1])]  # what others add meanwhile comes after
         prepared = self._prepared
-        for task, (keys, values) in by_task.items():
+        for task, batch in batches:
+            keys, values = zip(*batch, strict=True)
             if is_last and task == prepared.home:
                 self.rest = keys, values
                 continue

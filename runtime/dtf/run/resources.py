@@ -99,11 +99,13 @@ class Variable:
                 self.read()
             return function(self._array)
 
-    def assign(self, array: Any) -> None:
+    def assign(self, array: Any, check: Callable[[Any, Any], None] | None = None) -> None:
         """Replaces the value. The array is shared with the caller, not copied: from now on neither may change it
-        in place.
+        in place. `check(shape, array's shape)` raises where an array of another shape than so far must not come.
         """
         with self.lock:
+            if check is not None and (type(self._array) is not np.ndarray or self._array.shape != array.shape):
+                check(self.shape, array.shape)
             self._array = array
 
     def clear(self) -> None:

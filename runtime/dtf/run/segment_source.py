@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from dtf.run.instructions import ALIASES, Instruction
 from dtf.run.segments import TOKEN, Segment
+from dtf.run.wiring import Push
 
 if TYPE_CHECKING:
     from dtf.run.flat_program import FlatProgram
@@ -54,7 +55,7 @@ class SegmentWriter:
             if instruction.passes_reference and not self._may_be_dead(source):
                 # Its consumers read; this one looks, so that a variable without a value is told of under this name.
                 self._load(index, source)
-                self._line(index, f"    {self._name(source)}.read()")
+                self._line(index, f"    if not {self._name(source)}.is_initialized: {self._name(source)}.read()")
             if gives_token:
                 self._load(index, source)
                 self._line(index, f"    {self._name((index, TOKEN))} = DEAD if {self._name(source)} is DEAD else None")
@@ -119,6 +120,8 @@ class SegmentWriter:
             call = names[0]
             if not outputs:
                 return call
+        elif isinstance(instruction.function, Push):
+            call = f"step.rendezvous.add({instruction.function.task!r}, {instruction.function.number}, {names[0]})"
         else:
             arguments = list(names)
             if instruction.kernel.asynchronous:

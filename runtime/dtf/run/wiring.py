@@ -20,7 +20,7 @@ from dtf.run.kernels import Kernel
 from dtf.run.rendezvous import make_key
 from dtf.run.resources import Variable
 
-__all__ = ["COMES_WITH", "Wiring", "arrivals_of", "wired"]
+__all__ = ["COMES_WITH", "Push", "Wiring", "arrivals_of", "wired"]
 
 COMES_WITH = "_comes_with"
 """An attribute of a _Recv: the same number stands at all whose values one segment of another task sends."""
@@ -59,7 +59,7 @@ def wired(
             if key in wiring.fetches:
                 instruction = _replaced(instruction, _fetch(wiring.fetches[key]))
             elif key in wiring.outgoing:
-                instruction = _replaced(instruction, _push(*wiring.outgoing[key]))
+                instruction = _replaced(instruction, Push(*wiring.outgoing[key]))
             else:
                 return None
         elif instruction.op in _RECVS:
@@ -106,8 +106,17 @@ def _fetch(place: int) -> Callable[..., Any]:
     return fetch
 
 
-def _push(task: str, number: int) -> Callable[..., Any]:
-    return lambda step, value: step.rendezvous.add(task, number, value)
+class Push:
+    """Puts a value into the outbox; a segment does so without a call of this (see `segment_source`)."""
+
+    __slots__ = ("number", "task")
+
+    def __init__(self, task: str, number: int) -> None:
+        self.task = task
+        self.number = number
+
+    def __call__(self, step: Any, value: Any) -> None:
+        step.rendezvous.add(self.task, self.number, value)
 
 
 def _key(instruction: Instruction) -> str:

@@ -115,17 +115,19 @@ def _(node):
 def _(node):
     validate_shape, dtype = node.attr("validate_shape"), np.dtype(node.attr("T").as_numpy_dtype)
 
+    def check(shape, wanted):
+        if not _fits(shape, wanted):
+            raise errors.InvalidArgumentError(
+                None,
+                None,
+                "Assign requires shapes of both tensors to match. lhs shape= "
+                f"{shape_text(shape)} rhs shape= {shape_text(wanted)}",
+            )
+
     def assign(variable, value):
-        value = _as_dtype(value, dtype)
-        with variable.lock:
-            if validate_shape and variable.shape != value.shape and not _fits(variable.shape, value.shape):
-                raise errors.InvalidArgumentError(
-                    None,
-                    None,
-                    "Assign requires shapes of both tensors to match. lhs shape= "
-                    f"{shape_text(variable.shape)} rhs shape= {shape_text(value.shape)}",
-                )
-            variable.assign(value)
+        if type(value) is not np.ndarray or value.dtype is not dtype:
+            value = _as_dtype(value, dtype)
+        variable.assign(value, check if validate_shape else None)
         return variable
 
     return assign
