@@ -140,7 +140,8 @@ class Lane:
         _reader.lane = self
         try:
             try:
-                reason = self._read_available()
+                is_simple = self._end == self._start and self._large is None and self._has_more is None
+                reason = self._read_on() if is_simple else self._read_available()
             except Exception as error:
                 reason = _why_over(error)
             if reason:

@@ -82,7 +82,7 @@ def run_outcome(response: Buffer) -> tuple[list[Any], Rest | None]:
     values, tags, _ = packing.unpack_tagged(response, _OUTCOME.size, DEAD)
     if not tags or tags[-1] < _PUSHED:
         return values, None
-    first = next(place for place, tag in enumerate(tags) if tag >= _PUSHED)
+    first = 0 if tags[0] >= _PUSHED else next(place for place, tag in enumerate(tags) if tag >= _PUSHED)
     return values[:first], ([tag - _PUSHED for tag in tags[first:]], values[first:])
 
 
@@ -110,6 +110,8 @@ class _DirectMethods:
         def done(values: Any = None, error: errors.OpError | None = None) -> None:
             if error is not None:
                 answer.set(_failure(error))
+            elif not values:
+                answer.set((_OK,))
             else:
                 _answer(lambda: packing.pack(values), answer)
 

@@ -65,7 +65,7 @@ class CompiledStep:
 
     def __init__(self, session_handle: str, partitions: Sequence[RegisteredPartition], fetches: Sequence[str]) -> None:
         self.session_handle = session_handle
-        # The others first: the local one runs in the caller's thread.
+        # The others first: the local one, which then is the last, runs in the caller's thread.
         self.partitions = sorted(partitions, key=lambda partition: partition.is_local)
         self._fetches = list(fetches)
         self._agreement = Agreement(session_handle, self.partitions)
@@ -145,7 +145,7 @@ class CompiledStep:
     ) -> RunningStep:
         self.check_feeds(feeds)
         run_id = self._agreement.run_id() if options is None else None
-        step = RunningStep(self, feeds, _executor_options(options), run_id)
+        step = RunningStep(self, feeds, None if options is None else _executor_options(options), run_id)
         owner.add_step(step)
         if cancellation is not None:
             step.obey(cancellation)
@@ -295,7 +295,8 @@ class RunningStep:
             self._answered(number, partition, result, error)
             if rest is not None:
                 assert self.run_id is not None
-                home = next(each for each in self.compiled.partitions if each.is_local)
+                home = self.compiled.partitions[-1]
+                assert home.is_local
                 home.worker.deliver(Pushed(self.run_id, self.step_id, number, *rest))
 
         feeds = self._feeds
@@ -393,7 +394,7 @@ def _with_task(error: errors.OpError, task: str) -> errors.OpError:
     return named
 
 
-def _executor_options(options: config_pb2.RunOptions | None) -> worker_pb2.ExecutorOpts | None:
-    if options is None or options.trace_level == config_pb2.RunOptions.NO_TRACE:
+def _executor_options(options: config_pb2.RunOptions) -> worker_pb2.ExecutorOpts | None:
+    if options.trace_level == config_pb2.RunOptions.NO_TRACE:
         return None
     return worker_pb2.ExecutorOpts(record_timeline=True)

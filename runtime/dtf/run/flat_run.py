@@ -83,9 +83,8 @@ class FlatRun:
             if self._token is None:
                 self.outcome.fail(_cancelled())
                 self._stop_waiting()
-                if not self._program.roots:
-                    return
-        self._drain(list(self._program.roots), False)
+        if self._program.roots:
+            self._drain(list(self._program.roots), False)
 
     def finish(self, index: int, value: Any = None, error: BaseException | None = None) -> None:
         """An asynchronous node has its value or error."""
