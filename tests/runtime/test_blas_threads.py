@@ -6,7 +6,9 @@ import os
 
 import pytest
 
+import dtf as tf
 from dtf.run import blas_threads
+from dtf.run.executor import Executor
 from dtf.server import _tasks_beside
 from dtf.wire.cluster import ClusterSpec
 
@@ -27,6 +29,7 @@ def set_to(monkeypatch):
     monkeypatch.setattr(blas_threads.Path, "glob", lambda self, pattern: ["libopenblas.so"])
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: range(8))
     monkeypatch.setattr(blas_threads, "_taken", 0)
+    monkeypatch.setattr(blas_threads, "_cores", 0)
     return found
 
 
@@ -35,6 +38,21 @@ def test_a_process_takes_its_part_of_the_cores(set_to, processes, threads, expec
     blas_threads.share_cores(processes, threads)
     assert set_to == [expected]
     assert blas_threads.threads_taken() == expected
+
+
+@pytest.mark.parametrize(("processes", "expected"), [(0, 8), (1, 8), (4, 2), (20, 1)])
+def test_its_part_does_not_depend_on_how_many_threads_it_has(set_to, monkeypatch, processes, expected):
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    if processes:
+        blas_threads.share_cores(processes)
+    assert blas_threads.cores() == expected
+
+
+def test_a_process_with_cores_to_spare_hands_over_sooner(set_to):
+    graph = tf.Graph().as_graph_def()
+    before = Executor(graph)._program.long_ns
+    blas_threads.share_cores(8)
+    assert Executor(graph)._program.long_ns > before
 
 
 def test_a_setting_of_the_user_stands(set_to, monkeypatch):

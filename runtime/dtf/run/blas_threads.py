@@ -6,6 +6,7 @@ times as long. A setting of the user's (OPENBLAS_NUM_THREADS, OMP_NUM_THREADS) s
 
     share_cores(4)    # this process is one of four on this machine
     threads_taken()   # what came of it
+    cores()           # this process's part
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from pathlib import Path
 import numpy as np
 
 _SETTINGS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
-_taken = 0
-"""What `share_cores` has decided; 0 before."""
+_taken = _cores = 0
+"""What `share_cores` has decided: threads, and this process's part of the cores; 0 before."""
 _SETTERS = ("scipy_openblas_set_num_threads64_", "scipy_openblas_set_num_threads", "openblas_set_num_threads")
 
 
@@ -28,10 +29,11 @@ def share_cores(processes: int, threads: int = 0) -> None:
 
     Does nothing where numpy has another BLAS library, or the user has decided.
     """
-    global _taken
+    global _cores, _taken
+    _cores = max(1, len(os.sched_getaffinity(0)) // max(1, processes))
     if any(os.environ.get(name) for name in _SETTINGS):
         return
-    _taken = wanted = threads or max(1, len(os.sched_getaffinity(0)) // max(1, processes))
+    _taken = wanted = threads or _cores
     for path in (Path(np.__file__).parent.parent / "numpy.libs").glob("*openblas*"):
         library = ctypes.CDLL(str(path))
         for name in _SETTERS:
@@ -44,6 +46,11 @@ def share_cores(processes: int, threads: int = 0) -> None:
 def threads_taken() -> int:
     """How many threads a heavy kernel of this process may use: as the user or `share_cores` said, else one a core."""
     return _set_by_user() or _taken or len(os.sched_getaffinity(0))
+
+
+def cores() -> int:
+    """How many cores are this process's part, whatever the number of its threads."""
+    return _cores or len(os.sched_getaffinity(0))
 
 
 def _set_by_user() -> int:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from dtf.run import blas_threads
 from dtf.run.flat_run import FlatRun, single
 from dtf.run.in_place import into, overwritten
 from dtf.run.instructions import Instruction, in_running_order
@@ -23,9 +24,15 @@ from dtf.run.segments import TOKEN, aliases_of, constants_of, group_node, guards
 from dtf.run.step import StepContext
 from dtf.wire import errors
 
+_LONG_NS = 1_000_000
+_LONG_ON_ONE_CORE_NS = 10_000_000
+
 
 class FlatProgram:
-    """The segments of a partition without loops, and the code of their variants: (careful, traced) -> functions."""
+    """The segments of a partition without loops, and the code of their variants: (careful, traced) -> functions. A
+    segment that took longer than `long_ns` is not run in a thread that others need. That is much where this process's
+    part is one core, for handing over costs more than they would gain.
+    """
 
     def __init__(self, instructions: list[Instruction]) -> None:
         self.instructions = instructions
@@ -39,6 +46,7 @@ class FlatProgram:
         self.arrivals: list[dict[int, tuple[int, int | None, int | None]]] = []
         self.segments, self._segment_of = segments_of(instructions, order, self._constants)
         self.has_functions_of_user = any(segment.is_of_user for segment in self.segments)
+        self.long_ns = _LONG_NS if blas_threads.cores() > 1 else _LONG_ON_ONE_CORE_NS
         self.has_asynchronous = any(segment.asynchronous for segment in self.segments)
         self._add_edges(order)
         self.overwritten = overwritten(instructions, self._alias, self._segment_of, self._slot_of)

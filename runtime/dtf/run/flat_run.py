@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["FlatRun", "single", "together"]
 
-_LONG_NS = 1_000_000
-"""A segment that took longer than this is not run in a thread that somebody else needs."""
-
 _VERY_LONG_NS = 4_000_000
 """Of one that took longer than this, others need the first results before the last are there."""
 
@@ -242,7 +239,7 @@ class FlatRun:
                 growing_pool.submit(self._drain, now, False)
                 break
             for segment in now:
-                if segment.cost_ns > _LONG_NS:
+                if segment.cost_ns > self._program.long_ns:
                     break
             else:
                 over = self._run_segments(now, ready)
