@@ -71,7 +71,8 @@ class Reactor:
     def add(self, lane: Lane) -> None:
         """Reads the lane from now on; first, what came with the greeting. The reactor does not keep it alive."""
         self._lanes[lane.fileno()] = weakref.ref(lane)
-        self.put_back(lane)
+        self._announce_unfinished(lane)
+        self._epoll.register(lane.fileno(), select.EPOLLIN)
         with self._lock:
             has_begun, self._has_begun = self._has_begun, True
         if not has_begun:
@@ -84,8 +85,7 @@ class Reactor:
 
     def put_back(self, lane: Lane) -> None:
         """Reads a lane again that has been released; first, what was left in it."""
-        if self._keep_unfinished(lane):
-            os.eventfd_write(self._awaken, 1)
+        self._announce_unfinished(lane)
         with contextlib.suppress(OSError, ValueError):  # it has ended meanwhile
             self._epoll.register(lane.fileno(), select.EPOLLIN)
 
@@ -246,6 +246,11 @@ class Reactor:
         if lane is not None:
             lane.leave()
             self._keep_unfinished(lane)
+
+    def _announce_unfinished(self, lane: Lane) -> None:
+        """Has what is left in a lane read soon, of which its socket does not tell. The lane is not registered."""
+        if self._keep_unfinished(lane):
+            os.eventfd_write(self._awaken, 1)
 
     def _keep_unfinished(self, lane: Lane) -> bool:
         """Whether something is left in the lane, which then is read before any other."""

@@ -280,7 +280,8 @@ class DirectSteps:
 
 class Outbox:
     """The values of one step at one task that go to other tasks. Any thread may add and flush at any time; one flushes
-    at once, under the lock. To a wired step it is what a rendezvous is to others.
+    at once, under the lock. `_count` is not 0 while something waits whose thread is done with adding it. To a wired
+    step the outbox is what a rendezvous is to others.
 
     Attributes:
       rest: what the last flush has left for the answer to take with it.
@@ -341,7 +342,7 @@ class Outbox:
         Raises:
           UnavailableError: a task cannot be reached.
         """
-        if not self._waiting:
+        if not self._count:
             return
         batches: list[tuple[str, list[tuple[int | str, Any]]]] = []
         with self._lock:
