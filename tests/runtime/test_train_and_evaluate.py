@@ -123,7 +123,8 @@ def test_each_task_of_a_cluster_does_its_part_and_ends_by_itself(tmp_path):
     assert step >= 200 and is_final and [each for each in recorder.calls if each[1]] == [recorder.calls[-1]]
     estimator = local_estimator(tmp_path)
     figures = estimator.evaluate(eval_input)
-    assert figures["error"] < 0.05 and figures["global_step"] == step
+    # The last that is evaluated is one of max_steps; the chief saves once more if the other worker comes after it.
+    assert figures["error"] < 0.05 and figures["global_step"] - step in (0, 1)
     assert len(os.listdir(os.path.join(cluster.folder, "export", "final"))) == 1
     assert set(tf.estimator.experimental.read_eval_metrics(estimator.eval_dir())) >= {step}
 
