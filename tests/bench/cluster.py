@@ -74,6 +74,17 @@ class Tasks:
         self.processes[job, index] = process
         return process
 
+    def serve_forked(self, job: str) -> None:
+        """Starts the servers of a whole job of dtf's by one command, which forks them; see `dtf.serve`."""
+        spec = ",".join(f"{name}|{';'.join(hosts)}" for name, hosts in self.cluster.items())
+        ids = f"0-{len(self.cluster[job]) - 1}"
+        self.processes[job, 0] = subprocess.Popen(
+            [sys.executable, "-m", "dtf.serve", "--cluster_spec", spec, "--job_name", job, "--task_id", ids],
+            env={**os.environ, "PYTHONPATH": str(ROOT / "runtime")},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
     def serve(self, jobs: Sequence[str]) -> None:
         """Starts the servers of whole jobs and waits until they listen."""
         for job in jobs:

@@ -53,19 +53,27 @@ def tensor_sizes(tf: Any, sizes_kb: Sequence[int] = (1, 10, 100, 1_000, 10_000, 
 
 
 def tasks_up(tf: Any, counts: Sequence[int] = (2, 4, 8, 16, 32, 64)) -> list[Row]:
-    """Seconds until so many servers listen that were started at once, and the memory of all of them."""
-    rows = []
-    for count in counts:
-        with Tasks("dtf", ps=count) as tasks:
-            began = time.perf_counter()
+    """Seconds until so many servers listen that were started at once, and the memory of all of them: each started by
+    itself, and all forked by `dtf.serve`.
+    """
+    return [{"tasks": count, **_up(count, False, ""), **_up(count, True, "forked_")} for count in counts]
+
+
+def _up(count: int, is_forked: bool, prefix: str) -> Row:
+    with Tasks("dtf", ps=count) as tasks:
+        began = time.perf_counter()
+        if is_forked:
+            tasks.serve_forked("ps")
+        else:
             for index in range(count):
                 tasks.start("ps", index)
-            for address in tasks.cluster["ps"]:
-                wait_until_listening(address)
-            elapsed = time.perf_counter() - began
-            memory = sum(_own_memory(process.pid) for process in tasks.processes.values())
-            rows.append({"tasks": count, "up_s": elapsed, "memory_mb": memory / MEGABYTE})
-    return rows
+        for address in tasks.cluster["ps"]:
+            wait_until_listening(address)
+        elapsed = time.perf_counter() - began
+        found = [psutil.Process(process.pid) for process in tasks.processes.values()]
+        found += [child for process in found for child in process.children()]
+        memory = sum(_own_memory(process.pid) for process in found)
+        return {f"{prefix}up_s": elapsed, f"{prefix}memory_mb": memory / MEGABYTE}
 
 
 SCALES: dict[str, Callable[..., list[Row]]] = {

@@ -1,0 +1,143 @@
+"""Plain servers from the command line, as TensorFlow's grpc_tensorflow_server has them, with its flags:
+
+    python -m dtf.serve --cluster_spec "ps|far:2222;here:2222,worker|here:2223" --job_name ps --task_id 1
+
+Several tasks of a job come from one command (`--task_id 0-31,40`): one process loads the runtime and forks one for each
+of them, which then starts in a few milliseconds and shares most of its memory with the others.
+
+Owns the processes that it forks. It ends when all of them have; it ends them when it is told to (SIGTERM, Ctrl-C) or
+when one fails, whose status is its own then; and none outlives it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import gc
+import logging
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+
+from dtf.server import Server
+from dtf.wire import errors
+
+_PR_SET_PDEATHSIG = 1
+_INTERRUPTED = 128 + signal.SIGINT
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serves until told to end; the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m dtf.serve", description="Serves tasks of a cluster.")
+    parser.add_argument("--cluster_spec", required=True, help="job|host:port;host:port,job|host:port", type=cluster_of)
+    parser.add_argument("--job_name", required=True)
+    parser.add_argument("--task_id", default="0", help="a number, or several: 0-31,40", type=numbers_of)
+    given = parser.parse_args(arguments)
+    cluster, job = given.cluster_spec, given.job_name
+    if job not in cluster:
+        parser.error(f"the cluster has no job {job!r}; it has {', '.join(cluster)}")
+    for task in given.task_id:
+        if task >= len(cluster[job]):
+            parser.error(f"job {job!r} has no task {task}; it has {len(cluster[job])}")
+
+    def serve(task: int) -> int:
+        try:
+            Server(cluster, job_name=job, task_index=task).join()
+        except errors.OpError as error:
+            logging.getLogger("dtf").error("/job:%s/task:%d: %s", job, task, error.message)
+            return 1
+        except KeyboardInterrupt:
+            return _INTERRUPTED
+        return 0
+
+    if len(given.task_id) == 1:
+        return serve(given.task_id[0])
+    _load()
+    return _serve_each(serve, given.task_id, job)
+
+
+def cluster_of(text: str) -> dict[str, list[str]]:
+    """Addresses by job: "ps|a:1;b:2,worker|c:3". Raises ValueError for what is none."""
+    cluster: dict[str, list[str]] = {}
+    for part in text.split(","):
+        job, separator, hosts = part.partition("|")
+        if not separator or not job or job in cluster or not all(hosts.split(";")):
+            raise ValueError(f"{part!r} is no job|host:port;host:port")
+        cluster[job] = hosts.split(";")
+    return cluster
+
+
+def numbers_of(text: str) -> list[int]:
+    """Numbers and ranges: "0-2,5" -> [0, 1, 2, 5]. Raises ValueError for what is none, or names one twice."""
+    found: list[int] = []
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        found.extend(range(int(first), int(last or first) + 1))
+    if len(set(found)) < len(found) or not found:
+        raise ValueError(f"{text!r} names no task, or one twice")
+    return found
+
+
+def _load() -> None:
+    """Everything that the start of a server needs. Nothing of it may start a thread or gRPC: threads are not forked."""
+    import dtf.rpc.peers
+    import dtf.rpc.service
+    import dtf.run.collective_groups
+    import dtf.run.master_session
+    import dtf.run.worker  # noqa: F401
+
+
+def _serve_each(serve: Callable[[int], int], tasks: Sequence[int], job: str) -> int:
+    """A process for each task; returns when all have ended."""
+    gc.collect()
+    gc.freeze()  # what the collector does not touch stays shared
+    own = os.getpid()
+    running: dict[int, int] = {}
+    for task in tasks:
+        process = os.fork()
+        if process == 0:
+            _be_a_task(serve, task, own)
+        running[process] = task
+
+    is_ending = False
+    result = 0
+
+    def end_all(*_: object) -> None:
+        nonlocal is_ending
+        is_ending = True
+        for process in list(running):
+            os.kill(process, signal.SIGTERM)
+
+    signal.signal(signal.SIGTERM, end_all)
+    signal.signal(signal.SIGINT, end_all)
+    while running:
+        process, status = os.wait()
+        task = running.pop(process)
+        code = os.waitstatus_to_exitcode(status)
+        if code and not is_ending:
+            result = code if code > 0 else 128 - code
+            logging.getLogger("dtf").error("/job:%s/task:%d ended with status %d; so do the others", job, task, result)
+            end_all()
+    return result
+
+
+def _be_a_task(serve: Callable[[int], int], task: int, parent: int) -> None:
+    """What a forked process does; it does not return."""
+    status = 1
+    try:
+        if sys.platform == "linux":
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+        if os.getppid() == parent:
+            status = serve(task)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
