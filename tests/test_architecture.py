@@ -61,7 +61,7 @@ def layer_of(dotted: str) -> str | None:
     parts = dotted.split(".")
     if parts[0] != "dtf" or len(parts) < 2:
         return None
-    return {"fetches": "session", "session_handles": "session"}.get(parts[1], parts[1] if parts[1] in ALLOWED else None)
+    return {"fetches": "session", "serve": "server", "session_handles": "session"}.get(parts[1], parts[1] if parts[1] in ALLOWED else None)
 
 
 @pytest.mark.parametrize("path", sources(), ids=module_name)
@@ -91,4 +91,4 @@ def test_every_module_of_the_package_has_a_room():
         "quantization random raw_ops saved_model sets signal sparse spectral strings summary test testing"
     ).split()
     heads = {path.relative_to(DTF).parts[0].removesuffix(".py") for path in DTF.rglob("*.py")}
-    assert heads - {"__pycache__"} <= {*ALLOWED, "fetches", "graph_names", "late", "session_handles", *public}
+    assert heads - {"__pycache__"} <= {*ALLOWED, "fetches", "graph_names", "late", "serve", "session_handles", *public}
