@@ -61,7 +61,8 @@ def layer_of(dotted: str) -> str | None:
     parts = dotted.split(".")
     if parts[0] != "dtf" or len(parts) < 2:
         return None
-    return {"fetches": "session", "serve": "server", "session_handles": "session"}.get(parts[1], parts[1] if parts[1] in ALLOWED else None)
+    beside = {"fetches": "session", "serve": "server", "session_handles": "session"}
+    return beside.get(parts[1], parts[1] if parts[1] in ALLOWED else None)
 
 
 @pytest.mark.parametrize("path", sources(), ids=module_name)
