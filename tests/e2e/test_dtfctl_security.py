@@ -8,7 +8,6 @@ import socket
 import stat
 import subprocess
 import sys
-from dataclasses import replace
 
 import psutil
 import pytest
@@ -135,7 +134,7 @@ def test_strangers_must_be_refused_everywhere_while_training_goes_on(cluster, mo
     if endpoint is not None:
         for stranger in (None, credentials.from_environment(other)):
             with pytest.raises(errors.UnavailableError):
-                Channel(replace(endpoint, unix=""), "127.0.0.1", "ps", credentials=stranger)
+                Channel(endpoint._replace(unix=""), "127.0.0.1", "ps", credentials=stranger)
     user.wait_for_steps(user.steps() + 5)
     assert {task["restarts"] for task in cluster.status()["tasks"]} == {0}
     cluster.wait_for_restart("worker:1", cluster.kill("worker:1"))
