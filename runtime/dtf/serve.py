@@ -1,6 +1,6 @@
 """Plain servers from the command line, as TensorFlow's grpc_tensorflow_server has them, with its flags:
 
-    python -m dtf.serve --cluster_spec "ps|far:2222;here:2222,worker|here:2223" --job_name ps --task_id 1
+    python -m dtf.serve --cluster_spec "ps|localhost:2222;localhost:2223" --job_name ps --task_id 0
 
 Several tasks of a job come from one command (`--task_id 0-31,40`): one process loads the runtime and forks one for each
 of them, which then starts in a few milliseconds and shares most of its memory with the others.
@@ -12,6 +12,7 @@ when one fails, whose status is its own then; and none outlives it.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import ctypes
 import gc
 import logging
@@ -74,9 +75,12 @@ def numbers_of(text: str) -> list[int]:
     found: list[int] = []
     for part in text.split(","):
         first, _, last = part.partition("-")
-        found.extend(range(int(first), int(last or first) + 1))
-    if len(set(found)) < len(found) or not found:
-        raise ValueError(f"{text!r} names no task, or one twice")
+        numbers = range(int(first), int(last or first) + 1)
+        if not numbers:
+            raise ValueError(f"{part!r} names no task")
+        found.extend(numbers)
+    if len(set(found)) < len(found):
+        raise ValueError(f"{text!r} names a task twice")
     return found
 
 
@@ -108,7 +112,8 @@ def _serve_each(serve: Callable[[int], int], tasks: Sequence[int], job: str) -> 
         nonlocal is_ending
         is_ending = True
         for process in list(running):
-            os.kill(process, signal.SIGTERM)
+            with contextlib.suppress(ProcessLookupError):  # it has just been waited for
+                os.kill(process, signal.SIGTERM)
 
     signal.signal(signal.SIGTERM, end_all)
     signal.signal(signal.SIGINT, end_all)

@@ -106,6 +106,7 @@ def test_a_port_in_use_is_told_of(cluster, task_id):
         ("ps|a:1", "ps", "0-1", "no task 1; it has 1"),
         ("ps|a:1", "ps", "0,0", "--task_id"),
         ("ps|a:1", "ps", "2-1", "--task_id"),
+        ("ps|a:1", "ps", "0,2-1", "--task_id"),
         ("ps|a:1", "ps", "x", "--task_id"),
     ],
 )

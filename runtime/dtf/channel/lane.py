@@ -139,11 +139,7 @@ class Lane:
         """Handles what has come, without waiting. Called by who reads for the reactor."""
         _reader.lane = self
         try:
-            try:
-                is_simple = self._end == self._start and self._large is None and self._has_more is None
-                reason = self._read_on() if is_simple else self._read_available()
-            except Exception as error:
-                reason = _why_over(error)
+            reason = self._guarded(self._read_available)
             if reason:
                 self._fail(reason)
         finally:
@@ -189,6 +185,20 @@ class Lane:
             self._flush()
 
     # -- reading
+
+    def _guarded(self, read: Callable[[], str]) -> str:
+        """Why the connection is over, or "": what `read()` says, or what went wrong in it."""
+        try:
+            return read()
+        except BlockingIOError:
+            return ""
+        except OSError:
+            return _LOST
+        except MemoryError:
+            return "there is no memory for its message"
+        except Exception:
+            logging.getLogger("dtf").exception("a message of the channel failed")
+            return "a message failed"
 
     def _fail(self, reason: str) -> None:
         """Ends the connection; who reads it closes the socket."""
@@ -282,10 +292,7 @@ class Lane:
         _reader.lane, _reader.is_apart = self, True
         borrowed.lend(self._put_back)
         try:
-            try:
-                reason = self._read_while_there()
-            except Exception as error:
-                reason = _why_over(error)
+            reason = self._guarded(self._read_while_there)
             if reason:
                 self._fail(reason)
         finally:
@@ -389,18 +396,6 @@ class Lane:
             sent -= size
             done += 1
         del unsent[:done]
-
-
-def _why_over(error: Exception) -> str:
-    """Why a connection is over whose reading has ended so; "" if it is not."""
-    if isinstance(error, BlockingIOError):
-        return ""
-    if isinstance(error, OSError):
-        return _LOST
-    if isinstance(error, MemoryError):
-        return "there is no memory for its message"
-    logging.getLogger("dtf").error("a message of the channel failed", exc_info=error)
-    return "a message failed"
 
 
 class _LargeFrame:

@@ -43,8 +43,7 @@ def prepare_request(run_id: int, *rest: Any) -> bytes:
 
 def run_request(run_id: int, step_id: int, values: Sequence[Any]) -> list[Buffer]:
     """What `LocalWorker.run_prepared` is called with."""
-    head = _RUN.pack(run_id, step_id)
-    return [head, *packing.pack(values)] if values else [head]
+    return [_RUN.pack(run_id, step_id), *_packed(values)]
 
 
 def push_request(pushed: Pushed) -> list[Buffer]:
@@ -69,7 +68,7 @@ def outcome_values(response: Buffer) -> list[Any]:
         error = errors.error_from_code(code, bytes(response[_OUTCOME.size :]).decode("utf-8", "replace"))
         error.derived = bool(derived)
         raise error
-    return packing.unpack(response, _OUTCOME.size) if len(response) > _OUTCOME.size else []
+    return _unpacked(response, _OUTCOME.size)
 
 
 def run_outcome(response: Buffer) -> tuple[list[Any], Rest | None]:
@@ -110,10 +109,8 @@ class _DirectMethods:
         def done(values: Any = None, error: errors.OpError | None = None) -> None:
             if error is not None:
                 answer.set(_failure(error))
-            elif not values:
-                answer.set((_OK,))
             else:
-                _answer(lambda: packing.pack(values), answer)
+                _answer(lambda: _packed(values), answer)
 
         try:
             session, handle = _CALL.unpack_from(data)
@@ -126,14 +123,12 @@ class _DirectMethods:
         def done(values: Any = None, rest: Rest | None = None, error: errors.OpError | None = None) -> None:
             if error is not None:
                 answer.set(_failure(error))
-            elif not values and rest is None:
-                answer.set((_OK,))
             else:
-                _answer(lambda: _with_rest(values, rest), answer)
+                _answer(lambda: _packed(values, rest), answer)
 
         try:
             run_id, step_id = _RUN.unpack_from(data)
-            values = packing.unpack(data, _RUN.size) if len(data) > _RUN.size else []
+            values = _unpacked(data, _RUN.size)
             cancel = self._worker.run_prepared(run_id, step_id, values, done)
         except Exception as error:
             answer.set(_failure(as_op_error(error)))
@@ -150,12 +145,18 @@ class _DirectMethods:
         self._worker.deliver(Pushed(run_id, step_id, source, keys, values))
 
 
-def _with_rest(values: list[Any], rest: Rest | None) -> list[Buffer]:
+def _packed(values: Sequence[Any], rest: Rest | None = None) -> list[Buffer]:
+    """Values, and what is pushed with them; nothing at all where there are none."""
     if rest is None:
-        return packing.pack(values)
+        return packing.pack(values) if values else []
     numbers, pushed = rest
     tags = [*range(len(values)), *[_PUSHED + number for number in numbers]]
     return packing.pack([*values, *pushed], tags, (), DEAD)
+
+
+def _unpacked(data: Buffer, at: int) -> list[Any]:
+    """The values that follow a head of `at` bytes, if any do."""
+    return packing.unpack(data, at) if len(data) > at else []
 
 
 def _answer(call: Callable[[], list[Buffer]], answer: Answer) -> None:

@@ -145,7 +145,7 @@ class CompiledStep:
     ) -> RunningStep:
         self.check_feeds(feeds)
         run_id = self._agreement.run_id() if options is None else None
-        step = RunningStep(self, feeds, None if options is None else _executor_options(options), run_id)
+        step = RunningStep(self, feeds, _executor_options(options), run_id)
         owner.add_step(step)
         if cancellation is not None:
             step.obey(cancellation)
@@ -394,7 +394,7 @@ def _with_task(error: errors.OpError, task: str) -> errors.OpError:
     return named
 
 
-def _executor_options(options: config_pb2.RunOptions) -> worker_pb2.ExecutorOpts | None:
-    if options.trace_level == config_pb2.RunOptions.NO_TRACE:
+def _executor_options(options: config_pb2.RunOptions | None) -> worker_pb2.ExecutorOpts | None:
+    if options is None or options.trace_level == config_pb2.RunOptions.NO_TRACE:
         return None
     return worker_pb2.ExecutorOpts(record_timeline=True)

@@ -182,7 +182,7 @@ class DirectSteps:
             raise errors.InvalidArgumentError(
                 None, None, f"{len(prepared.send_keys)} values are to be fed, but {len(values)} came"
             )
-        outbox = Outbox(prepared, step_id, self._push)
+        outbox = self.outbox(prepared, step_id)
         results = [None] * len(prepared.recv_keys)
         running = self._steps.enter(prepared.session, step_id, outbox, None, values, results)
 

@@ -399,9 +399,7 @@ def _application(node: KernelNode, rule: Rule) -> Callable[[tuple[Any, ...]], No
                     None, None, f"{names[position]} is not a scalar: {list(np.shape(inputs[position]))}"
                 )
             scalars.append(inputs[position])
-        variables, gradient = inputs[: len(slots)], inputs[gradient_at]
-        if type(gradient) is not np.ndarray:
-            gradient = np.asarray(gradient)
+        variables, gradient = inputs[: len(slots)], np.asarray(inputs[gradient_at])
         with variables[0].lock if len(variables) == 1 else _locks(variables):
             arrays = [variable.writable() for variable in variables]
             for name, array in zip(names[1:], arrays[1:], strict=False):
