@@ -21,6 +21,9 @@ from dtf.wire import errors
 from dtf.wire.files import file_errors, write_atomically
 
 _POLL_PERIOD_S = 0.2
+# A chief saves once more at its end, if another worker's step came after its last checkpoint, and then tells. One that
+# was killed in between comes back within this time, or not at all.
+_TELLING_MOST_S = 60.0
 _TOLD = "training_is_over"
 
 
@@ -94,6 +97,13 @@ class Evaluator:
         path = self.estimator.latest_checkpoint()
         return path is not None and self.is_the_last(path)
 
+    def may_another_follow(self) -> bool:
+        """Whether the newest checkpoint is of `max_steps`, and the chief has not told yet that it is the last."""
+        path = self.estimator.latest_checkpoint()
+        if path is None or last_checkpoint_told(self.estimator.model_dir) == os.path.basename(path):
+            return False
+        return self.is_the_last(path)
+
     def has_evaluated_the_last(self) -> bool:
         """Whether there is nothing left to do."""
         last = self.last
@@ -105,7 +115,8 @@ def evaluate_until_trained(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Evaluates new checkpoints, until the last one has been: that of `max_steps`, or the one the chief told of."""
+    """Evaluates new checkpoints, until the last one has been: the one that the chief tells of, or that of `max_steps`
+    if it tells nothing for a minute."""
     spec = evaluator.spec
     due = clock() + spec.start_delay_secs
     logging.info("Evaluating checkpoints in %s, from %.0f s from now.", evaluator.estimator.model_dir, due - clock())
@@ -115,6 +126,9 @@ def evaluate_until_trained(
         while clock() < due and (is_first or not evaluator.is_training_over()):
             sleep(min(_POLL_PERIOD_S, max(0.0, due - clock())))
         is_first = False
+        given_up = clock() + _TELLING_MOST_S
+        while clock() < given_up and evaluator.may_another_follow():
+            sleep(_POLL_PERIOD_S)
         began = clock()
         if _evaluate_if_still_there(evaluator) is None:
             sleep(_POLL_PERIOD_S)
