@@ -294,6 +294,34 @@ def test_what_is_large_does_not_wait():
     assert len(sent) == 1
 
 
+def test_what_is_of_no_use_without_the_rest_waits_for_it_unless_it_is_large():
+    sent = []
+    outbox = Outbox(prepared(b=["x", "y"], c=["z"]), 5, lambda task, pushed: sent.append((task, pushed.keys)))
+    outbox.gather("b", 0, np.float32(1))
+    outbox.gather("c", 0, np.zeros(200_000))
+    assert sent == [("c", (0,))]
+    outbox.gather("b", 1, np.float32(1))
+    outbox.flush()
+    assert sent[1:] == [("b", (0, 1))]
+
+
+def test_what_rides_goes_with_the_next_value_or_with_the_end_of_the_step():
+    sent = []
+    outbox = Outbox(prepared(b=["x", "y"], c=["z"]), 5, lambda task, pushed: sent.append((task, pushed.keys)))
+    outbox.ride("b", 0, np.int64(7))
+    outbox.ride("c", 0, np.int64(7))
+    outbox.flush()
+    assert sent == []
+    outbox.add("b", 1, np.float32(1))
+    outbox.flush()
+    assert sent == [("b", (0, 1))]
+    outbox.flush(is_last=True)
+    assert sent[1:] == [("c", (0,))]
+    outbox.ride("b", 0, np.zeros(10_000))
+    outbox.flush()
+    assert sent[2:] == [("b", (0,))]  # a large one is on its way meanwhile
+
+
 def test_what_was_long_in_the_making_does_not_wait_for_what_comes_next(monkeypatch):
     now = 10.0
     monkeypatch.setattr(time, "monotonic", lambda: now)

@@ -16,7 +16,7 @@ from dtf.run.passes.place import choose_task, collect_requests, place
 from dtf.run.passes.prune import prune
 from dtf.run.rendezvous import make_key
 from dtf.run.step import Device
-from dtf.run.wiring import COMES_WITH
+from dtf.run.wiring import COMES_WITH, RIDES
 from dtf.wire import errors
 from dtf.wire.pb import config_pb2, function_pb2, node_def_pb2
 
@@ -360,6 +360,32 @@ def test_what_waits_for_a_queue_does_not_come_with_what_does_not():
         """
     )
     assert found["x"] != found["f"]
+
+
+@pytest.mark.parametrize(
+    ("more", "rides"),
+    [("", True), ("e = Neg(a) @/job:ps\n", False), ("e = Add(a, v) @/job:ps\n", False)],
+    ids=["only with the later one", "also by itself", "also with what is there"],
+)
+def test_what_is_wanted_only_with_something_later_of_the_same_task_rides(more, rides):
+    parts = partition(
+        placed(
+            graph(
+                """
+                x = VariableV2()
+                v = VariableV2() @/job:ps
+                a = Neg(x)
+                b = Neg(v)
+                c = Add(a, b) @/job:ps
+                """
+                + more
+            )
+        ),
+        DEVICES,
+    )
+    mark_arrivals(parts, may_wait)
+    nodes = [node for part in parts.values() for node in part.graph_def.node if node.op == "_Send"]
+    assert {node.name.rpartition("_")[0] for node in nodes if RIDES in node.attr} == ({"a"} if rides else set())
 
 
 def test_a_large_variable_and_its_update_come_alone():

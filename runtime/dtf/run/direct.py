@@ -40,6 +40,8 @@ __all__ = ["DirectSteps", "Outbox", "PreparedStep", "Pushed", "Rest", "dead_fetc
 
 _GATHERED_BYTES_MAX = 1 << 20
 _GATHERED_FOR_S_MAX = 0.002
+_WORTH_EARLY_BYTES = 1 << 16
+_RIDING_BYTES_MAX = 4096
 _VALUES_A_LOOK = 16
 _PUSHES_REMEMBERED = 64
 
@@ -280,15 +282,18 @@ class DirectSteps:
 
 class Outbox:
     """The values of one step at one task that go to other tasks. Any thread may add and flush at any time; one flushes
-    at once, under the lock. `_count` is not 0 while something waits whose thread is done with adding it. To a wired
-    step the outbox is what a rendezvous is to others.
+    at once, under the lock. `_count` is not 0 while something waits whose thread is done with adding it. `_alone` names
+    the tasks for which something waits that is of use by itself, `_riding` has small values that need no message of
+    their own: what they are for waits for another one from here as well. To a wired step the outbox is what a
+    rendezvous is to others.
 
     Attributes:
       rest: what the last flush has left for the answer to take with it.
     """
 
     __slots__ = (
-        "_bytes", "_count", "_is_computing", "_lock", "_prepared", "_push", "_since", "_step_id", "_waiting", "rest",
+        "_alone", "_bytes", "_count", "_is_computing", "_lock", "_prepared", "_push", "_riding", "_since", "_step_id",
+        "_waiting", "rest",
     )  # fmt: skip
 
     def __init__(self, prepared: PreparedStep, step_id: int, push: Callable[[str, Pushed], None]) -> None:
@@ -297,6 +302,8 @@ class Outbox:
         self._push = push
         self._lock = threading.Lock()
         self._waiting: dict[str, list[tuple[int | str, Any]]] = {}
+        self._riding: dict[str, list[tuple[int | str, Any]]] = {}
+        self._alone: set[str] = set()
         self._count = 0
         self._bytes = 0
         self._since = 0.0
@@ -311,18 +318,32 @@ class Outbox:
         """
         if not self._count and not self._is_computing:
             self._since = time.monotonic()
+        self._alone.add(task)
+        self.gather(task, key, value)
+        # Who computes for long makes few values; of many, one in a while looks at the clock.
+        if (self._is_computing or self._count % _VALUES_A_LOOK == 0) and (
+            time.monotonic() > self._since + _GATHERED_FOR_S_MAX
+        ):
+            self._flush_early()
+
+    def gather(self, task: str, key: int | str, value: Any) -> None:
+        """Takes one of several values that the task waits for together. Errors as `add`."""
         pairs = self._waiting.get(task)
         if pairs is None:
             pairs = self._waiting.setdefault(task, [])
         pairs.append((key, value))
         self._count += 1
         self._bytes += getattr(value, "nbytes", 0)
-        if self._bytes > _GATHERED_BYTES_MAX or (
-            # Who computes for long makes few values; of many, one in a while looks at the clock.
-            (self._is_computing or self._count % _VALUES_A_LOOK == 0)
-            and time.monotonic() > self._since + _GATHERED_FOR_S_MAX
-        ):
-            self.flush()
+        if self._bytes > _GATHERED_BYTES_MAX:
+            self._flush_early()
+
+    def ride(self, task: str, key: int | str, value: Any) -> None:
+        """Takes a value that goes with the next ones for the task, or at the end of the step. Errors as `add`."""
+        if getattr(value, "nbytes", 0) > _RIDING_BYTES_MAX:
+            self.add(task, key, value)
+            return
+        with self._lock:
+            self._riding.setdefault(task, []).append((key, value))
 
     def computing(self) -> None:
         """What is made from now on takes long: a value that was long in the making does not wait for a next one."""
@@ -342,16 +363,42 @@ class Outbox:
         Raises:
           UnavailableError: a task cannot be reached.
         """
-        if not self._count:
-            return
-        batches: list[tuple[str, list[tuple[int | str, Any]]]] = []
+        if self._count or (is_last and self._riding):
+            with self._lock:
+                self._count = self._bytes = 0
+                self._since = time.monotonic()
+                batches = [self._take(task) for task, pairs in list(self._waiting.items()) if pairs]
+                if is_last and self._riding:
+                    batches += [self._take(task) for task in list(self._riding)]
+            self._send(batches, is_last)
+
+    def _flush_early(self) -> None:
+        """As `flush`, while more is being made: what is of no use without the rest waits for it, unless it is large."""
         with self._lock:
             self._count = self._bytes = 0
             self._since = time.monotonic()
+            batches = []
             for task, pairs in list(self._waiting.items()):
-                if pairs:
-                    batches.append((task, pairs[:]))
-                    del pairs[: len(batches[-1][1])]  # what others add meanwhile comes after
+                size = sum(getattr(value, "nbytes", 0) for _, value in pairs[:])
+                if pairs and (task in self._alone or size >= _WORTH_EARLY_BYTES):
+                    batches.append(self._take(task))
+                elif pairs:  # never adds 0, which could undo what another thread counts in this moment
+                    self._count += len(pairs)
+                    self._bytes += size
+        self._send(batches, False)
+
+    def _take(self, task: str) -> tuple[str, list[tuple[int | str, Any]]]:
+        """The task with all that waits for it, which waits no more. The lock is held."""
+        self._alone.discard(task)
+        riding = self._riding.pop(task, None) if self._riding else None
+        pairs = self._waiting.get(task)
+        if not pairs:
+            return task, riding or []
+        batch = pairs[:]
+        del pairs[: len(batch)]  # what others add meanwhile comes after
+        return task, riding + batch if riding else batch
+
+    def _send(self, batches: Sequence[tuple[str, list[tuple[int | str, Any]]]], is_last: bool) -> None:
         prepared = self._prepared
         for task, batch in batches:
             keys, values = zip(*batch, strict=True)

@@ -43,7 +43,7 @@ from dtf.run.kernels import DEAD
 from dtf.run.rendezvous import StepRendezvous
 from dtf.run.resources import ResourceManager
 from dtf.run.step import Device, SessionState, StepContext
-from dtf.run.wiring import COMES_WITH, Wiring, arrivals_of, wired
+from dtf.run.wiring import COMES_WITH, RIDES, Wiring, arrivals_of, wired
 from dtf.wire import errors
 from dtf.wire.pb import graph_pb2, types_pb2
 
@@ -69,6 +69,7 @@ class Executor:
         self.device = device
         self._instructions = read_graph(graph_def, library)
         self._comes_with = {node.name: node.attr[COMES_WITH].i for node in graph_def.node if COMES_WITH in node.attr}
+        self._rides = frozenset(node.name for node in graph_def.node if RIDES in node.attr)
         self._program: Any
         if is_loop(self._instructions):
             from dtf.run.frames import FrameProgram
@@ -83,7 +84,7 @@ class Executor:
         """
         if not isinstance(self._program, FlatProgram):
             return None
-        instructions = wired(self._instructions, wiring, self._comes_with)
+        instructions = wired(self._instructions, wiring, self._comes_with, self._rides)
         if instructions is None:
             return None
         program = FlatProgram(instructions)

@@ -121,7 +121,8 @@ class SegmentWriter:
             if not outputs:
                 return call
         elif isinstance(instruction.function, Push):
-            call = f"step.rendezvous.add({instruction.function.task!r}, {instruction.function.number}, {names[0]})"
+            push = instruction.function
+            call = f"step.rendezvous.{push.way}({push.task!r}, {push.number}, {names[0]})"
         else:
             arguments = list(names)
             if instruction.kernel.asynchronous:

@@ -12,7 +12,7 @@ Owns the replacement of the instructions. Runs nothing.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dtf.run.instructions import Instruction
@@ -20,10 +20,13 @@ from dtf.run.kernels import Kernel
 from dtf.run.rendezvous import make_key
 from dtf.run.resources import Variable
 
-__all__ = ["COMES_WITH", "Push", "Wiring", "arrivals_of", "wired"]
+__all__ = ["COMES_WITH", "RIDES", "Push", "Wiring", "arrivals_of", "wired"]
 
 COMES_WITH = "_comes_with"
-"""An attribute of a _Recv: the same number stands at all whose values one segment of another task sends."""
+"""An attribute of a _Recv and of its _Send: the same number stands at all whose values one segment there sends."""
+
+RIDES = "_rides"
+"""An attribute of a _Send: all that its value is for waits also for a later value from the same task."""
 
 _SENDS = frozenset({"_Send", "_HostSend"})
 _RECVS = frozenset({"_Recv", "_HostRecv"})
@@ -45,11 +48,11 @@ class Wiring(NamedTuple):
 
 
 def wired(
-    instructions: Sequence[Instruction], wiring: Wiring, comes_with: Mapping[str, int]
+    instructions: Sequence[Instruction], wiring: Wiring, comes_with: Mapping[str, int], rides: Collection[str]
 ) -> list[Instruction] | None:
     """The instructions with their endpoints replaced; None when there is one that the wiring does not know.
 
-    `comes_with` has the marks of _Recv nodes, by name.
+    `comes_with` has these marks of nodes, by name; `rides` the names of those with the other one.
     """
     result: list[Instruction] = []
     groups: dict[Any, int] = {}
@@ -59,7 +62,9 @@ def wired(
             if key in wiring.fetches:
                 instruction = _replaced(instruction, _fetch(wiring.fetches[key]))
             elif key in wiring.outgoing:
-                instruction = _replaced(instruction, Push(*wiring.outgoing[key]))
+                name = instruction.name
+                way = "ride" if name in rides else "gather" if name in comes_with else "add"
+                instruction = _replaced(instruction, Push(*wiring.outgoing[key], way))
             else:
                 return None
         elif instruction.op in _RECVS:
@@ -107,16 +112,19 @@ def _fetch(place: int) -> Callable[..., Any]:
 
 
 class Push:
-    """Puts a value into the outbox; a segment does so without a call of this (see `segment_source`)."""
+    """Puts a value into the outbox; a segment does so without a call of this (see `segment_source`). `way` names the
+    method of the outbox.
+    """
 
-    __slots__ = ("number", "task")
+    __slots__ = ("number", "task", "way")
 
-    def __init__(self, task: str, number: int) -> None:
+    def __init__(self, task: str, number: int, way: str) -> None:
         self.task = task
         self.number = number
+        self.way = way
 
     def __call__(self, step: Any, value: Any) -> None:
-        step.rendezvous.add(self.task, self.number, value)
+        getattr(step.rendezvous, self.way)(self.task, self.number, value)
 
 
 def _key(instruction: Instruction) -> str:

@@ -137,7 +137,7 @@ def _through_backprop(op: Operation, grad_loss: Any, grad_backprop: Any) -> Any:
     result = None
     if grad_loss is not None:
         result = _column(grad_loss) * op.outputs[1]
-    if grad_backprop is not None:
+    if grad_backprop is not None and grad_backprop.op.type != "ZerosLike":  # nobody but a second gradient uses it
         softmax = apply_op("Softmax", logits=op.inputs[0])
         inner = reductions.reduce_sum(grad_backprop * softmax, -1, keepdims=True)
         second = (grad_backprop - inner) * softmax

@@ -5,6 +5,9 @@ same time. Who receives it waits for all of it at once, which costs next to noth
 _Recv gets the number of what its value waited for where it was made; no two values with one number can ever wait for
 each other.
 
+What everybody who wants it wants together with something from the same task that comes later needs no message of its
+own; so its _Send gets a mark too.
+
 Large variables, and updates of them, are left apart: what needs the first need not wait for the last. So are results of
 much arithmetic of which more is made here: while one task is at the first of them, the other makes the next, as in a
 pipeline of micro-batches.
@@ -17,7 +20,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dtf.run.passes import parse_tensor_name
-from dtf.run.wiring import COMES_WITH
+from dtf.run.wiring import COMES_WITH, RIDES
 from dtf.wire import dtypes
 
 __all__ = ["mark_arrivals"]
@@ -45,6 +48,10 @@ def mark_arrivals(parts: Mapping[str, Any], may_wait: Callable[[str], bool]) -> 
     if any(node.op in _LOOPS for node in nodes.values()):
         return
     senders = {_label(node): name for name, node in nodes.items() if _crosses(node, _SENDS)}
+    receivers: dict[str, list[Any]] = {}
+    for name, node in nodes.items():
+        if _crosses(node, _RECVS):
+            receivers.setdefault(_label(node), []).append(name)
     sources = {name: _sources(name, node, senders) for name, node in nodes.items()}
     waited: dict[tuple[str, str], frozenset[Any]] = {}
     numbers: dict[tuple[str, frozenset[Any]], int] = {}
@@ -60,19 +67,32 @@ def mark_arrivals(parts: Mapping[str, Any], may_wait: Callable[[str], bool]) -> 
                 waited[name] = frozenset([name])
                 continue
             number = numbers.setdefault((sender[0], waited[sender]), len(numbers))
-            node.attr[COMES_WITH].i = number
+            node.attr[COMES_WITH].i = nodes[sender].attr[COMES_WITH].i = number
             waited[name] = frozenset([number])
             continue
         before = [waited[source] for source in sources[name]]
         if node.op in _RECVS or may_wait(node.op):
             before.append(frozenset([name]))
         waited[name] = before[0] if len(set(before)) == 1 else frozenset().union(*before)
+    received = {name: sender for label, sender in senders.items() for name in receivers.get(label, ())}
+    for name, sender in received.items():
+        if users[name] and all(_comes_later(name, sender, sources[user], received, waited) for user in users[name]):
+            nodes[sender].attr[RIDES].b = True
 
 
 def _sources(name: tuple[str, str], node: Any, senders: Mapping[str, tuple[str, str]]) -> list[tuple[str, str]]:
     if _crosses(node, _RECVS) and _label(node) in senders:
         return [senders[_label(node)]]
     return [(name[0], parse_tensor_name(text)[0]) for text in node.input]
+
+
+def _comes_later(name: Any, sender: Any, beside: list[Any], received: Mapping[Any, Any], waited: Any) -> bool:
+    """Whether something else from the task that sends `name` is among `beside`, which waited there for more."""
+    return any(
+        other != name and other in received and received[other][0] == sender[0]
+        and waited[received[other]] > waited[sender]
+        for other in beside
+    )  # fmt: skip
 
 
 def _users(sources: Mapping[Any, list[Any]]) -> dict[Any, list[Any]]:
