@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import socket
-import struct
 import threading
 
 import numpy as np
@@ -23,6 +22,7 @@ from dtf.run.step import Device
 from dtf.wire import errors
 from dtf.wire.pb import worker_pb2
 from tests.ports import free_ports
+from tests.runtime.channel_frames import frame
 
 TASK = "/job:ps/replica:0/task:0"
 STATUS = "/tensorflow.WorkerService/GetStatus"
@@ -262,7 +262,7 @@ def test_a_silent_peer_is_given_up(monkeypatch):
             for _ in range(2):
                 sock = stack.enter_context(server.accept()[0])
                 welcome(sock, token)
-                sock.sendall(struct.pack("<BBHIQQ", lanes.WELCOME, 0, 0, lanes._MARK, 0, 5) + b"/fail")
+                sock.sendall(frame(0, b"/fail", lanes.WELCOME))
 
         peer = threading.Thread(target=greet_and_fall_silent)
         peer.start()
@@ -282,7 +282,7 @@ def test_a_slow_reader_holds_up_nobody_else(listener, methods):
     number = list(methods.table).index("/echo")
     body = bytes(10_000)
     for call_id in range(100):
-        slow.sendall(struct.pack("<BBHIQQ", lanes.REQUEST, 0, number, lanes._MARK, call_id, len(body)) + body)
+        slow.sendall(frame(call_id, body, number=number))
     assert bytes(other.call("/echo", (b"still there",), 10.0)) == b"still there"
     slow.close()
     other.close()
@@ -310,7 +310,7 @@ def test_a_frame_that_is_none_ends_its_connection_only(listener, channel, length
     sock = socket.create_connection(("127.0.0.1", listener.endpoint.port), timeout=10)
     assert greet(sock, listener.endpoint.token, new_connection_id(), 0)
     mark = lanes._MARK if length > 5 else 0
-    sock.sendall(struct.pack("<BBHIQQ", lanes.REQUEST, 0, 0, mark, 1, length))
+    sock.sendall(frame(1, mark=mark, length=length))
     read_to_the_end(sock)
     sock.close()
     assert bytes(channel.call("/echo", (b"fine",), 10.0)) == b"fine"
@@ -319,7 +319,7 @@ def test_a_frame_that_is_none_ends_its_connection_only(listener, channel, length
 def test_half_a_frame_harms_nobody(listener, channel):
     with socket.create_connection(("127.0.0.1", listener.endpoint.port), timeout=10) as sock:
         assert greet(sock, listener.endpoint.token, new_connection_id(), 0)
-        sock.sendall(struct.pack("<BBHIQQ", lanes.REQUEST, 0, 0, lanes._MARK, 1, 1_000_000) + bytes(10))
+        sock.sendall(frame(1, bytes(10), length=1_000_000))
     assert bytes(channel.call("/echo", (b"fine",), 10.0)) == b"fine"
 
 

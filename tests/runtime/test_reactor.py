@@ -6,19 +6,18 @@ import contextlib
 import gc
 import os
 import socket
-import struct
 import threading
 import time
 
 import pytest
 
-from dtf.channel import lane as lanes
 from dtf.channel import reactor
 from dtf.channel.client import Channel
 from dtf.channel.endpoint import greet, new_connection_id
 from dtf.channel.lane import Lane
 from dtf.channel.listener import Listener
 from dtf.run import borrowed
+from tests.runtime.channel_frames import frame
 
 TASK = "/job:ps/replica:0/task:0"
 
@@ -90,10 +89,6 @@ def pair():
 
     lane = Lane(here, on_frame, lambda reason: None)
     return lane, frames, arrived, there
-
-
-def frame(call_id, body=b""):
-    return struct.pack("<BBHIQQ", lanes.REQUEST, 0, 0, lanes._MARK, call_id, len(body)) + body
 
 
 def test_who_waits_reads_what_ends_the_wait():
@@ -230,7 +225,7 @@ def test_a_wait_ends_with_the_frame_that_ends_it_even_if_it_was_left_by_what_tak
             if readers[-1] is threading.main_thread():
                 break
             awaited.append(Awaited())
-        assert readers[-1] is threading.main_thread() and not lane.is_over
+        assert readers[-1] is threading.main_thread() and not lane._is_over
 
 
 @pytest.mark.parametrize("size", [40_000, 1_000_000])
@@ -273,7 +268,7 @@ def test_ctrl_c_in_a_thread_that_reads_while_it_waits_loses_no_message():
             if interrupted:
                 break
             awaited.append(Awaited())
-        assert interrupted and not lane.is_over
+        assert interrupted and not lane._is_over
         assert handled == list(range(2 * number + 2))
 
 

@@ -6,14 +6,12 @@ import contextlib
 import logging
 import socket
 import ssl
-import struct
 import threading
 
 import numpy as np
 import pytest
 
 import dtf as tf
-from dtf.channel import lane as lanes
 from dtf.channel.client import Channel
 from dtf.channel.endpoint import greet, new_connection_id
 from dtf.channel.lane import Lane
@@ -23,6 +21,7 @@ from dtf.rpc import status
 from dtf.wire import credentials, errors
 from tests.certificates import credentials_of, environment
 from tests.ports import free_ports
+from tests.runtime.channel_frames import frame
 
 OWN = "trial, run 1"
 OTHER = "other, run 7"
@@ -217,7 +216,7 @@ def test_a_message_that_comes_along_with_the_greeting_is_answered(tmp_path):
     thread = threading.Thread(target=serve)
     thread.start()
     client = TlsSocket(ends[0], context.client_context, "localhost")
-    client.sendall(b"greeting" + struct.pack("<BBHIQQ", lanes.REQUEST, 0, 0, lanes._MARK, 7, 0))
+    client.sendall(b"greeting" + frame(7))
     sent.set()
     assert came.wait(10)
     thread.join()

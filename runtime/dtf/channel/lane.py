@@ -158,11 +158,6 @@ class Lane:
         """Whether something has been received that is to be handled yet, when this thread has left."""
         return self._end - self._start >= _HEADER.size or (self._has_more is not None and self._has_more())
 
-    @property
-    def is_over(self) -> bool:
-        """Whether it has been read to its end."""
-        return self._is_over
-
     def fileno(self) -> int:
         """The socket's descriptor, to wait for."""
         return self._socket.fileno()
