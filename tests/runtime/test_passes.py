@@ -364,8 +364,8 @@ def test_what_waits_for_a_queue_does_not_come_with_what_does_not():
 
 @pytest.mark.parametrize(
     ("more", "rides"),
-    [("", True), ("e = Neg(a) @/job:ps\n", False), ("e = Add(a, v) @/job:ps\n", False)],
-    ids=["only with the later one", "also by itself", "also with what is there"],
+    [("", True), ("e = Neg(a)", False), ("e = Add(a, v)", False), ("e = Merge(a, b)", False)],
+    ids=["only with the later one", "also by itself", "also with what is there", "or the later one"],
 )
 def test_what_is_wanted_only_with_something_later_of_the_same_task_rides(more, rides):
     parts = partition(
@@ -378,7 +378,7 @@ def test_what_is_wanted_only_with_something_later_of_the_same_task_rides(more, r
                 b = Neg(v)
                 c = Add(a, b) @/job:ps
                 """
-                + more
+                + (more and f"{more} @/job:ps")
             )
         ),
         DEVICES,

@@ -28,6 +28,7 @@ __all__ = ["mark_arrivals"]
 _APART_FROM_BYTES = 1 << 16
 _SENDS = frozenset({"_Send", "_HostSend"})
 _RECVS = frozenset({"_Recv", "_HostRecv"})
+_MERGES = frozenset({"Merge", "RefMerge"})
 _LOOPS = frozenset({"NextIteration", "RefNextIteration"})
 _OTHER_NAMES = frozenset({"Identity", "StopGradient", "PreventGradient", "Snapshot"})
 _VARIABLES = frozenset({"VariableV2", "Variable", "VarHandleOp"})
@@ -48,11 +49,12 @@ def mark_arrivals(parts: Mapping[str, Any], may_wait: Callable[[str], bool]) -> 
     if any(node.op in _LOOPS for node in nodes.values()):
         return
     senders = {_label(node): name for name, node in nodes.items() if _crosses(node, _SENDS)}
-    receivers: dict[str, list[Any]] = {}
-    for name, node in nodes.items():
-        if _crosses(node, _RECVS):
-            receivers.setdefault(_label(node), []).append(name)
-    sources = {name: _sources(name, node, senders) for name, node in nodes.items()}
+    received = {
+        name: senders[_label(node)]
+        for name, node in nodes.items()
+        if _crosses(node, _RECVS) and _label(node) in senders
+    }
+    sources = {name: _sources(name, node, received) for name, node in nodes.items()}
     waited: dict[tuple[str, str], frozenset[Any]] = {}
     numbers: dict[tuple[str, frozenset[Any]], int] = {}
     users = _users(sources)
@@ -61,8 +63,8 @@ def mark_arrivals(parts: Mapping[str, Any], may_wait: Callable[[str], bool]) -> 
     computes = _near_arithmetic(order[::-1], users, nodes)
     for name in order:
         node = nodes[name]
-        if _crosses(node, _RECVS) and _label(node) in senders:
-            sender = senders[_label(node)]
+        if name in received:
+            sender = received[name]
             if (sender in computed and name in computes) or _is_apart(name, sender, nodes, sources, users):
                 waited[name] = frozenset([name])
                 continue
@@ -74,25 +76,28 @@ def mark_arrivals(parts: Mapping[str, Any], may_wait: Callable[[str], bool]) -> 
         if node.op in _RECVS or may_wait(node.op):
             before.append(frozenset([name]))
         waited[name] = before[0] if len(set(before)) == 1 else frozenset().union(*before)
-    received = {name: sender for label, sender in senders.items() for name in receivers.get(label, ())}
+    _mark_riding(nodes, received, sources, users, waited)
+
+
+def _mark_riding(nodes: Mapping[Any, Any], received: Mapping[Any, Any], sources: Any, users: Any, waited: Any) -> None:
+    """Marks the _Send nodes whose values nobody can use before a later one from the same task has come too."""
+
+    def is_used_with_later(name: Any, user: Any) -> bool:
+        if nodes[user].op in _MERGES:
+            return False
+        sender = received[name]
+        others = [received[other] for other in sources[user] if other != name and other in received]
+        return any(other[0] == sender[0] and waited[other] > waited[sender] for other in others)
+
     for name, sender in received.items():
-        if users[name] and all(_comes_later(name, sender, sources[user], received, waited) for user in users[name]):
+        if users[name] and all(is_used_with_later(name, user) for user in users[name]):
             nodes[sender].attr[RIDES].b = True
 
 
-def _sources(name: tuple[str, str], node: Any, senders: Mapping[str, tuple[str, str]]) -> list[tuple[str, str]]:
-    if _crosses(node, _RECVS) and _label(node) in senders:
-        return [senders[_label(node)]]
+def _sources(name: tuple[str, str], node: Any, received: Mapping[Any, tuple[str, str]]) -> list[tuple[str, str]]:
+    if name in received:
+        return [received[name]]
     return [(name[0], parse_tensor_name(text)[0]) for text in node.input]
-
-
-def _comes_later(name: Any, sender: Any, beside: list[Any], received: Mapping[Any, Any], waited: Any) -> bool:
-    """Whether something else from the task that sends `name` is among `beside`, which waited there for more."""
-    return any(
-        other != name and other in received and received[other][0] == sender[0]
-        and waited[received[other]] > waited[sender]
-        for other in beside
-    )  # fmt: skip
 
 
 def _users(sources: Mapping[Any, list[Any]]) -> dict[Any, list[Any]]:
