@@ -140,6 +140,27 @@ def test_the_gradient_of_dropout_is_the_mask_that_was_drawn():
     np.testing.assert_allclose(gradient, (value != 0) * 2.0)
 
 
+# Softmax losses
+
+
+@pytest.mark.parametrize("sparse", [True, False], ids=["sparse", "dense"])
+def test_the_gradient_of_a_softmax_loss_costs_one_product_and_has_a_gradient_itself(sparse):
+    logits = tf.placeholder(tf.float64, [1, 3])
+    loss = (
+        tf.nn.sparse_softmax_cross_entropy_with_logits(labels=[2], logits=logits)
+        if sparse
+        else tf.nn.softmax_cross_entropy_with_logits(labels=tf.constant([[0.0, 0.0, 1.0]], tf.float64), logits=logits)
+    )
+    gradient = tf.gradients(loss, logits)[0]
+    assert "Softmax" not in {op.type for op in tf.get_default_graph().get_operations()}
+    second = tf.stack([tf.gradients(gradient[0, number], logits)[0][0] for number in range(3)])
+    fed = np.array([[0.5, -1.0, 2.0]])
+    probability = np.exp(fed[0]) / np.exp(fed).sum()
+    first, hessian = run([gradient, second], {logits: fed})
+    np.testing.assert_allclose(first[0], probability - [0, 0, 1])
+    np.testing.assert_allclose(hessian, np.diag(probability) - np.outer(probability, probability))
+
+
 # Half precision
 
 
