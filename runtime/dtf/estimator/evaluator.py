@@ -90,6 +90,10 @@ class Evaluator:
         """Whether training is over with this checkpoint."""
         if self.max_steps is not None and step_of(checkpoint_path) >= self.max_steps:
             return True
+        return self.is_told_of(checkpoint_path)
+
+    def is_told_of(self, checkpoint_path: str) -> bool:
+        """Whether the chief has told that training is over with this checkpoint."""
         return last_checkpoint_told(self.estimator.model_dir) == os.path.basename(checkpoint_path)
 
     def is_training_over(self) -> bool:
@@ -100,9 +104,7 @@ class Evaluator:
     def may_another_follow(self) -> bool:
         """Whether the newest checkpoint is of `max_steps`, and the chief has not told yet that it is the last."""
         path = self.estimator.latest_checkpoint()
-        if path is None or last_checkpoint_told(self.estimator.model_dir) == os.path.basename(path):
-            return False
-        return self.is_the_last(path)
+        return path is not None and self.is_the_last(path) and not self.is_told_of(path)
 
     def has_evaluated_the_last(self) -> bool:
         """Whether there is nothing left to do."""
