@@ -305,6 +305,18 @@ def test_what_is_of_no_use_without_the_rest_waits_for_it_unless_it_is_large():
     assert sent[1:] == [("b", (0, 1))]
 
 
+def test_what_came_before_is_no_reason_to_send_early_what_has_just_been_made(monkeypatch):
+    monkeypatch.setattr(time, "monotonic", lambda: 10.0)
+    sent = []
+    outbox = Outbox(prepared(b=["x", "y"]), 5, lambda task, pushed: sent.append(len(pushed.values)))
+    for _ in range(15):
+        outbox.gather("b", 0, np.float32(1))
+    outbox.add("b", 1, np.float32(1))  # looks at the clock
+    assert sent == []
+    outbox.flush()
+    assert sent == [16]
+
+
 def test_what_rides_goes_with_the_next_value_or_with_the_end_of_the_step():
     sent = []
     outbox = Outbox(prepared(b=["x", "y"], c=["z"]), 5, lambda task, pushed: sent.append((task, pushed.keys)))

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dtf.run import growing_pool
 from dtf.run.flat_run import FlatRun
+from dtf.run.instructions import RECVS, SENDS
 from dtf.run.kernels import DEAD
 from dtf.run.rendezvous import Done, Rendezvous, make_key, parse_key
 from dtf.run.running_steps import RunningSteps, shown
@@ -316,7 +317,7 @@ class Outbox:
         Raises:
           UnavailableError: it had to go at once, and the task cannot be reached.
         """
-        if not self._count and not self._is_computing:
+        if not self._alone and not self._is_computing:
             self._since = time.monotonic()
         self._alone.add(task)
         self.gather(task, key, value)
@@ -368,7 +369,7 @@ class Outbox:
                 self._count = self._bytes = 0
                 self._since = time.monotonic()
                 batches = [self._take(task) for task, pairs in list(self._waiting.items()) if pairs]
-                if is_last and self._riding:
+                if is_last:
                     batches += [self._take(task) for task in list(self._riding)]
             self._send(batches, is_last)
 
@@ -390,13 +391,10 @@ class Outbox:
     def _take(self, task: str) -> tuple[str, list[tuple[int | str, Any]]]:
         """The task with all that waits for it, which waits no more. The lock is held."""
         self._alone.discard(task)
-        riding = self._riding.pop(task, None) if self._riding else None
-        pairs = self._waiting.get(task)
-        if not pairs:
-            return task, riding or []
+        pairs = self._waiting.get(task, [])
         batch = pairs[:]
         del pairs[: len(batch)]  # what others add meanwhile comes after
-        return task, riding + batch if riding else batch
+        return task, self._riding.pop(task, []) + batch
 
     def _send(self, batches: Sequence[tuple[str, list[tuple[int | str, Any]]]], is_last: bool) -> None:
         prepared = self._prepared
@@ -434,12 +432,12 @@ def _edges_of(graph_def: Any) -> list[tuple[bool, str, str]]:
     """
     return [
         (
-            node.op in _SENDS,
-            (node.attr["recv_device"] if node.op in _SENDS else node.attr["send_device"]).s.decode(),
+            node.op in SENDS,
+            (node.attr["recv_device"] if node.op in SENDS else node.attr["send_device"]).s.decode(),
             _key(node.attr),
         )
         for node in graph_def.node
-        if (node.op in _SENDS or node.op in _RECVS) and not node.attr["client_terminated"].b
+        if (node.op in SENDS or node.op in RECVS) and not node.attr["client_terminated"].b
     ]
 
 
@@ -452,5 +450,3 @@ def _key(attr: Any) -> str:
     )
 
 
-_SENDS = frozenset({"_Send", "_HostSend"})
-_RECVS = frozenset({"_Recv", "_HostRecv"})

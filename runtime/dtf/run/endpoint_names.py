@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import threading
 
+from dtf.run.instructions import RECVS, SENDS
 from dtf.run.passes import parse_tensor_name, tensor_name
 from dtf.wire.pb import graph_pb2
 
-_ENDPOINTS = frozenset({"_Send", "_Recv", "_HostSend", "_HostRecv"})
+_ENDPOINTS = SENDS | RECVS
 _KEY_ATTRS = ("tensor_name", "send_device", "send_device_incarnation", "recv_device")
 _Key = tuple[str, ...]
 

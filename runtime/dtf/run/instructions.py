@@ -15,7 +15,9 @@ from dtf.run import kernels
 from dtf.wire import codec, errors, opdef
 from dtf.wire.functions import plain_call
 
-__all__ = ["Instruction", "in_running_order", "is_loop", "read_graph", "with_node"]
+__all__ = [
+    "ALIASES", "MERGES", "RECVS", "SENDS", "Instruction", "in_running_order", "is_loop", "read_graph", "with_node",
+]  # fmt: skip
 
 _LOOP_OPS = frozenset({"Enter", "RefEnter", "Exit", "RefExit", "NextIteration", "RefNextIteration"})
 
@@ -66,6 +68,12 @@ CALLS_USERS = frozenset({"PyFunc", "PyFuncStateless"})
 
 ALIASES = frozenset({"Identity", "StopGradient", "PreventGradient", "Snapshot"})
 """Ops whose output is their input under another name."""
+
+SENDS, RECVS = frozenset({"_Send", "_HostSend"}), frozenset({"_Recv", "_HostRecv"})
+"""Both ends of an edge between two partitions."""
+
+MERGES = frozenset({"Merge", "RefMerge"})
+"""Ops that go on with the first input that comes."""
 
 SHOWN_AT_END = "_shown_at_end"
 """An attribute of the _Send of a fetch: a reference is sent as such, and read when the step has ended."""
@@ -155,7 +163,7 @@ def in_running_order(instructions: list[Instruction]) -> list[int]:
 
     def rank(index: int) -> tuple[bool, int]:
         instruction = instructions[index]
-        return not (instruction.kernel.asynchronous or instruction.op in ("_Send", "_HostSend")), index
+        return not (instruction.kernel.asynchronous or instruction.op in SENDS), index
 
     ready = [rank(index) for index, count in enumerate(missing) if count == 0]
     heapq.heapify(ready)

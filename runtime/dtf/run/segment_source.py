@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dtf.run.instructions import ALIASES, Instruction
+from dtf.run.instructions import ALIASES, MERGES, SENDS, Instruction
 from dtf.run.segments import TOKEN, Segment
 from dtf.run.wiring import Push
 
 if TYPE_CHECKING:
     from dtf.run.flat_program import FlatProgram
 
-_SEND_OPS = frozenset({"_Send", "_HostSend", "_Retval"})
+_SEND_OPS = SENDS | {"_Retval"}
 
 
 class SegmentWriter:
@@ -62,7 +62,7 @@ class SegmentWriter:
                 self._define(index, (index, TOKEN))
             self._drop(index)
             return
-        if instruction.op in ("Merge", "RefMerge", "ControlTrigger"):
+        if instruction.op in MERGES or instruction.op == "ControlTrigger":
             checks = []
         elif instruction.op in _SEND_OPS:
             checks = [self._name(token) for token in tokens]
@@ -88,7 +88,7 @@ class SegmentWriter:
             self._line(index, f"    if {' and '.join(f'{name} is not DEAD' for name in checks)}:")
             indent = "        "
         outputs = self._live_outputs(instruction)
-        is_merge = instruction.op in ("Merge", "RefMerge")
+        is_merge = instruction.op in MERGES
         if is_merge and gives_token and (index, 0) not in outputs:
             outputs.insert(0, (index, 0))
         if self._traced and not instruction.kernel.asynchronous:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dtf.run.folding import folded
-from dtf.run.instructions import ALIASES, CALLS_USERS, Instruction, with_node
+from dtf.run.instructions import ALIASES, CALLS_USERS, MERGES, Instruction, with_node
 from dtf.run.updates import has_update, held_together
 
 __all__ = ["TOKEN", "Guard", "Segment", "aliases_of", "constants_of", "group_node", "guards_of", "segments_of"]
@@ -100,7 +100,7 @@ def guards_of(
         instruction = instructions[index]
         inputs = [values.get(value, nothing) for value in instruction.inputs]
         controls = [tokens[source] for source in instruction.controls]
-        if instruction.op in ("Merge", "RefMerge"):
+        if instruction.op in MERGES:
             guard = _merged(inputs, index)
         elif instruction.op == "ControlTrigger":
             guard = nothing

@@ -15,7 +15,7 @@ import dataclasses
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from dtf.run.instructions import Instruction
+from dtf.run.instructions import RECVS, SENDS, Instruction
 from dtf.run.kernels import Kernel
 from dtf.run.rendezvous import make_key
 from dtf.run.resources import Variable
@@ -27,9 +27,6 @@ COMES_WITH = "_comes_with"
 
 RIDES = "_rides"
 """An attribute of a _Send: all that its value is for waits also for a later value from the same task."""
-
-_SENDS = frozenset({"_Send", "_HostSend"})
-_RECVS = frozenset({"_Recv", "_HostRecv"})
 
 
 class Wiring(NamedTuple):
@@ -52,12 +49,12 @@ def wired(
 ) -> list[Instruction] | None:
     """The instructions with their endpoints replaced; None when there is one that the wiring does not know.
 
-    `comes_with` has these marks of nodes, by name; `rides` the names of those with the other one.
+    `comes_with`: COMES_WITH of the nodes that have it, by name. `rides`: the names of those that have RIDES.
     """
     result: list[Instruction] = []
     groups: dict[Any, int] = {}
     for instruction in instructions:
-        if instruction.op in _SENDS:
+        if instruction.op in SENDS:
             key = _key(instruction)
             if key in wiring.fetches:
                 instruction = _replaced(instruction, _fetch(wiring.fetches[key]))
@@ -67,7 +64,7 @@ def wired(
                 instruction = _replaced(instruction, Push(*wiring.outgoing[key], way))
             else:
                 return None
-        elif instruction.op in _RECVS:
+        elif instruction.op in RECVS:
             key = _key(instruction)
             if key in wiring.feeds:
                 instruction = _replaced(instruction, _feed(wiring.feeds[key]))

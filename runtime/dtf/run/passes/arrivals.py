@@ -19,6 +19,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from dtf.run.instructions import ALIASES, MERGES, RECVS, SENDS
 from dtf.run.passes import parse_tensor_name
 from dtf.run.wiring import COMES_WITH, RIDES
 from dtf.wire import dtypes
@@ -26,11 +27,7 @@ from dtf.wire import dtypes
 __all__ = ["mark_arrivals"]
 
 _APART_FROM_BYTES = 1 << 16
-_SENDS = frozenset({"_Send", "_HostSend"})
-_RECVS = frozenset({"_Recv", "_HostRecv"})
-_MERGES = frozenset({"Merge", "RefMerge"})
 _LOOPS = frozenset({"NextIteration", "RefNextIteration"})
-_OTHER_NAMES = frozenset({"Identity", "StopGradient", "PreventGradient", "Snapshot"})
 _VARIABLES = frozenset({"VariableV2", "Variable", "VarHandleOp"})
 _ARITHMETIC = frozenset(
     "MatMul BatchMatMul BatchMatMulV2 BatchMatMulV3 Einsum Conv2D Conv2DBackpropInput Conv2DBackpropFilter Conv3D "
@@ -48,11 +45,11 @@ def mark_arrivals(parts: Mapping[str, Any], may_wait: Callable[[str], bool]) -> 
     nodes = {(task, node.name): node for task, part in parts.items() for node in part.graph_def.node}
     if any(node.op in _LOOPS for node in nodes.values()):
         return
-    senders = {_label(node): name for name, node in nodes.items() if _crosses(node, _SENDS)}
+    senders = {_label(node): name for name, node in nodes.items() if _crosses(node, SENDS)}
     received = {
         name: senders[_label(node)]
         for name, node in nodes.items()
-        if _crosses(node, _RECVS) and _label(node) in senders
+        if _crosses(node, RECVS) and _label(node) in senders
     }
     sources = {name: _sources(name, node, received) for name, node in nodes.items()}
     waited: dict[tuple[str, str], frozenset[Any]] = {}
@@ -73,7 +70,7 @@ def mark_arrivals(parts: Mapping[str, Any], may_wait: Callable[[str], bool]) -> 
             waited[name] = frozenset([number])
             continue
         before = [waited[source] for source in sources[name]]
-        if node.op in _RECVS or may_wait(node.op):
+        if node.op in RECVS or may_wait(node.op):
             before.append(frozenset([name]))
         waited[name] = before[0] if len(set(before)) == 1 else frozenset().union(*before)
     _mark_riding(nodes, received, sources, users, waited)
@@ -83,7 +80,7 @@ def _mark_riding(nodes: Mapping[Any, Any], received: Mapping[Any, Any], sources:
     """Marks the _Send nodes whose values nobody can use before a later one from the same task has come too."""
 
     def is_used_with_later(name: Any, user: Any) -> bool:
-        if nodes[user].op in _MERGES:
+        if nodes[user].op in MERGES:
             return False
         sender = received[name]
         others = [received[other] for other in sources[user] if other != name and other in received]
@@ -132,7 +129,7 @@ def _near_arithmetic(order: list[Any], nexts: Mapping[Any, list[Any]], nodes: Ma
 def _is_apart(name: Any, sender: Any, nodes: Mapping[Any, Any], sources: Any, users: Any) -> bool:
     """Whether a large variable is sent, or something that is applied to one."""
     origin = sources[sender][0] if sources[sender] else sender
-    while nodes[origin].op in _OTHER_NAMES and sources[origin]:
+    while nodes[origin].op in ALIASES and sources[origin]:
         origin = sources[origin][0]
     if _variable_bytes(nodes[origin]) >= _APART_FROM_BYTES:
         return True
