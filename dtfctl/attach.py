@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from dtfctl import state, view
 from dtfctl.client import Cluster
-from dtfctl.logs import EVERYTHING, Choice, Line, LogReader, last_lines
+from dtfctl.logs import EVERYTHING, Choice, Line, LogReader, OneOfEach, last_lines
 from dtfctl.progress import Progress, ProgressReader
 from dtfctl.store import Run
 from dtfctl.task import TaskStatus
@@ -112,19 +112,20 @@ def stay(
     run, statuses = cluster.load()
     choice = EVERYTHING if is_new else Choice(tail=TAIL)
     reader = LogReader(cluster.paths.logs(run.number), statuses, choice)
+    once = OneOfEach()
     progress = ProgressReader(Path(run.plan.checkpoint_dir)) if run.plan.checkpoint_dir else None
     reporter = _Reporter(cluster, terminal)
     served = 0
     is_in_time = True
     has_changed = True
     try:
-        show(list(reader.past(run.is_over)))
+        show(once(reader.past(run.is_over), run.is_over))
         while True:
             if has_changed:
                 run, statuses = cluster.load()
                 reader.add(statuses)
                 reporter.tell_history(run)
-            show(reader.poll(run.is_over))
+            show(once(reader.poll(run.is_over), run.is_over))
             reporter.tell(run, statuses, progress.poll() if progress else None)
             if run.is_over:
                 return is_in_time
@@ -162,8 +163,9 @@ def stay_until_down(cluster: Cluster, interrupts: Interrupts, terminal: Terminal
         terminal.wipe()
 
 
-def conclude(cluster: Cluster, terminal: Terminal) -> None:
-    """The last words of a run: its result, and for a failure its first cause with that task's last lines."""
+def conclude(cluster: Cluster, terminal: Terminal, is_followed: bool = False) -> None:
+    """The last words of a run: its result, and for a failure its first cause with that task's last lines, but for a
+    traceback that was shown already because the logs were followed."""
     run, statuses = cluster.load()
     restarts = sum(status.restarts for status in statuses.values())
     after = f"after {time.time() - run.started_at:.0f}s" + (f" and {restarts} restarts" if restarts else "")
@@ -175,7 +177,9 @@ def conclude(cluster: Cluster, terminal: Terminal) -> None:
         # A culprit that was running again when all was stopped: what its failed process wrote is one file back.
         status = statuses[culprit]
         generation = status.generation - 1 if status.stop_at is not None else status.generation
-        for line in last_lines(cluster.paths.logs(run.number), culprit, 15, generation):
+        folder = cluster.paths.logs(run.number)
+        is_shown = is_followed and status.exit is not None and bool(status.exit.traceback)
+        for line in [] if is_shown else last_lines(folder, culprit, 15, generation):
             say(f"    {line}", task=culprit)
         for name, what in run.followers:
             say(f"  then {name}: {what}", task=name)

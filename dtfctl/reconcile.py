@@ -102,8 +102,8 @@ def reconcile(desired: Desired, observed: Statuses, now: float, jitter: Callable
 
 
 def troubles(observed: Mapping[str, TaskStatus]) -> list[TaskStatus]:
-    """Whose trouble led to a failure that the policy does not forgive, in the order in which it began: the first is
-    the cause, the others may only follow. Empty while every failure is forgiven.
+    """Whose trouble led to a failure that the policy does not forgive, in the order in which it began. Empty while
+    every failure is forgiven.
 
     A forgiven failure counts too when it came shortly before: the worker that could not bear the loss of a ps.
     """
@@ -119,9 +119,31 @@ def troubles(observed: Mapping[str, TaskStatus]) -> list[TaskStatus]:
     return [observed[name] for name in sorted(began, key=lambda name: began[name])]
 
 
-def root_cause(observed: Mapping[str, TaskStatus]) -> TaskStatus | None:
-    """The first of the `troubles`."""
-    return next(iter(troubles(observed)), None)
+@dataclass(frozen=True)
+class Verdict:
+    """Why a cluster has failed: the `culprit` gave up, `before` it others had trouble of another kind, `after` it
+    perhaps because of it."""
+
+    culprit: TaskStatus
+    before: tuple[TaskStatus, ...]
+    after: tuple[TaskStatus, ...]
+
+    def __str__(self) -> str:
+        earlier = "".join(f"; before that {status.name}: {status.exit}" for status in self.before if status.exit)
+        return f"{self.culprit.name} failed: {self.culprit.reason}{earlier}"
+
+
+def verdict(plan: ClusterPlan, observed: Mapping[str, TaskStatus]) -> Verdict | None:
+    """None while every failure is forgiven. A sidecar that has given up is missed by nobody who trains."""
+    members = {task.name for task in plan.tasks() if not task.job.is_sidecar}
+    found = troubles({name: status for name, status in observed.items() if name in members})
+    culprit = next((status for status in found if status.state in state.UNFORGIVEN), None)
+    if culprit is None:
+        return None
+    at = found.index(culprit)
+    before = tuple(status for status in found[:at] if str(status.exit) != str(culprit.exit))
+    alike = [status for status in found[:at] if status not in before]
+    return Verdict(culprit, before, (*alike, *found[at + 1 :]))
 
 
 def _settle(task: Task, status: TaskStatus, outcome: str, not_wanted: str, jitter: Callable[[], float]) -> Action:
@@ -139,7 +161,7 @@ def _settle(task: Task, status: TaskStatus, outcome: str, not_wanted: str, jitte
         return Action("stop", task.name, f"{status.stop_why}: {status.exit}")
     if status.exit.ok and task.job.is_done_once and not status.exit.preempted:
         return Action("succeed", task.name, str(status.exit))
-    decision = decide(task.settings.restart, status, jitter())
+    decision = decide(task.settings.restart, status, jitter(), task.settings.readiness.kind != "none")
     return Action(decision.event, task.name, decision.reason, decision.delay_s, decision)
 
 
@@ -158,11 +180,10 @@ def _outcome(desired: Desired, observed: Statuses) -> tuple[str, str]:
         # Of those that the user has taken out nobody waits for an end; but somebody must have come to it.
         if deciding & succeeded and (plan.success_rule == ANY or deciding - desired.held.keys() <= succeeded):
             return SUCCEEDED, _TRAINING_DONE
-    # A sidecar that has given up is missed by nobody who trains.
     if observed.in_state(*state.UNFORGIVEN):
-        culprit = root_cause({task.name: observed[task.name] for task in plan.tasks() if not task.job.is_sidecar})
-        if culprit is not None:
-            return FAILED, f"{culprit.name} failed: {culprit.reason}"
+        found = verdict(plan, observed)
+        if found is not None:
+            return FAILED, str(found)
     return "", ""
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import signal
 from dataclasses import dataclass, replace
 
@@ -15,6 +17,27 @@ SHORT_LIFE_S = 10.0
 ALIKE_WITHIN_S = 0.5
 ALIKE_PART = 0.25
 """Two lives are alike when both were short, and differ by no more than this time or this part of the longer one."""
+
+NO_PROGRAM = {126: "the program cannot be executed", 127: "the program is not found"}
+"""What these exit statuses say, the shell's words for a program that it could not start."""
+
+UNSTARTABLE = tuple(
+    os.strerror(number) for number in (errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOEXEC, errno.ENOTDIR)
+)
+"""Why a program that could not be started will not start the next time either."""
+
+LASTING = frozenset({"ImportError", "ModuleNotFoundError", "SyntaxError", "IndentationError", "TabError"})
+"""Exceptions that say that the program's text is wrong or incomplete: it will be the same the next time."""
+
+PASSING = frozenset(
+    """
+    AbortedError BlockingIOError BrokenPipeError CancelledError ConnectionAbortedError ConnectionError
+    ConnectionRefusedError ConnectionResetError DeadlineExceededError FailedPreconditionError InternalError
+    InterruptedError MemoryError OSError ResourceExhaustedError TimeoutError UnavailableError UnknownError
+    _InactiveRpcError gaierror timeout
+    """.split()
+)
+"""Exceptions that speak of others, or of a moment: waiting may help."""
 
 
 @dataclass(frozen=True)
@@ -32,12 +55,14 @@ class Decision:
     alike: int = 0
 
 
-def decide(policy: RestartPolicy, status: TaskStatus, jitter: float) -> Decision:
-    """`status` has an exit that nobody here asked for; `jitter` lies in [0, 1).
+def decide(policy: RestartPolicy, status: TaskStatus, jitter: float, is_asked: bool = True) -> Decision:
+    """`status` has an exit that nobody here asked for; `jitter` lies in [0, 1). `is_asked`: the task was ready once it
+    had answered a probe, not as soon as it was started.
 
     A delay is stretched by up to the part `policy.jitter` of itself, so that tasks that died together do not return
     together. The first restart of a task that had been ready is immediate: a preempted ps holds up everybody else.
-    A preemption is nobody's failure: it only delays the next start when it comes again and again.
+    A preemption is nobody's failure: it only delays the next start when it comes again and again. A failure that
+    another start cannot heal ends the attempts, whatever is left of them.
     """
     ended = status.exit
     assert ended is not None
@@ -63,6 +88,9 @@ def decide(policy: RestartPolicy, status: TaskStatus, jitter: float) -> Decision
     if why_preempted:
         count, words = len(preemptions), f"{why_preempted}; restart not counted"
     else:
+        why_lasting = "" if policy.policy == EXIT_CODE or not policy.alike else _lasting(status, is_asked)
+        if why_lasting:
+            return replace(history, event="give-up", reason=f"{ended}; gave up: {why_lasting}")
         count, window = len(failures), _words(policy.window_s)
         if count > policy.attempts:
             reason = f"{ended}; gave up after {policy.attempts} restarts within {window}"
@@ -82,8 +110,9 @@ def decide(policy: RestartPolicy, status: TaskStatus, jitter: float) -> Decision
 def remembering(status: TaskStatus, decision: Decision) -> TaskStatus:
     """The status with what the decision says is to be held against the task from now on."""
     former = status.former
-    if decision.alike and status.exit is not None:
-        former = Life(str(status.exit), status.exit.at - (status.started_at or status.exit.at))
+    if status.exit is not None and (decision.alike or status.exit.traceback):
+        lived_s = status.exit.at - (status.started_at or status.exit.at)
+        former = Life(str(status.exit), lived_s, status.exit.traceback)
     return replace(
         status, failures=decision.failures, preemptions=decision.preemptions, alike=decision.alike, former=former
     )
@@ -103,6 +132,34 @@ def preempted(status: TaskStatus) -> str:
         return ""
     number = ended.signal if ended.signal is not None else (ended.code or 0) - 128
     return f"{ended} from outside" if number in OUTSIDERS else ""
+
+
+def _lasting(status: TaskStatus, is_asked: bool) -> str:
+    """Why another start would end the same way, "" when it may not."""
+    ended = status.exit
+    assert ended is not None
+    if ended.error:
+        is_lasting = ended.error.startswith("could not be started: ") and ended.error.endswith(UNSTARTABLE)
+        return "another start cannot heal that" if is_lasting else ""
+    lived_s = 0.0 if status.started_at is None else ended.at - status.started_at
+    has_answered = status.ready_at is not None if is_asked else lived_s > SHORT_LIFE_S
+    if has_answered or ended.is_out_of_memory:
+        return ""
+    if ended.code in NO_PROGRAM:
+        return NO_PROGRAM[ended.code]
+    if not ended.traceback:
+        return ""
+    words = ended.traceback.rpartition("\n")[2]
+    name = words.partition(":")[0].rpartition(".")[2]
+    if name in LASTING or _is_of_interpreter(words):
+        return f"{words} (another start cannot heal that)"
+    is_same = status.former is not None and status.former.traceback == ended.traceback
+    return f"{words} (the same traceback twice, before it was ready)" if is_same and name not in PASSING else ""
+
+
+def _is_of_interpreter(words: str) -> bool:
+    """Whether Python itself says so, of a program that it does not find: `python3: can't open file ...`."""
+    return os.path.basename(words.partition(": ")[0]).startswith("python")
 
 
 def _alike(status: TaskStatus) -> int:

@@ -18,7 +18,7 @@ from dtfctl.hosts import HostStatus
 from dtfctl.launchers.base import Event, Exited, Launch, Launcher, Listed, Reached, Started, Stray, Unreachable
 from dtfctl.paths import ClusterPaths
 from dtfctl.plan import LOCALHOST, ClusterPlan, Task
-from dtfctl.reconcile import FAILED, STOPPED, Action, Desired, reconcile, troubles
+from dtfctl.reconcile import FAILED, STOPPED, Action, Desired, reconcile, verdict
 from dtfctl.restart import remembering
 from dtfctl.statuses import Statuses
 from dtfctl.store import Happening, Run, Store
@@ -421,13 +421,13 @@ class Supervisor:
 
     def _decide(self, outcome: str, why: str) -> None:
         """The end of the cluster is decided; for a failure who began it, and what befell whom after that."""
-        found = troubles(self.statuses) if outcome == FAILED else []
+        found = verdict(self.run.actual, self.statuses) if outcome == FAILED else None
         self.run = replace(
             self.run,
             outcome=outcome,
             why=why,
-            root_cause=found[0].name if found else "",
-            followers=tuple((status.name, str(status.exit)) for status in found[1:]),
+            root_cause=found.culprit.name if found else "",
+            followers=tuple((status.name, str(status.exit)) for status in found.after) if found else (),
         )
 
     def _forget(self, action: Action) -> None:

@@ -18,7 +18,7 @@ class Exit:
     """How a process ended: a status, a signal, or the words of an `error` (not started, hung, or lost from sight).
 
     `preempted` says why it was taken away, where that was told; `is_out_of_memory` that the kernel killed something on
-    that host for want of memory while it lived.
+    that host for want of memory while it lived. `traceback` is the Python traceback at the end of its log, "" for none.
     """
 
     at: float
@@ -27,6 +27,7 @@ class Exit:
     error: str = ""
     preempted: str = ""
     is_out_of_memory: bool = False
+    traceback: str = ""
 
     @property
     def ok(self) -> bool:
@@ -43,10 +44,12 @@ class Exit:
 
 @dataclass(frozen=True)
 class Life:
-    """What is remembered of a process that failed: how it ended in words, and how long it had lived."""
+    """What is remembered of a process that failed: how it ended in words, how long it had lived, and the traceback that
+    it left before it was ready."""
 
     words: str
     lived_s: float
+    traceback: str = ""
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ def add_to(group: click.Group) -> None:
             if interrupts is not None:
                 show = printer(terminal, [task.name for task in plan.tasks()], is_prefixed=True)
                 is_in_time = stay(cluster, interrupts, deadline, terminal, show, is_new)
-                conclude(cluster, terminal)
+                conclude(cluster, terminal, is_followed=True)
                 cluster.wait_for_end_of_supervisor()
                 if interrupts.first:
                     sys.exit(SIGNALLED + interrupts.first)

@@ -70,7 +70,7 @@ RESTART = Section(
         ),
         "alike": Key(
             values.integer(0, 1000),
-            "So many failures in a row that look the same are the end already; 0: they are not.",
+            "So many failures in a row that look the same are the end already, and what cannot heal at once; 0: no.",
             "4",
         ),
         "codes": Key(

@@ -173,6 +173,7 @@ def event_of(message: Message, host: str, ahead_s: float = 0.0) -> Event | None:
         return Started(message["task"], message["generation"], message["pid"], message["at"] - ahead_s)
     if kind == "exited":
         words = message.get("error", ""), message.get("preempted", "")
-        ended = Exit(message["at"] - ahead_s, message.get("code"), message.get("signal"), *words)
+        rest = bool(message.get("is_out_of_memory")), message.get("traceback", "")
+        ended = Exit(message["at"] - ahead_s, message.get("code"), message.get("signal"), *words, *rest)
         return Exited(message["task"], message["generation"], ended)
     return None

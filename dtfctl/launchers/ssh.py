@@ -69,7 +69,7 @@ KEEPER_MODULES = (
     "dtfctl.launchers",
     "dtfctl.launchers.recorder",
     *(f"dtfctl.launchers.keeper{name}" for name in ("", ".__main__", ".keeper", ".guard", ".program")),
-    *(f"dtfctl.launchers.keeper.{name}" for name in ("cgroups", "ports", "processes", "records")),
+    *(f"dtfctl.launchers.keeper.{name}" for name in ("cgroups", "ports", "processes", "records", "traceback")),
 )
 """What the agent places there for the keeper."""
 

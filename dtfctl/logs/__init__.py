@@ -3,6 +3,7 @@ when these grow (launchers/recorder.py); nothing here is in anybody's way.
 
     files .... one process's log: its whole lines, each with its time
     reader ... those of many tasks as one stream, in the order of time: what is there, and what comes
+    tracebacks  those that many tasks have in common, shown once
 
 The smallest use: `for line in LogReader(folder, ["worker:0"]).past(): print(line.text)`.
 """
@@ -11,3 +12,4 @@ from __future__ import annotations
 
 from dtfctl.logs.files import Line, last_lines
 from dtfctl.logs.reader import EVERYTHING, Choice, LogReader
+from dtfctl.logs.tracebacks import OneOfEach

@@ -8,8 +8,8 @@ import pytest
 
 from dtfctl.launchers import recorder
 from dtfctl.launchers.recorder import ENTRY, HEADER, Recorder
-from dtfctl.logs import Choice, LogReader, last_lines
-from dtfctl.logs.files import LINE_BYTES_MAX
+from dtfctl.logs import Choice, LogReader, OneOfEach, last_lines
+from dtfctl.logs.files import LINE_BYTES_MAX, Line
 
 
 @pytest.fixture
@@ -193,3 +193,23 @@ def test_the_last_lines_come_from_the_newest_process_that_wrote_any(run):
     assert last_lines(run.logs, "worker:0", 2) == ["b", "c"]
     assert last_lines(run.logs, "worker:0", 2, up_to_generation=9) == ["old"]
     assert last_lines(run.logs, "ps:0", 2) == []
+
+
+def test_a_traceback_that_many_tasks_have_in_common_is_shown_once():
+    once = OneOfEach()
+
+    def line(task, text, attempt=1):
+        return Line(0.0, task, attempt, text)
+
+    def traceback(task, attempt=1, word="x"):
+        texts = ("Traceback (most recent call last):", '  File "t.py", line 1', "", f"KeyError: {word}")
+        return [line(task, text, attempt) for text in texts]
+
+    a, b = traceback("worker:0"), traceback("worker:1")
+    assert once([line("ps:0", "hello"), *a[:2], b[0], *a[2:]]) == [line("ps:0", "hello"), *a]
+    assert once(b[1:]) == [line("worker:1", "KeyError: x (the same traceback as that of worker:0)")]
+    assert [each.text for each in once(traceback("worker:0", 2))] == ["KeyError: x (the same traceback as before)"]
+    assert once(traceback("worker:0", 3, "y")) == traceback("worker:0", 3, "y")
+    # What is not whole is shown at the end, unless it is the beginning of another.
+    other = [*a[:2], line("worker:0", "    raise")]
+    assert once(other) == once(b[:2]) == [] and once([], is_over=True) == other

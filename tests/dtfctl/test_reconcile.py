@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from dtfctl.reconcile import Desired, reconcile, root_cause
+from dtfctl.reconcile import Desired, reconcile, verdict
 from dtfctl.statuses import Statuses
 from dtfctl.task import Exit, TaskStatus
 from tests.dtfctl.fakes import plan_of
@@ -168,18 +168,30 @@ def test_a_process_on_a_host_that_is_away_is_not_said_to_have_outlived_anything(
     assert outlived in lines(plan_text(statuses, away=frozenset({"far"}), outcome="stopped", why="down"))
 
 
-def test_the_root_cause_is_the_trouble_that_began_first():
+def test_the_verdict_names_who_gave_up_and_what_came_before_it():
     first = task("running", failures=(985.0,), exit=Exit(985.0, signal=9), reason="killed by SIGKILL")
-    follower = task("failed", failures=(986.0,), exit=Exit(986.0, 1))
-    statuses = observed(ps_0=first, worker_0=follower, worker_1=RUNNING)
-    assert root_cause(statuses).name == "ps:0"
+    gave_up = task("failed", failures=(986.0,), exit=Exit(986.0, 1), reason="exited with status 1")
+    last = task("backoff", failures=(987.0,), exit=Exit(987.0, 1), next_start_at=1001.0)
+    found = verdict(plan_of(), observed(ps_0=first, worker_0=gave_up, worker_1=last))
+    assert str(found) == "worker:0 failed: exited with status 1; before that ps:0: killed by SIGKILL"
+    assert [status.name for status in found.after] == ["worker:1"]
+
+
+def test_a_task_that_still_had_tries_is_not_blamed_though_it_failed_first():
+    """All run the same broken program: who gave up first is named, the others only follow."""
+    first = task("backoff", failures=(985.0,), exit=Exit(985.0, 1), next_start_at=1001.0)
+    gave_up = task("gave-up", failures=(985.5, 986.0), exit=Exit(986.0, 1), reason="exited with status 1; gave up")
+    found = verdict(plan_of(), observed(ps_0=first, worker_0=gave_up, worker_1=RUNNING))
+    assert str(found) == "worker:0 failed: exited with status 1; gave up"
+    assert [status.name for status in found.after] == ["ps:0"]
 
 
 def test_a_failure_that_was_forgiven_long_ago_is_nobodys_cause():
     long_ago = task("running", failures=(600.0,), exit=Exit(600.0, signal=9))
     culprit = task("failed", failures=(986.0,), exit=Exit(986.0, 1))
-    assert root_cause(observed(ps_0=long_ago, worker_0=culprit)).name == "worker:0"
+    found = verdict(plan_of(), observed(ps_0=long_ago, worker_0=culprit))
+    assert (found.culprit.name, found.before) == ("worker:0", ())
 
 
-def test_without_an_unforgiven_failure_there_is_no_root_cause():
-    assert root_cause(observed(ps_0=task("backoff", failures=(999.0,), next_start_at=1001.0))) is None
+def test_without_an_unforgiven_failure_there_is_no_verdict():
+    assert verdict(plan_of(), observed(ps_0=task("backoff", failures=(999.0,), next_start_at=1001.0))) is None

@@ -190,3 +190,76 @@ def test_what_was_given_up_early_says_so_within_four_seconds_of_waiting():
 def test_alike_of_zero_gives_every_attempt_its_chance():
     policy = RestartPolicy(attempts=6, alike=0)
     assert [decision.event for decision in loop(policy, [(CRASH, 0.3)] * 7)] == ["retry"] * 6 + ["give-up"]
+
+
+# -- failures that another start cannot heal
+
+IMPORT = "Traceback (most recent call last):\n  ...\nModuleNotFoundError: No module named 'x'"
+ABSENT = "Traceback (most recent call last):\n  ...\nFileNotFoundError: [Errno 2] No such file or directory: 'words'"
+REFUSED = "Traceback (most recent call last):\n  ...\nConnectionRefusedError: [Errno 111] Connection refused"
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        ({"code": 127}, "exited with status 127; gave up: the program is not found"),
+        ({"code": 126}, "exited with status 126; gave up: the program cannot be executed"),
+        (
+            {"error": "could not be started: train: No such file or directory"},
+            "could not be started: train: No such file or directory; gave up: another start cannot heal that",
+        ),
+        (
+            {"code": 1, "traceback": IMPORT},
+            "exited with status 1; gave up: ModuleNotFoundError: No module named 'x' (another start cannot heal that)",
+        ),
+        (
+            {"code": 1, "traceback": "/usr/bin/python3: No module named nosuch"},
+            "exited with status 1; gave up: /usr/bin/python3: No module named nosuch (another start cannot heal that)",
+        ),
+    ],
+)
+def test_what_cannot_heal_is_given_up_at_once(how, reason):
+    decision = decide(RestartPolicy(), ended(how), 0.0)
+    assert (decision.event, decision.reason) == ("give-up", reason)
+
+
+def test_the_same_traceback_twice_before_readiness_is_given_up():
+    how = {"code": 1, "traceback": ABSENT}
+    first, second = loop(RestartPolicy(), [(how, 2.0), (how, 60.0)])
+    assert first.event == "retry"
+    assert second.event == "give-up" and "the same traceback twice, before it was ready" in second.reason
+
+
+@pytest.mark.parametrize(
+    "hows",
+    [
+        [{"code": 1, "traceback": REFUSED}] * 2,
+        [{"code": 1, "traceback": ABSENT}, {"code": 1, "traceback": f"{ABSENT}2"}],
+        [{"error": "could not be started: train: Resource temporarily unavailable"}] * 2,
+        [{"signal": 9, "is_out_of_memory": True}] * 2,
+    ],
+)
+def test_what_may_pass_is_tried_again(hows):
+    assert [each.event for each in loop(RestartPolicy(), [(how, 1.0) for how in hows])] == ["retry", "retry"]
+
+
+def test_what_had_answered_or_was_taken_away_is_tried_again():
+    answered = ended({"code": 1, "traceback": IMPORT}, ready_at=999.0)
+    assert decide(RestartPolicy(), answered, 0.0).event == "retry"
+    preempted = ended({"code": 127, "preempted": "the host is lost"})
+    assert decide(RestartPolicy(), preempted, 0.0).event == "retry"
+
+
+def test_a_task_that_nobody_asks_has_answered_once_it_has_lived_for_a_while():
+    status = replace(ended({"code": 127}, ready_at=999.0), started_at=999.0)
+    assert decide(RestartPolicy(), status, 0.0, is_asked=False).event == "give-up"
+    assert decide(RestartPolicy(), replace(status, started_at=900.0), 0.0, is_asked=False).event == "retry"
+
+
+def test_alike_of_zero_tries_even_what_cannot_heal():
+    assert decide(RestartPolicy(alike=0), ended({"code": 127}), 0.0).event == "retry"
+
+
+def test_exit_codes_that_the_user_names_are_tried_again():
+    policy = RestartPolicy("exit-code", codes=((127, 127),))
+    assert decide(policy, ended({"code": 127}), 0.0).event == "retry"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import re
 import signal
 import time
 from pathlib import Path
@@ -69,6 +70,20 @@ def test_a_crash_loop_must_be_given_up_soon_with_its_cause_and_its_followers(clu
     assert "gave up: 4 times in a row, each after " in done.stderr
     assert "no module named x" in done.stderr
     assert done.stderr.count("  then worker:") == 1
+
+
+def test_a_program_that_cannot_run_must_end_the_cluster_at_once_with_its_traceback_once(cluster):
+    (cluster.folder / "trainer.py").write_text("try:\n    import no_such_module\nfinally:\n    print('began')\n")
+    cluster.write("name: trial\nprogram: python trainer.py\njobs: {ps: 1, worker: 2}\n")
+    done = cluster.run("up", "--attach", status=10)
+    shown = done.stdout + done.stderr
+    assert shown.count("Traceback (most recent call last)") == 1
+    assert re.search(r"trial failed .*: \w+:\d failed: exited with status 1; gave up: ModuleNotFoundError", shown)
+    assert all(task["restarts"] == 0 for task in cluster.status()["tasks"])
+    cluster.write("name: trial\nprogram: 'true; no-such-program'\njobs: {worker: 1}\n")
+    done = cluster.run("up", status=10)
+    assert "worker:0 failed: exited with status 127; gave up: the program is not found" in done.stderr
+    assert cluster.task("worker:0")["restarts"] == 0
 
 
 def test_a_supervisor_that_comes_back_must_know_a_hundred_tasks_within_moments(cluster):

@@ -9,6 +9,7 @@ It starts and signals tasks and tells how they ended; it decides nothing, so it 
     program .... how a fork becomes a task's program: its log, limits, folder
     cgroups .... where this user may write them: all that a task has forked ends with it
     records .... small files that are complete or absent
+    traceback .. at the end of the log of a task that has failed
     processes .. by pid and start time, through pidfds
     ports ...... held for tasks while they have no process
 

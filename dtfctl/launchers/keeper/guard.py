@@ -14,6 +14,10 @@ from dtfctl.launchers.keeper.cgroups import fork_into, kills_for_memory, make_cg
 from dtfctl.launchers.keeper.processes import exit_of, kill_group, stat_of
 from dtfctl.launchers.keeper.program import become, default_signals, dying
 from dtfctl.launchers.keeper.records import file_name, read_record, write_record
+from dtfctl.launchers.keeper.traceback import traceback_of
+
+UNCAUGHT = 1
+"""The exit status of a Python program that an exception has ended."""
 
 
 class Guard:
@@ -102,7 +106,7 @@ class Guard:
             return
         os.write(go_writer, b"g")
         os.close(go_writer)
-        ward = self.wards[pid] = Ward(record, error_reader, kills, cgroup)
+        ward = self.wards[pid] = Ward(record, error_reader, kills, cgroup, request["log"])
         self.tell(record)
         self.selector.register(error_reader, selectors.EVENT_READ, lambda: self.on_become(ward))
 
@@ -134,6 +138,8 @@ class Guard:
         ended = {"error": ward.words, "at": time.monotonic()} if ward.words else exit_of(info)
         if ended.get("signal") == signal.SIGKILL and kills_for_memory() > ward.kills:
             ended["is_out_of_memory"] = True
+        if ended.get("code") == UNCAUGHT:
+            ended["traceback"] = traceback_of(ward.log)
         task, generation = ward.record["task"], ward.record["generation"]
         write_record(f"{file_name(task, generation)}.exit", ended)
         self.tell({"task": task, "generation": generation, "exit": ended})
@@ -147,12 +153,13 @@ class Ward:
     """A task as its guard knows it: `words` are why it could not become its program, which come through `errors` (a
     pipe, -1 once it is closed), `kills` what the kernel had killed for want of memory when it began."""
 
-    def __init__(self, record, errors, kills, cgroup):
+    def __init__(self, record, errors, kills, cgroup, log):
         self.record = record
         self.errors = errors
         self.words = ""
         self.kills = kills
         self.cgroup = cgroup
+        self.log = log
 
 
 def send_line(connection, message):
