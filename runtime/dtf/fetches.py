@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from dtf.build.sparse import IndexedSlices, IndexedSlicesValue, SparseTensor, Sp
 from dtf.build.tensor import Operation, Tensor
 from dtf.session_handles import TensorHandle
 from dtf.wire import codec, dtypes
+
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import TensorLike
 
 _Build = Callable[[Sequence[Any]], Any]
 
@@ -62,7 +65,7 @@ class FeedSlot:
         self._shape: Any = None
         self._sizes: tuple[int | None, ...] | None = None
 
-    def convert(self, value: Any) -> Any:
+    def convert(self, value: TensorLike) -> Any:
         """The array to send for `value`.
 
         Raises:

@@ -8,7 +8,7 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/losses
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.build.constant import constant
 from dtf.build.conversion import convert_to_tensor
@@ -20,6 +20,9 @@ from dtf.build.ops import reductions, searching
 from dtf.build.shape_rules import broadcast_shape
 from dtf.build.tensor import Tensor
 from dtf.wire import dtypes
+
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import TensorLike
 
 __all__ = [
     "Reduction",
@@ -103,9 +106,9 @@ def compute_weighted_loss(
 
 
 def absolute_difference(
-    labels: Any,
-    predictions: Any,
-    weights: Any = 1.0,
+    labels: TensorLike,
+    predictions: TensorLike,
+    weights: TensorLike = 1.0,
     scope: str | None = None,
     loss_collection: str | None = GraphKeys.LOSSES,
     reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
@@ -118,10 +121,10 @@ def absolute_difference(
 
 
 def cosine_distance(
-    labels: Any,
-    predictions: Any,
+    labels: TensorLike,
+    predictions: TensorLike,
     axis: int | None = None,
-    weights: Any = 1.0,
+    weights: TensorLike = 1.0,
     scope: str | None = None,
     loss_collection: str | None = GraphKeys.LOSSES,
     reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
@@ -138,9 +141,9 @@ def cosine_distance(
 
 
 def hinge_loss(
-    labels: Any,
-    logits: Any,
-    weights: Any = 1.0,
+    labels: TensorLike,
+    logits: TensorLike,
+    weights: TensorLike = 1.0,
     scope: str | None = None,
     loss_collection: str | None = GraphKeys.LOSSES,
     reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
@@ -153,9 +156,9 @@ def hinge_loss(
 
 
 def huber_loss(
-    labels: Any,
-    predictions: Any,
-    weights: Any = 1.0,
+    labels: TensorLike,
+    predictions: TensorLike,
+    weights: TensorLike = 1.0,
     delta: float = 1.0,
     scope: str | None = None,
     loss_collection: str | None = GraphKeys.LOSSES,
@@ -171,9 +174,9 @@ def huber_loss(
 
 
 def log_loss(
-    labels: Any,
-    predictions: Any,
-    weights: Any = 1.0,
+    labels: TensorLike,
+    predictions: TensorLike,
+    weights: TensorLike = 1.0,
     epsilon: float = 1e-7,
     scope: str | None = None,
     loss_collection: str | None = GraphKeys.LOSSES,
@@ -187,9 +190,9 @@ def log_loss(
 
 
 def mean_squared_error(
-    labels: Any,
-    predictions: Any,
-    weights: Any = 1.0,
+    labels: TensorLike,
+    predictions: TensorLike,
+    weights: TensorLike = 1.0,
     scope: str | None = None,
     loss_collection: str | None = GraphKeys.LOSSES,
     reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
@@ -202,8 +205,8 @@ def mean_squared_error(
 
 
 def mean_pairwise_squared_error(
-    labels: Any,
-    predictions: Any,
+    labels: TensorLike,
+    predictions: TensorLike,
     weights: Any = 1.0,
     scope: str | None = None,
     loss_collection: str | None = GraphKeys.LOSSES,
@@ -233,8 +236,8 @@ def mean_pairwise_squared_error(
 
 def sigmoid_cross_entropy(
     multi_class_labels: Any,
-    logits: Any,
-    weights: Any = 1.0,
+    logits: TensorLike,
+    weights: TensorLike = 1.0,
     label_smoothing: float = 0,
     scope: str | None = None,
     loss_collection: str | None = GraphKeys.LOSSES,
@@ -253,8 +256,8 @@ def sigmoid_cross_entropy(
 
 def softmax_cross_entropy(
     onehot_labels: Any,
-    logits: Any,
-    weights: Any = 1.0,
+    logits: TensorLike,
+    weights: TensorLike = 1.0,
     label_smoothing: float = 0,
     scope: str | None = None,
     loss_collection: str | None = GraphKeys.LOSSES,
@@ -274,9 +277,9 @@ def softmax_cross_entropy(
 
 
 def sparse_softmax_cross_entropy(
-    labels: Any,
-    logits: Any,
-    weights: Any = 1.0,
+    labels: TensorLike,
+    logits: TensorLike,
+    weights: TensorLike = 1.0,
     scope: str | None = None,
     loss_collection: str | None = GraphKeys.LOSSES,
     reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,

@@ -59,7 +59,6 @@ server.stop(0)
 
 def test_version_one_is_the_same_namespace():
     import dtf.compat.v1 as one
-
     from dtf.compat import v1
 
     assert one is v1 is tf

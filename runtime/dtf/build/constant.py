@@ -7,7 +7,7 @@ follows a few ops (a table in this module) from constants and static shapes; it 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from dtf.wire.pb import attr_value_pb2
 from dtf.wire.table import Table
 from dtf.wire.tensor_shape import TensorShape
 
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import DTypeLike, TensorLike
+
 __all__ = ["constant"]
 
 Evaluator = Callable[[Operation, int], Any]
@@ -27,7 +30,11 @@ _evaluators: Table[Evaluator] = Table("static value")
 
 
 def constant(
-    value: Any, dtype: Any = None, shape: Any = None, name: str = "Const", verify_shape: bool = False
+    value: TensorLike,
+    dtype: DTypeLike | None = None,
+    shape: Any = None,
+    name: str = "Const",
+    verify_shape: bool = False,
 ) -> Tensor:
     """A tensor of the given value.
 

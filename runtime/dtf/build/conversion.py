@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dtf.build.tensor import Tensor
 from dtf.wire.dtypes import DType, as_dtype
 from dtf.wire.tensor_shape import Dimension, TensorShape
+
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import DTypeLike, TensorLike
 
 Converter = Callable[..., Any]
 
@@ -24,8 +27,8 @@ _by_type: dict[type, list[Converter]] = {}
 
 
 def convert_to_tensor(
-    value: Any,
-    dtype: Any = None,
+    value: TensorLike,
+    dtype: DTypeLike | None = None,
     name: str | None = None,
     preferred_dtype: Any = None,
     dtype_hint: Any = None,
@@ -68,7 +71,7 @@ def convert_to_tensor(
     raise TypeError(f"Cannot convert {value!r} with type {type(value).__name__} to Tensor: no conversion function.")
 
 
-def convert_n_to_tensor(values: Sequence[Any], dtype: Any = None, name: str | None = None) -> list[Tensor]:
+def convert_n_to_tensor(values: Sequence[Any], dtype: DTypeLike | None = None, name: str | None = None) -> list[Tensor]:
     """`convert_to_tensor` of each value; constants are named "<name>_<index>"."""
     return [
         convert_to_tensor(value, dtype, name=None if name is None else f"{name}_{index}")
@@ -76,7 +79,9 @@ def convert_n_to_tensor(values: Sequence[Any], dtype: Any = None, name: str | No
     ]
 
 
-def convert_to_tensor_or_indexed_slices(value: Any, dtype: Any = None, name: str | None = None) -> Any:
+def convert_to_tensor_or_indexed_slices(
+    value: TensorLike, dtype: DTypeLike | None = None, name: str | None = None
+) -> Any:
     """`value` itself if it is IndexedSlices (of `dtype`), else `convert_to_tensor` of it.
 
     Raises:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from dtf.build.constant import constant as constant_tensor
 from dtf.build.graph import Tensor
 from dtf.wire import dtypes
 from dtf.wire.dtypes import as_dtype
+
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import DTypeLike
 
 __all__ = [
     "constant_initializer", "glorot_normal_initializer", "glorot_uniform_initializer",
@@ -202,12 +205,16 @@ class variance_scaling_initializer:
         return random.truncated_normal(shape, 0.0, deviation, dtype, seed=self.seed)
 
 
-def glorot_uniform_initializer(seed: int | None = None, dtype: Any = dtypes.float32) -> variance_scaling_initializer:
+def glorot_uniform_initializer(
+    seed: int | None = None, dtype: DTypeLike = dtypes.float32
+) -> variance_scaling_initializer:
     """Uniform, after Glorot and Bengio; also known as Xavier."""
     return variance_scaling_initializer(1.0, "fan_avg", "uniform", seed, dtype)
 
 
-def glorot_normal_initializer(seed: int | None = None, dtype: Any = dtypes.float32) -> variance_scaling_initializer:
+def glorot_normal_initializer(
+    seed: int | None = None, dtype: DTypeLike = dtypes.float32
+) -> variance_scaling_initializer:
     """Truncated normal, after Glorot and Bengio; also known as Xavier."""
     return variance_scaling_initializer(1.0, "fan_avg", "truncated_normal", seed, dtype)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numbers
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from dtf.build.graph import Tensor, name_scope
 from dtf.build.sparse import SparseTensor
 from dtf.wire import dtypes
 from dtf.wire.dtypes import DType
+
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import TensorLike
 
 
 def install(kind: type) -> None:
@@ -125,7 +128,7 @@ def _invert(x: Any) -> Tensor:
     return apply_op("LogicalNot" if x.dtype.base_dtype == dtypes.bool else "Invert", None, x=x)
 
 
-def get_item(tensor: Any, index: Any) -> Tensor:
+def get_item(tensor: TensorLike, index: Any) -> Tensor:
     """`tensor[index]`: integers, slices, `...`, None for a new axis, scalar integer tensors, or a boolean mask.
 
     Raises:

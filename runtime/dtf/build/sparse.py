@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import warnings
 from collections import namedtuple
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.build.conversion import convert_to_tensor, register_tensor_conversion_function
 from dtf.build.tensor import Operation, Tensor
 from dtf.wire.dtypes import DType, int64
 from dtf.wire.tensor_shape import TensorShape
+
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import DTypeLike, TensorLike
 
 IndexedSlicesValue = namedtuple("IndexedSlicesValue", ["values", "indices", "dense_shape"])
 SparseTensorValue = namedtuple("SparseTensorValue", ["indices", "values", "dense_shape"])
@@ -202,7 +205,9 @@ class SparseTensor:
     __repr__ = __str__
 
 
-def convert_to_tensor_or_sparse_tensor(value: Any, dtype: Any = None, name: str | None = None) -> Any:
+def convert_to_tensor_or_sparse_tensor(
+    value: TensorLike, dtype: DTypeLike | None = None, name: str | None = None
+) -> Any:
     """A SparseTensor as it is (a SparseTensorValue becomes one), anything else by `convert_to_tensor`.
 
     Raises:

@@ -21,7 +21,10 @@ from dtf.wire.tensor_shape import TensorShape
 
 if TYPE_CHECKING:
     from dtf.build.graph import Graph
+    from dtf.build.operator_types import Operators
     from dtf.wire.opdef import OpDef
+else:
+    Operators = object  # `operators` puts the real ones on the class, when the ops exist
 
 _COLOCATION_PREFIX = b"loc:@"
 _FRAMES_MAX = 20
@@ -210,7 +213,7 @@ class Operation:
         return f"<tf.Operation '{self._name}' type={self._type}>"
 
 
-class Tensor:
+class Tensor(Operators):
     """One output of an Operation: a handle on a value that exists only while a session runs.
 
     Two tensors are equal only if they are the same object, as in TensorFlow 1.x, so that they can be keys of a
@@ -219,38 +222,6 @@ class Tensor:
 
     # numpy arrays on the left of an operator leave the operation to us.
     __array_priority__ = 100
-
-    # The operators, which `operators` installs.
-    __add__: Any
-    __radd__: Any
-    __sub__: Any
-    __rsub__: Any
-    __mul__: Any
-    __rmul__: Any
-    __truediv__: Any
-    __rtruediv__: Any
-    __floordiv__: Any
-    __rfloordiv__: Any
-    __mod__: Any
-    __rmod__: Any
-    __pow__: Any
-    __rpow__: Any
-    __matmul__: Any
-    __rmatmul__: Any
-    __and__: Any
-    __rand__: Any
-    __or__: Any
-    __ror__: Any
-    __xor__: Any
-    __rxor__: Any
-    __lt__: Any
-    __le__: Any
-    __gt__: Any
-    __ge__: Any
-    __neg__: Any
-    __abs__: Any
-    __invert__: Any
-    __getitem__: Any
 
     def __init__(self, op: Operation, value_index: int, dtype: DType) -> None:
         self._op = op

@@ -16,7 +16,7 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.build.constant import constant_value
 from dtf.build.conversion import convert_to_tensor
@@ -37,6 +37,9 @@ from dtf.wire import dtypes
 from dtf.wire.dtypes import DType, as_dtype
 from dtf.wire.tensor_shape import TensorShape
 
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import DTypeLike, TensorLike
+
 __all__ = [
     "AUTO_REUSE", "VariableScope", "get_local_variable", "get_variable", "get_variable_scope", "no_regularizer",
     "variable_op_scope", "variable_scope",
@@ -56,7 +59,7 @@ _STATE_KEY = ("__variable_store_and_scopes",)
 def get_variable(
     name: str,
     shape: Any = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     initializer: Any = None,
     regularizer: Any = None,
     trainable: bool | None = None,
@@ -176,7 +179,7 @@ class VariableScope:
         """Sets the custom getter."""
         self.custom_getter = custom_getter
 
-    def set_dtype(self, dtype: Any) -> None:
+    def set_dtype(self, dtype: DTypeLike) -> None:
         """Sets the default dtype."""
         self.dtype = as_dtype(dtype)
 
@@ -511,7 +514,7 @@ def variable_scope(
     partitioner: Any = None,
     custom_getter: Any = None,
     reuse: Any = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     use_resource: bool | None = None,
     constraint: Any = None,
     auxiliary_name_scope: bool = True,
@@ -569,7 +572,7 @@ def variable_scope(
                 yield new
 
 
-def variable_op_scope(values: Any, name_or_scope: Any, default_name: str | None = None, **kwargs: Any) -> Any:
+def variable_op_scope(values: TensorLike, name_or_scope: Any, default_name: str | None = None, **kwargs: Any) -> Any:
     """The old form of `variable_scope`, with other places of the first arguments."""
     return variable_scope(name_or_scope, default_name, values, **kwargs)
 

@@ -8,7 +8,7 @@ which ops stand for creating, reading and changing the value is decided here.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.build.apply import apply_op
 from dtf.build.graph import (
@@ -22,6 +22,9 @@ from dtf.build.graph import (
 )
 from dtf.wire.dtypes import DType
 from dtf.wire.tensor_shape import TensorShape
+
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import TensorLike
 
 
 def create_reference(name: str, shape: TensorShape, dtype: DType) -> Tensor:
@@ -64,22 +67,24 @@ class ReferenceStorage:
         """A scalar bool."""
         return apply_op("IsVariableInitialized", name, ref=self.tensor)
 
-    def assign(self, op_type: str, value: Any, use_locking: bool, name: str | None, read_value: bool) -> Any:
+    def assign(self, op_type: str, value: TensorLike, use_locking: bool, name: str | None, read_value: bool) -> Any:
         """`op_type` is "Assign", "AssignAdd" or "AssignSub". Gives the reference, after the change."""
         changed = apply_op(op_type, name, ref=self.tensor, value=value, use_locking=use_locking)
         return changed if read_value else changed.op
 
-    def scatter(self, op_type: str, indices: Any, updates: Any, use_locking: bool | None, name: str | None) -> Any:
+    def scatter(
+        self, op_type: str, indices: TensorLike, updates: TensorLike, use_locking: bool | None, name: str | None
+    ) -> Any:
         """`op_type` is one of the Scatter ops. Gives the reference, after the change."""
         return apply_op(
             op_type, name, ref=self.tensor, indices=indices, updates=updates, use_locking=use_locking
         )
 
-    def gather_nd(self, indices: Any, name: str | None) -> Tensor:
+    def gather_nd(self, indices: TensorLike, name: str | None) -> Tensor:
         """Elements or slices at `indices`."""
         return apply_op("GatherNd", name, params=self.tensor, indices=indices)
 
-    def sparse_read(self, indices: Any, name: str | None) -> Tensor:
+    def sparse_read(self, indices: TensorLike, name: str | None) -> Tensor:
         """Rows at `indices`."""
         return apply_op("GatherV2", name, params=self.tensor, indices=indices, axis=0)
 
@@ -118,12 +123,14 @@ class ResourceStorage:
         """A scalar bool."""
         return apply_op("VarIsInitializedOp", name, resource=self.tensor)
 
-    def assign(self, op_type: str, value: Any, use_locking: bool, name: str | None, read_value: bool) -> Any:
+    def assign(self, op_type: str, value: TensorLike, use_locking: bool, name: str | None, read_value: bool) -> Any:
         """`op_type` is "Assign", "AssignAdd" or "AssignSub". Gives the value read after the change."""
         changed = apply_op(f"{op_type}VariableOp", name, resource=self.tensor, value=value, dtype=self.dtype)
         return self._read_after(changed) if read_value else changed
 
-    def scatter(self, op_type: str, indices: Any, updates: Any, use_locking: bool | None, name: str | None) -> Any:
+    def scatter(
+        self, op_type: str, indices: TensorLike, updates: TensorLike, use_locking: bool | None, name: str | None
+    ) -> Any:
         """`op_type` is one of the Scatter ops. Gives the value read after the change."""
         operand = "ref" if "Nd" in op_type else "resource"
         changed = apply_op(
@@ -131,11 +138,11 @@ class ResourceStorage:
         )
         return self._read_after(changed)
 
-    def gather_nd(self, indices: Any, name: str | None) -> Tensor:
+    def gather_nd(self, indices: TensorLike, name: str | None) -> Tensor:
         """Elements or slices at `indices`."""
         return apply_op("ResourceGatherNd", name, resource=self.tensor, indices=indices, dtype=self.dtype)
 
-    def sparse_read(self, indices: Any, name: str | None) -> Tensor:
+    def sparse_read(self, indices: TensorLike, name: str | None) -> Tensor:
         """Rows at `indices`."""
         with name_scope("Gather" if name is None else name) as scope:
             rows = apply_op("ResourceGather", scope, resource=self.tensor, indices=indices, dtype=self.dtype)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable
 from contextlib import nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.build import operators
 from dtf.build.apply import apply_op
@@ -35,6 +35,12 @@ from dtf.wire import dtypes
 from dtf.wire.dtypes import DType, as_dtype
 from dtf.wire.pb import attr_value_pb2, variable_pb2
 from dtf.wire.tensor_shape import TensorShape, unknown_shape
+
+if TYPE_CHECKING:
+    from dtf.build.operator_types import Operators
+    from dtf.build.tensor_like import TensorLike
+else:
+    Operators = object  # `operators.install` puts the real ones on the class
 
 __all__ = [
     "Variable", "VariableAggregation", "VariableSynchronization", "all_variables", "assert_variables_initialized",
@@ -128,7 +134,7 @@ class SaveSliceInfo:
         )
 
 
-class Variable:
+class Variable(Operators):
     """A tensor that keeps its value between steps; held by reference, or by handle with `use_resource`.
 
     Args:
@@ -374,11 +380,11 @@ class Variable:
         """A scalar bool."""
         return self._storage.is_initialized(name)
 
-    def sparse_read(self, indices: Any, name: str | None = None) -> Tensor:
+    def sparse_read(self, indices: TensorLike, name: str | None = None) -> Tensor:
         """The rows at `indices`."""
         return self._storage.sparse_read(indices, name)
 
-    def gather_nd(self, indices: Any, name: str | None = None) -> Tensor:
+    def gather_nd(self, indices: TensorLike, name: str | None = None) -> Tensor:
         """The elements or slices at `indices`."""
         return self._storage.gather_nd(indices, name)
 
@@ -390,18 +396,20 @@ class Variable:
 
     # Changing
 
-    def assign(self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
+    def assign(
+        self, value: TensorLike, use_locking: bool = False, name: str | None = None, read_value: bool = True
+    ) -> Any:
         """Sets the value. Gives the variable after the change, or with `read_value=False` the operation."""
         return self._storage.assign("Assign", self._operand(value), use_locking, name, read_value)
 
     def assign_add(
-        self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+        self, delta: TensorLike, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Any:
         """Adds `delta`. Gives the variable after the change, or with `read_value=False` the operation."""
         return self._storage.assign("AssignAdd", self._operand(delta), use_locking, name, read_value)
 
     def assign_sub(
-        self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+        self, delta: TensorLike, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Any:
         """Subtracts `delta`. Gives the variable after the change, or with `read_value=False` the operation."""
         return self._storage.assign("AssignSub", self._operand(delta), use_locking, name, read_value)
@@ -442,15 +450,15 @@ class Variable:
             raise TypeError(f"sparse_delta is not IndexedSlices: {slices}")
         return self._storage.scatter(op_type, slices.indices, slices.values, use_locking, name)
 
-    def scatter_nd_add(self, indices: Any, updates: Any, name: str | None = None) -> Any:
+    def scatter_nd_add(self, indices: TensorLike, updates: TensorLike, name: str | None = None) -> Any:
         """Adds `updates` to the elements or slices at `indices`."""
         return self._storage.scatter("ScatterNdAdd", indices, updates, True, name)
 
-    def scatter_nd_sub(self, indices: Any, updates: Any, name: str | None = None) -> Any:
+    def scatter_nd_sub(self, indices: TensorLike, updates: TensorLike, name: str | None = None) -> Any:
         """Subtracts `updates` from the elements or slices at `indices`."""
         return self._storage.scatter("ScatterNdSub", indices, updates, True, name)
 
-    def scatter_nd_update(self, indices: Any, updates: Any, name: str | None = None) -> Any:
+    def scatter_nd_update(self, indices: TensorLike, updates: TensorLike, name: str | None = None) -> Any:
         """Sets the elements or slices at `indices`."""
         return self._storage.scatter("ScatterNdUpdate", indices, updates, True, name)
 
@@ -458,7 +466,7 @@ class Variable:
         """Adds one and gives the value before that; raises OutOfRangeError when it runs at `limit`."""
         return self._storage.count_up_to(limit)
 
-    def load(self, value: Any, session: Any = None) -> None:
+    def load(self, value: TensorLike, session: Any = None) -> None:
         """Sets the value from numpy, without new operations, in `session` or the default session.
 
         Raises:

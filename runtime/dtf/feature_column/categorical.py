@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from dtf.build.ops.searching import where
 from dtf.build.ops.string import as_string, string_to_hash_bucket_fast
 from dtf.feature_column.features import Entries, entries_of, feature_of
 from dtf.wire import dtypes
+
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import DTypeLike
 
 
 class CategoricalColumn:
@@ -74,7 +77,7 @@ def categorical_column_with_identity(
 def categorical_column_with_vocabulary_list(
     key: str,
     vocabulary_list: Sequence[Any],
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     default_value: int = -1,
     num_oov_buckets: int = 0,
 ) -> CategoricalColumn:
@@ -102,7 +105,7 @@ def categorical_column_with_vocabulary_list(
 
 
 def categorical_column_with_hash_bucket(
-    key: str, hash_bucket_size: int, dtype: Any = dtypes.string
+    key: str, hash_bucket_size: int, dtype: DTypeLike = dtypes.string
 ) -> CategoricalColumn:
     """Words, or integers, hashed to `hash_bucket_size` classes.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.build.apply import apply_op
 from dtf.build.initializers import truncated_normal_initializer
@@ -23,6 +23,9 @@ from dtf.build.variable_scope import get_variable
 from dtf.feature_column.categorical import CategoricalColumn
 from dtf.feature_column.features import Entries, feature_of
 from dtf.wire import dtypes
+
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import DTypeLike, TensorLike
 
 
 class DenseColumn:
@@ -48,8 +51,8 @@ class DenseColumn:
 def numeric_column(
     key: str,
     shape: Any = (1,),
-    default_value: Any = None,
-    dtype: Any = dtypes.float32,
+    default_value: TensorLike | None = None,
+    dtype: DTypeLike = dtypes.float32,
     normalizer_fn: Callable[[Any], Any] | None = None,
 ) -> DenseColumn:
     """Numbers as they are, or as `normalizer_fn` gives them.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.ops import array as array_ops
@@ -17,6 +17,9 @@ from dtf.build.ops.searching import where
 from dtf.build.sparse import SparseTensor
 from dtf.build.tensor import Tensor
 from dtf.wire import dtypes
+
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import TensorLike
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,6 @@ def entries_of(feature: Any) -> Entries:
     return Entries(indices[:, 0], gather_nd(feature, indices), array_ops.shape(feature, out_type=dtypes.int64)[0])
 
 
-def cast_like(value: Any, tensor: Tensor) -> Tensor:
+def cast_like(value: TensorLike, tensor: Tensor) -> Tensor:
     """A constant of the dtype of a tensor."""
     return convert_to_tensor(value, tensor.dtype) if tensor.dtype == dtypes.string else cast(value, tensor.dtype)

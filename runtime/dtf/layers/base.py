@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.build import nest
 from dtf.build.conversion import convert_to_tensor
@@ -35,6 +35,9 @@ from dtf.build.variables import Variable, VariableAggregation, VariableSynchroni
 from dtf.wire import dtypes
 from dtf.wire.dtypes import DType, as_dtype
 from dtf.wire.tensor_shape import TensorShape
+
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import DTypeLike, TensorLike
 
 __all__ = ["InputSpec", "Layer", "layer_function"]
 
@@ -254,7 +257,7 @@ class Layer:
         self,
         name: str,
         shape: Any = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         initializer: Any = None,
         regularizer: Any = None,
         trainable: bool | None = None,
@@ -296,11 +299,11 @@ class Layer:
 
     add_variable = add_weight
 
-    def add_loss(self, losses: Any, inputs: Any = None) -> None:
+    def add_loss(self, losses: Any, inputs: TensorLike | None = None) -> None:
         """Adds losses to this layer and to REGULARIZATION_LOSSES; `inputs` are what they come from, if anything."""
         self._add(losses, inputs, self._own_losses, GraphKeys.REGULARIZATION_LOSSES)
 
-    def add_update(self, updates: Any, inputs: Any = None) -> None:
+    def add_update(self, updates: TensorLike, inputs: TensorLike | None = None) -> None:
         """Adds operations to this layer and to UPDATE_OPS; `inputs` are what they come from, if anything."""
         self._add(updates, inputs, self._own_updates, GraphKeys.UPDATE_OPS)
 
@@ -370,7 +373,7 @@ class Layer:
                 spec.check(tensor, self._name)
 
 
-def layer_function(layer: type[Layer], name: str, scoped: bool = True) -> Callable[..., Any]:
+def layer_function(layer: type[Layer], name: str, scoped: bool = True) -> Callable[..., Tensor]:
     """The function form of a layer class: (inputs, *the class's arguments, and `reuse` if `scoped`).
 
     A scoped one takes the variables of the scope `name` that is given to it; others only make a new scope.
@@ -382,7 +385,7 @@ def layer_function(layer: type[Layer], name: str, scoped: bool = True) -> Callab
         parameters.append(inspect.Parameter("reuse", either_way, default=None))
     signature = inspect.Signature(parameters)
 
-    def function(*args: Any, **kwargs: Any) -> Any:
+    def function(*args: Any, **kwargs: Any) -> Tensor:
         given = signature.bind(*args, **kwargs).arguments
         inputs, reuse = given.pop("inputs"), given.pop("reuse", None)
         if scoped:

@@ -5,7 +5,7 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/layers
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.build.initializers import zeros_initializer
 from dtf.build.ops import array as array_ops
@@ -15,6 +15,9 @@ from dtf.build.ops import nn as nn_ops
 from dtf.build.tensor import Tensor
 from dtf.layers.base import InputSpec, Layer, layer_function
 from dtf.layers.choices import Activation, checked_activation, either, is_channels_first, known_size, static_bool
+
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import TensorLike
 
 __all__ = ["Dense", "Dropout", "Flatten", "dense", "dropout", "flatten"]
 
@@ -118,8 +121,8 @@ class Dropout(Layer):
 
 
 def dropout(
-    inputs: Any,
-    rate: Any = 0.5,
+    inputs: TensorLike,
+    rate: TensorLike = 0.5,
     noise_shape: Any = None,
     seed: int | None = None,
     training: Any = False,
@@ -153,6 +156,6 @@ class Flatten(Layer):
         return outputs
 
 
-def flatten(inputs: Any, name: str | None = None, data_format: str = "channels_last") -> Tensor:
+def flatten(inputs: TensorLike, name: str | None = None, data_format: str = "channels_last") -> Tensor:
     """[batch, ...] as [batch, elements]; channels that come first are moved to the end before."""
     return Flatten(data_format, name=name)(inputs)

@@ -5,7 +5,7 @@ Owns the rules for weights and shapes. The metrics are in the modules beside.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.graph import GraphKeys, add_to_collection
@@ -16,11 +16,14 @@ from dtf.build.variables import Variable
 from dtf.losses import check_weights
 from dtf.wire import dtypes
 
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import DTypeLike, TensorLike
+
 Metric = tuple[Tensor, Tensor]
 """The figure so far, and what adds a batch to it and gives the figure then."""
 
 
-def counter(name: str, shape: Any = (), dtype: Any = dtypes.float32) -> Variable:
+def counter(name: str, shape: Any = (), dtype: DTypeLike = dtypes.float32) -> Variable:
     """A variable of zeros that belongs to this task's metrics."""
     return Variable(
         lambda: array_ops.zeros(shape, dtype),
@@ -44,7 +47,7 @@ def collected(value: Tensor, update: Any, metrics_collections: Any, updates_coll
     return value, update
 
 
-def same_shape(labels: Any, predictions: Any) -> tuple[Tensor, Tensor]:
+def same_shape(labels: TensorLike, predictions: TensorLike) -> tuple[Tensor, Tensor]:
     """Both, without a last dimension of 1 that only one of them has.
 
     Raises:

@@ -5,7 +5,7 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/metrics/pre
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.build.ops import array as array_ops
 from dtf.build.ops import math as math_ops
@@ -14,6 +14,9 @@ from dtf.build.ops.state import assign_add
 from dtf.build.variable_scope import variable_scope
 from dtf.metrics.accumulation import Metric, collected, counter, ratio, same_shape, spread
 from dtf.wire import dtypes
+
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import TensorLike
 
 __all__ = ["false_negatives", "false_positives", "precision", "recall", "true_negatives", "true_positives"]
 
@@ -51,9 +54,9 @@ false_negatives = _counting("false_negatives", True, False)
 
 
 def precision(
-    labels: Any,
-    predictions: Any,
-    weights: Any = None,
+    labels: TensorLike,
+    predictions: TensorLike,
+    weights: TensorLike | None = None,
     metrics_collections: Any = None,
     updates_collections: Any = None,
     name: str | None = None,
@@ -65,9 +68,9 @@ def precision(
 
 
 def recall(
-    labels: Any,
-    predictions: Any,
-    weights: Any = None,
+    labels: TensorLike,
+    predictions: TensorLike,
+    weights: TensorLike | None = None,
     metrics_collections: Any = None,
     updates_collections: Any = None,
     name: str | None = None,

@@ -5,7 +5,7 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/metrics/mea
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.build.ops import array as array_ops
 from dtf.build.ops import diagonals, reductions, searching
@@ -17,14 +17,17 @@ from dtf.build.variable_scope import variable_scope
 from dtf.metrics.accumulation import Metric, collected, counter, ratio, same_shape, spread
 from dtf.wire import dtypes
 
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import TensorLike
+
 __all__ = ["mean_iou", "mean_per_class_accuracy"]
 
 
 def mean_iou(
-    labels: Any,
-    predictions: Any,
+    labels: TensorLike,
+    predictions: TensorLike,
     num_classes: int,
-    weights: Any = None,
+    weights: TensorLike | None = None,
     metrics_collections: Any = None,
     updates_collections: Any = None,
     name: str | None = None,
@@ -52,10 +55,10 @@ def mean_iou(
 
 
 def mean_per_class_accuracy(
-    labels: Any,
-    predictions: Any,
+    labels: TensorLike,
+    predictions: TensorLike,
     num_classes: int,
-    weights: Any = None,
+    weights: TensorLike | None = None,
     metrics_collections: Any = None,
     updates_collections: Any = None,
     name: str | None = None,

@@ -5,7 +5,7 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/metrics/mea
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.graph import control_dependencies
@@ -16,6 +16,9 @@ from dtf.build.ops.state import assign_add
 from dtf.build.variable_scope import variable_scope
 from dtf.metrics.accumulation import Metric, collected, counter, ratio, same_shape, spread
 from dtf.wire import dtypes
+
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import TensorLike
 
 __all__ = [
     "accuracy",
@@ -77,9 +80,9 @@ def mean_tensor(
 
 
 def accuracy(
-    labels: Any,
-    predictions: Any,
-    weights: Any = None,
+    labels: TensorLike,
+    predictions: TensorLike,
+    weights: TensorLike | None = None,
     metrics_collections: Any = None,
     updates_collections: Any = None,
     name: str | None = None,
@@ -93,9 +96,9 @@ def accuracy(
 
 
 def mean_squared_error(
-    labels: Any,
-    predictions: Any,
-    weights: Any = None,
+    labels: TensorLike,
+    predictions: TensorLike,
+    weights: TensorLike | None = None,
     metrics_collections: Any = None,
     updates_collections: Any = None,
     name: str | None = None,
@@ -107,9 +110,9 @@ def mean_squared_error(
 
 
 def root_mean_squared_error(
-    labels: Any,
-    predictions: Any,
-    weights: Any = None,
+    labels: TensorLike,
+    predictions: TensorLike,
+    weights: TensorLike | None = None,
     metrics_collections: Any = None,
     updates_collections: Any = None,
     name: str | None = None,
@@ -120,9 +123,9 @@ def root_mean_squared_error(
 
 
 def mean_absolute_error(
-    labels: Any,
-    predictions: Any,
-    weights: Any = None,
+    labels: TensorLike,
+    predictions: TensorLike,
+    weights: TensorLike | None = None,
     metrics_collections: Any = None,
     updates_collections: Any = None,
     name: str | None = None,
@@ -134,10 +137,10 @@ def mean_absolute_error(
 
 
 def mean_relative_error(
-    labels: Any,
-    predictions: Any,
+    labels: TensorLike,
+    predictions: TensorLike,
     normalizer: Any,
-    weights: Any = None,
+    weights: TensorLike | None = None,
     metrics_collections: Any = None,
     updates_collections: Any = None,
     name: str | None = None,
@@ -153,10 +156,10 @@ def mean_relative_error(
 
 
 def mean_cosine_distance(
-    labels: Any,
-    predictions: Any,
+    labels: TensorLike,
+    predictions: TensorLike,
     dim: int,
-    weights: Any = None,
+    weights: TensorLike | None = None,
     metrics_collections: Any = None,
     updates_collections: Any = None,
     name: str | None = None,
@@ -173,9 +176,9 @@ def mean_cosine_distance(
 
 
 def percentage_below(
-    values: Any,
+    values: TensorLike,
     threshold: Any,
-    weights: Any = None,
+    weights: TensorLike | None = None,
     metrics_collections: Any = None,
     updates_collections: Any = None,
     name: str | None = None,

@@ -10,7 +10,7 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/metrics/pre
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.ops import array as array_ops
@@ -24,6 +24,9 @@ from dtf.build.tensor import Tensor
 from dtf.build.variable_scope import VariableScope, variable_scope
 from dtf.metrics.accumulation import Metric, collected, counter, ratio, spread
 from dtf.wire import dtypes
+
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import TensorLike
 
 __all__ = [
     "average_precision_at_k",
@@ -40,11 +43,11 @@ _NO_LABEL = -(2**63)
 
 
 def precision_at_k(
-    labels: Any,
-    predictions: Any,
+    labels: TensorLike,
+    predictions: TensorLike,
     k: int,
     class_id: int | None = None,
-    weights: Any = None,
+    weights: TensorLike | None = None,
     metrics_collections: Any = None,
     updates_collections: Any = None,
     name: str | None = None,
@@ -59,11 +62,11 @@ def precision_at_k(
 
 
 def recall_at_k(
-    labels: Any,
-    predictions: Any,
+    labels: TensorLike,
+    predictions: TensorLike,
     k: int,
     class_id: int | None = None,
-    weights: Any = None,
+    weights: TensorLike | None = None,
     metrics_collections: Any = None,
     updates_collections: Any = None,
     name: str | None = None,
@@ -78,11 +81,11 @@ def recall_at_k(
 
 
 def precision_at_top_k(
-    labels: Any,
+    labels: TensorLike,
     predictions_idx: Any,
     k: int | None = None,
     class_id: int | None = None,
-    weights: Any = None,
+    weights: TensorLike | None = None,
     metrics_collections: Any = None,
     updates_collections: Any = None,
     name: str | None = None,
@@ -97,11 +100,11 @@ def precision_at_top_k(
 
 
 def recall_at_top_k(
-    labels: Any,
+    labels: TensorLike,
     predictions_idx: Any,
     k: int | None = None,
     class_id: int | None = None,
-    weights: Any = None,
+    weights: TensorLike | None = None,
     metrics_collections: Any = None,
     updates_collections: Any = None,
     name: str | None = None,
@@ -116,10 +119,10 @@ def recall_at_top_k(
 
 
 def average_precision_at_k(
-    labels: Any,
-    predictions: Any,
+    labels: TensorLike,
+    predictions: TensorLike,
     k: int,
-    weights: Any = None,
+    weights: TensorLike | None = None,
     metrics_collections: Any = None,
     updates_collections: Any = None,
     name: str | None = None,

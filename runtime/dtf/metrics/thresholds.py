@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.build.constant import constant
 from dtf.build.graph import control_dependencies
@@ -22,6 +22,9 @@ from dtf.build.tensor import Tensor
 from dtf.build.variable_scope import variable_scope
 from dtf.metrics.accumulation import Metric, collected, counter, same_shape, spread
 from dtf.wire import dtypes
+
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import TensorLike
 
 __all__ = [
     "auc",
@@ -59,9 +62,9 @@ class _Counts:
 
 
 def auc(
-    labels: Any,
-    predictions: Any,
-    weights: Any = None,
+    labels: TensorLike,
+    predictions: TensorLike,
+    weights: TensorLike | None = None,
     num_thresholds: int = 200,
     metrics_collections: Any = None,
     updates_collections: Any = None,
@@ -112,10 +115,10 @@ def auc(
 
 
 def sensitivity_at_specificity(
-    labels: Any,
-    predictions: Any,
+    labels: TensorLike,
+    predictions: TensorLike,
     specificity: float,
-    weights: Any = None,
+    weights: TensorLike | None = None,
     num_thresholds: int = 200,
     metrics_collections: Any = None,
     updates_collections: Any = None,
@@ -141,10 +144,10 @@ def sensitivity_at_specificity(
 
 
 def specificity_at_sensitivity(
-    labels: Any,
-    predictions: Any,
+    labels: TensorLike,
+    predictions: TensorLike,
     sensitivity: float,
-    weights: Any = None,
+    weights: TensorLike | None = None,
     num_thresholds: int = 200,
     metrics_collections: Any = None,
     updates_collections: Any = None,
@@ -173,10 +176,10 @@ def specificity_at_sensitivity(
 
 
 def precision_at_thresholds(
-    labels: Any,
-    predictions: Any,
+    labels: TensorLike,
+    predictions: TensorLike,
     thresholds: Sequence[float],
-    weights: Any = None,
+    weights: TensorLike | None = None,
     metrics_collections: Any = None,
     updates_collections: Any = None,
     name: str | None = None,
@@ -194,10 +197,10 @@ def precision_at_thresholds(
 
 
 def recall_at_thresholds(
-    labels: Any,
-    predictions: Any,
+    labels: TensorLike,
+    predictions: TensorLike,
     thresholds: Sequence[float],
-    weights: Any = None,
+    weights: TensorLike | None = None,
     metrics_collections: Any = None,
     updates_collections: Any = None,
     name: str | None = None,

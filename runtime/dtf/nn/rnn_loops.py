@@ -9,7 +9,7 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/nn/dynamic_
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.build import nest
 from dtf.build.constant import constant
@@ -34,13 +34,16 @@ from dtf.nn.rnn_steps import (
 from dtf.wire import dtypes
 from dtf.wire.tensor_shape import TensorShape
 
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import DTypeLike, TensorLike
+
 __all__ = ["bidirectional_dynamic_rnn", "dynamic_rnn", "raw_rnn"]
 
 
 def dynamic_rnn(
     cell: Any,
-    inputs: Any,
-    sequence_length: Any = None,
+    inputs: TensorLike,
+    sequence_length: TensorLike | None = None,
     initial_state: Any = None,
     dtype: Any = None,
     parallel_iterations: int | None = None,
@@ -108,11 +111,11 @@ def dynamic_rnn(
 def bidirectional_dynamic_rnn(
     cell_fw: Any,
     cell_bw: Any,
-    inputs: Any,
-    sequence_length: Any = None,
+    inputs: TensorLike,
+    sequence_length: TensorLike | None = None,
     initial_state_fw: Any = None,
     initial_state_bw: Any = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     parallel_iterations: int | None = None,
     swap_memory: bool = False,
     time_major: bool = False,

@@ -6,7 +6,7 @@ Owns the rule for sequences of different lengths. The ways are `rnn_loops` and `
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.build import nest
 from dtf.build.conversion import convert_to_tensor
@@ -21,9 +21,12 @@ from dtf.nn.rnn_cell.base import sizes_with_batch
 from dtf.wire import dtypes
 from dtf.wire.tensor_shape import TensorShape
 
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import DTypeLike, TensorLike
+
 
 def masked_step(
-    cell: Any, inputs: Any, state: Any, time: Any, sequence_length: Tensor | None, batch: Any
+    cell: Any, inputs: TensorLike, state: Any, time: Any, sequence_length: Tensor | None, batch: Any
 ) -> tuple[Any, Any]:
     """One step of a cell: (outputs, state), the one zeros and the other what it was where a sequence has ended."""
     outputs, after = cell(inputs, state)
@@ -49,7 +52,7 @@ def chosen(ended: Any, old: Any, new: Any) -> Any:
     return result
 
 
-def first_state(cell: Any, initial_state: Any, batch: Any, dtype: Any) -> Any:
+def first_state(cell: Any, initial_state: Any, batch: Any, dtype: DTypeLike) -> Any:
     """The state that is given, or zeros.
 
     Raises:
@@ -62,7 +65,7 @@ def first_state(cell: Any, initial_state: Any, batch: Any, dtype: Any) -> Any:
     return cell.zero_state(batch, dtype)
 
 
-def checked_lengths(sequence_length: Any, batch: Any) -> Tensor:
+def checked_lengths(sequence_length: TensorLike, batch: Any) -> Tensor:
     """The lengths as an int32 vector, known or checked by the step to be of the batch's size.
 
     Raises:

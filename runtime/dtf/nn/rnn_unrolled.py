@@ -8,7 +8,7 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/nn/static_r
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.build import nest
 from dtf.build.conversion import convert_to_tensor
@@ -19,6 +19,9 @@ from dtf.nn.rnn_cell.base import check_is_cell
 from dtf.nn.rnn_steps import checked_lengths, first_state, masked_step, size_in_all
 from dtf.wire import dtypes
 
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import DTypeLike, TensorLike
+
 __all__ = ["static_bidirectional_rnn", "static_rnn"]
 
 
@@ -27,7 +30,7 @@ def static_rnn(
     inputs: Sequence[Any],
     initial_state: Any = None,
     dtype: Any = None,
-    sequence_length: Any = None,
+    sequence_length: TensorLike | None = None,
     scope: Any = None,
 ) -> tuple[list[Any], Any]:
     """The steps of a cell over a list of inputs.
@@ -73,8 +76,8 @@ def static_bidirectional_rnn(
     inputs: Sequence[Any],
     initial_state_fw: Any = None,
     initial_state_bw: Any = None,
-    dtype: Any = None,
-    sequence_length: Any = None,
+    dtype: DTypeLike | None = None,
+    sequence_length: TensorLike | None = None,
     scope: Any = None,
 ) -> tuple[list[Any], Any, Any]:
     """`static_rnn` of one cell forwards and of another one from the end of each sequence backwards.

@@ -9,7 +9,7 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/batch
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.build import variables
 from dtf.build.constant import constant
@@ -21,13 +21,16 @@ from dtf.build.tensor import Tensor
 from dtf.train.queue_runner import QueueRunner, add_queue_runner
 from dtf.wire import dtypes
 
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import TensorLike
+
 __all__ = [
     "input_producer", "limit_epochs", "match_filenames_once", "range_input_producer", "slice_input_producer",
     "string_input_producer",
 ]  # fmt: skip
 
 
-def match_filenames_once(pattern: Any, name: str | None = None) -> Any:
+def match_filenames_once(pattern: TensorLike, name: str | None = None) -> Any:
     """The files that match a pattern (or any of several) when local variables are initialized: a local variable."""
     with name_scope(name, "matching_filenames", [pattern]) as scope:
         return variables.Variable(
@@ -39,7 +42,7 @@ def match_filenames_once(pattern: Any, name: str | None = None) -> Any:
         )
 
 
-def limit_epochs(tensor: Any, num_epochs: int | None = None, name: str | None = None) -> Any:
+def limit_epochs(tensor: TensorLike, num_epochs: int | None = None, name: str | None = None) -> Any:
     """`tensor`, which can be read `num_epochs` times and then raises OutOfRangeError.
 
     The count is a local variable, `epochs`, that must be initialized.

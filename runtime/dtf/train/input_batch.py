@@ -425,7 +425,7 @@ class _SparseMaps:
                 return made[0]
 
             def none() -> Tensor:
-                lengths = sparse.dense_shape[:1] if self._enqueue_many else []
+                lengths: Any = sparse.dense_shape[:1] if self._enqueue_many else []
                 return array.zeros(lengths, dtypes.int64) - 1
 
             handles = control_flow.cond(keep, remember, none)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.build.constant import constant
 from dtf.build.conversion import convert_to_tensor
@@ -18,6 +18,9 @@ from dtf.build.ops import math as math_ops
 from dtf.build.ops import random as random_ops
 from dtf.build.tensor import Tensor
 from dtf.wire import dtypes
+
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import TensorLike
 
 __all__ = [
     "cosine_decay",
@@ -82,7 +85,7 @@ def inverse_time_decay(
 
 
 def piecewise_constant(
-    x: Any, boundaries: Sequence[Any], values: Sequence[Any], name: str | None = None
+    x: TensorLike, boundaries: Sequence[Any], values: Sequence[Any], name: str | None = None
 ) -> Tensor:
     """values[i] for boundaries[i - 1] < x <= boundaries[i].
 

@@ -18,7 +18,7 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/Optim
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.build.apply import apply_op
 from dtf.build.conversion import convert_to_tensor, convert_to_tensor_or_indexed_slices
@@ -35,6 +35,9 @@ from dtf.build.tensor import Operation, Tensor
 from dtf.build.variables import Variable, trainable_variables
 from dtf.train import slot_creator
 from dtf.wire import dtypes
+
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import TensorLike
 
 __all__ = ["Optimizer"]
 
@@ -104,7 +107,7 @@ class Optimizer:
 
     def compute_gradients(
         self,
-        loss: Any,
+        loss: TensorLike,
         var_list: Any = None,
         gate_gradients: int = GATE_OP,
         aggregation_method: Any = None,

@@ -6,7 +6,7 @@ has a slot that is the same piece of a partitioned slot, so that both are saved 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.build.graph import colocate_with
 from dtf.build.ops import array as array_ops
@@ -15,6 +15,9 @@ from dtf.build.variable_scope import get_variable, get_variable_scope, variable_
 from dtf.build.variables import Variable
 from dtf.wire.tensor_shape import TensorShape
 
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import DTypeLike
+
 
 def create_slot(primary: Any, val: Any, name: str, colocate_with_primary: bool = True) -> Any:
     """A slot of the variable or tensor `primary`, initialized with the tensor `val`."""
@@ -22,14 +25,16 @@ def create_slot(primary: Any, val: Any, name: str, colocate_with_primary: bool =
 
 
 def create_slot_with_initializer(
-    primary: Any, initializer: Any, shape: Any, dtype: Any, name: str, colocate_with_primary: bool = True
+    primary: Any, initializer: Any, shape: Any, dtype: DTypeLike, name: str, colocate_with_primary: bool = True
 ) -> Any:
     """A slot of `primary`, of the given shape and dtype, whose value an initializer makes."""
     shape = TensorShape(shape)
     return _create(primary, initializer, shape.is_fully_defined(), shape, dtype, name, colocate_with_primary)
 
 
-def create_zeros_slot(primary: Any, name: str, dtype: Any = None, colocate_with_primary: bool = True) -> Any:
+def create_zeros_slot(
+    primary: Any, name: str, dtype: DTypeLike | None = None, colocate_with_primary: bool = True
+) -> Any:
     """A slot of the shape (and dtype, unless one is given) of `primary`, initialized with zeros."""
     dtype = primary.dtype.base_dtype if dtype is None else dtype
     shape = primary.get_shape()

@@ -8,7 +8,7 @@ from dtf.build.graph import Graph, GraphKeys, get_default_graph
 from dtf.build.initializers import zeros_initializer
 from dtf.build.tensor import Tensor
 from dtf.build.variable_scope import get_variable
-from dtf.build.variables import VariableAggregation
+from dtf.build.variables import Variable, VariableAggregation
 from dtf.wire import dtypes
 
 __all__ = [
@@ -46,7 +46,7 @@ def get_global_step(graph: Graph | None = None) -> Any:
     return step
 
 
-def create_global_step(graph: Graph | None = None) -> Any:
+def create_global_step(graph: Graph | None = None) -> Variable:
     """Makes the global step: an int64 scalar variable "global_step" that starts at 0 and is not trained.
 
     Raises:
@@ -67,7 +67,7 @@ def create_global_step(graph: Graph | None = None) -> Any:
         )
 
 
-def get_or_create_global_step(graph: Graph | None = None) -> Any:
+def get_or_create_global_step(graph: Graph | None = None) -> Variable:
     """The global step of the graph, made if there is none."""
     graph = graph or get_default_graph()
     step = get_global_step(graph)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,6 +35,9 @@ from dtf.build.sparse import SparseTensor
 from dtf.build.tensor import Tensor
 from dtf.wire import dtypes
 from dtf.wire.tensor_shape import TensorShape, as_shape
+
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import DTypeLike, TensorLike
 
 __all__ = [
     "bitcast",
@@ -78,7 +81,7 @@ _CONSTANT_ELEMENTS_MAX = 1000
 # -- placeholders and identities
 
 
-def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tensor:
+def placeholder(dtype: DTypeLike, shape: Any = None, name: str | None = None) -> Tensor:
     """A tensor that must be fed. `shape`: what fed values must fit; None: anything.
 
     Running it unfed raises InvalidArgumentError.
@@ -86,12 +89,12 @@ def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tenso
     return apply_op("Placeholder", name, dtype=dtypes.as_dtype(dtype), shape=as_shape(shape))
 
 
-def placeholder_with_default(input: Any, shape: Any, name: str | None = None) -> Tensor:
+def placeholder_with_default(input: TensorLike, shape: Any, name: str | None = None) -> Tensor:
     """`input`, unless something else of that `shape` is fed."""
     return apply_op("PlaceholderWithDefault", name, input=input, shape=as_shape(shape))
 
 
-def sparse_placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> SparseTensor:
+def sparse_placeholder(dtype: DTypeLike, shape: Any = None, name: str | None = None) -> SparseTensor:
     """A SparseTensor that must be fed (with a SparseTensorValue, or a tuple of indices, values, shape)."""
     name = f"{name}/" if name else ""
     known = None if shape is None or not as_shape(shape).is_fully_defined() else as_shape(shape).as_list()
@@ -107,7 +110,7 @@ def sparse_placeholder(dtype: Any, shape: Any = None, name: str | None = None) -
     )
 
 
-def identity(input: Any, name: str | None = None) -> Tensor:
+def identity(input: TensorLike, name: str | None = None) -> Tensor:
     """A tensor with the value of `input`: a name, a device or a control dependency of its own for it."""
     return apply_op("Identity", name, input=input)
 
@@ -117,27 +120,27 @@ def identity_n(input: Sequence[Any], name: str | None = None) -> list[Tensor]:
     return list(apply_op("IdentityN", name, input=input))
 
 
-def stop_gradient(input: Any, name: str | None = None) -> Tensor:
+def stop_gradient(input: TensorLike, name: str | None = None) -> Tensor:
     """The value of `input`, seen as a constant by gradients."""
     return apply_op("StopGradient", name, input=input)
 
 
-def guarantee_const(input: Any, name: str | None = None) -> Tensor:
+def guarantee_const(input: TensorLike, name: str | None = None) -> Tensor:
     """The value of `input`, with the promise that it never changes."""
     return apply_op("GuaranteeConst", name, input=input)
 
 
-def check_numerics(tensor: Any, message: str, name: str | None = None) -> Tensor:
+def check_numerics(tensor: TensorLike, message: str, name: str | None = None) -> Tensor:
     """`tensor` itself; InvalidArgumentError with `message` when it holds an infinity or a NaN."""
     return apply_op("CheckNumerics", name, tensor=tensor, message=message)
 
 
-def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Tensor:
+def ensure_shape(x: TensorLike, shape: Any, name: str | None = None) -> Tensor:
     """`x`, known to be of `shape`; InvalidArgumentError when it is not."""
     return apply_op("EnsureShape", name, input=x, shape=as_shape(shape))
 
 
-def bitcast(input: Any, type: Any, name: str | None = None) -> Tensor:
+def bitcast(input: TensorLike, type: Any, name: str | None = None) -> Tensor:
     """The bytes of `input` read as another dtype; a last dimension comes or goes with the element size."""
     return apply_op("Bitcast", name, input=input, type=dtypes.as_dtype(type))
 
@@ -145,7 +148,7 @@ def bitcast(input: Any, type: Any, name: str | None = None) -> Tensor:
 # -- shapes
 
 
-def shape(input: Any, name: str | None = None, out_type: Any = dtypes.int32) -> Tensor:
+def shape(input: TensorLike, name: str | None = None, out_type: DTypeLike = dtypes.int32) -> Tensor:
     """The shape of `input` as a vector; a constant when it is known statically."""
     return shape_of(input, name, out_type)
 
@@ -160,12 +163,12 @@ def shape_of(input: Any, name: str | None = None, out_type: Any = dtypes.int32) 
         return apply_op("Shape", scope, input=tensor, out_type=dtypes.as_dtype(out_type))
 
 
-def shape_n(input: Sequence[Any], out_type: Any = dtypes.int32, name: str | None = None) -> list[Tensor]:
+def shape_n(input: Sequence[Any], out_type: DTypeLike = dtypes.int32, name: str | None = None) -> list[Tensor]:
     """The shapes of several tensors."""
     return list(apply_op("ShapeN", name, input=input, out_type=dtypes.as_dtype(out_type)))
 
 
-def size(input: Any, name: str | None = None, out_type: Any = dtypes.int32) -> Tensor:
+def size(input: TensorLike, name: str | None = None, out_type: DTypeLike = dtypes.int32) -> Tensor:
     """The number of elements of `input`."""
     with name_scope(name, "Size", [input]) as scope:
         if isinstance(input, SparseTensor):
@@ -177,7 +180,7 @@ def size(input: Any, name: str | None = None, out_type: Any = dtypes.int32) -> T
         return apply_op("Size", scope, input=tensor, out_type=dtypes.as_dtype(out_type))
 
 
-def rank(input: Any, name: str | None = None) -> Tensor:
+def rank(input: TensorLike, name: str | None = None) -> Tensor:
     """The number of dimensions of `input`, an int32 scalar."""
     with name_scope(name, "Rank", [input]) as scope:
         if isinstance(input, SparseTensor):
@@ -188,19 +191,19 @@ def rank(input: Any, name: str | None = None) -> Tensor:
         return apply_op("Rank", scope, input=tensor)
 
 
-def reshape(tensor: Any, shape: Any, name: str | None = None) -> Tensor:
+def reshape(tensor: TensorLike, shape: Any, name: str | None = None) -> Tensor:
     """The elements of `tensor` in row-major order under another shape; one size may be -1: what is left."""
     return apply_op("Reshape", name, tensor=tensor, shape=_shape_argument(shape))
 
 
-def squeeze(input: Any, axis: Any = None, name: str | None = None, squeeze_dims: Any = None) -> Tensor:
+def squeeze(input: TensorLike, axis: Any = None, name: str | None = None, squeeze_dims: Any = None) -> Tensor:
     """Removes the dimensions of size 1: all, or those in `axis`."""
     axis = squeeze_dims if axis is None else axis
     axes = [] if axis is None else list(axis) if isinstance(axis, (list, tuple)) else [axis]
     return apply_op("Squeeze", name, input=input, squeeze_dims=[int(one) for one in axes])
 
 
-def expand_dims(input: Any, axis: Any = None, name: str | None = None, dim: Any = None) -> Tensor:
+def expand_dims(input: TensorLike, axis: Any = None, name: str | None = None, dim: Any = None) -> Tensor:
     """Inserts a dimension of size 1 before dimension `axis` (negative: from the end)."""
     axis = dim if axis is None else axis
     if axis is None:
@@ -208,7 +211,7 @@ def expand_dims(input: Any, axis: Any = None, name: str | None = None, dim: Any 
     return apply_op("ExpandDims", name, input=input, dim=axis)
 
 
-def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Tensor:
+def broadcast_to(input: TensorLike, shape: Any, name: str | None = None) -> Tensor:
     """`input` repeated to `shape` by numpy's rule."""
     return apply_op("BroadcastTo", name, input=input, shape=_shape_argument(shape))
 
@@ -226,17 +229,17 @@ def broadcast_static_shape(shape_x: TensorShape, shape_y: TensorShape) -> Tensor
 # -- making tensors
 
 
-def fill(dims: Any, value: Any, name: str | None = None) -> Tensor:
+def fill(dims: Any, value: TensorLike, name: str | None = None) -> Tensor:
     """A tensor of shape `dims`, each element `value`."""
     return apply_op("Fill", name, dims=_shape_argument(dims), value=value)
 
 
-def zeros(shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> Tensor:
+def zeros(shape: Any, dtype: DTypeLike = dtypes.float32, name: str | None = None) -> Tensor:
     """Zeros (False, empty strings) of that shape."""
     return _filled(shape, dtypes.as_dtype(dtype), 0, name, "zeros")
 
 
-def ones(shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> Tensor:
+def ones(shape: Any, dtype: DTypeLike = dtypes.float32, name: str | None = None) -> Tensor:
     """Ones (True) of that shape."""
     return _filled(shape, dtypes.as_dtype(dtype), 1, name, "ones")
 
@@ -267,12 +270,16 @@ def _static_dims(shape: Any) -> list[int] | None:
     return [int(one) for one in sizes]
 
 
-def zeros_like(tensor: Any, dtype: Any = None, name: str | None = None, optimize: bool = True) -> Tensor:
+def zeros_like(
+    tensor: TensorLike, dtype: DTypeLike | None = None, name: str | None = None, optimize: bool = True
+) -> Tensor:
     """Zeros of the shape (and dtype, unless given) of `tensor`."""
     return _like(tensor, dtype, name, optimize, "zeros_like", "ZerosLike", zeros)
 
 
-def ones_like(tensor: Any, dtype: Any = None, name: str | None = None, optimize: bool = True) -> Tensor:
+def ones_like(
+    tensor: TensorLike, dtype: DTypeLike | None = None, name: str | None = None, optimize: bool = True
+) -> Tensor:
     """Ones of the shape (and dtype, unless given) of `tensor`."""
     return _like(tensor, dtype, name, optimize, "ones_like", "OnesLike", ones)
 
@@ -293,12 +300,12 @@ def _like(
 
 
 def one_hot(
-    indices: Any,
-    depth: Any,
+    indices: TensorLike,
+    depth: TensorLike,
     on_value: Any = None,
     off_value: Any = None,
     axis: int | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
     """`on_value` at the place that each index names along a new dimension of size `depth`, `off_value` elsewhere.
@@ -316,7 +323,9 @@ def one_hot(
         )
 
 
-def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool, name: str | None = None) -> Tensor:
+def sequence_mask(
+    lengths: TensorLike, maxlen: Any = None, dtype: DTypeLike = dtypes.bool, name: str | None = None
+) -> Tensor:
     """For each length n a row of `maxlen` values of which the first n are True. Shape: lengths.shape + [maxlen]."""
     with name_scope(name, "SequenceMask", [lengths]):
         lengths = convert_to_tensor(lengths)
@@ -356,7 +365,7 @@ def with_dtype(value: Any, dtype: Any) -> Tensor:
 def _shape_argument(shape: Any) -> Any:
     """A shape as apply_op takes it: sizes may be numbers, Dimensions or scalar tensors."""
     if isinstance(shape, TensorShape):
-        return constant(_static_dims(shape), dtypes.int32, shape=[shape.ndims])
+        return constant(_static_dims(shape) or [], dtypes.int32, shape=[shape.ndims])
     if isinstance(shape, (list, tuple)):
         if not shape:
             return constant([], dtypes.int32, shape=[0])

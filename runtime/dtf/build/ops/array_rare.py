@@ -5,7 +5,7 @@ Kernels: `run.kernels.array_rare`; all but the writes are not differentiable.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.build.apply import apply_op
 from dtf.build.constant import constant_value_as_shape
@@ -16,10 +16,13 @@ from dtf.build.tensor import Tensor
 from dtf.wire import dtypes
 from dtf.wire.tensor_shape import TensorShape
 
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import TensorLike
+
 __all__ = ["edit_distance", "unravel_index"]
 
 
-def unravel_index(indices: Any, dims: Any, name: str | None = None) -> Tensor:
+def unravel_index(indices: TensorLike, dims: Any, name: str | None = None) -> Tensor:
     """The index vectors of flat row-major `indices` into a tensor of sizes `dims`: [rank] or [rank, n]."""
     return apply_op("UnravelIndex", name, indices=indices, dims=dims)
 

@@ -6,17 +6,22 @@ https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/audio
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.build.apply import apply_op
 from dtf.build.shape_rules import scalar, shape_rule
 from dtf.build.tensor import Operation, Tensor
 from dtf.wire.tensor_shape import TensorShape
 
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import TensorLike
+
 __all__ = ["decode_wav", "encode_wav"]
 
 
-def decode_wav(contents: Any, desired_channels: int = -1, desired_samples: int = -1, name: str | None = None) -> Any:
+def decode_wav(
+    contents: TensorLike, desired_channels: int = -1, desired_samples: int = -1, name: str | None = None
+) -> Any:
     """(samples, samples per second) of a WAV file of 16 bits.
 
     A desired number of channels or samples cuts, repeats the last channel, or fills up with silence.

@@ -6,7 +6,7 @@ Source: https://www.tensorflow.org/extras/candidate_sampling.pdf
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.build.apply import apply_op
 from dtf.build.conversion import convert_to_tensor
@@ -21,6 +21,9 @@ from dtf.build.shape_rules import shape_rule
 from dtf.build.tensor import Operation, Tensor
 from dtf.wire import dtypes
 from dtf.wire.tensor_shape import TensorShape
+
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import TensorLike
 
 __all__ = [
     "all_candidate_sampler", "compute_accidental_hits", "fixed_unigram_candidate_sampler",
@@ -47,7 +50,7 @@ def _sampled(
 
 
 def uniform_candidate_sampler(
-    true_classes: Any,
+    true_classes: TensorLike,
     num_true: int,
     num_sampled: int,
     unique: bool,
@@ -62,7 +65,7 @@ def uniform_candidate_sampler(
 
 
 def log_uniform_candidate_sampler(
-    true_classes: Any,
+    true_classes: TensorLike,
     num_true: int,
     num_sampled: int,
     unique: bool,
@@ -77,7 +80,7 @@ def log_uniform_candidate_sampler(
 
 
 def learned_unigram_candidate_sampler(
-    true_classes: Any,
+    true_classes: TensorLike,
     num_true: int,
     num_sampled: int,
     unique: bool,
@@ -92,7 +95,7 @@ def learned_unigram_candidate_sampler(
 
 
 def fixed_unigram_candidate_sampler(
-    true_classes: Any,
+    true_classes: TensorLike,
     num_true: int,
     num_sampled: int,
     unique: bool,
@@ -126,7 +129,7 @@ def fixed_unigram_candidate_sampler(
 
 
 def all_candidate_sampler(
-    true_classes: Any,
+    true_classes: TensorLike,
     num_true: int,
     num_sampled: int,
     unique: bool,
@@ -138,7 +141,7 @@ def all_candidate_sampler(
 
 
 def compute_accidental_hits(
-    true_classes: Any, sampled_candidates: Any, num_true: int, seed: int | None = None, name: str | None = None
+    true_classes: TensorLike, sampled_candidates: Any, num_true: int, seed: int | None = None, name: str | None = None
 ) -> Any:
     """(rows int32, positions int64, the least float32) of the sampled classes that are true ones of a row."""
     return apply_op(
@@ -155,10 +158,10 @@ def compute_accidental_hits(
 
 
 def nce_loss(
-    weights: Any,
-    biases: Any,
-    labels: Any,
-    inputs: Any,
+    weights: TensorLike,
+    biases: TensorLike,
+    labels: TensorLike,
+    inputs: TensorLike,
     num_sampled: int,
     num_classes: int,
     num_true: int = 1,
@@ -183,10 +186,10 @@ def nce_loss(
 
 
 def sampled_softmax_loss(
-    weights: Any,
-    biases: Any,
-    labels: Any,
-    inputs: Any,
+    weights: TensorLike,
+    biases: TensorLike,
+    labels: TensorLike,
+    inputs: TensorLike,
     num_sampled: int,
     num_classes: int,
     num_true: int = 1,

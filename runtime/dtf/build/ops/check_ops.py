@@ -10,7 +10,7 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/debugging
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from dtf.build.ops.control_flow import group
 from dtf.build.ops.reductions import reduce_all
 from dtf.build.tensor import Operation, Tensor
 from dtf.wire import dtypes, errors
+
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import DTypeLike, TensorLike
 
 __all__ = [
     "add_check_numerics_ops",
@@ -76,42 +79,72 @@ def add_check_numerics_ops() -> Operation:
 
 
 def assert_equal(
-    x: Any, y: Any, data: Any = None, summarize: int | None = None, message: str | None = None, name: str | None = None
+    x: TensorLike,
+    y: TensorLike,
+    data: TensorLike | None = None,
+    summarize: int | None = None,
+    message: str | None = None,
+    name: str | None = None,
 ) -> Operation:
     """x == y for all elements."""
     return _compare("Equal", np.equal, "x == y", "assert_equal", x, y, data, summarize, message, name)
 
 
 def assert_none_equal(
-    x: Any, y: Any, data: Any = None, summarize: int | None = None, message: str | None = None, name: str | None = None
+    x: TensorLike,
+    y: TensorLike,
+    data: TensorLike | None = None,
+    summarize: int | None = None,
+    message: str | None = None,
+    name: str | None = None,
 ) -> Operation:
     """x != y for all elements."""
     return _compare("NotEqual", np.not_equal, "x != y", "assert_none_equal", x, y, data, summarize, message, name)
 
 
 def assert_less(
-    x: Any, y: Any, data: Any = None, summarize: int | None = None, message: str | None = None, name: str | None = None
+    x: TensorLike,
+    y: TensorLike,
+    data: TensorLike | None = None,
+    summarize: int | None = None,
+    message: str | None = None,
+    name: str | None = None,
 ) -> Operation:
     """x < y for all elements."""
     return _compare("Less", np.less, "x < y", "assert_less", x, y, data, summarize, message, name)
 
 
 def assert_less_equal(
-    x: Any, y: Any, data: Any = None, summarize: int | None = None, message: str | None = None, name: str | None = None
+    x: TensorLike,
+    y: TensorLike,
+    data: TensorLike | None = None,
+    summarize: int | None = None,
+    message: str | None = None,
+    name: str | None = None,
 ) -> Operation:
     """x <= y for all elements."""
     return _compare("LessEqual", np.less_equal, "x <= y", "assert_less_equal", x, y, data, summarize, message, name)
 
 
 def assert_greater(
-    x: Any, y: Any, data: Any = None, summarize: int | None = None, message: str | None = None, name: str | None = None
+    x: TensorLike,
+    y: TensorLike,
+    data: TensorLike | None = None,
+    summarize: int | None = None,
+    message: str | None = None,
+    name: str | None = None,
 ) -> Operation:
     """x > y for all elements."""
     return _compare("Greater", np.greater, "x > y", "assert_greater", x, y, data, summarize, message, name)
 
 
 def assert_greater_equal(
-    x: Any, y: Any, data: Any = None, summarize: int | None = None, message: str | None = None, name: str | None = None
+    x: TensorLike,
+    y: TensorLike,
+    data: TensorLike | None = None,
+    summarize: int | None = None,
+    message: str | None = None,
+    name: str | None = None,
 ) -> Operation:
     """x >= y for all elements."""
     return _compare(
@@ -120,21 +153,33 @@ def assert_greater_equal(
 
 
 def assert_negative(
-    x: Any, data: Any = None, summarize: int | None = None, message: str | None = None, name: str | None = None
+    x: TensorLike,
+    data: TensorLike | None = None,
+    summarize: int | None = None,
+    message: str | None = None,
+    name: str | None = None,
 ) -> Operation:
     """x < 0 for all elements."""
     return _compare("Less", np.less, "x < 0", "assert_negative", x, None, data, summarize, message, name)
 
 
 def assert_positive(
-    x: Any, data: Any = None, summarize: int | None = None, message: str | None = None, name: str | None = None
+    x: TensorLike,
+    data: TensorLike | None = None,
+    summarize: int | None = None,
+    message: str | None = None,
+    name: str | None = None,
 ) -> Operation:
     """x > 0 for all elements."""
     return _compare("Greater", np.greater, "x > 0", "assert_positive", x, None, data, summarize, message, name)
 
 
 def assert_non_negative(
-    x: Any, data: Any = None, summarize: int | None = None, message: str | None = None, name: str | None = None
+    x: TensorLike,
+    data: TensorLike | None = None,
+    summarize: int | None = None,
+    message: str | None = None,
+    name: str | None = None,
 ) -> Operation:
     """x >= 0 for all elements."""
     return _compare(
@@ -143,7 +188,11 @@ def assert_non_negative(
 
 
 def assert_non_positive(
-    x: Any, data: Any = None, summarize: int | None = None, message: str | None = None, name: str | None = None
+    x: TensorLike,
+    data: TensorLike | None = None,
+    summarize: int | None = None,
+    message: str | None = None,
+    name: str | None = None,
 ) -> Operation:
     """x <= 0 for all elements."""
     return _compare(
@@ -152,8 +201,8 @@ def assert_non_positive(
 
 
 def assert_near(
-    x: Any,
-    y: Any,
+    x: TensorLike,
+    y: TensorLike,
     rtol: Any = None,
     atol: Any = None,
     data: Any = None,
@@ -224,9 +273,9 @@ def _assert(condition: Tensor, data: Sequence[Any], summarize: int | None) -> Op
 
 
 def assert_rank(
-    x: Any,
+    x: TensorLike,
     rank: Any,
-    data: Any = None,
+    data: TensorLike | None = None,
     summarize: int | None = None,
     message: str | None = None,
     name: str | None = None,
@@ -238,9 +287,9 @@ def assert_rank(
 
 
 def assert_rank_at_least(
-    x: Any,
+    x: TensorLike,
     rank: Any,
-    data: Any = None,
+    data: TensorLike | None = None,
     summarize: int | None = None,
     message: str | None = None,
     name: str | None = None,
@@ -260,9 +309,9 @@ def assert_rank_at_least(
 
 
 def assert_rank_in(
-    x: Any,
+    x: TensorLike,
     ranks: Sequence[Any],
-    data: Any = None,
+    data: TensorLike | None = None,
     summarize: int | None = None,
     message: str | None = None,
     name: str | None = None,
@@ -303,7 +352,7 @@ def _check_rank(
         return _assert(holds, data if data is not None else texts, summarize)
 
 
-def assert_scalar(tensor: Any, name: str | None = None, message: str | None = None) -> Tensor:
+def assert_scalar(tensor: TensorLike, name: str | None = None, message: str | None = None) -> Tensor:
     """The tensor itself. ValueError when it is known not to be a scalar."""
     tensor = convert_to_tensor(tensor, name=name)
     if tensor.shape.ndims not in (None, 0):
@@ -311,7 +360,7 @@ def assert_scalar(tensor: Any, name: str | None = None, message: str | None = No
     return tensor
 
 
-def assert_type(tensor: Any, tf_type: Any, message: str | None = None, name: str | None = None) -> Operation:
+def assert_type(tensor: TensorLike, tf_type: Any, message: str | None = None, name: str | None = None) -> Operation:
     """TypeError unless the tensor is of that dtype."""
     tensor = convert_to_tensor(tensor)
     if tensor.dtype.base_dtype != dtypes.as_dtype(tf_type):
@@ -321,7 +370,7 @@ def assert_type(tensor: Any, tf_type: Any, message: str | None = None, name: str
     return apply_op("NoOp", name)
 
 
-def assert_integer(x: Any, message: str | None = None, name: str | None = None) -> Operation:
+def assert_integer(x: TensorLike, message: str | None = None, name: str | None = None) -> Operation:
     """TypeError unless `x` is of an integer dtype."""
     x = convert_to_tensor(x)
     if not x.dtype.base_dtype.is_integer:
@@ -335,7 +384,7 @@ def assert_proper_iterable(values: Any) -> None:
         raise TypeError(f'Expected argument "values" to be a "proper" iterable.  Found: {type(values)}')
 
 
-def assert_same_float_dtype(tensors: Sequence[Any] | None = None, dtype: Any = None) -> Any:
+def assert_same_float_dtype(tensors: Sequence[Any] | None = None, dtype: DTypeLike | None = None) -> Any:
     """The one floating dtype of the tensors, float32 without any. ValueError when there is no such dtype."""
     found = None if dtype is None else dtypes.as_dtype(dtype).base_dtype
     for tensor in tensors or ():
@@ -359,12 +408,12 @@ def is_numeric_tensor(tensor: Any) -> bool:
     return dtype.is_floating or dtype.is_integer or dtype.is_complex
 
 
-def is_non_decreasing(x: Any, name: str | None = None) -> Tensor:
+def is_non_decreasing(x: TensorLike, name: str | None = None) -> Tensor:
     """Whether no element is smaller than the one before it (row-major); a bool scalar."""
     return _monotonic(x, "LessEqual", name, "is_non_decreasing")
 
 
-def is_strictly_increasing(x: Any, name: str | None = None) -> Tensor:
+def is_strictly_increasing(x: TensorLike, name: str | None = None) -> Tensor:
     """Whether each element is larger than the one before it (row-major); a bool scalar."""
     return _monotonic(x, "Less", name, "is_strictly_increasing")
 

@@ -6,7 +6,7 @@ Names, arguments and defaults are TensorFlow 1.x's. Made of ops of other familie
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.build.apply import apply_op
 from dtf.build.constant import constant
@@ -29,10 +29,13 @@ from dtf.build.sparse import IndexedSlices
 from dtf.build.tensor import Tensor
 from dtf.wire import dtypes
 
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import TensorLike
+
 __all__ = ["clip_by_average_norm", "clip_by_global_norm", "clip_by_norm", "clip_by_value", "global_norm"]
 
 
-def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | None = None) -> Any:
+def clip_by_value(t: TensorLike, clip_value_min: Any, clip_value_max: Any, name: str | None = None) -> Any:
     """t with everything below clip_value_min or above clip_value_max set to that bound; IndexedSlices stay such.
 
     The bounds are scalars, or of shapes that broadcast to that of t.
@@ -49,7 +52,7 @@ def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | 
         return IndexedSlices(clipped, t.indices, t.dense_shape) if isinstance(t, IndexedSlices) else clipped
 
 
-def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = None) -> Any:
+def clip_by_norm(t: TensorLike, clip_norm: Any, axes: Any = None, name: str | None = None) -> Any:
     """t scaled down to the euclidean norm `clip_norm` where its norm along `axes` (all by default) is larger.
 
     IndexedSlices stay such: their values are clipped, repeated indices counted apart.
@@ -67,7 +70,7 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = No
         return IndexedSlices(clipped, t.indices, t.dense_shape) if isinstance(t, IndexedSlices) else clipped
 
 
-def clip_by_average_norm(t: Any, clip_norm: Any, name: str | None = None) -> Tensor:
+def clip_by_average_norm(t: TensorLike, clip_norm: Any, name: str | None = None) -> Tensor:
     """t scaled so that its euclidean norm per element (norm / number of elements) is at most `clip_norm`."""
     with name_scope(name, "clip_by_average_norm", [t, clip_norm]) as name:
         t = convert_to_tensor(t, name="t")

@@ -5,7 +5,7 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/math/confus
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.build.graph import name_scope
 from dtf.build.ops.array import ones_like
@@ -16,16 +16,19 @@ from dtf.build.ops.reductions import reduce_max
 from dtf.build.tensor import Tensor
 from dtf.wire import dtypes
 
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import DTypeLike, TensorLike
+
 __all__ = ["confusion_matrix"]
 
 
 def confusion_matrix(
-    labels: Any,
-    predictions: Any,
+    labels: TensorLike,
+    predictions: TensorLike,
     num_classes: Any = None,
-    dtype: Any = dtypes.int32,
+    dtype: DTypeLike = dtypes.int32,
     name: str | None = None,
-    weights: Any = None,
+    weights: TensorLike | None = None,
 ) -> Tensor:
     """A square matrix: row is the label, column the prediction, the value how often both met.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.build import nest
 from dtf.build.apply import apply_op
@@ -29,6 +29,9 @@ from dtf.build.shape_rules import no_outputs, scalar, shape_rule, unchanged, unk
 from dtf.build.sparse import IndexedSlices
 from dtf.wire import dtypes
 from dtf.wire.tensor_shape import TensorShape
+
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import TensorLike
 
 __all__ = [
     "Assert", "case", "cond", "group", "no_op", "tuple", "while_loop",
@@ -358,7 +361,9 @@ def while_loop(
         return nest.pack_sequence_as(loop_vars, nest.flatten(results))
 
 
-def Assert(condition: Any, data: Sequence[Any], summarize: int | None = None, name: str | None = None) -> Operation:
+def Assert(
+    condition: TensorLike, data: Sequence[Any], summarize: int | None = None, name: str | None = None
+) -> Operation:
     """An operation that fails with InvalidArgumentError and shows `data` if `condition` is false.
 
     Args:

@@ -8,7 +8,7 @@ What "SAME", "VALID" and explicit padding mean is in `dtf.wire.windows`, read he
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.build.apply import apply_op
 from dtf.build.constant import constant_value, constant_value_as_shape
@@ -19,6 +19,9 @@ from dtf.build.shape_rules import shape_rule
 from dtf.build.tensor import Operation, Tensor
 from dtf.wire.tensor_shape import TensorShape
 from dtf.wire.windows import channel_axis, spatial_axes, window_extent
+
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import TensorLike
 
 __all__ = [
     "atrous_conv2d",
@@ -43,15 +46,15 @@ __all__ = [
 
 
 def conv2d(
-    input: Any,
-    filter: Any = None,
+    input: TensorLike,
+    filter: TensorLike | None = None,
     strides: Any = None,
     padding: Any = None,
     use_cudnn_on_gpu: bool = True,
     data_format: str = "NHWC",
     dilations: Any = (1, 1, 1, 1),
     name: str | None = None,
-    filters: Any = None,
+    filters: TensorLike | None = None,
 ) -> Tensor:
     """The correlation of images with filters.
 
@@ -83,15 +86,15 @@ def conv2d(
 
 def conv2d_backprop_input(
     input_sizes: Any,
-    filter: Any = None,
-    out_backprop: Any = None,
+    filter: TensorLike | None = None,
+    out_backprop: TensorLike | None = None,
     strides: Any = None,
     padding: Any = None,
     use_cudnn_on_gpu: bool = True,
     data_format: str = "NHWC",
     dilations: Any = (1, 1, 1, 1),
     name: str | None = None,
-    filters: Any = None,
+    filters: TensorLike | None = None,
 ) -> Tensor:
     """The gradient of conv2d for its images, whose shape is `input_sizes`."""
     padding, explicit_paddings = _padding(padding)
@@ -111,9 +114,9 @@ def conv2d_backprop_input(
 
 
 def conv2d_backprop_filter(
-    input: Any,
+    input: TensorLike,
     filter_sizes: Any,
-    out_backprop: Any,
+    out_backprop: TensorLike,
     strides: Any = None,
     padding: Any = None,
     use_cudnn_on_gpu: bool = True,
@@ -139,15 +142,15 @@ def conv2d_backprop_filter(
 
 
 def conv2d_transpose(
-    value: Any = None,
-    filter: Any = None,
+    value: TensorLike | None = None,
+    filter: TensorLike | None = None,
     output_shape: Any = None,
     strides: Any = None,
     padding: Any = "SAME",
     data_format: str = "NHWC",
     name: str | None = None,
-    input: Any = None,
-    filters: Any = None,
+    input: TensorLike | None = None,
+    filters: TensorLike | None = None,
     dilations: Any = None,
 ) -> Tensor:
     """The transpose of conv2d; filters are [height, width, channels out, channels in]."""
@@ -166,14 +169,14 @@ def conv2d_transpose(
 
 
 def conv1d(
-    value: Any = None,
+    value: TensorLike | None = None,
     filters: Any = None,
     stride: Any = None,
     padding: str | None = None,
     use_cudnn_on_gpu: bool | None = None,
     data_format: str | None = None,
     name: str | None = None,
-    input: Any = None,
+    input: TensorLike | None = None,
     dilations: Any = None,
 ) -> Tensor:
     """The correlation of sequences [batch, width, channels] ("NWC") or [batch, channels, width] ("NCW") with filters.
@@ -199,14 +202,14 @@ def conv1d(
 
 
 def convolution(
-    input: Any,
-    filter: Any = None,
+    input: TensorLike,
+    filter: TensorLike | None = None,
     padding: str | None = None,
     strides: Sequence[int] | None = None,
     dilation_rate: Sequence[int] | None = None,
     name: str | None = None,
     data_format: str | None = None,
-    filters: Any = None,
+    filters: TensorLike | None = None,
     dilations: Sequence[int] | None = None,
 ) -> Tensor:
     """conv1d or conv2d, as the rank of the filter says; strides and dilations are of the spatial dimensions alone.
@@ -233,14 +236,14 @@ def convolution(
         )
 
 
-def atrous_conv2d(value: Any, filters: Any, rate: int, padding: str, name: str | None = None) -> Tensor:
+def atrous_conv2d(value: TensorLike, filters: TensorLike, rate: int, padding: str, name: str | None = None) -> Tensor:
     """conv2d of stride 1 whose filter samples every `rate`-th pixel."""
     return conv2d(value, filters, 1, padding, dilations=rate, name=name)
 
 
 def depthwise_conv2d(
-    input: Any,
-    filter: Any,
+    input: TensorLike,
+    filter: TensorLike,
     strides: Sequence[int],
     padding: Any,
     rate: Sequence[int] | None = None,
@@ -257,8 +260,8 @@ def depthwise_conv2d(
 
 
 def depthwise_conv2d_native(
-    input: Any,
-    filter: Any,
+    input: TensorLike,
+    filter: TensorLike,
     strides: Sequence[int],
     padding: Any,
     data_format: str = "NHWC",
@@ -282,8 +285,8 @@ def depthwise_conv2d_native(
 
 def depthwise_conv2d_backprop_input(
     input_sizes: Any,
-    filter: Any,
-    out_backprop: Any,
+    filter: TensorLike,
+    out_backprop: TensorLike,
     strides: Sequence[int],
     padding: Any,
     data_format: str = "NHWC",
@@ -307,9 +310,9 @@ def depthwise_conv2d_backprop_input(
 
 
 def depthwise_conv2d_backprop_filter(
-    input: Any,
+    input: TensorLike,
     filter_sizes: Any,
-    out_backprop: Any,
+    out_backprop: TensorLike,
     strides: Sequence[int],
     padding: Any,
     data_format: str = "NHWC",
@@ -337,7 +340,7 @@ depthwise_conv2d_native_backprop_filter = depthwise_conv2d_backprop_filter
 
 
 def separable_conv2d(
-    input: Any,
+    input: TensorLike,
     depthwise_filter: Any,
     pointwise_filter: Any,
     strides: Sequence[int],
@@ -357,13 +360,13 @@ def separable_conv2d(
 
 
 def max_pool(
-    value: Any = None,
+    value: TensorLike | None = None,
     ksize: Any = None,
     strides: Any = None,
     padding: Any = None,
     data_format: str = "NHWC",
     name: str | None = None,
-    input: Any = None,
+    input: TensorLike | None = None,
 ) -> Tensor:
     """The maximum over windows of `ksize`, every `strides` pixels.
 
@@ -385,20 +388,20 @@ def max_pool(
 
 
 def max_pool2d(
-    input: Any, ksize: Any, strides: Any, padding: Any, data_format: str = "NHWC", name: str | None = None
+    input: TensorLike, ksize: Any, strides: Any, padding: Any, data_format: str = "NHWC", name: str | None = None
 ) -> Tensor:
     """`max_pool` with its arguments' newer names."""
     return max_pool(input, ksize, strides, padding, data_format, name)
 
 
 def avg_pool(
-    value: Any = None,
+    value: TensorLike | None = None,
     ksize: Any = None,
     strides: Any = None,
     padding: Any = None,
     data_format: str = "NHWC",
     name: str | None = None,
-    input: Any = None,
+    input: TensorLike | None = None,
 ) -> Tensor:
     """The mean over windows of `ksize`, every `strides` pixels; padding does not count."""
     value = _renamed("value", value, "input", input)
@@ -415,7 +418,7 @@ def avg_pool(
 
 
 def avg_pool2d(
-    input: Any, ksize: Any, strides: Any, padding: Any, data_format: str = "NHWC", name: str | None = None
+    input: TensorLike, ksize: Any, strides: Any, padding: Any, data_format: str = "NHWC", name: str | None = None
 ) -> Tensor:
     """`avg_pool` with its arguments' newer names."""
     return avg_pool(input, ksize, strides, padding, data_format, name)

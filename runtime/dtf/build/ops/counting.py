@@ -5,7 +5,7 @@ Kernels: `run.kernels.counting`; nothing here is differentiable.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.build.apply import apply_op
 from dtf.build.constant import constant, constant_value
@@ -18,13 +18,20 @@ from dtf.build.tensor import Operation, Tensor
 from dtf.wire import dtypes
 from dtf.wire.tensor_shape import TensorShape
 
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import DTypeLike, TensorLike
+
 __all__ = [
     "bincount", "histogram_fixed_width", "histogram_fixed_width_bins",
 ]  # fmt: skip
 
 
 def bincount(
-    arr: Any, weights: Any = None, minlength: Any = None, maxlength: Any = None, dtype: Any = dtypes.int32
+    arr: Any,
+    weights: TensorLike | None = None,
+    minlength: Any = None,
+    maxlength: Any = None,
+    dtype: DTypeLike = dtypes.int32,
 ) -> Tensor:
     """How often each value of `arr` (int32, not negative) occurs: a vector that is long enough for the largest value.
 
@@ -44,7 +51,7 @@ def bincount(
 
 
 def histogram_fixed_width(
-    values: Any, value_range: Any, nbins: Any = 100, dtype: Any = dtypes.int32, name: str | None = None
+    values: TensorLike, value_range: Any, nbins: Any = 100, dtype: DTypeLike = dtypes.int32, name: str | None = None
 ) -> Tensor:
     """How many values fall into each of `nbins` equal parts of [low, high] = value_range; the ends take outsiders."""
     with name_scope(name, "histogram_fixed_width", [values, value_range, nbins]) as name:
@@ -55,7 +62,7 @@ def histogram_fixed_width(
 
 
 def histogram_fixed_width_bins(
-    values: Any, value_range: Any, nbins: Any = 100, dtype: Any = dtypes.int32, name: str | None = None
+    values: TensorLike, value_range: Any, nbins: Any = 100, dtype: DTypeLike = dtypes.int32, name: str | None = None
 ) -> Tensor:
     """For each value the part of `histogram_fixed_width` that it falls into."""
     with name_scope(name, "histogram_fixed_width_bins", [values, value_range, nbins]):

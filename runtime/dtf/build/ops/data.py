@@ -9,7 +9,7 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/data/Datase
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from dtf.build.tensor import Tensor
 from dtf.build.tensor_spec import TensorSpec
 from dtf.wire import dtypes
 from dtf.wire.tensor_shape import TensorShape, as_shape
+
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import DTypeLike, TensorLike
 
 __all__ = ["AUTOTUNE", "Dataset", "Options"]
 
@@ -129,7 +132,7 @@ class Dataset:
         return _made("TensorSliceDataset", spec, name, components=structure.flat_slices(value))
 
     @staticmethod
-    def range(*args: Any, output_type: Any = dtypes.int64, name: str | None = None) -> Dataset:
+    def range(*args: Any, output_type: DTypeLike = dtypes.int64, name: str | None = None) -> Dataset:
         """The numbers of range(*args), as int64 scalars or `output_type`.
 
         Raises:
@@ -237,7 +240,7 @@ class Dataset:
             reshuffle_each_iteration=True if reshuffle_each_iteration is None else reshuffle_each_iteration,
         )
 
-    def enumerate(self, start: Any = 0) -> Dataset:
+    def enumerate(self, start: TensorLike = 0) -> Dataset:
         """Pairs of a number, from `start` on, and an element."""
         return Dataset.zip((Dataset.range(start, np.iinfo(np.int64).max), self))
 
@@ -313,7 +316,9 @@ class Dataset:
             raise TypeError("unbatch takes elements without SparseTensors; use tf.sparse functions in a map before it")
         return self._with("UnbatchDataset", structure.unbatched(self._element_spec))
 
-    def window(self, size: Any, shift: Any = None, stride: Any = 1, drop_remainder: Any = False) -> Dataset:
+    def window(
+        self, size: Any, shift: TensorLike | None = None, stride: Any = 1, drop_remainder: Any = False
+    ) -> Dataset:
         """Datasets of `size` elements each, `stride` apart; a new one begins every `shift` elements (`size` if None).
 
         Each component of an element becomes a dataset of its own.

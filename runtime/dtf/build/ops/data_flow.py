@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.build.apply import apply_op
 from dtf.build.constant import constant_value
@@ -24,6 +24,9 @@ from dtf.build.sparse import IndexedSlices
 from dtf.build.tensor import Operation, Tensor
 from dtf.wire import dtypes
 from dtf.wire.tensor_shape import TensorShape, as_shape
+
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import DTypeLike, TensorLike
 
 __all__ = [
     "ConditionalAccumulator",
@@ -134,7 +137,7 @@ class QueueBase:
         )
         return self._result(made, TensorShape([]))
 
-    def dequeue_many(self, n: Any, name: str | None = None) -> Any:
+    def dequeue_many(self, n: TensorLike, name: str | None = None) -> Any:
         """`n` tuples, stacked along a new first dimension; they are waited for."""
         made = apply_op(
             "QueueDequeueManyV2",
@@ -146,7 +149,7 @@ class QueueBase:
         count = constant_value(convert_to_tensor(n))
         return self._result(made, TensorShape([None if count is None else int(count)]))
 
-    def dequeue_up_to(self, n: Any, name: str | None = None) -> Any:
+    def dequeue_up_to(self, n: TensorLike, name: str | None = None) -> Any:
         """As `dequeue_many`, but fewer (at least one) when the queue is closed."""
         made = apply_op(
             "QueueDequeueUpToV2",
@@ -395,7 +398,7 @@ class ConditionalAccumulator(ConditionalAccumulatorBase):
         )
         super().__init__(dtype, shape, ref)
 
-    def apply_grad(self, grad: Any, local_step: Any = 0, name: str | None = None) -> Operation:
+    def apply_grad(self, grad: TensorLike, local_step: Any = 0, name: str | None = None) -> Operation:
         """The operation that adds `grad`, computed at `local_step`; it is dropped when that is stale."""
         gradient = convert_to_tensor(grad, self._dtype)
         gradient.shape.assert_is_compatible_with(self._shape)
@@ -485,12 +488,12 @@ def _as_int64(value: Any) -> Tensor:
     return convert_to_tensor(value, dtypes.int64)
 
 
-def get_session_handle(data: Any, name: str | None = None) -> Tensor:
+def get_session_handle(data: TensorLike, name: str | None = None) -> Tensor:
     """Keeps `data` in the session, at the task that computes it; gives its handle, a string scalar."""
     return apply_op("GetSessionHandle", name, value=data)
 
 
-def get_session_tensor(handle: Any, dtype: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
+def get_session_tensor(handle: Any, dtype: DTypeLike, name: str | None = None) -> tuple[Tensor, Tensor]:
     """(placeholder to be fed with a handle, the tensor that it stands for), where the tensor of `handle` is kept."""
     with _at_kept_tensor(handle):
         holder = apply_op("Placeholder", name, dtype=dtypes.string, shape=TensorShape([]))

@@ -5,7 +5,7 @@ Kernels: `run.kernels.diagonals`; gradients: `array_grad`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from dtf.build.conversion import convert_to_tensor
 from dtf.build.shape_rules import shape_rule, sizes_of, unchanged, unknown
 from dtf.build.tensor import Tensor
 from dtf.wire.tensor_shape import TensorShape
+
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import TensorLike
 
 __all__ = [
     "diag",
@@ -26,20 +29,20 @@ __all__ = [
 ]
 
 
-def diag(diagonal: Any, name: str | None = None) -> Tensor:
+def diag(diagonal: TensorLike, name: str | None = None) -> Tensor:
     """A tensor of twice the rank with `diagonal` where both halves of the index agree, zeros elsewhere."""
     return apply_op("Diag", name, diagonal=diagonal)
 
 
-def diag_part(input: Any, name: str | None = None) -> Tensor:
+def diag_part(input: TensorLike, name: str | None = None) -> Tensor:
     """The inverse of `diag`."""
     return apply_op("DiagPart", name, input=input)
 
 
 def matrix_diag(
-    diagonal: Any,
+    diagonal: TensorLike,
     name: str | None = "diag",
-    k: Any = 0,
+    k: TensorLike = 0,
     num_rows: Any = -1,
     num_cols: Any = -1,
     padding_value: Any = 0,
@@ -59,7 +62,11 @@ def matrix_diag(
 
 
 def matrix_diag_part(
-    input: Any, name: str | None = "diag_part", k: Any = 0, padding_value: Any = 0, align: str = "RIGHT_LEFT"
+    input: TensorLike,
+    name: str | None = "diag_part",
+    k: TensorLike = 0,
+    padding_value: Any = 0,
+    align: str = "RIGHT_LEFT",
 ) -> Tensor:
     """The diagonals k of matrices, as `matrix_diag` takes them: [..., m, n] -> [..., min(m, n)] by default."""
     input = convert_to_tensor(input)
@@ -68,7 +75,7 @@ def matrix_diag_part(
 
 
 def matrix_set_diag(
-    input: Any, diagonal: Any, name: str | None = "set_diag", k: Any = 0, align: str = "RIGHT_LEFT"
+    input: TensorLike, diagonal: TensorLike, name: str | None = "set_diag", k: TensorLike = 0, align: str = "RIGHT_LEFT"
 ) -> Tensor:
     """Matrices with their diagonals k replaced, given as `matrix_diag` takes them."""
     return apply_op("MatrixSetDiagV3", name, input=input, diagonal=diagonal, k=k, align=align)
@@ -79,7 +86,7 @@ def _padding(value: Any, like: Tensor) -> Any:
     return bool(value) if like.dtype.is_bool and isinstance(value, int) else value
 
 
-def matrix_band_part(input: Any, num_lower: Any, num_upper: Any, name: str | None = None) -> Tensor:
+def matrix_band_part(input: TensorLike, num_lower: Any, num_upper: Any, name: str | None = None) -> Tensor:
     """Matrices with zeros outside the band of that many sub- and superdiagonals (negative: all of them)."""
     lower = convert_to_tensor(num_lower)
     upper = convert_to_tensor(num_upper, lower.dtype) if not isinstance(num_upper, Tensor) else num_upper

@@ -7,7 +7,7 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/nn/embeddin
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.graph import colocate_with, name_scope
@@ -20,12 +20,15 @@ from dtf.build.sparse import SparseTensor
 from dtf.build.tensor import Tensor
 from dtf.wire import dtypes
 
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import TensorLike
+
 __all__ = ["embedding_lookup", "embedding_lookup_sparse", "safe_embedding_lookup_sparse"]
 
 
 def embedding_lookup(
-    params: Any,
-    ids: Any,
+    params: TensorLike,
+    ids: TensorLike,
     partition_strategy: str = "mod",
     name: str | None = None,
     validate_indices: bool = True,

@@ -5,12 +5,15 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/quantizatio
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.build.apply import apply_op
 from dtf.build.shape_rules import shape_rule, unchanged
 from dtf.build.tensor import Operation, Tensor
 from dtf.wire.tensor_shape import TensorShape
+
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import TensorLike
 
 __all__ = [
     "fake_quant_with_min_max_args", "fake_quant_with_min_max_args_gradient", "fake_quant_with_min_max_vars",
@@ -20,7 +23,7 @@ __all__ = [
 
 
 def fake_quant_with_min_max_args(
-    inputs: Any,
+    inputs: TensorLike,
     min: float = -6,
     max: float = 6,
     num_bits: int = 8,
@@ -34,8 +37,8 @@ def fake_quant_with_min_max_args(
 
 
 def fake_quant_with_min_max_args_gradient(
-    gradients: Any,
-    inputs: Any,
+    gradients: TensorLike,
+    inputs: TensorLike,
     min: float = -6,
     max: float = 6,
     num_bits: int = 8,
@@ -56,22 +59,22 @@ def fake_quant_with_min_max_args_gradient(
 
 
 def fake_quant_with_min_max_vars(
-    inputs: Any, min: Any, max: Any, num_bits: int = 8, narrow_range: bool = False, name: str | None = None
+    inputs: TensorLike, min: Any, max: Any, num_bits: int = 8, narrow_range: bool = False, name: str | None = None
 ) -> Tensor:
     """As `fake_quant_with_min_max_args` with scalar tensors as bounds, which have gradients."""
     return _of_vars("FakeQuantWithMinMaxVars", inputs, min, max, num_bits, narrow_range, name)
 
 
 def fake_quant_with_min_max_vars_per_channel(
-    inputs: Any, min: Any, max: Any, num_bits: int = 8, narrow_range: bool = False, name: str | None = None
+    inputs: TensorLike, min: Any, max: Any, num_bits: int = 8, narrow_range: bool = False, name: str | None = None
 ) -> Tensor:
     """As `fake_quant_with_min_max_vars` with one pair of bounds per entry of the last dimension."""
     return _of_vars("FakeQuantWithMinMaxVarsPerChannel", inputs, min, max, num_bits, narrow_range, name)
 
 
 def fake_quant_with_min_max_vars_gradient(
-    gradients: Any,
-    inputs: Any,
+    gradients: TensorLike,
+    inputs: TensorLike,
     min: Any,
     max: Any,
     num_bits: int = 8,
@@ -85,8 +88,8 @@ def fake_quant_with_min_max_vars_gradient(
 
 
 def fake_quant_with_min_max_vars_per_channel_gradient(
-    gradients: Any,
-    inputs: Any,
+    gradients: TensorLike,
+    inputs: TensorLike,
     min: Any,
     max: Any,
     num_bits: int = 8,
@@ -105,7 +108,7 @@ def _of_vars(op: str, inputs: Any, low: Any, high: Any, bits: int, narrow: bool,
 
 
 def quantize_and_dequantize(
-    input: Any,
+    input: TensorLike,
     input_min: Any,
     input_max: Any,
     signed_input: bool = True,
@@ -126,7 +129,7 @@ def quantize_and_dequantize(
 
 
 def quantize_and_dequantize_v2(
-    input: Any,
+    input: TensorLike,
     input_min: Any,
     input_max: Any,
     signed_input: bool = True,

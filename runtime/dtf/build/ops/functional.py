@@ -8,7 +8,7 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/map_fn and 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.build import nest
 from dtf.build.constant import constant
@@ -21,12 +21,15 @@ from dtf.build.tensor import Tensor
 from dtf.wire.dtypes import as_dtype
 from dtf.wire.tensor_shape import TensorShape
 
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import TensorLike
+
 __all__ = ["foldl", "foldr", "map_fn", "scan"]
 
 
 def map_fn(
     fn: Callable[..., Any],
-    elems: Any,
+    elems: TensorLike,
     dtype: Any = None,
     parallel_iterations: int | None = None,
     back_prop: bool = True,
@@ -67,7 +70,7 @@ def map_fn(
 
 def scan(
     fn: Callable[..., Any],
-    elems: Any,
+    elems: TensorLike,
     initializer: Any = None,
     parallel_iterations: int = 10,
     back_prop: bool = True,
@@ -112,7 +115,7 @@ def scan(
 
 def foldl(
     fn: Callable[..., Any],
-    elems: Any,
+    elems: TensorLike,
     initializer: Any = None,
     parallel_iterations: int = 10,
     back_prop: bool = True,
@@ -126,7 +129,7 @@ def foldl(
 
 def foldr(
     fn: Callable[..., Any],
-    elems: Any,
+    elems: TensorLike,
     initializer: Any = None,
     parallel_iterations: int = 10,
     back_prop: bool = True,

@@ -6,7 +6,7 @@ Those that write to a variable are `state`. Kernels: `run.kernels.gathering`; gr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from dtf.build.shape_rules import axis_within, shape_rule, sizes_of, unchanged, 
 from dtf.build.sparse import IndexedSlices
 from dtf.build.tensor import Tensor
 from dtf.wire.tensor_shape import TensorShape
+
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import TensorLike
 
 __all__ = [
     "batch_gather",
@@ -37,8 +40,8 @@ __all__ = [
 
 
 def gather(
-    params: Any,
-    indices: Any,
+    params: TensorLike,
+    indices: TensorLike,
     validate_indices: Any = None,
     name: str | None = None,
     axis: Any = None,
@@ -57,7 +60,7 @@ def gather(
     return apply_op("GatherV2", name, params=params, indices=indices, axis=axis, batch_dims=batch_dims)
 
 
-def batch_gather(params: Any, indices: Any, name: str | None = None) -> Tensor:
+def batch_gather(params: TensorLike, indices: TensorLike, name: str | None = None) -> Tensor:
     """`gather` along the last dimension of `indices`, all before it being batch dimensions."""
     indices = convert_to_tensor(indices)
     if indices.shape.ndims is None:
@@ -65,7 +68,7 @@ def batch_gather(params: Any, indices: Any, name: str | None = None) -> Tensor:
     return gather(params, indices, name=name, axis=indices.shape.ndims - 1, batch_dims=indices.shape.ndims - 1)
 
 
-def gather_nd(params: Any, indices: Any, name: str | None = None, batch_dims: int = 0) -> Tensor:
+def gather_nd(params: TensorLike, indices: TensorLike, name: str | None = None, batch_dims: int = 0) -> Tensor:
     """The slices of `params` that the vectors along the last dimension of `indices` name.
 
     Shape: indices.shape[:-1] + params.shape[indices.shape[-1]:].
@@ -93,22 +96,24 @@ def _batch_gather_nd(params: Any, indices: Any, batch_dims: int, name: str | Non
         return apply_op("GatherNd", params=params, indices=concat([*parts, indices], -1))
 
 
-def scatter_nd(indices: Any, updates: Any, shape: Any, name: str | None = None) -> Tensor:
+def scatter_nd(indices: TensorLike, updates: TensorLike, shape: Any, name: str | None = None) -> Tensor:
     """Zeros of `shape` with `updates` added at the index vectors; equal vectors add up."""
     return apply_op("ScatterNd", name, indices=indices, updates=updates, shape=shape)
 
 
-def tensor_scatter_update(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
+def tensor_scatter_update(
+    tensor: TensorLike, indices: TensorLike, updates: TensorLike, name: str | None = None
+) -> Tensor:
     """`tensor` with the slices at the index vectors replaced."""
     return apply_op("TensorScatterUpdate", name, tensor=tensor, indices=indices, updates=updates)
 
 
-def tensor_scatter_add(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
+def tensor_scatter_add(tensor: TensorLike, indices: TensorLike, updates: TensorLike, name: str | None = None) -> Tensor:
     """`tensor` with `updates` added at the index vectors."""
     return apply_op("TensorScatterAdd", name, tensor=tensor, indices=indices, updates=updates)
 
 
-def tensor_scatter_sub(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
+def tensor_scatter_sub(tensor: TensorLike, indices: TensorLike, updates: TensorLike, name: str | None = None) -> Tensor:
     """`tensor` with `updates` subtracted at the index vectors."""
     return apply_op("TensorScatterSub", name, tensor=tensor, indices=indices, updates=updates)
 
@@ -125,7 +130,7 @@ def dynamic_stitch(indices: Sequence[Any], data: Sequence[Any], name: str | None
     return apply_op("DynamicStitch", name, indices=list(indices), data=list(data))
 
 
-def dynamic_partition(data: Any, partitions: Any, num_partitions: int, name: str | None = None) -> list[Tensor]:
+def dynamic_partition(data: TensorLike, partitions: Any, num_partitions: int, name: str | None = None) -> list[Tensor]:
     """The rows of `data` by the number in `partitions`, one tensor for each of [0, num_partitions)."""
     return list(apply_op("DynamicPartition", name, data=data, partitions=partitions, num_partitions=num_partitions))
 

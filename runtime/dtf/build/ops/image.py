@@ -9,7 +9,7 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/image
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.build.apply import apply_op
 from dtf.build.constant import constant_value, constant_value_as_shape
@@ -22,6 +22,9 @@ from dtf.wire import dtypes
 from dtf.wire.tensor_shape import TensorShape
 from dtf.wire.windows import window_extent
 
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import DTypeLike, TensorLike
+
 __all__ = [
     "adjust_contrast", "combined_non_max_suppression", "crop_and_resize", "decode_and_crop_jpeg", "decode_bmp",
     "decode_gif", "decode_image", "decode_jpeg", "decode_png", "draw_bounding_boxes", "encode_jpeg", "encode_png",
@@ -33,13 +36,15 @@ __all__ = [
 # -- files
 
 
-def decode_png(contents: Any, channels: int = 0, dtype: Any = dtypes.uint8, name: str | None = None) -> Tensor:
+def decode_png(
+    contents: TensorLike, channels: int = 0, dtype: DTypeLike = dtypes.uint8, name: str | None = None
+) -> Tensor:
     """The image of a PNG file, uint8 or uint16. channels: 1, 3, 4, or 0 for those of the file."""
     return apply_op("DecodePng", name, contents=contents, channels=channels, dtype=dtypes.as_dtype(dtype))
 
 
 def decode_jpeg(
-    contents: Any,
+    contents: TensorLike,
     channels: int = 0,
     ratio: int = 1,
     fancy_upscaling: bool = True,
@@ -63,7 +68,7 @@ def decode_jpeg(
 
 
 def decode_and_crop_jpeg(
-    contents: Any,
+    contents: TensorLike,
     crop_window: Any,
     channels: int = 0,
     ratio: int = 1,
@@ -88,20 +93,20 @@ def decode_and_crop_jpeg(
     )
 
 
-def decode_gif(contents: Any, name: str | None = None) -> Tensor:
+def decode_gif(contents: TensorLike, name: str | None = None) -> Tensor:
     """All frames of a GIF file, uint8 [frames, height, width, 3]. The task needs Pillow."""
     return apply_op("DecodeGif", name, contents=contents)
 
 
-def decode_bmp(contents: Any, channels: int = 0, name: str | None = None) -> Tensor:
+def decode_bmp(contents: TensorLike, channels: int = 0, name: str | None = None) -> Tensor:
     """The image of a BMP file, uint8."""
     return apply_op("DecodeBmp", name, contents=contents, channels=channels)
 
 
 def decode_image(
-    contents: Any,
+    contents: TensorLike,
     channels: int | None = None,
-    dtype: Any = dtypes.uint8,
+    dtype: DTypeLike = dtypes.uint8,
     name: str | None = None,
     expand_animations: bool = True,
 ) -> Tensor:
@@ -116,13 +121,13 @@ def decode_image(
     )
 
 
-def encode_png(image: Any, compression: int = -1, name: str | None = None) -> Tensor:
+def encode_png(image: TensorLike, compression: int = -1, name: str | None = None) -> Tensor:
     """A PNG file of an image of uint8 or uint16 with 1 to 4 channels."""
     return apply_op("EncodePng", name, image=image, compression=compression)
 
 
 def encode_jpeg(
-    image: Any,
+    image: TensorLike,
     format: str = "",
     quality: int = 95,
     progressive: bool = False,
@@ -151,7 +156,7 @@ def encode_jpeg(
     )
 
 
-def extract_jpeg_shape(contents: Any, output_type: Any = dtypes.int32, name: str | None = None) -> Tensor:
+def extract_jpeg_shape(contents: TensorLike, output_type: DTypeLike = dtypes.int32, name: str | None = None) -> Tensor:
     """[height, width, channels] of a JPEG file, without decoding it."""
     return apply_op("ExtractJpegShape", name, contents=contents, output_type=dtypes.as_dtype(output_type))
 
@@ -160,21 +165,33 @@ def extract_jpeg_shape(contents: Any, output_type: Any = dtypes.int32, name: str
 
 
 def resize_bilinear(
-    images: Any, size: Any, align_corners: bool = False, name: str | None = None, half_pixel_centers: bool = False
+    images: TensorLike,
+    size: Any,
+    align_corners: bool = False,
+    name: str | None = None,
+    half_pixel_centers: bool = False,
 ) -> Tensor:
     """Images of another size [height, width], float32."""
     return _resized("ResizeBilinear", images, size, align_corners, half_pixel_centers, name)
 
 
 def resize_nearest_neighbor(
-    images: Any, size: Any, align_corners: bool = False, name: str | None = None, half_pixel_centers: bool = False
+    images: TensorLike,
+    size: Any,
+    align_corners: bool = False,
+    name: str | None = None,
+    half_pixel_centers: bool = False,
 ) -> Tensor:
     """Images of another size [height, width], of their own dtype."""
     return _resized("ResizeNearestNeighbor", images, size, align_corners, half_pixel_centers, name)
 
 
 def resize_bicubic(
-    images: Any, size: Any, align_corners: bool = False, name: str | None = None, half_pixel_centers: bool = False
+    images: TensorLike,
+    size: Any,
+    align_corners: bool = False,
+    name: str | None = None,
+    half_pixel_centers: bool = False,
 ) -> Tensor:
     """Images of another size [height, width], float32."""
     return _resized("ResizeBicubic", images, size, align_corners, half_pixel_centers, name)
@@ -186,14 +203,14 @@ def _resized(op: str, images: Any, size: Any, align_corners: bool, half_pixel_ce
     )
 
 
-def resize_area(images: Any, size: Any, align_corners: bool = False, name: str | None = None) -> Tensor:
+def resize_area(images: TensorLike, size: Any, align_corners: bool = False, name: str | None = None) -> Tensor:
     """Images of another size [height, width], float32: each pixel averages what it covers."""
     return apply_op("ResizeArea", name, images=images, size=size, align_corners=align_corners)
 
 
 def crop_and_resize(
-    image: Any,
-    boxes: Any,
+    image: TensorLike,
+    boxes: TensorLike,
     box_ind: Any = None,
     crop_size: Any = None,
     method: str = "bilinear",
@@ -218,7 +235,7 @@ def crop_and_resize(
 
 
 def extract_glimpse(
-    input: Any,
+    input: TensorLike,
     size: Any,
     offsets: Any,
     centered: bool = True,
@@ -241,7 +258,7 @@ def extract_glimpse(
 
 
 def extract_volume_patches(
-    input: Any, ksizes: Sequence[int], strides: Sequence[int], padding: str, name: str | None = None
+    input: TensorLike, ksizes: Sequence[int], strides: Sequence[int], padding: str, name: str | None = None
 ) -> Tensor:
     """The windows of volumes [batch, planes, rows, columns, depth], each flattened into the last dimension."""
     return apply_op(
@@ -252,17 +269,17 @@ def extract_volume_patches(
 # -- colors
 
 
-def rgb_to_hsv(images: Any, name: str | None = None) -> Tensor:
+def rgb_to_hsv(images: TensorLike, name: str | None = None) -> Tensor:
     """Hue, saturation and value, all in [0, 1], of colors."""
     return apply_op("RGBToHSV", name, images=images)
 
 
-def hsv_to_rgb(images: Any, name: str | None = None) -> Tensor:
+def hsv_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
     """The inverse of `rgb_to_hsv`."""
     return apply_op("HSVToRGB", name, images=images)
 
 
-def adjust_contrast(images: Any, contrast_factor: Any) -> Tensor:
+def adjust_contrast(images: TensorLike, contrast_factor: Any) -> Tensor:
     """Images with the distance of each pixel to the mean of its channel multiplied."""
     from dtf.build.ops.image_functions import convert_image_dtype
 
@@ -279,7 +296,7 @@ def adjust_contrast(images: Any, contrast_factor: Any) -> Tensor:
 # -- boxes
 
 
-def draw_bounding_boxes(images: Any, boxes: Any, name: str | None = None, colors: Any = None) -> Tensor:
+def draw_bounding_boxes(images: TensorLike, boxes: TensorLike, name: str | None = None, colors: Any = None) -> Tensor:
     """Images with boxes [batch, boxes, 4] drawn into them."""
     if colors is None:
         return apply_op("DrawBoundingBoxes", name, images=images, boxes=boxes)
@@ -287,11 +304,11 @@ def draw_bounding_boxes(images: Any, boxes: Any, name: str | None = None, colors
 
 
 def non_max_suppression(
-    boxes: Any,
-    scores: Any,
-    max_output_size: Any,
-    iou_threshold: Any = 0.5,
-    score_threshold: Any = float("-inf"),
+    boxes: TensorLike,
+    scores: TensorLike,
+    max_output_size: TensorLike,
+    iou_threshold: TensorLike = 0.5,
+    score_threshold: TensorLike = float("-inf"),
     name: str | None = None,
 ) -> Tensor:
     """The numbers (int32) of the boxes of the highest scores that do not overlap a better one too much."""
@@ -307,11 +324,11 @@ def non_max_suppression(
 
 
 def non_max_suppression_padded(
-    boxes: Any,
-    scores: Any,
-    max_output_size: Any,
-    iou_threshold: Any = 0.5,
-    score_threshold: Any = float("-inf"),
+    boxes: TensorLike,
+    scores: TensorLike,
+    max_output_size: TensorLike,
+    iou_threshold: TensorLike = 0.5,
+    score_threshold: TensorLike = float("-inf"),
     pad_to_max_output_size: bool = False,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor]:
@@ -330,11 +347,11 @@ def non_max_suppression_padded(
 
 
 def non_max_suppression_with_scores(
-    boxes: Any,
-    scores: Any,
-    max_output_size: Any,
-    iou_threshold: Any = 0.5,
-    score_threshold: Any = float("-inf"),
+    boxes: TensorLike,
+    scores: TensorLike,
+    max_output_size: TensorLike,
+    iou_threshold: TensorLike = 0.5,
+    score_threshold: TensorLike = float("-inf"),
     soft_nms_sigma: Any = 0.0,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor]:
@@ -355,10 +372,10 @@ def non_max_suppression_with_scores(
 
 def non_max_suppression_overlaps(
     overlaps: Any,
-    scores: Any,
-    max_output_size: Any,
+    scores: TensorLike,
+    max_output_size: TensorLike,
     overlap_threshold: Any = 0.5,
-    score_threshold: Any = float("-inf"),
+    score_threshold: TensorLike = float("-inf"),
     name: str | None = None,
 ) -> Tensor:
     """As `non_max_suppression` with given overlaps [boxes, boxes]."""
@@ -374,12 +391,12 @@ def non_max_suppression_overlaps(
 
 
 def combined_non_max_suppression(
-    boxes: Any,
-    scores: Any,
+    boxes: TensorLike,
+    scores: TensorLike,
     max_output_size_per_class: Any,
     max_total_size: Any,
-    iou_threshold: Any = 0.5,
-    score_threshold: Any = float("-inf"),
+    iou_threshold: TensorLike = 0.5,
+    score_threshold: TensorLike = float("-inf"),
     pad_per_class: bool = False,
     clip_boxes: bool = True,
     name: str | None = None,

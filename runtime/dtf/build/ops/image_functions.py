@@ -8,7 +8,7 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/image
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.build.apply import apply_op
 from dtf.build.conversion import convert_to_tensor
@@ -24,6 +24,9 @@ from dtf.build.tensor import Tensor
 from dtf.wire import dtypes
 from dtf.wire.tensor_shape import TensorShape
 
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import DTypeLike, TensorLike
+
 __all__ = [
     "ResizeMethod", "adjust_brightness", "adjust_gamma", "adjust_hue", "adjust_saturation", "central_crop",
     "convert_image_dtype", "crop_to_bounding_box", "flip_left_right", "flip_up_down", "grayscale_to_rgb",
@@ -36,7 +39,7 @@ __all__ = [
 # -- kinds and colors
 
 
-def convert_image_dtype(image: Any, dtype: Any, saturate: bool = False, name: str | None = None) -> Tensor:
+def convert_image_dtype(image: TensorLike, dtype: DTypeLike, saturate: bool = False, name: str | None = None) -> Tensor:
     """The image in another dtype with its values scaled: integers span their range, floating-point numbers [0, 1]."""
     image = convert_to_tensor(image, name="image")
     dtype = dtypes.as_dtype(dtype)
@@ -57,7 +60,7 @@ def convert_image_dtype(image: Any, dtype: Any, saturate: bool = False, name: st
         return cast(image * (float(dtype.max) + 0.5), dtype, name=name)
 
 
-def rgb_to_grayscale(images: Any, name: str | None = None) -> Tensor:
+def rgb_to_grayscale(images: TensorLike, name: str | None = None) -> Tensor:
     """The brightness of colors, with one channel."""
     with name_scope(name, "rgb_to_grayscale", [images]) as name:
         images = convert_to_tensor(images, name="images")
@@ -66,7 +69,7 @@ def rgb_to_grayscale(images: Any, name: str | None = None) -> Tensor:
         return convert_image_dtype(gray, images.dtype, name=name)
 
 
-def grayscale_to_rgb(images: Any, name: str | None = None) -> Tensor:
+def grayscale_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
     """Images of one channel with that repeated three times."""
     with name_scope(name, "grayscale_to_rgb", [images]) as name:
         images = convert_to_tensor(images, name="images")
@@ -78,24 +81,24 @@ def grayscale_to_rgb(images: Any, name: str | None = None) -> Tensor:
         return made
 
 
-def adjust_brightness(image: Any, delta: Any) -> Tensor:
+def adjust_brightness(image: TensorLike, delta: TensorLike) -> Tensor:
     """`delta` added to images that are seen as numbers in [0, 1]."""
     return _in_floats("adjust_brightness", image, lambda images: images + math_ops.cast(delta, images.dtype))
 
 
-def adjust_gamma(image: Any, gamma: Any = 1, gain: Any = 1) -> Tensor:
+def adjust_gamma(image: TensorLike, gamma: TensorLike = 1, gain: Any = 1) -> Tensor:
     """gain * image ** gamma, of images that are seen as numbers in [0, 1]."""
     return _in_floats("adjust_gamma", image, lambda images: gain * images**gamma)
 
 
-def adjust_hue(image: Any, delta: Any, name: str | None = None) -> Tensor:
+def adjust_hue(image: TensorLike, delta: TensorLike, name: str | None = None) -> Tensor:
     """Colors with their hue turned by delta in [-1, 1]."""
     return _in_floats(
         "adjust_hue", image, lambda images: apply_op("AdjustHue", images=images, delta=delta), name
     )
 
 
-def adjust_saturation(image: Any, saturation_factor: Any, name: str | None = None) -> Tensor:
+def adjust_saturation(image: TensorLike, saturation_factor: Any, name: str | None = None) -> Tensor:
     """Colors with their saturation multiplied."""
     return _in_floats(
         "adjust_saturation",
@@ -114,7 +117,7 @@ def _in_floats(scope: str, image: Any, change: Callable[[Tensor], Tensor], name:
         return convert_image_dtype(change(computed), image.dtype, saturate=True, name=name)
 
 
-def per_image_standardization(image: Any) -> Tensor:
+def per_image_standardization(image: TensorLike) -> Tensor:
     """Images with mean 0 and variance 1 each; the deviation is taken to be at least 1 / sqrt(elements)."""
     with name_scope(None, "per_image_standardization", [image]) as name:
         image = math_ops.cast(convert_to_tensor(image, name="image"), dtypes.float32)
@@ -129,40 +132,40 @@ def per_image_standardization(image: Any) -> Tensor:
 # -- random changes
 
 
-def random_brightness(image: Any, max_delta: float, seed: int | None = None) -> Tensor:
+def random_brightness(image: TensorLike, max_delta: float, seed: int | None = None) -> Tensor:
     """`adjust_brightness` by a random number in [-max_delta, max_delta)."""
     if max_delta < 0:
         raise ValueError("max_delta must be non-negative.")
     return adjust_brightness(image, random_ops.random_uniform([], -max_delta, max_delta, seed=seed))
 
 
-def random_contrast(image: Any, lower: float, upper: float, seed: int | None = None) -> Tensor:
+def random_contrast(image: TensorLike, lower: float, upper: float, seed: int | None = None) -> Tensor:
     """`adjust_contrast` by a random factor in [lower, upper)."""
     if upper <= lower or lower < 0:
         raise ValueError("upper must be > lower, and lower non-negative.")
     return image_ops.adjust_contrast(image, random_ops.random_uniform([], lower, upper, seed=seed))
 
 
-def random_hue(image: Any, max_delta: float, seed: int | None = None) -> Tensor:
+def random_hue(image: TensorLike, max_delta: float, seed: int | None = None) -> Tensor:
     """`adjust_hue` by a random number in [-max_delta, max_delta)."""
     if not 0 <= max_delta <= 0.5:
         raise ValueError("max_delta must be in [0, 0.5].")
     return adjust_hue(image, random_ops.random_uniform([], -max_delta, max_delta, seed=seed))
 
 
-def random_saturation(image: Any, lower: float, upper: float, seed: int | None = None) -> Tensor:
+def random_saturation(image: TensorLike, lower: float, upper: float, seed: int | None = None) -> Tensor:
     """`adjust_saturation` by a random factor in [lower, upper)."""
     if upper <= lower or lower < 0:
         raise ValueError("upper must be > lower, and lower non-negative.")
     return adjust_saturation(image, random_ops.random_uniform([], lower, upper, seed=seed))
 
 
-def random_flip_left_right(image: Any, seed: int | None = None) -> Tensor:
+def random_flip_left_right(image: TensorLike, seed: int | None = None) -> Tensor:
     """Mirrored or not, each as likely; each image of a batch for itself."""
     return _random_flip(image, 1, seed, "random_flip_left_right")
 
 
-def random_flip_up_down(image: Any, seed: int | None = None) -> Tensor:
+def random_flip_up_down(image: TensorLike, seed: int | None = None) -> Tensor:
     """Upside down or not, each as likely; each image of a batch for itself."""
     return _random_flip(image, 0, seed, "random_flip_up_down")
 
@@ -186,17 +189,17 @@ def _random_flip(image: Any, axis: int, seed: int | None, scope: str) -> Tensor:
 # -- turning
 
 
-def flip_left_right(image: Any) -> Tensor:
+def flip_left_right(image: TensorLike) -> Tensor:
     """Mirrored."""
     return _turned(image, lambda image, first: rearranging.reverse(image, [first + 1]))
 
 
-def flip_up_down(image: Any) -> Tensor:
+def flip_up_down(image: TensorLike) -> Tensor:
     """Upside down."""
     return _turned(image, lambda image, first: rearranging.reverse(image, [first]))
 
 
-def transpose(image: Any, name: str | None = None) -> Tensor:
+def transpose(image: TensorLike, name: str | None = None) -> Tensor:
     """Rows and columns exchanged."""
     return _turned(image, _exchange)
 
@@ -204,7 +207,7 @@ def transpose(image: Any, name: str | None = None) -> Tensor:
 transpose_image = transpose
 
 
-def rot90(image: Any, k: int = 1, name: str | None = None) -> Tensor:
+def rot90(image: TensorLike, k: int = 1, name: str | None = None) -> Tensor:
     """Turned counter-clockwise by k times 90 degrees, k a Python number."""
 
     def turn(image: Tensor, first: int) -> Tensor:
@@ -233,7 +236,7 @@ def _turned(image: Any, turn: Callable[[Tensor, int], Tensor]) -> Tensor:
 # -- cropping and padding
 
 
-def central_crop(image: Any, central_fraction: float) -> Tensor:
+def central_crop(image: TensorLike, central_fraction: float) -> Tensor:
     """The middle of an image: this fraction of its height and width."""
     if not 0 < central_fraction <= 1:
         raise ValueError("central_fraction must be within (0, 1]")
@@ -258,7 +261,7 @@ def central_crop(image: Any, central_fraction: float) -> Tensor:
 
 
 def crop_to_bounding_box(
-    image: Any, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
+    image: TensorLike, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
 ) -> Tensor:
     """The part of an image that begins at the offsets."""
     with name_scope(None, "crop_to_bounding_box", [image]):
@@ -288,7 +291,7 @@ def _check_fits(image: Tensor, top: Any, left: Any, height: Any, width: Any) -> 
 
 
 def pad_to_bounding_box(
-    image: Any, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
+    image: TensorLike, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
 ) -> Tensor:
     """The image at the offsets of an image of zeros."""
     with name_scope(None, "pad_to_bounding_box", [image]):
@@ -308,7 +311,7 @@ def pad_to_bounding_box(
         return made
 
 
-def resize_image_with_crop_or_pad(image: Any, target_height: Any, target_width: Any) -> Tensor:
+def resize_image_with_crop_or_pad(image: TensorLike, target_height: Any, target_width: Any) -> Tensor:
     """Cut around the middle, or padded evenly with zeros, to the given size."""
     with name_scope(None, "resize_image_with_crop_or_pad", [image]):
         image = convert_to_tensor(image, name="image")
@@ -372,7 +375,7 @@ class ResizeMethod:
 
 
 def resize_images(
-    images: Any,
+    images: TensorLike,
     size: Any,
     method: Any = ResizeMethod.BILINEAR,
     align_corners: bool = False,
@@ -421,7 +424,11 @@ def _fitting(images: Tensor, size: Any) -> Tensor:
 
 
 def resize_image_with_pad(
-    image: Any, target_height: int, target_width: int, method: Any = ResizeMethod.BILINEAR, align_corners: bool = False
+    image: TensorLike,
+    target_height: int,
+    target_width: int,
+    method: Any = ResizeMethod.BILINEAR,
+    align_corners: bool = False,
 ) -> Tensor:
     """Resized without a change of the aspect ratio, and padded with zeros to the given size."""
     with name_scope(None, "resize_image_with_pad", [image]):
@@ -441,7 +448,7 @@ def resize_image_with_pad(
 # -- files
 
 
-def is_jpeg(contents: Any, name: str | None = None) -> Tensor:
+def is_jpeg(contents: TensorLike, name: str | None = None) -> Tensor:
     """Whether the contents of a file begin as a JPEG file does."""
     with name_scope(name, "is_jpeg"):
         return math_ops.equal(apply_op("Substr", input=contents, pos=0, len=3), b"\xff\xd8\xff", name=name)

@@ -7,7 +7,7 @@ Wang et al., "Image quality assessment: from error visibility to structural simi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,10 +21,13 @@ from dtf.build.ops.image_functions import convert_image_dtype
 from dtf.build.tensor import Tensor
 from dtf.wire import dtypes
 
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import TensorLike
+
 __all__ = ["image_gradients", "psnr", "sobel_edges", "ssim", "ssim_multiscale", "total_variation"]
 
 
-def psnr(a: Any, b: Any, max_val: Any, name: str | None = None) -> Tensor:
+def psnr(a: TensorLike, b: TensorLike, max_val: Any, name: str | None = None) -> Tensor:
     """The peak signal-to-noise ratio of images in decibels, one per image."""
     with name_scope(name, "PSNR", [a, b]):
         highest = convert_image_dtype(math_ops.cast(max_val, convert_to_tensor(a).dtype), dtypes.float32)
@@ -33,7 +36,7 @@ def psnr(a: Any, b: Any, max_val: Any, name: str | None = None) -> Tensor:
         return (20 * math_ops.log(highest) - 10 * math_ops.log(error)) / 2.302585092994046
 
 
-def total_variation(images: Any, name: str | None = None) -> Tensor:
+def total_variation(images: TensorLike, name: str | None = None) -> Tensor:
     """The sum of the absolute differences of neighbouring pixels, one per image."""
     with name_scope(name, "total_variation"):
         images = convert_to_tensor(images)
@@ -44,7 +47,7 @@ def total_variation(images: Any, name: str | None = None) -> Tensor:
         return total[0] if images.shape.ndims == 3 else total
 
 
-def image_gradients(image: Any) -> tuple[Tensor, Tensor]:
+def image_gradients(image: TensorLike) -> tuple[Tensor, Tensor]:
     """(dy, dx): differences to the next pixel, 0 at the last one. image: [batch, height, width, channels]."""
     image = convert_to_tensor(image)
     if image.shape.ndims != 4:
@@ -54,7 +57,7 @@ def image_gradients(image: Any) -> tuple[Tensor, Tensor]:
     return dy, dx
 
 
-def sobel_edges(image: Any) -> Tensor:
+def sobel_edges(image: TensorLike) -> Tensor:
     """[batch, height, width, channels] -> [..., 2]: how steeply each channel changes downwards and to the right."""
     image = convert_to_tensor(image)
     shape = array_ops.shape(image)

@@ -6,7 +6,7 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/io
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.build.apply import apply_op
 from dtf.build.graph import get_default_graph
@@ -14,6 +14,9 @@ from dtf.build.shape_rules import no_outputs, scalar, shape_rule, unknown
 from dtf.build.tensor import Operation, Tensor
 from dtf.wire import dtypes, py_functions
 from dtf.wire.tensor_shape import TensorShape
+
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import DTypeLike, TensorLike
 
 __all__ = [
     "matching_files",
@@ -93,22 +96,22 @@ def read_file(filename: Any, name: str | None = None) -> Tensor:
     return apply_op("ReadFile", name, filename=filename)
 
 
-def write_file(filename: Any, contents: Any, name: str | None = None) -> Operation:
+def write_file(filename: Any, contents: TensorLike, name: str | None = None) -> Operation:
     """Writes a whole file; missing folders are made."""
     return apply_op("WriteFile", name, filename=filename, contents=contents)
 
 
-def matching_files(pattern: Any, name: str | None = None) -> Tensor:
+def matching_files(pattern: TensorLike, name: str | None = None) -> Tensor:
     """The sorted paths that match a pattern (or any of a vector of them)."""
     return apply_op("MatchingFiles", name, pattern=pattern)
 
 
-def serialize_tensor(tensor: Any, name: str | None = None) -> Tensor:
+def serialize_tensor(tensor: TensorLike, name: str | None = None) -> Tensor:
     """A tensor as a serialized TensorProto."""
     return apply_op("SerializeTensor", name, tensor=tensor)
 
 
-def parse_tensor(serialized: Any, out_type: Any, name: str | None = None) -> Tensor:
+def parse_tensor(serialized: TensorLike, out_type: DTypeLike, name: str | None = None) -> Tensor:
     """The inverse of `serialize_tensor`."""
     return apply_op("ParseTensor", name, serialized=serialized, out_type=dtypes.as_dtype(out_type))
 

@@ -5,7 +5,7 @@ Kernels: `run.kernels.joining`; gradients: `array_grad`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from dtf.build.conversion import convert_to_tensor
 from dtf.build.shape_rules import axis_within, shape_rule, sizes_of, unknown
 from dtf.build.tensor import Tensor
 from dtf.wire.tensor_shape import TensorShape
+
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import TensorLike
 
 __all__ = [
     "concat",
@@ -30,7 +33,7 @@ __all__ = [
 # -- joining and splitting
 
 
-def concat(values: Any, axis: Any, name: str = "concat") -> Tensor:
+def concat(values: TensorLike, axis: Any, name: str = "concat") -> Tensor:
     """Joins tensors along an existing dimension; their other dimensions are equal."""
     if not isinstance(values, (list, tuple)):
         values = [values]
@@ -57,7 +60,7 @@ def parallel_stack(values: Any, name: str = "parallel_stack") -> Tensor:
     return apply_op("ParallelConcat", name, values=tensors, shape=whole)
 
 
-def unstack(value: Any, num: int | None = None, axis: int = 0, name: str = "unstack") -> list[Tensor]:
+def unstack(value: TensorLike, num: int | None = None, axis: int = 0, name: str = "unstack") -> list[Tensor]:
     """The slices of `value` along dimension `axis`, which they lose.
 
     Raises:
@@ -75,7 +78,7 @@ def unstack(value: Any, num: int | None = None, axis: int = 0, name: str = "unst
 
 
 def split(
-    value: Any, num_or_size_splits: Any, axis: Any = 0, num: int | None = None, name: str = "split"
+    value: TensorLike, num_or_size_splits: Any, axis: Any = 0, num: int | None = None, name: str = "split"
 ) -> list[Tensor]:
     """Cuts `value` along `axis`: into a number of equal pieces, or into pieces of the given sizes."""
     if isinstance(num_or_size_splits, (int, np.integer)):
@@ -97,7 +100,7 @@ def split(
 
 
 def pad(
-    tensor: Any, paddings: Any, mode: str = "CONSTANT", name: str | None = None, constant_values: Any = 0
+    tensor: TensorLike, paddings: TensorLike, mode: str = "CONSTANT", name: str | None = None, constant_values: Any = 0
 ) -> Tensor:
     """`tensor` with paddings[d] = (before, after) elements added to each dimension.
 
@@ -113,7 +116,7 @@ def pad(
     return apply_op("MirrorPad", name, input=tensor, paddings=paddings, mode=mode)
 
 
-def tile(input: Any, multiples: Any, name: str | None = None) -> Tensor:
+def tile(input: TensorLike, multiples: TensorLike, name: str | None = None) -> Tensor:
     """`input` repeated multiples[d] times along each dimension."""
     return apply_op("Tile", name, input=input, multiples=multiples)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import string
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from dtf.build.tensor import Operation, Tensor
 from dtf.wire import dtypes
 from dtf.wire.tensor_shape import TensorShape, unknown_shape
 
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import DTypeLike, TensorLike
+
 __all__ = [
     "adjoint", "cholesky", "cholesky_solve", "cross", "einsum", "eye", "logdet", "matmul", "matrix_determinant",
     "matrix_inverse", "matrix_solve", "matrix_solve_ls", "matrix_triangular_solve", "matvec", "norm", "normalize", "qr",
@@ -35,8 +38,8 @@ __all__ = [
 
 
 def matmul(
-    a: Any,
-    b: Any,
+    a: TensorLike,
+    b: TensorLike,
     transpose_a: bool = False,
     transpose_b: bool = False,
     adjoint_a: bool = False,
@@ -96,8 +99,8 @@ def _is_batch(x: Tensor) -> bool:
 
 
 def sparse_matmul(
-    a: Any,
-    b: Any,
+    a: TensorLike,
+    b: TensorLike,
     transpose_a: bool = False,
     transpose_b: bool = False,
     a_is_sparse: bool = False,
@@ -112,8 +115,8 @@ def sparse_matmul(
 
 
 def matvec(
-    a: Any,
-    b: Any,
+    a: TensorLike,
+    b: TensorLike,
     transpose_a: bool = False,
     adjoint_a: bool = False,
     a_is_sparse: bool = False,
@@ -127,12 +130,12 @@ def matvec(
         return apply_op("Squeeze", input=product, squeeze_dims=[-1])
 
 
-def cross(a: Any, b: Any, name: str | None = None) -> Tensor:
+def cross(a: TensorLike, b: TensorLike, name: str | None = None) -> Tensor:
     """The cross product of vectors of three elements. Both [..., 3]."""
     return apply_op("Cross", name, a=a, b=b)
 
 
-def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
+def tensordot(a: TensorLike, b: TensorLike, axes: Any, name: str | None = None) -> Tensor:
     """Sums products of a and b over pairs of axes; the remaining axes of a, then of b, are those of the result.
 
     axes: n (the last n axes of a with the first n of b), or [axes of a, axes of b] of equal lengths, as Python numbers.
@@ -306,7 +309,7 @@ def _ellipsis_rank(equation: str, term: str, shape: TensorShape) -> int:
 
 
 def norm(
-    tensor: Any,
+    tensor: TensorLike,
     ord: Any = "euclidean",
     axis: Any = None,
     keepdims: bool | None = None,
@@ -368,7 +371,9 @@ def _square_modulus(tensor: Tensor) -> Tensor:
     return real(multiply(tensor, conj(tensor))) if tensor.dtype.is_complex else square(tensor)
 
 
-def normalize(tensor: Any, ord: Any = "euclidean", axis: Any = None, name: str | None = None) -> tuple[Tensor, Tensor]:
+def normalize(
+    tensor: TensorLike, ord: Any = "euclidean", axis: Any = None, name: str | None = None
+) -> tuple[Tensor, Tensor]:
     """(tensor / norm, norm), with the norm of `norm(tensor, ord, axis, keepdims=True)`."""
     with name_scope(name, "normalize", [tensor]):
         tensor = convert_to_tensor(tensor)
@@ -376,14 +381,14 @@ def normalize(tensor: Any, ord: Any = "euclidean", axis: Any = None, name: str |
         return truediv(tensor, size), size
 
 
-def trace(x: Any, name: str | None = None) -> Tensor:
+def trace(x: TensorLike, name: str | None = None) -> Tensor:
     """The sum of the main diagonal. [..., n, m] -> [...]."""
     with name_scope(name, "Trace", [x]) as name:
         x = convert_to_tensor(x, name="x")
         return reduce_sum(apply_op("MatrixDiagPart", input=x), [-1], name=name)
 
 
-def adjoint(matrix: Any, name: str | None = None) -> Tensor:
+def adjoint(matrix: TensorLike, name: str | None = None) -> Tensor:
     """The conjugate transpose. [..., n, m] -> [..., m, n]."""
     with name_scope(name, "adjoint", [matrix]):
         matrix = convert_to_tensor(matrix, name="matrix")
@@ -403,7 +408,7 @@ def eye(
     num_rows: Any,
     num_columns: Any = None,
     batch_shape: Any = None,
-    dtype: Any = dtypes.float32,
+    dtype: DTypeLike = dtypes.float32,
     name: str | None = None,
 ) -> Tensor:
     """Identity matrices: ones on the main diagonal, zeros elsewhere. [*batch_shape, num_rows, num_columns].
@@ -428,29 +433,29 @@ def eye(
 # -- decompositions and solvers --
 
 
-def matrix_inverse(input: Any, adjoint: bool = False, name: str | None = None) -> Tensor:
+def matrix_inverse(input: TensorLike, adjoint: bool = False, name: str | None = None) -> Tensor:
     """The inverse of square matrices, or of their adjoints. A singular one is an InvalidArgumentError at run time."""
     return apply_op("MatrixInverse", name, input=input, adjoint=adjoint)
 
 
-def matrix_determinant(input: Any, name: str | None = None) -> Tensor:
+def matrix_determinant(input: TensorLike, name: str | None = None) -> Tensor:
     """The determinant. [..., n, n] -> [...]."""
     return apply_op("MatrixDeterminant", name, input=input)
 
 
-def slogdet(input: Any, name: str | None = None) -> Any:
+def slogdet(input: TensorLike, name: str | None = None) -> Any:
     """(sign, log |determinant|). [..., n, n] -> twice [...]."""
     return apply_op("LogMatrixDeterminant", name, input=input)
 
 
-def logdet(matrix: Any, name: str | None = None) -> Tensor:
+def logdet(matrix: TensorLike, name: str | None = None) -> Tensor:
     """log of the determinant of hermitian positive definite matrices, from their Cholesky factors."""
     with name_scope(name, "logdet", [matrix]):
         diagonal = apply_op("MatrixDiagPart", input=cholesky(matrix))
         return multiply(2.0, reduce_sum(log(real(diagonal)), axis=[-1]))
 
 
-def cholesky(input: Any, name: str | None = None) -> Tensor:
+def cholesky(input: TensorLike, name: str | None = None) -> Tensor:
     """The lower triangular L with L L^H = input, for hermitian positive definite matrices (else InvalidArgumentError).
 
     Only the lower triangle of the input is read.
@@ -458,27 +463,27 @@ def cholesky(input: Any, name: str | None = None) -> Tensor:
     return apply_op("Cholesky", name, input=input)
 
 
-def cholesky_solve(chol: Any, rhs: Any, name: str | None = None) -> Tensor:
+def cholesky_solve(chol: Any, rhs: TensorLike, name: str | None = None) -> Tensor:
     """The X with A X = rhs, where chol = cholesky(A). [..., n, n], [..., n, k] -> [..., n, k]."""
     with name_scope(name, "cholesky_solve", [chol, rhs]):
         first = matrix_triangular_solve(chol, rhs, adjoint=False, lower=True)
         return matrix_triangular_solve(chol, first, adjoint=True, lower=True)
 
 
-def matrix_solve(matrix: Any, rhs: Any, adjoint: bool = False, name: str | None = None) -> Tensor:
+def matrix_solve(matrix: TensorLike, rhs: TensorLike, adjoint: bool = False, name: str | None = None) -> Tensor:
     """The X with matrix X = rhs (or the adjoint of the matrix). [..., n, n], [..., n, k] -> [..., n, k]."""
     return apply_op("MatrixSolve", name, matrix=matrix, rhs=rhs, adjoint=adjoint)
 
 
 def matrix_triangular_solve(
-    matrix: Any, rhs: Any, lower: bool = True, adjoint: bool = False, name: str | None = None
+    matrix: TensorLike, rhs: TensorLike, lower: bool = True, adjoint: bool = False, name: str | None = None
 ) -> Tensor:
     """As `matrix_solve`, reading only the lower (or upper) triangle of the matrix."""
     return apply_op("MatrixTriangularSolve", name, matrix=matrix, rhs=rhs, lower=lower, adjoint=adjoint)
 
 
 def matrix_solve_ls(
-    matrix: Any, rhs: Any, l2_regularizer: float = 0.0, fast: bool = True, name: str | None = None
+    matrix: TensorLike, rhs: TensorLike, l2_regularizer: float = 0.0, fast: bool = True, name: str | None = None
 ) -> Tensor:
     """The X that makes |matrix X - rhs|^2 + l2_regularizer |X|^2 least. [..., m, n], [..., m, k] -> [..., n, k].
 
@@ -488,7 +493,7 @@ def matrix_solve_ls(
     return apply_op("MatrixSolveLs", name, matrix=matrix, rhs=rhs, l2_regularizer=regularizer, fast=fast)
 
 
-def qr(input: Any, full_matrices: bool = False, name: str | None = None) -> Any:
+def qr(input: TensorLike, full_matrices: bool = False, name: str | None = None) -> Any:
     """(q, r) with q r = input, q unitary and r upper triangular. [..., m, n] -> [..., m, p], [..., p, n].
 
     p is min(m, n), or m with `full_matrices`.
@@ -496,7 +501,7 @@ def qr(input: Any, full_matrices: bool = False, name: str | None = None) -> Any:
     return apply_op("Qr", name, input=input, full_matrices=full_matrices)
 
 
-def svd(tensor: Any, full_matrices: bool = False, compute_uv: bool = True, name: str | None = None) -> Any:
+def svd(tensor: TensorLike, full_matrices: bool = False, compute_uv: bool = True, name: str | None = None) -> Any:
     """(s, u, v) with u diag(s) v^H = tensor; only s when `compute_uv` is False.
 
     [..., m, n] -> s [..., p] in descending order, real; u [..., m, p]; v [..., n, p]; p = min(m, n), and u and v square
@@ -506,13 +511,13 @@ def svd(tensor: Any, full_matrices: bool = False, compute_uv: bool = True, name:
     return (real(s), u, v) if compute_uv else real(s)
 
 
-def self_adjoint_eig(tensor: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
+def self_adjoint_eig(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
     """(e, v): eigenvalues in ascending order and eigenvectors, the columns of v, of hermitian matrices [..., n, n]."""
     e, v = apply_op("SelfAdjointEigV2", name, input=tensor, compute_v=True)
     return e, v
 
 
-def self_adjoint_eigvals(tensor: Any, name: str | None = None) -> Tensor:
+def self_adjoint_eigvals(tensor: TensorLike, name: str | None = None) -> Tensor:
     """The eigenvalues of hermitian matrices in ascending order. [..., n, n] -> [..., n]."""
     return apply_op("SelfAdjointEigV2", name, input=tensor, compute_v=False).e
 

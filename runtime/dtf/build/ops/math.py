@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from dtf.build.sparse import IndexedSlices, SparseTensor
 from dtf.build.tensor import Operation, Tensor
 from dtf.wire import dtypes
 from dtf.wire.tensor_shape import TensorShape, unknown_shape
+
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import DTypeLike, TensorLike
 
 __all__ = [
     "abs", "accumulate_n", "acos", "acosh", "add", "add_n", "angle", "asin", "asinh", "atan", "atan2", "atanh",
@@ -44,7 +47,7 @@ OneArgument = Callable[..., Tensor]
 # -- division, powers, signs: where the op depends on the dtype --
 
 
-def div(x: Any, y: Any, name: str | None = None) -> Tensor:
+def div(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """x / y as Python 2 divides: integers are floored, anything else is divided exactly. Shapes broadcast."""
     with name_scope(name, "div", [x, y]) as name:
         x, y = _same_type(x, y)
@@ -53,7 +56,7 @@ def div(x: Any, y: Any, name: str | None = None) -> Tensor:
         return apply_op("RealDiv", name, x=x, y=y)
 
 
-def divide(x: Any, y: Any, name: str | None = None) -> Tensor:
+def divide(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """x / y as Python 3 divides; see `truediv`."""
     return truediv(x, y, name or "truediv")
 
@@ -71,7 +74,7 @@ _TRUE_DIVISION_TYPES: dict[dtypes.DType, dtypes.DType] = {
 }
 
 
-def truediv(x: Any, y: Any, name: str | None = None) -> Tensor:
+def truediv(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """x / y; integers are divided as floating-point numbers.
 
     8- and 16-bit integers give float32, wider ones float64.
@@ -87,7 +90,7 @@ def truediv(x: Any, y: Any, name: str | None = None) -> Tensor:
         return apply_op("RealDiv", name, x=x, y=y)
 
 
-def floordiv(x: Any, y: Any, name: str | None = None) -> Tensor:
+def floordiv(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """The greatest integer not above x / y, in the type of x. Shapes broadcast."""
     with name_scope(name, "floordiv", [x, y]) as name:
         return apply_op("FloorDiv", name, x=x, y=y)
@@ -101,7 +104,7 @@ def _same_type(x: Any, y: Any) -> tuple[Tensor, Tensor]:
     return x, y
 
 
-def abs(x: Any, name: str | None = None) -> Any:
+def abs(x: TensorLike, name: str | None = None) -> Any:
     """|x|; of complex numbers the modulus, in the type of their parts. A SparseTensor stays one."""
     if isinstance(x, SparseTensor):
         return SparseTensor(x.indices, abs(x.values, name), x.dense_shape)
@@ -112,32 +115,32 @@ def abs(x: Any, name: str | None = None) -> Any:
         return apply_op("Abs", name, x=x)
 
 
-def round(x: Any, name: str | None = None) -> Tensor:
+def round(x: TensorLike, name: str | None = None) -> Tensor:
     """x rounded to the nearest integer, halves to the even one. Integers are returned as they are."""
     x = convert_to_tensor(x, name="x")
     return x if x.dtype.is_integer else apply_op("Round", name, x=x)
 
 
-def log_sigmoid(x: Any, name: str | None = None) -> Tensor:
+def log_sigmoid(x: TensorLike, name: str | None = None) -> Tensor:
     """log(1 / (1 + exp(-x))), computed so that it does not overflow."""
     with name_scope(name, "LogSigmoid", [x]) as name:
         x = convert_to_tensor(x, name="x")
         return negative(apply_op("Softplus", features=negative(x)), name=name)
 
 
-def reciprocal_no_nan(x: Any, name: str | None = None) -> Tensor:
+def reciprocal_no_nan(x: TensorLike, name: str | None = None) -> Tensor:
     """1 / x, and 0 where x is 0."""
     with name_scope(name, "reciprocal_no_nan", [x]) as scope:
         x = convert_to_tensor(x, name="x")
         return div_no_nan(constant(1, dtype=x.dtype.base_dtype, name="one"), x, name=scope)
 
 
-def logical_xor(x: Any, y: Any, name: str = "LogicalXor") -> Tensor:
+def logical_xor(x: TensorLike, y: TensorLike, name: str = "LogicalXor") -> Tensor:
     """True where exactly one of x and y is."""
     return logical_and(logical_or(x, y), logical_not(logical_and(x, y)), name=name)
 
 
-def polyval(coeffs: Sequence[Any], x: Any, name: str | None = None) -> Tensor:
+def polyval(coeffs: Sequence[Any], x: TensorLike, name: str | None = None) -> Tensor:
     """coeffs[0] x^(n-1) + ... + coeffs[n-1] by Horner's rule; zeros when there are no coefficients."""
     if not isinstance(coeffs, list):
         raise ValueError(f"Argument coeffs must be list type. Received type {type(coeffs)}.")
@@ -170,14 +173,14 @@ def complex(real: Any, imag: Any, name: str | None = None) -> Tensor:
         return apply_op("Complex", name, real=real, imag=imag, Tout=wide)
 
 
-def real(input: Any, name: str | None = None) -> Tensor:
+def real(input: TensorLike, name: str | None = None) -> Tensor:
     """The real part; a tensor that is not complex is returned as it is."""
     with name_scope(name, "Real", [input]) as name:
         input = convert_to_tensor(input, name="input")
         return apply_op("Real", name, input=input, Tout=input.dtype.real_dtype) if input.dtype.is_complex else input
 
 
-def imag(input: Any, name: str | None = None) -> Tensor:
+def imag(input: TensorLike, name: str | None = None) -> Tensor:
     """The imaginary part; zeros for a tensor that is not complex."""
     with name_scope(name, "Imag", [input]) as name:
         input = convert_to_tensor(input, name="input")
@@ -186,7 +189,7 @@ def imag(input: Any, name: str | None = None) -> Tensor:
         return apply_op("ZerosLike", name, x=input)
 
 
-def angle(input: Any, name: str | None = None) -> Tensor:
+def angle(input: TensorLike, name: str | None = None) -> Tensor:
     """The argument of complex numbers, in radians; zeros for a tensor that is not complex."""
     with name_scope(name, "Angle", [input]) as name:
         input = convert_to_tensor(input, name="input")
@@ -195,7 +198,7 @@ def angle(input: Any, name: str | None = None) -> Tensor:
         return apply_op("ZerosLike", name, x=input)
 
 
-def conj(x: Any, name: str | None = None) -> Tensor:
+def conj(x: TensorLike, name: str | None = None) -> Tensor:
     """The complex conjugate; numbers that are not complex are returned as they are.
 
     Raises:
@@ -213,7 +216,7 @@ def conj(x: Any, name: str | None = None) -> Tensor:
 # -- sums of several tensors --
 
 
-def add_n(inputs: Any, name: str | None = None) -> Tensor:
+def add_n(inputs: TensorLike, name: str | None = None) -> Tensor:
     """The element-wise sum of tensors of one shape and type. IndexedSlices are made dense first.
 
     Raises:
@@ -225,7 +228,7 @@ def add_n(inputs: Any, name: str | None = None) -> Tensor:
     return apply_op("AddN", name, inputs=tensors)
 
 
-def accumulate_n(inputs: Any, shape: Any = None, tensor_dtype: Any = None, name: str | None = None) -> Tensor:
+def accumulate_n(inputs: TensorLike, shape: Any = None, tensor_dtype: Any = None, name: str | None = None) -> Tensor:
     """As `add_n`; `shape` may say what the inputs agree on, `tensor_dtype` what their type must be.
 
     Raises:
@@ -247,7 +250,7 @@ def _list_of_tensors(inputs: Any) -> list[Tensor]:
     return [convert_to_tensor(each) for each in inputs]
 
 
-def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> Any:
+def scalar_mul(scalar: Any, x: TensorLike, name: str | None = None) -> Any:
     """scalar * x, where x may be IndexedSlices (which stay IndexedSlices).
 
     Raises:
@@ -265,7 +268,7 @@ def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> Any:
 # -- casts --
 
 
-def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
+def cast(x: TensorLike, dtype: DTypeLike, name: str | None = None) -> Any:
     """x in another type; x itself when it has that type already. IndexedSlices and SparseTensors stay such.
 
     Floating-point numbers are cut toward zero when cast to integers; of complex numbers the real part is kept; numbers
@@ -285,7 +288,7 @@ def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
         return apply_op("Cast", name, x=x, DstT=base)
 
 
-def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Tensor:
+def saturate_cast(value: TensorLike, dtype: DTypeLike, name: str | None = None) -> Tensor:
     """x in another type, clamped to the range of that type first so that nothing wraps around."""
     with name_scope(name, "saturate_cast", [value]) as name:
         value = convert_to_tensor(value, name="value")
@@ -314,37 +317,37 @@ def _range_in(source: dtypes.DType, target: dtypes.DType) -> tuple[Any, Any]:
     return low, high
 
 
-def to_float(x: Any, name: str = "ToFloat") -> Tensor:
+def to_float(x: TensorLike, name: str = "ToFloat") -> Tensor:
     """x as float32."""
     return cast(x, dtypes.float32, name)
 
 
-def to_double(x: Any, name: str = "ToDouble") -> Tensor:
+def to_double(x: TensorLike, name: str = "ToDouble") -> Tensor:
     """x as float64."""
     return cast(x, dtypes.float64, name)
 
 
-def to_int32(x: Any, name: str = "ToInt32") -> Tensor:
+def to_int32(x: TensorLike, name: str = "ToInt32") -> Tensor:
     """x as int32."""
     return cast(x, dtypes.int32, name)
 
 
-def to_int64(x: Any, name: str = "ToInt64") -> Tensor:
+def to_int64(x: TensorLike, name: str = "ToInt64") -> Tensor:
     """x as int64."""
     return cast(x, dtypes.int64, name)
 
 
-def to_bfloat16(x: Any, name: str = "ToBFloat16") -> Tensor:
+def to_bfloat16(x: TensorLike, name: str = "ToBFloat16") -> Tensor:
     """x as bfloat16."""
     return cast(x, dtypes.bfloat16, name)
 
 
-def to_complex64(x: Any, name: str = "ToComplex64") -> Tensor:
+def to_complex64(x: TensorLike, name: str = "ToComplex64") -> Tensor:
     """x as complex64."""
     return cast(x, dtypes.complex64, name)
 
 
-def to_complex128(x: Any, name: str = "ToComplex128") -> Tensor:
+def to_complex128(x: TensorLike, name: str = "ToComplex128") -> Tensor:
     """x as complex128."""
     return cast(x, dtypes.complex128, name)
 
@@ -354,7 +357,9 @@ def to_complex128(x: Any, name: str = "ToComplex128") -> Tensor:
 _RANGE_TYPES = (dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64)
 
 
-def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str = "range") -> Tensor:
+def range(
+    start: TensorLike, limit: Any = None, delta: TensorLike = 1, dtype: DTypeLike | None = None, name: str = "range"
+) -> Tensor:
     """start, start + delta, ... up to but without limit; range(n) is range(0, n). A vector.
 
     The type is `dtype`, or the first of int32, int64, float32, float64 that holds all three arguments.
@@ -375,7 +380,7 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
         return apply_op("Range", name, start=first, limit=last, delta=step)
 
 
-def linspace(start: Any, stop: Any, num: Any, name: str | None = None) -> Tensor:
+def linspace(start: TensorLike, stop: Any, num: Any, name: str | None = None) -> Tensor:
     """`num` evenly spaced numbers from start to stop, both included. A vector of floating-point numbers."""
     return apply_op("LinSpace", name, start=start, stop=stop, num=num)
 

@@ -7,7 +7,7 @@ https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/linalg. The last tw
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from dtf.build.tensor import Operation, Tensor
 from dtf.wire import dtypes
 from dtf.wire.tensor_shape import TensorShape
 
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import TensorLike
+
 __all__ = [
     "banded_triangular_solve", "eig", "eigvals", "expm", "logm", "lu", "lu_matrix_inverse", "lu_reconstruct",
     "lu_solve", "matrix_rank", "matrix_square_root", "pinv", "sqrtm", "tridiagonal_matmul", "tridiagonal_solve",
@@ -32,7 +35,7 @@ __all__ = [
 # -- factors --
 
 
-def lu(input: Any, output_idx_type: Any = dtypes.int32, name: str | None = None) -> Any:
+def lu(input: TensorLike, output_idx_type: Any = dtypes.int32, name: str | None = None) -> Any:
     """(lu, p): the factors of a square matrix in one, L below its diagonal of ones and U above, and the order of rows.
 
     gather(input, p) = L U. [..., n, n] -> [..., n, n] and [..., n]. A singular matrix is an InvalidArgumentError.
@@ -40,7 +43,7 @@ def lu(input: Any, output_idx_type: Any = dtypes.int32, name: str | None = None)
     return apply_op("Lu", name, input=input, output_idx_type=output_idx_type)
 
 
-def lu_reconstruct(lower_upper: Any, perm: Any, validate_args: bool = False, name: str | None = None) -> Tensor:
+def lu_reconstruct(lower_upper: Any, perm: TensorLike, validate_args: bool = False, name: str | None = None) -> Tensor:
     """The matrix that `lu` factored."""
     with name_scope(name or "lu_reconstruct"):
         lower_upper, perm = convert_to_tensor(lower_upper), convert_to_tensor(perm)
@@ -48,7 +51,9 @@ def lu_reconstruct(lower_upper: Any, perm: Any, validate_args: bool = False, nam
         return gather_rows(product, inverse_order(perm))
 
 
-def lu_solve(lower_upper: Any, perm: Any, rhs: Any, validate_args: bool = False, name: str | None = None) -> Tensor:
+def lu_solve(
+    lower_upper: Any, perm: TensorLike, rhs: TensorLike, validate_args: bool = False, name: str | None = None
+) -> Tensor:
     """The X with A X = rhs for (lower_upper, perm) = lu(A). [..., n, n], [..., n], [..., n, k] -> [..., n, k]."""
     with name_scope(name or "lu_solve"):
         lower_upper, perm, rhs = (convert_to_tensor(each) for each in (lower_upper, perm, rhs))
@@ -56,7 +61,9 @@ def lu_solve(lower_upper: Any, perm: Any, rhs: Any, validate_args: bool = False,
         return matrix_triangular_solve(lower_upper, first, lower=False)
 
 
-def lu_matrix_inverse(lower_upper: Any, perm: Any, validate_args: bool = False, name: str | None = None) -> Tensor:
+def lu_matrix_inverse(
+    lower_upper: Any, perm: TensorLike, validate_args: bool = False, name: str | None = None
+) -> Tensor:
     """The inverse of the matrix that `lu` factored."""
     with name_scope(name or "lu_matrix_inverse"):
         lower_upper = convert_to_tensor(lower_upper)
@@ -92,14 +99,14 @@ def inverse_order(order: Tensor) -> Tensor:
     return cast(apply_op("TopKV2", input=apply_op("Neg", x=order), k=size, sorted=True).indices, order.dtype)
 
 
-def eig(tensor: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
+def eig(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
     """(e, v): the complex eigenvalues and eigenvectors (the columns of v) of square matrices, in no order."""
     tensor = convert_to_tensor(tensor)
     e, v = apply_op("Eig", name, input=tensor, compute_v=True, Tout=_complex_of(tensor.dtype))
     return e, v
 
 
-def eigvals(tensor: Any, name: str | None = None) -> Tensor:
+def eigvals(tensor: TensorLike, name: str | None = None) -> Tensor:
     """The complex eigenvalues of square matrices, in no order."""
     tensor = convert_to_tensor(tensor)
     return apply_op("Eig", name, input=tensor, compute_v=False, Tout=_complex_of(tensor.dtype)).e
@@ -112,7 +119,7 @@ def _complex_of(dtype: dtypes.DType) -> dtypes.DType:
 # -- functions --
 
 
-def sqrtm(input: Any, name: str | None = None) -> Tensor:
+def sqrtm(input: TensorLike, name: str | None = None) -> Tensor:
     """The principal square root: the matrix whose product with itself is `input`. [..., n, n] -> [..., n, n]."""
     return apply_op("MatrixSquareRoot", name, input=input)
 
@@ -120,12 +127,12 @@ def sqrtm(input: Any, name: str | None = None) -> Tensor:
 matrix_square_root = sqrtm
 
 
-def logm(input: Any, name: str | None = None) -> Tensor:
+def logm(input: TensorLike, name: str | None = None) -> Tensor:
     """The principal logarithm of complex matrices [..., n, n]."""
     return apply_op("MatrixLogarithm", name, input=input)
 
 
-def expm(input: Any, name: str | None = None) -> Tensor:
+def expm(input: TensorLike, name: str | None = None) -> Tensor:
     """The exponential of matrices [..., n, n]: a Pade approximant of a scaled matrix, squared back.
 
     Source: N. Higham, "The scaling and squaring method for the matrix exponential revisited" (2005).
@@ -178,7 +185,7 @@ def _pade_parts(x: Tensor) -> tuple[Tensor, Tensor]:
     return sums[0], matmul(x, sums[1])
 
 
-def matrix_rank(a: Any, tol: Any = None, validate_args: bool = False, name: str | None = None) -> Tensor:
+def matrix_rank(a: TensorLike, tol: Any = None, validate_args: bool = False, name: str | None = None) -> Tensor:
     """How many singular values exceed `tol` (the largest one times max(m, n) times the unit in the last place)."""
     with name_scope(name or "matrix_rank"):
         a = convert_to_tensor(a)
@@ -190,7 +197,7 @@ def matrix_rank(a: Any, tol: Any = None, validate_args: bool = False, name: str 
         return reduce_sum(cast(greater(values, tol), dtypes.int32), -1)
 
 
-def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: str | None = None) -> Tensor:
+def pinv(a: TensorLike, rcond: Any = None, validate_args: bool = False, name: str | None = None) -> Tensor:
     """The Moore-Penrose pseudo-inverse; singular values up to `rcond` times the largest count as zero."""
     with name_scope(name or "pinv"):
         a = convert_to_tensor(a)
@@ -208,7 +215,7 @@ def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: str | Non
 
 
 def banded_triangular_solve(
-    bands: Any, rhs: Any, lower: bool = True, adjoint: bool = False, name: str | None = None
+    bands: Any, rhs: TensorLike, lower: bool = True, adjoint: bool = False, name: str | None = None
 ) -> Tensor:
     """The X with A X = rhs for a triangular A given by its diagonals [..., k, n]. rhs: [..., n, m].
 
@@ -255,7 +262,7 @@ def tridiagonal_solve(
 
 
 def tridiagonal_matmul(
-    diagonals: Any, rhs: Any, diagonals_format: str = "compact", name: str | None = None
+    diagonals: Any, rhs: TensorLike, diagonals_format: str = "compact", name: str | None = None
 ) -> Tensor:
     """The product of tridiagonal matrices, given as to `tridiagonal_solve`, and matrices [..., n, k]."""
     with name_scope(name or "tridiagonal_matmul"):

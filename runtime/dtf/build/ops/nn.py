@@ -8,7 +8,7 @@ https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/nn
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from dtf.build.tensor import Operation, Tensor
 from dtf.wire import dtypes
 from dtf.wire.tensor_shape import TensorShape
 from dtf.wire.windows import channel_axis
+
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import TensorLike
 
 __all__ = [
     "batch_norm_with_global_normalization",
@@ -70,17 +73,17 @@ __all__ = [
 # Activations
 
 
-def relu(features: Any, name: str | None = None) -> Tensor:
+def relu(features: TensorLike, name: str | None = None) -> Tensor:
     """max(features, 0), of any shape."""
     return apply_op("Relu", name, features=features)
 
 
-def relu6(features: Any, name: str | None = None) -> Tensor:
+def relu6(features: TensorLike, name: str | None = None) -> Tensor:
     """min(max(features, 0), 6), of any shape."""
     return apply_op("Relu6", name, features=features)
 
 
-def leaky_relu(features: Any, alpha: float = 0.2, name: str | None = None) -> Tensor:
+def leaky_relu(features: TensorLike, alpha: float = 0.2, name: str | None = None) -> Tensor:
     """features where they are positive, else alpha * features. Integers are taken as float32."""
     with name_scope(name, "LeakyRelu", [features, alpha]) as scope:
         features = convert_to_tensor(features, name="features")
@@ -89,45 +92,45 @@ def leaky_relu(features: Any, alpha: float = 0.2, name: str | None = None) -> Te
         return apply_op("LeakyRelu", scope, features=features, alpha=alpha)
 
 
-def crelu(features: Any, name: str | None = None, axis: int = -1) -> Tensor:
+def crelu(features: TensorLike, name: str | None = None, axis: int = -1) -> Tensor:
     """relu of features and of -features, concatenated along `axis`, which is thereby doubled. arXiv 1603.05201."""
     with name_scope(name, "CRelu", [features]) as scope:
         features = convert_to_tensor(features, name="features")
         return relu(joining.concat([features, -features], axis, name=scope))
 
 
-def elu(features: Any, name: str | None = None) -> Tensor:
+def elu(features: TensorLike, name: str | None = None) -> Tensor:
     """features where they are positive, else exp(features) - 1. arXiv 1511.07289."""
     return apply_op("Elu", name, features=features)
 
 
-def selu(features: Any, name: str | None = None) -> Tensor:
+def selu(features: TensorLike, name: str | None = None) -> Tensor:
     """A scaled elu that keeps mean 0 and variance 1. arXiv 1706.02515."""
     return apply_op("Selu", name, features=features)
 
 
-def softplus(features: Any, name: str | None = None) -> Tensor:
+def softplus(features: TensorLike, name: str | None = None) -> Tensor:
     """log(exp(features) + 1)."""
     return apply_op("Softplus", name, features=features)
 
 
-def softsign(features: Any, name: str | None = None) -> Tensor:
+def softsign(features: TensorLike, name: str | None = None) -> Tensor:
     """features / (|features| + 1)."""
     return apply_op("Softsign", name, features=features)
 
 
-def swish(features: Any) -> Tensor:
+def swish(features: TensorLike) -> Tensor:
     """features * sigmoid(features). arXiv 1710.05941."""
     features = convert_to_tensor(features, name="features")
     return features * math_ops.sigmoid(features)
 
 
-def softmax(logits: Any, axis: int | None = None, name: str | None = None, dim: int | None = None) -> Tensor:
+def softmax(logits: TensorLike, axis: int | None = None, name: str | None = None, dim: int | None = None) -> Tensor:
     """exp(logits) / sum of them along `axis`, the last one by default."""
     return _along_last("Softmax", logits, _one_of("axis", axis, "dim", dim, -1), name)
 
 
-def log_softmax(logits: Any, axis: int | None = None, name: str | None = None, dim: int | None = None) -> Tensor:
+def log_softmax(logits: TensorLike, axis: int | None = None, name: str | None = None, dim: int | None = None) -> Tensor:
     """log(softmax(logits)), without losing what is near 0."""
     return _along_last("LogSoftmax", logits, _one_of("axis", axis, "dim", dim, -1), name)
 
@@ -185,7 +188,7 @@ def softmax_cross_entropy_with_logits(
 
 
 def softmax_cross_entropy_with_logits_v2(
-    labels: Any, logits: Any, axis: int | None = None, name: str | None = None, dim: int | None = None
+    labels: Any, logits: TensorLike, axis: int | None = None, name: str | None = None, dim: int | None = None
 ) -> Tensor:
     """-sum(labels * log_softmax(logits)) along `axis` (the last one by default), which the result lacks.
 
@@ -280,7 +283,11 @@ def sigmoid_cross_entropy_with_logits(
 
 
 def weighted_cross_entropy_with_logits(
-    labels: Any = None, logits: Any = None, pos_weight: Any = None, name: str | None = None, targets: Any = None
+    labels: TensorLike | None = None,
+    logits: Any = None,
+    pos_weight: Any = None,
+    name: str | None = None,
+    targets: TensorLike | None = None,
 ) -> Tensor:
     """The sigmoid cross entropy with the term of positive labels multiplied by `pos_weight`."""
     labels = _one_of("labels", labels, "targets", targets)
@@ -297,7 +304,7 @@ def weighted_cross_entropy_with_logits(
 
 
 def log_poisson_loss(
-    targets: Any, log_input: Any, compute_full_loss: bool = False, name: str | None = None
+    targets: TensorLike, log_input: Any, compute_full_loss: bool = False, name: str | None = None
 ) -> Tensor:
     """exp(log_input) - log_input * targets, plus Stirling's approximation of log(targets!) if `compute_full_loss`."""
     with name_scope(name, "log_poisson_loss", [log_input, targets]):
@@ -313,7 +320,7 @@ def log_poisson_loss(
         return result
 
 
-def l2_loss(t: Any, name: str | None = None) -> Tensor:
+def l2_loss(t: TensorLike, name: str | None = None) -> Tensor:
     """sum(t ** 2) / 2, a scalar."""
     return apply_op("L2Loss", name, t=t)
 
@@ -321,7 +328,7 @@ def l2_loss(t: Any, name: str | None = None) -> Tensor:
 # Bias and layers in one call
 
 
-def bias_add(value: Any, bias: Any, data_format: str | None = None, name: str | None = None) -> Tensor:
+def bias_add(value: TensorLike, bias: Any, data_format: str | None = None, name: str | None = None) -> Tensor:
     """value + bias, the bias (a vector) along the channels: the last dimension, or the second for "NC..." formats."""
     with name_scope(name, "BiasAdd", [value, bias]) as scope:
         first = data_format is not None and data_format.startswith("NC")
@@ -330,13 +337,13 @@ def bias_add(value: Any, bias: Any, data_format: str | None = None, name: str | 
         return apply_op("BiasAdd", scope, value=value, bias=bias, data_format="NCHW" if first else "NHWC")
 
 
-def xw_plus_b(x: Any, weights: Any, biases: Any, name: str | None = None) -> Tensor:
+def xw_plus_b(x: TensorLike, weights: TensorLike, biases: TensorLike, name: str | None = None) -> Tensor:
     """matmul(x, weights) + biases."""
     with name_scope(name, "xw_plus_b", [x, weights, biases]) as scope:
         return bias_add(linalg_ops.matmul(x, weights), biases, name=scope)
 
 
-def relu_layer(x: Any, weights: Any, biases: Any, name: str | None = None) -> Tensor:
+def relu_layer(x: TensorLike, weights: TensorLike, biases: TensorLike, name: str | None = None) -> Tensor:
     """relu(matmul(x, weights) + biases)."""
     with name_scope(name, "relu_layer", [x, weights, biases]) as scope:
         return relu(bias_add(linalg_ops.matmul(x, weights), biases), name=scope)
@@ -346,7 +353,7 @@ def relu_layer(x: Any, weights: Any, biases: Any, name: str | None = None) -> Te
 
 
 def l2_normalize(
-    x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | None = None, dim: Any = None
+    x: TensorLike, axis: Any = None, epsilon: float = 1e-12, name: str | None = None, dim: Any = None
 ) -> Tensor:
     """x / sqrt(max(sum(x ** 2 along axis), epsilon))."""
     axis = _one_of("axis", axis, "dim", dim)
@@ -357,9 +364,9 @@ def l2_normalize(
 
 
 def moments(
-    x: Any,
+    x: TensorLike,
     axes: Sequence[int],
-    shift: Any = None,
+    shift: TensorLike | None = None,
     name: str | None = None,
     keep_dims: bool | None = None,
     keepdims: bool | None = None,
@@ -379,7 +386,7 @@ def moments(
 
 
 def weighted_moments(
-    x: Any,
+    x: TensorLike,
     axes: Sequence[int],
     frequency_weights: Any,
     name: str | None = None,
@@ -403,9 +410,9 @@ def weighted_moments(
 
 
 def sufficient_statistics(
-    x: Any,
+    x: TensorLike,
     axes: Sequence[int],
-    shift: Any = None,
+    shift: TensorLike | None = None,
     keep_dims: bool | None = None,
     name: str | None = None,
     keepdims: bool | None = None,
@@ -426,7 +433,7 @@ def sufficient_statistics(
 
 
 def normalize_moments(
-    counts: Any, mean_ss: Any, variance_ss: Any, shift: Any, name: str | None = None
+    counts: TensorLike, mean_ss: Any, variance_ss: Any, shift: TensorLike, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
     """Mean and variance from what `sufficient_statistics` gives."""
     with name_scope(name, "normalize", [counts, mean_ss, variance_ss, shift]):
@@ -451,17 +458,17 @@ def batch_normalization(
 
 
 def batch_norm_with_global_normalization(
-    t: Any = None,
+    t: TensorLike | None = None,
     m: Any = None,
     v: Any = None,
-    beta: Any = None,
-    gamma: Any = None,
+    beta: TensorLike | None = None,
+    gamma: TensorLike | None = None,
     variance_epsilon: float | None = None,
     scale_after_normalization: bool | None = None,
     name: str | None = None,
-    input: Any = None,
-    mean: Any = None,
-    variance: Any = None,
+    input: TensorLike | None = None,
+    mean: TensorLike | None = None,
+    variance: TensorLike | None = None,
 ) -> Tensor:
     """The old spelling of `batch_normalization`."""
     t, m, v = _one_of("t", t, "input", input), _one_of("m", m, "mean", mean), _one_of("v", v, "variance", variance)
@@ -470,11 +477,11 @@ def batch_norm_with_global_normalization(
 
 
 def fused_batch_norm(
-    x: Any,
-    scale: Any,
-    offset: Any,
-    mean: Any = None,
-    variance: Any = None,
+    x: TensorLike,
+    scale: TensorLike,
+    offset: TensorLike,
+    mean: TensorLike | None = None,
+    variance: TensorLike | None = None,
     epsilon: float = 0.001,
     data_format: str = "NHWC",
     is_training: bool = True,
@@ -518,7 +525,7 @@ def fused_batch_norm(
 
 
 def local_response_normalization(
-    input: Any,
+    input: TensorLike,
     depth_radius: int = 5,
     bias: float = 1,
     alpha: float = 1,
@@ -533,12 +540,12 @@ lrn = local_response_normalization
 
 
 def dropout(
-    x: Any,
+    x: TensorLike,
     keep_prob: Any = None,
     noise_shape: Any = None,
     seed: int | None = None,
     name: str | None = None,
-    rate: Any = None,
+    rate: TensorLike | None = None,
 ) -> Tensor:
     """Sets each element to 0 with probability `rate`, and divides the others by 1 - rate.
 
@@ -587,23 +594,23 @@ def _noise_shape(x: Tensor, noise_shape: Any) -> Any:
 # Ranking
 
 
-def in_top_k(predictions: Any, targets: Any, k: Any, name: str | None = None) -> Tensor:
+def in_top_k(predictions: TensorLike, targets: TensorLike, k: TensorLike, name: str | None = None) -> Tensor:
     """Whether the class targets[i] is among the k highest of predictions[i]; bool [batch]. Ties count as in."""
     with name_scope(name, "in_top_k"):
         return apply_op("InTopKV2", name, predictions=predictions, targets=targets, k=k)
 
 
-def top_k(input: Any, k: Any = 1, sorted: bool = True, name: str | None = None) -> Any:
+def top_k(input: TensorLike, k: TensorLike = 1, sorted: bool = True, name: str | None = None) -> Any:
     """(values, indices) of the k largest entries of each row (last dimension), in descending order."""
     return apply_op("TopKV2", name, input=input, k=k, sorted=sorted)
 
 
-def nth_element(input: Any, n: Any, reverse: bool = False, name: str | None = None) -> Tensor:
+def nth_element(input: TensorLike, n: TensorLike, reverse: bool = False, name: str | None = None) -> Tensor:
     """The n-th smallest (largest if `reverse`) value of each row."""
     return apply_op("NthElement", name, input=input, n=n, reverse=reverse)
 
 
-def zero_fraction(value: Any, name: str | None = None) -> Tensor:
+def zero_fraction(value: TensorLike, name: str | None = None) -> Tensor:
     """The fraction of zeros, a float32 scalar; NaN for no elements."""
     with name_scope(name, "zero_fraction", [value]):
         value = convert_to_tensor(value, name="value")

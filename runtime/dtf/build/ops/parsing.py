@@ -6,7 +6,7 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/io
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from dtf.build.sparse import SparseTensor
 from dtf.build.tensor import Operation, Tensor
 from dtf.wire import dtypes
 from dtf.wire.tensor_shape import TensorShape
+
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import TensorLike
 
 __all__ = [
     "FixedLenFeature", "FixedLenSequenceFeature", "SparseFeature", "VarLenFeature", "decode_json_example",
@@ -61,7 +64,7 @@ class SparseFeature(NamedTuple):
 
 
 def parse_example(
-    serialized: Any, features: Mapping[str, Any], name: str | None = None, example_names: Any = None
+    serialized: TensorLike, features: Mapping[str, Any], name: str | None = None, example_names: Any = None
 ) -> dict[str, Any]:
     """A vector of serialized Examples as one tensor per feature.
 
@@ -98,7 +101,7 @@ def parse_example(
 
 
 def parse_single_example(
-    serialized: Any, features: Mapping[str, Any], name: str | None = None, example_names: Any = None
+    serialized: TensorLike, features: Mapping[str, Any], name: str | None = None, example_names: Any = None
 ) -> dict[str, Any]:
     """As `parse_example`, of one string: tensors without the dimension of the batch."""
     with name_scope(name, "ParseSingleExample", [serialized]):
@@ -110,7 +113,7 @@ def parse_single_example(
 
 
 def parse_sequence_example(
-    serialized: Any,
+    serialized: TensorLike,
     context_features: Mapping[str, Any] | None = None,
     sequence_features: Mapping[str, Any] | None = None,
     example_names: Any = None,
@@ -143,7 +146,7 @@ def parse_sequence_example(
 
 
 def parse_single_sequence_example(
-    serialized: Any,
+    serialized: TensorLike,
     context_features: Mapping[str, Any] | None = None,
     sequence_features: Mapping[str, Any] | None = None,
     example_name: Any = None,

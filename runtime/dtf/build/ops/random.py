@@ -7,7 +7,7 @@ the op draws the same numbers in every new session, TensorFlow's own.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from dtf.build.shape_rules import broadcast, no_outputs, scalar, shape_rule, unc
 from dtf.build.tensor import Operation, Tensor
 from dtf.wire import dtypes
 from dtf.wire.tensor_shape import TensorShape
+
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import DTypeLike, TensorLike
 
 __all__ = [
     "categorical", "get_seed", "multinomial", "random_crop", "random_gamma", "random_normal", "random_poisson",
@@ -69,7 +72,7 @@ def random_uniform(
     shape: Any,
     minval: Any = 0,
     maxval: Any = None,
-    dtype: Any = dtypes.float32,
+    dtype: DTypeLike = dtypes.float32,
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
@@ -97,9 +100,9 @@ def random_uniform(
 
 def random_normal(
     shape: Any,
-    mean: Any = 0.0,
-    stddev: Any = 1.0,
-    dtype: Any = dtypes.float32,
+    mean: TensorLike = 0.0,
+    stddev: TensorLike = 1.0,
+    dtype: DTypeLike = dtypes.float32,
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
@@ -109,9 +112,9 @@ def random_normal(
 
 def truncated_normal(
     shape: Any,
-    mean: Any = 0.0,
-    stddev: Any = 1.0,
-    dtype: Any = dtypes.float32,
+    mean: TensorLike = 0.0,
+    stddev: TensorLike = 1.0,
+    dtype: DTypeLike = dtypes.float32,
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
@@ -142,9 +145,9 @@ def _scaled(
 
 def random_gamma(
     shape: Any,
-    alpha: Any,
-    beta: Any = None,
-    dtype: Any = dtypes.float32,
+    alpha: TensorLike,
+    beta: TensorLike | None = None,
+    dtype: DTypeLike = dtypes.float32,
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
@@ -165,7 +168,7 @@ def random_gamma(
 
 
 def random_poisson(
-    lam: Any, shape: Any, dtype: Any = dtypes.float32, seed: int | None = None, name: str | None = None
+    lam: Any, shape: Any, dtype: DTypeLike = dtypes.float32, seed: int | None = None, name: str | None = None
 ) -> Tensor:
     """Poisson distributed numbers: for each rate in `lam` `shape` of them. -> shape + lam.shape."""
     with name_scope(name, "random_poisson", [lam, shape]) as name:
@@ -181,7 +184,7 @@ def stateless_uniform(
     seed: Any,
     minval: Any = 0,
     maxval: Any = None,
-    dtype: Any = dtypes.float32,
+    dtype: DTypeLike = dtypes.float32,
     name: str | None = None,
 ) -> Tensor:
     """As `random_uniform`, but the same numbers at every run; integers of any value when minval is None, too.
@@ -209,7 +212,12 @@ def stateless_uniform(
 
 
 def stateless_normal(
-    shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, name: str | None = None
+    shape: Any,
+    seed: Any,
+    mean: TensorLike = 0.0,
+    stddev: TensorLike = 1.0,
+    dtype: DTypeLike = dtypes.float32,
+    name: str | None = None,
 ) -> Tensor:
     """As `random_normal`, but the same numbers at every run. seed: [2], integers."""
     attrs = {"seed": seed}
@@ -217,7 +225,12 @@ def stateless_normal(
 
 
 def stateless_truncated_normal(
-    shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, name: str | None = None
+    shape: Any,
+    seed: Any,
+    mean: TensorLike = 0.0,
+    stddev: TensorLike = 1.0,
+    dtype: DTypeLike = dtypes.float32,
+    name: str | None = None,
 ) -> Tensor:
     """As `truncated_normal`, but the same numbers at every run. seed: [2], integers."""
     attrs = {"seed": seed}
@@ -268,7 +281,11 @@ def stateless_binomial(
 
 
 def stateless_multinomial(
-    logits: Any, num_samples: Any, seed: Any, output_dtype: Any = dtypes.int64, name: str | None = None
+    logits: TensorLike,
+    num_samples: TensorLike,
+    seed: Any,
+    output_dtype: DTypeLike = dtypes.int64,
+    name: str | None = None,
 ) -> Tensor:
     """As `multinomial`, but the same numbers at every run. seed: [2], integers."""
     return apply_op(
@@ -288,13 +305,17 @@ def stateless_categorical(
     return stateless_multinomial(logits, num_samples, seed, dtype, name or "stateless_categorical")
 
 
-def random_shuffle(value: Any, seed: int | None = None, name: str | None = None) -> Tensor:
+def random_shuffle(value: TensorLike, seed: int | None = None, name: str | None = None) -> Tensor:
     """`value` with its rows (entries of the first dimension) in random order."""
     return apply_op("RandomShuffle", name, value=value, **op_seeds(seed))
 
 
 def multinomial(
-    logits: Any, num_samples: Any, seed: int | None = None, name: str | None = None, output_dtype: Any = None
+    logits: TensorLike,
+    num_samples: TensorLike,
+    seed: int | None = None,
+    name: str | None = None,
+    output_dtype: DTypeLike | None = None,
 ) -> Tensor:
     """Class numbers drawn with probabilities proportional to exp(logits). [batch, classes] -> [batch, samples]."""
     with name_scope(name, "multinomial", [logits]):
@@ -303,13 +324,17 @@ def multinomial(
 
 
 def categorical(
-    logits: Any, num_samples: Any, dtype: Any = None, seed: int | None = None, name: str | None = None
+    logits: TensorLike,
+    num_samples: TensorLike,
+    dtype: DTypeLike | None = None,
+    seed: int | None = None,
+    name: str | None = None,
 ) -> Tensor:
     """The newer name of `multinomial`; `dtype` is that of the result, int64 by default."""
     return multinomial(logits, num_samples, seed, name or "categorical", dtype)
 
 
-def random_crop(value: Any, size: Any, seed: int | None = None, name: str | None = None) -> Tensor:
+def random_crop(value: TensorLike, size: Any, seed: int | None = None, name: str | None = None) -> Tensor:
     """A part of `value` of the given size, from a random place. An error at run time when `size` is larger than it."""
     with name_scope(name, "random_crop", [value, size]) as name:
         value = convert_to_tensor(value, name="value")

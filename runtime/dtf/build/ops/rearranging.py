@@ -5,7 +5,7 @@ Kernels: `run.kernels.rearranging`; gradients: `array_grad`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from dtf.build.shape_rules import axis_within, shape_rule, sizes_of, unchanged, 
 from dtf.build.tensor import Tensor
 from dtf.wire import dtypes
 from dtf.wire.tensor_shape import TensorShape
+
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import TensorLike
 
 __all__ = [
     "batch_to_space",
@@ -39,7 +42,9 @@ __all__ = [
 ]
 
 
-def transpose(a: Any, perm: Any = None, name: str = "transpose", conjugate: bool = False) -> Tensor:
+def transpose(
+    a: TensorLike, perm: TensorLike | None = None, name: str = "transpose", conjugate: bool = False
+) -> Tensor:
     """Dimension i of the result is dimension perm[i] of `a`; without `perm` their order is reversed."""
     with name_scope(name, "transpose", [a]) as scope:
         op_type = "ConjugateTranspose" if conjugate else "Transpose"
@@ -53,7 +58,7 @@ def transpose(a: Any, perm: Any = None, name: str = "transpose", conjugate: bool
         return apply_op(op_type, scope, x=a, perm=perm)
 
 
-def matrix_transpose(a: Any, name: str = "matrix_transpose", conjugate: bool = False) -> Tensor:
+def matrix_transpose(a: TensorLike, name: str = "matrix_transpose", conjugate: bool = False) -> Tensor:
     """Swaps the last two dimensions."""
     with name_scope(name, "matrix_transpose", [a]):
         a = convert_to_tensor(a, name="a")
@@ -68,7 +73,7 @@ def matrix_transpose(a: Any, name: str = "matrix_transpose", conjugate: bool = F
         return transpose(a, perm, conjugate=conjugate)
 
 
-def reverse(tensor: Any, axis: Any, name: str | None = None) -> Tensor:
+def reverse(tensor: TensorLike, axis: Any, name: str | None = None) -> Tensor:
     """`tensor` with the dimensions in the vector `axis` turned round."""
     return apply_op("ReverseV2", name, tensor=tensor, axis=axis)
 
@@ -77,7 +82,7 @@ reverse_v2 = reverse
 
 
 def reverse_sequence(
-    input: Any,
+    input: TensorLike,
     seq_lengths: Any,
     seq_axis: int | None = None,
     batch_axis: int | None = None,
@@ -100,28 +105,32 @@ def reverse_sequence(
     )
 
 
-def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Tensor:
+def roll(input: TensorLike, shift: TensorLike, axis: Any, name: str | None = None) -> Tensor:
     """Shifts along each axis; what leaves at one end comes back at the other."""
     return apply_op("Roll", name, input=input, shift=shift, axis=axis)
 
 
-def invert_permutation(x: Any, name: str | None = None) -> Tensor:
+def invert_permutation(x: TensorLike, name: str | None = None) -> Tensor:
     """The y with y[x[i]] = i."""
     return apply_op("InvertPermutation", name, x=x)
 
 
-def space_to_batch_nd(input: Any, block_shape: Any, paddings: Any, name: str | None = None) -> Tensor:
+def space_to_batch_nd(input: TensorLike, block_shape: Any, paddings: TensorLike, name: str | None = None) -> Tensor:
     """Pads, cuts the spatial dimensions into blocks, and moves the places within a block into the batch."""
     return apply_op("SpaceToBatchND", name, input=input, block_shape=block_shape, paddings=paddings)
 
 
-def batch_to_space_nd(input: Any, block_shape: Any, crops: Any, name: str | None = None) -> Tensor:
+def batch_to_space_nd(input: TensorLike, block_shape: Any, crops: Any, name: str | None = None) -> Tensor:
     """The inverse of `space_to_batch_nd`, cropping instead of padding."""
     return apply_op("BatchToSpaceND", name, input=input, block_shape=block_shape, crops=crops)
 
 
 def space_to_batch(
-    input: Any, paddings: Any, block_size: int | None = None, name: str | None = None, block_shape: Any = None
+    input: TensorLike,
+    paddings: TensorLike,
+    block_size: int | None = None,
+    name: str | None = None,
+    block_shape: Any = None,
 ) -> Tensor:
     """`space_to_batch_nd` of images [batch, height, width, depth] with square blocks."""
     block = block_shape if block_shape is not None else [block_size, block_size]
@@ -129,7 +138,7 @@ def space_to_batch(
 
 
 def batch_to_space(
-    input: Any, crops: Any, block_size: int | None = None, name: str | None = None, block_shape: Any = None
+    input: TensorLike, crops: Any, block_size: int | None = None, name: str | None = None, block_shape: Any = None
 ) -> Tensor:
     """`batch_to_space_nd` to images [batch, height, width, depth] with square blocks."""
     block = block_shape if block_shape is not None else [block_size, block_size]
@@ -159,18 +168,18 @@ def required_space_to_batch_paddings(
         return constant(paddings, dtypes.int32, name="paddings"), constant(crops, dtypes.int32, name="crops")
 
 
-def space_to_depth(input: Any, block_size: int, name: str | None = None, data_format: str = "NHWC") -> Tensor:
+def space_to_depth(input: TensorLike, block_size: int, name: str | None = None, data_format: str = "NHWC") -> Tensor:
     """Moves blocks of pixels into the depth: [b, h, w, d] -> [b, h/s, w/s, d*s*s]."""
     return apply_op("SpaceToDepth", name, input=input, block_size=block_size, data_format=data_format)
 
 
-def depth_to_space(input: Any, block_size: int, name: str | None = None, data_format: str = "NHWC") -> Tensor:
+def depth_to_space(input: TensorLike, block_size: int, name: str | None = None, data_format: str = "NHWC") -> Tensor:
     """The inverse of `space_to_depth`."""
     return apply_op("DepthToSpace", name, input=input, block_size=block_size, data_format=data_format)
 
 
 def extract_image_patches(
-    images: Any,
+    images: TensorLike,
     ksizes: Any = None,
     strides: Any = None,
     rates: Any = None,

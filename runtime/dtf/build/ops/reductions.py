@@ -6,7 +6,7 @@ Names and arguments are TensorFlow 1.x's (https://www.tensorflow.org/versions/r1
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,6 +34,9 @@ from dtf.build.tensor import Operation, Tensor
 from dtf.wire import dtypes
 from dtf.wire.tensor_shape import TensorShape, unknown_shape
 
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import DTypeLike, TensorLike
+
 __all__ = [
     "arg_max", "arg_min", "argmax", "argmin", "count_nonzero", "cumprod", "cumsum", "cumulative_logsumexp",
     "reduce_all", "reduce_any", "reduce_euclidean_norm", "reduce_logsumexp", "reduce_max", "reduce_mean",
@@ -44,7 +47,7 @@ __all__ = [
 
 
 def reduce_sum(
-    input_tensor: Any,
+    input_tensor: TensorLike,
     axis: Any = None,
     keepdims: bool | None = None,
     name: str | None = None,
@@ -59,7 +62,7 @@ def reduce_sum(
 
 
 def reduce_mean(
-    input_tensor: Any,
+    input_tensor: TensorLike,
     axis: Any = None,
     keepdims: bool | None = None,
     name: str | None = None,
@@ -71,7 +74,7 @@ def reduce_mean(
 
 
 def reduce_prod(
-    input_tensor: Any,
+    input_tensor: TensorLike,
     axis: Any = None,
     keepdims: bool | None = None,
     name: str | None = None,
@@ -83,7 +86,7 @@ def reduce_prod(
 
 
 def reduce_max(
-    input_tensor: Any,
+    input_tensor: TensorLike,
     axis: Any = None,
     keepdims: bool | None = None,
     name: str | None = None,
@@ -95,7 +98,7 @@ def reduce_max(
 
 
 def reduce_min(
-    input_tensor: Any,
+    input_tensor: TensorLike,
     axis: Any = None,
     keepdims: bool | None = None,
     name: str | None = None,
@@ -107,7 +110,7 @@ def reduce_min(
 
 
 def reduce_all(
-    input_tensor: Any,
+    input_tensor: TensorLike,
     axis: Any = None,
     keepdims: bool | None = None,
     name: str | None = None,
@@ -119,7 +122,7 @@ def reduce_all(
 
 
 def reduce_any(
-    input_tensor: Any,
+    input_tensor: TensorLike,
     axis: Any = None,
     keepdims: bool | None = None,
     name: str | None = None,
@@ -131,14 +134,14 @@ def reduce_any(
 
 
 def reduce_euclidean_norm(
-    input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
+    input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
 ) -> Tensor:
     """The square root of the sum of squares along `axis`."""
     return _reduce("EuclideanNorm", input_tensor, axis, keepdims, name)
 
 
 def reduce_logsumexp(
-    input_tensor: Any,
+    input_tensor: TensorLike,
     axis: Any = None,
     keepdims: bool | None = None,
     name: str | None = None,
@@ -165,7 +168,9 @@ def reduce_logsumexp(
         return add(result, shift, name=name)
 
 
-def reduce_variance(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
+def reduce_variance(
+    input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
+) -> Tensor:
     """The population variance along `axis`: the mean square distance from the mean.
 
     Raises:
@@ -180,21 +185,21 @@ def reduce_variance(input_tensor: Any, axis: Any = None, keepdims: bool = False,
         return reduce_mean(squared, axis=axis, keepdims=keepdims)
 
 
-def reduce_std(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
+def reduce_std(input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
     """The square root of `reduce_variance`."""
     with name_scope(name or "reduce_std", None, [input_tensor]):
         return sqrt(reduce_variance(input_tensor, axis=axis, keepdims=keepdims))
 
 
 def count_nonzero(
-    input_tensor: Any = None,
+    input_tensor: TensorLike | None = None,
     axis: Any = None,
     keepdims: bool | None = None,
-    dtype: Any = dtypes.int64,
+    dtype: DTypeLike = dtypes.int64,
     name: str | None = None,
     reduction_indices: Any = None,
     keep_dims: bool | None = None,
-    input: Any = None,
+    input: TensorLike | None = None,
 ) -> Tensor:
     """How many elements along `axis` are not zero (not empty, for strings); other arguments as for `reduce_sum`."""
     axis = _one_of("axis", axis, "reduction_indices", reduction_indices)
@@ -208,7 +213,11 @@ def count_nonzero(
 
 
 def argmax(
-    input: Any, axis: Any = None, name: str | None = None, dimension: Any = None, output_type: Any = dtypes.int64
+    input: TensorLike,
+    axis: Any = None,
+    name: str | None = None,
+    dimension: Any = None,
+    output_type: DTypeLike = dtypes.int64,
 ) -> Tensor:
     """The index of the greatest element along one axis (0 by default), the first of several equal ones."""
     axis = _one_of("axis", axis, "dimension", dimension)
@@ -216,19 +225,27 @@ def argmax(
 
 
 def argmin(
-    input: Any, axis: Any = None, name: str | None = None, dimension: Any = None, output_type: Any = dtypes.int64
+    input: TensorLike,
+    axis: Any = None,
+    name: str | None = None,
+    dimension: Any = None,
+    output_type: DTypeLike = dtypes.int64,
 ) -> Tensor:
     """The index of the least element along one axis (0 by default), the first of several equal ones."""
     axis = _one_of("axis", axis, "dimension", dimension)
     return arg_min(input, 0 if axis is None else axis, output_type, name)
 
 
-def arg_max(input: Any, dimension: Any, output_type: Any = dtypes.int64, name: str | None = None) -> Tensor:
+def arg_max(
+    input: TensorLike, dimension: Any, output_type: DTypeLike = dtypes.int64, name: str | None = None
+) -> Tensor:
     """The older form of `argmax`."""
     return apply_op("ArgMax", name, input=input, dimension=dimension, output_type=dtypes.as_dtype(output_type))
 
 
-def arg_min(input: Any, dimension: Any, output_type: Any = dtypes.int64, name: str | None = None) -> Tensor:
+def arg_min(
+    input: TensorLike, dimension: Any, output_type: DTypeLike = dtypes.int64, name: str | None = None
+) -> Tensor:
     """The older form of `argmin`."""
     return apply_op("ArgMin", name, input=input, dimension=dimension, output_type=dtypes.as_dtype(output_type))
 
@@ -270,18 +287,22 @@ def _one_of(new_name: str, new: Any, old_name: str, old: Any) -> Any:
 # -- scans --
 
 
-def cumsum(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Tensor:
+def cumsum(
+    x: TensorLike, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
+) -> Tensor:
     """Running sums along `axis`; `exclusive` leaves an element out of its own sum, `reverse` sums from the end."""
     return apply_op("Cumsum", name, x=x, axis=axis, exclusive=exclusive, reverse=reverse)
 
 
-def cumprod(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Tensor:
+def cumprod(
+    x: TensorLike, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
+) -> Tensor:
     """Running products along `axis`; arguments as for `cumsum`."""
     return apply_op("Cumprod", name, x=x, axis=axis, exclusive=exclusive, reverse=reverse)
 
 
 def cumulative_logsumexp(
-    x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
+    x: TensorLike, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
 ) -> Tensor:
     """Running log-sum-exp along `axis`; arguments as for `cumsum`."""
     return apply_op("CumulativeLogsumexp", name, x=x, axis=axis, exclusive=exclusive, reverse=reverse)

@@ -5,7 +5,7 @@ Kernels: `run.kernels.searching`; gradients: `array_grad`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.build.apply import apply_op
 from dtf.build.conversion import convert_to_tensor
@@ -16,6 +16,9 @@ from dtf.build.shape_rules import axis_within, broadcast, shape_rule, sizes_of
 from dtf.build.tensor import Tensor
 from dtf.wire import dtypes
 from dtf.wire.tensor_shape import TensorShape
+
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import DTypeLike, TensorLike
 
 __all__ = [
     "argsort",
@@ -29,7 +32,9 @@ __all__ = [
 ]
 
 
-def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Tensor:
+def where(
+    condition: TensorLike, x: TensorLike | None = None, y: TensorLike | None = None, name: str | None = None
+) -> Tensor:
     """Without `x` and `y` the coordinates [n, rank] (int64) of the true elements; else each element from `x` or `y`.
 
     `condition` has their shape, or is a vector that chooses rows, or a scalar.
@@ -41,7 +46,9 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
     return apply_op("Select", name, condition=condition, t=x, e=y)
 
 
-def where_v2(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Tensor:
+def where_v2(
+    condition: TensorLike, x: TensorLike | None = None, y: TensorLike | None = None, name: str | None = None
+) -> Tensor:
     """As `where`, but the three broadcast against each other."""
     if x is None and y is None:
         return apply_op("Where", name, input=condition)
@@ -50,25 +57,29 @@ def where_v2(condition: Any, x: Any = None, y: Any = None, name: str | None = No
     return apply_op("SelectV2", name, condition=condition, t=x, e=y)
 
 
-def unique(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> Any:
+def unique(x: TensorLike, out_idx: Any = dtypes.int32, name: str | None = None) -> Any:
     """(y, idx): the distinct values of a vector in order of their first occurrence, and each value's place among
     them.
     """
     return apply_op("Unique", name, x=x, out_idx=dtypes.as_dtype(out_idx))
 
 
-def unique_with_counts(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> Any:
+def unique_with_counts(x: TensorLike, out_idx: Any = dtypes.int32, name: str | None = None) -> Any:
     """(y, idx, count): as `unique`, and how often each value occurs."""
     return apply_op("UniqueWithCounts", name, x=x, out_idx=dtypes.as_dtype(out_idx))
 
 
-def setdiff1d(x: Any, y: Any, index_dtype: Any = dtypes.int32, name: str | None = None) -> Any:
+def setdiff1d(x: TensorLike, y: TensorLike, index_dtype: Any = dtypes.int32, name: str | None = None) -> Any:
     """(out, idx): the values of vector `x` that are not in `y`, and their places in `x`."""
     return apply_op("ListDiff", name, x=x, y=y, out_idx=dtypes.as_dtype(index_dtype))
 
 
 def searchsorted(
-    sorted_sequence: Any, values: Any, side: str = "left", out_type: Any = dtypes.int32, name: str | None = None
+    sorted_sequence: Any,
+    values: TensorLike,
+    side: str = "left",
+    out_type: DTypeLike = dtypes.int32,
+    name: str | None = None,
 ) -> Tensor:
     """For each value the place where it keeps the last dimension of `sorted_sequence` sorted."""
     if side not in ("left", "right"):
@@ -86,14 +97,14 @@ def searchsorted(
         return reshape(found, shape_of(values))
 
 
-def sort(values: Any, axis: int = -1, direction: str = "ASCENDING", name: str | None = None) -> Tensor:
+def sort(values: TensorLike, axis: int = -1, direction: str = "ASCENDING", name: str | None = None) -> Tensor:
     """The values in order along `axis`; direction: "ASCENDING" or "DESCENDING"."""
     with name_scope(name, "sort"):
         return _sorted(values, axis, direction, want_values=True)
 
 
 def argsort(
-    values: Any, axis: int = -1, direction: str = "ASCENDING", stable: bool = False, name: str | None = None
+    values: TensorLike, axis: int = -1, direction: str = "ASCENDING", stable: bool = False, name: str | None = None
 ) -> Tensor:
     """The places (int32) of the values in order along `axis`; of equal values the first comes first."""
     with name_scope(name, "argsort"):

@@ -6,7 +6,7 @@ Kernels: `run.kernels.segment`; gradients: `math_grad`.
 from __future__ import annotations
 
 import builtins
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.build.apply import apply_op
 from dtf.build.constant import constant, constant_value
@@ -17,6 +17,9 @@ from dtf.build.shape_rules import shape_rule
 from dtf.build.tensor import Operation, Tensor
 from dtf.wire.tensor_shape import TensorShape, unknown_shape
 
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import TensorLike
+
 __all__ = [
     "segment_max", "segment_mean", "segment_min", "segment_prod", "segment_sum", "sparse_segment_mean",
     "sparse_segment_sqrt_n", "sparse_segment_sum", "unsorted_segment_max", "unsorted_segment_mean",
@@ -24,14 +27,18 @@ __all__ = [
 ]  # fmt: skip
 
 
-def unsorted_segment_mean(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
+def unsorted_segment_mean(
+    data: TensorLike, segment_ids: TensorLike, num_segments: TensorLike, name: str | None = None
+) -> Tensor:
     """As `unsorted_segment_sum`, divided by the number of rows of the segment."""
     with name_scope(name, "UnsortedSegmentMean"):
         counts, data, segment_ids = _segment_sizes(data, segment_ids, num_segments)
         return truediv(unsorted_segment_sum(data, segment_ids, num_segments), counts)
 
 
-def unsorted_segment_sqrt_n(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
+def unsorted_segment_sqrt_n(
+    data: TensorLike, segment_ids: TensorLike, num_segments: TensorLike, name: str | None = None
+) -> Tensor:
     """As `unsorted_segment_sum`, divided by the square root of the number of rows of the segment."""
     with name_scope(name, "UnsortedSegmentSqrtN"):
         counts, data, segment_ids = _segment_sizes(data, segment_ids, num_segments)
@@ -60,21 +67,33 @@ def append_ones(x: Tensor, longer: Tensor, shorter: Tensor) -> Tensor:
 
 
 def sparse_segment_sum(
-    data: Any, indices: Any, segment_ids: Any, name: str | None = None, num_segments: Any = None
+    data: TensorLike,
+    indices: TensorLike,
+    segment_ids: TensorLike,
+    name: str | None = None,
+    num_segments: TensorLike | None = None,
 ) -> Tensor:
     """Row i of the result is the sum of data[indices[j]] over all j with segment_ids[j] = i; the ids are sorted."""
     return _sparse_segment("SparseSegmentSum", data, indices, segment_ids, name, num_segments)
 
 
 def sparse_segment_mean(
-    data: Any, indices: Any, segment_ids: Any, name: str | None = None, num_segments: Any = None
+    data: TensorLike,
+    indices: TensorLike,
+    segment_ids: TensorLike,
+    name: str | None = None,
+    num_segments: TensorLike | None = None,
 ) -> Tensor:
     """As `sparse_segment_sum`, divided by the number of rows of the segment."""
     return _sparse_segment("SparseSegmentMean", data, indices, segment_ids, name, num_segments)
 
 
 def sparse_segment_sqrt_n(
-    data: Any, indices: Any, segment_ids: Any, name: str | None = None, num_segments: Any = None
+    data: TensorLike,
+    indices: TensorLike,
+    segment_ids: TensorLike,
+    name: str | None = None,
+    num_segments: TensorLike | None = None,
 ) -> Tensor:
     """As `sparse_segment_sum`, divided by the square root of the number of rows of the segment."""
     return _sparse_segment("SparseSegmentSqrtN", data, indices, segment_ids, name, num_segments)

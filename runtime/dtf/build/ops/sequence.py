@@ -5,7 +5,7 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/nn/ctc_loss
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.build.apply import apply_op
 from dtf.build.conversion import convert_to_tensor
@@ -15,13 +15,16 @@ from dtf.build.sparse import SparseTensor
 from dtf.build.tensor import Operation, Tensor
 from dtf.wire.tensor_shape import TensorShape
 
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import TensorLike
+
 __all__ = ["ctc_beam_search_decoder", "ctc_greedy_decoder", "ctc_loss"]
 
 
 def ctc_loss(
-    labels: Any,
+    labels: TensorLike,
     inputs: Any = None,
-    sequence_length: Any = None,
+    sequence_length: TensorLike | None = None,
     preprocess_collapse_repeated: bool = False,
     ctc_merge_repeated: bool = True,
     ignore_longer_outputs_than_inputs: bool = False,
@@ -57,7 +60,7 @@ def ctc_loss(
 
 
 def ctc_greedy_decoder(
-    inputs: Any, sequence_length: Any, merge_repeated: bool = True, blank_index: int | None = None
+    inputs: TensorLike, sequence_length: TensorLike, merge_repeated: bool = True, blank_index: int | None = None
 ) -> tuple[list[SparseTensor], Tensor]:
     """([the likeliest class of each step without blanks, and without repetitions], minus the sum of their logits).
 
@@ -74,7 +77,11 @@ def ctc_greedy_decoder(
 
 
 def ctc_beam_search_decoder(
-    inputs: Any, sequence_length: Any, beam_width: int = 100, top_paths: int = 1, merge_repeated: bool = True
+    inputs: TensorLike,
+    sequence_length: TensorLike,
+    beam_width: int = 100,
+    top_paths: int = 1,
+    merge_repeated: bool = True,
 ) -> tuple[list[SparseTensor], Tensor]:
     """(the `top_paths` likeliest sequences of labels, their logarithmic probabilities [batch, top_paths]).
 

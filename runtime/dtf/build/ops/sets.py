@@ -5,7 +5,7 @@ Kernels: `run.kernels.sets`. Source: https://www.tensorflow.org/versions/r1.15/a
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.build.apply import apply_op
 from dtf.build.conversion import convert_to_tensor
@@ -14,6 +14,9 @@ from dtf.build.shape_rules import shape_rule
 from dtf.build.sparse import SparseTensor
 from dtf.build.tensor import Tensor
 from dtf.wire.tensor_shape import TensorShape
+
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import TensorLike
 
 __all__ = ["set_difference", "set_intersection", "set_size", "set_union"]
 
@@ -32,17 +35,17 @@ def set_size(a: SparseTensor, validate_indices: bool = True) -> Tensor:
     )  # fmt: skip
 
 
-def set_intersection(a: Any, b: Any, validate_indices: bool = True) -> SparseTensor:
+def set_intersection(a: TensorLike, b: TensorLike, validate_indices: bool = True) -> SparseTensor:
     """The elements of each row of the last dimension that both have. The other dimensions of a and b are equal."""
     return _combine(a, b, "intersection", validate_indices)
 
 
-def set_difference(a: Any, b: Any, aminusb: bool = True, validate_indices: bool = True) -> SparseTensor:
+def set_difference(a: TensorLike, b: TensorLike, aminusb: bool = True, validate_indices: bool = True) -> SparseTensor:
     """The elements of each row of the last dimension that a has and b has not (the other way without `aminusb`)."""
     return _combine(a, b, "a-b" if aminusb else "b-a", validate_indices)
 
 
-def set_union(a: Any, b: Any, validate_indices: bool = True) -> SparseTensor:
+def set_union(a: TensorLike, b: TensorLike, validate_indices: bool = True) -> SparseTensor:
     """The elements of each row of the last dimension that either has."""
     return _combine(a, b, "union", validate_indices)
 

@@ -7,7 +7,7 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/signal
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from dtf.build.shape_rules import sizes_of
 from dtf.build.tensor import Tensor
 from dtf.wire import dtypes
 
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import DTypeLike, TensorLike
+
 __all__ = [
     "dct", "frame", "hamming_window", "hann_window", "idct", "inverse_mdct", "inverse_stft",
     "inverse_stft_window_fn", "kaiser_bessel_derived_window", "kaiser_window", "linear_to_mel_weight_matrix", "mdct",
@@ -36,7 +39,7 @@ __all__ = [
 
 
 def frame(
-    signal: Any,
+    signal: TensorLike,
     frame_length: int,
     frame_step: int,
     pad_end: bool = False,
@@ -69,7 +72,7 @@ def frame(
         return gather(signal, starts + np.arange(frame_length, dtype=np.int32)[None], axis=at)
 
 
-def overlap_and_add(signal: Any, frame_step: Any, name: str | None = None) -> Tensor:
+def overlap_and_add(signal: TensorLike, frame_step: Any, name: str | None = None) -> Tensor:
     """Frames that start `frame_step` apart, added up where they overlap: [..., frames, length] -> [..., n].
 
     n is (frames - 1) * frame_step + length. frame_step is a Python number.
@@ -103,20 +106,20 @@ def overlap_and_add(signal: Any, frame_step: Any, name: str | None = None) -> Te
 
 
 def hann_window(
-    window_length: Any, periodic: bool = True, dtype: Any = dtypes.float32, name: str | None = None
+    window_length: Any, periodic: bool = True, dtype: DTypeLike = dtypes.float32, name: str | None = None
 ) -> Tensor:
     """The raised cosine that is 0 at its ends. [window_length]."""
     return _raised_cosine(name or "hann_window", window_length, periodic, dtype, 0.5)
 
 
 def hamming_window(
-    window_length: Any, periodic: bool = True, dtype: Any = dtypes.float32, name: str | None = None
+    window_length: Any, periodic: bool = True, dtype: DTypeLike = dtypes.float32, name: str | None = None
 ) -> Tensor:
     """The raised cosine that is 0.08 at its ends. [window_length]."""
     return _raised_cosine(name or "hamming_window", window_length, periodic, dtype, 0.54)
 
 
-def vorbis_window(window_length: Any, dtype: Any = dtypes.float32, name: str | None = None) -> Tensor:
+def vorbis_window(window_length: Any, dtype: DTypeLike = dtypes.float32, name: str | None = None) -> Tensor:
     """The window of Vorbis, whose square and that of the window half a length later add up to 1. [window_length]."""
     with name_scope(name or "vorbis_window"):
         dtype = dtypes.as_dtype(dtype)
@@ -126,7 +129,7 @@ def vorbis_window(window_length: Any, dtype: Any = dtypes.float32, name: str | N
 
 
 def kaiser_window(
-    window_length: Any, beta: Any = 12.0, dtype: Any = dtypes.float32, name: str | None = None
+    window_length: Any, beta: TensorLike = 12.0, dtype: DTypeLike = dtypes.float32, name: str | None = None
 ) -> Tensor:
     """Kaiser's window; a larger beta makes it narrower. [window_length]."""
     with name_scope(name or "kaiser_window"):
@@ -143,7 +146,7 @@ def kaiser_window(
 
 
 def kaiser_bessel_derived_window(
-    window_length: Any, beta: Any = 12.0, dtype: Any = dtypes.float32, name: str | None = None
+    window_length: Any, beta: TensorLike = 12.0, dtype: DTypeLike = dtypes.float32, name: str | None = None
 ) -> Tensor:
     """The window made of Kaiser's running sums, which suits `mdct`. [window_length], which is even."""
     with name_scope(name or "kaiser_bessel_derived_window"):
@@ -169,7 +172,7 @@ def _raised_cosine(name: str, window_length: Any, periodic: bool, dtype: Any, mi
 
 
 def stft(
-    signals: Any,
+    signals: TensorLike,
     frame_length: int,
     frame_step: int,
     fft_length: int | None = None,
@@ -239,7 +242,12 @@ def _enclosing_power_of_two(length: int) -> int:
 
 
 def dct(
-    input: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None, name: str | None = None
+    input: TensorLike,
+    type: int = 2,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str | None = None,
+    name: str | None = None,
 ) -> Tensor:
     """The discrete cosine transform of one of the types 1 to 4 over the last dimension.
 
@@ -285,7 +293,12 @@ def dct(
 
 
 def idct(
-    input: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None, name: str | None = None
+    input: TensorLike,
+    type: int = 2,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str | None = None,
+    name: str | None = None,
 ) -> Tensor:
     """The inverse of `dct` of the same type: up to a factor, or exactly with "ortho"."""
     if n is not None:
@@ -309,7 +322,7 @@ def _constant(values: Any, dtype: Any) -> Tensor:
 
 
 def mdct(
-    signals: Any,
+    signals: TensorLike,
     frame_length: int,
     window_fn: Any = vorbis_window,
     pad_end: bool = False,
@@ -367,7 +380,7 @@ def linear_to_mel_weight_matrix(
     sample_rate: float = 8000,
     lower_edge_hertz: float = 125.0,
     upper_edge_hertz: float = 3800.0,
-    dtype: Any = dtypes.float32,
+    dtype: DTypeLike = dtypes.float32,
     name: str | None = None,
 ) -> Tensor:
     """The matrix [num_spectrogram_bins, num_mel_bins] of triangles that are equally wide on the mel scale.

@@ -7,7 +7,7 @@ What a slice specification means is `wire.slicing`; tensor[...] is `build.operat
 from __future__ import annotations
 
 import builtins
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.build.apply import apply_op
 from dtf.build.constant import constant_value, constant_value_as_shape
@@ -22,6 +22,9 @@ from dtf.build.tensor import Tensor
 from dtf.wire.slicing import slice_index, sliced_shape
 from dtf.wire.tensor_shape import TensorShape
 
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import TensorLike
+
 __all__ = [
     "boolean_mask",
     "slice",
@@ -29,15 +32,15 @@ __all__ = [
 ]
 
 
-def slice(input_: Any, begin: Any, size: Any, name: str | None = None) -> Tensor:
+def slice(input_: Any, begin: TensorLike, size: Any, name: str | None = None) -> Tensor:
     """The block of `size` elements per dimension that starts at `begin`; a size of -1: to the end."""
     return apply_op("Slice", name, input=input_, begin=begin, size=size)
 
 
 def strided_slice(
     input_: Any,
-    begin: Any,
-    end: Any,
+    begin: TensorLike,
+    end: TensorLike,
     strides: Any = None,
     begin_mask: int = 0,
     end_mask: int = 0,
@@ -86,7 +89,7 @@ def strided_slice(
     return sliced
 
 
-def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: int | None = None) -> Tensor:
+def boolean_mask(tensor: TensorLike, mask: TensorLike, name: str = "boolean_mask", axis: int | None = None) -> Tensor:
     """The slices of `tensor` where `mask` is True, in order.
 
     Args:

@@ -8,7 +8,7 @@ https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/sparse
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from dtf.build.sparse import SparseTensor
 from dtf.build.tensor import Tensor
 from dtf.wire import dtypes
 from dtf.wire.tensor_shape import TensorShape
+
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import TensorLike
 
 __all__ = [
     "sparse_concat",
@@ -41,7 +44,7 @@ def sparse_to_dense(
     sparse_indices: Any,
     output_shape: Any,
     sparse_values: Any,
-    default_value: Any = 0,
+    default_value: TensorLike = 0,
     validate_indices: bool = True,
     name: str | None = None,
 ) -> Tensor:
@@ -58,7 +61,10 @@ def sparse_to_dense(
 
 
 def sparse_tensor_to_dense(
-    sp_input: SparseTensor, default_value: Any = None, validate_indices: bool = True, name: str | None = None
+    sp_input: SparseTensor,
+    default_value: TensorLike | None = None,
+    validate_indices: bool = True,
+    name: str | None = None,
 ) -> Tensor:
     """A SparseTensor as a dense one; what it does not store is `default_value`: zero or the empty string."""
     if default_value is None:
@@ -69,7 +75,7 @@ def sparse_tensor_to_dense(
 
 
 def sparse_tensor_dense_matmul(
-    sp_a: SparseTensor, b: Any, adjoint_a: bool = False, adjoint_b: bool = False, name: str | None = None
+    sp_a: SparseTensor, b: TensorLike, adjoint_a: bool = False, adjoint_b: bool = False, name: str | None = None
 ) -> Tensor:
     """The matrix product of a sparse [m, k] and a dense [k, n] matrix, each conjugated and transposed if asked for."""
     return apply_op(
@@ -123,7 +129,7 @@ def sparse_concat(axis: int, sp_inputs: Sequence[SparseTensor], name: str | None
 
 
 def sparse_fill_empty_rows(
-    sp_input: SparseTensor, default_value: Any, name: str | None = None
+    sp_input: SparseTensor, default_value: TensorLike, name: str | None = None
 ) -> tuple[SparseTensor, Tensor]:
     """(the same with `default_value` at [row, 0] of each row that stores nothing, which rows those were)."""
     default = convert_to_tensor(default_value, sp_input.values.dtype)

@@ -6,7 +6,7 @@ https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/sparse
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.build.apply import apply_op
 from dtf.build.constant import constant_value, constant_value_as_shape
@@ -18,6 +18,9 @@ from dtf.build.tensor import Operation, Tensor
 from dtf.wire import dtypes
 from dtf.wire.tensor_shape import TensorShape
 
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import TensorLike
+
 __all__ = [
     "sparse_add", "sparse_maximum", "sparse_minimum", "sparse_reduce_max", "sparse_reduce_max_sparse",
     "sparse_reduce_sum", "sparse_reduce_sum_sparse", "sparse_reset_shape", "sparse_slice", "sparse_softmax",
@@ -25,7 +28,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def sparse_add(a: Any, b: Any, threshold: Any = None, thresh: Any = None) -> Any:
+def sparse_add(a: TensorLike, b: Any, threshold: Any = None, thresh: Any = None) -> Any:
     """The sum of two tensors of one shape, at least one of them sparse: sparse if both are, else dense.
 
     Sums of two stored elements that are smaller than `threshold` in absolute value are not stored.
@@ -67,7 +70,7 @@ def _extreme(op_type: str, a: SparseTensor, b: SparseTensor, name: str | None) -
         return SparseTensor(indices, values, a.dense_shape)
 
 
-def sparse_slice(sp_input: SparseTensor, start: Any, size: Any, name: str | None = None) -> SparseTensor:
+def sparse_slice(sp_input: SparseTensor, start: TensorLike, size: Any, name: str | None = None) -> SparseTensor:
     """The block of `size` elements along each dimension that begins at `start` (int64 vectors), cut at the edges."""
     with name_scope(name, "SparseSlice", [sp_input.values]) as name:
         return SparseTensor(*apply_op(
@@ -154,7 +157,7 @@ def sparse_softmax(sp_input: SparseTensor, name: str | None = None) -> SparseTen
         return SparseTensor(sp_input.indices, values, sp_input.dense_shape)
 
 
-def sparse_transpose(sp_input: SparseTensor, perm: Any = None, name: str | None = None) -> SparseTensor:
+def sparse_transpose(sp_input: SparseTensor, perm: TensorLike | None = None, name: str | None = None) -> SparseTensor:
     """The dimensions in the order `perm` (reversed without it), the stored elements in row-major order again."""
     with name_scope(name, "SparseTranspose", [sp_input.values]):
         if perm is None:

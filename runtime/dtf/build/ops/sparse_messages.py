@@ -5,7 +5,7 @@ Kernels: `run.kernels.sparse_messages`. Source: https://www.tensorflow.org/versi
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.build.apply import apply_op
 from dtf.build.shape_rules import shape_rule
@@ -14,15 +14,20 @@ from dtf.build.tensor import Tensor
 from dtf.wire import dtypes
 from dtf.wire.tensor_shape import TensorShape
 
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import DTypeLike
+
 __all__ = ["deserialize_many_sparse", "serialize_many_sparse", "serialize_sparse"]
 
 
-def serialize_sparse(sp_input: SparseTensor, name: str | None = None, out_type: Any = dtypes.string) -> Tensor:
+def serialize_sparse(sp_input: SparseTensor, name: str | None = None, out_type: DTypeLike = dtypes.string) -> Tensor:
     """A string vector [3]: indices, values and dense shape as serialized TensorProtos."""
     return _packed("SerializeSparse", sp_input, name, out_type)
 
 
-def serialize_many_sparse(sp_input: SparseTensor, name: str | None = None, out_type: Any = dtypes.string) -> Tensor:
+def serialize_many_sparse(
+    sp_input: SparseTensor, name: str | None = None, out_type: DTypeLike = dtypes.string
+) -> Tensor:
     """A string matrix [rows, 3]: each row of the first dimension packed as `serialize_sparse` does."""
     return _packed("SerializeManySparse", sp_input, name, out_type)
 
@@ -35,7 +40,7 @@ def _packed(op_type: str, sp_input: SparseTensor, name: str | None, out_type: An
 
 
 def deserialize_many_sparse(
-    serialized_sparse: Any, dtype: Any, rank: int | None = None, name: str | None = None
+    serialized_sparse: Any, dtype: DTypeLike, rank: int | None = None, name: str | None = None
 ) -> SparseTensor:
     """One SparseTensor whose rows are the packed ones, each of `rank` - 1 dimensions. serialized_sparse: [rows, 3]."""
     indices, values, shape = apply_op(

@@ -7,7 +7,7 @@ https://www.tensorflow.org/api_docs/python/tf/math/special
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.graph import name_scope
@@ -15,6 +15,9 @@ from dtf.build.ops.math import lgamma, one_op, subtract
 from dtf.build.ops.reductions import reduce_sum
 from dtf.build.shape_rules import broadcast, shape_rule, unchanged
 from dtf.build.tensor import Tensor
+
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import TensorLike
 
 __all__ = [
     "bessel_i0", "bessel_i0e", "bessel_i1", "bessel_i1e", "bessel_j0", "bessel_j1", "bessel_k0", "bessel_k0e",
@@ -47,7 +50,7 @@ spence = _of_x("Spence", "spence", "Minus the integral of log(t) / (t - 1) from 
 
 
 
-def lbeta(x: Any, name: str | None = None) -> Tensor:
+def lbeta(x: TensorLike, name: str | None = None) -> Tensor:
     """log |Beta(x)| over the last axis: the sum of lgamma(x) less lgamma of the sum. x: [..., k] -> [...]."""
     with name_scope(name, "lbeta", [x]) as name:
         x = convert_to_tensor(x, name="x")

@@ -6,7 +6,7 @@ https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/signal
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,43 +22,46 @@ from dtf.build.tensor import Operation, Tensor
 from dtf.wire import dtypes
 from dtf.wire.tensor_shape import TensorShape
 
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import TensorLike
+
 __all__ = [
     "fft", "fft2d", "fft3d", "fftshift", "ifft", "ifft2d", "ifft3d", "ifftshift", "irfft", "irfft2d", "irfft3d",
     "rfft", "rfft2d", "rfft3d",
 ]  # fmt: skip
 
 
-def fft(input: Any, name: str | None = None) -> Tensor:
+def fft(input: TensorLike, name: str | None = None) -> Tensor:
     """The Fourier transform over the last dimension of a complex tensor."""
     return apply_op("FFT", name, input=input)
 
 
-def fft2d(input: Any, name: str | None = None) -> Tensor:
+def fft2d(input: TensorLike, name: str | None = None) -> Tensor:
     """The Fourier transform over the last two dimensions of a complex tensor."""
     return apply_op("FFT2D", name, input=input)
 
 
-def fft3d(input: Any, name: str | None = None) -> Tensor:
+def fft3d(input: TensorLike, name: str | None = None) -> Tensor:
     """The Fourier transform over the last three dimensions of a complex tensor."""
     return apply_op("FFT3D", name, input=input)
 
 
-def ifft(input: Any, name: str | None = None) -> Tensor:
+def ifft(input: TensorLike, name: str | None = None) -> Tensor:
     """The inverse of `fft`."""
     return apply_op("IFFT", name, input=input)
 
 
-def ifft2d(input: Any, name: str | None = None) -> Tensor:
+def ifft2d(input: TensorLike, name: str | None = None) -> Tensor:
     """The inverse of `fft2d`."""
     return apply_op("IFFT2D", name, input=input)
 
 
-def ifft3d(input: Any, name: str | None = None) -> Tensor:
+def ifft3d(input: TensorLike, name: str | None = None) -> Tensor:
     """The inverse of `fft3d`."""
     return apply_op("IFFT3D", name, input=input)
 
 
-def rfft(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Tensor:
+def rfft(input_tensor: TensorLike, fft_length: Any = None, name: str | None = None) -> Tensor:
     """The first n/2 + 1 values of the Fourier transform over the last dimension of a real tensor.
 
     fft_length: the n to cut or pad with zeros to; by default the length of the dimension.
@@ -66,27 +69,27 @@ def rfft(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> 
     return _of_real("RFFT", 1, input_tensor, fft_length, name)
 
 
-def rfft2d(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Tensor:
+def rfft2d(input_tensor: TensorLike, fft_length: Any = None, name: str | None = None) -> Tensor:
     """As `rfft`, over the last two dimensions, of which the last is halved."""
     return _of_real("RFFT2D", 2, input_tensor, fft_length, name)
 
 
-def rfft3d(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Tensor:
+def rfft3d(input_tensor: TensorLike, fft_length: Any = None, name: str | None = None) -> Tensor:
     """As `rfft`, over the last three dimensions, of which the last is halved."""
     return _of_real("RFFT3D", 3, input_tensor, fft_length, name)
 
 
-def irfft(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Tensor:
+def irfft(input_tensor: TensorLike, fft_length: Any = None, name: str | None = None) -> Tensor:
     """The inverse of `rfft`. fft_length: the length of the result; by default twice that of the dimension, less 2."""
     return _to_real("IRFFT", 1, input_tensor, fft_length, name)
 
 
-def irfft2d(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Tensor:
+def irfft2d(input_tensor: TensorLike, fft_length: Any = None, name: str | None = None) -> Tensor:
     """The inverse of `rfft2d`."""
     return _to_real("IRFFT2D", 2, input_tensor, fft_length, name)
 
 
-def irfft3d(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Tensor:
+def irfft3d(input_tensor: TensorLike, fft_length: Any = None, name: str | None = None) -> Tensor:
     """The inverse of `rfft3d`."""
     return _to_real("IRFFT3D", 3, input_tensor, fft_length, name)
 
@@ -147,12 +150,12 @@ def _padded(value: Tensor, lengths: Tensor, rank: int) -> Tensor:
 # -- shifts --
 
 
-def fftshift(x: Any, axes: Any = None, name: str | None = None) -> Tensor:
+def fftshift(x: TensorLike, axes: Any = None, name: str | None = None) -> Tensor:
     """The frequency 0 moved to the middle of the dimensions `axes` (all without them)."""
     return _shifted(x, axes, name or "fftshift", lambda size: size // 2)
 
 
-def ifftshift(x: Any, axes: Any = None, name: str | None = None) -> Tensor:
+def ifftshift(x: TensorLike, axes: Any = None, name: str | None = None) -> Tensor:
     """The inverse of `fftshift`."""
     return _shifted(x, axes, name or "ifftshift", lambda size: -(size // 2))
 

@@ -7,13 +7,16 @@ of the ops that move values into and out of a partition, which have no public fu
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.build.apply import apply_op
 from dtf.build.graph import Operation, Tensor
 from dtf.build.shape_rules import no_outputs, scalar, shape_rule, unknown
 from dtf.build.variable_storage import ReferenceStorage, Storage
 from dtf.wire.tensor_shape import TensorShape, unknown_shape
+
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import TensorLike
 
 __all__ = [
     "assign", "assign_add", "assign_sub", "batch_scatter_update", "count_up_to", "scatter_add", "scatter_div",
@@ -23,7 +26,11 @@ __all__ = [
 
 
 def assign(
-    ref: Any, value: Any, validate_shape: bool | None = None, use_locking: bool | None = None, name: str | None = None
+    ref: Any,
+    value: TensorLike,
+    validate_shape: bool | None = None,
+    use_locking: bool | None = None,
+    name: str | None = None,
 ) -> Any:
     """Sets a variable to `value`.
 
@@ -48,14 +55,14 @@ def assign(
     return ref.assign(value, name=name)
 
 
-def assign_add(ref: Any, value: Any, use_locking: bool | None = None, name: str | None = None) -> Any:
+def assign_add(ref: Any, value: TensorLike, use_locking: bool | None = None, name: str | None = None) -> Any:
     """Adds `value`, of the variable's shape, to a variable. See `assign`."""
     if _storage_of(ref).is_resource:
         return ref.assign_add(value, name=name)
     return _update("AssignAdd", ref, value, use_locking, name)
 
 
-def assign_sub(ref: Any, value: Any, use_locking: bool | None = None, name: str | None = None) -> Any:
+def assign_sub(ref: Any, value: TensorLike, use_locking: bool | None = None, name: str | None = None) -> Any:
     """Subtracts `value`, of the variable's shape, from a variable. See `assign`."""
     if _storage_of(ref).is_resource:
         return ref.assign_sub(value, name=name)
@@ -74,7 +81,9 @@ def count_up_to(ref: Any, limit: int, name: str | None = None) -> Tensor:
     return apply_op("CountUpTo", name, ref=storage.tensor, limit=limit)
 
 
-def scatter_update(ref: Any, indices: Any, updates: Any, use_locking: bool = True, name: str | None = None) -> Any:
+def scatter_update(
+    ref: Any, indices: TensorLike, updates: TensorLike, use_locking: bool = True, name: str | None = None
+) -> Any:
     """Sets rows of a variable: ref[indices[i, ...]] = updates[i, ...]. Which of several updates of one row stays is
     not said.
 
@@ -92,37 +101,51 @@ def scatter_update(ref: Any, indices: Any, updates: Any, use_locking: bool = Tru
     return _storage_of(ref).scatter("ScatterUpdate", indices, updates, use_locking, name)
 
 
-def scatter_add(ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None) -> Any:
+def scatter_add(
+    ref: Any, indices: TensorLike, updates: TensorLike, use_locking: bool = False, name: str | None = None
+) -> Any:
     """Adds to rows of a variable; a row that is named twice takes both updates. See `scatter_update`."""
     return _storage_of(ref).scatter("ScatterAdd", indices, updates, use_locking, name)
 
 
-def scatter_sub(ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None) -> Any:
+def scatter_sub(
+    ref: Any, indices: TensorLike, updates: TensorLike, use_locking: bool = False, name: str | None = None
+) -> Any:
     """Subtracts from rows of a variable; a row that is named twice takes both updates. See `scatter_update`."""
     return _storage_of(ref).scatter("ScatterSub", indices, updates, use_locking, name)
 
 
-def scatter_mul(ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None) -> Any:
+def scatter_mul(
+    ref: Any, indices: TensorLike, updates: TensorLike, use_locking: bool = False, name: str | None = None
+) -> Any:
     """Multiplies rows of a variable; a row that is named twice takes both updates. See `scatter_update`."""
     return _storage_of(ref).scatter("ScatterMul", indices, updates, use_locking, name)
 
 
-def scatter_div(ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None) -> Any:
+def scatter_div(
+    ref: Any, indices: TensorLike, updates: TensorLike, use_locking: bool = False, name: str | None = None
+) -> Any:
     """Divides rows of a variable; a row that is named twice takes both updates. See `scatter_update`."""
     return _storage_of(ref).scatter("ScatterDiv", indices, updates, use_locking, name)
 
 
-def scatter_min(ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None) -> Any:
+def scatter_min(
+    ref: Any, indices: TensorLike, updates: TensorLike, use_locking: bool = False, name: str | None = None
+) -> Any:
     """Keeps the smaller of each element and its updates. See `scatter_update`."""
     return _storage_of(ref).scatter("ScatterMin", indices, updates, use_locking, name)
 
 
-def scatter_max(ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None) -> Any:
+def scatter_max(
+    ref: Any, indices: TensorLike, updates: TensorLike, use_locking: bool = False, name: str | None = None
+) -> Any:
     """Keeps the larger of each element and its updates. See `scatter_update`."""
     return _storage_of(ref).scatter("ScatterMax", indices, updates, use_locking, name)
 
 
-def scatter_nd_update(ref: Any, indices: Any, updates: Any, use_locking: bool = True, name: str | None = None) -> Any:
+def scatter_nd_update(
+    ref: Any, indices: TensorLike, updates: TensorLike, use_locking: bool = True, name: str | None = None
+) -> Any:
     """Sets elements or slices of a variable.
 
     Args:
@@ -140,18 +163,22 @@ def scatter_nd_update(ref: Any, indices: Any, updates: Any, use_locking: bool = 
     return _storage_of(ref).scatter("ScatterNdUpdate", indices, updates, use_locking, name)
 
 
-def scatter_nd_add(ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None) -> Any:
+def scatter_nd_add(
+    ref: Any, indices: TensorLike, updates: TensorLike, use_locking: bool = False, name: str | None = None
+) -> Any:
     """Adds to elements or slices of a variable. See `scatter_nd_update`."""
     return _storage_of(ref).scatter("ScatterNdAdd", indices, updates, use_locking, name)
 
 
-def scatter_nd_sub(ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None) -> Any:
+def scatter_nd_sub(
+    ref: Any, indices: TensorLike, updates: TensorLike, use_locking: bool = False, name: str | None = None
+) -> Any:
     """Subtracts from elements or slices of a variable. See `scatter_nd_update`."""
     return _storage_of(ref).scatter("ScatterNdSub", indices, updates, use_locking, name)
 
 
 def batch_scatter_update(
-    ref: Any, indices: Any, updates: Any, use_locking: bool = True, name: str | None = None
+    ref: Any, indices: TensorLike, updates: TensorLike, use_locking: bool = True, name: str | None = None
 ) -> Any:
     """As `scatter_update` in each matrix of a batch: ref[b, indices[b, i], ...] = updates[b, i, ...].
 

@@ -6,7 +6,7 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/strings
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.build.apply import apply_op
 from dtf.build.constant import constant_value
@@ -17,6 +17,9 @@ from dtf.build.sparse import SparseTensor
 from dtf.build.tensor import Tensor
 from dtf.wire import dtypes
 from dtf.wire.tensor_shape import TensorShape
+
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import DTypeLike, TensorLike
 
 __all__ = [
     "as_string",
@@ -63,7 +66,7 @@ def string_split_v2(source: Any, sep: Any = "", maxsplit: int = -1, name: str | 
 
 
 def reduce_join(
-    inputs: Any,
+    inputs: TensorLike,
     axis: Any = None,
     keep_dims: bool | None = None,
     separator: str = "",
@@ -86,32 +89,32 @@ def reduce_join(
         return apply_op("ReduceJoin", scope, inputs=inputs, reduction_indices=axis, keep_dims=keep, separator=separator)
 
 
-def string_length(input: Any, name: str | None = None, unit: str = "BYTE") -> Tensor:
+def string_length(input: TensorLike, name: str | None = None, unit: str = "BYTE") -> Tensor:
     """Lengths as int32, in bytes or (unit UTF8_CHAR) in characters."""
     return apply_op("StringLength", name, input=input, unit=unit)
 
 
-def string_strip(input: Any, name: str | None = None) -> Tensor:
+def string_strip(input: TensorLike, name: str | None = None) -> Tensor:
     """Without white space at both ends."""
     return apply_op("StringStrip", name, input=input)
 
 
-def string_lower(input: Any, encoding: str = "", name: str | None = None) -> Tensor:
+def string_lower(input: TensorLike, encoding: str = "", name: str | None = None) -> Tensor:
     """In lower case; only ASCII letters unless `encoding` is utf-8."""
     return apply_op("StringLower", name, input=input, encoding=encoding)
 
 
-def string_upper(input: Any, encoding: str = "", name: str | None = None) -> Tensor:
+def string_upper(input: TensorLike, encoding: str = "", name: str | None = None) -> Tensor:
     """In upper case; only ASCII letters unless `encoding` is utf-8."""
     return apply_op("StringUpper", name, input=input, encoding=encoding)
 
 
-def substr(input: Any, pos: Any, len: Any, name: str | None = None, unit: str = "BYTE") -> Tensor:
+def substr(input: TensorLike, pos: Any, len: Any, name: str | None = None, unit: str = "BYTE") -> Tensor:
     """`len` bytes (or characters) from `pos` on; a negative `pos` counts from the end."""
     return apply_op("Substr", name, input=input, pos=pos, len=len, unit=unit)
 
 
-def regex_full_match(input: Any, pattern: Any, name: str | None = None) -> Tensor:
+def regex_full_match(input: TensorLike, pattern: TensorLike, name: str | None = None) -> Tensor:
     """Whether the whole of each string matches."""
     if isinstance(pattern, (str, bytes)):
         return apply_op("StaticRegexFullMatch", name, input=input, pattern=pattern)
@@ -119,7 +122,7 @@ def regex_full_match(input: Any, pattern: Any, name: str | None = None) -> Tenso
 
 
 def regex_replace(
-    input: Any, pattern: Any, rewrite: Any, replace_global: bool = True, name: str | None = None
+    input: TensorLike, pattern: TensorLike, rewrite: Any, replace_global: bool = True, name: str | None = None
 ) -> Tensor:
     r"""Replaces what matches by `rewrite`, in which \1 ... \9 stand for groups and \0 for the whole match."""
     if isinstance(pattern, (str, bytes)) and isinstance(rewrite, (str, bytes)):
@@ -130,19 +133,24 @@ def regex_replace(
 
 
 def string_to_hash_bucket(
-    string_tensor: Any = None, num_buckets: int | None = None, name: str | None = None, input: Any = None
+    string_tensor: TensorLike | None = None,
+    num_buckets: int | None = None,
+    name: str | None = None,
+    input: TensorLike | None = None,
 ) -> Tensor:
     """A bucket in [0, num_buckets) for each string, int64; the oldest hash, kept for old graphs."""
     given = input if string_tensor is None else string_tensor
     return apply_op("StringToHashBucket", name, string_tensor=given, num_buckets=num_buckets)
 
 
-def string_to_hash_bucket_fast(input: Any, num_buckets: int, name: str | None = None) -> Tensor:
+def string_to_hash_bucket_fast(input: TensorLike, num_buckets: int, name: str | None = None) -> Tensor:
     """A bucket in [0, num_buckets) for each string, int64, by FarmHash."""
     return apply_op("StringToHashBucketFast", name, input=input, num_buckets=num_buckets)
 
 
-def string_to_hash_bucket_strong(input: Any, num_buckets: int, key: Sequence[int], name: str | None = None) -> Tensor:
+def string_to_hash_bucket_strong(
+    input: TensorLike, num_buckets: int, key: Sequence[int], name: str | None = None
+) -> Tensor:
     """A bucket in [0, num_buckets) for each string, int64, by SipHash with a key of two integers."""
     return apply_op("StringToHashBucketStrong", name, input=input, num_buckets=num_buckets, key=list(key))
 
@@ -204,7 +212,7 @@ def decode_compressed(bytes: Any, compression_type: str = "", name: str | None =
 
 
 def as_string(
-    input: Any,
+    input: TensorLike,
     precision: int = -1,
     scientific: bool = False,
     shortest: bool = False,
@@ -226,26 +234,29 @@ def as_string(
 
 
 def string_to_number(
-    string_tensor: Any = None, out_type: Any = dtypes.float32, name: str | None = None, input: Any = None
+    string_tensor: TensorLike | None = None,
+    out_type: DTypeLike = dtypes.float32,
+    name: str | None = None,
+    input: TensorLike | None = None,
 ) -> Tensor:
     """The numbers that strings spell. InvalidArgumentError for what is none."""
     given = input if string_tensor is None else string_tensor
     return apply_op("StringToNumber", name, string_tensor=given, out_type=dtypes.as_dtype(out_type))
 
 
-def encode_base64(input: Any, pad: bool = False, name: str | None = None) -> Tensor:
+def encode_base64(input: TensorLike, pad: bool = False, name: str | None = None) -> Tensor:
     """Web-safe base64."""
     return apply_op("EncodeBase64", name, input=input, pad=pad)
 
 
-def decode_base64(input: Any, name: str | None = None) -> Tensor:
+def decode_base64(input: TensorLike, name: str | None = None) -> Tensor:
     """The inverse of `encode_base64`, padded or not."""
     return apply_op("DecodeBase64", name, input=input)
 
 
 def decode_raw(
     input_bytes: Any = None,
-    out_type: Any = None,
+    out_type: DTypeLike | None = None,
     little_endian: bool = True,
     name: str | None = None,
     bytes: Any = None,

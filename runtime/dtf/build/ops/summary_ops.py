@@ -11,7 +11,7 @@ import logging
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.build.apply import apply_op
 from dtf.build.conversion import convert_to_tensor
@@ -21,6 +21,9 @@ from dtf.build.shape_rules import scalar as scalar_shape
 from dtf.build.shape_rules import shape_rule
 from dtf.build.tensor import Tensor
 from dtf.wire import dtypes
+
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import TensorLike
 
 __all__ = [
     "audio",
@@ -35,7 +38,9 @@ __all__ = [
 ]
 
 
-def scalar(name: str, tensor: Any, collections: Sequence[str] | None = None, family: str | None = None) -> Tensor:
+def scalar(
+    name: str, tensor: TensorLike, collections: Sequence[str] | None = None, family: str | None = None
+) -> Tensor:
     """The number `tensor` under the tag `name`.
 
     Args:
@@ -48,14 +53,20 @@ def scalar(name: str, tensor: Any, collections: Sequence[str] | None = None, fam
         return _collect(apply_op("ScalarSummary", scope, tags=tag, values=tensor), collections)
 
 
-def histogram(name: str, values: Any, collections: Sequence[str] | None = None, family: str | None = None) -> Tensor:
+def histogram(
+    name: str, values: TensorLike, collections: Sequence[str] | None = None, family: str | None = None
+) -> Tensor:
     """The distribution of `values`, of any shape. Running it: InvalidArgumentError for a NaN or an infinity."""
     with _tag_scope(name, family, [values], "HistogramSummary") as (tag, scope):
         return _collect(apply_op("HistogramSummary", scope, tag=tag, values=values), collections)
 
 
 def image(
-    name: str, tensor: Any, max_outputs: int = 3, collections: Sequence[str] | None = None, family: str | None = None
+    name: str,
+    tensor: TensorLike,
+    max_outputs: int = 3,
+    collections: Sequence[str] | None = None,
+    family: str | None = None,
 ) -> Tensor:
     """Up to `max_outputs` images of [batch, height, width, 1, 3 or 4 channels]; uint8 as it is, floats scaled to 0
     ... 255.
@@ -67,7 +78,7 @@ def image(
 
 def audio(
     name: str,
-    tensor: Any,
+    tensor: TensorLike,
     sample_rate: Any,
     max_outputs: int = 3,
     collections: Sequence[str] | None = None,
@@ -82,7 +93,7 @@ def audio(
 
 def tensor_summary(
     name: str,
-    tensor: Any,
+    tensor: TensorLike,
     summary_description: Any = None,
     collections: Sequence[str] | None = None,
     summary_metadata: Any = None,
@@ -110,7 +121,7 @@ def tensor_summary(
         return _collect(made, collections)
 
 
-def text(name: str, tensor: Any, collections: Sequence[str] | None = None) -> Tensor:
+def text(name: str, tensor: TensorLike, collections: Sequence[str] | None = None) -> Tensor:
     """A string tensor, shown as text."""
     from dtf.wire.pb import summary_pb2
 

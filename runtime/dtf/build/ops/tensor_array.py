@@ -12,7 +12,7 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/TensorArray
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.build.apply import apply_op
 from dtf.build.constant import constant_value
@@ -22,6 +22,9 @@ from dtf.build.shape_rules import no_outputs, scalar, shape_rule, unknown
 from dtf.build.tensor import Operation, Tensor
 from dtf.wire import dtypes
 from dtf.wire.tensor_shape import TensorShape, as_shape
+
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import TensorLike
 
 __all__ = ["TensorArray"]
 
@@ -137,7 +140,7 @@ class TensorArray:
         value.set_shape(self._element_shape)
         return value
 
-    def write(self, index: Any, value: Any, name: str | None = None) -> TensorArray:
+    def write(self, index: Any, value: TensorLike, name: str | None = None) -> TensorArray:
         """The array with `value` at `index`."""
         value = convert_to_tensor(value, self._dtype, name="value")
         self._learn_shape(value.shape)
@@ -155,7 +158,7 @@ class TensorArray:
                     stacked.set_shape(TensorShape([int(count)]).concatenate(self._element_shape))
             return stacked
 
-    def gather(self, indices: Any, name: str | None = None) -> Tensor:
+    def gather(self, indices: TensorLike, name: str | None = None) -> Tensor:
         """The elements at `indices` along a new first dimension."""
         values = apply_op(
             "TensorArrayGatherV3",
@@ -183,7 +186,7 @@ class TensorArray:
         value.set_shape(TensorShape([None]).concatenate(rest))
         return value
 
-    def unstack(self, value: Any, name: str | None = None) -> TensorArray:
+    def unstack(self, value: TensorLike, name: str | None = None) -> TensorArray:
         """The array with the slices of `value` along its first dimension as elements 0, 1, ..."""
         with name_scope(name, "TensorArrayUnstack", [self._handle]):
             value = convert_to_tensor(value, self._dtype)
@@ -192,7 +195,7 @@ class TensorArray:
             )
             return self.scatter(apply_op("Range", start=0, limit=count, delta=1), value)
 
-    def scatter(self, indices: Any, value: Any, name: str | None = None) -> TensorArray:
+    def scatter(self, indices: TensorLike, value: TensorLike, name: str | None = None) -> TensorArray:
         """The array with the slices of `value` at `indices`."""
         value = convert_to_tensor(value, self._dtype, name="value")
         if value.shape.ndims is not None:
@@ -202,7 +205,7 @@ class TensorArray:
         )
         return build_ta_with_new_flow(self, flow)
 
-    def split(self, value: Any, lengths: Any, name: str | None = None) -> TensorArray:
+    def split(self, value: TensorLike, lengths: TensorLike, name: str | None = None) -> TensorArray:
         """The array with consecutive pieces of `value`, of these lengths, as elements."""
         value = convert_to_tensor(value, self._dtype, name="value")
         lengths = convert_to_tensor(lengths)

@@ -7,7 +7,7 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/nn
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.build.apply import apply_op
 from dtf.build.constant import constant_value_as_shape
@@ -18,6 +18,9 @@ from dtf.build.tensor import Operation, Tensor
 from dtf.wire.tensor_shape import TensorShape
 from dtf.wire.windows import channel_axis, window_extent
 
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import DTypeLike, TensorLike
+
 __all__ = [
     "avg_pool3d", "conv3d", "conv3d_backprop_filter", "conv3d_backprop_filter_v2", "conv3d_transpose", "dilation2d",
     "erosion2d", "max_pool3d", "max_pool_with_argmax",
@@ -25,14 +28,14 @@ __all__ = [
 
 
 def conv3d(
-    input: Any,
-    filter: Any = None,
+    input: TensorLike,
+    filter: TensorLike | None = None,
     strides: Any = None,
     padding: Any = None,
     data_format: str = "NDHWC",
     dilations: Any = (1, 1, 1, 1, 1),
     name: str | None = None,
-    filters: Any = None,
+    filters: TensorLike | None = None,
 ) -> Tensor:
     """The correlation of volumes with filters [depth, height, width, channels in, channels out]."""
     return apply_op(
@@ -48,15 +51,15 @@ def conv3d(
 
 
 def conv3d_transpose(
-    value: Any,
-    filter: Any = None,
+    value: TensorLike,
+    filter: TensorLike | None = None,
     output_shape: Any = None,
     strides: Any = None,
     padding: str = "SAME",
     data_format: str = "NDHWC",
     name: str | None = None,
-    input: Any = None,
-    filters: Any = None,
+    input: TensorLike | None = None,
+    filters: TensorLike | None = None,
     dilations: Any = None,
 ) -> Tensor:
     """What `conv3d` gives to the gradient of its input. filter: [depth, height, width, channels out, channels in]."""
@@ -83,9 +86,9 @@ def _five(values: Any, data_format: str) -> list[int]:
 
 
 def conv3d_backprop_filter(
-    input: Any,
+    input: TensorLike,
     filter_sizes: Any,
-    out_backprop: Any,
+    out_backprop: TensorLike,
     strides: Any,
     padding: str,
     data_format: str = "NDHWC",
@@ -110,14 +113,14 @@ conv3d_backprop_filter_v2 = conv3d_backprop_filter
 
 
 def avg_pool3d(
-    input: Any, ksize: Any, strides: Any, padding: str, data_format: str = "NDHWC", name: str | None = None
+    input: TensorLike, ksize: Any, strides: Any, padding: str, data_format: str = "NDHWC", name: str | None = None
 ) -> Tensor:
     """The mean of each window."""
     return _pooled("AvgPool3D", input, ksize, strides, padding, data_format, name)
 
 
 def max_pool3d(
-    input: Any, ksize: Any, strides: Any, padding: str, data_format: str = "NDHWC", name: str | None = None
+    input: TensorLike, ksize: Any, strides: Any, padding: str, data_format: str = "NDHWC", name: str | None = None
 ) -> Tensor:
     """The largest element of each window."""
     return _pooled("MaxPool3D", input, ksize, strides, padding, data_format, name)
@@ -136,14 +139,14 @@ def _pooled(op: str, input: Any, ksize: Any, strides: Any, padding: str, data_fo
 
 
 def max_pool_with_argmax(
-    input: Any,
+    input: TensorLike,
     ksize: Any,
     strides: Any,
     padding: str,
     data_format: str = "NHWC",
     Targmax: Any = None,
     name: str | None = None,
-    output_dtype: Any = None,
+    output_dtype: DTypeLike | None = None,
     include_batch_in_index: bool = False,
 ) -> Any:
     """(the largest element of each window, its number within its flattened image or, with the batch, of all)."""
@@ -162,13 +165,13 @@ def max_pool_with_argmax(
 
 
 def dilation2d(
-    input: Any,
-    filter: Any = None,
+    input: TensorLike,
+    filter: TensorLike | None = None,
     strides: Any = None,
     rates: Any = None,
     padding: Any = None,
     name: str | None = None,
-    filters: Any = None,
+    filters: TensorLike | None = None,
     dilations: Any = None,
 ) -> Tensor:
     """The largest sum of input and filter [height, width, channels] in each window."""
@@ -184,7 +187,7 @@ def dilation2d(
 
 
 def erosion2d(
-    value: Any, kernel: Any, strides: Sequence[int], rates: Sequence[int], padding: str, name: str | None = None
+    value: TensorLike, kernel: Any, strides: Sequence[int], rates: Sequence[int], padding: str, name: str | None = None
 ) -> Tensor:
     """The smallest difference of input and kernel [height, width, channels] in each window."""
     turned = rearranging.reverse(kernel, [0, 1])

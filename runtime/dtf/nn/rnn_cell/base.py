@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.build import nest
 from dtf.build.constant import constant_value
@@ -28,6 +28,9 @@ from dtf.build.tensor import Tensor
 from dtf.build.variable_scope import VariableScope, variable_scope
 from dtf.layers.base import Layer
 from dtf.wire.tensor_shape import TensorShape
+
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import DTypeLike, TensorLike
 
 __all__ = ["LayerCell", "RNNCell", "check_is_cell", "sizes_with_batch"]
 
@@ -62,14 +65,16 @@ class RNNCell(Layer):
         """
         return super().__call__(inputs, state, scope=scope)
 
-    def zero_state(self, batch_size: Any, dtype: Any) -> Any:
+    def zero_state(self, batch_size: Any, dtype: DTypeLike) -> Any:
         """Zeros in the structure of `state_size`, each [batch_size, size]."""
         with name_scope(type(self).__name__ + "ZeroState"):
             return nest.map_structure(
                 lambda size: array_ops.zeros(sizes_with_batch(batch_size, size), dtype), self.state_size
             )
 
-    def get_initial_state(self, inputs: Any = None, batch_size: Any = None, dtype: Any = None) -> Any:
+    def get_initial_state(
+        self, inputs: TensorLike | None = None, batch_size: Any = None, dtype: DTypeLike | None = None
+    ) -> Any:
         """`zero_state`; the batch size and dtype are those of `inputs` if there are any.
 
         Raises:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.build import nest
 from dtf.build.conversion import convert_to_tensor
@@ -24,6 +24,9 @@ from dtf.build.variable_scope import variable_scope
 from dtf.build.variables import Variable
 from dtf.nn.rnn_cell.base import RNNCell, check_is_cell, sizes_with_batch
 from dtf.nn.rnn_cell.cells import LSTMStateTuple
+
+if TYPE_CHECKING:
+    from dtf.build.tensor_like import DTypeLike
 
 __all__ = ["DeviceWrapper", "DropoutWrapper", "MultiRNNCell", "ResidualWrapper"]
 
@@ -73,7 +76,7 @@ class MultiRNNCell(RNNCell):
     def non_trainable_weights(self) -> list[Variable]:
         return _weights(self._cells, "non_trainable_weights" if self.trainable else "weights")
 
-    def zero_state(self, batch_size: Any, dtype: Any) -> Any:
+    def zero_state(self, batch_size: Any, dtype: DTypeLike) -> Any:
         if not self._state_is_tuple:
             return super().zero_state(batch_size, dtype)
         with name_scope(type(self).__name__ + "ZeroState"):
@@ -148,7 +151,7 @@ class DeviceWrapper(_Wrapper):
         super().__init__(cell, **kwargs)
         self._device = device
 
-    def zero_state(self, batch_size: Any, dtype: Any) -> Any:
+    def zero_state(self, batch_size: Any, dtype: DTypeLike) -> Any:
         with device(self._device):
             return super().zero_state(batch_size, dtype)
 

@@ -1,0 +1,3 @@
+"""`dtf.compat.v1` is the package `dtf` itself under another name."""
+
+from dtf import *  # noqa: F403
