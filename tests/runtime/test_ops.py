@@ -14,10 +14,10 @@ from dtf.build.gradients import load as load_gradients
 from dtf.build.gradients import table as gradient_table
 from dtf.run import executor, kernels
 from dtf.wire import opdef
+from tests.runtime.generated_source import checked_programs
 from tests.runtime.op_cases import RECORDED, Case, all_cases, recorded_values
 
 CASES = all_cases()
-
 
 def flatten(values) -> list[np.ndarray]:
     flat = []
@@ -65,11 +65,13 @@ def run(graph: tf.Graph, fetches, feeds) -> list[np.ndarray]:
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_an_op_computes_what_numpy_computes(case: Case):
     if case.run is not None:
-        case.run()
+        with checked_programs():
+            case.run()
         return
     graph = tf.Graph()
     placeholders, outputs, arrays = build(case, graph)
-    values = run(graph, outputs, zip(placeholders, arrays, strict=True))
+    with checked_programs():
+        values = run(graph, outputs, zip(placeholders, arrays, strict=True))
     if case.expect is RECORDED:
         expected = recorded_values(case)
     else:

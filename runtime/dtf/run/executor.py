@@ -5,15 +5,17 @@ Knows which kind of program a partition becomes: a flat one (`segments`, `segmen
 source to byte code::
 
     def segment_0(step, shared, run):
-        function_7(step, partial(run.finish, 7))      # x_S1: _Recv
-        s3 = function_3(step)                         # w: VariableV2
+        function_7(step, partial(run.finish, 7))  # x_R1: _Recv
+        s3 = function_3(step)  # w: VariableV2
     def segment_1(step, shared, run):
         s7 = shared[0]
-        s8 = function_8(s7, s3.read()); del s7        # MatMul: MatMul
+        s8 = function_8(s7, s3.read())  # MatMul: MatMul
+        del s7
 
 so that a step costs one interpreted call per node: values are local variables, constants and kernels are globals of
 the byte code, Identity is only another name, and a value is dropped right after its last use (memory is freed early,
-and a variable whose value nobody holds is updated in place). `Executor.describe()` prints the source.
+and a variable whose value nobody holds is updated in place). `Executor.describe()` prints the source, with the
+nodes' names behind the calls; the source itself says nothing of what the graph says.
 
 Nodes with the same set of asynchronous ancestors (a _Recv, a dequeue) form a *segment*, which runs straight through.
 The segments form a graph with counts of what each still waits for; the thread that completes an asynchronous node

@@ -8,18 +8,14 @@ from __future__ import annotations
 
 import itertools
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Any
 
 from dtf.run import blas_threads
-from dtf.run.flat_run import FlatRun, single
-from dtf.run.in_place import into, overwritten
+from dtf.run.flat_run import FlatRun
+from dtf.run.in_place import overwritten
 from dtf.run.instructions import Instruction, in_running_order
-from dtf.run.kernels import DEAD
-from dtf.run.segment_source import SegmentWriter
+from dtf.run.segment_source import SegmentWriter, annotated, globals_of
 from dtf.run.segments import TOKEN, aliases_of, constants_of, group_node, guards_of, segments_of
 from dtf.run.step import StepContext
 from dtf.wire import errors
@@ -71,7 +67,7 @@ class FlatProgram:
         return group, slots[0][1] if slots else None, token
 
     def describe(self) -> str:
-        return self.variant(False, False).source
+        return self.plain.annotated(self.instructions)
 
     def variant(self, careful: bool, traced: bool) -> Variant:
         """The functions of all segments. Only the plain ones are made in advance."""
@@ -139,33 +135,36 @@ class FlatProgram:
     def _compile(self, careful: bool, traced: bool) -> Variant:
         lines: list[str] = []
         owners: list[int] = [-1]
+        calls: set[int] = set()
         for segment in self.segments:
-            SegmentWriter(self, segment, careful, traced, lines, owners).write()
-        names: dict[str, Any] = {"DEAD": DEAD, "partial": partial, "single": single, "now": time.time_ns}
-        for instruction in self.instructions:
-            if instruction.index in self._constants:
-                names[f"k{instruction.index}"] = self._constants[instruction.index]
-            elif instruction.index in self.overwritten:
-                position = self.overwritten[instruction.index]
-                names[f"function_{instruction.index}"] = into(instruction.function, position)
-            else:
-                names[f"function_{instruction.index}"] = instruction.function
+            SegmentWriter(self, segment, careful, traced, lines, owners, calls).write()
+        names = globals_of(self.instructions, self._constants, self.overwritten)
         source = "\n".join(lines)
         filename = f"<dtf program {next(_program_numbers)}>"
         exec(compile(source, filename, "exec"), names)
-        return Variant(source, filename, owners, [names[f"segment_{segment.index}"] for segment in self.segments])
+        functions = [names[f"segment_{segment.index}"] for segment in self.segments]
+        return Variant(source, filename, owners, calls, functions)
 
 
 class Variant:
-    """Byte code of all segments. `owners[line]` is the instruction that a line of the source belongs to."""
+    """Byte code of all segments. `owners[line]` is the instruction that a line of the source belongs to,
+    `calls` are the lines that call a kernel.
+    """
 
-    __slots__ = ("filename", "functions", "owners", "source")
+    __slots__ = ("calls", "filename", "functions", "owners", "source")
 
-    def __init__(self, source: str, filename: str, owners: list[int], functions: list[Callable[..., None]]) -> None:
+    def __init__(
+        self, source: str, filename: str, owners: list[int], calls: set[int], functions: list[Callable[..., None]]
+    ) -> None:
         self.source = source
         self.filename = filename
         self.owners = owners
+        self.calls = calls
         self.functions = functions
+
+    def annotated(self, instructions: Sequence[Instruction]) -> str:
+        """The source with the names of nodes, for people to read."""
+        return annotated(self.source, self.owners, self.calls, instructions)
 
     def culprit(self, error: BaseException) -> int:
         """The instruction during which the error was raised, or -1."""

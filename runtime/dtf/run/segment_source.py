@@ -1,15 +1,27 @@
 """SegmentWriter: one segment of a flat program as Python source.
 
 Owns the text: one line a node, local variables for values, checks only where a value may be dead. Does not compile it.
+
+The text consists of words from this module and of numbers only. A graph may come from a stranger, so nothing that it
+says (names, devices, attributes) is written into the source: an instruction goes by its index, and values are globals
+of the program (see `globals_of`). What people read beside a line is added when the program is printed (`annotated`),
+which is never compiled.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import time
+from collections.abc import Container, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
+from dtf.run.flat_run import single
+from dtf.run.in_place import into
 from dtf.run.instructions import ALIASES, MERGES, SENDS, Instruction
+from dtf.run.kernels import DEAD
 from dtf.run.segments import TOKEN, Segment
-from dtf.run.wiring import Push
+from dtf.run.wiring import WAYS, Push
+from dtf.wire.names import printable
 
 if TYPE_CHECKING:
     from dtf.run.flat_program import FlatProgram
@@ -21,14 +33,16 @@ class SegmentWriter:
     """Writes the source of one segment."""
 
     def __init__(
-        self, program: FlatProgram, segment: Segment, careful: bool, traced: bool, lines: list[str], owners: list[int]
-    ) -> None:
+        self, program: FlatProgram, segment: Segment, careful: bool, traced: bool, lines: list[str], owners: list[int],
+        calls: set[int],
+    ) -> None:  # fmt: skip
         self._program = program
         self._segment = segment
         self._careful = careful
         self._traced = traced
         self._lines = lines
         self._owners = owners
+        self._calls = calls
         self._token_sources = program.control_sources if careful or program.has_guards else set()
         self._last_use = self._find_last_uses()
         self._defined: set[tuple[int, int]] = set()
@@ -93,7 +107,8 @@ class SegmentWriter:
             outputs.insert(0, (index, 0))
         if self._traced and not instruction.kernel.asynchronous:
             self._line(index, f"{indent}started = now()")
-        self._line(index, f"{indent}{self._call(instruction, names, outputs)}  # {_comment(instruction)}")
+        self._calls.add(len(self._owners))
+        self._line(index, f"{indent}{self._call(instruction, names, outputs)}")
         if self._traced and not instruction.kernel.asynchronous:
             recorded = ", ".join(self._name(value) for value in outputs)
             self._line(index, f"{indent}run.record({index}, started, now(), ({recorded}{',' if outputs else ''}))")
@@ -122,7 +137,8 @@ class SegmentWriter:
                 return call
         elif isinstance(instruction.function, Push):
             push = instruction.function
-            call = f"step.rendezvous.{push.way}({push.task!r}, {push.number}, {names[0]})"
+            assert push.way in WAYS
+            call = f"step.rendezvous.{push.way}(task_{index}, {int(push.number)}, {names[0]})"
         else:
             arguments = list(names)
             if instruction.kernel.asynchronous:
@@ -204,5 +220,35 @@ class SegmentWriter:
         self._owners.append(index)
 
 
-def _comment(instruction: Instruction) -> str:
-    return f"{instruction.name}: {instruction.op}"
+def globals_of(
+    instructions: Sequence[Instruction], constants: Mapping[int, Any], overwritten: Mapping[int, int]
+) -> dict[str, Any]:
+    """What the names in the source of segments stand for. There are no others, Python's own functions included."""
+    names: dict[str, Any] = {
+        "__builtins__": {}, "DEAD": DEAD, "partial": partial, "single": single, "now": time.time_ns,
+    }  # fmt: skip
+    for instruction in instructions:
+        index, function = instruction.index, instruction.function
+        if index in constants:
+            names[f"k{index}"] = constants[index]
+        elif isinstance(function, Push):
+            names[f"task_{index}"] = function.task
+        elif index in overwritten:
+            names[f"function_{index}"] = into(function, overwritten[index])
+        else:
+            names[f"function_{index}"] = function
+    return names
+
+
+def annotated(
+    source: str, owners: Sequence[int], calls: Container[int], instructions: Sequence[Instruction]
+) -> str:
+    """The source for people to read: behind each call (the lines `calls`, from 1), the name and the op of
+    its node. It is not to be compiled."""
+    lines = []
+    for number, line in enumerate(source.split("\n"), start=1):
+        if number in calls:
+            instruction = instructions[owners[number]]
+            line = f"{line}  # {printable(instruction.name)}: {printable(instruction.op)}"
+        lines.append(line)
+    return "\n".join(lines)

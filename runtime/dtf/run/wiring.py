@@ -108,6 +108,10 @@ def _fetch(place: int) -> Callable[..., Any]:
     return fetch
 
 
+WAYS = frozenset({"add", "gather", "ride"})
+"""The methods of an outbox that take a value."""
+
+
 class Push:
     """Puts a value into the outbox; a segment does so without a call of this (see `segment_source`). `way` names the
     method of the outbox.

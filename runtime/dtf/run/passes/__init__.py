@@ -17,31 +17,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dtf.wire import dtypes, errors, opdef
+from dtf.wire.names import CONTROL, parse_tensor_name, tensor_name
 from dtf.wire.pb import node_def_pb2
+
+__all__ = [
+    "CONTROL", "Nodes", "NodesView", "base_type", "input_types", "is_handle", "op_def", "output_types",
+    "parse_tensor_name", "set_type", "tensor_name",
+]  # fmt: skip
 
 Nodes = dict[str, node_def_pb2.NodeDef]
 NodesView = Mapping[str, node_def_pb2.NodeDef]
 
-CONTROL = -1
 _REFERENCE = 100  # a reference dtype's enum is its base dtype's plus this
 _RESOURCE = dtypes.resource.as_datatype_enum
-
-
-def parse_tensor_name(text: str) -> tuple[str, int]:
-    """Splits an input or tensor name: "x" -> ("x", 0), "x:2" -> ("x", 2), "^x" -> ("x", CONTROL)."""
-    if text.startswith("^"):
-        return text[1:], CONTROL
-    name, colon, index = text.rpartition(":")
-    if colon and index.isdecimal():
-        return name, int(index)
-    return text, 0
-
-
-def tensor_name(node: str, index: int) -> str:
-    """How a NodeDef spells the input: the reverse of `parse_tensor_name`, shortest form."""
-    if index == CONTROL:
-        return "^" + node
-    return f"{node}:{index}" if index else node
 
 
 def output_types(node: node_def_pb2.NodeDef) -> list[int]:
