@@ -48,13 +48,25 @@ class Moment(click.ParamType):
 
 
 class Pattern(click.ParamType):
+    """RE2's where it is installed and knows the pattern: Python's take hours for some lines. Else Python's."""
+
     name = "regular expression"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> re.Pattern[str]:
         try:
-            return re.compile(value)
+            expression = re.compile(value)
         except re.error as error:
             self.fail(f"{value!r} is no regular expression: {error}", param, ctx)
+        try:
+            import re2
+
+            options = re2.Options()
+            options.log_errors = False
+            return re2.compile(value, options)
+        except (ImportError, AttributeError, ValueError):
+            return expression
+        except re2.error:  # it looks back or ahead
+            return expression
 
 
 def add_to(group: click.Group) -> None:

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from dtfctl.commands.logs import Pattern
 from dtfctl.launchers import recorder
 from dtfctl.launchers.recorder import ENTRY, HEADER, Recorder
 from dtfctl.logs import Choice, LogReader, OneOfEach, last_lines
@@ -213,3 +214,8 @@ def test_a_traceback_that_many_tasks_have_in_common_is_shown_once():
     # What is not whole is shown at the end, unless it is the beginning of another.
     other = [*a[:2], line("worker:0", "    raise")]
     assert once(other) == once(b[:2]) == [] and once([], is_over=True) == other
+
+
+@pytest.mark.parametrize(("pattern", "line"), [("(a+)+$", "a" * 5000 + "!"), ("(?=a)b", "a"), ("a(?!b)", "ab")])
+def test_logs_are_searched_in_time(pattern, line):
+    assert Pattern().convert(pattern, None, None).search(line) is None

@@ -1,8 +1,7 @@
 """Kernels of the string ops. Strings are bytes in object arrays, of any rank.
 
-Owns joining, splitting, matching, and conversion from and to numbers. Regular expressions are Python's, on bytes: the
-syntax that
-TensorFlow's RE2 and Python share.
+Owns joining, splitting, matching, and conversion from and to numbers. Regular expressions are
+those of `patterns`.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from __future__ import annotations
 import base64
 import binascii
 import csv
-import functools
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -19,6 +17,7 @@ import numpy as np
 
 from dtf.run.kernels import kernel
 from dtf.run.kernels.arguments import invalid, scalar, shape_text, vector
+from dtf.run.patterns import Pattern
 from dtf.wire import errors
 
 
@@ -207,54 +206,38 @@ def _(node):
 # -- regular expressions
 
 
-@functools.lru_cache(maxsize=256)
-def _pattern(pattern: bytes) -> re.Pattern[bytes]:
-    try:
-        return re.compile(pattern)
-    except re.error as error:
-        raise invalid(f"Invalid pattern: {pattern.decode(errors='replace')}, error: {error}") from None
-
-
 @kernel("RegexFullMatch")
 def _(node):
-    return lambda values, pattern: _full_match(values, _pattern(scalar(pattern, "Pattern")))
+    return lambda values, pattern: _full_match(values, Pattern.of(_bytes(scalar(pattern, "Pattern"))))
 
 
 @kernel("StaticRegexFullMatch")
 def _(node):
-    pattern = _pattern(_bytes(node.attr("pattern")))
+    pattern = Pattern(_bytes(node.attr("pattern")))
     return lambda values: _full_match(values, pattern)
 
 
-def _full_match(values: np.ndarray, pattern: re.Pattern[bytes]) -> np.ndarray:
-    return each_string(lambda value: pattern.fullmatch(value) is not None, values, np.bool_)
+def _full_match(values: np.ndarray, pattern: Pattern) -> np.ndarray:
+    return each_string(pattern.matches, values, np.bool_)
 
 
 @kernel("RegexReplace")
 def _(node):
-    count = 0 if node.attr("replace_global") else 1
+    is_global = node.attr("replace_global")
     return lambda values, pattern, rewrite: _replace(
-        values, _pattern(scalar(pattern, "Pattern")), scalar(rewrite, "Rewrite"), count
+        values, Pattern.of(_bytes(scalar(pattern, "Pattern"))), _bytes(scalar(rewrite, "Rewrite")), is_global
     )
 
 
 @kernel("StaticRegexReplace")
 def _(node):
-    count = 0 if node.attr("replace_global") else 1
-    pattern, rewrite = _pattern(_bytes(node.attr("pattern"))), _bytes(node.attr("rewrite"))
-    return lambda values: _replace(values, pattern, rewrite, count)
+    is_global = node.attr("replace_global")
+    pattern, rewrite = Pattern(_bytes(node.attr("pattern"))), _bytes(node.attr("rewrite"))
+    return lambda values: _replace(values, pattern, rewrite, is_global)
 
 
-def _replace(values: np.ndarray, pattern: re.Pattern[bytes], rewrite: bytes, count: int) -> np.ndarray:
-    def fill_in(match: re.Match[bytes]) -> bytes:
-        # A backslash and a digit stand for a group, two backslashes for one.
-        return re.sub(rb"\\(\d|\\)", lambda part: _group(match, part[1]), rewrite)
-
-    return each_string(lambda value: pattern.sub(fill_in, value, count=count), values)
-
-
-def _group(match: re.Match[bytes], mark: bytes) -> bytes:
-    return b"\\" if mark == b"\\" else match[int(mark)] or b""
+def _replace(values: np.ndarray, pattern: Pattern, rewrite: bytes, is_global: bool) -> np.ndarray:
+    return each_string(lambda value: pattern.replace(value, rewrite, is_global), values)
 
 
 # -- from and to numbers
