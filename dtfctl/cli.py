@@ -10,7 +10,7 @@ import sys
 
 import click
 
-from dtfctl.commands import files, hosts, lifecycle, logs, looking, manual, tasks
+from dtfctl.commands import files, hosts, inspect, lifecycle, logs, manual, tasks
 from dtfctl.commands.frame import SIGNALLED, Options
 
 EPILOG = """\b
@@ -66,5 +66,5 @@ def commands(context: click.Context, state_dir: str | None, debug: bool) -> None
     context.obj = Options(state_dir, debug)
 
 
-for room in (lifecycle, looking, logs, tasks, files, hosts, manual):
+for room in (lifecycle, inspect, logs, tasks, files, hosts, manual):
     room.add_to(commands)

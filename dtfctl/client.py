@@ -16,13 +16,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dtfctl.changes import scaled
 from dtfctl.control_client import ControlClient, Reply
 from dtfctl.errors import SecretMissing, SupervisorHasGone, SupervisorUnreachable, UnknownCluster
 from dtfctl.expand import secret_key, thread_defaults
+from dtfctl.ownership import make_private
 from dtfctl.paths import ClusterPaths
 from dtfctl.plan import ClusterPlan, to_json
-from dtfctl.private import make_private
+from dtfctl.plan_diff import scaled
 from dtfctl.store import Run, Store
 from dtfctl.task import TaskStatus
 

@@ -31,8 +31,8 @@ import socket
 from collections.abc import Awaitable, Callable
 
 from dtfctl.control_client import Reply, Request
+from dtfctl.ownership import stranger
 from dtfctl.paths import ClusterPaths, socket_address
-from dtfctl.private import stranger
 
 LINE_BYTES_MAX = 16 << 20
 WATCH_INTERVAL_S = 0.02

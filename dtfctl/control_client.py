@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from dtfctl.errors import NotPrivate, SupervisorHasGone, SupervisorUnreachable
+from dtfctl.ownership import stranger
 from dtfctl.paths import socket_address
-from dtfctl.private import stranger
 
 Request = dict[str, Any]
 Reply = dict[str, Any]

@@ -23,21 +23,21 @@ from typing import Any
 from dtfctl import plan as plans
 from dtfctl.certificates import Certificates
 from dtfctl.control import ControlServer, Reply, Request
-from dtfctl.desk import Desk, hold_ports
 from dtfctl.errors import CertificatesMissing, HostsUnusable, NotPrivate, PortTaken
+from dtfctl.host_failover import launcher_host
 from dtfctl.hosts import as_found
 from dtfctl.launchers.base import Event
-from dtfctl.launchers.by_host import HostsLauncher
 from dtfctl.launchers.keeper import TOKEN
 from dtfctl.launchers.keeper.processes import boot_id
 from dtfctl.launchers.local import LocalLauncher
+from dtfctl.launchers.multi_host import HostsLauncher
 from dtfctl.launchers.remote import RemoteLauncher, remote_run
 from dtfctl.launchers.ssh import Ssh
-from dtfctl.moves import launcher_host
+from dtfctl.ownership import check_private
 from dtfctl.paths import ClusterPaths
 from dtfctl.plan import LOCALHOST, TLS, ClusterPlan, HostPlan, Task
-from dtfctl.private import check_private
 from dtfctl.probing import Probing
+from dtfctl.requests import Desk, hold_ports
 from dtfctl.store import Run, Store
 from dtfctl.supervisor import Supervisor
 from dtfctl.task import TaskStatus, after_restart_of_machine

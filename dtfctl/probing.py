@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 
-from dtfctl import expand, moves, state
+from dtfctl import expand, host_failover, state
 from dtfctl.certificates import Certificates
 from dtfctl.plan import Probe, Task
 from dtfctl.probe import Elsewhere, Question, ask
@@ -101,7 +101,7 @@ class Probing:
         fill = expand.fill_command if probe.kind == "command" else expand.fill_path
         target = fill(probe.target, run.actual, task, run.addresses) if probe.target else ""
         environment = (
-            expand.environment(run.actual, task, run.addresses, moves.inherited(run, task), run.secrets)
+            expand.environment(run.actual, task, run.addresses, host_failover.inherited(run, task), run.secrets)
             | self._variables
             if probe.kind == "command"
             else {}

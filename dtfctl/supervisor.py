@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 
-from dtfctl import expand, hosts, moves, state
-from dtfctl.changes import ADOPT, RESTART, START, STOP, Change, Given, between
+from dtfctl import expand, host_failover, hosts, state
 from dtfctl.hosts import HostStatus
 from dtfctl.launchers.base import Event, Exited, Launch, Launcher, Listed, Reached, Started, Stray, Unreachable
 from dtfctl.paths import ClusterPaths
 from dtfctl.plan import LOCALHOST, ClusterPlan, Task
+from dtfctl.plan_diff import ADOPT, RESTART, START, STOP, Change, Given, between
 from dtfctl.reconcile import FAILED, STOPPED, Action, Desired, reconcile, verdict
 from dtfctl.restart import remembering
 from dtfctl.statuses import Statuses
@@ -67,9 +67,9 @@ class Supervisor:
         if isinstance(event, Reached | Unreachable):
             wall, now = self._store.wall_clock(), self._clock()
             if isinstance(event, Reached):
-                self._take(moves.reached(self.run, event.host, wall, now))
+                self._take(host_failover.reached(self.run, event.host, wall, now))
             else:
-                self._take(moves.unreachable(self.run, event.host, event.why, wall, now))
+                self._take(host_failover.unreachable(self.run, event.host, event.why, wall, now))
             return
         status = self.statuses.get(event.task)
         if status is None or event.generation != status.generation or status.state not in state.WITH_PROCESS:
@@ -149,11 +149,11 @@ class Supervisor:
     ) -> tuple[Change, ...]:
         """What `apply` would come to, each with its cause."""
         run = self.run
-        wanted = replace(moves.joined(run, plan, {}), former=None)
+        wanted = replace(host_failover.joined(run, plan, {}), former=None)
         return between(
             Given(run.actual, run.addresses, run.secrets),
             Given(wanted.actual, addresses, secrets),
-            partial(moves.inherited, run),
+            partial(host_failover.inherited, run),
         )
 
     def apply(
@@ -176,7 +176,7 @@ class Supervisor:
         changes = self.changes(plan, addresses, secrets)
         names = {task.name for task in plan.tasks()}
         self.run = replace(
-            moves.joined(self.run, plan, joining or {}),
+            host_failover.joined(self.run, plan, joining or {}),
             addresses=addresses,
             secrets=secrets,
             held={name: why for name, why in self.run.held.items() if name in names},
@@ -209,11 +209,11 @@ class Supervisor:
     def step(self) -> float | None:
         """Reconciles and applies until nothing is left to do now; returns when to be called again at the latest."""
         while True:
-            self._take(moves.losses(self.run, self.statuses, self._store.wall_clock(), self._clock()))
+            self._take(host_failover.losses(self.run, self.statuses, self._store.wall_clock(), self._clock()))
             run = self.run
             leaving = tuple(task for task in run.leaving if task.name in self.statuses)
             desired = Desired(
-                run.actual, run.outcome, run.why, run.grace_period_s, run.held, leaving, moves.away(run)
+                run.actual, run.outcome, run.why, run.grace_period_s, run.held, leaving, host_failover.away(run)
             )
             plan = reconcile(desired, self.statuses, self._clock(), self._jitter)
             if plan.outcome and not run.outcome:
@@ -236,7 +236,7 @@ class Supervisor:
 
     def moves_due(self) -> dict[str, str]:
         """Task -> spare host, of tasks on lost hosts. The owner finds them ports there and calls `move`."""
-        return moves.due(self.run, self.statuses)
+        return host_failover.due(self.run, self.statuses)
 
     def note_trouble(self, task: str, words: str) -> None:
         """For the history."""
@@ -244,14 +244,14 @@ class Supervisor:
 
     def move(self, addresses: Mapping[str, str]) -> None:
         """These tasks are at these addresses now ("" for none), on their spares."""
-        self._take(moves.moved(self.run, self.statuses, addresses, self._clock()))
+        self._take(host_failover.moved(self.run, self.statuses, addresses, self._clock()))
 
     def parting(self) -> list[str]:
         """Machines that the owner may let go now; then it calls `part`."""
-        return moves.parting(self.run, self.statuses)
+        return host_failover.parting(self.run, self.statuses)
 
     def part(self, host: str, strays: tuple[Stray, ...]) -> None:
-        self.run = moves.parted(self.run, host)
+        self.run = host_failover.parted(self.run, host)
         self._note("", "host", f"{host} is let go: nothing of the cluster file is there any more")
         self._note_strays(strays)
         self._commit()
@@ -282,7 +282,7 @@ class Supervisor:
         own = {
             task.name: self.statuses[task.name]
             for task in (*self.run.actual.tasks(), *self.run.leaving)
-            if task.name in self.statuses and moves.at(task, self.statuses[task.name]) == listed.host
+            if task.name in self.statuses and host_failover.at(task, self.statuses[task.name]) == listed.host
         }
         for name, generation in sorted(listed.known):
             present = own.get(name)
@@ -314,7 +314,7 @@ class Supervisor:
         status = self.statuses[action.task]
         now = self._clock()
         if action.verb == "start":
-            host = moves.launcher_host(self.run.actual.task(status.name))
+            host = host_failover.launcher_host(self.run.actual.task(status.name))
             if status.host not in ("", host):
                 self._effects.append(partial(self._launcher.release_port, status.name, status.host))
             status = status.move(
@@ -380,10 +380,10 @@ class Supervisor:
             numbers = (signal.Signals[task.settings.stop_signal], signal.SIGCONT)
         for number in numbers:
             self._effects.append(
-                partial(self._launcher.signal, status.name, status.generation, number, moves.at(task, status))
+                partial(self._launcher.signal, status.name, status.generation, number, host_failover.at(task, status))
             )
 
-    def _take(self, change: moves.Change) -> None:
+    def _take(self, change: host_failover.Change) -> None:
         """What has become of hosts, and of tasks with them."""
         self.run = change.run
         for status in change.statuses:
@@ -399,14 +399,14 @@ class Supervisor:
             status.name,
             status.generation,
             expand.argv(run.plan, task, run.addresses),
-            expand.environment(run.plan, task, run.addresses, moves.inherited(run, task), run.secrets),
+            expand.environment(run.plan, task, run.addresses, host_failover.inherited(run, task), run.secrets),
             task.working_dir,
             str(self._paths.log(run.number, status.name, status.generation)),
             task.bind_host if port else "",
             int(port) if port else None,
             task.settings.limits,
             task.place.cpus,
-            moves.launcher_host(task),
+            host_failover.launcher_host(task),
             task.settings.logs,
             self._files(task),
         )
@@ -431,7 +431,7 @@ class Supervisor:
         )
 
     def _forget(self, action: Action) -> None:
-        host = moves.at(self.run.task(action.task), self.statuses[action.task])
+        host = host_failover.at(self.run.task(action.task), self.statuses[action.task])
         self._effects.append(partial(self._launcher.release_port, action.task, host))
         status = self.statuses.remove(action.task)
         self.run = replace(self.run, generations={**self.run.generations, status.name: status.generation})

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from dtfctl import moves, state
+from dtfctl import host_failover, state
 from dtfctl.hosts import CONNECTED, UNREACHABLE
 from dtfctl.store import Happening, Run
 from dtfctl.task import TaskStatus
@@ -43,7 +43,7 @@ def document(run: Run, statuses: Mapping[str, TaskStatus]) -> dict[str, Any]:
                 "state": UNREACHABLE if _is_away(run, status) else status.state,
                 "ready": status.ready,
                 "pid": status.pid,
-                "host": moves.host_of(run, status),
+                "host": host_failover.host_of(run, status),
                 "address": run.addresses.get(status.name),
                 "restarts": status.restarts,
                 "reason": _reason(status),
@@ -64,7 +64,7 @@ def rows(run: Run, statuses: Mapping[str, TaskStatus], now: float, is_wide: bool
     headings = ["TASK", "STATE", "READY", "RESTARTS", "PID", "SINCE", "ADDRESS"]
     cells = [headings + (["HOST", "GENERATION"] if is_wide else []) + ["LAST"]]
     for status in statuses.values():
-        wide = [moves.host_of(run, status), str(status.generation)] if is_wide else []
+        wide = [host_failover.host_of(run, status), str(status.generation)] if is_wide else []
         cells.append(
             [
                 status.name,
@@ -249,7 +249,7 @@ def _since(status: TaskStatus, now: float) -> str:
 
 def _is_away(run: Run, status: TaskStatus) -> bool:
     """Whether it is on a host of which nothing is known at present."""
-    host = run.hosts.get(moves.host_of(run, status))
+    host = run.hosts.get(host_failover.host_of(run, status))
     return host is not None and host.state != CONNECTED and status.state in state.WITH_PROCESS and not run.is_over
 
 

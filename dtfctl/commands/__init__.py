@@ -2,7 +2,7 @@
 
     frame ....... what all of them share: options, choosing a cluster, errors and exit statuses
     lifecycle ... up, down, wait            tasks .... restart, stop, start, scale, exec
-    looking ..... status, ls, events, top   logs ..... logs
+    inspect ..... status, ls, events, top   logs ..... logs
     files ....... validate, config, expand, schema, init
     hosts ....... ssh, doctor               manual ... help, completion
 

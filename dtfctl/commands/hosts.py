@@ -16,7 +16,7 @@ def add_to(group: click.Group) -> None:
     @click.argument("words", nargs=-1, metavar="[--] [COMMAND]...", type=click.UNPROCESSED)
     def ssh(options: Options, cluster: str | None, host: str, words: tuple[str, ...]) -> None:
         """Logs in to a host of the cluster as dtfctl does, or runs a command there. HOST may also be a task."""
-        from dtfctl import entering
+        from dtfctl import exec_shell
 
         chosen = choose(options, cluster)
         run, statuses = chosen.load()
@@ -26,7 +26,7 @@ def add_to(group: click.Group) -> None:
             fail(UNKNOWN, f"no host is called {host} (there are {', '.join(hosts)})")
         if found.is_local:
             fail(ERROR, f"{found.name} is this machine")
-        entering.log_in(run.plan.ssh, found, words[words[:1] == ("--",) :])
+        exec_shell.log_in(run.plan.ssh, found, words[words[:1] == ("--",) :])
 
     @command(group)
     @takes_files

@@ -118,7 +118,7 @@ def add_to(group: click.Group) -> None:
         For instance dtfctl exec worker:1 -- python -c 'import os; print(os.environ["TF_CONFIG"])'. The exit status is
         the command's.
         """
-        from dtfctl import entering
+        from dtfctl import exec_shell
         from dtfctl.selection import choose_tasks
 
         chosen = choose_active(options, cluster)
@@ -126,7 +126,7 @@ def add_to(group: click.Group) -> None:
         names = choose_tasks(list(statuses), [task])
         if len(names) > 1:
             fail(UNKNOWN, f"{task} are several tasks; name one: {', '.join(names[:5])}")
-        entering.enter(run, statuses[names[0]], words[words[0] == "--" :])
+        exec_shell.enter(run, statuses[names[0]], words[words[0] == "--" :])
 
 
 def _do(

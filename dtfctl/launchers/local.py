@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from dtfctl.launchers.base import Event, Launch, Stray
-from dtfctl.launchers.conversation import Conversation, Message, Streams, event_of, signal_request, start_request
 from dtfctl.launchers.keeper import LINE_BYTES_MAX, SOCKET, SWEEP_S, TOKEN, TOKEN_VARIABLE
+from dtfctl.launchers.keeper_client import Conversation, Message, Streams, event_of, signal_request, start_request
 from dtfctl.paths import socket_address
 from dtfctl.plan import LOCALHOST
 

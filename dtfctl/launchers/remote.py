@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from dtfctl.errors import HostsUnusable
-from dtfctl.launchers import recorder
+from dtfctl.launchers import log_recorder
 from dtfctl.launchers.base import Event, Launch, Reached, Stray, Unreachable
-from dtfctl.launchers.conversation import Conversation, Message, Streams, event_of, signal_request, start_request
 from dtfctl.launchers.keeper import SWEEP_S, TOKEN
-from dtfctl.launchers.recorder import LOGS
+from dtfctl.launchers.keeper_client import Conversation, Message, Streams, event_of, signal_request, start_request
+from dtfctl.launchers.log_recorder import LOGS
 from dtfctl.launchers.ssh import Call, Ssh, SshError, keeper_text
 from dtfctl.plan import LOCALHOST
 from dtfctl.store import Run
@@ -91,7 +91,7 @@ class RemoteLauncher:
             raise HostsUnusable(f"{self._host} does not answer") from None
 
     def start(self, launch: Launch) -> None:
-        recorder.begin(launch.log, launch.logs.max_bytes, launch.logs.count)
+        log_recorder.begin(launch.log, launch.logs.max_bytes, launch.logs.count)
         log = f"{LOGS}/{os.path.basename(launch.log)}"
         self._conversation.send(start_request(replace(launch, log=log), self._token))
 
@@ -222,7 +222,7 @@ class RemoteLauncher:
             if file.tell() == offset:
                 # The times first: so the recorder of this machine adds none of its own.
                 with contextlib.suppress(OSError):
-                    recorder.note_growth(str(path), times)
+                    log_recorder.note_growth(str(path), times)
                 file.write(data)
             until = file.tell()
         self._conversation.send({"do": "ack", "bytes": len(data), "file": name, "until": until})

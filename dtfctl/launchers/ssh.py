@@ -49,7 +49,7 @@ BECOME_AGENT = "import sys,base64,zlib;exec(zlib.decompress(base64.b64decode(sys
 AGENT_MODULES = (
     "dtfctl.usage",
     "dtfctl.launchers.environment",
-    "dtfctl.launchers.recorder",
+    "dtfctl.launchers.log_recorder",
     "dtfctl.launchers.keeper",
     "dtfctl.launchers.keeper.processes",
     "dtfctl.launchers.agent",
@@ -67,8 +67,8 @@ AGENT_MODULES = (
 KEEPER_MODULES = (
     "dtfctl",
     "dtfctl.launchers",
-    "dtfctl.launchers.recorder",
-    *(f"dtfctl.launchers.keeper{name}" for name in ("", ".__main__", ".keeper", ".guard", ".program")),
+    "dtfctl.launchers.log_recorder",
+    *(f"dtfctl.launchers.keeper{name}" for name in ("", ".__main__", ".keeper", ".shim", ".program")),
     *(f"dtfctl.launchers.keeper.{name}" for name in ("cgroups", "ports", "processes", "records", "traceback")),
 )
 """What the agent places there for the keeper."""

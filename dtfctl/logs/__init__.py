@@ -1,5 +1,5 @@
 """Reading what tasks write. They write their files themselves (launchers/keeper), and a recorder beside them notes
-when these grow (launchers/recorder.py); nothing here is in anybody's way.
+when these grow (launchers/log_recorder.py); nothing here is in anybody's way.
 
     files .... one process's log: its whole lines, each with its time
     reader ... those of many tasks as one stream, in the order of time: what is there, and what comes

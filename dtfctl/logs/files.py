@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from dtfctl.launchers.recorder import ENTRY, HEADER, TIMES
+from dtfctl.launchers.log_recorder import ENTRY, HEADER, TIMES
 
 CHUNK_BYTES = 1 << 20
 LINE_BYTES_MAX = 1 << 20

@@ -88,9 +88,9 @@ def _load() -> None:
     """Everything that the start of a server needs. Nothing of it may start a thread or gRPC: threads are not forked."""
     import dtf.rpc.peers
     import dtf.rpc.service
-    import dtf.run.collective_groups
-    import dtf.run.master_session
-    import dtf.run.worker  # noqa: F401
+    import dtf.run.exchange.collective_groups
+    import dtf.run.master.master_session
+    import dtf.run.worker.worker  # noqa: F401
 
 
 def _serve_each(serve: Callable[[int], int], tasks: Sequence[int], job: str) -> int:

@@ -72,10 +72,10 @@ class Server:
         """
         from dtf.rpc.peers import Peers
         from dtf.rpc.service import Service
-        from dtf.run.blas_threads import share_cores
-        from dtf.run.collective_groups import default_leader
-        from dtf.run.master import Master
-        from dtf.run.worker import LocalWorker
+        from dtf.run.exchange.collective_groups import default_leader
+        from dtf.run.master.master import Master
+        from dtf.run.threads.blas_threads import share_cores
+        from dtf.run.worker.worker import LocalWorker
 
         self._server_def = make_server_def(server_or_cluster_def, job_name, task_index, protocol, config)
         if self._server_def.protocol not in ("", "grpc"):
@@ -247,7 +247,7 @@ class InProcessMaster:
     """
 
     def __init__(self, master: Any, owned: bool = False) -> None:
-        from dtf.run.resources import unaliased
+        from dtf.run.state.resources import unaliased
 
         self._master = master
         self._is_owned = owned
@@ -313,8 +313,8 @@ class _OneTask:
 
 
 def _local_master(config: config_pb2.ConfigProto) -> InProcessMaster:
-    from dtf.run.master import Master
-    from dtf.run.worker import LocalWorker
+    from dtf.run.master.master import Master
+    from dtf.run.worker.worker import LocalWorker
 
     worker = LocalWorker(_cpu_devices(_LOCAL_TASK, config))
     return InProcessMaster(Master(_OneTask(worker)), owned=True)
@@ -328,7 +328,7 @@ def _tasks_beside(cluster: ClusterSpec, address: str) -> int:
 
 
 def _cpu_devices(task: str, config: config_pb2.ConfigProto) -> list[Any]:
-    from dtf.run.step import Device
+    from dtf.run.executor.step import Device
 
     count = max(1, config.device_count.get("CPU", 1))
     return [

@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def _made(make: Callable[[], Callable[[], Any]], way: str) -> Callable[[], Any]:
-    from dtf.run import onednn
+    from dtf.run.lib import onednn
 
     os.environ[onednn.SWITCH] = way
     assert onednn.is_there() == (way == "onednn"), "pip install 'dtf[fast-kernels]'"

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from dtfctl.launchers.agent import logs
-from dtfctl.launchers.recorder import ENTRY
+from dtfctl.launchers.log_recorder import ENTRY
 from dtfctl.launchers.ssh import agent_line, keeper_text
 from tests.dtfctl.fakes import AGENT, wait_until
 

@@ -11,7 +11,7 @@ from tests.test_architecture import ROOT, imports, module_name
 
 SOURCES = sorted((ROOT / "dtfctl").rglob("*.py"))
 
-PURE = "state plan task statuses hosts moves restart reconcile changes expand shell_line view errors".split()
+PURE = "state plan task statuses hosts host_failover restart reconcile plan_diff expand shell_line view errors".split()
 OUTSIDE = {"asyncio", "fcntl", "socket", "sqlite3", "subprocess", "threading", "time", "random"}
 HOMES = {
     "subprocess": {
@@ -23,7 +23,7 @@ HOMES = {
     "yaml": {"dtfctl.config.source"},
     "grpc": set(),
     "psutil": {"dtfctl.launchers.local"},
-    "rich": {"dtfctl.terminal", "dtfctl.attach", "dtfctl.commands.looking"},
+    "rich": {"dtfctl.terminal", "dtfctl.attach", "dtfctl.commands.inspect"},
 }
 
 

@@ -7,11 +7,11 @@ import random
 
 import pytest
 
-from dtfctl import expand, moves, state
-from dtfctl.changes import scaled
+from dtfctl import expand, host_failover, state
 from dtfctl.hosts import HostStatus
 from dtfctl.launchers.base import Reached, Unreachable
 from dtfctl.plan import LOCALHOST
+from dtfctl.plan_diff import scaled
 from tests.dtfctl.fakes import World, addresses_of, plan_of
 
 TEXT = """
@@ -180,7 +180,7 @@ class Chaos(World):
                 assert status.state == state.RUNNING, status
                 running.add(task.name)
                 assert self.launcher.alive[task.name] == status.generation
-                assert self.launcher.where[task.name] == moves.launcher_host(run.actual.task(task.name))
+                assert self.launcher.where[task.name] == host_failover.launcher_host(run.actual.task(task.name))
                 launch = next(
                     each for each in reversed(self.launcher.launches) if each.task == task.name
                 )

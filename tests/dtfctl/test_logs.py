@@ -7,8 +7,8 @@ import re
 import pytest
 
 from dtfctl.commands.logs import Pattern
-from dtfctl.launchers import recorder
-from dtfctl.launchers.recorder import ENTRY, HEADER, Recorder
+from dtfctl.launchers import log_recorder
+from dtfctl.launchers.log_recorder import ENTRY, HEADER, Recorder
 from dtfctl.logs import Choice, LogReader, OneOfEach, last_lines
 from dtfctl.logs.files import LINE_BYTES_MAX, Line
 
@@ -26,7 +26,7 @@ class Run:
         self.logs.mkdir()
         self.now = 1000.0
         monkeypatch.chdir(folder)
-        monkeypatch.setattr(recorder, "now_us", lambda: int(self.now * 1e6))
+        monkeypatch.setattr(log_recorder, "now_us", lambda: int(self.now * 1e6))
 
     def write(self, name, data):
         with open(self.logs / f"{name}.log", "ab") as file:
@@ -35,7 +35,7 @@ class Run:
     def at(self, now, name, data, max_bytes=1 << 20, count=5):
         """Writes at a time that the recorder notes."""
         self.now = now
-        recorder.begin(str(self.logs / f"{name}.log"), max_bytes, count)
+        log_recorder.begin(str(self.logs / f"{name}.log"), max_bytes, count)
         self.write(name, data)
         Recorder().look(None)
 

@@ -7,8 +7,8 @@ import signal
 
 import pytest
 
-from dtfctl.changes import Given, between, scaled
 from dtfctl.hosts import HostStatus
+from dtfctl.plan_diff import Given, between, scaled
 from tests.dtfctl.fakes import CLUSTER, World, addresses_of, plan_of
 
 MUST_KNOW = "it must know of ps:1 and that worker:1 is gone (cluster_spec: sparse may spare it this)"

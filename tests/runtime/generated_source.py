@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
-from dtf.run.flat_program import FlatProgram
+from dtf.run.executor.flat_program import FlatProgram
 
 NODES = (
     ast.Module, ast.FunctionDef, ast.arguments, ast.arg, ast.Pass, ast.If, ast.Assign, ast.Delete, ast.Expr, ast.Call,

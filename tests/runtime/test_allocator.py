@@ -12,7 +12,7 @@ import pytest
 _STEPS = """
 import resource
 import numpy as np
-from dtf.run.allocator import keep_freed_memory
+from dtf.run.lib.allocator import keep_freed_memory
 
 keep_freed_memory()
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dtf as tf
-from dtf.run.executor import run_graph_def
+from dtf.run.executor.executor import run_graph_def
 
 
 @pytest.fixture(autouse=True)

@@ -7,8 +7,8 @@ import os
 import pytest
 
 import dtf as tf
-from dtf.run import blas_threads
-from dtf.run.executor import Executor
+from dtf.run.executor.executor import Executor
+from dtf.run.threads import blas_threads
 from dtf.server import _tasks_beside
 from dtf.wire.cluster import ClusterSpec
 

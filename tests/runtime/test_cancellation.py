@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dtf.run.cancellation import CancellationManager
+from dtf.run.threads.cancellation import CancellationManager
 
 
 def test_who_waits_is_told_once():

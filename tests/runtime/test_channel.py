@@ -18,7 +18,7 @@ from dtf.rpc import discovery
 from dtf.rpc.connection import Connection
 from dtf.rpc.remote import RemoteWorker
 from dtf.rpc.service import Service
-from dtf.run.step import Device
+from dtf.run.executor.step import Device
 from dtf.wire import errors
 from dtf.wire.pb import worker_pb2
 from tests.ports import free_ports

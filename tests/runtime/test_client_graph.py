@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import dtf as tf
-from dtf.run.client_graph import ClientGraph
+from dtf.run.master.client_graph import ClientGraph
 from dtf.run.passes.connect import connect
 from dtf.wire import errors
 from dtf.wire.pb import graph_pb2, types_pb2

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import dtf as tf
-from dtf.run import ring
+from dtf.run.exchange import ring
 from dtf.server import Server
 from dtf.testing import LocalCluster
 from tests.ports import free_ports

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import dtf as tf
-from dtf.run import executor
 from dtf.run.datasets import prefetch, sources, transformations
 from dtf.run.datasets.dataset import Scope
+from dtf.run.executor import executor
 from dtf.testing import LocalCluster
 
 Dataset = tf.data.Dataset

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dtf.run.endpoint_names import EndpointNames
+from dtf.run.master.endpoint_names import EndpointNames
 from dtf.wire.pb import graph_pb2
 
 TASK = "/job:ps/replica:0/task:0"

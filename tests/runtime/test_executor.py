@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from dtf.run import kernels
-from dtf.run.executor import Executor, local_step, run_graph_def
+from dtf.run.executor.executor import Executor, local_step, run_graph_def
 from dtf.run.kernels import DEAD
-from dtf.run.resources import ResourceManager
+from dtf.run.state.resources import ResourceManager
 from dtf.wire import dtypes, errors
 from tests.runtime.graphs import GraphBuilder
 
@@ -312,7 +312,7 @@ def test_training_updates_a_variable_in_place():
     update = g.node("AssignAdd", v, g.node("Exp", read, T=F32), T=F32)
     run_graph_def(g.graph_def, [], targets=[init], resources=resources)
     run_graph_def(g.graph_def, [], targets=[update], resources=resources)
-    from dtf.run.resources import Variable
+    from dtf.run.state.resources import Variable
 
     variable = resources.lookup("", "v", Variable)
     assert variable is not None
@@ -378,7 +378,7 @@ def test_a_list_of_one_is_a_value():
 
 
 def test_a_trace_has_every_node_that_ran():
-    from dtf.run.step_stats import StepStatsCollector
+    from dtf.run.executor.step_stats import StepStatsCollector
 
     g = GraphBuilder()
     g.send(g.node("Neg", g.recv("x"), name="neg", T=F32), "y")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dtf.run.executor import Executor, local_step, run_graph_def
+from dtf.run.executor.executor import Executor, local_step, run_graph_def
 from dtf.wire import dtypes, errors
 from dtf.wire.functions import instantiate
 from dtf.wire.pb import attr_value_pb2, function_pb2, types_pb2

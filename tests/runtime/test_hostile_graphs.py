@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from dtf.run import kernels
-from dtf.run.flat_program import FlatProgram
-from dtf.run.instructions import Instruction
+from dtf.run.exchange.endpoint_binding import Push
+from dtf.run.executor.flat_program import FlatProgram
+from dtf.run.executor.instructions import Instruction
 from dtf.run.kernels import KernelNode
-from dtf.run.wiring import Push
 from dtf.wire import dtypes
 from tests.runtime.generated_source import check_source
 

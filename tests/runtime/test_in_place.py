@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dtf.run.executor import Executor, run_graph_def
+from dtf.run.executor.executor import Executor, run_graph_def
 from dtf.wire import dtypes
 from tests.runtime.graphs import GraphBuilder
 

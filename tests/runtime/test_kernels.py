@@ -12,7 +12,7 @@ import pytest
 
 from dtf.run import kernels
 from dtf.wire import opdef
-from dtf.wire.table import UnknownNameError
+from dtf.wire.registry import UnknownNameError
 
 
 def test_every_kernel_has_an_op_contract():

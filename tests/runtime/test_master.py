@@ -10,11 +10,12 @@ import pytest
 
 import dtf as tf
 from dtf.build.apply import apply_op
-from dtf.run import patience, step_watch
-from dtf.run.cancellation import CancellationManager
-from dtf.run.master import Master
-from dtf.run.step import Device
-from dtf.run.worker import LocalWorker
+from dtf.run.exchange import retry
+from dtf.run.executor.step import Device
+from dtf.run.master import step_monitor
+from dtf.run.master.master import Master
+from dtf.run.threads.cancellation import CancellationManager
+from dtf.run.worker.worker import LocalWorker
 from dtf.wire import errors
 from dtf.wire.pb import config_pb2
 
@@ -273,7 +274,7 @@ def test_a_step_that_waits_too_long_names_the_task_it_waits_for(master, start):
 
 
 def test_a_task_that_stops_answering_its_heartbeat_ends_the_step(master, cluster, start, monkeypatch):
-    monkeypatch.setattr(step_watch, "_HEARTBEAT_PERIOD_S", 0.05)
+    monkeypatch.setattr(step_monitor, "_HEARTBEAT_PERIOD_S", 0.05)
     with tf.device(PS0):
         waiting = dequeue("never")
     handle = start()
@@ -306,7 +307,7 @@ def test_asking_ends_with_the_first_answer():
             raise outcome
         return outcome
 
-    assert patience.ask(attempt, "it", None) == "here"
+    assert retry.ask(attempt, "it", None) == "here"
 
 
 def test_asking_in_vain_says_whom_how_long_and_why():
@@ -314,7 +315,7 @@ def test_asking_in_vain_says_whom_how_long_and_why():
         raise errors.UnavailableError(None, None, "refused")
 
     with pytest.raises(errors.DeadlineExceededError, match=r"it did not answer for 0\.\d s. Last error: refused"):
-        patience.ask(attempt, "it", 0.05)
+        retry.ask(attempt, "it", 0.05)
 
 
 def test_other_errors_are_not_worth_another_attempt():
@@ -322,11 +323,11 @@ def test_other_errors_are_not_worth_another_attempt():
         raise errors.InvalidArgumentError(None, None, "wrong")
 
     with pytest.raises(errors.InvalidArgumentError):
-        patience.ask(attempt, "it", None)
+        retry.ask(attempt, "it", None)
 
 
 def test_who_waits_without_a_bound_is_told_what_for(monkeypatch, caplog):
-    monkeypatch.setattr(patience, "_LOG_PERIOD_S", 0.0)
+    monkeypatch.setattr(retry, "_LOG_PERIOD_S", 0.0)
     stopped = threading.Event()
 
     def attempt(timeout_s):
@@ -335,5 +336,5 @@ def test_who_waits_without_a_bound_is_told_what_for(monkeypatch, caplog):
         raise errors.UnavailableError(None, None, "refused")
 
     with caplog.at_level(logging.WARNING, "dtf"), pytest.raises(errors.CancelledError, match="it"):
-        patience.ask(attempt, "it", None, stopped)
+        retry.ask(attempt, "it", None, stopped)
     assert "Still waiting for it" in caplog.text and "refused" in caplog.text

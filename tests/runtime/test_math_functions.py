@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import dtf as tf
-from dtf.run import executor
-from dtf.run.step import SessionState
+from dtf.run.executor import executor
+from dtf.run.executor.step import SessionState
 
 MATRIX = np.array([[1.0, -2.0, 3.0], [4.0, 5.0, -6.0]], np.float32)
 

@@ -12,7 +12,8 @@ from dtf.build import shape_rules
 from dtf.build.apply import apply_op
 from dtf.build.gradients import load as load_gradients
 from dtf.build.gradients import table as gradient_table
-from dtf.run import executor, kernels
+from dtf.run import kernels
+from dtf.run.executor import executor
 from dtf.wire import opdef
 from tests.runtime.generated_source import checked_programs
 from tests.runtime.op_cases import RECORDED, Case, all_cases, recorded_values

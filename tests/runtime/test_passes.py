@@ -6,17 +6,17 @@ import itertools
 
 import pytest
 
+from dtf.run.exchange.endpoint_binding import COMES_WITH, RIDES
+from dtf.run.exchange.rendezvous import make_key
+from dtf.run.executor.step import Device
 from dtf.run.kernels import may_wait
 from dtf.run.passes import Nodes
-from dtf.run.passes.arrivals import mark_arrivals
-from dtf.run.passes.lower import lower
+from dtf.run.passes.coalesce_recvs import mark_arrivals
+from dtf.run.passes.inline_functions import lower
 from dtf.run.passes.optimize import optimize
 from dtf.run.passes.partition import partition
 from dtf.run.passes.place import choose_task, collect_requests, place
 from dtf.run.passes.prune import prune
-from dtf.run.rendezvous import make_key
-from dtf.run.step import Device
-from dtf.run.wiring import COMES_WITH, RIDES
 from dtf.wire import errors
 from dtf.wire.pb import config_pb2, function_pb2, node_def_pb2
 

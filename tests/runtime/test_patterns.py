@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import dtf as tf
-from dtf.run.patterns import Pattern
+from dtf.run.lib.patterns import Pattern
 from dtf.wire import errors
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -58,7 +58,7 @@ def test_what_is_no_pattern_is_an_invalid_argument(pattern):
 def test_without_re2_the_package_is_named():
     program = (
         "import sys; sys.modules['re2'] = None\n"
-        "from dtf.run.patterns import Pattern\n"
+        "from dtf.run.lib.patterns import Pattern\n"
         "from dtf.wire import errors\n"
         "try:\n    Pattern(b'a')\n"
         "except errors.UnimplementedError as error:\n    print(error.message)\n"

@@ -16,7 +16,7 @@ from dtf.channel.client import Channel
 from dtf.channel.endpoint import greet, new_connection_id
 from dtf.channel.lane import Lane
 from dtf.channel.listener import Listener
-from dtf.run import borrowed
+from dtf.run.threads import reader_thread
 from tests.runtime.channel_frames import frame
 
 TASK = "/job:ps/replica:0/task:0"
@@ -37,7 +37,7 @@ class Awaited:
 
     def end(self):
         self._over.set()
-        borrowed.tell_ended(self)
+        reader_thread.tell_ended(self)
 
 
 class Methods:
@@ -52,7 +52,7 @@ class Methods:
         }
 
     def long(self, request, answer):
-        borrowed.before_long()
+        reader_thread.before_long()
         self.begun.release()
         assert self.release.wait(10)
         answer.set((b"at last",))
@@ -105,7 +105,7 @@ def test_who_waits_reads_what_ends_the_wait():
         lane = Lane(here, on_frame, lambda reason: None)
         lane.begin()
         there.sendall(frame(1))
-        assert borrowed.wait(awaited, 10)
+        assert reader_thread.wait(awaited, 10)
         there.close()
         if awaited_by[-1] is threading.main_thread():
             break
@@ -126,7 +126,7 @@ def test_what_another_thread_ends_wakes_who_reads(channel):
         ender = threading.Thread(target=end)
         channel.call("/echo", (b"something comes, so the thread on duty gives way",), 10.0)
         ender.start()
-        assert borrowed.wait(awaited, 10)
+        assert reader_thread.wait(awaited, 10)
         ender.join(10)
         assert not ender.is_alive()
         if ways[-1] == "reads":
@@ -135,8 +135,8 @@ def test_what_another_thread_ends_wakes_who_reads(channel):
 
 
 def test_a_wait_has_its_limit(channel):
-    assert not borrowed.wait(Awaited(), 0)
-    assert not borrowed.wait(Awaited(), 0.01)
+    assert not reader_thread.wait(Awaited(), 0)
+    assert not reader_thread.wait(Awaited(), 0.01)
 
 
 def test_what_takes_long_keeps_nobody_from_reading(channel, methods):
@@ -162,7 +162,7 @@ def test_frames_that_came_with_one_that_takes_long_do_not_wait_for_it():
 
     def on_frame(lane, kind, flags, number, call_id, body):
         if call_id == 1:
-            borrowed.before_long()
+            reader_thread.before_long()
             release.wait(10)
         order.append(call_id)
         handled.release()
@@ -185,7 +185,7 @@ def test_a_system_without_another_thread_is_survived(monkeypatch, caplog):
     handled, arrived = [], threading.Semaphore(0)
 
     def on_frame(lane, kind, flags, number, call_id, body):
-        borrowed.before_long()
+        reader_thread.before_long()
         handled.append(call_id)
         arrived.release()
 
@@ -212,7 +212,7 @@ def test_a_wait_ends_with_the_frame_that_ends_it_even_if_it_was_left_by_what_tak
             awaited[-1].end()
         else:
             readers.append(threading.current_thread())
-            borrowed.before_long()
+            reader_thread.before_long()
 
     with there:
         lane = Lane(here, on_frame, lambda reason: None)
@@ -220,7 +220,7 @@ def test_a_wait_ends_with_the_frame_that_ends_it_even_if_it_was_left_by_what_tak
         for number in range(200):
             began = time.monotonic()
             there.sendall(frame(2 * number) + frame(2 * number + 1))
-            assert borrowed.wait(awaited[-1], 30)
+            assert reader_thread.wait(awaited[-1], 30)
             assert time.monotonic() < began + 20
             if readers[-1] is threading.main_thread():
                 break
@@ -263,8 +263,8 @@ def test_ctrl_c_in_a_thread_that_reads_while_it_waits_loses_no_message():
         for number in range(200):
             there.sendall(frame(2 * number) + frame(2 * number + 1))
             with contextlib.suppress(KeyboardInterrupt):
-                assert borrowed.wait(awaited[-1], 10)
-            assert borrowed.wait(awaited[-1], 10) or interrupted
+                assert reader_thread.wait(awaited[-1], 10)
+            assert reader_thread.wait(awaited[-1], 10) or interrupted
             if interrupted:
                 break
             awaited.append(Awaited())
@@ -310,6 +310,6 @@ def test_a_process_that_is_forked_leaves_the_connections_to_the_one_that_it_come
     assert bytes(channel.call("/echo", (b"before",), 10.0)) == b"before"
     child = os.fork()
     if not child:
-        os._exit(0 if borrowed.reader is None and not borrowed.wait(Awaited(), 0.01) else 1)
+        os._exit(0 if reader_thread.reader is None and not reader_thread.wait(Awaited(), 0.01) else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert bytes(channel.call("/echo", (b"after",), 10.0)) == b"after"

@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from dtf.channel import idle, receive_buffers
+from dtf.channel import cache_reaper, receive_buffers
 from dtf.channel.receive_buffers import KEPT_BYTES_MAX, KEPT_FROM_BYTES, ReceiveBuffers
 
 SIZE = 4 * KEPT_FROM_BYTES
@@ -16,7 +16,7 @@ SIZE = 4 * KEPT_FROM_BYTES
 @pytest.fixture
 def buffers(monkeypatch):
     """Buffers whose time the test makes pass."""
-    monkeypatch.setattr(idle, "watch", lambda forget: None)
+    monkeypatch.setattr(cache_reaper, "watch", lambda forget: None)
     return ReceiveBuffers()
 
 
@@ -65,6 +65,6 @@ def test_an_idle_process_gives_its_memory_back(buffers):
     view = buffers.take(SIZE)
     view[0] = 7
     assert buffers.forget_idle(time.monotonic())
-    assert not buffers.forget_idle(time.monotonic() + idle.IDLE_S_MAX + 1)
+    assert not buffers.forget_idle(time.monotonic() + cache_reaper.IDLE_S_MAX + 1)
     assert buffers.kept_bytes == 0
     assert view[0] == 7  # who still looks at it keeps it

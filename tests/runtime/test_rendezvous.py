@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dtf.run.rendezvous import Rendezvous, StepRendezvous, make_key, parse_key
+from dtf.run.exchange.rendezvous import Rendezvous, StepRendezvous, make_key, parse_key
 from dtf.wire import errors
 
 PS = "/job:ps/replica:0/task:0/device:CPU:0"

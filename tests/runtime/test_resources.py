@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import pytest
 
-from dtf.run.resources import ResourceHandle, ResourceManager, Variable, unaliased
+from dtf.run.state.resources import ResourceHandle, ResourceManager, Variable, unaliased
 from dtf.wire import dtypes, errors
 
 

@@ -14,8 +14,8 @@ from dtf.rpc.connection import Connection
 from dtf.rpc.peers import Peers
 from dtf.rpc.remote import RemoteWorker
 from dtf.rpc.service import Service
+from dtf.run.executor.step import Device
 from dtf.run.kernels import DEAD
-from dtf.run.step import Device
 from dtf.wire import errors
 from dtf.wire.cluster import ClusterSpec
 from dtf.wire.pb import worker_pb2

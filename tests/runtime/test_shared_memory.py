@@ -13,7 +13,7 @@ import time
 import numpy as np
 import pytest
 
-from dtf.channel import client, idle, shared_memory
+from dtf.channel import cache_reaper, client, shared_memory
 from dtf.channel.client import Channel
 from dtf.channel.listener import Listener
 from dtf.channel.shared_memory import REGION_BYTES, Region, SharedMemory, Window
@@ -24,7 +24,7 @@ SIZE = 1_000_000
 
 @pytest.fixture
 def region(monkeypatch):
-    monkeypatch.setattr(idle, "watch", lambda forget: None)
+    monkeypatch.setattr(cache_reaper, "watch", lambda forget: None)
     return Region()
 
 
@@ -70,11 +70,11 @@ def test_an_idle_region_gives_its_pages_back_but_for_what_is_looked_at(region, w
     window.find(region.place(body(8), SIZE))
     assert pages() >= 2 * SIZE
     assert region.forget_idle(time.monotonic())
-    assert region.forget_idle(time.monotonic() + idle.IDLE_S_MAX + 1)
+    assert region.forget_idle(time.monotonic() + cache_reaper.IDLE_S_MAX + 1)
     assert pages() < SIZE + 4 * mmap.PAGESIZE
     assert set(kept) == {7}
     del kept
-    assert not region.forget_idle(time.monotonic() + idle.IDLE_S_MAX + 1)
+    assert not region.forget_idle(time.monotonic() + cache_reaper.IDLE_S_MAX + 1)
     assert pages() <= mmap.PAGESIZE
 
 
@@ -105,7 +105,7 @@ def test_memory_that_could_shrink_under_its_reader_is_refused():
 
 
 def test_nothing_is_placed_before_the_other_end_can_find_it(monkeypatch):
-    monkeypatch.setattr(idle, "watch", lambda forget: None)
+    monkeypatch.setattr(cache_reaper, "watch", lambda forget: None)
     ours, theirs = socket.socketpair()
     with ours, theirs:
         accepted = []

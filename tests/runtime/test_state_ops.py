@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import dtf as tf
-from dtf.run import executor
-from dtf.run.resources import ResourceManager
+from dtf.run.executor import executor
+from dtf.run.state.resources import ResourceManager
 
 START = np.arange(6, dtype=np.float32).reshape(3, 2) + 1
 ROWS = np.array([2, 0], np.int32)

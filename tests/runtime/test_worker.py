@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dtf.run.exchange.rendezvous import make_key
+from dtf.run.executor.step import Device
 from dtf.run.kernels import DEAD
-from dtf.run.rendezvous import make_key
-from dtf.run.resources import Variable
-from dtf.run.step import Device
-from dtf.run.worker import LocalWorker
+from dtf.run.state.resources import Variable
+from dtf.run.worker.worker import LocalWorker
 from dtf.wire import dtypes, errors
 from dtf.wire.pb import tensorflow_server_pb2, worker_pb2
 from tests.runtime.graphs import GraphBuilder

@@ -8,7 +8,7 @@ import contextlib
 import os
 import time
 
-from dtfctl.launchers.recorder import ENTRY, HEADER, LOGS, TIMES, give_back, watch_folder
+from dtfctl.launchers.log_recorder import ENTRY, HEADER, LOGS, TIMES, give_back, watch_folder
 
 LOG_CHUNK_BYTES = 48 << 10
 LOG_WINDOW_BYTES = 1 << 20
@@ -83,7 +83,7 @@ class Logs:
 
 
 class Growth:
-    """When a log grew, as the recorder notes it (recorder.py has the format); each note is read once."""
+    """When a log grew, as the recorder notes it (log_recorder.py has the format); each note is read once."""
 
     def __init__(self, path):
         self.path = path

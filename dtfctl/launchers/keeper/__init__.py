@@ -13,7 +13,7 @@ It starts and signals tasks and tells how they ended; it decides nothing, so it 
     processes .. by pid and start time, through pidfds
     ports ...... held for tasks while they have no process
 
-This folder, with ../recorder.py, needs only Python's standard library (`python -I -S keeper RUN_DIR`, where
+This folder, with ../log_recorder.py, needs only Python's standard library (`python -I -S keeper RUN_DIR`, where
 RUN_DIR/token is the run's token), so that it can be copied to a host that has nothing else.
 
 Nothing is lost when any of these processes is killed:
@@ -24,7 +24,7 @@ Nothing is lost when any of these processes is killed:
   killed before, the kernel tells: of a zombie in /proc, of one that init has reaped through its pidfd (since Linux
   6.15; before, that status is lost).
 A task writes straight to its own log file, so that nobody's death can lose, tear or hold up a line. Beside the keeper
-runs a recorder (recorder.py), which notes when logs grow and gives back their heads.
+runs a recorder (log_recorder.py), which notes when logs grow and gives back their heads.
 
 A process is trusted only by pid, start time and boot id together, and is signalled through a pidfd. All processes
 of a run carry its token in their environment: by that the strays are found.

@@ -15,7 +15,7 @@ import struct
 import sys
 import time
 
-from dtfctl.launchers import recorder
+from dtfctl.launchers import log_recorder
 from dtfctl.launchers.keeper import LINE_BYTES_MAX, LOCK, SOCKET, SWEEP_S, TOKEN, TOKEN_VARIABLE
 from dtfctl.launchers.keeper.cgroups import (
     LIBRARY,
@@ -25,7 +25,6 @@ from dtfctl.launchers.keeper.cgroups import (
     members,
     remove_cgroup,
 )
-from dtfctl.launchers.keeper.guard import Guard, send_line
 from dtfctl.launchers.keeper.ports import Ports
 from dtfctl.launchers.keeper.processes import (
     PIDFD_SIGNAL_PROCESS_GROUP,
@@ -52,6 +51,7 @@ from dtfctl.launchers.keeper.records import (
     wait_for_record,
     write_record,
 )
+from dtfctl.launchers.keeper.shim import Guard, send_line
 
 RESPAWN_DELAY_S = 0.1
 RESPAWN_DELAY_S_MAX = 10.0
@@ -149,7 +149,7 @@ class Keeper:
         reader, self.recorder_pipe = os.pipe()
         self.recorder_pid = os.posix_spawn(
             sys.executable,
-            [sys.executable, "-I", "-S", recorder.__file__, "."],
+            [sys.executable, "-I", "-S", log_recorder.__file__, "."],
             os.environ,
             file_actions=[(os.POSIX_SPAWN_DUP2, reader, 0)],
             setsid=True,
@@ -369,7 +369,7 @@ class Keeper:
         if logs:
             # A full disk is the task's trouble, not the keeper's; the recorder then takes its own measure.
             with contextlib.suppress(OSError):
-                recorder.begin(log, *logs)
+                log_recorder.begin(log, *logs)
         self.ports.release(task)
         try:
             environment = {**environment, **place_files(task, files or {})}

@@ -16,7 +16,7 @@ from dtf.build.shape_rules import shape_rule
 from dtf.wire import codec
 from dtf.wire.dtypes import as_dtype
 from dtf.wire.pb import attr_value_pb2
-from dtf.wire.table import Table
+from dtf.wire.registry import Table
 from dtf.wire.tensor_shape import TensorShape
 
 if TYPE_CHECKING:

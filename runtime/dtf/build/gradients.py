@@ -29,7 +29,7 @@ from dtf.build.ops.control_flow_context import is_loop_exit
 from dtf.build.ops.loop_gradients import LoopGradients, is_loop_switch
 from dtf.build.sparse import IndexedSlices
 from dtf.wire import dtypes
-from dtf.wire.table import Table
+from dtf.wire.registry import Table
 
 __all__ = [
     "AggregationMethod", "NoGradient", "NotDifferentiable", "RegisterGradient", "UnconnectedGradients", "gradients",

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from dtf.wire.table import Table
+from dtf.wire.registry import Table
 from dtf.wire.tensor_shape import TensorShape
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from dtf.channel import reactor
 from dtf.channel.endpoint import Endpoint, greet, is_same_user, new_connection_id
 from dtf.channel.lane import Buffer, Lane
 from dtf.channel.shared_memory import SharedMemory, find, is_possible
-from dtf.run import borrowed, growing_pool
+from dtf.run.threads import growing_pool, reader_thread
 from dtf.wire import errors
 from dtf.wire.credentials import Credentials
 
@@ -245,8 +245,8 @@ class Channel:
 
     def _wait(self, answered: _Answered, timeout_s: float) -> bool:
         """Waits until the call has been answered. -1: without a limit."""
-        borrowed.before_long()
-        return borrowed.wait(answered, timeout_s)
+        reader_thread.before_long()
+        return reader_thread.wait(answered, timeout_s)
 
     def _on_end(self) -> None:
         """A lane has been read to its end. What has come on the other one still counts, so calls fail when both have
@@ -323,7 +323,7 @@ class _Answered:
         self.response, self.error = response, error
         self.has_ended = True
         self._over.release()
-        borrowed.tell_ended(self)
+        reader_thread.tell_ended(self)
 
     def wait_ended(self, timeout_s: float) -> bool:
         """Whether the answer comes within this time; -1: waits for it. True once only."""

@@ -26,7 +26,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from dtf.channel import reactor, receive_buffers
-from dtf.run import borrowed, growing_pool
+from dtf.run.threads import growing_pool, reader_thread
 
 WAITING_FRAMES_MAX = 100_000
 BODY_BYTES_MAX = 1 << 36
@@ -72,7 +72,7 @@ class Lane:
 
         Args:
           on_frame: called for each frame, in the reading thread; if that may take long, it calls
-            `borrowed.before_long` before.
+            `reader_thread.before_long` before.
           on_lost: called once with the reason when the connection is over, from any thread.
           on_end: called once when nothing more will be read.
           holds: what `on_frame` sends from the reading thread while further frames are there already leaves together
@@ -285,7 +285,7 @@ class Lane:
     def _read_apart(self) -> None:
         """Reads a large frame, and those that follow it at once, in a thread of the pool."""
         _reader.lane, _reader.is_apart = self, True
-        borrowed.lend(self._put_back)
+        reader_thread.lend(self._put_back)
         try:
             reason = self._guarded(self._read_while_there)
             if reason:
@@ -294,7 +294,7 @@ class Lane:
             if _reader.lane is self and not self._is_over:
                 self._put_back()
             _reader.lane, _reader.is_apart = None, False
-            borrowed.take_back()
+            reader_thread.take_back()
 
     def _read_while_there(self) -> str:
         """Reads until nothing has come yet (BlockingIOError)."""

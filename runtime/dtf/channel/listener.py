@@ -2,7 +2,8 @@
 
 Owns the listening sockets and the connections of peers. The methods are given: `method(request, answer)` returns soon,
 and the answer is set or failed once, then or later, from any thread. Methods are called in the thread that reads the
-lane; what takes long goes through `Answer.work`, or says `borrowed.before_long` itself. Waiting calls hold no thread.
+lane; what takes long goes through `Answer.work`, or says `reader_thread.before_long` itself. Waiting calls hold no
+thread.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from dtf.channel.client import LARGE_FROM_BYTES, MEMORY_LANE
 from dtf.channel.endpoint import Endpoint, is_same_user, new_token, welcome
 from dtf.channel.lane import Buffer, Lane
 from dtf.channel.shared_memory import SharedMemory, find, is_possible
-from dtf.run import borrowed, growing_pool
+from dtf.run.threads import growing_pool, reader_thread
 from dtf.wire import errors
 from dtf.wire.credentials import Credentials
 
@@ -60,8 +61,8 @@ class Answer:
         """Calls function(*arguments), which may take long or wait: here if this thread's owner can do without it, else
         in the pool.
         """
-        if borrowed.is_spare():
-            borrowed.before_long()
+        if reader_thread.is_spare():
+            reader_thread.before_long()
             function(*arguments)
         else:
             growing_pool.submit(function, *arguments)

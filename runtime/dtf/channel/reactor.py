@@ -1,10 +1,10 @@
 """Reactor: one thread reads all connections of the process, and who only waits reads in its stead.
 
 The thread that reads a message also handles it: waking another one costs more than most messages. Before that takes
-long (`borrowed.before_long`) it hands the reading over. There is always one thread of the reactor's own on duty. But
-a thread that waits for the end of a step or a call has nothing better to do than to read what ends it, so it takes the
-turn if it can; the one on duty then sleeps, looks every few milliseconds whether anybody reads, and goes on when nobody
-does. So a program that runs step after step wakes no thread but those of other processes.
+long (`reader_thread.before_long`) it hands the reading over. There is always one thread of the reactor's own on
+duty. But a thread that waits for the end of a step or a call has nothing better to do than to read what ends it, so
+it takes the turn if it can; the one on duty then sleeps, looks every few milliseconds whether anybody reads, and
+goes on when nobody does. So a program that runs step after step wakes no thread but those of other processes.
 
 Owns who reads. Does not know frames: a `Lane` is told that something has come, and reads what there is.
 """
@@ -23,12 +23,13 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from dtf.channel.lookout import Lookout
-from dtf.run import borrowed, numpy_warnings
+from dtf.channel.spin_wait import Lookout
+from dtf.run.lib import numpy_warnings
+from dtf.run.threads import reader_thread
 
 if TYPE_CHECKING:
     from dtf.channel.lane import Lane
-    from dtf.run.borrowed import Waiting
+    from dtf.run.threads.reader_thread import Waiting
 
 __all__ = ["Reactor", "is_possible", "shared"]
 
@@ -90,7 +91,7 @@ class Reactor:
             self._epoll.register(lane.fileno(), select.EPOLLIN)
 
     def wait(self, waiting: Waiting, timeout_s: float) -> bool:
-        """Waits until it has ended, and meanwhile reads if nobody else does; see `borrowed.wait`."""
+        """Waits until it has ended, and meanwhile reads if nobody else does; see `reader_thread.wait`."""
         deadline = None if timeout_s < 0 else time.monotonic() + timeout_s
         self._waits += 1
         while not waiting.has_ended:
@@ -108,7 +109,7 @@ class Reactor:
         return waiting.wait_ended(-1)
 
     def tell_ended(self, waiting: Waiting) -> None:
-        """What somebody waits for has ended; see `borrowed.tell_ended`."""
+        """What somebody waits for has ended; see `reader_thread.tell_ended`."""
         if self._reading_for is waiting and _mine.reactor is not self:
             os.eventfd_write(self._awaken, 1)
 
@@ -232,12 +233,12 @@ class Reactor:
 
     def _begin_turn(self, hand_over: Callable[[], None], is_spare: bool) -> None:
         _mine.reactor = self
-        borrowed.lend(hand_over, is_spare)
+        reader_thread.lend(hand_over, is_spare)
 
     def _end_turn(self) -> None:
         _mine.reactor = None
         self._reading_for = None
-        borrowed.take_back()
+        reader_thread.take_back()
         self._turn.release()
 
     def _leave_lane(self) -> None:
@@ -304,17 +305,17 @@ def shared() -> Reactor:
     if _shared is None:
         with _making:
             if _shared is None:
-                _shared = borrowed.reader = Reactor()
+                _shared = reader_thread.reader = Reactor()
     return _shared
 
 
 def _forget() -> None:
     """In a process that has been forked: the connections are those of the one that it comes from."""
     global _shared, _making
-    _shared = borrowed.reader = None
+    _shared = reader_thread.reader = None
     _making = threading.Lock()
     _mine.reactor = None
-    borrowed.take_back()
+    reader_thread.take_back()
 
 
 class _Mine(threading.local):

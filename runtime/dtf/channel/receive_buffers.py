@@ -5,8 +5,8 @@ guest has freed (free page reporting), the host must find the page again as well
 receiving them costs 20. The arrays decoded from a body are views of it, so that its reference count says when the last
 of them is gone; nobody has to give anything back.
 
-Owns what is kept: `KEPT_BYTES_MAX` at most, and nothing that was not needed for `idle.IDLE_S_MAX`. To forget a buffer
-that is still looked at is harmless: it is freed with its last view.
+Owns what is kept: `KEPT_BYTES_MAX` at most, and nothing that was not needed for `cache_reaper.IDLE_S_MAX`. To forget
+a buffer that is still looked at is harmless: it is freed with its last view.
 
     body = receive_buffers.take(100_000_000)
 """
@@ -19,7 +19,7 @@ import time
 
 import numpy as np
 
-from dtf.channel import idle
+from dtf.channel import cache_reaper
 
 __all__ = ["KEPT_BYTES_MAX", "KEPT_FROM_BYTES", "ReceiveBuffers", "take"]
 
@@ -71,13 +71,13 @@ class ReceiveBuffers:
             self._forget(forgotten)
             is_first, self._is_watched = not self._is_watched, True
         if is_first:
-            idle.watch(self.forget_idle)
+            cache_reaper.watch(self.forget_idle)
         return buffer.data[:length]
 
     def forget_idle(self, now_s: float) -> bool:
-        """Forgets what was not taken for `idle.IDLE_S_MAX` at `now_s` (of the monotonic clock); whether some stay."""
+        """Forgets what was not taken for `cache_reaper.IDLE_S_MAX` at `now_s` (monotonic clock); whether some stay."""
         with self._lock:
-            self._forget(sum(taken_at_s <= now_s - idle.IDLE_S_MAX for taken_at_s in self._taken_at_s))
+            self._forget(sum(taken_at_s <= now_s - cache_reaper.IDLE_S_MAX for taken_at_s in self._taken_at_s))
             self._is_watched = bool(self._kept)
             return self._is_watched
 

@@ -6,7 +6,7 @@ the receiver views it there, and marks the place as free when the last view is g
 socket costs two and the pages between them, and nobody waits: when there is no place, the socket takes the body.
 
 Owns the layout of a region: `PLACES_MAX` bytes of marks (1: taken, 0: free again), then the places. A region is sparse;
-its pages come with their first use, and go back after `idle.IDLE_S_MAX` without use.
+its pages come with their first use, and go back after `cache_reaper.IDLE_S_MAX` without use.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from dtf.channel import idle
+from dtf.channel import cache_reaper
 
 __all__ = ["BODY_BYTES_MAX", "REGION_BYTES", "Region", "SharedMemory", "Window", "find", "is_possible"]
 
@@ -85,7 +85,7 @@ class Region:
             self._used_at_s = time.monotonic()
             is_first, self._is_watched = not self._is_watched, True
         if is_first:
-            idle.watch(self.forget_idle)
+            cache_reaper.watch(self.forget_idle)
         at = begin
         for piece in body:
             count = len(piece)
@@ -99,7 +99,7 @@ class Region:
     def forget_idle(self, now_s: float) -> bool:
         """Gives the pages back to the system when the region has not been used for a while; whether it has pages."""
         with self._lock:
-            if now_s - self._used_at_s < idle.IDLE_S_MAX:
+            if now_s - self._used_at_s < cache_reaper.IDLE_S_MAX:
                 return True
             self._reap()
             begin = PLACES_MAX

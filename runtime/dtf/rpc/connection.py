@@ -16,7 +16,7 @@ from typing import Any
 
 import grpc
 
-from dtf.rpc import WORKER_SERVICE, introduce, status
+from dtf.rpc import WORKER_SERVICE, diagnose_peer, status
 from dtf.rpc.messages import Buffer, joined
 from dtf.wire import errors
 from dtf.wire.cluster import split_address
@@ -125,10 +125,10 @@ class Connection:
         elif error.error_code not in (errors.UNAVAILABLE, errors.DEADLINE_EXCEEDED) or "refused" in error.message:
             return error
         else:
-            distrust = introduce.why_no_trust(self.address, self._credentials)
+            distrust = diagnose_peer.why_no_trust(self.address, self._credentials)
             if distrust:
                 return errors.UnauthenticatedError(None, None, f"{self.where}: {distrust}")
-            found = introduce.who_answers(self.address)
+            found = diagnose_peer.who_answers(self.address)
             if found is None:
                 return error
             what = f"something else, which answered {found}"

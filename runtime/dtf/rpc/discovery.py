@@ -24,7 +24,7 @@ from dtf.channel.endpoint import find_endpoint
 from dtf.rpc import WORKER_SERVICE
 from dtf.rpc.connection import Connection, Done, Request
 from dtf.rpc.messages import Buffer
-from dtf.run import growing_pool
+from dtf.run.threads import growing_pool
 from dtf.wire import errors
 from dtf.wire.cluster import split_address
 from dtf.wire.credentials import Credentials

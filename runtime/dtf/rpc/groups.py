@@ -6,8 +6,8 @@ step ids first, are not supported, and said so at once.
 
 from __future__ import annotations
 
-from dtf.run.collective_groups import Membership
-from dtf.run.step import Device
+from dtf.run.exchange.collective_groups import Membership
+from dtf.run.executor.step import Device
 from dtf.wire import errors
 from dtf.wire.pb import device_attributes_pb2, worker_pb2
 

@@ -15,14 +15,14 @@ from typing import Any
 from dtf.channel.listener import Answer, Method
 from dtf.rpc import MASTER_SERVICE, WORKER_SERVICE, groups, messages, status
 from dtf.rpc.messages import Buffer
-from dtf.run import growing_pool
-from dtf.run.cancellation import CancellationManager
-from dtf.run.direct import dead_fetch
+from dtf.run.exchange.push import dead_fetch
+from dtf.run.exchange.rendezvous import parse_key
+from dtf.run.executor.step import Device
 from dtf.run.kernels import DEAD
 from dtf.run.passes import parse_tensor_name
-from dtf.run.rendezvous import parse_key
-from dtf.run.request_ids import RecentRequestIds
-from dtf.run.step import Device
+from dtf.run.threads import growing_pool
+from dtf.run.threads.cancellation import CancellationManager
+from dtf.run.worker.request_ids import RecentRequestIds
 from dtf.wire import errors
 from dtf.wire.pb import config_pb2, device_attributes_pb2, master_pb2, worker_pb2
 

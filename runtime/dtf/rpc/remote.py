@@ -7,16 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dtf.channel.client import Channel
-from dtf.rpc import MASTER_SERVICE, WORKER_SERVICE, direct, groups, messages, status
+from dtf.rpc import MASTER_SERVICE, WORKER_SERVICE, groups, messages, push, status
 from dtf.rpc.connection import Done, Request
 from dtf.rpc.discovery import Way
 from dtf.rpc.messages import Buffer
-from dtf.run.cancellation import CancellationManager
-from dtf.run.compiled_step import GraphResult
-from dtf.run.direct import Pushed
-from dtf.run.master import DeviceList
-from dtf.run.patience import ask
-from dtf.run.step import Device
+from dtf.run.exchange.push import Pushed
+from dtf.run.exchange.retry import ask
+from dtf.run.executor.step import Device
+from dtf.run.master.compiled_step import GraphResult
+from dtf.run.master.master import DeviceList
+from dtf.run.threads.cancellation import CancellationManager
 from dtf.wire import errors
 from dtf.wire.pb import config_pb2, device_attributes_pb2, graph_pb2, master_pb2, tensorflow_server_pb2, worker_pb2
 
@@ -154,8 +154,8 @@ class RemoteWorker:
         """See `LocalWorker.prepare`. UnimplementedError also when there is no channel to the task."""
         if self._connection.channel is None:
             raise errors.UnimplementedError(None, None, f"{self._connection.where} has no channel")
-        request = direct.prepare_request(run_id, session_handle, graph_handle, send_keys, recv_keys, tasks, home)
-        direct.outcome_values(self._channel().call(direct.PREPARE, (request,), _CONTROL_TIMEOUT_S))
+        request = push.prepare_request(run_id, session_handle, graph_handle, send_keys, recv_keys, tasks, home)
+        push.outcome_values(self._channel().call(push.PREPARE, (request,), _CONTROL_TIMEOUT_S))
 
     def run_prepared(self, run_id: int, step_id: int, values: Sequence[Any], done: Done) -> Callable[[], None]:
         """See `LocalWorker.run_prepared`."""
@@ -163,7 +163,7 @@ class RemoteWorker:
         def answered(response: Buffer = b"", error: errors.OpError | None = None) -> None:
             if error is None:
                 try:
-                    results, rest = direct.run_outcome(response)
+                    results, rest = push.run_outcome(response)
                 except errors.OpError as failure:
                     error = failure
                 else:
@@ -171,11 +171,11 @@ class RemoteWorker:
                     return
             done(error=error)
 
-        return self._channel().call_async(direct.RUN, direct.run_request(run_id, step_id, values), answered)
+        return self._channel().call_async(push.RUN, push.run_request(run_id, step_id, values), answered)
 
     def push(self, pushed: Pushed) -> None:
         """Brings values to the task. Raises UnavailableError when there is no channel to it."""
-        self._channel().tell(direct.PUSH, direct.push_request(pushed))
+        self._channel().tell(push.PUSH, push.push_request(pushed))
 
     def cleanup_graph(self, step_id: int) -> None:
         """Lets the task forget a step. Does not wait; a task that cannot be reached has forgotten it already."""
@@ -325,8 +325,8 @@ class RemoteMaster:
                 return None
             options = config_pb2.CallableOptions(feed=feeds, fetch=fetches, target=targets)
             callable_handle = self._callables[signature] = self.make_callable(handle, options)
-        request = direct.callable_request(handle, callable_handle, list(feeds.values()))
-        return direct.outcome_values(channel.call(direct.RUN_CALLABLE, request, watch=True))
+        request = push.callable_request(handle, callable_handle, list(feeds.values()))
+        return push.outcome_values(channel.call(push.RUN_CALLABLE, request, watch=True))
 
     def partial_run_setup(
         self, handle: str, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str], request_id: int = 0

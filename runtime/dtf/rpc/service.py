@@ -19,10 +19,10 @@ import grpc
 import grpc.aio
 
 from dtf.channel.listener import Answer, Listener, Method
-from dtf.rpc import direct, discovery, messages, status
+from dtf.rpc import discovery, messages, push, status
 from dtf.rpc.messages import Buffer
 from dtf.rpc.methods import as_op_error, methods
-from dtf.run import growing_pool
+from dtf.run.threads import growing_pool
 from dtf.wire import errors
 from dtf.wire.cluster import split_address
 from dtf.wire.credentials import Credentials
@@ -59,7 +59,7 @@ class Service:
         self._listener = _listener(host, name, credentials) if discovery.is_channel_on() else None
         endpoint = b"" if self._listener is None else self._listener.endpoint.encode()
         self._methods = methods(master, worker, endpoint)
-        self._direct_methods = direct.methods(master, worker)
+        self._direct_methods = push.methods(master, worker)
         self._stopped = False
         self._server, self.port = _on_loop(self._open(address, credentials))
         if not self.port:

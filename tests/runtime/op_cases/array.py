@@ -6,8 +6,8 @@ import numpy as np
 
 import dtf as tf
 from dtf.build.apply import apply_op
-from dtf.run import executor
-from dtf.run.resources import Variable
+from dtf.run.executor import executor
+from dtf.run.state.resources import Variable
 from dtf.wire import errors
 from tests.runtime.op_cases import Case
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dtf.run.executor import Executor, local_step, run_graph_def
+from dtf.run.executor.executor import Executor, local_step, run_graph_def
 from dtf.wire import dtypes, errors
 from tests.runtime.graphs import GraphBuilder
 from tests.runtime.op_cases import Case

@@ -8,9 +8,9 @@ import numpy as np
 
 import dtf as tf
 from dtf.build.apply import apply_op
-from dtf.run.accumulators import Accumulator, DenseSum
-from dtf.run.cancellation import CancellationManager
-from dtf.run.queues import FifoStorage, PriorityStorage, Queue, ShuffleStorage
+from dtf.run.state.accumulators import Accumulator, DenseSum
+from dtf.run.state.queues import FifoStorage, PriorityStorage, Queue, ShuffleStorage
+from dtf.run.threads.cancellation import CancellationManager
 from dtf.wire import errors
 from dtf.wire.tensor_shape import TensorShape
 from tests.runtime.op_cases import Case

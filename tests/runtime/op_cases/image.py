@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dtf as tf
-from dtf.run import png
+from dtf.run.lib import png
 from tests.runtime.op_cases import RECORDED, Case, Vary
 from tests.runtime.op_cases.array import evaluate, floats32, ints, strings
 

@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 
 import dtf as tf
-from dtf.run import executor
+from dtf.run.executor import executor
 from dtf.wire import errors
 from tests.runtime.op_cases import Case
 from tests.runtime.op_cases.math import numbers

@@ -6,8 +6,8 @@ import numpy as np
 
 import dtf as tf
 from dtf.build.apply import apply_op
-from dtf.run import executor
-from dtf.run.step import SessionState
+from dtf.run.executor import executor
+from dtf.run.executor.step import SessionState
 from dtf.wire import errors
 from tests.runtime.op_cases import RECORDED, Case, Vary
 from tests.runtime.op_cases.array import ints, longs

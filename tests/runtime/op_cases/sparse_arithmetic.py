@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import dtf as tf
-from dtf.run import executor
+from dtf.run.executor import executor
 from dtf.wire import errors
 from tests.runtime.op_cases import Case
 from tests.runtime.op_cases.array import doubles, ints, longs

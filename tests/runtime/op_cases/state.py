@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dtf.run.executor import run_graph_def
-from dtf.run.resources import ResourceManager
+from dtf.run.executor.executor import run_graph_def
+from dtf.run.state.resources import ResourceManager
 from dtf.wire import dtypes, errors
 from dtf.wire.tensor_shape import TensorShape
 from tests.runtime.graphs import GraphBuilder

@@ -11,7 +11,7 @@ import pytest
 
 import dtf as tf
 from dtf.build.apply import apply_op
-from dtf.run.executor import run_graph_def
+from dtf.run.executor.executor import run_graph_def
 from dtf.wire import errors
 from tests.runtime.op_cases import Case
 

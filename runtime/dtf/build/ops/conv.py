@@ -1,6 +1,6 @@
 """Convolution and pooling: the public functions of tf.nn and the shape rules of their ops.
 
-What "SAME", "VALID" and explicit padding mean is in `dtf.wire.windows`, read here and by the kernels. Images are
+What "SAME", "VALID" and explicit padding mean is in `dtf.wire.window_shapes`, read here and by the kernels. Images are
 [batch, height, width, channels] ("NHWC") or [batch, channels, height, width] ("NCHW"), filters
 [height, width, channels in, channels out].
 """
@@ -18,7 +18,7 @@ from dtf.build.ops import array as array_ops
 from dtf.build.shape_rules import shape_rule
 from dtf.build.tensor import Operation, Tensor
 from dtf.wire.tensor_shape import TensorShape
-from dtf.wire.windows import channel_axis, spatial_axes, window_extent
+from dtf.wire.window_shapes import channel_axis, spatial_axes, window_extent
 
 if TYPE_CHECKING:
     from dtf.build.tensor_like import TensorLike

@@ -9,7 +9,7 @@ from dtf.build.ops import conv, linalg, nn  # noqa: F401 - they hold the rules o
 from dtf.build.shape_rules import shape_rule, table, unchanged
 from dtf.build.tensor import Operation
 from dtf.wire.tensor_shape import TensorShape
-from dtf.wire.windows import window_extent
+from dtf.wire.window_shapes import window_extent
 
 
 @shape_rule("_FusedMatMul", "_FusedConv2D", "_FusedDepthwiseConv2dNative")

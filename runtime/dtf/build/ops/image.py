@@ -20,7 +20,7 @@ from dtf.build.shape_rules import scalar, shape_rule, unchanged
 from dtf.build.tensor import Operation, Tensor
 from dtf.wire import dtypes
 from dtf.wire.tensor_shape import TensorShape
-from dtf.wire.windows import window_extent
+from dtf.wire.window_shapes import window_extent
 
 if TYPE_CHECKING:
     from dtf.build.tensor_like import DTypeLike, TensorLike

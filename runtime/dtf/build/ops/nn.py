@@ -26,7 +26,7 @@ from dtf.build.shape_rules import broadcast_shape, merge_all, scalar, shape_rule
 from dtf.build.tensor import Operation, Tensor
 from dtf.wire import dtypes
 from dtf.wire.tensor_shape import TensorShape
-from dtf.wire.windows import channel_axis
+from dtf.wire.window_shapes import channel_axis
 
 if TYPE_CHECKING:
     from dtf.build.tensor_like import TensorLike

@@ -10,7 +10,7 @@ from dtf.build.ops import array as array_ops
 from dtf.build.ops import gathering, joining, reductions, searching
 from dtf.build.ops import math as math_ops
 from dtf.build.tensor import Operation, Tensor
-from dtf.wire.windows import channel_axis
+from dtf.wire.window_shapes import channel_axis
 
 Gradients = list[Any]
 

@@ -16,7 +16,7 @@ from dtf.build.ops import rearranging
 from dtf.build.shape_rules import shape_rule
 from dtf.build.tensor import Operation, Tensor
 from dtf.wire.tensor_shape import TensorShape
-from dtf.wire.windows import channel_axis, window_extent
+from dtf.wire.window_shapes import channel_axis, window_extent
 
 if TYPE_CHECKING:
     from dtf.build.tensor_like import DTypeLike, TensorLike

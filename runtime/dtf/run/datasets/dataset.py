@@ -19,11 +19,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dtf.run.cancellation import CancellationManager
-from dtf.run.functions import FunctionBody
-from dtf.run.rendezvous import StepRendezvous
-from dtf.run.resources import ResourceManager
-from dtf.run.step import SessionState, StepContext
+from dtf.run.exchange.rendezvous import StepRendezvous
+from dtf.run.executor.functions import FunctionBody
+from dtf.run.executor.step import SessionState, StepContext
+from dtf.run.state.resources import ResourceManager
+from dtf.run.threads.cancellation import CancellationManager
 from dtf.wire import errors
 from dtf.wire.variants import IteratorState
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from dtf.run import growing_pool
 from dtf.run.datasets.dataset import UNKNOWN, Answer, Dataset, Element, Elements, Function, Scope
+from dtf.run.threads import growing_pool
 from dtf.wire import errors
 
 __all__ = ["filtered", "mapped", "mapped_in_parallel", "reduced", "scanned", "taken_while"]

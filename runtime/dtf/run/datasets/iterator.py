@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from dtf.run import growing_pool
-from dtf.run.cancellation import CancellationManager
 from dtf.run.datasets.dataset import Dataset, Element, Elements, Scope, restored_state, saved_state
 from dtf.run.datasets.prefetch import Prefetched
+from dtf.run.threads import growing_pool
+from dtf.run.threads.cancellation import CancellationManager
 from dtf.wire import errors
 from dtf.wire.dtypes import DType, as_dtype
 from dtf.wire.tensor_shape import TensorShape

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from dtf.run import growing_pool
 from dtf.run.datasets.dataset import Dataset, Element, Elements, Scope
+from dtf.run.threads import growing_pool
 from dtf.wire import errors
 
 __all__ = ["Prefetched", "prefetched"]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dtf.run.datasets.dataset import UNKNOWN, Dataset, Element, Elements, Scope
-from dtf.run.philox import word_source
+from dtf.run.lib.philox import word_source
 from dtf.wire import errors
 
 __all__ = ["shuffled"]

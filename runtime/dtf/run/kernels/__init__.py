@@ -50,7 +50,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dtf.wire import opdef
-from dtf.wire.table import Table
+from dtf.wire.registry import Table
 
 __all__ = ["DEAD", "Function", "Kernel", "KernelNode"]
 __all__ += ["faster", "has_kernel", "kernel", "load_all", "lookup", "may_wait", "registered_ops"]

@@ -17,7 +17,7 @@ import numpy as np
 from dtf.run.kernels import KernelNode, kernel
 from dtf.run.kernels.arguments import invalid
 from dtf.run.kernels.random import seeded_draws
-from dtf.run.philox import PhiloxDraws, word_source
+from dtf.run.lib.philox import PhiloxDraws, word_source
 from dtf.wire.files import file_errors
 
 # Counters that a call takes off the stream for each class that it draws.

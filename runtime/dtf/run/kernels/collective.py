@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dtf.run import ring
+from dtf.run.exchange import ring
 from dtf.run.kernels import kernel
 from dtf.wire.tensor_shape import TensorShape
 

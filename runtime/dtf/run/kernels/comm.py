@@ -5,10 +5,10 @@ Own nothing but the keys; who carries a value is the matter of the step's rendez
 
 from __future__ import annotations
 
+from dtf.run.exchange.rendezvous import make_key
+from dtf.run.executor.step import task_of
 from dtf.run.kernels import kernel
-from dtf.run.rendezvous import make_key
-from dtf.run.resources import Variable
-from dtf.run.step import task_of
+from dtf.run.state.resources import Variable
 
 OUTSIDE = "0:0"
 """The frame and iteration of what is in no loop, where keys are always the same."""

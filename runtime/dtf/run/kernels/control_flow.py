@@ -10,7 +10,7 @@ import threading
 
 import numpy as np
 
-from dtf.run.functions import FunctionBody
+from dtf.run.executor.functions import FunctionBody
 from dtf.run.kernels import DEAD, kernel
 from dtf.run.kernels.logging import summarized
 from dtf.wire import errors

@@ -17,13 +17,13 @@ from numpy.lib.stride_tricks import as_strided
 
 from dtf.run.kernels import kernel
 from dtf.wire import errors
-from dtf.wire.windows import Extent, channel_axis, window_extent
+from dtf.wire.window_shapes import Extent, channel_axis, window_extent
 
 _BUFFER_BYTES = 2 << 20
 _FEW_CHANNELS = 4
 
 
-@kernel("Conv2D", faster="heavy")
+@kernel("Conv2D", faster="onednn_kernels")
 def _(node):
     settings = convolution_settings(node)
 
@@ -37,7 +37,7 @@ def _(node):
     return conv2d
 
 
-@kernel("Conv2DBackpropInput", faster="heavy")
+@kernel("Conv2DBackpropInput", faster="onednn_kernels")
 def _(node):
     settings = convolution_settings(node)
 
@@ -51,7 +51,7 @@ def _(node):
     return conv2d_backprop_input
 
 
-@kernel("Conv2DBackpropFilter", faster="heavy")
+@kernel("Conv2DBackpropFilter", faster="onednn_kernels")
 def _(node):
     settings = convolution_settings(node)
 
@@ -65,7 +65,7 @@ def _(node):
     return conv2d_backprop_filter
 
 
-@kernel("DepthwiseConv2dNative", faster="heavy")
+@kernel("DepthwiseConv2dNative", faster="onednn_kernels")
 def _(node):
     settings = convolution_settings(node)
 
@@ -83,7 +83,7 @@ def _(node):
     return depthwise
 
 
-@kernel("DepthwiseConv2dNativeBackpropInput", faster="heavy")
+@kernel("DepthwiseConv2dNativeBackpropInput", faster="onednn_kernels")
 def _(node):
     settings = convolution_settings(node)
 
@@ -101,7 +101,7 @@ def _(node):
     return depthwise_backprop_input
 
 
-@kernel("DepthwiseConv2dNativeBackpropFilter", faster="heavy")
+@kernel("DepthwiseConv2dNativeBackpropFilter", faster="onednn_kernels")
 def _(node):
     settings = convolution_settings(node)
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from dtf.run import growing_pool
 from dtf.run.datasets import batching, cache, functions, interleave, prefetch, shuffle, sources, transformations
 from dtf.run.datasets.dataset import Dataset, Function, Scope
-from dtf.run.functions import FunctionBody
+from dtf.run.executor.functions import FunctionBody
 from dtf.run.kernels import KernelNode, kernel
 from dtf.run.kernels.arguments import as_text, invalid, scalar
+from dtf.run.threads import growing_pool
 from dtf.wire import errors
 
 _AUTOMATIC = -1

@@ -17,11 +17,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from dtf.run.accumulators import Accumulator, DenseSum, SparseSum
 from dtf.run.kernels import kernel
 from dtf.run.kernels.arguments import invalid
-from dtf.run.queues import FifoStorage, PriorityStorage, Queue, ShuffleStorage, Storage
-from dtf.run.resources import DEFAULT_CONTAINER, ResourceHandle
+from dtf.run.state.accumulators import Accumulator, DenseSum, SparseSum
+from dtf.run.state.queues import FifoStorage, PriorityStorage, Queue, ShuffleStorage, Storage
+from dtf.run.state.resources import DEFAULT_CONTAINER, ResourceHandle
 from dtf.wire import dtypes, errors
 from dtf.wire.tensor_shape import TensorShape
 

@@ -14,11 +14,11 @@ import numpy as np
 
 from dtf.run.datasets.dataset import Scope
 from dtf.run.datasets.iterator import Iterator
-from dtf.run.functions import FunctionBody
+from dtf.run.executor.functions import FunctionBody
 from dtf.run.kernels import KernelNode, kernel
 from dtf.run.kernels.arguments import as_text, invalid
 from dtf.run.kernels.data import dataset_of
-from dtf.run.resources import DEFAULT_CONTAINER, ResourceHandle
+from dtf.run.state.resources import DEFAULT_CONTAINER, ResourceHandle
 from dtf.wire import errors
 from dtf.wire.dtypes import DType
 from dtf.wire.pb import resource_handle_pb2

@@ -14,7 +14,7 @@ import numpy as np
 from dtf.run.kernels import KernelNode, kernel, lookup
 from dtf.run.kernels.arguments import invalid
 from dtf.wire import errors, opdef
-from dtf.wire.windows import channel_axis
+from dtf.wire.window_shapes import channel_axis
 
 Function = Callable[..., Any]
 

@@ -23,7 +23,7 @@ from dtf.run.kernels.arguments import (
     shape_text,
     zero_of,
 )
-from dtf.run.resources import Variable
+from dtf.run.state.resources import Variable
 
 # From how many elements on rows are grouped by a sort; how many rows may be looked up in a table; measured.
 _WIDE_ROW = 256

@@ -15,7 +15,7 @@ import numpy as np
 from dtf.run.kernels import KernelNode, kernel
 from dtf.run.kernels.arguments import invalid, scalar
 from dtf.run.kernels.random import seeded_draws
-from dtf.run.philox import word_source
+from dtf.run.lib.philox import word_source
 
 _Overlaps = Callable[[int, Any], np.ndarray]  # overlaps(box, others) -> how much of each other it covers
 

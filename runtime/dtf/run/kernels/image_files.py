@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from dtf.run import png
 from dtf.run.kernels import KernelNode, kernel
 from dtf.run.kernels.arguments import as_text, invalid
+from dtf.run.lib import png
 from dtf.wire import errors
 
 _JPEG, _GIF, _BMP = b"\xff\xd8\xff", (b"GIF87a", b"GIF89a"), b"BM"

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from dtf.run import borrowed
 from dtf.run.kernels import kernel
 from dtf.run.kernels.arguments import as_text, invalid, scalar
+from dtf.run.threads import reader_thread
 from dtf.wire import codec, dtypes, errors, py_functions
 from dtf.wire.checkpoint import BundleWriter, merge_bundles
 from dtf.wire.checkpoint_v1 import Checkpoint, open_checkpoint, write_v1
@@ -247,7 +247,7 @@ def _caller(node: Any) -> Any:
     token, types = _text(node.attr("token")), list(node.attr("Tout"))
 
     def call(*inputs: Any) -> Any:
-        borrowed.before_long()  # it may even run a session
+        reader_thread.before_long()  # it may even run a session
         function = py_functions.find(token)
         if function is None:
             raise errors.InternalError(

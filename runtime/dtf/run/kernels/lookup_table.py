@@ -13,7 +13,7 @@ import numpy as np
 from dtf.run.kernels import kernel
 from dtf.run.kernels.arguments import invalid
 from dtf.run.kernels.data_flow import node_resource, resource_of
-from dtf.run.lookup_tables import LookupTable
+from dtf.run.state.lookup_tables import LookupTable
 from dtf.wire import errors
 from dtf.wire.files import file_errors
 

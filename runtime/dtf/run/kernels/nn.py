@@ -15,7 +15,7 @@ from dtf.run.kernels import KernelNode, kernel
 from dtf.run.kernels.arguments import invalid, scalar, shape_text
 from dtf.run.kernels.reductions import column_sums
 from dtf.wire import errors
-from dtf.wire.windows import channel_axis
+from dtf.wire.window_shapes import channel_axis
 
 Function = Callable[..., Any]
 

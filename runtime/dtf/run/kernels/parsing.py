@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from dtf.run.examples import Column, Feature, dense_column, parse, ragged_column, sparse_column
 from dtf.run.kernels import KernelNode, kernel
 from dtf.run.kernels.arguments import as_text, invalid, scalar, vector
+from dtf.run.lib.examples import Column, Feature, dense_column, parse, ragged_column, sparse_column
 from dtf.wire.tensor_shape import TensorShape
 
 _Default = np.ndarray

@@ -15,10 +15,10 @@ from dtf.run.kernels import kernel
 from dtf.run.kernels.arguments import invalid
 from dtf.run.kernels.conv import explicit_paddings
 from dtf.wire import errors
-from dtf.wire.windows import Extent, channel_axis, window_extent
+from dtf.wire.window_shapes import Extent, channel_axis, window_extent
 
 
-@kernel("MaxPool", faster="heavy")
+@kernel("MaxPool", faster="onednn_kernels")
 def _(node):
     settings = pooling_settings(node)
     return lambda images: _max_pool(images, settings, node.attr("ksize"), node.attr("strides"))
@@ -30,7 +30,7 @@ def _(node):
     return lambda images, ksize, strides: _max_pool(images, settings, _sizes(ksize, "ksize"), _sizes(strides, "stride"))
 
 
-@kernel("MaxPoolGrad", faster="heavy")
+@kernel("MaxPoolGrad", faster="onednn_kernels")
 def _(node):
     settings, ksize, strides = pooling_settings(node), node.attr("ksize"), node.attr("strides")
     return lambda images, pooled, gradient: _max_pool_grad(images, pooled, gradient, settings, ksize, strides)
@@ -58,7 +58,7 @@ def _(node):
     )
 
 
-@kernel("AvgPool", faster="heavy")
+@kernel("AvgPool", faster="onednn_kernels")
 def _(node):
     settings, ksize, strides = pooling_settings(node), node.attr("ksize"), node.attr("strides")
 
@@ -73,7 +73,7 @@ def _(node):
     return avg_pool
 
 
-@kernel("AvgPoolGrad", faster="heavy")
+@kernel("AvgPoolGrad", faster="onednn_kernels")
 def _(node):
     settings, ksize, strides = pooling_settings(node), node.attr("ksize"), node.attr("strides")
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from dtf.run.executor.step import StepContext
 from dtf.run.kernels import KernelNode, kernel
 from dtf.run.kernels.arguments import invalid
-from dtf.run.philox import PhiloxDraws, scrambled_seed
-from dtf.run.step import StepContext
+from dtf.run.lib.philox import PhiloxDraws, scrambled_seed
 
 Array = Any  # an ndarray or a numpy scalar
 Draws = Any  # PhiloxDraws or UnseededDraws

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from dtf.run.executor.step import StepContext
 from dtf.run.kernels import KernelNode, kernel
 from dtf.run.kernels.arguments import invalid, numpy_dtype
 from dtf.run.kernels.random import integers_between, sizes_of
 from dtf.run.kernels.state import read_resource
-from dtf.run.philox import PhiloxDraws
-from dtf.run.resources import ResourceHandle
-from dtf.run.step import StepContext
+from dtf.run.lib.philox import PhiloxDraws
+from dtf.run.state.resources import ResourceHandle
 from dtf.wire import dtypes, errors
 
 _PHILOX = 1

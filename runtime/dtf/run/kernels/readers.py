@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from dtf.run import readers
 from dtf.run.kernels import KernelNode, kernel
 from dtf.run.kernels.arguments import as_text, invalid
 from dtf.run.kernels.data_flow import node_resource, resource_of
-from dtf.run.queues import Queue
-from dtf.run.readers import Reader, Records
+from dtf.run.state import readers
+from dtf.run.state.queues import Queue
+from dtf.run.state.readers import Reader, Records
 from dtf.wire import errors
 
 

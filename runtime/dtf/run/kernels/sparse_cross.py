@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from dtf.run.fingerprints import fingerprint64
 from dtf.run.kernels import kernel
 from dtf.run.kernels.arguments import invalid, scalar, shape_text
+from dtf.run.lib.fingerprints import fingerprint64
 from dtf.wire import dtypes
 
 _MASK = (1 << 64) - 1

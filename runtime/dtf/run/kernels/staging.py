@@ -1,4 +1,4 @@
-"""Kernels of staging areas, barriers and mutexes: they bind `dtf.run.staging` to nodes."""
+"""Kernels of staging areas, barriers and mutexes: they bind `dtf.run.state.staging` to nodes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from dtf.run.kernels import kernel
 from dtf.run.kernels.arguments import as_text, invalid
 from dtf.run.kernels.data_flow import node_resource, resource_of
-from dtf.run.staging import Barrier, MapStagingArea, Mutex, MutexHold, StagingArea
+from dtf.run.state.staging import Barrier, MapStagingArea, Mutex, MutexHold, StagingArea
 
 
 def _area(node: Any, step: Any) -> StagingArea:

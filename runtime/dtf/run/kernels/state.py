@@ -13,7 +13,7 @@ import numpy as np
 from dtf.run.kernels import kernel
 from dtf.run.kernels.arguments import check_indices, shape_of, shape_text
 from dtf.run.kernels.gathering import rows_of_nd_indices, scatter_rows
-from dtf.run.resources import DEFAULT_CONTAINER, ResourceHandle, Variable
+from dtf.run.state.resources import DEFAULT_CONTAINER, ResourceHandle, Variable
 from dtf.wire import errors
 from dtf.wire.slicing import slice_index
 from dtf.wire.tensor_shape import TensorShape

@@ -17,7 +17,7 @@ import numpy as np
 
 from dtf.run.kernels import kernel
 from dtf.run.kernels.arguments import invalid, scalar, shape_text, vector
-from dtf.run.patterns import Pattern
+from dtf.run.lib.patterns import Pattern
 from dtf.wire import errors
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from dtf.run.fingerprints import fingerprint64, murmur64, siphash
 from dtf.run.kernels import kernel
 from dtf.run.kernels.arguments import as_text, invalid, scalar
 from dtf.run.kernels.string import each_string
+from dtf.run.lib.fingerprints import fingerprint64, murmur64, siphash
 
 
 @kernel("StringToHashBucketFast")

@@ -14,8 +14,8 @@ import numpy as np
 
 from dtf.run.kernels import kernel
 from dtf.run.kernels.arguments import invalid
-from dtf.run.resources import ResourceHandle
-from dtf.run.tensor_arrays import Stack, TensorArray
+from dtf.run.state.resources import ResourceHandle
+from dtf.run.state.tensor_arrays import Stack, TensorArray
 from dtf.wire.tensor_shape import TensorShape
 
 _numbers = itertools.count()

@@ -19,7 +19,7 @@ import numpy as np
 
 from dtf.run.kernels import KernelNode, kernel
 from dtf.run.kernels.arguments import shape_of
-from dtf.run.resources import Variable
+from dtf.run.state.resources import Variable
 from dtf.wire import errors
 
 _BLOCK = 1 << 15  # elements

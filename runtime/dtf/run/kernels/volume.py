@@ -14,7 +14,7 @@ import numpy as np
 
 from dtf.run.kernels import KernelNode, kernel
 from dtf.run.kernels.arguments import as_text, invalid
-from dtf.wire.windows import Extent, channel_axis, window_extent
+from dtf.wire.window_shapes import Extent, channel_axis, window_extent
 
 
 class _Windows:

@@ -20,8 +20,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dtf.run.executor.step import Device
 from dtf.run.passes import Nodes, NodesView, input_types, is_handle, parse_tensor_name
-from dtf.run.step import Device
 from dtf.wire import errors
 from dtf.wire.device import DeviceSpec
 from dtf.wire.pb import node_def_pb2

@@ -1,0 +1,169 @@
+"""What a running cluster is asked to become: commands on tasks, another number of them, another cluster file.
+
+Each turns a request of control.py into calls of the supervisor, and finds ports for new tasks on the way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Mapping
+
+from dtfctl import host_failover
+from dtfctl import plan as plans
+from dtfctl.control import Reply, Request
+from dtfctl.errors import HostsUnusable, PortTaken
+from dtfctl.hosts import as_found
+from dtfctl.launchers.base import Launcher
+from dtfctl.plan import ClusterPlan, HostPlan, Task
+from dtfctl.plan_diff import Change, scaled
+from dtfctl.supervisor import Supervisor
+
+ENDING: Reply = {"is": "ending"}
+LOOK_AGAIN_S = 0.02
+
+
+class Desk:
+    """`changing` is held while one change of the cluster file is made."""
+
+    def __init__(self, supervisor: Supervisor, launcher: Launcher, changing: asyncio.Lock) -> None:
+        self._supervisor = supervisor
+        self._launcher = launcher
+        self._changing = changing
+
+    async def answer(self, request: Request) -> Reply:
+        what = request["do"]
+        if what == "down":
+            return self.down(request)
+        if self._supervisor.run.outcome:
+            return ENDING
+        if what in ("restart", "stop", "start"):
+            return self.on_tasks(request)
+        async with self._changing:
+            if what == "scale":
+                return await self.scale(request)
+            if what == "up":
+                return await self.up(request, plans.from_json(request["plan"]), request["secrets"])
+        return {"error": f"unknown request {what!r}"}
+
+    def down(self, request: Request) -> Reply:
+        self._supervisor.stop(request["why"], request["grace_period_s"])
+        return {"is": "stopping"}
+
+    def on_tasks(self, request: Request) -> Reply:
+        supervisor = self._supervisor
+        known = {task.name for task in supervisor.run.plan.tasks()}
+        for name in request["tasks"]:
+            if name not in known:
+                return {"error": f"there is no task {name}"}
+        do = {"restart": supervisor.restart, "stop": supervisor.hold, "start": supervisor.release}[request["do"]]
+        do(request["tasks"], request["why"], request.get("id", ""))
+        return {"is": "done"}
+
+    async def scale(self, request: Request) -> Reply:
+        try:
+            plan = scaled(self._supervisor.run.plan, request["job"], request["replicas"])
+        except ValueError as error:
+            return {"error": str(error)}
+        return await self.up(request, plan, self._supervisor.run.secrets)
+
+    async def up(self, request: Request, plan: ClusterPlan, secrets: Mapping[str, str]) -> Reply:
+        """Of a running cluster: what differs, and on demand the change."""
+        supervisor = self._supervisor
+        if not request.get("apply"):
+            differences = plans.differences(supervisor.run.plan, plan)
+            changes = supervisor.changes(plan, await self._addresses(plan, is_serious=False), secrets)
+            return {"is": "running", "differences": differences, "changes": _lines(changes)}
+        strangers = {host.name: host for host in plan.remote_hosts if host.name not in supervisor.run.hosts}
+        found = {name: host for name, host in request.get("hosts", {}).items() if name in strangers}
+        if strangers.keys() - found.keys():
+            names = ", ".join(sorted(strangers.keys() - found.keys()))
+            return {"error": f"{names} was not looked at: dtfctl up does that first"}
+        others = _changed_machines(supervisor.run.remote_hosts, plan.remote_hosts)
+        if others:
+            words = "would be another machine or folder under the same name"
+            return {"error": f"{', '.join(others)} {words}: give it a new name, or dtfctl down, then dtfctl up"}
+        if plan.security != supervisor.run.plan.security:
+            return {"error": "security cannot change in a running cluster: dtfctl down, then dtfctl up"}
+        while supervisor.run.leaving and not supervisor.run.outcome:
+            # Two changes at once could not be told apart; the first has its grace periods.
+            await asyncio.sleep(LOOK_AGAIN_S)
+        for host in strangers.values():
+            self._launcher.join(host)
+        try:
+            addresses = await self._addresses(plan, is_serious=True)
+        except (PortTaken, HostsUnusable) as error:
+            for name in strangers:
+                await self._launcher.part(name)
+            return {"error": str(error)}
+        if supervisor.run.outcome:
+            return ENDING
+        joining = as_found(found, time.time(), time.monotonic())
+        changes = supervisor.apply(plan, addresses, secrets, request.get("id", ""), joining)
+        return {"is": "changed", "changes": _lines(changes)}
+
+    async def _addresses(self, plan: ClusterPlan, is_serious: bool) -> dict[str, str]:
+        """What a task has it keeps where the file lets it. New ones are at port 0 unless the change is serious."""
+        run = self._supervisor.run
+        plan = host_failover.joined(run, plan, {}).actual
+        former = {task.name: task for task in run.actual.tasks()}
+        kept = {
+            task.name: f"{task.advertised_host}:{_port(run.addresses[task.name])}"
+            for task in plan.tasks()
+            if task.name in run.addresses and _may_keep(task, former[task.name], _port(run.addresses[task.name]))
+        }
+        if is_serious:
+            return await hold_ports(self._launcher, plan, run.addresses, kept)
+        new = {
+            task.name: f"{task.advertised_host}:{task.place.port}" for task in plan.tasks() if task.job.has_address
+        }
+        return {name: kept.get(name, address) for name, address in new.items()}
+
+
+async def hold_ports(
+    launcher: Launcher, plan: ClusterPlan, former: Mapping[str, str], kept: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Addresses of all tasks: `kept` ones as they are, for the others a port is held. One that dtfctl chooses is the
+    `former` one when that is still free. Raises PortTaken, HostsUnusable."""
+    addresses = {}
+    for task in plan.tasks():
+        if not task.job.has_address:
+            continue
+        if kept and task.name in kept:
+            addresses[task.name] = kept[task.name]
+            continue
+        within, fixed = task.job.port_range, task.place.port > 0
+        port = task.place.port or _port(former.get(task.name, ":0"))
+        if not fixed and within is not None and not within[0] <= port <= within[1]:
+            port = 0
+        host = host_failover.launcher_host(task)
+        held = await launcher.hold_port(task.name, task.bind_host, port, fixed, within, host)
+        addresses[task.name] = f"{task.advertised_host}:{held}"
+    return addresses
+
+
+def _may_keep(task: Task, former: Task, port: int) -> bool:
+    within = task.job.port_range
+    if task.host.name != former.host.name or task.bind_host != former.bind_host:
+        return False
+    if task.place.port:
+        return task.place.port == port
+    return within is None or within[0] <= port <= within[1]
+
+
+def _changed_machines(known: Iterable[HostPlan], wanted: Iterable[HostPlan]) -> list[str]:
+    """The names that stood for other machines, or other folders there, so far."""
+    before = {host.name: (host.ssh, host.user, host.port, host.folder) for host in known}
+    return [
+        host.name
+        for host in wanted
+        if before.get(host.name, ()) not in ((), (host.ssh, host.user, host.port, host.folder))
+    ]
+
+
+def _port(address: str) -> int:
+    return int(address.rpartition(":")[2])
+
+
+def _lines(changes: tuple[Change, ...]) -> list[str]:
+    return [str(change) for change in changes]

@@ -1,0 +1,175 @@
+"""The requests that only dtf tasks and clients know: direct steps, and callables without protobuf.
+
+Owns their layout, from both ends. They go over the channel alone; who has none is spoken to in TensorFlow's protocol.
+
+    Prepare      JSON -> nothing
+    Run          run id, step id, values -> outcome, values, and what would be pushed last to who asks
+    Push         run id, step id, source, values tagged with their keys' numbers; no answer
+    RunCallable  session, callable, values -> outcome, values
+
+Values are laid out as `packing` does it. An outcome is a status code, 0 if all went well, whether the error only
+follows from another, and, instead of values, its message.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dtf.channel.listener import Answer, Method
+from dtf.rpc.messages import Buffer
+from dtf.rpc.methods import as_op_error
+from dtf.run.exchange.push import Pushed, Rest
+from dtf.run.kernels import DEAD
+from dtf.wire import errors, tensor_frames
+
+SERVICE = "dtf.Direct"
+PREPARE, RUN, PUSH, RUN_CALLABLE = (f"/{SERVICE}/{name}" for name in ("Prepare", "Run", "Push", "RunCallable"))
+
+_RUN = struct.Struct("<QQ")
+_PUSH = struct.Struct("<QQQQ")
+_CALL = struct.Struct("<QQ")
+_OUTCOME = struct.Struct("<II8x")
+_PUSHED = 1 << 31
+"""Added to the tags of what is pushed with an answer."""
+
+
+def prepare_request(run_id: int, *rest: Any) -> bytes:
+    """What `LocalWorker.prepare` is called with."""
+    return json.dumps([run_id, *rest]).encode()
+
+
+def run_request(run_id: int, step_id: int, values: Sequence[Any]) -> list[Buffer]:
+    """What `LocalWorker.run_prepared` is called with."""
+    return [_RUN.pack(run_id, step_id), *_packed(values)]
+
+
+def push_request(pushed: Pushed) -> list[Buffer]:
+    """Values for another task."""
+    head = _PUSH.pack(pushed.run_id, pushed.step_id, pushed.source, 0)
+    tags: Sequence[Any] = pushed.keys
+    labels = [key for key in tags if type(key) is str]
+    if labels:
+        tags = [tensor_frames.LABELLED if type(key) is str else key for key in tags]
+    return [head, *tensor_frames.pack(pushed.values, tags, labels, DEAD)]
+
+
+def callable_request(session_handle: str, callable_handle: int, values: Sequence[Any]) -> list[Buffer]:
+    """What `Master.run_callable` is called with."""
+    return [_CALL.pack(int(session_handle, 16), callable_handle), *tensor_frames.pack(values)]
+
+
+def outcome_values(response: Buffer) -> list[Any]:
+    """The values of a response. Raises the error that it tells of."""
+    code, derived = _OUTCOME.unpack_from(response)
+    if code:
+        error = errors.error_from_code(code, bytes(response[_OUTCOME.size :]).decode("utf-8", "replace"))
+        error.derived = bool(derived)
+        raise error
+    return _unpacked(response, _OUTCOME.size)
+
+
+def run_outcome(response: Buffer) -> tuple[list[Any], Rest | None]:
+    """The values of a response to Run, and what was pushed with it. Raises the error that it tells of."""
+    if response == _OK:
+        return [], None
+    code, _ = _OUTCOME.unpack_from(response)
+    if code:
+        return outcome_values(response), None
+    values, tags, _ = tensor_frames.unpack_tagged(response, _OUTCOME.size, DEAD)
+    if not tags or tags[-1] < _PUSHED:
+        return values, None
+    first = 0 if tags[0] >= _PUSHED else next(place for place, tag in enumerate(tags) if tag >= _PUSHED)
+    return values[:first], ([tag - _PUSHED for tag in tags[first:]], values[first:])
+
+
+def methods(master: Any, worker: Any) -> dict[str, Method]:
+    """The methods by name, for the channel."""
+    owner = _DirectMethods(master, worker)
+    return {
+        PREPARE: owner.prepare, RUN: owner.run, PUSH: owner.push, RUN_CALLABLE: owner.run_callable,
+    }  # fmt: skip
+
+
+class _DirectMethods:
+    def __init__(self, master: Any, worker: Any) -> None:
+        self._master = master
+        self._worker = worker
+
+    def prepare(self, data: Buffer, answer: Answer) -> None:
+        def call() -> list[Buffer]:
+            self._worker.prepare(*json.loads(bytes(data)))
+            return []
+
+        answer.work(_answer, call, answer)
+
+    def run_callable(self, data: Buffer, answer: Answer) -> None:
+        def done(values: Any = None, error: errors.OpError | None = None) -> None:
+            if error is not None:
+                answer.set(_failure(error))
+            else:
+                _answer(lambda: _packed(values), answer)
+
+        try:
+            session, handle = _CALL.unpack_from(data)
+            values = tensor_frames.unpack(data, _CALL.size)
+            self._master.run_callable_async(f"{session:016x}", handle, values, answer.on_cancel, done)
+        except Exception as error:
+            answer.set(_failure(as_op_error(error)))
+
+    def run(self, data: Buffer, answer: Answer) -> None:
+        def done(values: Any = None, rest: Rest | None = None, error: errors.OpError | None = None) -> None:
+            if error is not None:
+                answer.set(_failure(error))
+            else:
+                _answer(lambda: _packed(values, rest), answer)
+
+        try:
+            run_id, step_id = _RUN.unpack_from(data)
+            values = _unpacked(data, _RUN.size)
+            cancel = self._worker.run_prepared(run_id, step_id, values, done)
+        except Exception as error:
+            answer.set(_failure(as_op_error(error)))
+            return
+        answer.on_cancel(cancel)
+
+    def push(self, data: Buffer, answer: Answer) -> None:
+        run_id, step_id, source, _ = _PUSH.unpack_from(data)
+        values, tags, labels = tensor_frames.unpack_tagged(data, _PUSH.size, DEAD)
+        keys: Sequence[int | str] = tags
+        if labels:
+            names = iter(labels)
+            keys = [next(names) if tag == tensor_frames.LABELLED else tag for tag in tags]
+        self._worker.deliver(Pushed(run_id, step_id, source, keys, values))
+
+
+def _packed(values: Sequence[Any], rest: Rest | None = None) -> list[Buffer]:
+    """Values, and what is pushed with them; nothing at all where there are none."""
+    if rest is None:
+        return tensor_frames.pack(values) if values else []
+    numbers, pushed = rest
+    tags = [*range(len(values)), *[_PUSHED + number for number in numbers]]
+    return tensor_frames.pack([*values, *pushed], tags, (), DEAD)
+
+
+def _unpacked(data: Buffer, at: int) -> list[Any]:
+    """The values that follow a head of `at` bytes, if any do."""
+    return tensor_frames.unpack(data, at) if len(data) > at else []
+
+
+def _answer(call: Callable[[], list[Buffer]], answer: Answer) -> None:
+    try:
+        pieces = call()
+    except Exception as error:
+        answer.set(_failure(as_op_error(error)))
+    else:
+        answer.set([_OK, *pieces])
+
+
+def _failure(error: errors.OpError) -> list[Buffer]:
+    return [_OUTCOME.pack(error.error_code, error.derived), error.message.encode()]
+
+
+_OK = _OUTCOME.pack(0, 0)

@@ -1,0 +1,1 @@
+"""Exchange: how values change hands, within a task and between tasks."""

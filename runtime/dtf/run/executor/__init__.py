@@ -1,0 +1,1 @@
+"""Executors: how a partition of a graph runs at one task."""

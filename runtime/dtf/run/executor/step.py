@@ -1,0 +1,188 @@
+"""What a kernel may use while a step runs, and the values that a device and a session give it.
+
+Owns `Device`, `SessionState`, `StepContext` and the task names inside device names. Runs nothing.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import threading
+from collections.abc import Callable, MutableMapping, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from dtf.run.state.resources import ResourceManager
+from dtf.run.threads.cancellation import CancellationManager
+from dtf.wire import errors
+
+__all__ = ["Collector", "Device", "SessionState", "StepContext", "as_derived", "task_of"]
+
+_State = TypeVar("_State")
+
+
+class Device(NamedTuple):
+    """A device as GetStatus reports it.
+
+    Attributes:
+      name: the full name, such as "/job:ps/replica:0/task:0/device:CPU:0".
+      device_type: "CPU".
+      memory_limit: bytes.
+      incarnation: random and not zero, new with every start of the task: whoever holds another one spoke to a former
+        self.
+    """
+
+    name: str
+    device_type: str = "CPU"
+    memory_limit: int = 256 << 20
+    incarnation: int = 0
+
+
+@functools.lru_cache(maxsize=4096)
+def task_of(device: str) -> str:
+    """The task of a full device name: "/job:ps/replica:0/task:0/device:CPU:0" -> "/job:ps/replica:0/task:0"; ""
+    when it names none.
+    """
+    parts = [part for part in device.split("/") if part.startswith(("job:", "replica:", "task:"))]
+    return "/" + "/".join(parts) if parts else ""
+
+
+class SessionState:
+    """What one session keeps at one task between steps: a state per node, such as a random generator.
+
+    TensorFlow caches the kernel object itself; here only what the kernel asks for. Its lock guards the dictionary.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._states: dict[str, Any] = {}
+
+    def node_state(self, name: str, factory: Callable[[], _State]) -> _State:
+        """The state of the node of that name, made by `factory()` at the first call."""
+        state = self._states.get(name)
+        if state is None:
+            with self._lock:
+                state = self._states.get(name)
+                if state is None:
+                    state = self._states[name] = factory()
+        return state
+
+
+class Collector(Protocol):
+    """Takes the times of nodes when a step is traced."""
+
+    def record(self, node_name: str, op: str, start_ns: int, end_ns: int, outputs: tuple[Any, ...]) -> None:
+        """One node ran from `start_ns` to `end_ns` of time.time_ns(). Called from any thread."""
+
+
+class StepContext:
+    """One step at one task.
+
+    Attributes:
+      step_id: the master's number of the step.
+      resources: variables and queues of the task (or of the session, when it is isolated).
+      session: what this session keeps per node.
+      rendezvous: the step's `rendezvous.StepRendezvous`; of a wired step (see `wiring`) its `direct.Outbox`.
+      cancellation: tells waiting kernels to give up.
+      device_name: full name of the device.
+      incarnation: of that device.
+      collector: takes times, or None when nobody asked.
+      arguments, results: the values of _Arg and _Retval by index.
+      frame_iteration: "frame:iteration" of what runs, as the last part of rendezvous keys; "0:0" outside of loops.
+      collectives: the groups of tasks that the session has joined here (`collective_groups.Collectives`).
+    """
+
+    __slots__ = (
+        "_step_resources", "arguments", "cancellation", "collectives", "collector", "device_name", "frame_iteration",
+        "incarnation", "rendezvous", "resources", "results", "session", "step_id",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        step_id: int,
+        resources: ResourceManager,
+        session: SessionState,
+        rendezvous: Any,
+        cancellation: CancellationManager,
+        device_name: str = "/job:localhost/replica:0/task:0/device:CPU:0",
+        incarnation: int = 1,
+        collector: Collector | None = None,
+        arguments: Sequence[Any] = (),
+        results: MutableMapping[int, Any] | list[Any] | None = None,
+        frame_iteration: str = "0:0",
+        collectives: Any = None,
+    ) -> None:
+        self.step_id = step_id
+        self.resources = resources
+        self.session = session
+        self.rendezvous = rendezvous
+        self.cancellation = cancellation
+        self.device_name = device_name
+        self.incarnation = incarnation
+        self.collector = collector
+        self.arguments = arguments
+        self.results = results
+        self.frame_iteration = frame_iteration
+        self.collectives = collectives
+        self._step_resources: ResourceManager | None = None
+
+    @property
+    def step_resources(self) -> ResourceManager:
+        """As `resources`, but forgotten with the step: tensor arrays, stacks, temporary variables."""
+        found = self._step_resources
+        if found is None:
+            with _making:
+                found = self._step_resources
+                if found is None:
+                    found = self._step_resources = ResourceManager()
+        return found
+
+    def forget_resources(self) -> None:
+        """The step has ended."""
+        if self._step_resources is not None:
+            self._step_resources.clear()
+
+    def cancel(self, error: errors.OpError) -> None:
+        """Stops the step: waiting kernels give up, and whoever waits for one of its tensors gets `error`, marked
+        as derived.
+        """
+        self.cancellation.start_cancel()
+        self.rendezvous.abort(as_derived(error))
+
+    def call_frame(self, arguments: tuple[Any, ...]) -> StepContext:
+        """The same step as seen by a function's body: its own arguments, results and cancellation."""
+        step = StepContext(
+            self.step_id,
+            self.resources,
+            self.session,
+            self.rendezvous,
+            CancellationManager(),
+            self.device_name,
+            self.incarnation,
+            self.collector,
+            arguments,
+            {},
+            collectives=self.collectives,
+        )
+        step._step_resources = self.step_resources
+        return step
+
+    def in_iteration(self, frame_iteration: str) -> StepContext:
+        """The same step as seen by an iteration of a loop: with another last part of rendezvous keys."""
+        resources = self.step_resources
+        step = copy.copy(self)
+        step._step_resources = resources
+        step.frame_iteration = frame_iteration
+        return step
+
+
+_making = threading.Lock()
+"""Held while a step's own resources are made."""
+
+
+def as_derived(error: errors.OpError) -> errors.OpError:
+    """The same error, marked as one that only follows from another."""
+    if error.derived:
+        return error
+    derived = errors.error_from_code(error.error_code, error.message)
+    derived.derived = True
+    return derived

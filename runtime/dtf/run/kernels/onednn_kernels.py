@@ -1,0 +1,193 @@
+"""Convolutions and poolings by oneDNN, where it is installed, faster and otherwise the same.
+
+Owns for which of them that pays; how oneDNN is called is in `onednn`. All else stays with numpy's kernels: other types
+than float32, channels before rows, empty arrays, what is an error, and the shapes for which numpy's matrix products
+are as fast (measured; the table is in tests/bench/README.md):
+
+- windows of one element, which are nothing but a matrix product;
+- the filters' gradient from 32 input channels on.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from dtf.run.kernels import Function, KernelNode, faster
+from dtf.run.kernels.conv import Convolution, ConvolutionSettings, convolution_settings
+from dtf.run.kernels.pooling import PoolingSettings, pooling_settings, pooling_window
+from dtf.run.lib import onednn
+from dtf.run.threads.blas_threads import threads_taken
+
+_CHANNELS_OF_FILTER_GRADIENT_MAX = 31
+_PROGRAMS_PER_NODE_MAX = 16
+"""How many shapes of its inputs a node remembers; oneDNN itself remembers its code."""
+
+
+@faster("Conv2D", "DepthwiseConv2dNative")
+def _(node: KernelNode, plain: Function) -> Function:
+    program = _convolution_programs(node, onednn.FORWARD)
+    if program is None:
+        return plain
+
+    def convolve(images: Any, filters: Any) -> Any:
+        if _are_float32(images, filters):
+            compute = program(images.shape, filters.shape, None, threads_taken())
+            if compute is not None:
+                return compute(_packed(images), _packed(filters))
+        return plain(images, filters)
+
+    return convolve
+
+
+@faster("Conv2DBackpropInput", "DepthwiseConv2dNativeBackpropInput")
+def _(node: KernelNode, plain: Function) -> Function:
+    program = _convolution_programs(node, onednn.BACK_TO_IMAGES)
+    if program is None:
+        return plain
+
+    def back_to_images(sizes: Any, filters: Any, gradient: Any) -> Any:
+        if _are_float32(filters, gradient):
+            compute = program(tuple(sizes.tolist()), filters.shape, gradient.shape, threads_taken())
+            if compute is not None:
+                return compute(_packed(gradient), _packed(filters))
+        return plain(sizes, filters, gradient)
+
+    return back_to_images
+
+
+@faster("Conv2DBackpropFilter", "DepthwiseConv2dNativeBackpropFilter")
+def _(node: KernelNode, plain: Function) -> Function:
+    program = _convolution_programs(node, onednn.BACK_TO_FILTERS)
+    if program is None:
+        return plain
+
+    def back_to_filters(images: Any, sizes: Any, gradient: Any) -> Any:
+        if _are_float32(images, gradient):
+            compute = program(images.shape, tuple(sizes.tolist()), gradient.shape, threads_taken())
+            if compute is not None:
+                return compute(_packed(images), _packed(gradient))
+        return plain(images, sizes, gradient)
+
+    return back_to_filters
+
+
+@faster("MaxPool", "AvgPool")
+def _(node: KernelNode, plain: Function) -> Function:
+    program = _pooling_programs(node, onednn.pooling)
+    if program is None:
+        return plain
+
+    def pool(images: Any) -> Any:
+        if _are_float32(images):
+            compute = program(images.shape, None, threads_taken())
+            if compute is not None:
+                return compute(_packed(images))
+        return plain(images)
+
+    return pool
+
+
+@faster("MaxPoolGrad")
+def _(node: KernelNode, plain: Function) -> Function:
+    program = _pooling_programs(node, onednn.pooling_gradient)
+    if program is None:
+        return plain
+
+    def max_pool_back(images: Any, pooled: Any, gradient: Any) -> Any:
+        if _are_float32(images, pooled, gradient) and pooled.shape == gradient.shape:
+            compute = program(images.shape, gradient.shape, threads_taken())
+            if compute is not None:
+                return compute(_packed(images), _packed(gradient))
+        return plain(images, pooled, gradient)
+
+    return max_pool_back
+
+
+@faster("AvgPoolGrad")
+def _(node: KernelNode, plain: Function) -> Function:
+    program = _pooling_programs(node, onednn.pooling_gradient)
+    if program is None:
+        return plain
+
+    def avg_pool_back(shape: Any, gradient: Any) -> Any:
+        if _are_float32(gradient):
+            compute = program(tuple(shape.tolist()), gradient.shape, threads_taken())
+            if compute is not None:
+                return compute(_packed(gradient))
+        return plain(shape, gradient)
+
+    return avg_pool_back
+
+
+def _convolution_programs(node: KernelNode, direction: str) -> Any:
+    """None, or f(shape of images, of filters, of the outputs' gradient or None, threads) -> a program or None."""
+    settings = convolution_settings(node)
+    if settings.channels_first or not onednn.is_there():
+        return None
+    depthwise = node.op.startswith("Depthwise")
+
+    @functools.lru_cache(_PROGRAMS_PER_NODE_MAX)
+    def program(images: Any, filters: Any, outputs: Any, threads: int) -> onednn.Program | None:
+        convolution = _worthwhile(settings, direction, images, filters, depthwise)
+        if convolution is None:
+            return None
+        depth = filters[2] * filters[3] if depthwise else filters[3]
+        expected = (*convolution.output_positions, depth)
+        if not all(expected) or outputs not in (None, expected):
+            return None
+        window = _window(filters[:2], settings.stride, settings.dilation, convolution.rows, convolution.columns)
+        return onednn.convolution(direction, images, filters, expected, window, threads, depthwise)
+
+    return program
+
+
+def _worthwhile(
+    settings: ConvolutionSettings, direction: str, images: Any, filters: Any, depthwise: bool
+) -> Convolution | None:
+    """The convolution if oneDNN is faster at it than numpy."""
+    if len(images) != 4 or len(filters) != 4 or images[3] != filters[2] or not all((*images, *filters)):
+        return None
+    if not depthwise:
+        if filters[:2] == (1, 1):
+            return None
+        if direction == onednn.BACK_TO_FILTERS and filters[2] > _CHANNELS_OF_FILTER_GRADIENT_MAX:
+            return None
+    return settings.convolution(images, filters)
+
+
+def _pooling_programs(node: KernelNode, make: Any) -> Any:
+    """None, or f(shape of images, of the outputs' gradient or None, threads) -> a program or None."""
+    settings: PoolingSettings = pooling_settings(node)
+    if settings.is_channels_first or not onednn.is_there():
+        return None
+    kind = onednn.MAXIMUM if node.op.startswith("Max") else onednn.AVERAGE
+    ksize, strides = node.attr("ksize"), node.attr("strides")
+
+    @functools.lru_cache(_PROGRAMS_PER_NODE_MAX)
+    def program(images: Any, outputs: Any, threads: int) -> onednn.Program | None:
+        if len(images) != 4 or not all(images):
+            return None
+        pooling = pooling_window(images, settings, ksize, strides)
+        if not all(pooling.output_shape) or outputs not in (None, pooling.output_shape):
+            return None
+        window = _window(pooling.size, pooling.stride, (1, 1), pooling.rows, pooling.columns)
+        return make(kind, images, pooling.output_shape, window, threads)
+
+    return program
+
+
+def _window(size: Any, stride: Any, dilation: Any, rows: Any, columns: Any) -> onednn.Window:
+    before, after = (rows.before, columns.before), (rows.after, columns.after)
+    return onednn.Window(tuple(size), tuple(stride), tuple(dilation), before, after)
+
+
+def _are_float32(*arrays: Any) -> bool:
+    return all(isinstance(array, np.ndarray) and array.dtype == np.float32 for array in arrays)
+
+
+def _packed(array: np.ndarray) -> np.ndarray:
+    """Contiguous, since oneDNN is told no strides."""
+    return np.ascontiguousarray(array)

@@ -1,0 +1,1 @@
+"""Libraries: arithmetic and formats that kernels use and that know nothing of steps."""

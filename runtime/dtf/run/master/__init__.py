@@ -1,0 +1,1 @@
+"""Masters: the sessions of a task, their graphs, and their compiled steps."""

@@ -1,0 +1,118 @@
+"""ClientGraph: the graph of one session as its client has told it so far.
+
+Owns the nodes, functions and versions, the check of what is added, and what placing has to know of the whole graph.
+Does not compile anything.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Container, Iterable, Sequence
+
+from dtf.run.passes import Nodes, NodesView
+from dtf.run.passes.connect import connect
+from dtf.run.passes.inline_functions import lower, with_plain_calls
+from dtf.run.passes.place import Request, collect_requests
+from dtf.run.passes.prune import prune
+from dtf.run.passes.validate import validate
+from dtf.wire import errors
+from dtf.wire.pb import function_pb2, graph_pb2, versions_pb2
+
+_CONSUMER_VERSION = 2474
+"""TensorFlow 2.21's: graphs that want a newer reader are refused."""
+
+
+class ClientGraph:
+    """A graph that grows. The lock guards everything.
+
+    Attributes:
+      version: counts the extensions.
+      library, versions: of the last graph that was added, functions of all.
+    """
+
+    def __init__(self, is_spread: bool = False) -> None:
+        """An empty graph. `is_spread`: it may run on several tasks, bodies of functions too."""
+        self.version = 0
+        self._is_spread = is_spread
+        self._functions: dict[str, function_pb2.FunctionDef] = {}
+        self.library = function_pb2.FunctionDefLibrary()
+        self.versions = versions_pb2.VersionDef()
+        self._lock = threading.RLock()
+        self._nodes: Nodes = {}
+        self._requests: dict[str, Request] | None = None
+        self._assigned: dict[str, str] = {}
+
+    def extend(self, graph_def: graph_pb2.GraphDef, version: int) -> int:
+        """Adds nodes if `version` is the current one; returns the new version.
+
+        Raises:
+          AbortedError: it is not.
+          OpError: see `add`.
+        """
+        with self._lock:
+            if version != self.version:
+                raise errors.AbortedError(
+                    None, None, f"Current version is {self.version} but caller expected {version}."
+                )
+            self.add(graph_def)
+            self.version += 1
+            return self.version
+
+    def add(self, graph_def: graph_pb2.GraphDef) -> None:
+        """Adds nodes, and functions that are new; all or nothing.
+
+        Raises:
+          InvalidArgumentError, NotFoundError: what is added cannot be part of the graph (see `validate`).
+        """
+        with self._lock:
+            if graph_def.versions.min_consumer > _CONSUMER_VERSION:
+                raise errors.InvalidArgumentError(
+                    None,
+                    None,
+                    f"The graph needs a runtime of graph version {graph_def.versions.min_consumer}; "
+                    f"this one is of {_CONSUMER_VERSION}.",
+                )
+            functions = {function.signature.name: function for function in graph_def.library.function}
+            functions.update(self._functions)
+            nodes = with_plain_calls(graph_def.node, functions)
+            validate(nodes, self._nodes)
+            self._nodes.update((node.name, node) for node in nodes)
+            self._add_functions(graph_def.library)
+            self.versions.CopyFrom(graph_def.versions)
+            self._requests = None
+
+    def needed(
+        self,
+        feeds: Sequence[str],
+        fetches: Sequence[str],
+        targets: Sequence[str],
+        connections: Iterable[tuple[str, str]] = (),
+    ) -> tuple[Nodes, dict[str, Request]]:
+        """(the nodes of a step, see `prune`; what every node of the graph asks for, see `collect_requests`)."""
+        with self._lock:
+            nodes = connect(self._nodes, connections, feeds) if connections else self._nodes
+            needed = self._lowered(prune(nodes, feeds, fetches, targets), targets)
+            if self._requests is None:
+                self._requests = collect_requests(self._lowered(self._nodes), self._assigned)
+            return needed, self._requests
+
+    def feeds_of(self, feeds: Sequence[str], fetch: str) -> frozenset[str]:
+        """Which of the feeds a fetch needs."""
+        with self._lock:
+            needed = prune(self._nodes, feeds, [fetch], [])
+        return frozenset(node.attr["tensor_name"].s.decode() for node in needed.values() if node.op == "_Recv")
+
+    def assign(self, placed: Nodes) -> None:
+        """Remembers where nodes are, for the steps to come."""
+        with self._lock:
+            self._assigned.update((name, node.device) for name, node in placed.items() if node.device)
+
+    def _lowered(self, nodes: NodesView, targets: Container[str] | None = None) -> Nodes:
+        """Without the calls whose bodies may be on several tasks. On one task calls stay: they are faster there."""
+        return lower(nodes, self._functions, targets) if self._is_spread and self._functions else dict(nodes)
+
+    def _add_functions(self, library: function_pb2.FunctionDefLibrary) -> None:
+        self.library.function.extend(f for f in library.function if f.signature.name not in self._functions)
+        self._functions = {function.signature.name: function for function in self.library.function}
+        gradients = {gradient.function_name for gradient in self.library.gradient}
+        self.library.gradient.extend(g for g in library.gradient if g.function_name not in gradients)

@@ -1,0 +1,400 @@
+"""CompiledStep: one signature of a session (feeds, fetches, targets), registered at the tasks that take part.
+
+Owns how one step runs: values go to the partitions, all partitions start at once under a fresh step id, the results
+come together, the first root cause stops the rest, and every partition is told to forget the step. Does not know how
+the partitions came to be (`master_session`), nor what a task does with one (`worker`).
+
+Every wait here ends: the partitions answer, the caller's deadline comes, the step is cancelled, or a task no longer
+answers its heartbeat.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from dtf.run.exchange.push import Pushed, Rest, dead_fetch
+from dtf.run.kernels import DEAD
+from dtf.run.master.prepare import Agreement
+from dtf.run.master.step_monitor import Watch, watchman
+from dtf.run.threads import reader_thread
+from dtf.run.threads.cancellation import CancellationManager
+from dtf.wire import dtypes, errors
+from dtf.wire.pb import config_pb2, graph_pb2, step_stats_pb2, worker_pb2
+
+_STEP_ID_BITS = 57
+
+
+class GraphResult(NamedTuple):
+    """What one partition gives: values by rendezvous key, and StepStats and its graph if they were asked for."""
+
+    values: dict[str, Any]
+    step_stats: step_stats_pb2.StepStats | None = None
+    graph_def: graph_pb2.GraphDef | None = None
+
+
+class RegisteredPartition(NamedTuple):
+    """A partition at its task: where it is, and which keys carry what of the client's tensors."""
+
+    task: str
+    address: str
+    worker: Any
+    graph_handle: str
+    feeds: Mapping[str, str]
+    fetches: Mapping[str, str]
+    graph_def: graph_pb2.GraphDef
+    is_local: bool = False
+
+
+class StepOwner(Protocol):
+    """What a running step needs of its session: to be found by whoever cancels it."""
+
+    def add_step(self, step: RunningStep) -> None:
+        """Called before the step starts. Raises OpError when the session takes no more steps."""
+
+    def remove_step(self, step: RunningStep) -> None:
+        """Called when the step has ended."""
+
+
+class CompiledStep:
+    """Runs one signature, any number of times and from any number of threads at once."""
+
+    def __init__(self, session_handle: str, partitions: Sequence[RegisteredPartition], fetches: Sequence[str]) -> None:
+        self.session_handle = session_handle
+        # The others first: the local one, which then is the last, runs in the caller's thread.
+        self.partitions = sorted(partitions, key=lambda partition: partition.is_local)
+        self._fetches = list(fetches)
+        self._agreement = Agreement(session_handle, self.partitions)
+        self._feed_dtypes = _feed_dtypes(partitions)
+
+    def run(
+        self,
+        owner: StepOwner,
+        feeds: Mapping[str, Any],
+        options: config_pb2.RunOptions | None = None,
+        timeout_s: float | None = None,
+        cancellation: CancellationManager | None = None,
+    ) -> tuple[list[Any], config_pb2.RunMetadata | None]:
+        """Runs one step and returns the values of the fetches, in order.
+
+        Args:
+          owner: the session.
+          feeds: values by tensor name.
+          options: what to record; None: nothing.
+          timeout_s: limit of the whole step; None: none.
+          cancellation: stops the step when its caller has gone.
+
+        Raises:
+          InternalError: a feed is of another dtype than its tensor.
+          OpError: the root cause of the failure, its message begun by the name of the task when that is another one.
+          DeadlineExceededError: `timeout_s` has passed; the step has been cancelled.
+        """
+        step = self._enter(owner, feeds, options, cancellation)
+        try:
+            step.start()
+            step.wait(timeout_s)
+        except BaseException:
+            step.abandon()
+            raise
+        finally:
+            self._leave(owner, step)
+        return self._outcome(step, options)
+
+    def run_async(
+        self,
+        owner: StepOwner,
+        feeds: Mapping[str, Any],
+        timeout_s: float | None,
+        on_cancel: Callable[[Callable[[], None]], None],
+        done: Callable[..., None],
+    ) -> None:
+        """As `run` without options, but done(values) or done(error=OpError) is called when the step has ended, here or
+        in another thread; no thread waits meanwhile. `on_cancel` is given what stops the step.
+        """
+
+        def ended() -> None:
+            self._leave(owner, step)
+            try:
+                values, _ = self._outcome(step, None)
+            except errors.OpError as error:
+                done(error=error)
+            else:
+                done(values)
+
+        step = self._enter(owner, feeds, None, None)
+        step.when_ended(ended)
+        try:
+            step.start()
+        except BaseException:
+            step.abandon()
+            raise
+        if not step.has_ended:
+            on_cancel(step.abandon)
+            step.watch(timeout_s)
+
+    def _enter(
+        self,
+        owner: StepOwner,
+        feeds: Mapping[str, Any],
+        options: config_pb2.RunOptions | None,
+        cancellation: CancellationManager | None,
+    ) -> RunningStep:
+        self.check_feeds(feeds)
+        run_id = self._agreement.run_id() if options is None else None
+        step = RunningStep(self, feeds, _executor_options(options), run_id)
+        owner.add_step(step)
+        if cancellation is not None:
+            step.obey(cancellation)
+        return step
+
+    def _leave(self, owner: StepOwner, step: RunningStep) -> None:
+        owner.remove_step(step)
+        step.obey(None)
+        if step.run_id is None or step.error is not None:
+            for partition in self.partitions:
+                partition.worker.cleanup_graph(step.step_id)
+
+    def _outcome(
+        self, step: RunningStep, options: config_pb2.RunOptions | None
+    ) -> tuple[list[Any], config_pb2.RunMetadata | None]:
+        if step.error is not None:
+            if step.run_id is not None and step.error.error_code == errors.UNAVAILABLE:
+                self._agreement.end(step.run_id)
+            raise step.error
+        metadata = self._metadata(step, options) if options is not None else None
+        values = step.values
+        return [self._value(values, name) for name in self._fetches], metadata
+
+    def check_feeds(self, feeds: Mapping[str, Any]) -> None:
+        """Raises InternalError, TensorFlow's code for it, when a feed is of another dtype than its tensor."""
+        for name, value in feeds.items():
+            given = getattr(value, "dtype", None)
+            wanted = self._feed_dtypes.get(name)
+            if wanted is not None and given is not None and given != wanted:
+                raise errors.InternalError(
+                    None, None, f"The feed for {name} is of {given}, but the tensor is of {wanted.name}."
+                )
+
+    def _value(self, values: dict[str, Any], name: str) -> Any:
+        value = values.pop(name)
+        if value is DEAD:
+            raise dead_fetch(name)
+        return value
+
+    def _metadata(self, step: RunningStep, options: config_pb2.RunOptions) -> config_pb2.RunMetadata | None:
+        metadata = config_pb2.RunMetadata()
+        for result in step.results:
+            if result.step_stats is not None:
+                metadata.step_stats.MergeFrom(result.step_stats)
+        if options.output_partition_graphs:
+            metadata.partition_graphs.extend(partition.graph_def for partition in self.partitions)
+        return metadata
+
+
+class RunningStep:
+    """One step in flight. Its lock guards what the partitions' answers change; the last one releases `_ended`."""
+
+    __slots__ = (
+        "_cancellation", "_cancels", "_ended", "_feeds", "_lock", "_options", "_pending", "_told_ended", "_watch",
+        "compiled", "error", "results", "run_id", "step_id", "values",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        compiled: CompiledStep,
+        feeds: Mapping[str, Any],
+        options: Any,
+        run_id: int | None = None,
+    ) -> None:
+        self.compiled = compiled
+        self.run_id = run_id
+        self._cancellation: tuple[CancellationManager, int | None] | None = None
+        self._told_ended: Callable[[], None] | None = None
+        self._watch: Watch | None = None
+        self.step_id = random.getrandbits(_STEP_ID_BITS) or 1
+        self.values: dict[str, Any] = {}
+        self.results: list[Any] = []
+        self.error: errors.OpError | None = None
+        self._options = options
+        self._lock = threading.Lock()
+        self._ended = threading.Lock()
+        self._ended.acquire()
+        self._feeds = feeds
+        self._pending = dict.fromkeys(range(len(compiled.partitions)))
+        self._cancels: list[Callable[[], None]] = []
+
+    def obey(self, cancellation: CancellationManager | None) -> None:
+        """Lets `cancellation` stop the step; None: what could so far no longer can."""
+        if self._cancellation is not None:
+            manager, token = self._cancellation
+            manager.deregister(token)
+            self._cancellation = None
+        if cancellation is not None:
+            self._cancellation = cancellation, cancellation.register(self.abandon)
+
+    def when_ended(self, callback: Callable[[], None]) -> None:
+        """Has `callback()` called once when the step has ended; nobody is to `wait` then."""
+        self._told_ended = callback
+
+    def watch(self, timeout_s: float | None) -> None:
+        """Has somebody mind the step, which has started and for which nobody waits."""
+        watch = Watch(self, timeout_s)
+        with self._lock:
+            if self._pending:
+                self._watch = watch
+        if self._watch is watch:
+            watchman.add(watch)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether every partition has answered or been given up."""
+        return not self._pending
+
+    def start(self) -> None:
+        """Sends the step to every partition. Answers may come before this returns."""
+        if not self._pending:
+            self._end()
+        for number, partition in enumerate(self.compiled.partitions):
+            self._start(number, partition)
+
+    def wait(self, timeout_s: float | None) -> None:
+        """Returns when every partition has answered or been given up; the outcome is in `error` and `values`."""
+        if self._ended.acquire(blocking=False):
+            return
+        reader_thread.before_long()
+        Watch(self, timeout_s).wait()
+
+    def wait_ended(self, timeout_s: float) -> bool:
+        """Whether it ends within this time; -1: waits for it."""
+        return self._ended.acquire(timeout=timeout_s)
+
+    def cancel(self, error: errors.OpError) -> None:
+        """Stops the step for the reason `error`, unless it has ended or has a root cause already."""
+        with self._lock:
+            if not self._pending:
+                return
+            if self.error is None or self.error.derived:
+                self.error = error
+        self._cancel_rest()
+
+    def abandon(self) -> None:
+        """Stops the step because nobody waits for it any more."""
+        self.cancel(errors.CancelledError(None, None, "The caller of the step has gone."))
+
+    def pending_partitions(self) -> list[RegisteredPartition]:
+        """The partitions that have not answered yet."""
+        with self._lock:
+            return [self.compiled.partitions[number] for number in self._pending]
+
+    def _start(self, number: int, partition: RegisteredPartition) -> None:
+        def done(result: Any = None, rest: Rest | None = None, error: errors.OpError | None = None) -> None:
+            self._answered(number, partition, result, error)
+            if rest is not None:
+                assert self.run_id is not None
+                home = self.compiled.partitions[-1]
+                assert home.is_local
+                home.worker.deliver(Pushed(self.run_id, self.step_id, number, *rest))
+
+        feeds = self._feeds
+        try:
+            if self.run_id is not None:
+                values = [feeds[name] for name in partition.feeds]
+                cancel = partition.worker.run_prepared(self.run_id, self.step_id, values, done)
+            else:
+                cancel = partition.worker.run_graph(
+                    self.compiled.session_handle,
+                    partition.graph_handle,
+                    self.step_id,
+                    [(key, feeds[name]) for name, key in partition.feeds.items()],
+                    list(partition.fetches.values()),
+                    self._options,
+                    done,
+                )
+        except errors.OpError as error:
+            done(error=error)
+            return
+        if cancel is None or number not in self._pending:
+            return
+        with self._lock:
+            self._cancels.append(cancel)
+            stopped = self.error is not None and not self.error.derived
+        if stopped:
+            cancel()
+
+    def _answered(
+        self, number: int, partition: RegisteredPartition, result: Any, error: errors.OpError | None
+    ) -> None:
+        if error is not None and not partition.is_local:
+            error = _with_task(error, partition.task)
+        with self._lock:
+            if number not in self._pending:
+                return
+            del self._pending[number]
+            ended = not self._pending
+            stop = False
+            if error is not None:
+                stop = not error.derived and not ended
+                if self.error is None or (self.error.derived and not error.derived):
+                    self.error = error
+            elif self.run_id is not None:
+                self.values.update(zip(partition.fetches, result, strict=True))
+            else:
+                self.results.append(result)
+                for name, key in partition.fetches.items():
+                    self.values[name] = result.values[key]
+        if ended:
+            self._end()
+        elif stop:
+            self._cancel_rest()
+
+    def _end(self) -> None:
+        self._ended.release()
+        if self._told_ended is None:
+            reader_thread.tell_ended(self)
+            return
+        # What ends here is let go here, for a step may hold much memory: no cycle is left to the garbage collector.
+        told_ended, self._told_ended = self._told_ended, None
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            watchman.forget(watch)
+        told_ended()
+
+    def _cancel_rest(self) -> None:
+        with self._lock:
+            cancels = list(self._cancels)
+            self._cancels.clear()
+        for cancel in cancels:
+            cancel()
+
+
+def _feed_dtypes(partitions: Sequence[RegisteredPartition]) -> dict[str, Any]:
+    """The numpy dtype of each feed that is an array."""
+    found: dict[str, Any] = {}
+    for partition in partitions:
+        if not partition.feeds:
+            continue
+        for node in partition.graph_def.node:
+            if node.op == "_Recv" and (name := node.attr["tensor_name"].s.decode()) in partition.feeds:
+                dtype = dtypes.as_dtype(node.attr["tensor_type"].type)
+                if dtype not in (dtypes.resource, dtypes.variant):
+                    found[name] = np.dtype(dtype.as_numpy_dtype)
+    return found
+
+
+def _with_task(error: errors.OpError, task: str) -> errors.OpError:
+    if error.message.startswith("From /job:"):
+        return error
+    named = errors.error_from_code(error.error_code, f"From {task}:\n{error.message}", error.node_def, error.op)
+    named.derived = error.derived
+    named.__cause__ = error.__cause__
+    return named
+
+
+def _executor_options(options: config_pb2.RunOptions | None) -> worker_pb2.ExecutorOpts | None:
+    if options is None or options.trace_level == config_pb2.RunOptions.NO_TRACE:
+        return None
+    return worker_pb2.ExecutorOpts(record_timeline=True)

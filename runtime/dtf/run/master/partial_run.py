@@ -1,0 +1,133 @@
+"""PartialRun: one step that a client feeds and fetches in several calls.
+
+Owns which feeds and fetches are still open. The step itself is an ordinary one whose endpoints are not tied to the call
+that starts it: feeds are sent from the master's own device, fetches are received at it, when the client asks.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dtf.run.master.compiled_step import CompiledStep, RegisteredPartition, RunningStep, StepOwner
+from dtf.wire import errors
+
+
+class PartialRun:
+    """One partial run. Its lock guards `_fed` and `_open_fetches`."""
+
+    def __init__(
+        self,
+        session_handle: str,
+        partitions: Sequence[RegisteredPartition],
+        own_worker: Any,
+        feeds: Sequence[str],
+        dependencies: Mapping[str, frozenset[str]],
+    ) -> None:
+        """A run that has not started.
+
+        Args:
+          partitions: registered with the master's own device as the client's.
+          own_worker: the worker of the master's own task.
+          feeds: all that may be fed, also what no fetch needs.
+          dependencies: the fetches, each with the feeds that it needs.
+        """
+        self._own_worker = own_worker
+        self._dependencies = dependencies
+        self._feeds = frozenset(feeds)
+        self._needed_feeds = frozenset(name for partition in partitions for name in partition.feeds)
+        self._partitions = list(partitions)
+        bare = [partition._replace(feeds={}, fetches={}) for partition in partitions]
+        self._step = RunningStep(CompiledStep(session_handle, bare, []), {}, None)
+        self._check_feeds = CompiledStep(session_handle, partitions, []).check_feeds
+        self._lock = threading.Lock()
+        self._fed: set[str] = set()
+        self._open_fetches = set(dependencies)
+
+    def start(self, owner: StepOwner) -> None:
+        """Starts the step; it waits for its feeds."""
+        owner.add_step(self._step)
+        self._step.start()
+
+    def run(
+        self, feeds: Mapping[str, Any], fetches: Sequence[str], timeout_s: float | None
+    ) -> tuple[list[Any], bool]:
+        """Gives some feeds and returns (values of some fetches, whether that was the last part).
+
+        Raises:
+          InvalidArgumentError: a feed or fetch is not open, or a fetch needs a feed that has not come.
+          OpError: why the step failed.
+        """
+        self._check_feeds(feeds)
+        self._take(feeds, fetches)
+        for partition in self._partitions:
+            for name, key in partition.feeds.items():
+                if name in feeds:
+                    self._own_worker.send(self._step.step_id, key, feeds[name])
+        values = self._receive(fetches, timeout_s)
+        with self._lock:
+            is_last = not self._open_fetches and self._fed >= self._needed_feeds
+        if is_last:
+            self._step.wait(timeout_s)
+            if self._step.error is not None:
+                raise self._step.error
+        return values, is_last
+
+    def finish(self, owner: StepOwner) -> None:
+        """Ends the step wherever it stands."""
+        self._step.cancel(errors.CancelledError(None, None, "The partial run was given up."))
+        owner.remove_step(self._step)
+        for partition in self._partitions:
+            partition.worker.cleanup_graph(self._step.step_id)
+        self._own_worker.cleanup_graph(self._step.step_id)
+
+    def _take(self, feeds: Mapping[str, Any], fetches: Sequence[str]) -> None:
+        with self._lock:
+            for name in feeds:
+                if name not in self._feeds:
+                    raise _not_set_up(name)
+                if name in self._fed:
+                    raise errors.InvalidArgumentError(None, None, f"The feed {name} has already been fed.")
+            for name in fetches:
+                if name not in self._dependencies:
+                    raise _not_set_up(name)
+                if name not in self._open_fetches:
+                    raise errors.InvalidArgumentError(None, None, f"The fetch {name} has already been fetched.")
+                missing = self._dependencies[name] - self._fed - set(feeds)
+                if missing:
+                    raise errors.InvalidArgumentError(
+                        None,
+                        None,
+                        f"Fetch {name} can't be computed from the feeds that have been fed so far: "
+                        f"it needs {', '.join(sorted(missing))}.",
+                    )
+            self._fed.update(feeds)
+            self._open_fetches.difference_update(fetches)
+
+    def _receive(self, fetches: Sequence[str], timeout_s: float | None) -> list[Any]:
+        answers: dict[str, Any] = {}
+        arrived = threading.Semaphore(0)
+        for partition in self._partitions:
+            for name, key in partition.fetches.items():
+                if name in fetches:
+
+                    def done(value: Any = None, error: errors.OpError | None = None, name: str = name) -> None:
+                        answers[name] = value if error is None else error
+                        arrived.release()
+
+                    partition.worker.recv_tensor(self._step.step_id, key, done)
+        for _ in fetches:
+            if not arrived.acquire(timeout=timeout_s):
+                raise errors.DeadlineExceededError(None, None, f"Timed out waiting for {', '.join(fetches)}")
+        failed = [answer for answer in answers.values() if isinstance(answer, errors.OpError)]
+        if failed:
+            self._step.wait_ended(1.0)  # the step knows the cause, if it had one
+            raise self._step.error or failed[0]
+        return [answers[name] for name in fetches]
+
+
+def _not_set_up(name: str) -> errors.InvalidArgumentError:
+    return errors.InvalidArgumentError(
+        None, None, f"The feed or fetch {name} was not given at the partial run's setup."
+    )

@@ -1,0 +1,135 @@
+"""Watch: minds a step in flight, so that every wait for one ends.
+
+Owns the deadline, the grace for errors that only follow from another, and heartbeats to the tasks that have not
+answered; and the thread that does all that for steps for which none waits.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from dtf.run.threads import reader_thread
+from dtf.wire import errors
+
+if TYPE_CHECKING:
+    from dtf.run.master.compiled_step import RegisteredPartition, RunningStep
+
+__all__ = ["Watch", "watchman"]
+
+_PATROL_PERIOD_S = 0.1
+_PATROL_IDLE_ROUNDS = 20
+_DERIVED_GRACE_S = 1.0
+_HEARTBEAT_PERIOD_S = 10.0
+_HEARTBEAT_TIMEOUT_S = 10.0
+
+
+class Watch:
+    """Minds a step that did not end at once: its deadline, lone derived errors, and tasks that vanish."""
+
+    __slots__ = ("_derived_since", "_next_heartbeat", "_started", "_step", "_timeout_s")
+
+    def __init__(self, step: RunningStep, timeout_s: float | None) -> None:
+        self._step = step
+        self._timeout_s = timeout_s
+        self._started = time.monotonic()
+        self._derived_since: float | None = None
+        self._next_heartbeat = self._started + _HEARTBEAT_PERIOD_S
+
+    def wait(self) -> None:
+        """Returns when the step has ended."""
+        while not reader_thread.wait(self._step, self._until_next_duty()):
+            self.look()
+
+    def look(self) -> None:
+        """Does what is due."""
+        step = self._step
+        now = time.monotonic()
+        if self._timeout_s is not None and now >= self._started + self._timeout_s:
+            self._timeout_s = None
+            step.cancel(self._deadline_error())
+        if step.error is not None and step.error.derived:
+            # Its root cause should be on the way from another task. If it is not, this error must do.
+            self._derived_since = self._derived_since or now
+            if now >= self._derived_since + _DERIVED_GRACE_S:
+                step.cancel(step.error)
+                step.error.derived = False
+        if now >= self._next_heartbeat:
+            self._next_heartbeat = now + _HEARTBEAT_PERIOD_S
+            self._send_heartbeats()
+
+    def _until_next_duty(self) -> float:
+        now = time.monotonic()
+        wait_s = self._next_heartbeat - now
+        if wait_s > _DERIVED_GRACE_S and len(self._step.compiled.partitions) > 1:
+            wait_s = _DERIVED_GRACE_S
+        if self._timeout_s is not None:
+            wait_s = min(wait_s, self._started + self._timeout_s - now)
+        return max(0.0, wait_s)
+
+    def _send_heartbeats(self) -> None:
+        for partition in self._step.pending_partitions():
+            if not partition.is_local:
+                self._send_heartbeat(partition)
+
+    def _send_heartbeat(self, partition: RegisteredPartition) -> None:
+        def done(_: Any = None, error: errors.OpError | None = None) -> None:
+            if error is not None:
+                message = f"{partition.task} at {partition.address} has stopped answering: {error.message}"
+                self._step.cancel(errors.UnavailableError(None, None, message))
+
+        partition.worker.get_status_async(done, _HEARTBEAT_TIMEOUT_S)
+
+    def _deadline_error(self) -> errors.OpError:
+        waited = time.monotonic() - self._started
+        whom = ", ".join(partition.task for partition in self._step.pending_partitions())
+        return errors.DeadlineExceededError(
+            None, None, f"Timed out waiting for notification: the step has run for {waited:.1f} s; waiting for {whom}"
+        )
+
+
+class _Watchman:
+    """A thread that looks at the steps for which none waits, now and then; it sleeps when there are none. Its condition
+    guards `_is_awake`; `_watches` is changed by single operations only.
+    """
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._watches: dict[Watch, None] = {}
+        self._is_awake = False
+
+    def add(self, watch: Watch) -> None:
+        """Looks at a step until it is forgotten."""
+        self._watches[watch] = None
+        if self._is_awake:
+            return
+        with self._condition:
+            if self._is_awake:
+                return
+            self._is_awake = True
+        threading.Thread(target=self._patrol, name="dtf-watch", daemon=True).start()
+
+    def forget(self, watch: Watch) -> None:
+        """Its step has ended, and all that the step holds, large tensors perhaps, is free at once."""
+        self._watches.pop(watch, None)
+
+    def _patrol(self) -> None:
+        idle_rounds = 0
+        while True:
+            time.sleep(_PATROL_PERIOD_S)
+            with self._condition:
+                idle_rounds = 0 if self._watches else idle_rounds + 1
+                if idle_rounds > _PATROL_IDLE_ROUNDS:
+                    self._is_awake = False
+                    if not self._watches:  # who adds one looks whether it is awake after that
+                        return
+                    self._is_awake = True
+            self._look()
+
+    def _look(self) -> None:
+        for watch in list(self._watches):
+            watch.look()
+
+
+watchman = _Watchman()

@@ -1,0 +1,1 @@
+"""State: what outlives a step, and what waits between steps."""

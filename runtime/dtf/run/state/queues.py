@@ -1,0 +1,397 @@
+"""Queues: tuples of arrays that wait between steps, shared by name.
+
+Owns `Queue`, its four kinds of storage (first in first out, shuffled, padded, by priority), and the rules of when an
+operation
+waits, fails or ends. An operation that must wait stands in a line (`waiting.py`) and holds no thread. Does not know
+ops or
+nodes: `kernels/data_flow.py` binds it to them.
+
+The words of errors and the rules are those of TensorFlow's queues
+(https://www.tensorflow.org/api_docs/python/tf/queue/QueueBase).
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import threading
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from dtf.run.state.wait_queue import Done, Operation, WaitingLine, flush
+from dtf.run.threads.cancellation import CancellationManager
+from dtf.wire import errors
+from dtf.wire.dtypes import DType, runtime_name
+from dtf.wire.tensor_shape import TensorShape
+
+__all__ = ["FifoStorage", "PriorityStorage", "Queue", "ShuffleStorage", "Storage"]
+
+Element = tuple[Any, ...]
+
+
+class Storage(Protocol):
+    """How a queue keeps its elements: the only thing that differs between the kinds."""
+
+    def __len__(self) -> int: ...
+
+    def available(self, closed: bool) -> int:
+        """How many elements may be taken now."""
+
+    def put(self, element: Element) -> None: ...
+
+    def take(self) -> Element: ...
+
+    def put_back(self, elements: Sequence[Element]) -> None:
+        """Returns what was taken, in the order of taking, so that it comes first again."""
+
+
+class FifoStorage:
+    """First in, first out."""
+
+    def __init__(self) -> None:
+        self._elements: deque[Element] = deque()
+
+    def __len__(self) -> int:
+        return len(self._elements)
+
+    def available(self, closed: bool) -> int:
+        return len(self._elements)
+
+    def put(self, element: Element) -> None:
+        self._elements.append(element)
+
+    def take(self) -> Element:
+        return self._elements.popleft()
+
+    def put_back(self, elements: Sequence[Element]) -> None:
+        self._elements.extendleft(reversed(elements))
+
+
+class ShuffleStorage:
+    """Takes a random element, and keeps `min_after_dequeue` of them back until the queue is closed."""
+
+    def __init__(self, min_after_dequeue: int, seed: int | None) -> None:
+        self.min_after_dequeue = min_after_dequeue
+        self._random = np.random.default_rng(seed)
+        self._elements: list[Element] = []
+
+    def __len__(self) -> int:
+        return len(self._elements)
+
+    def available(self, closed: bool) -> int:
+        return len(self._elements) if closed else max(0, len(self._elements) - self.min_after_dequeue)
+
+    def put(self, element: Element) -> None:
+        self._elements.append(element)
+
+    def take(self) -> Element:
+        at = int(self._random.integers(len(self._elements)))
+        self._elements[at], self._elements[-1] = self._elements[-1], self._elements[at]
+        return self._elements.pop()
+
+    def put_back(self, elements: Sequence[Element]) -> None:
+        self._elements.extend(elements)
+
+
+class PriorityStorage:
+    """Takes the element with the smallest first component; equal ones in order of arrival."""
+
+    def __init__(self) -> None:
+        self._elements: list[tuple[int, int, Element]] = []
+        self._arrivals = itertools.count()
+
+    def __len__(self) -> int:
+        return len(self._elements)
+
+    def available(self, closed: bool) -> int:
+        return len(self._elements)
+
+    def put(self, element: Element) -> None:
+        heapq.heappush(self._elements, (int(element[0]), next(self._arrivals), element))
+
+    def take(self) -> Element:
+        return heapq.heappop(self._elements)[2]
+
+    def put_back(self, elements: Sequence[Element]) -> None:
+        for element in elements:
+            self.put(element)
+
+
+class Queue:
+    """A bounded queue of tuples of arrays.
+
+    Attributes:
+      kind: "FIFOQueue", "RandomShuffleQueue", "PaddingFIFOQueue" or "PriorityQueue", as messages call it.
+      name: its name in its container.
+      capacity: the most elements it holds; None for no bound.
+      dtypes, shapes: of the components; no shapes: anything goes.
+
+    The lock guards the storage, the two lines and `is_closed`; no callback runs under it.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        name: str,
+        storage: Storage,
+        capacity: int | None,
+        dtypes: Sequence[DType],
+        shapes: Sequence[TensorShape] = (),
+    ) -> None:
+        self.kind = kind
+        self.name = name
+        self.capacity = capacity
+        self.dtypes = tuple(dtypes)
+        self.shapes = tuple(shapes)
+        self.is_closed = False
+        self._storage = storage
+        self._lock = threading.RLock()
+        self._enqueues = WaitingLine(self._lock)
+        self._dequeues = WaitingLine(self._lock)
+
+    def __repr__(self) -> str:
+        state = ", closed" if self.is_closed else ""
+        return f"Queue({self.kind} {self.name!r}, {len(self)} of {self.capacity}{state})"
+
+    def __len__(self) -> int:
+        return len(self._storage)
+
+    @property
+    def pads(self) -> bool:
+        return self.kind == "PaddingFIFOQueue"
+
+    def read(self) -> np.ndarray:
+        """The value of the old string handle: container and name."""
+        return np.array([b"", self.name.encode()], object)
+
+    def check_same(
+        self, kind: str, capacity: int | None, dtypes: Sequence[DType], shapes: Sequence[TensorShape]
+    ) -> None:
+        """Raises InvalidArgumentError when a node that shares this queue by name describes another one."""
+        if kind != self.kind:
+            raise _invalid(f"Shared queue '{self.name}': expected {kind}, found {self.kind}")
+        if capacity != self.capacity:
+            raise _invalid(
+                f"Shared queue '{self.name}' has capacity {_bound(self.capacity)} but requested capacity was "
+                f"{_bound(capacity)}"
+            )
+        if tuple(dtypes) != self.dtypes:
+            raise _invalid(
+                f"Shared queue '{self.name}' has component types {_names(self.dtypes)} but requested component "
+                "types were "
+                f"{_names(dtypes)}"
+            )
+        if [str(shape) for shape in shapes] != [str(shape) for shape in self.shapes]:
+            raise _invalid(
+                f"Shared queue '{self.name}' has component shapes {_shapes_text(self.shapes)} but requested "
+                "component shapes were "
+                f"{_shapes_text(shapes)}"
+            )
+
+    # -- the five operations
+
+    def enqueue(self, element: Element, cancellation: CancellationManager | None, done: Done) -> None:
+        """Adds one element; waits while the queue is full.
+
+        done(): added. done(error): InvalidArgumentError for another shape; CancelledError when the queue is closed.
+        """
+        self._check_element(element, leading=())
+        self._enqueue([element], cancellation, done)
+
+    def enqueue_many(self, components: Element, cancellation: CancellationManager | None, done: Done) -> None:
+        """Adds each slice along the first dimension as one element, as room allows."""
+        sizes = [np.shape(component)[:1] for component in components]
+        if any(not size for size in sizes):
+            raise _invalid("Input tuple components must have at least one dimension.")
+        for i, size in enumerate(sizes):
+            if size != sizes[0]:
+                raise _invalid(
+                    "All input tuples must have the same size in the 0th dimension. Component 0 has "
+                    f"{sizes[0][0]} entries, and component {i} has {size[0]}."
+                )
+        self._check_element(components, leading=sizes[0])
+        rows = [tuple(component[(i, ...)] for component in components) for i in range(sizes[0][0])]
+        self._enqueue(rows, cancellation, done)
+
+    def dequeue(self, cancellation: CancellationManager | None, done: Done) -> None:
+        """Takes one element; waits while there is none. done(components), or OutOfRangeError when closed and empty."""
+
+        def attempt(operation: Operation) -> bool:
+            if self._storage.available(self.is_closed):
+                operation.value = self._storage.take()
+                return True
+            return self.is_closed and operation.fail(self._insufficient(1))
+
+        self._wait(self._dequeues, Operation(attempt, done, cancellation, "Dequeue operation was cancelled"))
+
+    def dequeue_many(
+        self, count: int, cancellation: CancellationManager | None, done: Done, allow_fewer: bool = False
+    ) -> None:
+        """Takes `count` elements, stacked along a new first dimension; waits until they are there.
+
+        On a closed queue with fewer elements left: OutOfRangeError and they stay, or with `allow_fewer` (DequeueUpTo)
+          all that are left.
+        Elements are set aside as they come, so that more can be taken than the queue's capacity.
+        """
+        method = "DequeueUpTo" if allow_fewer else "DequeueMany"
+        if count < 0:
+            raise _invalid(f"{method}Op requested {count} < 0 elements")
+        if not self.shapes or not (self.pads or all(shape.is_fully_defined() for shape in self.shapes)):
+            raise _invalid(
+                f"{self.kind}'s DequeueMany and DequeueUpTo require the components to have specified shapes."
+            )
+        taken: list[Element] = []
+
+        def attempt(operation: Operation) -> bool:
+            while len(taken) < count and self._storage.available(self.is_closed):
+                taken.append(self._storage.take())
+            if len(taken) == count or (allow_fewer and taken and self.is_closed):
+                operation.value = self._stack(taken)
+                return True
+            if self.is_closed:
+                found = len(taken)
+                self._storage.put_back(taken)
+                taken.clear()
+                return operation.fail(self._insufficient(count, found))
+            return False
+
+        def give_back_when_cancelled(*value: Any, error: errors.OpError | None = None) -> None:
+            if error is not None and taken:
+                with self._lock:
+                    self._storage.put_back(taken)
+                    taken.clear()
+                flush(self._lock, self._enqueues, self._dequeues)
+            done(*value) if error is None else done(error=error)
+
+        operation = Operation(attempt, give_back_when_cancelled, cancellation, "Dequeue operation was cancelled")
+        self._wait(self._dequeues, operation)
+
+    def shut(self, cancel_pending_enqueues: bool, cancellation: CancellationManager | None, done: Done) -> None:
+        """Closes the queue: nothing more is taken in, what is in it can still be taken out.
+
+        Enqueues that wait are cancelled, or waited for: then the queue closes behind the last of them.
+        """
+        ended: list[Operation] = []
+        if cancel_pending_enqueues:
+            with self._lock:
+                self.is_closed = True
+                ended = self._enqueues.drain(
+                    lambda waiting: errors.CancelledError(None, None, waiting.cancelled_message)
+                )
+        for operation in ended:
+            operation.report()
+
+        def attempt(operation: Operation) -> bool:
+            self.is_closed = True
+            return True
+
+        operation = Operation(attempt, done, cancellation, "Close operation was cancelled")
+        with self._lock:
+            already = self.is_closed and not cancel_pending_enqueues
+        if already:
+            operation.fail(errors.CancelledError(None, None, f"Queue '{self.name}' is already closed."))
+            operation.report()
+        else:
+            self._wait(self._enqueues, operation)
+
+    def close(self) -> None:
+        """The container that held this queue is gone: everyone who waits gets a CancelledError."""
+        with self._lock:
+            self.is_closed = True
+            ended = [
+                operation
+                for line in (self._enqueues, self._dequeues)
+                for operation in line.drain(
+                    lambda _: errors.CancelledError(None, None, f"{self.kind} '{self.name}' was removed")
+                )
+            ]
+        for operation in ended:
+            operation.report()
+
+    # -- within
+
+    def _enqueue(self, rows: list[Element], cancellation: CancellationManager | None, done: Done) -> None:
+        waiting = deque(rows)
+
+        def attempt(operation: Operation) -> bool:
+            if self.is_closed:
+                return operation.fail(errors.CancelledError(None, None, f"{self.kind} '{self.name}' is closed."))
+            while waiting and (self.capacity is None or len(self._storage) < self.capacity):
+                self._storage.put(waiting.popleft())
+                # Dequeuers set aside what comes, which makes room for the next.
+                finished.extend(self._dequeues.advance())
+            return not waiting
+
+        finished: list[Operation] = []
+        self._wait(self._enqueues, Operation(attempt, done, cancellation, "Enqueue operation was cancelled"))
+        for operation in finished:
+            operation.report()
+
+    def _wait(self, line: WaitingLine, operation: Operation) -> None:
+        if line.join(operation):
+            flush(self._lock, self._enqueues, self._dequeues)
+        else:
+            operation.report()
+
+    def _insufficient(self, requested: int, current: int | None = None) -> errors.OpError:
+        size = len(self._storage) if current is None else current
+        return errors.OutOfRangeError(
+            None,
+            None,
+            f"{self.kind} '{self.name}' is closed and has insufficient elements (requested {requested}, current "
+            f"size {size})",
+        )
+
+    def _check_element(self, components: Element, leading: tuple[int, ...]) -> None:
+        if len(components) != len(self.dtypes):
+            raise _invalid(f"Wrong number of components in tuple. Expected {len(self.dtypes)}, got {len(components)}")
+        for i, (component, shape) in enumerate(zip(components, self.shapes, strict=False)):
+            got = np.shape(component)
+            expected = TensorShape(list(leading)).concatenate(shape)
+            if not expected.is_compatible_with(TensorShape(list(got))):
+                raise _invalid(
+                    f"Shape mismatch in tuple component {i}. Expected {_shape_text(expected)}, got "
+                    f"{_shape_text(TensorShape(list(got)))}"
+                )
+
+    def _stack(self, elements: list[Element]) -> Element:
+        return tuple(self._stack_component(i, [element[i] for element in elements]) for i in range(len(self.dtypes)))
+
+    def _stack_component(self, i: int, values: list[Any]) -> np.ndarray:
+        dtype = self.dtypes[i].as_numpy_dtype
+        if not values:
+            return np.zeros((0, *(dim or 0 for dim in self.shapes[i].as_list())), dtype)
+        shape = np.max([np.shape(value) for value in values], axis=0).astype(int) if self.pads else np.shape(values[0])
+        out = np.full((len(values), *shape), b"" if dtype == np.object_ else 0, dtype)
+        for row, value in zip(out, values, strict=True) if out.ndim > 1 else ():
+            row[tuple(slice(size) for size in np.shape(value))] = value
+        if out.ndim == 1:
+            for at, value in enumerate(values):
+                out[at] = value[()] if isinstance(value, np.ndarray) else value
+        return out
+
+
+def _invalid(message: str) -> errors.OpError:
+    return errors.InvalidArgumentError(None, None, message)
+
+
+def _bound(capacity: int | None) -> int:
+    """No bound, as TensorFlow's queues count it."""
+    return 2**31 - 1 if capacity is None else capacity
+
+
+def _names(dtypes: Sequence[DType]) -> str:
+    return ", ".join(map(runtime_name, dtypes))
+
+
+def _shape_text(shape: TensorShape) -> str:
+    if shape.ndims is None:
+        return "<unknown>"
+    return "[" + ",".join("?" if dim is None else str(dim) for dim in shape.as_list()) + "]"
+
+
+def _shapes_text(shapes: Sequence[TensorShape]) -> str:
+    return "[" + ", ".join(map(_shape_text, shapes)) + "]"

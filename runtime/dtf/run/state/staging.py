@@ -1,0 +1,357 @@
+"""Staging areas, barriers and mutexes: where tuples wait between steps, by order or by key.
+
+Owns `StagingArea`, `MapStagingArea`, `Barrier` and `Mutex`. An operation that must wait stands in a line (`waiting.py`)
+and holds no thread. `kernels/staging.py` binds them to ops; queues proper are in `queues.py`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dtf.run.state.wait_queue import Done, Operation, WaitingLine, flush
+from dtf.run.threads.cancellation import CancellationManager
+from dtf.wire import errors
+
+Element = tuple[Any, ...]
+
+_FIRST_INDEX = -(2**63)
+
+
+class _Lines:
+    """Operations on one object that wait independently of each other. `lock` guards them and the owner's state."""
+
+    def __init__(self, what: str) -> None:
+        self.lock = threading.RLock()
+        self._what = what
+        self._lines: set[WaitingLine] = set()
+
+    def run(
+        self, attempt: Callable[[Operation], bool], cancellation: CancellationManager | None, done: Done
+    ) -> None:
+        """Reports to `done` when `attempt` has succeeded, now or after another operation has."""
+        line = WaitingLine(self.lock)
+        operation = Operation(attempt, done, cancellation, f"{self._what} operation was cancelled")
+        with self.lock:
+            self._lines.add(line)
+        if not line.join(operation):
+            operation.report()
+        self.advance()
+
+    def advance(self) -> None:
+        """Tries all operations again, until none moves."""
+        with self.lock:
+            lines = list(self._lines)
+        flush(self.lock, *lines)
+        with self.lock:
+            self._lines -= {line for line in lines if not len(line)}
+
+
+class StagingArea:
+    """A first-in-first-out line of tuples, bounded by their number and by their bytes (0: not bounded)."""
+
+    def __init__(self, capacity: int, memory_limit: int) -> None:
+        self._capacity, self._memory_limit = capacity, memory_limit
+        self._elements: deque[Element] = deque()
+        self._lines = _Lines("Stage")
+
+    def __len__(self) -> int:
+        return len(self._elements)
+
+    def put(self, element: Element, cancellation: CancellationManager | None, done: Done) -> None:
+        """Adds a tuple; waits while there is no room."""
+        check_memory(element, self._memory_limit)
+
+        def attempt(operation: Operation) -> bool:
+            if not has_room(self._elements, element, self._capacity, self._memory_limit):
+                return False
+            self._elements.append(element)
+            return True
+
+        self._lines.run(attempt, cancellation, done)
+
+    def take(self, cancellation: CancellationManager | None, done: Done) -> None:
+        """Removes the oldest tuple; waits while there is none."""
+        self._get(0, self._elements.popleft, cancellation, done)
+
+    def peek(self, index: int, cancellation: CancellationManager | None, done: Done) -> None:
+        """The tuple at `index`; waits while there are not so many."""
+        self._get(index, lambda: self._elements[index], cancellation, done)
+
+    def clear(self) -> None:
+        """Removes all tuples."""
+        with self._lines.lock:
+            self._elements.clear()
+        self._lines.advance()
+
+    def _get(self, index: int, get: Callable[[], Element], cancellation: Any, done: Done) -> None:
+        def attempt(operation: Operation) -> bool:
+            if index >= len(self._elements):
+                return False
+            operation.value = get()
+            return True
+
+        self._lines.run(attempt, cancellation, done)
+
+
+class MapStagingArea:
+    """Tuples by int64 key, put in by parts; a tuple can be taken when it is whole. Bounded as `StagingArea`."""
+
+    def __init__(self, capacity: int, memory_limit: int, size: int) -> None:
+        self._capacity, self._memory_limit, self._size = capacity, memory_limit, size
+        self._incomplete: dict[int, dict[int, Any]] = {}
+        self._complete: dict[int, dict[int, Any]] = {}
+        self._lines = _Lines("Map stage")
+
+    def __len__(self) -> int:
+        return len(self._complete)
+
+    @property
+    def incomplete_size(self) -> int:
+        """How many keys still miss parts."""
+        return len(self._incomplete)
+
+    def put(
+        self, key: int, indices: Sequence[int], values: Sequence[Any], cancellation: Any, done: Done
+    ) -> None:
+        """Adds the parts `indices` of the tuple `key`; the last of them waits while there is no room.
+
+        Raises:
+          InvalidArgumentError: an index is out of range, or its part is there already.
+        """
+        self._check(indices)
+        check_memory(values, self._memory_limit)
+        with self._lines.lock:
+            parts = {**self._incomplete.get(key, self._complete.get(key, {}))}
+            for index in indices:
+                if index in parts:
+                    raise _invalid(f"The tensor for index '{index}' for key '{key}' was already initialized "
+                                   f"'{self._size}'.")  # fmt: skip
+        new = dict(zip(indices, values, strict=True))
+
+        def attempt(operation: Operation) -> bool:
+            parts = {**self._incomplete.get(key, {}), **new}
+            held = [tuple(each.values()) for each in self._complete.values()]
+            if len(parts) < self._size:
+                self._incomplete[key] = parts
+            elif has_room(held, tuple(parts.values()), self._capacity, self._memory_limit):
+                self._incomplete.pop(key, None)
+                self._complete[key] = parts
+            else:
+                return False
+            return True
+
+        self._lines.run(attempt, cancellation, done)
+
+    def take(self, key: int | None, indices: Sequence[int], ordered: bool, cancellation: Any, done: Done) -> None:
+        """(key, the parts `indices`), removed; of any key (the least if `ordered`) without `key`. Waits for it."""
+        self._check(indices)
+
+        def attempt(operation: Operation) -> bool:
+            if not self._complete or key is not None and key not in self._complete:
+                return False
+            found = key if key is not None else min(self._complete) if ordered else next(iter(self._complete))
+            parts = self._complete[found]
+            if any(index not in parts for index in indices):
+                return operation.fail(_invalid(f"Some of the parts {list(indices)} of key '{found}' are gone."))
+            operation.value = (found, tuple(parts.pop(index) for index in indices))
+            if not parts:
+                del self._complete[found]
+            return True
+
+        self._lines.run(attempt, cancellation, done)
+
+    def peek(self, key: int, indices: Sequence[int], cancellation: Any, done: Done) -> None:
+        """The parts `indices` of the whole tuple `key`; waits for it."""
+        self._check(indices)
+
+        def attempt(operation: Operation) -> bool:
+            if key not in self._complete:
+                return False
+            operation.value = tuple(self._complete[key][index] for index in indices)
+            return True
+
+        self._lines.run(attempt, cancellation, done)
+
+    def clear(self) -> None:
+        """Removes everything."""
+        with self._lines.lock:
+            self._complete.clear()
+            self._incomplete.clear()
+        self._lines.advance()
+
+    def _check(self, indices: Sequence[int]) -> None:
+        for index in indices:
+            if not 0 <= index < self._size:
+                raise _invalid(f"Index '{index}' for key was out of bounds '{self._size}'.")
+
+
+class Barrier:
+    """Tuples by string key, put in component by component; whole ones are taken in the order of their first part."""
+
+    def __init__(self, name: str, size: int) -> None:
+        self.name = name
+        self._size = size
+        self._incomplete: dict[bytes, tuple[int, dict[int, Any]]] = {}
+        self._ready: dict[int, tuple[bytes, dict[int, Any]]] = {}
+        self._next_index = _FIRST_INDEX
+        self._is_closed = False
+        self._is_cancelled = False
+        self._lines = _Lines("Barrier")
+
+    @property
+    def ready_size(self) -> int:
+        """How many whole tuples wait."""
+        return len(self._ready)
+
+    @property
+    def incomplete_size(self) -> int:
+        """How many tuples still miss components."""
+        return len(self._incomplete)
+
+    def read(self) -> np.ndarray:
+        """The value of the string handle: container and name."""
+        return np.array([b"", self.name.encode()], object)
+
+    def insert_many(self, component: int, keys: Sequence[bytes], values: Sequence[Any]) -> None:
+        """Puts values[i] as that component of the tuple keys[i].
+
+        Raises:
+          InvalidArgumentError: one is there already.
+          CancelledError: the barrier is closed, and a key new.
+        """
+        if not 0 <= component < self._size:
+            raise _invalid(f"The component ID is out of range {component} > num_components (= {self._size})")
+        with self._lines.lock:
+            new = sum(key not in self._incomplete for key in keys)
+            if self._is_cancelled or self._is_closed and new:
+                raise errors.CancelledError(
+                    None, None, f"Barrier {self.name} is closed.  Pending enqueues cancelled: "
+                    f"{int(self._is_cancelled)}.  Number of new insertions: {new}.  Number of incomplete keys: "
+                    f"{len(self._incomplete)}.",
+                )  # fmt: skip
+            for key, value in zip(keys, values, strict=True):
+                self._insert(component, key, value)
+        self._lines.advance()
+
+    def _insert(self, component: int, key: bytes, value: Any) -> None:
+        if key not in self._incomplete:
+            self._incomplete[key] = (self._next_index, {})
+            self._next_index += 1
+        index, parts = self._incomplete[key]
+        if component in parts:
+            raise _invalid(f"Key {key.decode(errors='replace')} already has a value for component {component} in "
+                           f"barrier {self.name}")  # fmt: skip
+        parts[component] = value
+        if len(parts) == self._size:
+            del self._incomplete[key]
+            self._ready[index] = (key, parts)
+
+    def take_many(
+        self, count: int, allow_small: bool, wait_for_incomplete: bool, cancellation: CancellationManager | None,
+        done: Done,
+    ) -> None:  # fmt: skip
+        """(indices, keys, components), each stacked, of `count` whole tuples; waits until there are so many.
+
+        A closed barrier gives fewer with `allow_small`, else OutOfRangeError.
+        """
+        if count < 0:
+            raise _invalid(f"num_elements must be >= 0, got {count}")
+
+        def attempt(operation: Operation) -> bool:
+            may_come = not self._is_closed or bool(self._incomplete) and wait_for_incomplete and not self._is_cancelled
+            if len(self._ready) < count and may_come:
+                return False
+            if len(self._ready) < count and not (allow_small and self._ready):
+                return operation.fail(errors.OutOfRangeError(
+                    None, None, f"Barrier '{self.name}' is closed and has insufficient elements (requested {count}, "
+                    f"total size {len(self._ready)})",
+                ))  # fmt: skip
+            indices = sorted(self._ready)[:count]
+            taken = [self._ready.pop(index) for index in indices]
+            keys = np.empty(len(taken), object)
+            keys[:] = [key for key, _ in taken]
+            components = [np.stack([parts[number] for _, parts in taken]) for number in range(self._size)]
+            operation.value = (np.array(indices, np.int64), keys, *components)
+            return True
+
+        self._lines.run(attempt, cancellation, done)
+
+    def shut(self, cancel_pending_enqueues: bool) -> None:
+        """No new keys any more; nor, if so asked, anything for those that miss components."""
+        with self._lines.lock:
+            self._is_closed = True
+            if cancel_pending_enqueues:
+                self._is_cancelled = True
+                self._incomplete.clear()
+        self._lines.advance()
+
+
+class Mutex:
+    """A lock that steps take in turn. Who holds it keeps the `MutexHold`; the lock is free when that is gone."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._is_held = False
+        self._lines = _Lines("Mutex lock")
+
+    def lock(self, cancellation: CancellationManager | None, done: Done) -> None:
+        """done(MutexHold) when the lock is this caller's."""
+
+        def attempt(operation: Operation) -> bool:
+            if self._is_held:
+                return False
+            self._is_held = True
+            operation.value = MutexHold(self)
+            return True
+
+        self._lines.run(attempt, cancellation, done)
+
+    def release(self) -> None:
+        """Gives the lock to the next in line."""
+        with self._lines.lock:
+            self._is_held = False
+        self._lines.advance()
+
+
+class MutexHold:
+    """The right to a locked `Mutex`, which ends with this object or by `release`, whichever comes first."""
+
+    def __init__(self, mutex: Mutex) -> None:
+        self._mutex: Mutex | None = mutex
+
+    def release(self) -> None:
+        mutex, self._mutex = self._mutex, None
+        if mutex is not None:
+            mutex.release()
+
+    def __del__(self) -> None:
+        self.release()
+
+
+def has_room(held: Any, element: Sequence[Any], capacity: int, memory_limit: int) -> bool:
+    """Whether one more tuple keeps within both bounds (0: no bound)."""
+    if capacity and len(held) >= capacity:
+        return False
+    return not memory_limit or sum(map(_bytes, held)) + _bytes(element) <= memory_limit
+
+
+def check_memory(element: Sequence[Any], memory_limit: int) -> None:
+    """Raises ResourceExhaustedError for a tuple that can never have room."""
+    if memory_limit and _bytes(element) > memory_limit:
+        raise errors.ResourceExhaustedError(
+            None, None, f"Attempted to insert tensors with combined size of '{_bytes(element)}' bytes into Staging "
+            f"Area with a memory limit of '{memory_limit}'.",
+        )  # fmt: skip
+
+
+def _bytes(element: Sequence[Any]) -> int:
+    return sum(np.asarray(value).nbytes for value in element)
+
+
+def _invalid(message: str) -> errors.OpError:
+    return errors.InvalidArgumentError(None, None, message)

@@ -1,0 +1,122 @@
+"""FIFO lines of operations that cannot finish yet: what queues and accumulators wait in, without holding a thread.
+
+Owns `WaitingLine`. Does not know what is waited for: each operation brings an `attempt` that tries once more.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from dtf.run.threads.cancellation import CancellationManager
+from dtf.wire import errors
+
+__all__ = ["Done", "Operation", "WaitingLine", "flush"]
+
+# Called as done(value) or done(error=OpError), exactly once.
+Done = Callable[..., None]
+
+
+class Operation:
+    """One operation that waits: `attempt()` returns True when it has finished and left `value` or `error` in it."""
+
+    __slots__ = ("attempt", "cancellation", "cancelled_message", "done", "error", "token", "value")
+
+    def __init__(
+        self,
+        attempt: Callable[[Operation], bool],
+        done: Done,
+        cancellation: CancellationManager | None,
+        cancelled_message: str,
+    ) -> None:
+        self.attempt = attempt
+        self.done = done
+        self.cancellation = cancellation
+        self.cancelled_message = cancelled_message
+        self.token: int | None = None
+        self.value: Any = ()
+        self.error: errors.OpError | None = None
+
+    def fail(self, error: errors.OpError) -> bool:
+        """Finishes with an error; returns True, so that an attempt can end with it."""
+        self.error = error
+        return True
+
+    def report(self) -> None:
+        """Tells the caller. No lock may be held."""
+        if self.cancellation is not None:
+            self.cancellation.deregister(self.token)
+        if self.error is not None:
+            self.done(error=self.error)
+        else:
+            self.done(self.value)
+
+
+class WaitingLine:
+    """Operations in order of arrival; one that cannot finish keeps those behind it waiting.
+
+    `lock` is the owner's: it guards the line and what the attempts change.
+    """
+
+    def __init__(self, lock: threading.RLock) -> None:
+        self._lock: Any = lock
+        self._operations: deque[Operation] = deque()
+
+    def __len__(self) -> int:
+        return len(self._operations)
+
+    def join(self, operation: Operation) -> bool:
+        """Puts an operation at the end. False, and it is not in the line, when its step has been cancelled already."""
+        if operation.cancellation is not None:
+            operation.token = operation.cancellation.register(lambda: self._cancel(operation))
+            if operation.token is None:
+                operation.fail(errors.CancelledError(None, None, operation.cancelled_message))
+                return False
+        with self._lock:
+            # Cancellation may have come between the registration and here; it then left its mark in `error`.
+            if operation.error is not None:
+                return False
+            self._operations.append(operation)
+        return True
+
+    def advance(self) -> list[Operation]:
+        """Tries from the front until one cannot finish; returns the finished ones. The lock is held."""
+        finished = []
+        while self._operations and self._operations[0].attempt(self._operations[0]):
+            finished.append(self._operations.popleft())
+        return finished
+
+    def drain(self, error: Callable[[Operation], errors.OpError]) -> list[Operation]:
+        """Ends all with an error; returns them. The lock is held."""
+        ended = list(self._operations)
+        self._operations.clear()
+        for operation in ended:
+            operation.fail(error(operation))
+        return ended
+
+    def _cancel(self, operation: Operation) -> None:
+        with self._lock:
+            if operation.error is None:
+                operation.fail(errors.CancelledError(None, None, operation.cancelled_message))
+            try:
+                self._operations.remove(operation)
+            except ValueError:
+                return  # it has finished, or has not joined yet: whoever holds it reports
+        operation.report()
+
+
+def flush(lock: Any, *lines: WaitingLine) -> None:
+    """Advances the lines until none of them moves, and reports what finished once the lock is free."""
+    with lock:
+        finished: list[Operation] = []
+        moved = True
+        while moved:
+            moved = False
+            for line in lines:
+                ended = line.advance()
+                moved = moved or bool(ended)
+                finished.extend(ended)
+    for operation in finished:
+        operation.report()

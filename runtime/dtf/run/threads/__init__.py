@@ -1,0 +1,1 @@
+"""Threads: pools, the reader thread, and how work is cancelled."""

@@ -1,0 +1,63 @@
+"""Threads for work that may wait: as many as are busy at the same time, so that no waiting work keeps other work out.
+
+Owns daemon threads that are started while all are busy, and end when they have been idle for a while. Work that only
+computes goes to `thread_pool`, which has a fixed number.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from dtf.run.lib import numpy_warnings
+
+__all__ = ["submit"]
+
+_IDLE_S = 30.0
+
+
+def submit(function: Callable[..., None], *arguments: Any) -> None:
+    """Calls function(*arguments) soon in another thread. It handles its own errors; a stray one is logged."""
+    _pool.submit(function, arguments)
+
+
+class _Pool:
+    """Its lock guards `_idle`, the number of threads that nothing counts on yet."""
+
+    def __init__(self) -> None:
+        self._work: queue.SimpleQueue[tuple[Callable[..., None], tuple[Any, ...]]] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._idle = 0
+
+    def submit(self, function: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+        self._work.put((function, arguments))
+        with self._lock:
+            if self._idle > 0:
+                self._idle -= 1
+                return
+        threading.Thread(target=self._run, name="dtf-pool", daemon=True).start()
+
+    def _run(self) -> None:
+        numpy_warnings.turn_off()
+        while True:
+            try:
+                function, arguments = self._work.get(timeout=_IDLE_S)
+            except queue.Empty:
+                with self._lock:
+                    if self._idle == 0:
+                        continue  # something was put and counts on this thread
+                    self._idle -= 1
+                return
+            try:
+                function(*arguments)
+            except Exception:
+                logging.getLogger("dtf").exception("work of the pool failed")
+            del function, arguments
+            with self._lock:
+                self._idle += 1
+
+
+_pool = _Pool()

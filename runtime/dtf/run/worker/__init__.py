@@ -1,0 +1,1 @@
+"""Workers: what a task does for the masters of its cluster."""

@@ -1,0 +1,78 @@
+"""RunningSteps: the steps that run at one task, for whoever has to find one: to cancel it, or all of a session.
+
+Owns the table and what a step is given when it begins. Runs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dtf.run.executor.step import Collector, StepContext
+from dtf.run.state.resources import Variable
+from dtf.run.threads.cancellation import CancellationManager
+from dtf.run.worker.worker_session import RunningStep, WorkerSession
+from dtf.wire import errors
+
+__all__ = ["RunningSteps", "shown"]
+
+
+class RunningSteps:
+    """The table is changed by single operations only."""
+
+    def __init__(self) -> None:
+        self._steps: dict[int, RunningStep] = {}
+
+    def __len__(self) -> int:
+        return len(self._steps)
+
+    def enter(
+        self,
+        session: WorkerSession,
+        step_id: int,
+        rendezvous: Any,
+        collector: Collector | None = None,
+        arguments: Sequence[Any] = (),
+        results: list[Any] | None = None,
+    ) -> RunningStep:
+        """Begins a step; the other arguments are as in `StepContext`.
+
+        Raises:
+          AbortedError: one of this number runs already.
+        """
+        device = session.devices[0]
+        step = StepContext(
+            step_id,
+            session.resources,
+            session.state,
+            rendezvous,
+            CancellationManager(),
+            device.name,
+            device.incarnation,
+            collector,
+            arguments,
+            results,
+            collectives=session.collectives,
+        )
+        running = RunningStep(step, session)
+        if self._steps.setdefault(step_id, running) is not running:
+            raise errors.AbortedError(None, None, f"Step {step_id} is running already")
+        return running
+
+    def leave(self, running: RunningStep) -> None:
+        """It has ended: what only it had is let go."""
+        self._steps.pop(running.step.step_id, None)
+        running.step.forget_resources()
+
+    def find(self, step_id: int) -> RunningStep | None:
+        """The step of that number, if it runs here."""
+        return self._steps.get(step_id)
+
+    def of(self, session: WorkerSession | None = None) -> list[RunningStep]:
+        """The steps of a session; None: all."""
+        return [running for running in list(self._steps.values()) if session is None or running.session is session]
+
+
+def shown(value: Any) -> Any:
+    """What a fetch gives: a reference shows what it holds now that the step has ended."""
+    return value.read() if type(value) is Variable else value

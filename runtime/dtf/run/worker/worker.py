@@ -1,0 +1,529 @@
+"""LocalWorker: what one task does for the masters of a cluster: keeps sessions, runs partitions, hands out tensors.
+
+Owns the task's sessions, their registered graphs, the running steps and the rendezvous; `resources` outlive all of
+them. Does not know how requests arrive: the master of this process calls it directly, a server's masters and peers
+through `rpc`, whose `RemoteWorker` has the same methods.
+
+What can wait takes `done`, called as done(value) or done(error=OpError) exactly once, from any thread, and returns a
+function that cancels it. The other calls return at once.
+
+Rules that peers rely on, TensorFlow's worker service being the model: a session that is not known here is
+AbortedError (the task restarted, and whoever asks has to start again); a receive may come before the step; a step
+that has been cleaned up is over.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dtf.run.exchange.collective_groups import Collectives, GroupLeader
+from dtf.run.exchange.push import DirectSteps, Pushed, give
+from dtf.run.exchange.rendezvous import Rendezvous, parse_key
+from dtf.run.executor.executor import Executor
+from dtf.run.executor.flat_run import together
+from dtf.run.executor.step import Device, as_derived, task_of
+from dtf.run.executor.step_stats import StepStatsCollector
+from dtf.run.lib.allocator import keep_freed_memory
+from dtf.run.master.compiled_step import GraphResult
+from dtf.run.state.resources import ResourceManager
+from dtf.run.worker.partial_step import PartialStep
+from dtf.run.worker.running_steps import RunningSteps, shown
+from dtf.run.worker.worker_session import (
+    ClusterPeers,
+    Done,
+    Peers,
+    RegisteredGraph,
+    RunningStep,
+    WorkerSession,
+    derived,
+    devices_of_session,
+    recv_from,
+)
+from dtf.wire import errors
+from dtf.wire.device import DeviceSpec, task_name
+from dtf.wire.pb import config_pb2, graph_pb2, tensorflow_server_pb2, worker_pb2
+
+__all__ = ["LocalWorker"]
+
+PeersOfCluster = Callable[[tensorflow_server_pb2.ServerDef], ClusterPeers]
+
+class LocalWorker:
+    """The worker of a task. Its lock guards `_sessions` and `_partial`; no kernel and no callback runs
+    under it.
+
+    Attributes:
+      task: "/job:ps/replica:0/task:0".
+      devices: the task's devices; the first one is where everything runs.
+      resources: shared by all sessions that are not isolated.
+      rendezvous: the tables of all steps, for whoever brings tensors from elsewhere.
+      direct: the compiled steps whose tensors are pushed.
+      collective_leader: the task that brings the groups of collective operations together.
+    """
+
+    def __init__(
+        self,
+        devices: Sequence[Device],
+        peers: Peers | None = None,
+        peers_of_cluster: PeersOfCluster | None = None,
+    ) -> None:
+        """A worker with no sessions.
+
+        Args:
+          devices: with full names and incarnations.
+          peers: how to reach the other tasks; None in a cluster of one. It may also be set later (`worker.peers =
+            ...`).
+          peers_of_cluster: the same for a session that brings a cluster of its own.
+        """
+        keep_freed_memory()
+        self.devices = tuple(devices)
+        self.task = task_of(self.devices[0].name)
+        self.peers = peers
+        self.resources = ResourceManager()
+        self.rendezvous = Rendezvous()
+        self._peers_of_cluster = peers_of_cluster
+        self._lock = threading.Lock()
+        self._sessions: dict[str, WorkerSession] = {}
+        self.collective_leader = self.task
+        self._groups = GroupLeader()
+        self._legacy = WorkerSession("", self.devices, self.resources)
+        self._legacy.collectives = self._collectives(self._legacy)
+        self._running = RunningSteps()
+        self.direct = DirectSteps(self.task, self.rendezvous, self._running, lambda: self.peers)
+        self._partial: dict[int, PartialStep] = {}
+        self._step_sequences: dict[int, int] = {}
+        self._graph_numbers = itertools.count(1)
+
+    # -- the task
+
+    def get_status(self, timeout_s: float | None = None) -> list[Device]:
+        """The devices of the task."""
+        return list(self.devices)
+
+    def get_status_async(self, done: Done, timeout_s: float | None = None) -> None:
+        """As `get_status`, through `done`."""
+        done(self.get_status())
+
+    def cleanup_all(self, containers: Sequence[str] = ()) -> None:
+        """Removes all resources of these containers; of the default one when none is named."""
+        self.resources.cleanup(containers)
+
+    def logging(self, request: worker_pb2.LoggingRequest) -> worker_pb2.LoggingResponse:
+        """The calls of past steps. None are kept, so the answer is empty."""
+        return worker_pb2.LoggingResponse()
+
+    def tracing(self, request: worker_pb2.TracingRequest) -> worker_pb2.TracingResponse:
+        """Raises UnimplementedError, as TensorFlow's worker does."""
+        raise errors.UnimplementedError(
+            None, None, "Tracing is not implemented; ask for a trace of a step with RunOptions"
+        )
+
+    def step_sequence(self, graph_keys: Sequence[int]) -> dict[int, int]:
+        """The next step id of each collective graph, as the leader of a group hands them out."""
+        with self._lock:
+            for key in graph_keys:
+                self._step_sequences[key] = self._step_sequences.get(key, 0) + 1
+            return {key: self._step_sequences[key] for key in graph_keys}
+
+    def shut_down(self) -> None:
+        """Cancels every step and forgets every session; who still waits for a tensor gets UnavailableError."""
+        with self._lock:
+            running = self._running.of()
+            handles = list(self._sessions)
+        gone = errors.UnavailableError(None, None, f"{self.task} has shut down")
+        for step in running:
+            step.cancel(gone)
+        self.rendezvous.abort_all(as_derived(gone))
+        for handle in handles:
+            self.delete_worker_session(handle)
+
+    # -- sessions
+
+    def create_worker_session(
+        self,
+        handle: str,
+        server_def: tensorflow_server_pb2.ServerDef | None = None,
+        isolate: bool = False,
+        master_task: str = "",
+        master_incarnation: int = 0,
+    ) -> None:
+        """Makes a session known here. Sessions that a former self of the same master left behind are dropped.
+
+        Args:
+          handle: the master's name of it. Creating it again changes nothing.
+          server_def: a cluster of the session's own, and what this task is called in it; None or empty: the server's.
+          isolate: whether it has resources of its own.
+          master_task, master_incarnation: who asks; "" and 0 when it does not say.
+
+        Raises:
+          InvalidArgumentError: an address of the cluster is malformed.
+        """
+        cluster = None
+        if server_def is not None and server_def.cluster.job and self._peers_of_cluster is not None:
+            cluster = self._peers_of_cluster(server_def)
+        devices = devices_of_session(self.devices, server_def)
+        resources = ResourceManager() if isolate else self.resources
+        session = WorkerSession(handle, devices, resources, cluster, master_task, master_incarnation)
+        session.collectives = self._collectives(session)
+        with self._lock:
+            stale = [
+                each.handle
+                for each in self._sessions.values()
+                if master_task and each.master_task == master_task and each.master_incarnation != master_incarnation
+            ]
+            kept = self._sessions.setdefault(handle, session)
+        if kept is not session:
+            session.close()
+        for old in stale:
+            _logger.info("dropping session %s: its master %s has restarted", old, master_task)
+            self.delete_worker_session(old)
+
+    def delete_worker_session(self, handle: str) -> None:
+        """Forgets a session, its graphs and its isolated resources; its running steps are cancelled. Harmless when
+        repeated.
+        """
+        with self._lock:
+            session = self._sessions.pop(handle, None)
+            running = self._running.of(session) if session is not None else []
+        if session is None:
+            return
+        self.direct.forget_session(handle)
+        for step in running:
+            step.cancel(derived(errors.CancelledError(None, None, f"Session {handle} has been closed")))
+        if session.resources is not self.resources:
+            session.resources.clear()
+        session.close()
+
+    def delete_worker_session_async(self, handle: str, done: Done, timeout_s: float | None = None) -> None:
+        """As `delete_worker_session`, through `done`."""
+        self.delete_worker_session(handle)
+        done(None)
+
+    # -- graphs
+
+    def register_graph(
+        self,
+        session_handle: str,
+        graph_def: graph_pb2.GraphDef,
+        graph_options: config_pb2.GraphOptions | None = None,
+        config: config_pb2.ConfigProto | None = None,
+    ) -> str:
+        """Compiles a partition and returns its handle. An empty session handle means the session that all share.
+
+        Raises:
+          AbortedError: the session is not known here.
+          InvalidArgumentError, NotFoundError: the graph cannot be run.
+        """
+        session = self._session(session_handle)
+        if config is not None and config.experimental.collective_group_leader:
+            session.collective_leader = config.experimental.collective_group_leader
+        handle = f"{next(self._graph_numbers):016x}"
+        session.add_graph(handle, graph_def)
+        return handle
+
+    def deregister_graph(self, session_handle: str, graph_handle: str) -> None:
+        """Forgets a partition. Raises AbortedError when it or the session is not known here."""
+        session = self._session(session_handle)
+        if session.graphs.pop(graph_handle, None) is None:
+            raise self._unknown_graph(graph_handle)
+
+    def run_graph(
+        self,
+        session_handle: str,
+        graph_handle: str,
+        step_id: int,
+        sends: Sequence[tuple[str, Any]],
+        recv_keys: Sequence[str],
+        options: worker_pb2.ExecutorOpts | None,
+        done: Done,
+        is_partial: bool = False,
+        is_last_partial_run: bool = False,
+    ) -> Callable[[], None]:
+        """Runs a partition's step: done(GraphResult) or done(error=OpError). Runs in this thread until it has to wait.
+
+        Args:
+          sends: (rendezvous key, value) of what the client feeds.
+          recv_keys: keys of what it fetches.
+          options: what to record.
+          is_partial: the step is fed and fetched by several calls; the first one starts it.
+          is_last_partial_run: this call answers only when the step is over.
+
+        Returns:
+          what cancels the step; it does nothing once the step is over.
+
+        Raises:
+          AbortedError: the session or the graph is not known here, or the step has been cleaned up.
+        """
+        session, registered = self._graph(session_handle, graph_handle)
+        if is_partial:
+            return self._run_partial(
+                session, registered.executor, step_id, sends, recv_keys, done, is_last_partial_run
+            )
+        collector = StepStatsCollector(session.devices[0].name) if options and options.record_timeline else None
+        running = self._start_step(session, step_id, collector)
+
+        def over(values: dict[str, Any] | None = None, error: errors.OpError | None = None) -> None:
+            if values is None:
+                done(error=error)
+                return
+            stats = collector.step_stats(registered.graph_def) if collector is not None else None
+            wanted = options is not None and options.record_partition_graphs
+            done(GraphResult(values, stats, registered.graph_def if wanted else None))
+
+        return self._run(registered.executor, running, sends, recv_keys, over)
+
+    def prepare(
+        self,
+        run_id: int,
+        session_handle: str,
+        graph_handle: str,
+        send_keys: Sequence[str],
+        recv_keys: Sequence[str],
+        tasks: Sequence[str],
+        home: int = -1,
+    ) -> None:
+        """Agrees that a registered partition will be run by `run_prepared`, and its tensors pushed; see `direct`.
+
+        Args:
+          run_id: the master's number for it, the same at all tasks.
+          send_keys, recv_keys: what the client feeds and fetches here.
+          tasks: all that take part.
+          home: which of them is the master's, if any: what is pushed to it last comes with the answer.
+
+        Raises:
+          AbortedError: the session or the graph is not known here.
+          UnimplementedError: a task that the partition exchanges tensors with cannot be reached over the channel, or
+            the session has a cluster of its own.
+        """
+        session, registered = self._graph(session_handle, graph_handle)
+        if session.peers_recv is not None:
+            raise errors.UnimplementedError(None, None, "A session with a cluster of its own has no direct steps.")
+        self.direct.prepare(run_id, session, registered, send_keys, recv_keys, tasks, home)
+
+    def run_prepared(
+        self, run_id: int, step_id: int, values: Sequence[Any], done: Done
+    ) -> Callable[[], None]:
+        """As `run_graph`, of what was prepared: `values` in the order of its send keys. Calls done(values, rest) with
+        the values of its recv keys and what is left to push to the master's task, or done(error=OpError). A step that
+        ends well is forgotten here, without `cleanup_graph`.
+        """
+        prepared = self.direct.find(run_id)
+        if prepared.program is not None:
+            return self.direct.run(prepared, prepared.program, step_id, values, done)
+        running = self._start_step(prepared.session, step_id, None)
+        running.step.rendezvous.outbox = self.direct.outbox(prepared, step_id)
+        self.direct.started(prepared, step_id, running.cancel)
+
+        def over(values: dict[str, Any] | None = None, error: errors.OpError | None = None) -> None:
+            self.direct.ended(step_id)
+            if values is None:
+                done(error=error)
+                return
+            self.rendezvous.forget(step_id)
+            give(list(values.values()), prepared.recv_keys, None, done)
+
+        sends = list(zip(prepared.send_keys, values, strict=True))
+        return self._run(prepared.registered.executor, running, sends, prepared.recv_keys, over)
+
+    def deliver(self, pushed: Pushed) -> None:
+        """Takes values that another task pushes, and runs what they make ready, in this thread."""
+        completed = self.direct.deliver(pushed)
+        if completed:
+            together(completed)
+
+    def cleanup_graph(self, step_id: int) -> None:
+        """Forgets a step: what still runs of it is cancelled, who waits for its tensors is told."""
+        with self._lock:
+            running = self._running.find(step_id)
+            self._partial.pop(step_id, None)
+        if running is not None:
+            running.cancel(derived(errors.CancelledError(None, None, f"Step {step_id} was cleaned up")))
+        self.rendezvous.cleanup(step_id)
+        self.direct.cleanup(step_id)
+
+    # -- tensors
+
+    def recv_tensor(self, step_id: int, key: str, done: Done) -> Callable[[], None]:
+        """Gives a tensor that a step of this task makes: done(value), where the value may be kernels.DEAD, or
+        done(error=OpError).
+
+        Errors:
+          InvalidArgumentError: the key is malformed.
+          AbortedError: the key names a former self of this task, or the step is over.
+        """
+        try:
+            self._check_incarnation(key)
+            table = self.rendezvous.step(step_id)
+        except errors.OpError as error:
+            done(error=error)
+            return _nothing
+        table.recv_async(key, done)
+
+        def cancel() -> None:
+            if table.forget(key, done):
+                self.rendezvous.forget_unused(step_id)
+                done(error=derived(errors.CancelledError(None, None, f"The receive of {key} was cancelled")))
+
+        return cancel
+
+    def complete_group(self, group_key: int, group_size: int, device: Device, done: Done) -> Callable[[], None]:
+        """As the leader of a group: done(collective_groups.Membership) when all its members have asked."""
+        return self._groups.join(group_key, group_size, device, done)
+
+    def refuse_group(self, group_key: int, error: errors.OpError) -> None:
+        """As its leader, ends a group that is not complete yet."""
+        self._groups.refuse(group_key, error)
+
+    def send(self, step_id: int, key: str, value: Any) -> None:
+        """Puts a tensor into a step's rendezvous here, as when a peer or the client brings it.
+
+        Raises:
+          AbortedError: the step is over.
+        """
+        self.rendezvous.step(step_id).send(key, value)
+
+    # --
+
+    def _run(
+        self,
+        executor: Executor,
+        running: RunningStep,
+        sends: Sequence[tuple[str, Any]],
+        recv_keys: Sequence[str],
+        over: Done,
+    ) -> Callable[[], None]:
+        """Runs a step that has been entered: over(values by key), or over(error=...)."""
+        rendezvous = running.step.rendezvous
+
+        def finished(error: errors.OpError | None) -> None:
+            self._running.leave(running)
+            values: dict[str, Any] = {}
+            if error is None:
+                try:
+                    values = {key: shown(rendezvous.take(key)) for key in recv_keys}
+                except KeyError as missing:
+                    error = errors.InternalError(None, None, f"The step did not produce {missing.args[0]}")
+                except errors.OpError as aborted:
+                    error = aborted
+            if error is not None:
+                over(error=error)
+            else:
+                over(values)
+
+        try:
+            for key, value in sends:
+                rendezvous.send(key, value)
+        except errors.OpError as error:
+            finished(error)
+            return _nothing
+        executor.run_async(running.step, finished)
+        return running.cancel
+
+    def _graph(self, session_handle: str, graph_handle: str) -> tuple[WorkerSession, RegisteredGraph]:
+        session = self._session(session_handle)
+        registered = session.graphs.get(graph_handle)
+        if registered is None:
+            raise self._unknown_graph(graph_handle)
+        return session, registered
+
+    def _session(self, handle: str) -> WorkerSession:
+        if not handle:
+            return self._legacy
+        session = self._sessions.get(handle)
+        if session is None:
+            raise errors.AbortedError(
+                None,
+                None,
+                f'Session handle is not found: {handle}. Possibly this worker ("{self.task}") just restarted.',
+            )
+        return session
+
+    def _unknown_graph(self, handle: str) -> errors.OpError:
+        return errors.AbortedError(
+            None, None, f'Graph handle is not found: {handle}. Possibly this worker ("{self.task}") just restarted.'
+        )
+
+    def _check_incarnation(self, key: str) -> None:
+        parsed = parse_key(key)
+        own = self.devices[0]
+        if parsed.source_incarnation == own.incarnation & 0xFFFFFFFFFFFFFFFF and parsed.source_device == own.name:
+            return
+        local_part = parsed.source_device.rpartition("/")[2]
+        device = next((each for each in self.devices if each.name.rpartition("/")[2] == local_part), self.devices[0])
+        if parsed.source_incarnation != device.incarnation & 0xFFFFFFFFFFFFFFFF:
+            raise errors.AbortedError(
+                None,
+                None,
+                f"RecvTensor expects a different device incarnation: {parsed.source_incarnation} vs. "
+                f'{device.incarnation}. Your worker job ("{self.task}") was probably restarted. Check your worker job '
+                "for the reason why it was restarted.",
+            )
+
+    def _start_step(self, session: WorkerSession, step_id: int, collector: StepStatsCollector | None) -> RunningStep:
+        table = self.rendezvous.step(step_id)
+        table.remote = session.peers_recv or self._recv_from_peer
+        return self._running.enter(session, step_id, table, collector)
+
+    def _collectives(self, session: WorkerSession) -> Collectives:
+        own_task = task_of(session.devices[0].name)
+
+        def worker(task: str) -> Any:
+            if task == own_task:
+                return self
+            peers = session.peers or self.peers
+            if peers is None:
+                raise errors.InvalidArgumentError(None, None, f"There is no task {task} in a cluster of one")
+            return peers(task)
+
+        def leader() -> str:
+            return _full_task_name(session.collective_leader or self.collective_leader)
+
+        return Collectives(session.devices[0], self.rendezvous, worker, leader)
+
+    def _recv_from_peer(self, task: str, step_id: int, key: str, done: Done) -> Callable[[], None] | None:
+        return recv_from(self.peers, task, step_id, key, done)
+
+    def _run_partial(
+        self,
+        session: WorkerSession,
+        executor: Executor,
+        step_id: int,
+        sends: Sequence[tuple[str, Any]],
+        recv_keys: Sequence[str],
+        done: Done,
+        is_last: bool,
+    ) -> Callable[[], None]:
+        with self._lock:
+            partial = self._partial.get(step_id)
+        if partial is None:
+            running = self._start_step(session, step_id, None)
+            partial = PartialStep(running)
+            with self._lock:
+                self._partial[step_id] = partial
+
+            def finished(error: errors.OpError | None) -> None:
+                self._running.leave(running)
+                partial.finished(error)
+
+            executor.run_async(running.step, finished)
+        partial.part(sends, recv_keys, done, is_last)
+        if is_last:
+            with self._lock:
+                self._partial.pop(step_id, None)
+        return partial.running.cancel
+
+
+def _full_task_name(task: str) -> str:
+    """ "/job:worker/task:0" -> "/job:worker/replica:0/task:0"."""
+    spec = DeviceSpec.from_string(task)
+    return task_name(spec.job or "worker", spec.task or 0, spec.replica or 0)
+
+
+def _nothing() -> None:
+    """Cancels what is over already."""
+
+
+_logger = logging.getLogger("dtf")

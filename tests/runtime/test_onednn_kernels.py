@@ -1,0 +1,219 @@
+"""Convolutions and poolings by oneDNN must give what numpy's kernels give, and step back where it is not there."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dtf as tf
+from dtf.build.apply import apply_op
+from dtf.run.kernels import onednn_kernels
+from dtf.run.lib import onednn
+from tests.runtime.op_cases import Case, all_cases
+from tests.runtime.test_ops import build, run
+
+needs_onednn = pytest.mark.skipif(not onednn.is_there(), reason="needs oneDNN: pip install 'dtf[fast-kernels]'")
+OPS = ("Conv2D", "Conv2DBackprop", "Depthwise", "MaxPool", "AvgPool", "FusedPad", "FusedResizeAndPad", "_FusedConv")
+CASES = [case for case in all_cases() if case.op.startswith(OPS) and case.run is None]
+
+
+@pytest.fixture
+def used(monkeypatch) -> list[str]:
+    """The kinds of programs that oneDNN has made."""
+    made: list[str] = []
+
+    def watched(make):
+        def watch(*arguments):
+            program = make(*arguments)
+            made.extend([make.__name__] if program is not None else [])
+            return program
+
+        return watch
+
+    for name in ("convolution", "pooling", "pooling_gradient"):
+        monkeypatch.setattr(onednn, name, watched(getattr(onednn, name)))
+    return made
+
+
+def in_float32(case: Case) -> Case:
+    def narrow(value):
+        if isinstance(value, list):
+            return [narrow(each) for each in value]
+        return value.astype(np.float32) if value.dtype == np.float64 else value
+
+    return Case(case.op, [narrow(value) for value in case.inputs], case.attrs, expect=None)
+
+
+def outputs_and_gradients(case: Case) -> list[np.ndarray]:
+    graph = tf.Graph()
+    placeholders, outputs, arrays = build(case, graph)
+    floats = [p for p in placeholders if p.dtype == tf.float32]
+    with graph.as_default():
+        weights = tf.reshape(tf.cast(tf.range(tf.size(outputs[0])), tf.float32), tf.shape(outputs[0])) / 10.0
+        try:
+            made = [each for each in tf.gradients(outputs[0], floats, weights) if each is not None]
+        except LookupError:  # it has none
+            made = []
+    return run(graph, [outputs[0], *made], zip(placeholders, arrays, strict=True))
+
+
+@needs_onednn
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_an_op_and_its_gradient_are_those_of_numpys_kernels(case: Case, monkeypatch):
+    case = in_float32(case)
+    computed = outputs_and_gradients(case)
+    monkeypatch.setenv(onednn.SWITCH, "numpy")
+    for value, wanted in zip(computed, outputs_and_gradients(case), strict=True):
+        np.testing.assert_allclose(value, wanted, rtol=1e-4, atol=1e-5 * max(1.0, float(np.abs(wanted).max(initial=0))))
+
+
+GEOMETRIES = [
+    # images, window and filters, stride, dilation, padding
+    ((3, 28, 28, 1), (5, 5, 1, 16), 1, 1, "SAME"),
+    ((3, 14, 13, 16), (5, 4, 16, 32), 1, 1, "SAME"),
+    ((2, 15, 16, 3), (7, 7, 3, 24), 2, 1, "SAME"),
+    ((2, 15, 16, 8), (3, 2, 8, 5), (3, 2), 1, "VALID"),
+    ((2, 17, 19, 4), (3, 3, 4, 6), 1, (2, 3), "SAME"),
+    ((2, 9, 9, 4), (3, 3, 4, 6), 2, 1, [[0, 0], [2, 1], [0, 2], [0, 0]]),
+    ((2, 6, 7, 40), (3, 3, 40, 8), 1, 1, "SAME"),
+    ((2, 5, 5, 2), (1, 1, 2, 3), 1, 1, "SAME"),
+    ((2, 2, 2, 2), (2, 2, 2, 3), 1, 1, "VALID"),
+]
+
+
+@needs_onednn
+@pytest.mark.parametrize("op", ["Conv2D", "DepthwiseConv2dNative"])
+@pytest.mark.parametrize("images, filters, stride, dilation, padding", GEOMETRIES)
+def test_a_convolution_of_any_geometry_is_numpys(op, images, filters, stride, dilation, padding, used, monkeypatch):
+    random = np.random.RandomState(1)
+    pair = lambda value: value if isinstance(value, tuple) else (value, value)  # noqa: E731
+    attrs = {"strides": [1, *pair(stride), 1], "dilations": [1, *pair(dilation), 1], "padding": padding}
+    if not isinstance(padding, str):
+        attrs |= {"padding": "EXPLICIT", "explicit_paddings": [each for both in padding for each in both]}
+    depthwise = op != "Conv2D"
+    if depthwise:
+        filters = (*filters[:3], 2)
+    case = Case(op, [random.randn(*images).astype("f"), random.randn(*filters).astype("f")], attrs, expect=None)
+    computed = outputs_and_gradients(case)
+    by_onednn = 0 if filters[:2] == (1, 1) and not depthwise else 2 if filters[2] == 40 and not depthwise else 3
+    assert used == ["convolution"] * by_onednn
+    monkeypatch.setenv(onednn.SWITCH, "numpy")
+    for value, wanted in zip(computed, outputs_and_gradients(case), strict=True):
+        np.testing.assert_allclose(value, wanted, rtol=1e-4, atol=1e-5 * float(np.abs(wanted).max()))
+    assert len(used) == by_onednn
+
+
+@needs_onednn
+@pytest.mark.parametrize("op", ["MaxPool", "AvgPool"])
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+@pytest.mark.parametrize("ksize, stride", [((2, 2), (2, 2)), ((3, 2), (1, 2)), ((3, 3), (2, 2)), ((2, 2), (3, 3))])
+def test_a_pooling_and_its_gradient_are_numpys_with_ties_too(op, padding, ksize, stride, used, monkeypatch):
+    images = np.maximum(np.random.RandomState(2).randint(-3, 4, (2, 9, 11, 5)), 0).astype(np.float32)
+    case = Case(
+        op, [images], {"ksize": [1, *ksize, 1], "strides": [1, *stride, 1], "padding": padding}, expect=None
+    )
+    computed = outputs_and_gradients(case)
+    assert sorted(used) == ["pooling", "pooling_gradient"]
+    monkeypatch.setenv(onednn.SWITCH, "numpy")
+    for value, wanted in zip(computed, outputs_and_gradients(case), strict=True):
+        np.testing.assert_allclose(value, wanted, rtol=1e-6, atol=1e-5)
+
+
+@needs_onednn
+def test_batches_of_many_sizes_and_inputs_that_are_views_are_computed(monkeypatch):
+    graph = tf.Graph()
+    with graph.as_default():
+        fed = tf.placeholder(tf.float32, [None, 6, 6, 2])
+        filters = tf.constant(np.random.RandomState(0).randn(3, 3, 2, 4).astype("f"))
+        net = tf.nn.conv2d(tf.transpose(fed, [0, 2, 1, 3]), filters, 1, "SAME")
+    images = np.random.RandomState(3).randn(40, 6, 6, 2).astype("f")
+    with tf.Session(graph=graph) as session:
+        whole = session.run(net, {fed: images})
+        for size in (1, 2, 3, 40, 0, 7, 1):
+            np.testing.assert_allclose(session.run(net, {fed: images[:size]}), whole[:size], atol=1e-5)
+
+
+@needs_onednn
+def test_many_threads_use_one_program_at_once_and_any_number_of_threads_gives_the_same():
+    random = np.random.RandomState(4)
+    filters = random.randn(3, 3, 8, 8).astype("f")
+    window = onednn.Window((3, 3), (1, 1), (1, 1), (1, 1), (1, 1))
+    shape = (4, 12, 12, 8)
+    programs = [onednn.convolution(onednn.FORWARD, shape, (3, 3, 8, 8), shape, window, threads) for threads in (1, 2)]
+    images = [random.randn(*shape).astype("f") for _ in range(6)]
+    wanted = [programs[0](each, filters) for each in images]
+    wrong: list[float] = []
+
+    def compute(at: int) -> None:
+        for _ in range(20):
+            result = programs[at % 2](images[at], filters)
+            wrong.extend([at] if not np.allclose(result, wanted[at], atol=1e-4) else [])
+
+    threads = [threading.Thread(target=compute, args=(at,)) for at in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def convolved() -> np.ndarray:
+    graph = tf.Graph()
+    with graph.as_default():
+        net = apply_op(
+            "Conv2D", "net", input=tf.ones([1, 4, 4, 1]), filter=tf.ones([3, 3, 1, 2]), strides=[1] * 4, padding="SAME"
+        )
+    return run(graph, [net], [])[0]
+
+
+@pytest.mark.parametrize("how", ["absent", "switched off"])
+def test_without_it_numpy_computes(how, used, monkeypatch):
+    if how == "absent":
+        monkeypatch.setattr(onednn, "_library", lambda: None)
+    else:
+        monkeypatch.setenv(onednn.SWITCH, "numpy")
+    assert not onednn.is_there()
+    assert convolved()[0, :, 0, 0].tolist() == [4, 6, 6, 4]
+    assert not used
+
+
+def test_a_copy_that_cannot_be_loaded_is_told_of_and_passed_over(monkeypatch, tmp_path, caplog):
+    broken = tmp_path / "libdnnl.so.3"
+    broken.write_text("no library")
+    monkeypatch.setattr(onednn, "_paths", lambda: [str(broken), str(tmp_path / "none.so")])
+    assert onednn._library.__wrapped__() is None
+    assert "oneDNN is installed but cannot be loaded" in caplog.text and str(broken) in caplog.text
+
+
+@pytest.mark.parametrize("switch", ["", "numpy"])
+def test_it_is_loaded_only_for_the_first_heavy_op_and_not_when_switched_off(switch):
+    program = """if True:
+        import os, sys
+        import dtf as tf
+        loaded = lambda: "libdnnl" in open("/proc/self/maps").read()
+        with tf.Session() as session:
+            session.run(tf.matmul(tf.ones([2, 2]), tf.ones([2, 2])))
+            before = loaded()
+            session.run(tf.nn.conv2d(tf.ones([1, 4, 4, 1]), tf.ones([3, 3, 1, 2]), 1, "SAME"))
+            print(before, loaded())
+    """
+    environment = {**os.environ, onednn.SWITCH: switch, "PYTHONPATH": str(Path(tf.__file__).parent.parent)}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, text=True, timeout=60, check=True
+    )
+    expected = onednn.is_there() and not switch
+    assert done.stdout.split() == ["False", str(expected)]
+
+
+def test_ops_that_may_be_faster_have_someone_who_decides():
+    from dtf.run import kernels
+
+    named = {op for op in kernels.registered_ops() if kernels.lookup(op).faster}
+    assert named == set(kernels._faster.names())
+    assert {kernels.lookup(op).faster for op in named} == {onednn_kernels.__name__.rpartition(".")[2]}
