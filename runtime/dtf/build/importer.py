@@ -16,8 +16,10 @@ from dtf.build import shape_rules, signature
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.graph import Graph, Operation, Tensor, get_default_graph, name_scope
 from dtf.build.scopes import check_op_name
-from dtf.wire import codec, opdef
+from dtf.wire import codec, errors, opdef
 from dtf.wire.dtypes import DType, as_dtype
+from dtf.wire.names import parse_tensor_name, shown
+from dtf.wire.node_checks import check_attributes, check_function, check_node
 from dtf.wire.opdef import ArgDef, AttrDef, OpDef
 from dtf.wire.pb import attr_value_pb2, graph_pb2, node_def_pb2
 from dtf.wire.tensor_shape import TensorShape
@@ -68,7 +70,10 @@ def import_graph_def(
     with name_scope(name, "import") as scope:
         mapped = _converted_replacements(replacements)
     importer = _Importer(graph, message, mapped, scope, producer_op_list)
-    importer.run()
+    try:
+        importer.run()
+    except errors.OpError as error:
+        raise ValueError(error.message) from None
     return None if wanted is None else [importer.element(element) for element in wanted]
 
 
@@ -133,10 +138,19 @@ class _Importer:
         return key.lstrip("^").partition(":")[0] in self._nodes
 
     def _add_library(self) -> None:
-        known = {function.signature.name for function in self._graph._library.function}
+        known = {function.signature.name: function for function in self._graph._library.function}
         for function in self._graph_def.library.function:
-            if function.signature.name not in known:
+            name = function.signature.name
+            if name not in known:
+                check_function(function)
+                if opdef.exists(name):
+                    raise ValueError(f"Cannot add function '{name}' because an op with the same name already exists.")
                 self._graph._library.function.add().CopyFrom(function)
+                known[name] = function
+            elif known[name] != function:
+                raise ValueError(
+                    f"Cannot add function '{name}' because a different function with the same name already exists."
+                )
         self._graph._library.gradient.extend(self._graph_def.library.gradient)
 
     # The order of the nodes
@@ -147,10 +161,10 @@ class _Importer:
         for node in self._nodes.values():
             before = []
             for text in node.input:
-                source = text.lstrip("^").partition(":")[0]
+                source = parse_tensor_name(text)[0]
                 if self._mapped.get(_canonical(text)) is None and not self._is_back_edge(node, source):
                     if source not in self._nodes:
-                        raise ValueError(f"Node '{node.name}': Unknown input node '{text}'")
+                        raise ValueError(f"Node '{node.name}': Unknown input node {shown(text)}")
                     before.append(source)
             sorter.add(node.name, *before)
         try:
@@ -169,6 +183,7 @@ class _Importer:
     def _add(self, node: node_def_pb2.NodeDef) -> Operation:
         graph = self._graph
         name = self._scope + node.name
+        check_node(node)
         if name in graph._operations:
             raise ValueError(f"Node name '{name}' already exists in the Graph")
         check_op_name(name)
@@ -193,7 +208,7 @@ class _Importer:
             if shapes is not None and len(shapes.list.shape) == len(op.outputs):
                 for tensor, shape in zip(op.outputs, shapes.list.shape, strict=True):
                     tensor.set_shape(TensorShape(shape))
-        except (ValueError, AttributeError, TypeError) as error:
+        except Exception as error:  # a graph from elsewhere may ask for what no shape rule has thought of
             raise ValueError(f"Node '{name}': {error}") from error
         graph._add(op)
         context = graph._get_control_flow_context()
@@ -219,6 +234,7 @@ class _Importer:
             return _contract_of_function(self._functions[node.op])
         if not opdef.exists(node.op):
             raise ValueError(f"Op type not registered '{node.op}' (node '{node.name}')")
+        check_attributes(node)
         return opdef.get(node.op)
 
     def _attrs(self, node: node_def_pb2.NodeDef, op_def: OpDef) -> dict[str, attr_value_pb2.AttrValue]:
@@ -261,7 +277,7 @@ class _Importer:
         for text in node.input:
             if text.startswith("^"):
                 control_inputs.append(self._control_input(text))
-            elif self._is_back_edge(node, text.partition(":")[0]) and _canonical(text) not in self._mapped:
+            elif self._is_back_edge(node, parse_tensor_name(text)[0]) and _canonical(text) not in self._mapped:
                 back_edges.append((len(inputs), text))
                 inputs.append(None)
             else:
@@ -285,14 +301,14 @@ class _Importer:
         if key in self._mapped:
             self._used.add(key)
             return self._mapped[key]
-        op_name, _, index = key.partition(":")
+        op_name, index = parse_tensor_name(key)
         outputs = self._made[op_name].outputs
-        if int(index) >= len(outputs):
+        if index >= len(outputs):
             raise ValueError(
                 f"Node '{consumer}': Connecting to invalid output {index} of source node {op_name} which has "
                 f"{len(outputs)} outputs."
             )
-        return outputs[int(index)]
+        return outputs[index]
 
     def _check_inputs(self, name: str, op_def: OpDef, inputs: list[Tensor], get_attr: Callable[[str], Any]) -> None:
         expected = signature.input_types(op_def, get_attr)

@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from dtf.wire.device import DeviceSpec
+from dtf.wire.names import shown
 
 if TYPE_CHECKING:
     from dtf.build.tensor import Operation
 
-_OP_NAME = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*$")
-_INNER_SCOPE_NAME = re.compile(r"^[A-Za-z0-9_.\\/>-]*$")
+_OP_NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*")
+_INNER_SCOPE_NAME = re.compile(r"[A-Za-z0-9_.\\/>-]*")
 
 
 class NameTable:
@@ -59,16 +60,16 @@ class NameTable:
         if not name:
             self.scope = ""
             return previous
-        if not (_INNER_SCOPE_NAME if previous else _OP_NAME).match(name):
-            raise ValueError(f"'{name}' is not a valid scope name")
+        if not (_INNER_SCOPE_NAME if previous else _OP_NAME).fullmatch(name):
+            raise ValueError(f"{shown(name)} is not a valid scope name")
         self.scope = name[:-1] if name.endswith("/") else self.unique(name)
         return previous
 
 
 def check_op_name(name: str) -> None:
     """Raises ValueError unless `name` may be the name of an operation."""
-    if not _OP_NAME.match(name):
-        raise ValueError(f"'{name}' is not a valid node name")
+    if not _OP_NAME.fullmatch(name):
+        raise ValueError(f"{shown(name)} is not a valid node name")
 
 
 class DeviceStack:

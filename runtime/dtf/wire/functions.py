@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from dtf.wire import errors, opdef
+from dtf.wire.names import shown
+from dtf.wire.node_checks import OUTPUTS_MAX, check_attributes, check_function
 from dtf.wire.pb import graph_pb2, node_def_pb2
 
 __all__ = ["instantiate", "passed_on", "plain_call", "result_count"]
@@ -25,9 +27,11 @@ def instantiate(function: Any, attrs: Mapping[str, Any], library: Library) -> An
     Attribute placeholders get their values from `attrs`.
 
     Raises:
-      InvalidArgumentError: an attribute has no value, an edge leads nowhere.
+      InvalidArgumentError: an attribute has no value or a wrong one, a name is malformed or comes twice, an edge leads
+        nowhere.
       NotFoundError: an op that nobody declared.
     """
+    check_function(function)
     result = graph_pb2.GraphDef()
     names: dict[str, str] = {}
     argument_index = 0
@@ -39,12 +43,20 @@ def instantiate(function: Any, attrs: Mapping[str, Any], library: Library) -> An
             names[f"{argument.name}:{number}"] = f"{node.name}:0"
             argument_index += 1
     nodes = []
+    bodies: set[str] = set()
     for template in function.node_def:
         node = result.node.add()
         node.CopyFrom(template)
         for name, value in node.attr.items():
             if value.WhichOneof("value") == "placeholder":
                 node.attr[name].CopyFrom(_attribute(attrs, value.placeholder))
+        if node.name in bodies:
+            raise errors.InvalidArgumentError(
+                None, None, f"Function {function.signature.name} has two nodes with the name '{node.name}'"
+            )
+        bodies.add(node.name)
+        if node.op not in library and opdef.exists(node.op):
+            check_attributes(node)
         nodes.append(node)
         number = 0
         for output_name, count in _outputs(node, library):
@@ -57,11 +69,14 @@ def instantiate(function: Any, attrs: Mapping[str, Any], library: Library) -> An
     def resolve(text: str) -> str:
         if text.startswith("^"):
             argument = text[1:]
-            return f"^_arg_{argument}_0" if f"{argument}:0" in names else text
+            if f"{argument}:0" in names:
+                return f"^_arg_{argument}_0"
+            if argument in bodies:
+                return text
         for candidate in (text, f"{text}:0"):
             if candidate in names:
                 return names[candidate]
-        raise errors.InvalidArgumentError(None, None, f"Function {function.signature.name} has no tensor '{text}'")
+        raise errors.InvalidArgumentError(None, None, f"Function {function.signature.name} has no tensor {shown(text)}")
 
     for node in nodes:
         for index, text in enumerate(node.input):
@@ -144,7 +159,10 @@ def _attribute(attrs: Mapping[str, Any], name: str) -> Any:
 def _argument_count(argument: Any, attrs: Mapping[str, Any]) -> int:
     if argument.type_list_attr:
         return len(_attribute(attrs, argument.type_list_attr).list.type)
-    return _attribute(attrs, argument.number_attr).i if argument.number_attr else 1
+    count = _attribute(attrs, argument.number_attr).i if argument.number_attr else 1
+    if not 0 <= count <= OUTPUTS_MAX:
+        raise errors.InvalidArgumentError(None, None, f"Attr '{argument.number_attr}' is {count}, no number of tensors")
+    return count
 
 
 def _argument_type(argument: Any, attrs: Mapping[str, Any], number: int) -> int:

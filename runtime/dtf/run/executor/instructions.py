@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 from dtf.run import kernels
 from dtf.wire import codec, errors, opdef
 from dtf.wire.functions import plain_call
+from dtf.wire.names import CONTROL, parse_tensor_name, shown
+from dtf.wire.node_checks import check_attributes, check_node
 
 __all__ = [
     "ALIASES", "MERGES", "RECVS", "SENDS", "Instruction", "in_running_order", "is_loop", "read_graph", "with_node",
@@ -84,7 +86,8 @@ def read_graph(graph_def: Any, library: Mapping[str, Any] | None = None) -> list
 
     Raises:
       NotFoundError: an op that nobody declared.
-      InvalidArgumentError: no kernel, a missing attribute or input, an edge that leads nowhere.
+      InvalidArgumentError: no kernel, a missing or wrong attribute or input, a malformed name, an edge that leads
+        nowhere.
     """
     if library is None:
         library = {function.signature.name: function for function in graph_def.library.function}
@@ -101,16 +104,15 @@ def read_graph(graph_def: Any, library: Mapping[str, Any] | None = None) -> list
     for index, (node_def, part) in enumerate(zip(graph_def.node, parts, strict=True)):
         inputs, controls = [], []
         for text in node_def.input:
-            name, _, number = text.lstrip("^").partition(":")
+            name, output = parse_tensor_name(text)
             source = index_of.get(name)
             if source is None:
                 raise errors.InvalidArgumentError(
-                    None, None, f"Node '{node_def.name}': Unknown input node '{text}' (not in this partition)"
+                    None, None, f"Node '{node_def.name}': Unknown input node {shown(text)} (not in this partition)"
                 )
-            if text.startswith("^"):
+            if output == CONTROL:
                 controls.append(source)
                 continue
-            output = int(number or 0)
             if output >= parts[source].node.num_outputs:
                 raise errors.InvalidArgumentError(
                     None, None, f"Node '{node_def.name}' wants output {output} of '{name}', which has no such output"
@@ -222,19 +224,18 @@ class _Bound(NamedTuple):
 
 
 def _bind(node_def: Any, library: Mapping[str, Any]) -> _Bound:
+    check_node(node_def, internal=True)
     if node_def.op in library:
         node_def = plain_call(node_def, library)
     try:
         op_def = opdef.get(node_def.op)
     except KeyError as error:
         raise errors.NotFoundError(None, None, f"{error.args[0]}\n\t [[{{{{node {node_def.name}}}}}]]") from None
+    check_attributes(node_def)
     attrs = {attr.name: attr.default for attr in op_def.attrs if attr.has_default}
     for name, value in node_def.attr.items():
         if not name.startswith("_"):
             attrs[name] = codec.attr_to_python(value)
-            refusal = op_def.attr_by_name[name].refusal(attrs[name]) if name in op_def.attr_by_name else None
-            if refusal is not None:
-                raise errors.InvalidArgumentError(None, None, f"{refusal}\n\t [[{{{{node {node_def.name}}}}}]]")
     absent = [attr.name for attr in op_def.attrs if attr.name not in attrs]
     if absent:
         raise errors.InvalidArgumentError(
@@ -277,10 +278,9 @@ def _pass_references_on(
     while pending:
         passed = set()
         for index in pending:
-            name, _, output = graph_def.node[index].input[0].partition(":")
+            name, number = parse_tensor_name(graph_def.node[index].input[0])
             source = index_of.get(name)
-            number = int(output or 0)
-            if source is not None and number < len(references[source][1]) and references[source][1][number]:
+            if source is not None and 0 <= number < len(references[source][1]) and references[source][1][number]:
                 references[index] = ([True], [True])
                 passed.add(index)
         pending = [index for index in pending if index not in passed] if passed else []

@@ -15,7 +15,8 @@ from dtf.run.passes.inline_functions import lower, with_plain_calls
 from dtf.run.passes.place import Request, collect_requests
 from dtf.run.passes.prune import prune
 from dtf.run.passes.validate import validate
-from dtf.wire import errors
+from dtf.wire import errors, opdef
+from dtf.wire.node_checks import check_function
 from dtf.wire.pb import function_pb2, graph_pb2, versions_pb2
 
 _CONSUMER_VERSION = 2474
@@ -73,6 +74,8 @@ class ClientGraph:
                     f"this one is of {_CONSUMER_VERSION}.",
                 )
             functions = {function.signature.name: function for function in graph_def.library.function}
+            for name, function in functions.items():
+                self._check_function(name, function)
             functions.update(self._functions)
             nodes = with_plain_calls(graph_def.node, functions)
             validate(nodes, self._nodes)
@@ -106,6 +109,21 @@ class ClientGraph:
         """Remembers where nodes are, for the steps to come."""
         with self._lock:
             self._assigned.update((name, node.device) for name, node in placed.items() if node.device)
+
+    def _check_function(self, name: str, function: function_pb2.FunctionDef) -> None:
+        known = self._functions.get(name)
+        if known is None:
+            check_function(function)
+            if opdef.exists(name):
+                raise errors.InvalidArgumentError(
+                    None, None, f"Cannot add function '{name}' because an op with the same name already exists."
+                )
+        elif known != function:
+            raise errors.InvalidArgumentError(
+                None,
+                None,
+                f"Cannot add function '{name}' because a different function with the same name already exists.",
+            )
 
     def _lowered(self, nodes: NodesView, targets: Container[str] | None = None) -> Nodes:
         """Without the calls whose bodies may be on several tasks. On one task calls stay: they are faster there."""

@@ -1,21 +1,21 @@
 """Refuses nodes that cannot be part of a graph, when a client adds them and before any step needs them.
 
-Looks at names, attributes, edges and cycles, against the op contracts. Does not know kernels or devices. An op that is
-not known here is passed over: another task may run it, and the first step that needs it here says so.
+Looks at edges and cycles; what can be said of a node alone is `wire.node_checks`'. Does not know kernels or devices.
+An op that is not known here is passed over: another task may run it, and the first step that needs it here says so.
 """
 
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Mapping, Sequence
 
 from dtf.run.passes import CONTROL, NodesView, base_type, input_types, output_types, parse_tensor_name
 from dtf.wire import dtypes, errors, opdef
-from dtf.wire.device import DeviceSpec
+from dtf.wire.names import shown
+from dtf.wire.node_checks import check_attributes, check_node
+from dtf.wire.node_checks import refused as _invalid
 from dtf.wire.pb import node_def_pb2
 
-_NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*")
 _BACK_EDGES = frozenset({"NextIteration", "RefNextIteration"})
 
 
@@ -29,8 +29,7 @@ def validate(added: Sequence[node_def_pb2.NodeDef], known: NodesView) -> None:
     """
     graph = dict(known)
     for node in added:
-        if not _NAME.fullmatch(node.name):
-            raise _invalid(node, f"'{node.name}' is not a valid name of a node")
+        check_node(node)
         if node.name in graph:
             raise errors.InvalidArgumentError(
                 None, None, f"The graph has a node '{node.name}' already; it cannot be added again."
@@ -40,47 +39,23 @@ def validate(added: Sequence[node_def_pb2.NodeDef], known: NodesView) -> None:
     for node in added:
         if opdef.exists(node.op):
             _check_attrs(node)
-        _check_device(node)
     for node in added:
         _check_inputs(node, graph, outputs)
     _check_cycles(added)
 
 
 def _check_attrs(node: node_def_pb2.NodeDef) -> None:
+    check_attributes(node)
     if node.op == "Const" and "value" in node.attr and node.attr["value"].tensor.dtype != node.attr["dtype"].type:
         raise _invalid(node, "The dtype of the constant is not that of its value")
-    for attr in _checked_attrs(node.op):
-        if attr.name not in node.attr:
-            if not attr.has_default:
-                raise errors.NotFoundError(
-                    node, None, f"No attr named '{attr.name}' in NodeDef '{node.name}' ({node.op})"
-                )
-            continue
-        refusal = None
-        if attr.type == "type":
-            value = node.attr[attr.name]
-            dtype = _dtype(value.type)
-            if dtype is not None:
-                refusal = attr.refusal(dtype)
-            elif value.WhichOneof("value") != "placeholder":
-                refusal = f"Attr '{attr.name}' has the invalid dtype {value.type}"
-        elif attr.type == "int" and attr.has_minimum:
-            refusal = attr.refusal(node.attr[attr.name].i)
-        if refusal is not None:
-            raise _invalid(node, refusal)
+    for name in _required_attrs(node.op):
+        if name not in node.attr:
+            raise errors.NotFoundError(node, None, f"No attr named '{name}' in NodeDef '{node.name}' ({node.op})")
 
 
 @functools.cache
-def _checked_attrs(op: str) -> tuple[opdef.AttrDef, ...]:
-    """The attributes that may be missing, or of which some values are not allowed."""
-    return tuple(
-        attr for attr in opdef.get(op).attrs if attr.type in ("type", "int") or not attr.has_default
-    )
-
-
-def _check_device(node: node_def_pb2.NodeDef) -> None:
-    if node.device and not _is_device(node.device):
-        raise _invalid(node, f"Malformed device specification '{node.device}'")
+def _required_attrs(op: str) -> tuple[str, ...]:
+    return tuple(attr.name for attr in opdef.get(op).attrs if not attr.has_default)
 
 
 def _check_inputs(
@@ -91,7 +66,7 @@ def _check_inputs(
     for text in node.input:
         source, index = parse_tensor_name(text)
         if source not in graph:
-            raise _invalid(node, f"Unknown input node '{text}'")
+            raise _invalid(node, f"Unknown input node {shown(text)}")
         if index == CONTROL:
             is_behind_control = True
             continue
@@ -155,19 +130,6 @@ def _dtype(enum: int) -> dtypes.DType | None:
         return None
 
 
-@functools.lru_cache(maxsize=4096)
-def _is_device(text: str) -> bool:
-    try:
-        DeviceSpec.from_string(text)
-    except ValueError:
-        return False
-    return True
-
-
 def _type_name(enum: int) -> str:
     dtype = _dtype(base_type(enum))
     return f"dtype {enum}" if dtype is None else dtype.name
-
-
-def _invalid(node: node_def_pb2.NodeDef, message: str) -> errors.InvalidArgumentError:
-    return errors.InvalidArgumentError(node, None, f"{message}\n\t [[{{{{node {node.name}}}}}]]")

@@ -14,6 +14,7 @@ from dtf.run.executor.step import Device, SessionState, StepContext, task_of
 from dtf.run.state.resources import ResourceManager
 from dtf.wire import errors
 from dtf.wire.device import task_name
+from dtf.wire.names import is_device_name, shown
 from dtf.wire.pb import graph_pb2, tensorflow_server_pb2
 
 Done = Callable[..., None]
@@ -78,6 +79,8 @@ class WorkerSession:
         """
         task = task_of(self.devices[0].name)
         for device in {node.device for node in graph_def.node}:
+            if device and not is_device_name(device):
+                raise errors.InvalidArgumentError(None, None, f"Malformed device specification {shown(device)}")
             if device and task_of(device) != task:
                 raise errors.InvalidArgumentError(
                     None, None, f"The graph has nodes on {device}, but this session knows this task as {task}."
