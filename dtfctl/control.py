@@ -19,6 +19,10 @@ what they carry and what they are answered with:
 lines of text (changes.py). A request that is repeated under the same `id` is done once. With the answer the request is
 on disk. Any may be answered with {error: words}, and all but down, usage and watch with {is: ending} once the cluster's
 end is decided.
+
+The shape of each request is declared in control_protocol.py. What does not have it is answered with {error: "not a
+request: ..."} and one line in the log, and changes nothing. The conversation goes on; only a line that is too long
+ends it.
 """
 
 from __future__ import annotations
@@ -28,11 +32,15 @@ import contextlib
 import json
 import os
 import socket
+import traceback
 from collections.abc import Awaitable, Callable
 
 from dtfctl.control_client import Reply, Request
+from dtfctl.control_protocol import REQUESTS
+from dtfctl.messages import BadMessage, Complaints, message
 from dtfctl.ownership import stranger
 from dtfctl.paths import ClusterPaths, socket_address
+from dtfctl.wording import reason_of
 
 LINE_BYTES_MAX = 16 << 20
 WATCH_INTERVAL_S = 0.02
@@ -48,6 +56,7 @@ class ControlServer:
         self._changed = asyncio.Event()
         self._conversations: set[asyncio.Task[None]] = set()
         self._server: asyncio.AbstractServer | None = None
+        self._complaints = Complaints()
 
     async def start(self) -> None:
         with contextlib.suppress(FileNotFoundError):
@@ -79,28 +88,46 @@ class ControlServer:
         try:
             other = stranger(writer.get_extra_info("socket"))
             if other:
-                raise PermissionError(f"{other} may not command this cluster")
-            await self._converse(reader, writer)
-        except PermissionError as error:
-            writer.write(json.dumps({"error": str(error)}).encode() + b"\n")
+                _write(writer, {"error": f"{other} may not command this cluster"})
+            else:
+                await self._converse(reader, writer)
         except (ConnectionError, asyncio.CancelledError):
             pass
-        except ValueError as error:
-            writer.write(json.dumps({"error": f"not a request: {error}"}).encode() + b"\n")
         finally:
             self._conversations.discard(conversation)
             writer.close()
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while line := await reader.readline():
-            request = json.loads(line)
-            if not isinstance(request, dict) or not isinstance(request.get("do"), str):
-                raise ValueError('it must be an object with the key "do"')
-            if request["do"] == "watch":
-                await self._watch(writer)
-            else:
-                writer.write(json.dumps(await self._answer(request)).encode() + b"\n")
-                await writer.drain()
+        while True:
+            try:
+                line = await reader.readline()
+            except ValueError:
+                self._refuse(writer, f"it is longer than {LINE_BYTES_MAX} bytes")
+                return
+            if not line.endswith(b"\n"):
+                # The end; half a request of somebody who was killed is none.
+                if line:
+                    self._refuse(writer, "its line has no end")
+                return
+            try:
+                request = message(line, "do", REQUESTS)
+                if request["do"] == "watch":
+                    await self._watch(writer)
+                _write(writer, await self._answer(request))
+            except BadMessage as error:
+                self._refuse(writer, str(error))
+            except ConnectionError:
+                raise
+            except Exception as error:
+                # Whoever asks learns that it was for nothing, instead of asking for ever.
+                self._complaints.tell(f"control: {traceback.format_exc()}")
+                words = f"this is a mistake in dtfctl itself: {type(error).__name__}: {reason_of(error)}"
+                _write(writer, {"error": f"{words} (the supervisor's log has more)"})
+            await writer.drain()
+
+    def _refuse(self, writer: asyncio.StreamWriter, words: str) -> None:
+        self._complaints.tell(f"control: a request is refused: {words}")
+        _write(writer, {"error": f"not a request: {words}"})
 
     async def _watch(self, writer: asyncio.StreamWriter) -> None:
         while True:
@@ -109,3 +136,7 @@ class ControlServer:
             await writer.drain()
             await changed.wait()
             await asyncio.sleep(WATCH_INTERVAL_S)
+
+
+def _write(writer: asyncio.StreamWriter, reply: Reply) -> None:
+    writer.write(json.dumps(reply).encode() + b"\n")

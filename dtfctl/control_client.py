@@ -10,8 +10,24 @@ from pathlib import Path
 from typing import Any
 
 from dtfctl.errors import NotPrivate, SupervisorHasGone, SupervisorUnreachable
+from dtfctl.messages import WORDS_MAX, BadMessage, anything, checked, each, fields, table, text
 from dtfctl.ownership import stranger
 from dtfctl.paths import socket_address
+from dtfctl.wording import reason_of
+
+LINE_BYTES_MAX = 64 << 20
+
+REPLY = fields(
+    {},
+    {
+        "is": text(100),
+        "error": text(WORDS_MAX),
+        "changes": each(text()),
+        "differences": each(text()),
+        "tasks": table(anything),
+    },
+    is_open=True,
+)
 
 Request = dict[str, Any]
 Reply = dict[str, Any]
@@ -50,14 +66,17 @@ class ControlClient:
         line = self._line(timeout_s)
         if line is None:
             raise SupervisorUnreachable(f"the supervisor does not answer within {timeout_s:g}s")
-        return json.loads(line)
+        try:
+            return checked(line, REPLY)
+        except BadMessage as error:
+            raise SupervisorUnreachable(f"the supervisor's answer is not understood: {error}") from None
 
     def send(self, request: Request) -> None:
         try:
             self._connection.settimeout(10)
             self._connection.sendall(json.dumps(request).encode() + b"\n")
         except OSError as error:
-            raise SupervisorHasGone(f"the supervisor has gone away ({error})") from None
+            raise SupervisorHasGone(f"the supervisor has gone away ({reason_of(error)})") from None
 
     def wait_for_change(self, timeout_s: float) -> bool:
         """After `watch` was sent: whether something changed before `timeout_s` had passed."""
@@ -75,9 +94,11 @@ class ControlClient:
             except TimeoutError:
                 return None
             except OSError as error:
-                raise SupervisorHasGone(f"the supervisor has gone away ({error})") from None
+                raise SupervisorHasGone(f"the supervisor has gone away ({reason_of(error)})") from None
             if not data:
                 raise SupervisorHasGone("the supervisor has gone away")
             self._received += data
+            if len(self._received) > LINE_BYTES_MAX:
+                raise SupervisorUnreachable("the supervisor's answer is not understood: it has no end")
         line, _, self._received = self._received.partition(b"\n")
         return line

@@ -23,6 +23,7 @@ from typing import Any
 from dtfctl import plan as plans
 from dtfctl.certificates import Certificates
 from dtfctl.control import ControlServer, Reply, Request
+from dtfctl.control_protocol import plan_of
 from dtfctl.errors import CertificatesMissing, HostsUnusable, NotPrivate, PortTaken
 from dtfctl.host_failover import launcher_host
 from dtfctl.hosts import as_found
@@ -151,7 +152,7 @@ class Daemon:
         if request["do"] == "up" and self._supervisor is None:
             async with self._changing:
                 if self._supervisor is None:
-                    plan, found = plans.from_json(request["plan"]), request["hosts"]
+                    plan, found = plan_of(request["plan"]), request["hosts"]
                     return await self._up(plan, request["environment"], request["secrets"], found)
         if self._supervisor is None or self._launcher is None:
             return {"error": "nothing is running"}

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dtfctl import host_failover
 from dtfctl import plan as plans
 from dtfctl.control import Reply, Request
+from dtfctl.control_protocol import plan_of
 from dtfctl.errors import HostsUnusable, PortTaken
 from dtfctl.hosts import as_found
 from dtfctl.launchers.base import Launcher
@@ -43,7 +44,7 @@ class Desk:
             if what == "scale":
                 return await self.scale(request)
             if what == "up":
-                return await self.up(request, plans.from_json(request["plan"]), request["secrets"])
+                return await self.up(request, plan_of(request["plan"]), request["secrets"])
         return {"error": f"unknown request {what!r}"}
 
     def down(self, request: Request) -> Reply:

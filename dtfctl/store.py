@@ -16,13 +16,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from dtfctl import hosts
+from dtfctl import hosts, state
 from dtfctl import plan as plans
 from dtfctl import task as tasks
 from dtfctl.errors import StoreError
 from dtfctl.hosts import HostStatus
+from dtfctl.messages import BadMessage, checked
 from dtfctl.plan import ClusterPlan, HostPlan, Task
 from dtfctl.task import TaskStatus
+from dtfctl.typed import shape_of
+from dtfctl.wording import reason_of
 
 SCHEMA_VERSION = 3
 EVENTS_MAX = 10_000
@@ -128,7 +131,7 @@ class Store:
         try:
             self._database = sqlite3.connect(path, isolation_level=None, timeout=10)
         except sqlite3.Error as error:
-            raise self._error(str(error)) from None
+            raise self._error(reason_of(error)) from None
         try:
             path.chmod(0o600)
             self._database.execute("PRAGMA journal_mode = WAL")
@@ -141,7 +144,7 @@ class Store:
                 raise self._error(f"it was written by another version of dtfctl (schema {version})")
         except sqlite3.Error as error:
             self._database.close()
-            raise self._error(str(error)) from None
+            raise self._error(reason_of(error)) from None
         except StoreError:
             self._database.close()
             raise
@@ -153,7 +156,7 @@ class Store:
             rows = self._database.execute("SELECT document FROM tasks ORDER BY position").fetchall()
             if row is None:
                 return None
-            document = json.loads(row[0])
+            document = checked(row[0], shape_of(Run))
             document["plan"] = plans.from_json(document["plan"])
             document["hosts"] = hosts.from_json(document.get("hosts", {}))
             document["former"] = None if document["former"] is None else plans.from_json(document["former"])
@@ -161,10 +164,12 @@ class Store:
                 document[key] = tuple(tuple(item) for item in document[key])
             document["requests"] = tuple(document["requests"])
             document["parting"] = tuple(HostPlan(**host) for host in document.get("parting", ()))
-            statuses = [tasks.from_json(json.loads(text)) for (text,) in rows]
+            statuses = [tasks.from_json(checked(text, shape_of(TaskStatus))) for (text,) in rows]
+            if any(status.state not in state.STATES for status in statuses):
+                raise BadMessage("a task is in a state that there is not")
             return Run(**document), {status.name: status for status in statuses}
         except (sqlite3.Error, ValueError, TypeError, KeyError) as error:
-            raise self._error(str(error)) from None
+            raise self._error(reason_of(error)) from None
 
     def begin(self, run: Run, statuses: Iterable[TaskStatus]) -> None:
         """A new run takes the place of the former one."""

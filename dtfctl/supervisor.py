@@ -16,7 +16,7 @@ from dtfctl import expand, host_failover, hosts, state
 from dtfctl.hosts import HostStatus
 from dtfctl.launchers.base import Event, Exited, Launch, Launcher, Listed, Reached, Started, Stray, Unreachable
 from dtfctl.paths import ClusterPaths
-from dtfctl.plan import LOCALHOST, ClusterPlan, Task
+from dtfctl.plan import ClusterPlan, Task
 from dtfctl.plan_diff import ADOPT, RESTART, START, STOP, Change, Given, between
 from dtfctl.reconcile import FAILED, STOPPED, Action, Desired, reconcile, verdict
 from dtfctl.restart import remembering
@@ -301,10 +301,9 @@ class Supervisor:
             if status.pid is None and status.state == state.STARTING:
                 self._launcher.start(self._launch(status))
             else:
+                # What nobody saw is held against nobody.
                 words = "was lost: nothing is known of its process" if status.pid else "was never started"
-                # What another machine forgets goes with the machine, not with the task.
-                preempted = words if listed.host != LOCALHOST else ""
-                ended = Exit(self._clock(), error=words, preempted=preempted)
+                ended = Exit(self._clock(), error=words, preempted=words)
                 self.handle(Exited(status.name, status.generation, ended))
 
     def _apply(self, action: Action) -> None:

@@ -18,6 +18,8 @@ import subprocess
 import sys
 import time
 
+from dtfctl.wording import reason_and_file, reason_of
+
 MARK = ".dtfctl-requirements"
 """In the environment: what it was made of, written when that was done."""
 
@@ -49,7 +51,7 @@ def make(venv, files, python, folder, timeout_s):
     except TimeoutError:
         return failed("somebody else has been at work on it all this time", ["fuser", "-v", venv])
     except OSError as error:
-        return failed(f"{error.filename}: {error.strerror}", ["ls", "-ld", error.filename or venv])
+        return failed(reason_and_file(error), ["ls", "-ld", error.filename or venv])
 
 
 def fill(venv, files, maker, folder, wanted, deadline, lock):
@@ -136,7 +138,7 @@ def run(command, folder, deadline, lock):
             pass_fds=(lock,),
         )
     except OSError as error:
-        return f"{command[0]}: {error.strerror}", ""
+        return f"{command[0]}: {reason_of(error)}", ""
     try:
         output, _ = process.communicate(timeout=max(0.0, deadline - time.monotonic()))
         why = f"{said(command)} exits with status {process.returncode}" if process.returncode else ""

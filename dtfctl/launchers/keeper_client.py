@@ -7,19 +7,39 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from dtfctl.errors import PortTaken
+from dtfctl.errors import HostsUnusable, PortTaken
 from dtfctl.launchers.base import Event, Exited, Launch, Listed, Started
 from dtfctl.launchers.keeper import TOKEN_VARIABLE
+from dtfctl.launchers.keeper.protocol import MESSAGES
+from dtfctl.messages import Complaints, Shape, message
+from dtfctl.plan import LOCALHOST
 from dtfctl.task import Exit
+from dtfctl.wording import reason_of
 
 Message = dict[str, Any]
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
-REPLIES = ("held", "refused", "swept", "drained", "checked", "used")
+REPLIES = {
+    "hold": "held",
+    "sweep": "swept",
+    "drain": "drained",
+    "command": "checked",
+    "file": "checked",
+    "usage": "used",
+}
+"""What each request that has an id is answered with, or else with `refused`."""
+
+
+class Refused(HostsUnusable):
+    """A keeper or an agent that cannot do what it is asked; `words` say why."""
+
+    def __init__(self, text: str, words: str) -> None:
+        super().__init__(text)
+        self.words = words
 
 
 class Conversation:
@@ -30,9 +50,17 @@ class Conversation:
     """
 
     def __init__(
-        self, reach: Callable[[], Awaitable[Streams]], hello: Message, take: Callable[[Message], None]
+        self,
+        reach: Callable[[], Awaitable[Streams]],
+        hello: Message,
+        take: Callable[[Message], None],
+        shapes: Mapping[str, Shape] = MESSAGES,
+        host: str = LOCALHOST,
     ) -> None:
         self._reach = reach
+        self._shapes = shapes
+        self._host = host
+        self._complaints = Complaints()
         self._hello = hello
         self._take = take
         self._replies: dict[int, asyncio.Future[Message]] = {}
@@ -63,7 +91,7 @@ class Conversation:
             self._writer.write(json.dumps(request).encode() + b"\n")
 
     async def ask(self, request: Message) -> Message:
-        """The reply, from a later connection if need be."""
+        """The reply, from a later connection if need be. Raises Refused."""
         while True:
             await self._listed.wait()
             self._requests += 1
@@ -72,9 +100,14 @@ class Conversation:
             self._replies[number] = reply
             self.send({**request, "id": number})
             try:
-                return await reply
+                answer = await reply
             except ConnectionError:
                 continue
+            else:
+                if answer["is"] != REPLIES[request["do"]]:
+                    words = answer.get("error", f"its answer to {request['do']} is {answer['is']}")
+                    raise Refused(f"{self._host}: {words}", words)
+                return answer
             finally:
                 del self._replies[number]
 
@@ -89,13 +122,14 @@ class Conversation:
     ) -> int:
         """See base.Launcher; `owner` says who has a port, as far as that is known."""
         request = {"do": "hold", "task": task, "address": address, "port": port, "fixed": fixed, "within": within}
-        reply = await self.ask(request)
-        if "error" in reply:
-            if port:
-                raise PortTaken(f"port {port} of {task}: {reply['error']}{owner(port)}")
-            which = f"any port of {within[0]}-{within[1]}" if within else "a port"
-            raise PortTaken(f"{which} of {task} at {address}: {reply['error']}")
-        return reply["port"]
+        try:
+            return (await self.ask(request))["port"]
+        except Refused as error:
+            words = error.words
+        if port:
+            raise PortTaken(f"port {port} of {task}: {words}{owner(port)}")
+        which = f"any port of {within[0]}-{within[1]}" if within else "a port"
+        raise PortTaken(f"{which} of {task} at {address}: {words}")
 
     async def close(self, timeout_s: float) -> None:
         """Tells the keeper to go, and waits for its end of the connection, which closes last of all."""
@@ -121,8 +155,11 @@ class Conversation:
             self.send(self._hello)
             try:
                 with contextlib.suppress(ConnectionError):
-                    while line := await reader.readline():
-                        self._receive(json.loads(line))
+                    while (line := await reader.readline()).endswith(b"\n"):
+                        self._receive_line(line)
+            except ValueError:
+                # What has no end cannot be read past; a new connection begins with a new line.
+                self._complain("a line of it has no end")
             finally:
                 self._writer = None
                 writer.close()
@@ -133,8 +170,22 @@ class Conversation:
                 if not reply.done():
                     reply.set_exception(ConnectionError("the keeper is gone"))
 
+    def _receive_line(self, line: bytes) -> None:
+        """A line that is no message changes nothing."""
+        try:
+            self._receive(message(line, "is", self._shapes))
+        except (ValueError, OSError) as error:
+            # BadMessage is a ValueError; and a disk that is full here must not end the talk either.
+            self._complain(reason_of(error))
+
+    def _complain(self, words: str) -> None:
+        self._complaints.tell(f"what the keeper on {self._host} says is not understood: {words}")
+
     def _receive(self, message: Message) -> None:
-        if message["is"] in REPLIES:
+        if message["is"] == "misunderstood":
+            self._complaints.tell(f"the keeper on {self._host} does not understand a request: {message['error']}")
+            return
+        if "id" in message:
             waiting = self._replies.get(message["id"])
             if waiting is not None and not waiting.done():
                 waiting.set_result(message)

@@ -15,11 +15,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from dtfctl.errors import HostsUnusable
 from dtfctl.launchers.base import Event, Launch, Stray
 from dtfctl.launchers.keeper import LINE_BYTES_MAX, SOCKET, SWEEP_S, TOKEN, TOKEN_VARIABLE
+from dtfctl.launchers.keeper.protocol import MESSAGES
 from dtfctl.launchers.keeper_client import Conversation, Message, Streams, event_of, signal_request, start_request
 from dtfctl.paths import socket_address
 from dtfctl.plan import LOCALHOST
+from dtfctl.wording import reason_of
 
 KEEPER = Path(__file__).with_name("keeper")
 RECONNECT_PAUSE_S = 0.05
@@ -36,7 +39,7 @@ class LocalLauncher:
         self._token = (run_dir / TOKEN).read_text().strip()
         self._on_event = on_event
         hello = {"do": "hello", "respawn": daemon_request(state_dir, "adopt")}
-        self._conversation = Conversation(self._reach_keeper, hello, self._take)
+        self._conversation = Conversation(self._reach_keeper, hello, self._take, MESSAGES)
         self._keeper: subprocess.Popen[bytes] | None = None
 
     async def connect(self) -> None:
@@ -65,7 +68,10 @@ class LocalLauncher:
         self._conversation.send({"do": "release", "task": task})
 
     async def sweep(self) -> tuple[Stray, ...]:
-        reply = await self._conversation.ask({"do": "sweep"})
+        try:
+            reply = await self._conversation.ask({"do": "sweep"})
+        except HostsUnusable:
+            return ()
         return tuple(Stray(left["pid"], LOCALHOST, left["command"]) for left in reply["left"])
 
     async def close(self) -> None:
@@ -179,7 +185,7 @@ async def run_command(command: str, environment: dict[str, str], working_dir: st
         except subprocess.TimeoutExpired:
             return f"its command did not end within {timeout_s:g}s"
         except OSError as error:
-            return f"its command cannot be run: {error.strerror}"
+            return f"its command cannot be run: {reason_of(error)}"
         return "" if done.returncode == 0 else f"its command exits with status {done.returncode}"
 
     return await asyncio.to_thread(run)

@@ -13,6 +13,7 @@ import base64
 import contextlib
 import os
 import random
+import struct
 import time
 from collections.abc import Callable, Collection
 from dataclasses import replace
@@ -21,6 +22,7 @@ from typing import Any
 
 from dtfctl.errors import HostsUnusable
 from dtfctl.launchers import log_recorder
+from dtfctl.launchers.agent.protocol import TOLD
 from dtfctl.launchers.base import Event, Launch, Reached, Stray, Unreachable
 from dtfctl.launchers.keeper import SWEEP_S, TOKEN
 from dtfctl.launchers.keeper_client import Conversation, Message, Streams, event_of, signal_request, start_request
@@ -58,7 +60,7 @@ class RemoteLauncher:
         self._token = (run_dir / TOKEN).read_text().strip()
         self._logs = run_dir / LOGS
         self._on_event = on_event
-        self._conversation = Conversation(self._reach, {"do": "hello", "respawn": {}}, self._take)
+        self._conversation = Conversation(self._reach, {"do": "hello", "respawn": {}}, self._take, TOLD, self._host)
         self._call: Call | None = None
         self._running: dict[str, int] = {}
         self._ahead_s = 0.0
@@ -114,22 +116,26 @@ class RemoteLauncher:
         """What the sessions take that these processes lead, and when that was, by this machine's monotonic clock; of a
         host that does not answer nothing."""
         if self.is_connected:
-            with contextlib.suppress(asyncio.TimeoutError):
+            with contextlib.suppress(asyncio.TimeoutError, HostsUnusable):
                 request = {"do": "usage", "pids": list(pids)}
                 reply = await asyncio.wait_for(self._conversation.ask(request), USAGE_S)
-                found = {int(pid): Usage(**values) for pid, values in reply["usages"].items()}
+                wanted = {str(pid): pid for pid in pids}
+                found = {wanted[pid]: Usage(**values) for pid, values in reply["usages"].items() if pid in wanted}
                 return found, reply["monotonic"] - self._ahead_s
         return {}, 0.0
 
     async def _check(self, request: Message) -> str:
         if not self.is_connected:
             return f"{self._host} cannot be reached"
-        return (await self._conversation.ask(request))["missing"]
+        try:
+            return (await self._conversation.ask(request))["missing"]
+        except HostsUnusable as error:
+            return str(error)
 
     async def sweep(self) -> tuple[Stray, ...]:
         """On a host that cannot be reached it is named what runs there as far as is known."""
         if self.is_connected:
-            with contextlib.suppress(asyncio.TimeoutError):
+            with contextlib.suppress(asyncio.TimeoutError, HostsUnusable):
                 reply = await asyncio.wait_for(self._conversation.ask({"do": "sweep"}), SWEEP_S + ANSWER_S)
                 return tuple(Stray(left["pid"], self._host, left["command"]) for left in reply["left"])
         return tuple(
@@ -138,7 +144,7 @@ class RemoteLauncher:
 
     async def close(self) -> None:
         if self.is_connected:
-            with contextlib.suppress(asyncio.TimeoutError):
+            with contextlib.suppress(asyncio.TimeoutError, HostsUnusable):
                 await asyncio.wait_for(self._conversation.ask({"do": "drain"}), DRAIN_S)
         await self._conversation.close(5)
         if self._call is not None:
@@ -170,7 +176,7 @@ class RemoteLauncher:
         request: dict[str, Any] = {"do": "talk", "run": self._run, "token": self._token, "keeper": keeper_text()}
         call = await self._ssh.call({**request, "have": self._have()})
         try:
-            await self._ssh.line_of(call, self._ssh.settings.timeout_s + ANSWER_S)
+            await self._ssh.line_of(call, self._ssh.settings.timeout_s + ANSWER_S, TOLD)
             await self._compare_clocks(call)
         except asyncio.CancelledError:
             call.kill()
@@ -188,7 +194,7 @@ class RemoteLauncher:
             before, wall = time.monotonic(), time.time()
             call.writer.write(b'{"do": "clock"}\n')
             # Who has said no hello yet need not know what the keeper tells; it tells it again.
-            while (answer := await self._ssh.line_of(call, ANSWER_S))["is"] != "clock":
+            while (answer := await self._ssh.line_of(call, ANSWER_S, TOLD))["is"] != "clock":
                 pass
             took_s = time.monotonic() - before
             if took_s < least_s:
@@ -221,7 +227,7 @@ class RemoteLauncher:
         with open(path, "ab") as file:
             if file.tell() == offset:
                 # The times first: so the recorder of this machine adds none of its own.
-                with contextlib.suppress(OSError):
+                with contextlib.suppress(OSError, struct.error):
                     log_recorder.note_growth(str(path), times)
                 file.write(data)
             until = file.tell()

@@ -20,14 +20,17 @@ import shlex
 import sys
 import tempfile
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
 from dtfctl.launchers.agent.lines import LINE_BYTES_MAX
+from dtfctl.launchers.agent.protocol import ANSWERS, ERROR
+from dtfctl.messages import BadMessage, Shape, message, shown, value_of
 from dtfctl.plan import HostPlan, SshSettings
+from dtfctl.wording import reason_of
 
 ALIVE_INTERVAL_S = 5
 ALIVE_COUNT = 3
@@ -47,12 +50,16 @@ BECOME_AGENT = "import sys,base64,zlib;exec(zlib.decompress(base64.b64decode(sys
 """What a Python is started with; agent_line is the line that it reads."""
 
 AGENT_MODULES = (
+    "dtfctl.wording",
+    "dtfctl.messages",
     "dtfctl.usage",
     "dtfctl.launchers.environment",
     "dtfctl.launchers.log_recorder",
     "dtfctl.launchers.keeper",
     "dtfctl.launchers.keeper.processes",
+    "dtfctl.launchers.keeper.protocol",
     "dtfctl.launchers.agent",
+    "dtfctl.launchers.agent.protocol",
     "dtfctl.launchers.agent.lines",
     "dtfctl.launchers.agent.places",
     "dtfctl.launchers.agent.check",
@@ -66,10 +73,13 @@ AGENT_MODULES = (
 
 KEEPER_MODULES = (
     "dtfctl",
+    "dtfctl.messages",
+    "dtfctl.wording",
     "dtfctl.launchers",
     "dtfctl.launchers.log_recorder",
     *(f"dtfctl.launchers.keeper{name}" for name in ("", ".__main__", ".keeper", ".shim", ".program")),
-    *(f"dtfctl.launchers.keeper.{name}" for name in ("cgroups", "ports", "processes", "records", "traceback")),
+    *(f"dtfctl.launchers.keeper.{name}" for name in ("cgroups", "ports", "processes", "protocol", "records")),
+    "dtfctl.launchers.keeper.traceback",
 )
 """What the agent places there for the keeper."""
 
@@ -240,7 +250,7 @@ class Ssh:
             )
         except OSError as error:
             errors.close()
-            raise SshError(f"{line[0]} cannot be run: {error.strerror}", by_hand(self.settings, self.host)) from None
+            raise SshError(f"{line[0]} cannot be run: {reason_of(error)}", by_hand(self.settings, self.host)) from None
         call = Call(process, errors)
         call.writer.write(agent_line() + json.dumps(request).encode() + b"\n")
         return call
@@ -248,25 +258,31 @@ class Ssh:
     async def ask(self, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
         """An agent's one answer. Raises SshError, also for an answer that is an error."""
         call = await self.call(request)
-        line = await self.line_of(call, timeout_s)
+        line = await self.line_of(call, timeout_s, ANSWERS[request["do"]])
         await call.end()
         return line
 
-    async def line_of(self, call: Call, timeout_s: float) -> dict[str, Any]:
-        """The next answer of an agent. Raises SshError."""
+    async def line_of(
+        self, call: Call, timeout_s: float, expected: Shape | Mapping[str, Shape]
+    ) -> dict[str, Any]:
+        """The next line of an agent: an answer of the `expected` shape, or a message of one of these shapes. Raises
+        SshError, also for what is neither."""
         try:
             line = await asyncio.wait_for(call.reader.readline(), timeout_s)
         except asyncio.TimeoutError:
             call.kill()
             await call.end()
             raise SshError(f"no answer within {timeout_s:g}s", by_hand(self.settings, self.host)) from None
+        except ValueError:
+            line = b"a line without an end"
         if not line:
             raise self.failure(*await call.end())
-        reply = json.loads(line)
-        if "error" in reply:
+        try:
+            return answer_in(line, expected)
+        except BadMessage as error:
+            call.kill()
             await call.end()
-            raise SshError(reply["error"], by_hand(self.settings, self.host), is_connection=False)
-        return reply
+            raise SshError(str(error), by_hand(self.settings, self.host), is_connection=False) from None
 
     def failure(self, status: int, words: str) -> SshError:
         """What the end of a call means that should have answered."""
@@ -315,12 +331,36 @@ async def ask_here(request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
     try:
         asked = agent_line() + json.dumps(request).encode() + b"\n"
         line, _ = await asyncio.wait_for(process.communicate(asked), timeout_s)
-        return json.loads(line)
-    except (asyncio.TimeoutError, ValueError):
+        return answer_in(line, ANSWERS[request["do"]])
+    except asyncio.TimeoutError:
         raise SshError(f"no answer within {timeout_s:g}s", "", is_connection=False) from None
+    except BadMessage as error:
+        raise SshError(str(error), "", is_connection=False) from None
     finally:
         if process.returncode is None:
             process.kill()
+
+
+def answer_in(line: bytes, expected: Shape | Mapping[str, Shape]) -> dict[str, Any]:
+    """What an agent says in a line. Raises BadMessage for an error that it tells, and for what is not understood."""
+    try:
+        found = value_of(line)
+        if isinstance(found, dict) and found.keys() == {"error"}:
+            ERROR(found, "")
+            raise AgentError(found["error"] or "the agent there tells an error without a word")
+        if isinstance(expected, Mapping):
+            return message(line, "is", expected)
+        expected(found, "")
+        return found
+    except AgentError:
+        raise
+    except BadMessage as error:
+        start = shown(line[:200].decode(errors="replace"))
+        raise BadMessage(f"its answer is not understood ({error}); it begins with {start}") from None
+
+
+class AgentError(BadMessage):
+    """What an agent tells instead of an answer."""
 
 
 def login(host: HostPlan) -> list[str]:

@@ -21,7 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from dtfctl.launchers import ignore
+from dtfctl.launchers.agent.protocol import ANSWERS
 from dtfctl.launchers.ssh import Call, Ssh, SshError, argv, by_hand
+from dtfctl.messages import shown
 from dtfctl.plan import ClusterPlan
 
 IGNORE_FILE = ".dtfctlignore"
@@ -101,7 +103,14 @@ def _link_within(top: Path, path: Path) -> str:
 async def sync(ssh: Ssh, folder: str, source: Path, files: Manifest, has_rsync: bool) -> Synced:
     """Brings `files` of `source` to the host's `folder`. Raises SshError."""
     call = await ssh.call({"do": "sync", "folder": folder, "files": files, "inode": os.stat(source).st_ino})
-    wanted = (await ssh.line_of(call, ANSWER_S))["wanted"]
+    wanted = (await ssh.line_of(call, ANSWER_S, ANSWERS["sync"]))["wanted"]
+    strangers = [path for path in wanted if path not in files]
+    if strangers or len(set(wanted)) < len(wanted):
+        # Nothing but what lies in the folder is ever brought, whatever a host asks for.
+        call.kill()
+        await call.end()
+        what = f"asks for {shown(strangers[0])}, which is not" if strangers else "asks for files twice that are"
+        raise SshError(f"it {what} among the files of {source}", by_hand(ssh.settings, ssh.host), False)
     way = way_to_bring(wanted, has_rsync and shutil.which("rsync") is not None)
     if way == "rsync":
         await _rsync(ssh, call, folder, source, wanted)
@@ -110,10 +119,10 @@ async def sync(ssh: Ssh, folder: str, source: Path, files: Manifest, has_rsync: 
         call.writer.write(json.dumps({"way": way}).encode() + b"\n")
         if way == "tar":
             await _tar(call, source, wanted, files)
-    reply = await ssh.line_of(call, TRANSFER_S)
+    reply = await ssh.line_of(call, TRANSFER_S, ANSWERS["synced"])
     await call.end()
     # What was changed here while it was on its way is brought next time; what is not there at all is an error.
-    missing = [path for path in reply["missing"] if _is_unchanged(source, path, files)]
+    missing = [path for path in reply["missing"] if path in files and _is_unchanged(source, path, files)]
     if missing:
         hand = by_hand(ssh.settings, ssh.host, "ls", "-l", f"{folder}/{missing[0]}")
         raise SshError(f"{len(missing)} files did not arrive, the first is {missing[0]}", hand, False)

@@ -241,3 +241,22 @@ def test_what_is_left_of_a_run_can_be_ended_without_a_launcher(tmp_path):
         )
         assert json.loads(done.stdout) == {"left": []}
     assert not talk.folder.exists() and not Path(f"/proc/{pid}").exists()
+
+
+NONSENSE = [b"hello", b"{}", b'{"do": "dance"}', b'{"do": "check", "folder": 7}', b"\xff", b"[" * 60_000]
+
+
+@pytest.mark.parametrize("line", NONSENSE)
+def test_an_agent_that_is_asked_nonsense_says_so(line):
+    done = subprocess.run(AGENT, input=agent_line() + line + b"\n", capture_output=True, timeout=30)
+    assert json.loads(done.stdout)["error"].startswith("not a request: ")
+    assert done.returncode == 0 and b"Traceback" not in done.stderr
+
+
+def test_a_talk_goes_on_after_a_request_that_is_none(tmp_path):
+    with talking(tmp_path) as agent:
+        for request in ({"do": "usage", "id": 1, "pids": ["1"]}, {"do": "file", "id": 2}, {"do": "eval", "code": "1"}):
+            agent.say(**request)
+            assert agent.next("misunderstood")["error"]
+        agent.say(do="file", id=3, path=str(tmp_path / "nothing"), age_s=1.0)
+        assert agent.next("checked")["missing"].endswith("nothing: No such file or directory")

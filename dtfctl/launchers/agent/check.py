@@ -13,6 +13,7 @@ import time
 
 from dtfctl.launchers.agent.places import absolute, expanded
 from dtfctl.launchers.keeper.processes import boot_id
+from dtfctl.wording import reason_of
 
 NOT_INHERITED = ("PWD", "OLDPWD", "SHLVL", "_", "MAIL", "LS_COLORS")
 PYTHON_CHECK_S = 20.0
@@ -94,7 +95,7 @@ def name_error(name):
     try:
         socket.getaddrinfo(name, None, socket.AF_INET)
     except OSError as error:
-        return error.strerror or str(error)
+        return reason_of(error)
     return ""
 
 
@@ -104,7 +105,7 @@ def port_error(address, port):
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         holder.bind((address, port))
     except OSError as error:
-        return error.strerror or str(error)
+        return reason_of(error)
     finally:
         holder.close()
     return ""
@@ -122,7 +123,7 @@ def python_error(python, folder):
     except subprocess.TimeoutExpired:
         return f"does not answer within {PYTHON_CHECK_S:g}s"
     except OSError as error:
-        return error.strerror or str(error)
+        return reason_of(error)
     if done.returncode == 0:
         return ""
     words = done.stderr.decode(errors="replace").strip().splitlines()

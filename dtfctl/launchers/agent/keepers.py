@@ -13,7 +13,9 @@ import sys
 import time
 
 from dtfctl.launchers.agent.places import run_folder
-from dtfctl.launchers.keeper import SOCKET, TOKEN
+from dtfctl.launchers.keeper import LINE_BYTES_MAX, SOCKET, TOKEN
+from dtfctl.launchers.keeper.protocol import MESSAGES
+from dtfctl.messages import message
 
 LOGS = "logs"
 KEEPER = "dtfctl/launchers/keeper"
@@ -90,10 +92,10 @@ def clean(run, token, keeper):
         connection.settimeout(SWEEP_S)
         connection.sendall(b'{"do": "sweep", "id": 0}\n')
         with connection.makefile("rb") as messages:
-            while not (line := messages.readline()).startswith(b'{"is": "swept"'):
+            while not (line := messages.readline(LINE_BYTES_MAX)).startswith(b'{"is": "swept"'):
                 if not line:
                     raise OSError(0, "the keeper has gone", run_folder(run))
-            left = json.loads(line)["left"]
+            left = message(line, "is", MESSAGES)["left"]
             connection.sendall(b'{"do": "bye"}\n')
             messages.read()
     shutil.rmtree(run_folder(run), ignore_errors=True)

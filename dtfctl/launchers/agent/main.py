@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import os
 
 from dtfctl.launchers import environment
 from dtfctl.launchers.agent.check import check
 from dtfctl.launchers.agent.keepers import clean
 from dtfctl.launchers.agent.lines import Lines, write_line
+from dtfctl.launchers.agent.protocol import FIRST
 from dtfctl.launchers.agent.sync import sync
 from dtfctl.launchers.agent.talk import Talk
+from dtfctl.messages import BadMessage, message
+from dtfctl.wording import reason_and_file
 
 
 def main() -> None:
     os.umask(0o077)
     lines = Lines(0)
-    request = json.loads(lines.wait())
+    try:
+        request = message(lines.wait(), "do", FIRST)
+    except BadMessage as error:
+        write_line({"error": f"not a request: {error}"})
+        return
     do = request.pop("do")
     if do == "talk":
         Talk(lines, **request).serve()
@@ -30,7 +36,8 @@ def main() -> None:
             reply = environment.make(**request)
         else:
             reply = clean(**request)
+    except BadMessage as error:
+        reply = {"error": f"not a request: {error}"}
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        reply = {"error": f"{where}{error.strerror or error}"}
+        reply = {"error": reason_and_file(error)}
     write_line(reply)

@@ -11,6 +11,8 @@ import tarfile
 
 from dtfctl.launchers.agent.lines import write_line
 from dtfctl.launchers.agent.places import absolute
+from dtfctl.launchers.agent.protocol import FILE, WAY
+from dtfctl.messages import BadMessage, checked, table
 
 MANIFEST = ".dtfctl-sync.json"
 """In the folder that is synced: what was brought there, so that what the user deletes is deleted there too."""
@@ -29,14 +31,14 @@ def sync(lines, folder, files, inode=0):
     os.makedirs(place, exist_ok=True)
     os.umask(0o022)
     for path in files:
-        if path.startswith("/") or ".." in path.split("/"):
+        if not is_below(path):
             raise OSError(0, "lies outside of the folder", path)
     former = former_files(place)
     gone = [path for path in former if path not in files and is_same(place, path, former[path])]
     wanted = [path for path, entry in files.items() if not is_same(place, path, entry)]
     refuse_links(place, wanted)
     write_line({"folder": place, "wanted": wanted})
-    way = json.loads(lines.wait())["way"]
+    way = checked(lines.wait(), WAY)["way"]
     if way == "tar":
         take_tar(lines, place, set(wanted))
     for path in gone:
@@ -63,10 +65,15 @@ def sync(lines, folder, files, inode=0):
 
 def former_files(place):
     try:
-        with open(os.path.join(place, MANIFEST)) as file:
-            return json.load(file)
-    except (OSError, ValueError):
+        with open(os.path.join(place, MANIFEST), "rb") as file:
+            former = checked(file.read(), table(FILE))
+    except (OSError, BadMessage):
         return {}
+    return {path: entry for path, entry in former.items() if is_below(path)}
+
+
+def is_below(path):
+    return path != "" and not path.startswith("/") and ".." not in path.split("/")
 
 
 def is_same(place, path, entry):

@@ -15,9 +15,14 @@ from dtfctl import usage
 from dtfctl.launchers.agent.keepers import reach_keeper
 from dtfctl.launchers.agent.lines import Lines
 from dtfctl.launchers.agent.logs import Logs
+from dtfctl.launchers.agent.protocol import REQUESTS
 from dtfctl.launchers.keeper import FILES
 from dtfctl.launchers.keeper.processes import boot_id, kill_group
+from dtfctl.launchers.keeper.protocol import REQUESTS as OF_KEEPER
+from dtfctl.messages import BadMessage, message
+from dtfctl.wording import reason_and_file, reason_of
 
+EVERY_REQUEST = {**OF_KEEPER, **REQUESTS}
 
 class Talk:
     """One thread, one selector; ends with its input, or with the keeper."""
@@ -27,7 +32,7 @@ class Talk:
         try:
             self.keeper = reach_keeper(run, token, keeper)
         except OSError as error:
-            sys.exit(f"{error.filename}: {error.strerror}")
+            sys.exit(reason_and_file(error))
         self.keeper_lines = Lines(self.keeper.fileno())
         self.logs = Logs(have)
         self.selector = selectors.DefaultSelector()
@@ -100,9 +105,13 @@ class Talk:
 
     def serve_lines(self, lines):
         for line in lines:
-            request = json.loads(line)
+            try:
+                request = message(line, "do", EVERY_REQUEST)
+            except BadMessage as error:
+                self.send({"is": "misunderstood", "error": str(error)})
+                continue
             do = request.pop("do")
-            if do in ("ack", "drain", "command", "file", "clock", "usage"):
+            if do in REQUESTS:
                 getattr(self, "do_" + do)(**request)
                 continue
             self.is_leaving = self.is_leaving or do == "bye"
@@ -164,7 +173,7 @@ class Talk:
             is_new = time.time() - os.stat(path).st_mtime <= age_s
             missing = "" if is_new else f"the file {path} is of an earlier run"
         except OSError as error:
-            missing = f"the file {path}: {error.strerror}"
+            missing = f"the file {path}: {reason_of(error)}"
         self.send({"is": "checked", "id": id, "missing": missing})
 
     def do_command(self, id, command, environment, working_dir, timeout_s):
@@ -180,7 +189,7 @@ class Talk:
             )
             pidfd = os.pidfd_open(process.pid)
         except OSError as error:
-            missing = f"its command cannot be run: {error.strerror}"
+            missing = f"its command cannot be run: {reason_of(error)}"
             self.send({"is": "checked", "id": id, "missing": missing})
             return
         self.commands[id] = process, time.monotonic() + timeout_s, pidfd, timeout_s

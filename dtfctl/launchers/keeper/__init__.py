@@ -10,6 +10,7 @@ It starts and signals tasks and tells how they ended; it decides nothing, so it 
     cgroups .... where this user may write them: all that a task has forked ends with it
     records .... small files that are complete or absent
     traceback .. at the end of the log of a task that has failed
+    protocol ... the shapes of requests, messages and records
     processes .. by pid and start time, through pidfds
     ports ...... held for tasks while they have no process
 
@@ -22,7 +23,7 @@ Nothing is lost when any of these processes is killed:
   record on disk. The next keeper finds the records, watches the tasks, and makes a guard of its own for new ones;
 - a guard: its tasks fall to the keeper, which is a subreaper, and are waited for there. If that keeper had been
   killed before, the kernel tells: of a zombie in /proc, of one that init has reaped through its pidfd (since Linux
-  6.15; before, that status is lost).
+  6.15). An end that nobody saw is told as "status unknown", and is held against nobody.
 A task writes straight to its own log file, so that nobody's death can lose, tear or hold up a line. Beside the keeper
 runs a recorder (log_recorder.py), which notes when logs grow and gives back their heads.
 
@@ -30,7 +31,7 @@ A process is trusted only by pid, start time and boot id together, and is signal
 of a run carry its token in their environment: by that the strays are found.
 
 Requests (a line of JSON each): hello, hold, release, start, signal, sweep, bye. Messages back: listed, held, refused,
-started, exited, swept.
+started, exited, swept. What is no request costs a line in keeper.log, and is answered with misunderstood.
 """
 
 from __future__ import annotations

@@ -38,11 +38,11 @@ from dtfctl.launchers.keeper.processes import (
     stat_of,
 )
 from dtfctl.launchers.keeper.program import DEFAULT_SIGNALS, OWN_LIMITS, default_signals, dying, leave
+from dtfctl.launchers.keeper.protocol import GUARD_NEWS, REQUESTS
 from dtfctl.launchers.keeper.records import (
     GUARD_END_S,
     RECORDS,
     Entry,
-    entry_of,
     file_name,
     place_files,
     read_record,
@@ -52,12 +52,15 @@ from dtfctl.launchers.keeper.records import (
     write_record,
 )
 from dtfctl.launchers.keeper.shim import Guard, send_line
+from dtfctl.messages import BadMessage, Complaints, checked, message
+from dtfctl.wording import reason_and_file, reason_of
 
 RESPAWN_DELAY_S = 0.1
 RESPAWN_DELAY_S_MAX = 10.0
 RECORDER_PAUSE_S = 1.0
 RECORDER_END_S = 2.0
 SEND_S = 2.0
+ACCEPT_PAUSE_S = 0.05
 PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -107,6 +110,7 @@ class Keeper:
         self.running = True
         self.connection = None
         self.received = b""
+        self.complaints = Complaints()
         LIBRARY.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         self.selector = selectors.DefaultSelector()
         wake, self.waker = socket.socketpair()
@@ -175,10 +179,10 @@ class Keeper:
             if not name.endswith(".start"):
                 continue
             record = read_record(name)
-            entry = entry_of(record)
-            if entry is None:
+            if record is None:
                 self.forget_damaged(name)
                 continue
+            entry = Entry(**record)
             self.entries[entry.task, entry.generation] = entry
             entry.exit = read_record(record_name(entry, "exit")) or {}
             if entry.exit:
@@ -224,13 +228,18 @@ class Keeper:
         if exit_record is None and pidfd >= 0:
             exit_record = exit_of_other(entry.pid, entry.start_time, pidfd)
         if exit_record is None:
-            words = "ended unseen: its guard and its keeper had been killed, and its exit status is lost"
-            exit_record = {"error": words, "at": time.monotonic()}
+            # What nobody saw is held against nobody.
+            words = "status unknown: its guard was killed, and the record of its end is lost"
+            exit_record = {"error": words, "preempted": words, "at": time.monotonic()}
         self.ended(entry, exit_record)
 
     def ended(self, entry, exit_record, on_record=False):
         if not on_record:
-            write_record(record_name(entry, "exit"), exit_record)
+            try:
+                write_record(record_name(entry, "exit"), exit_record)
+            except OSError as error:
+                # It is remembered here, and told; only a keeper to come will not find it.
+                self.complaints.tell(reason_and_file(error))
         entry.exit = exit_record
         self.ports.hold_again(entry)
         self.send(entry.exited_message())
@@ -268,7 +277,12 @@ class Keeper:
     # -- the daemon's side
 
     def on_connect(self):
-        connection, _ = self.listener.accept()
+        try:
+            connection, _ = self.listener.accept()
+        except OSError:
+            # It has gone already, or there is no descriptor for it now: it is asked for again.
+            time.sleep(ACCEPT_PAUSE_S)
+            return
         if peer_of(connection)[1] not in (0, os.geteuid()):
             connection.close()
             return
@@ -295,14 +309,32 @@ class Keeper:
             return
         except OSError:
             data = b""
-        if not data or len(self.received) > LINE_BYTES_MAX:
+        if len(self.received) > LINE_BYTES_MAX:
+            self.complaints.tell(f"a request is refused: it is longer than {LINE_BYTES_MAX} bytes")
+            data = b""
+        if not data:
             self.drop_connection()
             self.daemon_lost()
             return
         *lines, self.received = (self.received + data).split(b"\n")
         for line in lines:
-            request = json.loads(line)
+            self.take(line)
+
+    def take(self, line):
+        """A line that is no request changes nothing, and is answered."""
+        try:
+            request = message(line, "do", REQUESTS)
+        except BadMessage as error:
+            self.complaints.tell(f"a request is refused: {error}")
+            self.send({"is": "misunderstood", "error": str(error)})
+            return
+        number = request.get("id")
+        try:
             getattr(self, "do_" + request.pop("do"))(**request)
+        except OSError as error:
+            self.complaints.tell(f"a request came to nothing: {reason_and_file(error)}")
+            if number is not None:
+                self.send({"is": "refused", "id": number, "error": reason_and_file(error)})
 
     def daemon_lost(self):
         if not self.respawn:
@@ -355,7 +387,7 @@ class Keeper:
         try:
             self.send({"is": "held", "id": id, "port": self.ports.hold(task, address, port, fixed, within)})
         except OSError as error:
-            self.send({"is": "refused", "id": id, "error": error.strerror or str(error)})
+            self.send({"is": "refused", "id": id, "error": reason_of(error)})
 
     def do_release(self, task):
         """The task does not come back here."""
@@ -374,7 +406,7 @@ class Keeper:
         try:
             environment = {**environment, **place_files(task, files or {})}
         except OSError as error:
-            words = f"could not be started: {error.filename}: {error.strerror}"
+            words = f"could not be started: {reason_and_file(error)}"
             self.send({"is": "exited", "task": task, "generation": generation, "at": time.monotonic(), "error": words})
             return
         started = self.start_by_guard(
@@ -422,11 +454,11 @@ class Keeper:
                 # Between the lines about ends stands the one about the start.
                 *lines, self.guard_news = self.guard_news.split(b"\n")
                 for number, line in enumerate(lines):
-                    message = json.loads(line)
-                    if "pid" in message:
+                    news = checked(line, GUARD_NEWS)
+                    if "exit" not in news:
                         self.guard_news = b"\n".join([*lines[number + 1 :], self.guard_news])
-                        return message
-                    self.on_end(message)
+                        return news
+                    self.on_end(news)
                 data = guard.recv(1 << 16)
                 if not data:
                     break
@@ -434,7 +466,8 @@ class Keeper:
         # Perhaps a guard that was killed in the middle of this very start had got as far as the record.
         self.guard_lost()
         record = read_record(f"{file_name(request['task'], request['generation'])}.start")
-        return record or {"error": "could not be started: its guard was killed"}
+        words = "status unknown: its guard was killed while it was started"
+        return record or {"error": words, "preempted": words}
 
     def start_guard(self):
         ours, theirs = socket.socketpair()
@@ -466,12 +499,12 @@ class Keeper:
     def hear(self, data):
         *lines, self.guard_news = (self.guard_news + data).split(b"\n")
         for line in lines:
-            self.on_end(json.loads(line))
+            self.on_end(checked(line, GUARD_NEWS))
 
-    def on_end(self, message):
-        entry = self.entries.get((message["task"], message["generation"]))
+    def on_end(self, news):
+        entry = self.entries.get((news["task"], news["generation"]))
         if entry is not None and not entry.exit:
-            self.ended(entry, read_record(record_name(entry, "exit")) or message["exit"], on_record=True)
+            self.ended(entry, read_record(record_name(entry, "exit")) or news["exit"], on_record=True)
 
     def guard_lost(self):
         """Its tasks are this keeper's children now. The next start makes another guard."""

@@ -12,6 +12,8 @@ import time
 
 from dtfctl.launchers.keeper import FILES
 from dtfctl.launchers.keeper.processes import is_zombie, open_pidfd
+from dtfctl.launchers.keeper.protocol import EXIT_RECORD, START_RECORD
+from dtfctl.messages import BadMessage, checked
 
 RECORDS = "records"
 GUARD_END_S = 1.0
@@ -47,17 +49,6 @@ class Entry:
         return {"is": "exited", "task": self.task, "generation": self.generation, **self.exit}
 
 
-def entry_of(record):
-    """None for a record that is not whole."""
-    try:
-        entry = Entry(**record)
-    except TypeError:
-        return None
-    numbers = (entry.generation, entry.pid, entry.start_time, entry.guard, entry.guard_start_time)
-    is_whole = all(isinstance(number, int) for number in numbers) and isinstance(entry.task, str)
-    return entry if is_whole else None
-
-
 def record_name(entry, kind):
     return f"{file_name(entry.task, entry.generation)}.{kind}"
 
@@ -69,22 +60,24 @@ def file_name(task, generation):
 def write_record(name, record, exclusive=False):
     path = f"{RECORDS}/{name}"
     aside = f"{RECORDS}/.{name}.{os.getpid()}"
-    with open(aside, "w") as file:
-        json.dump(record, file)
-    if exclusive:
-        try:
+    try:
+        with open(aside, "w") as file:
+            json.dump(record, file)
+        if exclusive:
             os.link(aside, path)
-        finally:
+        else:
+            os.replace(aside, path)
+    finally:
+        with contextlib.suppress(OSError):
             os.unlink(aside)
-    else:
-        os.replace(aside, path)
 
 
 def read_record(name):
+    """None for one that is not there, or is not what a keeper or guard has written."""
     try:
-        with open(f"{RECORDS}/{name}") as file:
-            return json.load(file)
-    except (FileNotFoundError, ValueError):
+        with open(f"{RECORDS}/{name}", "rb") as file:
+            return checked(file.read(), EXIT_RECORD if name.endswith(".exit") else START_RECORD)
+    except (OSError, BadMessage):
         return None
 
 

@@ -13,11 +13,16 @@ import time
 from dtfctl.launchers.keeper.cgroups import fork_into, kills_for_memory, make_cgroup, remove_cgroup
 from dtfctl.launchers.keeper.processes import exit_of, kill_group, stat_of
 from dtfctl.launchers.keeper.program import become, default_signals, dying
+from dtfctl.launchers.keeper.protocol import GUARD_REQUEST
 from dtfctl.launchers.keeper.records import file_name, read_record, write_record
 from dtfctl.launchers.keeper.traceback import traceback_of
+from dtfctl.messages import Complaints, checked
+from dtfctl.wording import reason_and_file
 
 UNCAUGHT = 1
 """The exit status of a Python program that an exception has ended."""
+
+WRITE_AGAIN_S = 1.0
 
 
 class Guard:
@@ -32,6 +37,9 @@ class Guard:
         self.received = b""
         self.has_keeper = True
         self.wards: dict[int, Ward] = {}
+        self.unwritten: dict[str, dict] = {}
+        self.write_again_at = 0.0
+        self.complaints = Complaints()
         self.selector = selectors.DefaultSelector()
         wake, self.waker = socket.socketpair()
         wake.setblocking(False)
@@ -43,9 +51,12 @@ class Guard:
         self.selector.register(keeper, selectors.EVENT_READ, self.on_request)
 
     def serve(self):
-        while self.has_keeper or self.wards:
-            for key, _ in self.selector.select():
+        while self.has_keeper or self.wards or self.unwritten:
+            for key, _ in self.selector.select(WRITE_AGAIN_S if self.unwritten else None):
                 key.data()
+            if self.unwritten and time.monotonic() >= self.write_again_at:
+                self.write_again_at = time.monotonic() + WRITE_AGAIN_S
+                self.write_ends()
 
     def on_request(self):
         data = b""
@@ -57,7 +68,7 @@ class Guard:
             return
         *lines, self.received = (self.received + data).split(b"\n")
         for line in lines:
-            self.start(json.loads(line))
+            self.start(checked(line, GUARD_REQUEST))
 
     def start(self, request):
         """The task begins once it is on record, and not before."""
@@ -97,12 +108,16 @@ class Guard:
         }
         try:
             write_record(f"{file_name(task, generation)}.start", record, exclusive=True)
-        except FileExistsError:
-            # A guard of a keeper that was killed in the middle of this very start came first.
+        except OSError as error:
+            # Without a record nobody may begin: the fork ends when its pipe does.
             os.close(go_writer)
             os.close(error_reader)
             os.waitpid(pid, 0)
-            self.tell(read_record(f"{file_name(task, generation)}.start"))
+            remove_cgroup(cgroup)
+            # A guard of a keeper that was killed in the middle of this very start may have come first.
+            former = read_record(f"{file_name(task, generation)}.start")
+            words = f"could not be started: {reason_and_file(error)}"
+            self.tell(former or {"task": task, "generation": generation, "error": words})
             return
         os.write(go_writer, b"g")
         os.close(go_writer)
@@ -114,7 +129,7 @@ class Guard:
         """The pipe closes with the exec of the program; what comes before that is why there was none."""
         if ward.errors < 0:
             return
-        ward.words = os.read(ward.errors, 1 << 12).decode()
+        ward.words = os.read(ward.errors, 1 << 12).decode(errors="replace")
         self.selector.unregister(ward.errors)
         os.close(ward.errors)
         ward.errors = -1
@@ -141,8 +156,19 @@ class Guard:
         if ended.get("code") == UNCAUGHT:
             ended["traceback"] = traceback_of(ward.log)
         task, generation = ward.record["task"], ward.record["generation"]
-        write_record(f"{file_name(task, generation)}.exit", ended)
+        self.unwritten[f"{file_name(task, generation)}.exit"] = ended
+        self.write_ends()
         self.tell({"task": task, "generation": generation, "exit": ended})
+
+    def write_ends(self):
+        """On a full disk the records of ends wait for room."""
+        for name, ended in list(self.unwritten.items()):
+            try:
+                write_record(name, ended)
+            except OSError as error:
+                self.complaints.tell(f"guard: {name}: {reason_and_file(error)}")
+                return
+            del self.unwritten[name]
 
     def tell(self, message):
         with contextlib.suppress(OSError):
