@@ -5,8 +5,8 @@
 Several tasks of a job come from one command (`--task_id 0-31,40`): one process loads the runtime and forks one for each
 of them, which then starts in a few milliseconds and shares most of its memory with the others.
 
-Owns the processes that it forks. It ends when all of them have; it ends them when it is told to (SIGTERM, Ctrl-C) or
-when one fails, whose status is its own then; and none outlives it.
+Owns the processes that it forks. It ends when all of them have; it ends them when it is told to (SIGTERM, Ctrl-C), with
+the status of a process that died of that signal, or when one fails, whose status is its own then; and none outlives it.
 """
 
 from __future__ import annotations
@@ -102,21 +102,26 @@ def _serve_each(serve: Callable[[int], int], tasks: Sequence[int], job: str) -> 
     for task in tasks:
         process = os.fork()
         if process == 0:
-            _be_a_task(serve, task, own)
+            _be_a_task(serve, task, own)  # while the signals have no handlers yet
         running[process] = task
 
     is_ending = False
     result = 0
 
-    def end_all(*_: object) -> None:
+    def told_to_end(number: int, _: object) -> None:
+        nonlocal result
+        result = result or 128 + number
+        end_all()
+
+    def end_all() -> None:
         nonlocal is_ending
         is_ending = True
         for process in list(running):
             with contextlib.suppress(ProcessLookupError):  # it has just been waited for
                 os.kill(process, signal.SIGTERM)
 
-    signal.signal(signal.SIGTERM, end_all)
-    signal.signal(signal.SIGINT, end_all)
+    signal.signal(signal.SIGTERM, told_to_end)
+    signal.signal(signal.SIGINT, told_to_end)
     while running:
         process, status = os.wait()
         task = running.pop(process)

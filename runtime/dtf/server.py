@@ -4,7 +4,7 @@ Owns the parts of a task (worker, master, connections to peers, the port) and th
 in `rpc`, which is imported when the first server starts or the first session has a remote target.
 
     server = tf.train.Server({"ps": ["host1:2222"], "worker": ["host2:2222"]}, "ps", 0)
-    server.join()                       # until stop(), or SIGTERM
+    server.join()                       # until the process is ended, or stop() is called
 
 `find_master` is how a session reaches its master: in a runtime of its own ("" as target), in a server of this
 process, without a socket between, or over gRPC.
@@ -15,9 +15,8 @@ from __future__ import annotations
 import logging
 import os
 import random
-import signal
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -138,19 +137,20 @@ class Server:
         logging.getLogger("dtf").info("Started the server of %s at %s", self._task, self.target)
 
     def join(self) -> None:
-        """Waits until the server is stopped: by `stop`, or by SIGTERM to the process.
+        """Waits until somebody calls `stop`; otherwise for ever, as in TensorFlow, where nobody can.
 
-        In the main thread, and if the program has no handler of its own, SIGTERM stops the server and lets this method
-        return, so that a task which only serves ends cleanly, with exit status 0, when it is told to.
+        SIGTERM does what it does to any process: it ends this one at once (a shell calls that status 143), or calls
+        the program's own handler. It never lets this method return, because programs rely on that: what comes after
+        `if job_name == "ps": server.join()` is often the worker's part, without an else.
+
+        Raises:
+          SystemExit: a training of this process, which minds SIGTERM itself (see `train.preemption`), was told to go.
         """
-        previous = _handle_sigterm(self._stopped)
-        try:
-            # A signal that another thread happens to take does not wake this one, so it looks up now and then.
-            while not self._stopped.wait(_SIGNAL_CHECK_PERIOD_S if previous is not None else None):
-                pass
-        finally:
-            if previous is not None:
-                signal.signal(signal.SIGTERM, previous)
+        period_s = _SIGNAL_CHECK_PERIOD_S if threading.current_thread() is threading.main_thread() else None
+        # A signal that another thread happens to take does not wake this one, so it looks up now and then.
+        while not self._stopped.wait(period_s):
+            for look in while_joining:
+                look()
         self.stop()
 
     def stop(self, grace_s: float = _STOP_GRACE_S) -> None:
@@ -341,14 +341,8 @@ def _copied(value: Any) -> Any:
     return value.copy() if isinstance(value, np.ndarray) else value
 
 
-def _handle_sigterm(stopped: threading.Event) -> Any:
-    """Has SIGTERM set `stopped` and returns the former handler; None, and nothing done, where it is not ours."""
-    if threading.current_thread() is not threading.main_thread():
-        return None
-    if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        return None
-    return signal.signal(signal.SIGTERM, lambda *_: stopped.set())
-
+while_joining: list[Callable[[], None]] = []
+"""What the main thread calls now and then while it waits in `Server.join`. An exception ends the waiting."""
 
 _servers: dict[str, Server] = {}
 _servers_lock = threading.Lock()

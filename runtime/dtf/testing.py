@@ -36,14 +36,18 @@ _TASK_PROGRAM = """
 import json, os, sys, threading
 from dtf.server import Server
 
-def leave_with_parent():
-    sys.stdin.read()
-    os._exit(1)
+def obey_parent():
+    if sys.stdin.readline():
+        server.stop()
+    else:
+        os._exit(1)
 
 server = Server(json.loads(sys.argv[1]), sys.argv[2], int(sys.argv[3]))
-threading.Thread(target=leave_with_parent, daemon=True).start()
+obeying = threading.Thread(target=obey_parent, daemon=True)
+obeying.start()
 print("ready", flush=True)
 server.join()
+obeying.join()
 """
 
 
@@ -99,7 +103,7 @@ class LocalCluster:
             self.servers.pop((job, index)).stop()
             return 0
         process = self.processes.pop((job, index))
-        process.terminate()
+        _ask_to_stop(process)
         return _wait(process)
 
     def kill(self, job: str, index: int = 0) -> None:
@@ -111,7 +115,7 @@ class LocalCluster:
     def stop_all(self) -> None:
         """Stops every task."""
         for process in self.processes.values():
-            process.terminate()
+            _ask_to_stop(process)
         for process in self.processes.values():
             _wait(process)
         self.processes.clear()
@@ -199,6 +203,13 @@ def _compare_with_differences(
         assert abs(computed[index] - quotient) <= tolerance * max(1.0, abs(quotient)), (
             f"the gradient of {y.name} by {x.name}{list(index)} is {computed[index]}, differences give {quotient}"
         )
+
+
+def _ask_to_stop(process: subprocess.Popen[bytes]) -> None:
+    assert process.stdin is not None
+    with contextlib.suppress(BrokenPipeError):
+        process.stdin.write(b"stop\n")
+        process.stdin.flush()
 
 
 def _wait(process: subprocess.Popen[bytes]) -> int:

@@ -6,6 +6,8 @@ import http.server
 import os
 import signal
 import socket
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -84,13 +86,59 @@ def test_join_returns_when_the_server_is_stopped():
     assert not thread.is_alive()
 
 
-def test_join_in_the_main_thread_ends_at_sigterm_and_gives_the_handler_back():
+def test_join_leaves_signals_to_the_program():
+    """It neither takes SIGTERM for itself nor returns because of it; the program's handler is called while it waits."""
     server = Server.create_local_server()
-    timer = threading.Timer(0.05, os.kill, [os.getpid(), signal.SIGTERM])
-    timer.start()
-    server.join()
-    timer.join()
-    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    heard = threading.Event()
+
+    def stop_after_that():
+        heard.wait(30)
+        server.stop()
+
+    thread = threading.Thread(target=stop_after_that)
+    former = signal.signal(signal.SIGTERM, lambda *_: heard.set())
+    try:
+        timer = threading.Timer(0.05, os.kill, [os.getpid(), signal.SIGTERM])
+        timer.start()
+        thread.start()
+        server.join()
+        assert heard.is_set()
+        assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGTERM, former)
+        timer.join()
+        thread.join()
+
+
+NO_ELSE = """
+import dtf as tf
+{before}
+server = tf.train.Server.create_local_server()
+print("serves", flush=True)
+server.join()
+print("trains", flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "end", "status"),
+    [
+        ("", signal.SIGTERM, -signal.SIGTERM),
+        ("session = tf.train.MonitoredSession()", signal.SIGTERM, 143),
+        ("import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))", signal.SIGTERM, 7),
+    ],
+    ids=["plain", "open session", "own handler"],
+)
+def test_a_program_without_else_after_join_does_not_go_on_when_it_is_told_to_end(before, end, status):
+    process = subprocess.Popen(
+        [sys.executable, "-c", NO_ELSE.format(before=before)],
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    with process:
+        assert process.stdout.readline() == "serves\n"
+        process.send_signal(end)
+        assert process.wait(60) == status
+        assert process.stdout.read() == ""
 
 
 def test_a_server_that_is_not_started_does_not_answer_until_it_is():
@@ -125,7 +173,7 @@ def test_stop_cancels_what_runs():
             threading.Event().wait(0.005)
         server.stop()
         thread.join(10)
-        assert isinstance(caught[0], (errors.CancelledError, errors.UnavailableError))
+        assert isinstance(caught[0], errors.UnavailableError)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """How a parameter server learns that training is over.
 
 Each replica, when it has trained, puts its number into a queue of each ps; a ps that has the numbers of all replicas
-stops. A replica that is restarted tells again, one that failed never does, so a ps outlives both, and what ends it
-otherwise is what ends any server: SIGTERM.
+ends its process, with status 0. A replica that is restarted tells again, one that failed never does, so a ps outlives
+both, and what ends it otherwise is what ends any server: SIGTERM.
 """
 
 from __future__ import annotations
@@ -25,7 +25,14 @@ _CAPACITY = 10_000
 
 
 def serve_until_all_are_done(server: Server, config: RunConfig) -> None:
-    """Returns when all replicas have told that they are done, or the server is stopped, by SIGTERM for instance."""
+    """Serves until all replicas have told that they are done, or the server is stopped.
+
+    In the main thread it ends the process then. In TensorFlow a ps serves for ever, so programs rely on it that only
+    those who train do what comes after the training.
+
+    Raises:
+      SystemExit: with status 0, in the main thread.
+    """
 
     def wait() -> None:
         try:
@@ -36,13 +43,15 @@ def serve_until_all_are_done(server: Server, config: RunConfig) -> None:
                     done.add(int(session.run(next_replica)))
             logging.info("All %d replicas are done: this ps ends.", len(done))
         except errors.OpError as error:
-            if not isinstance(error, errors.CancelledError | errors.AbortedError):
+            if not isinstance(error, errors.CancelledError | errors.AbortedError | errors.UnavailableError):
                 raise
             return  # the server has been stopped
         server.stop()
 
     threading.Thread(target=wait, name="ps-end", daemon=True).start()
     server.join()
+    if threading.current_thread() is threading.main_thread():
+        raise SystemExit(0)
 
 
 def tell_parameter_servers(config: RunConfig) -> None:

@@ -35,6 +35,8 @@ _OPTIONS = (
 )
 _JOINED_ON_LOOP_BYTES_MAX = 1 << 18
 _START_TIMEOUT_S = 30.0
+_FAREWELL_S = 0.2
+"""What gRPC has for the last answers of a server that stops."""
 _EAGER_SERVICE = "/tensorflow.eager.EagerService/"
 
 
@@ -56,11 +58,13 @@ class Service:
         """
         host, port = split_address(address)
         self._check_free(name, address, host, port)
+        self._name = name
         self._listener = _listener(host, name, credentials) if discovery.is_channel_on() else None
         endpoint = b"" if self._listener is None else self._listener.endpoint.encode()
         self._methods = methods(master, worker, endpoint)
         self._direct_methods = push.methods(master, worker)
         self._stopped = False
+        self._waiting: set[asyncio.Future[bytes]] = set()
         self._server, self.port = _on_loop(self._open(address, credentials))
         if not self.port:
             self.stop(0)
@@ -78,7 +82,7 @@ class Service:
             self._stopped = True
             if self._listener is not None:
                 self._listener.stop(grace_s)
-            _on_loop(self._server.stop(grace_s))
+            _on_loop(self._stop(grace_s))
 
     def _check_free(self, name: str, address: str, host: str, port: int) -> None:
         where = f"Could not start the server of {name} at {address}"
@@ -101,9 +105,19 @@ class Service:
                     why = "this machine does not have that address"
                 raise errors.UnknownError(None, None, f"{where}: {why}") from None
 
+    async def _stop(self, grace_s: float) -> None:
+        """Whoever is not answered within `grace_s` has lost a task. gRPC itself would call that cancelled."""
+        stopping = asyncio.ensure_future(self._server.stop(grace_s + _FAREWELL_S))
+        if self._waiting:
+            await asyncio.wait(list(self._waiting), timeout=grace_s)
+        for future in list(self._waiting):
+            if not future.done():
+                future.set_exception(errors.UnavailableError(None, None, f"{self._name} has shut down"))
+        await stopping
+
     async def _open(self, address: str, credentials: Credentials | None) -> tuple[Any, int]:
         server = grpc.aio.server(options=_OPTIONS)
-        server.add_generic_rpc_handlers((_Handlers(self._methods),))
+        server.add_generic_rpc_handlers((_Handlers(self._methods, self._waiting),))
         try:
             if credentials is None:
                 return server, server.add_insecure_port(address)
@@ -115,9 +129,9 @@ class Service:
 
 
 class _Handlers(grpc.GenericRpcHandler):
-    def __init__(self, methods: Mapping[str, Method]) -> None:
+    def __init__(self, methods: Mapping[str, Method], waiting: set[asyncio.Future[bytes]]) -> None:
         self._methods = {
-            name: grpc.unary_unary_rpc_method_handler(_handler(method)) for name, method in methods.items()
+            name: grpc.unary_unary_rpc_method_handler(_handler(method, waiting)) for name, method in methods.items()
         }
 
     def service(self, handler_call_details: Any) -> Any:
@@ -147,9 +161,14 @@ def _listener(host: str, name: str, credentials: Credentials | None) -> Listener
         return None
 
 
-def _handler(method: Method) -> Callable[[bytes, Any], Awaitable[bytes]]:
+def _handler(
+    method: Method, waiting: set[asyncio.Future[bytes]]
+) -> Callable[[bytes, Any], Awaitable[bytes]]:
+    """What gRPC calls. As long as a call is not answered its future is among the `waiting`, on the loop."""
+
     async def handle(request: bytes, context: Any) -> bytes:
         future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        waiting.add(future)
         answer = Answer(lambda pieces, error: _resolve(future, pieces, error))
         try:
             method(request, answer)
@@ -161,6 +180,8 @@ def _handler(method: Method) -> Callable[[bytes, Any], Awaitable[bytes]]:
             code, details, metadata = status.encode(as_op_error(error))
             await context.abort(code, details, metadata)
             raise  # abort has raised already
+        finally:
+            waiting.discard(future)
 
     return handle
 

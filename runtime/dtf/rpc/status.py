@@ -79,6 +79,9 @@ def decode_call(call: Any, where: str) -> errors.OpError:
     """The error of a failed call. What gRPC itself reports is put into a sentence that begins with `where`."""
     code = call.code().value[0]
     details = call.details() or ""
+    if code == errors.CANCELLED and (details == "CANCELLED" or "RST_STREAM" in details):
+        # These words are gRPC's own: the server has dropped the call, as one does that is being stopped.
+        return errors.UnavailableError(None, None, f"{where}: the call was dropped, the server may be shutting down")
     error = decode(code, details, call.trailing_metadata())
     if error.error_code in (errors.UNAVAILABLE, errors.DEADLINE_EXCEEDED) or (
         error.error_code == errors.CANCELLED and details in ("", "Locally cancelled by application!")

@@ -8,7 +8,8 @@ A step that still runs is waited for, for `STEP_PATIENCE_S`; one that waits for 
 synchronous training, is cut off then, so that the rest of the grace period is left for the checkpoint. A second notice
 cuts it off at once.
 
-Nothing happens where the program has a handler of its own, or trains outside of the main thread.
+Nothing happens where the program has a handler of its own, or trains outside of the main thread. A program that waits
+in `Server.join` while its session is open is ended there.
 """
 
 from __future__ import annotations
@@ -20,10 +21,19 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from dtf import logging
+from dtf import logging, server
 
 STEP_PATIENCE_S = 3.0
 EXIT_STATUS = 128 + signal.SIGTERM
+
+
+def _leave_the_server() -> None:
+    """A session that nobody closes would keep a process that only serves from ending."""
+    if has_arrived():
+        raise Preempted
+
+
+server.while_joining.append(_leave_the_server)
 
 
 def has_arrived() -> bool:

@@ -142,10 +142,10 @@ class StepContext:
             self._step_resources.clear()
 
     def cancel(self, error: errors.OpError) -> None:
-        """Stops the step: waiting kernels give up, and whoever waits for one of its tensors gets `error`, marked
-        as derived.
+        """Stops the step for the reason `error`: waiting kernels give up, and whoever waits for one of its tensors
+        gets `error`, marked as derived.
         """
-        self.cancellation.start_cancel()
+        self.cancellation.start_cancel(error)
         self.rendezvous.abort(as_derived(error))
 
     def call_frame(self, arguments: tuple[Any, ...]) -> StepContext:

@@ -66,6 +66,7 @@ class Master:
         self._tasks_of_cluster = tasks_of_cluster
         self._lock = threading.Lock()
         self._sessions: dict[str, MasterSession] = {}
+        self._gone: errors.OpError | None = None
         self._request_ids = RecentRequestIds(_REQUESTS_REMEMBERED_MAX)
 
     def create_session(
@@ -224,16 +225,20 @@ class Master:
         SessionTasks("", self._tasks, config).cleanup_all(containers, _RESET_TIMEOUT_S)
 
     def close(self) -> None:
-        """Closes all sessions, as when the server stops."""
+        """Closes all sessions, as when the server stops: their clients have lost their master, UnavailableError."""
+        gone = errors.UnavailableError(None, None, f"{self._tasks.own_task} has shut down")
         with self._lock:
+            self._gone = gone
             sessions = list(self._sessions.values())
             self._sessions.clear()
         for session in sessions:
-            session.close()
+            session.close(gone)
 
     def _session(self, handle: str) -> MasterSession:
         session = self._sessions.get(handle)
         if session is None:
+            if self._gone is not None:
+                raise self._gone
             raise errors.AbortedError(None, None, f"Session {handle} is not found.")
         return session
 

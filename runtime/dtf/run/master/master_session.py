@@ -65,6 +65,7 @@ class MasterSession:
         self._steps_ended = threading.Condition(self._steps_lock)
         self._steps: set[RunningStep] = set()
         self._is_closed = False
+        self._why_closed: errors.OpError | None = None
         self._default_timeout_s = config.operation_timeout_in_ms / 1000 or None
 
     def run(
@@ -182,7 +183,7 @@ class MasterSession:
         """See `compiled_step.StepOwner`."""
         with self._steps_lock:
             if self._is_closed:
-                raise errors.FailedPreconditionError(None, None, "Session is closed.")
+                raise self._closed()
             self._steps.add(step)
 
     def remove_step(self, step: RunningStep) -> None:
@@ -192,14 +193,19 @@ class MasterSession:
             if self._is_closed and not self._steps:
                 self._steps_ended.notify_all()
 
-    def close(self) -> None:
-        """Cancels the running steps, waits for them to end (10 s at most), and lets the tasks forget the session."""
+    def close(self, why: errors.OpError | None = None) -> None:
+        """Cancels the running steps, waits for them to end (10 s at most), and lets the tasks forget the session.
+
+        Args:
+          why: what the steps end with, and later ones raise; None: a client closes its session.
+        """
         with self._steps_lock:
             self._is_closed = True
+            self._why_closed = why
             steps = list(self._steps)
-        self._tasks.stop_waiting()
+        self._tasks.stop_waiting(why)
         for step in steps:
-            step.cancel(errors.CancelledError(None, None, _CLOSED_BY_CALL))
+            step.cancel(why or errors.CancelledError(None, None, _CLOSED_BY_CALL))
         with self._lock:
             partial_runs = list(self._partial_runs.values())
             self._partial_runs.clear()
@@ -208,6 +214,9 @@ class MasterSession:
         with self._steps_lock:
             self._steps_ended.wait_for(lambda: not self._steps, timeout=_STEPS_END_TIMEOUT_S)
         self._tasks.leave()
+
+    def _closed(self) -> errors.OpError:
+        return self._why_closed or errors.FailedPreconditionError(None, None, "Session is closed.")
 
     def _compile(self, signature: _Signature, timeout_s: float | None) -> CompiledStep:
         reader_thread.before_long()
@@ -227,7 +236,7 @@ class MasterSession:
     ) -> list[RegisteredPartition]:
         needed, requests = self.graph.needed(feeds, fetches, targets, connections)
         if self._is_closed:
-            raise errors.FailedPreconditionError(None, None, "Session is closed.")
+            raise self._closed()
         tasks = self._needed_tasks(needed, requests)
         if client_device is not None:
             tasks.add(self._tasks.own_task)

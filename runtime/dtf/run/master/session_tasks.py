@@ -67,6 +67,7 @@ class SessionTasks:
         self._joined: dict[str, JoinedTask] = {}
         self._lock = threading.Lock()
         self._stopped = threading.Event()
+        self._why_stopped: errors.OpError | None = None
         self.own_task = tasks.own_task
         self.names = _filter(tasks.names, tasks.own_task, config.device_filters)
 
@@ -141,8 +142,9 @@ class SessionTasks:
             if isinstance(outcome, BaseException):
                 raise outcome
 
-    def stop_waiting(self) -> None:
-        """Ends waits for tasks, now and later, with CancelledError."""
+    def stop_waiting(self, why: errors.OpError | None = None) -> None:
+        """Ends waits for tasks, now and later, with `why`, or with CancelledError."""
+        self._why_stopped = why
         self._stopped.set()
 
     def leave(self) -> None:
@@ -161,7 +163,10 @@ class SessionTasks:
 
     def _ask(self, task: str, worker: Any, timeout_s: float | None) -> list[Device]:
         """GetStatus, tried until it is answered; the devices by the names that this session has for them."""
-        devices = ask(worker.get_status, f"{task} at {self.address(task)}", timeout_s, self._stopped)
+        try:
+            devices = ask(worker.get_status, f"{task} at {self.address(task)}", timeout_s, self._stopped)
+        except errors.CancelledError as error:
+            raise self._why_stopped or error from None
         return list(devices_of_session(devices, self._server_def(task)))
 
     def _server_def(self, task: str) -> tensorflow_server_pb2.ServerDef:

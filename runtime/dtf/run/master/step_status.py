@@ -39,8 +39,11 @@ class Outcome:
         """Takes note of an error; the first one cancels the step. Call it without locks: callbacks run in this
         thread.
         """
-        if error.error_code == errors.CANCELLED and self._step.cancellation.is_cancelled:
-            error = as_derived(error)
+        cancellation = self._step.cancellation
+        if error.error_code == errors.CANCELLED and cancellation.is_cancelled:
+            # A kernel that gives up only says so. Why it had to is known to whoever stopped the step.
+            reason = cancellation.reason
+            error = reason if isinstance(reason, errors.OpError) else as_derived(error)
         with self._lock:
             is_first = self.error is None
             if is_first or (self.error is not None and self.error.derived and not error.derived):

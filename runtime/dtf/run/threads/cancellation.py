@@ -13,8 +13,8 @@ __all__ = ["CancellationManager"]
 
 
 class CancellationManager:
-    """A one-way switch with callbacks. Its lock guards `_callbacks` and is not held while they run. `is_cancelled` is
-    for others to look at.
+    """A one-way switch with callbacks. Its lock guards `_callbacks` and is not held while they run. `is_cancelled` and
+    `reason`, the error for which everything stops (None: nobody gave one), are for others to look at.
 
     A kernel that waits registers a callback first and waits then::
 
@@ -23,12 +23,13 @@ class CancellationManager:
             done(error=CancelledError(...))     # too late, cancelled already
     """
 
-    __slots__ = ("_callbacks", "_lock", "_next_token", "is_cancelled")
+    __slots__ = ("_callbacks", "_lock", "_next_token", "is_cancelled", "reason")
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._callbacks: dict[int, Callable[[], None]] = {}
         self.is_cancelled = False
+        self.reason: Exception | None = None
         self._next_token = 0
 
     def register(self, callback: Callable[[], None]) -> int | None:
@@ -50,7 +51,7 @@ class CancellationManager:
         with self._lock:
             return self._callbacks.pop(token, None) is not None
 
-    def start_cancel(self) -> None:
+    def start_cancel(self, reason: Exception | None = None) -> None:
         """Cancels, once: later calls do nothing. Callbacks run in this thread; a failing one does not stop the
         others.
         """
@@ -58,6 +59,7 @@ class CancellationManager:
             if self.is_cancelled:
                 return
             self.is_cancelled = True
+            self.reason = reason
             callbacks = list(self._callbacks.values())
             self._callbacks.clear()
         for callback in callbacks:

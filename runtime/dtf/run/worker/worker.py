@@ -95,6 +95,7 @@ class LocalWorker:
         self.direct = DirectSteps(self.task, self.rendezvous, self._running, lambda: self.peers)
         self._partial: dict[int, PartialStep] = {}
         self._step_sequences: dict[int, int] = {}
+        self._gone: errors.OpError | None = None
         self._graph_numbers = itertools.count(1)
 
     # -- the task
@@ -129,16 +130,20 @@ class LocalWorker:
             return {key: self._step_sequences[key] for key in graph_keys}
 
     def shut_down(self) -> None:
-        """Cancels every step and forgets every session; who still waits for a tensor gets UnavailableError."""
-        with self._lock:
-            running = self._running.of()
-            handles = list(self._sessions)
+        """Stops every step and forgets every session. Whoever waits for any of it, or asks from now on, gets
+        UnavailableError: its peers have lost a task, which is no cancellation of theirs.
+        """
         gone = errors.UnavailableError(None, None, f"{self.task} has shut down")
-        for step in running:
+        with self._lock:
+            self._gone = gone
+            handles = list(self._sessions)
+        for step in self._running.of():
             step.cancel(gone)
         self.rendezvous.abort_all(as_derived(gone))
         for handle in handles:
-            self.delete_worker_session(handle)
+            self._drop_session(handle, gone)
+        for step in self._running.of():  # those that began meanwhile
+            step.cancel(gone)
 
     # -- sessions
 
@@ -160,7 +165,10 @@ class LocalWorker:
 
         Raises:
           InvalidArgumentError: an address of the cluster is malformed.
+          UnavailableError: the task has shut down.
         """
+        if self._gone is not None:
+            raise self._gone
         cluster = None
         if server_def is not None and server_def.cluster.job and self._peers_of_cluster is not None:
             cluster = self._peers_of_cluster(server_def)
@@ -185,6 +193,10 @@ class LocalWorker:
         """Forgets a session, its graphs and its isolated resources; its running steps are cancelled. Harmless when
         repeated.
         """
+        self._drop_session(handle, derived(errors.CancelledError(None, None, f"Session {handle} has been closed")))
+
+    def _drop_session(self, handle: str, why: errors.OpError) -> None:
+        """Forgets a session; its running steps end with `why`."""
         with self._lock:
             session = self._sessions.pop(handle, None)
             running = self._running.of(session) if session is not None else []
@@ -192,7 +204,7 @@ class LocalWorker:
             return
         self.direct.forget_session(handle)
         for step in running:
-            step.cancel(derived(errors.CancelledError(None, None, f"Session {handle} has been closed")))
+            step.cancel(why)
         if session.resources is not self.resources:
             session.resources.clear()
         session.close()
@@ -430,6 +442,8 @@ class LocalWorker:
         return session, registered
 
     def _session(self, handle: str) -> WorkerSession:
+        if self._gone is not None:
+            raise self._gone
         if not handle:
             return self._legacy
         session = self._sessions.get(handle)
