@@ -17,7 +17,7 @@ import os
 import random
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +25,10 @@ from dtf.wire import credentials, errors
 from dtf.wire.cluster import ClusterSpec, make_server_def, parse_target, split_address
 from dtf.wire.device import task_name
 from dtf.wire.pb import config_pb2
+
+if TYPE_CHECKING:
+    from dtf.run.interfaces import Master, Worker
+    from dtf.run.threads.cancellation import CancellationManager
 
 BIND_VARIABLE = "DTF_BIND"
 """The address at which servers of this process listen, when it is another than that by which others know them."""
@@ -214,7 +218,7 @@ class Server:
         return f"<Server {self._task} at {self.target}>"
 
 
-def find_master(target: str, config: config_pb2.ConfigProto) -> Any:
+def find_master(target: str, config: config_pb2.ConfigProto) -> Master:
     """The Master for a session with this target. Contacts nobody. Give it to `release_master` in the end.
 
     Raises:
@@ -234,7 +238,7 @@ def find_master(target: str, config: config_pb2.ConfigProto) -> Any:
     return RemoteMaster(connect(address, credentials=credentials.from_environment()))
 
 
-def release_master(master: Any) -> None:
+def release_master(master: Master) -> None:
     """Frees what `find_master` made."""
     master.close()
 
@@ -246,16 +250,20 @@ class InProcessMaster:
     fetches where somebody in the runtime still holds them.
     """
 
-    def __init__(self, master: Any, owned: bool = False) -> None:
+    def __init__(self, master: Master, owned: bool = False) -> None:
         from dtf.run.state.resources import unaliased
 
         self._master = master
         self._is_owned = owned
         self._unaliased = unaliased
-        for name in ("create_session", "extend_session", "partial_run_setup", "make_callable", "release_callable"):
-            setattr(self, name, getattr(master, name))
-        for name in ("close_session", "list_devices"):
-            setattr(self, name, getattr(master, name))
+        # What carries no tensors is the master's own.
+        self.create_session = master.create_session
+        self.extend_session = master.extend_session
+        self.partial_run_setup = master.partial_run_setup
+        self.make_callable = master.make_callable
+        self.release_callable = master.release_callable
+        self.close_session = master.close_session
+        self.list_devices = master.list_devices
 
     def run_step(
         self,
@@ -265,18 +273,28 @@ class InProcessMaster:
         targets: Sequence[str] = (),
         options: config_pb2.RunOptions | None = None,
         partial_run_handle: str = "",
+        request_id: int = 0,
+        cancellation: CancellationManager | None = None,
     ) -> tuple[list[Any], config_pb2.RunMetadata | None]:
         """See `Master.run_step`."""
         if feeds:
             feeds = {name: _copied(value) for name, value in feeds.items()}
-        values, metadata = self._master.run_step(handle, feeds, fetches, targets, options, partial_run_handle)
+        values, metadata = self._master.run_step(
+            handle, feeds, fetches, targets, options, partial_run_handle, request_id, cancellation
+        )
         return self._own(values), metadata
 
     def run_callable(
-        self, handle: str, callable_handle: int, feeds: Sequence[Any]
+        self,
+        handle: str,
+        callable_handle: int,
+        feeds: Sequence[Any],
+        request_id: int = 0,
+        cancellation: CancellationManager | None = None,
     ) -> tuple[list[Any], config_pb2.RunMetadata | None]:
         """See `Master.run_callable`."""
-        values, metadata = self._master.run_callable(handle, callable_handle, [_copied(value) for value in feeds])
+        copies = [_copied(value) for value in feeds]
+        values, metadata = self._master.run_callable(handle, callable_handle, copies, request_id, cancellation)
         return self._own(values), metadata
 
     def reset(self, containers: Sequence[str] = (), device_filters: Sequence[str] = ()) -> None:
@@ -297,12 +315,12 @@ class InProcessMaster:
 class _OneTask:
     """A `session_tasks.Tasks` of a session without a cluster."""
 
-    def __init__(self, worker: Any) -> None:
+    def __init__(self, worker: Worker) -> None:
         self.own_task = _LOCAL_TASK
         self.names: tuple[str, ...] = (_LOCAL_TASK,)
         self._worker = worker
 
-    def worker(self, task: str) -> Any:
+    def worker(self, task: str) -> Worker:
         return self._worker
 
     def address(self, task: str) -> str:

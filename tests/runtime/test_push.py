@@ -356,7 +356,7 @@ def test_what_was_long_in_the_making_does_not_wait_for_what_comes_next(monkeypat
 
 def test_values_for_a_step_that_is_not_known_are_refused(cluster):
     with pytest.raises(errors.AbortedError, match="restarted"):
-        cluster["ps", 0]._worker.deliver(Pushed(12345, 1, 0, [0], [np.float32(1)]))
+        cluster["ps", 0]._worker.push(Pushed(12345, 1, 0, [0], [np.float32(1)]))
 
 
 def test_tasks_without_the_channel_are_spoken_to_in_tensorflows_protocol(monkeypatch):

@@ -18,6 +18,7 @@ import grpc
 
 from dtf.rpc import WORKER_SERVICE, diagnose_peer, status
 from dtf.rpc.messages import Buffer, joined
+from dtf.run.interfaces import Done
 from dtf.wire import errors
 from dtf.wire.cluster import split_address
 from dtf.wire.credentials import Credentials
@@ -36,7 +37,6 @@ _HEARTBEAT_TIMEOUT_S = 10.0
 _TELL_TIMEOUT_S = 60.0
 _STATUS_METHOD = f"/{WORKER_SERVICE}/GetStatus"
 
-Done = Callable[..., None]
 Request = bytes | Sequence[Buffer]
 """A message, or the pieces of one."""
 

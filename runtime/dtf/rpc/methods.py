@@ -18,6 +18,7 @@ from dtf.rpc.messages import Buffer
 from dtf.run.exchange.push import dead_fetch
 from dtf.run.exchange.rendezvous import parse_key
 from dtf.run.executor.step import Device
+from dtf.run.interfaces import ServingMaster, ServingWorker
 from dtf.run.kernels import DEAD
 from dtf.run.passes import parse_tensor_name
 from dtf.run.threads import growing_pool
@@ -30,7 +31,7 @@ _STRINGS_ENCODED_AT_ONCE_MAX = 1000
 _REQUESTS_REMEMBERED_MAX = 100_000
 
 
-def methods(master: Any, worker: Any, status_tail: bytes = b"") -> dict[str, Method]:
+def methods(master: ServingMaster, worker: ServingWorker, status_tail: bytes = b"") -> dict[str, Method]:
     """The methods by name, "/service/method". `status_tail` is appended to the response of GetStatus."""
     table: dict[str, Method] = {}
     owners = ((MASTER_SERVICE, _MasterMethods(master)), (WORKER_SERVICE, _WorkerMethods(worker, status_tail)))
@@ -52,7 +53,7 @@ def as_op_error(error: BaseException) -> errors.OpError:
 class _MasterMethods:
     """tensorflow.MasterService."""
 
-    def __init__(self, master: Any) -> None:
+    def __init__(self, master: ServingMaster) -> None:
         self._master = master
 
     def CreateSession(self, data: Buffer, answer: Answer) -> None:
@@ -188,7 +189,7 @@ class _MasterMethods:
 class _WorkerMethods:
     """tensorflow.WorkerService."""
 
-    def __init__(self, worker: Any, status_tail: bytes) -> None:
+    def __init__(self, worker: ServingWorker, status_tail: bytes) -> None:
         self._worker = worker
         self._status_tail = status_tail
         self._request_ids = RecentRequestIds(_REQUESTS_REMEMBERED_MAX)

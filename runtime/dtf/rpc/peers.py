@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
 
 from dtf.rpc.discovery import Way, connect
 from dtf.rpc.remote import RemoteWorker
+from dtf.run.interfaces import Worker
 from dtf.wire import errors
 from dtf.wire.cluster import ClusterSpec
 from dtf.wire.credentials import Credentials
@@ -17,7 +17,7 @@ class Peers:
     """A `session_tasks.Tasks`: one connection for each task that is ever asked for. Its lock guards the connections."""
 
     def __init__(
-        self, cluster: ClusterSpec, own_task: str, own_worker: Any, credentials: Credentials | None = None
+        self, cluster: ClusterSpec, own_task: str, own_worker: Worker, credentials: Credentials | None = None
     ) -> None:
         self.own_task = own_task
         self._credentials = credentials
@@ -30,9 +30,9 @@ class Peers:
         self.names = tuple(self._addresses)
         self._lock = threading.Lock()
         self._connections: dict[str, Way] = {}
-        self._workers: dict[str, Any] = {own_task: own_worker}
+        self._workers: dict[str, Worker] = {own_task: own_worker}
 
-    def worker(self, task: str) -> Any:
+    def worker(self, task: str) -> Worker:
         """The worker of a task.
 
         Raises:

@@ -22,6 +22,7 @@ from dtf.channel.listener import Answer, Method
 from dtf.rpc.messages import Buffer
 from dtf.rpc.methods import as_op_error
 from dtf.run.exchange.push import Pushed, Rest
+from dtf.run.interfaces import ServingMaster, ServingWorker
 from dtf.run.kernels import DEAD
 from dtf.wire import errors, tensor_frames
 
@@ -85,7 +86,7 @@ def run_outcome(response: Buffer) -> tuple[list[Any], Rest | None]:
     return values[:first], ([tag - _PUSHED for tag in tags[first:]], values[first:])
 
 
-def methods(master: Any, worker: Any) -> dict[str, Method]:
+def methods(master: ServingMaster, worker: ServingWorker) -> dict[str, Method]:
     """The methods by name, for the channel."""
     owner = _DirectMethods(master, worker)
     return {
@@ -94,7 +95,7 @@ def methods(master: Any, worker: Any) -> dict[str, Method]:
 
 
 class _DirectMethods:
-    def __init__(self, master: Any, worker: Any) -> None:
+    def __init__(self, master: ServingMaster, worker: ServingWorker) -> None:
         self._master = master
         self._worker = worker
 
@@ -142,7 +143,7 @@ class _DirectMethods:
         if labels:
             names = iter(labels)
             keys = [next(names) if tag == tensor_frames.LABELLED else tag for tag in tags]
-        self._worker.deliver(Pushed(run_id, step_id, source, keys, values))
+        self._worker.push(Pushed(run_id, step_id, source, keys, values))
 
 
 def _packed(values: Sequence[Any], rest: Rest | None = None) -> list[Buffer]:

@@ -8,12 +8,13 @@ from typing import Any
 
 from dtf.channel.client import Channel
 from dtf.rpc import MASTER_SERVICE, WORKER_SERVICE, groups, messages, push, status
-from dtf.rpc.connection import Done, Request
+from dtf.rpc.connection import Request
 from dtf.rpc.discovery import Way
 from dtf.rpc.messages import Buffer
 from dtf.run.exchange.push import Pushed
 from dtf.run.exchange.retry import ask
 from dtf.run.executor.step import Device
+from dtf.run.interfaces import Cancel, Done
 from dtf.run.master.compiled_step import GraphResult
 from dtf.run.master.master import DeviceList
 from dtf.run.threads.cancellation import CancellationManager
@@ -31,7 +32,7 @@ class RemoteWorker:
     def __init__(self, connection: Way) -> None:
         self._connection = connection
 
-    def get_status(self, timeout_s: float) -> list[Device]:
+    def get_status(self, timeout_s: float | None = None) -> list[Device]:
         """The task's devices.
 
         Raises:
@@ -44,17 +45,17 @@ class RemoteWorker:
             raise self._connection.explain(error) from None
         return devices_of(messages.parse(worker_pb2.GetStatusResponse, response).device_attributes)
 
-    def get_status_async(self, done: Done, timeout_s: float) -> None:
+    def get_status_async(self, done: Done, timeout_s: float | None = None) -> None:
         """Calls done(bytes) or done(error=...): a heartbeat."""
         self._call_async("GetStatus", (), done, timeout_s)
 
     def create_worker_session(
         self,
         handle: str,
-        server_def: tensorflow_server_pb2.ServerDef,
-        isolate: bool,
-        master_task: str,
-        master_incarnation: int,
+        server_def: tensorflow_server_pb2.ServerDef | None = None,
+        isolate: bool = False,
+        master_task: str = "",
+        master_incarnation: int = 0,
     ) -> None:
         """Makes a session known to the task."""
         request = worker_pb2.CreateWorkerSessionRequest(
@@ -71,7 +72,7 @@ class RemoteWorker:
         request = worker_pb2.DeleteWorkerSessionRequest(session_handle=handle)
         self._call("DeleteWorkerSession", request)
 
-    def delete_worker_session_async(self, handle: str, done: Done, timeout_s: float) -> None:
+    def delete_worker_session_async(self, handle: str, done: Done, timeout_s: float | None = None) -> None:
         """As `delete_worker_session`, without waiting."""
         request = worker_pb2.DeleteWorkerSessionRequest(session_handle=handle)
         self._call_async("DeleteWorkerSession", (request.SerializeToString(),), done, timeout_s)
@@ -110,7 +111,7 @@ class RemoteWorker:
         recv_keys: Sequence[str],
         options: worker_pb2.ExecutorOpts | None,
         done: Done,
-    ) -> Callable[[], None]:
+    ) -> Cancel:
         """Runs a partition; done(GraphResult) or done(error=...). Returns what cancels it."""
         request = worker_pb2.RunGraphRequest(
             session_handle=session_handle,
@@ -137,7 +138,7 @@ class RemoteWorker:
 
         return self._call_async("RunGraph", data, answered)
 
-    def open_direct(self, on_lost: Callable[[], None]) -> bool:
+    def open_push(self, on_lost: Callable[[], None]) -> bool:
         """Whether the task can be reached over the channel; `on_lost` is called when it no longer can."""
         return self._connection.open_channel(on_lost)
 
@@ -149,7 +150,7 @@ class RemoteWorker:
         send_keys: Sequence[str],
         recv_keys: Sequence[str],
         tasks: Sequence[str],
-        home: int,
+        home: int = -1,
     ) -> None:
         """See `LocalWorker.prepare`. UnimplementedError also when there is no channel to the task."""
         if self._connection.channel is None:
@@ -157,7 +158,7 @@ class RemoteWorker:
         request = push.prepare_request(run_id, session_handle, graph_handle, send_keys, recv_keys, tasks, home)
         push.outcome_values(self._channel().call(push.PREPARE, (request,), _CONTROL_TIMEOUT_S))
 
-    def run_prepared(self, run_id: int, step_id: int, values: Sequence[Any], done: Done) -> Callable[[], None]:
+    def run_prepared(self, run_id: int, step_id: int, values: Sequence[Any], done: Done) -> Cancel:
         """See `LocalWorker.run_prepared`."""
 
         def answered(response: Buffer = b"", error: errors.OpError | None = None) -> None:
@@ -182,11 +183,11 @@ class RemoteWorker:
         request = worker_pb2.CleanupGraphRequest(step_id=step_id)
         self._connection.tell(f"/{WORKER_SERVICE}/CleanupGraph", (request.SerializeToString(),))
 
-    def cleanup_all(self, containers: Sequence[str]) -> None:
+    def cleanup_all(self, containers: Sequence[str] = ()) -> None:
         """Empties resource containers; the default one if none is named."""
         self._call("CleanupAll", worker_pb2.CleanupAllRequest(container=containers))
 
-    def recv_tensor(self, step_id: int, key: str, done: Done) -> Callable[[], None]:
+    def recv_tensor(self, step_id: int, key: str, done: Done) -> Cancel:
         """Fetches a value from the step's rendezvous at the task: done(value) or done(error=...)."""
         request = worker_pb2.RecvTensorRequest(step_id=step_id, rendezvous_key=key, request_id=_new_request_id())
 
@@ -203,7 +204,7 @@ class RemoteWorker:
 
         return self._call_async("RecvTensor", (request.SerializeToString(),), answered)
 
-    def complete_group(self, group_key: int, group_size: int, device: Device, done: Done) -> Callable[[], None]:
+    def complete_group(self, group_key: int, group_size: int, device: Device, done: Done) -> Cancel:
         """See `LocalWorker.complete_group`. UnimplementedError when the task is TensorFlow's."""
         request = worker_pb2.CompleteGroupRequest(
             group_key=group_key,
@@ -229,13 +230,15 @@ class RemoteWorker:
             raise errors.UnavailableError(None, None, f"{self._connection.where}: the connection was lost")
         return channel
 
-    def _call(self, name: str, request: Any, timeout_s: float = _CONTROL_TIMEOUT_S, watch: bool = False) -> Buffer:
+    def _call(
+        self, name: str, request: Any, timeout_s: float | None = _CONTROL_TIMEOUT_S, watch: bool = False
+    ) -> Buffer:
         method = f"/{WORKER_SERVICE}/{name}"
         return self._connection.call(method, (request.SerializeToString(),), None if watch else timeout_s, watch)
 
     def _call_async(
         self, name: str, data: Request, done: Done, timeout_s: float | None = None
-    ) -> Callable[[], None]:
+    ) -> Cancel:
         return self._connection.call_async(f"/{WORKER_SERVICE}/{name}", data, done, timeout_s)
 
 
@@ -349,9 +352,14 @@ class RemoteMaster:
         return self._call("MakeCallable", request, master_pb2.MakeCallableResponse).handle
 
     def run_callable(
-        self, handle: str, callable_handle: int, feeds: Sequence[Any], request_id: int = 0
+        self,
+        handle: str,
+        callable_handle: int,
+        feeds: Sequence[Any],
+        request_id: int = 0,
+        cancellation: CancellationManager | None = None,
     ) -> tuple[list[Any], config_pb2.RunMetadata | None]:
-        """See `Master.run_callable`."""
+        """See `Master.run_callable`. Interrupting the call cancels the step."""
         request = master_pb2.RunCallableRequest(
             session_handle=handle, handle=callable_handle, request_id=request_id or _new_request_id()
         )

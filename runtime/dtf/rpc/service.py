@@ -22,6 +22,7 @@ from dtf.channel.listener import Answer, Listener, Method
 from dtf.rpc import discovery, messages, push, status
 from dtf.rpc.messages import Buffer
 from dtf.rpc.methods import as_op_error, methods
+from dtf.run.interfaces import ServingMaster, ServingWorker
 from dtf.run.threads import growing_pool
 from dtf.wire import errors
 from dtf.wire.cluster import split_address
@@ -44,7 +45,12 @@ class Service:
     """A master and a worker behind a port."""
 
     def __init__(
-        self, address: str, name: str, master: Any, worker: Any, credentials: Credentials | None = None
+        self,
+        address: str,
+        name: str,
+        master: ServingMaster,
+        worker: ServingWorker,
+        credentials: Credentials | None = None,
     ) -> None:
         """Listens at `address` ("host:port"; port 0: any that is free) and accepts calls after `start`.
 

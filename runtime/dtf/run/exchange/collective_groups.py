@@ -23,12 +23,12 @@ from typing import Any, NamedTuple
 
 from dtf.run.exchange.rendezvous import Rendezvous, StepRendezvous
 from dtf.run.executor.step import Device, task_of
+from dtf.run.interfaces import Done
 from dtf.wire import errors
 from dtf.wire.device import DeviceSpec
 
 __all__ = ["BROKEN", "Collectives", "Group", "GroupLeader", "Membership", "default_leader"]
 
-Done = Callable[..., None]
 BROKEN = "Collective group"
 """How the message of every error begins that tells of a broken group, so that it is passed on as it is."""
 

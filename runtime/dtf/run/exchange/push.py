@@ -155,7 +155,7 @@ class DirectSteps:
         )  # fmt: skip
         peers = self._peers()
         for task in prepared.peers:
-            if task not in tasks or peers is None or not peers(task).open_direct(self._on_lost(task)):
+            if task not in tasks or peers is None or not peers(task).open_push(self._on_lost(task)):
                 raise errors.UnimplementedError(None, None, f"{self._own_task} has no channel to {task}")
         with self._lock:
             self._prepared[run_id] = prepared

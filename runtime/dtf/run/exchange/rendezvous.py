@@ -20,11 +20,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from dtf.run.executor.step import task_of
+from dtf.run.interfaces import Done
 from dtf.wire import errors
 
 __all__ = ["ParsedKey", "Rendezvous", "StepRendezvous", "make_key", "parse_key"]
 
-Done = Callable[..., None]
 """done(value) or done(error=OpError). The value may be kernels.DEAD."""
 
 _STEPS_REMEMBERED_MAX = 10_000

@@ -27,13 +27,13 @@ import numpy as np
 from dtf.run.exchange.collective_groups import BROKEN, Collectives, Group
 from dtf.run.exchange.rendezvous import make_key
 from dtf.run.executor.step import StepContext, task_of
+from dtf.run.interfaces import Done
 from dtf.run.master.step_monitor import watchman
 from dtf.run.threads import reader_thread
 from dtf.wire import errors
 
 __all__ = ["Call", "Exchange", "all_gather", "all_reduce", "broadcast", "start"]
 
-Done = Callable[..., None]
 
 _LONG_FROM_BYTES = 1 << 16
 _TAKEN_WITHIN_S = 2.0

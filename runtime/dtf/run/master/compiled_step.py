@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from dtf.run.exchange.push import Pushed, Rest, dead_fetch
+from dtf.run.interfaces import Worker
 from dtf.run.kernels import DEAD
 from dtf.run.master.prepare import Agreement
 from dtf.run.master.step_monitor import Watch, watchman
@@ -42,7 +43,7 @@ class RegisteredPartition(NamedTuple):
 
     task: str
     address: str
-    worker: Any
+    worker: Worker
     graph_handle: str
     feeds: Mapping[str, str]
     fetches: Mapping[str, str]
@@ -297,7 +298,7 @@ class RunningStep:
                 assert self.run_id is not None
                 home = self.compiled.partitions[-1]
                 assert home.is_local
-                home.worker.deliver(Pushed(self.run_id, self.step_id, number, *rest))
+                home.worker.push(Pushed(self.run_id, self.step_id, number, *rest))
 
         feeds = self._feeds
         try:

@@ -12,10 +12,11 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from dtf.run.executor.instructions import SHOWN_AT_END
 from dtf.run.executor.step import Device
+from dtf.run.interfaces import ServingWorker, Worker
 from dtf.run.kernels import may_wait
 from dtf.run.master.client_graph import ClientGraph
 from dtf.run.master.compiled_step import CompiledStep, RegisteredPartition, RunningStep
@@ -93,7 +94,8 @@ class MasterSession:
         client = next(device for device in own.devices if device.device_type == "CPU")
         registered = self._register(feeds, fetches, targets, self._default_timeout_s, client)
         dependencies = {fetch: self.graph.feeds_of(feeds, fetch) for fetch in fetches}
-        run = PartialRun(self._handle, registered, own.worker, feeds, dependencies)
+        own_worker = cast("ServingWorker", own.worker)  # that of this process
+        run = PartialRun(self._handle, registered, own_worker, feeds, dependencies)
         handle = f"{self._handle}_{next(self._ids)}"
         run.start(self)
         with self._lock:
@@ -255,7 +257,7 @@ class MasterSession:
             mark_arrivals(parts, may_wait)
         return [self._register_at(joined[task].worker, part) for task, part in parts.items()]
 
-    def _register_at(self, worker: Any, part: Partition) -> RegisteredPartition:
+    def _register_at(self, worker: Worker, part: Partition) -> RegisteredPartition:
         if part.task == self._tasks.own_task:
             _show_references_at_end(part)
         self._endpoint_names.settle(part.task, part.graph_def)

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dtf.run.interfaces import ServingWorker
 from dtf.run.master.compiled_step import CompiledStep, RegisteredPartition, RunningStep, StepOwner
 from dtf.wire import errors
 
@@ -21,7 +22,7 @@ class PartialRun:
         self,
         session_handle: str,
         partitions: Sequence[RegisteredPartition],
-        own_worker: Any,
+        own_worker: ServingWorker,
         feeds: Sequence[str],
         dependencies: Mapping[str, frozenset[str]],
     ) -> None:

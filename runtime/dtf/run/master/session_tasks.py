@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 from dtf.run.exchange.retry import ATTEMPT_TIMEOUT_S, ask
 from dtf.run.executor.step import Device, task_of
+from dtf.run.interfaces import Worker
 from dtf.run.worker.worker_session import devices_of_session
 from dtf.wire import errors
 from dtf.wire.device import DeviceSpec
@@ -36,7 +37,7 @@ class Tasks(Protocol):
     names: tuple[str, ...]
     """All tasks of the cluster in its order, the own one among them."""
 
-    def worker(self, task: str) -> Any:
+    def worker(self, task: str) -> Worker:
         """The Worker of a task; the same object at every call. Contacts nobody."""
 
     def address(self, task: str) -> str:
@@ -50,7 +51,7 @@ class JoinedTask(NamedTuple):
     """A task that knows this session. The devices carry the incarnation that it had when it joined."""
 
     name: str
-    worker: Any
+    worker: Worker
     devices: tuple[Device, ...]
 
 
@@ -161,7 +162,7 @@ class SessionTasks:
         if self._cluster is not None:
             self._tasks.close()
 
-    def _ask(self, task: str, worker: Any, timeout_s: float | None) -> list[Device]:
+    def _ask(self, task: str, worker: Worker, timeout_s: float | None) -> list[Device]:
         """GetStatus, tried until it is answered; the devices by the names that this session has for them."""
         try:
             devices = ask(worker.get_status, f"{task} at {self.address(task)}", timeout_s, self._stopped)

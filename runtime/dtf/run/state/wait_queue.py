@@ -10,13 +10,13 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from dtf.run.interfaces import Done
 from dtf.run.threads.cancellation import CancellationManager
 from dtf.wire import errors
 
 __all__ = ["Done", "Operation", "WaitingLine", "flush"]
 
 # Called as done(value) or done(error=OpError), exactly once.
-Done = Callable[..., None]
 
 
 class Operation:

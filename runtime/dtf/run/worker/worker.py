@@ -27,6 +27,7 @@ from dtf.run.executor.executor import Executor
 from dtf.run.executor.flat_run import together
 from dtf.run.executor.step import Device, as_derived, task_of
 from dtf.run.executor.step_stats import StepStatsCollector
+from dtf.run.interfaces import Cancel, Done, Worker
 from dtf.run.lib.allocator import keep_freed_memory
 from dtf.run.master.compiled_step import GraphResult
 from dtf.run.state.resources import ResourceManager
@@ -34,7 +35,6 @@ from dtf.run.worker.partial_step import PartialStep
 from dtf.run.worker.running_steps import RunningSteps, shown
 from dtf.run.worker.worker_session import (
     ClusterPeers,
-    Done,
     Peers,
     RegisteredGraph,
     RunningStep,
@@ -253,7 +253,7 @@ class LocalWorker:
         done: Done,
         is_partial: bool = False,
         is_last_partial_run: bool = False,
-    ) -> Callable[[], None]:
+    ) -> Cancel:
         """Runs a partition's step: done(GraphResult) or done(error=OpError). Runs in this thread until it has to wait.
 
         Args:
@@ -317,7 +317,7 @@ class LocalWorker:
 
     def run_prepared(
         self, run_id: int, step_id: int, values: Sequence[Any], done: Done
-    ) -> Callable[[], None]:
+    ) -> Cancel:
         """As `run_graph`, of what was prepared: `values` in the order of its send keys. Calls done(values, rest) with
         the values of its recv keys and what is left to push to the master's task, or done(error=OpError). A step that
         ends well is forgotten here, without `cleanup_graph`.
@@ -340,7 +340,11 @@ class LocalWorker:
         sends = list(zip(prepared.send_keys, values, strict=True))
         return self._run(prepared.registered.executor, running, sends, prepared.recv_keys, over)
 
-    def deliver(self, pushed: Pushed) -> None:
+    def open_push(self, on_lost: Callable[[], None]) -> bool:
+        """True: a task can always push to itself."""
+        return True
+
+    def push(self, pushed: Pushed) -> None:
         """Takes values that another task pushes, and runs what they make ready, in this thread."""
         completed = self.direct.deliver(pushed)
         if completed:
@@ -358,7 +362,7 @@ class LocalWorker:
 
     # -- tensors
 
-    def recv_tensor(self, step_id: int, key: str, done: Done) -> Callable[[], None]:
+    def recv_tensor(self, step_id: int, key: str, done: Done) -> Cancel:
         """Gives a tensor that a step of this task makes: done(value), where the value may be kernels.DEAD, or
         done(error=OpError).
 
@@ -381,7 +385,7 @@ class LocalWorker:
 
         return cancel
 
-    def complete_group(self, group_key: int, group_size: int, device: Device, done: Done) -> Callable[[], None]:
+    def complete_group(self, group_key: int, group_size: int, device: Device, done: Done) -> Cancel:
         """As the leader of a group: done(collective_groups.Membership) when all its members have asked."""
         return self._groups.join(group_key, group_size, device, done)
 
@@ -406,7 +410,7 @@ class LocalWorker:
         sends: Sequence[tuple[str, Any]],
         recv_keys: Sequence[str],
         over: Done,
-    ) -> Callable[[], None]:
+    ) -> Cancel:
         """Runs a step that has been entered: over(values by key), or over(error=...)."""
         rendezvous = running.step.rendezvous
 
@@ -484,7 +488,7 @@ class LocalWorker:
     def _collectives(self, session: WorkerSession) -> Collectives:
         own_task = task_of(session.devices[0].name)
 
-        def worker(task: str) -> Any:
+        def worker(task: str) -> Worker:
             if task == own_task:
                 return self
             peers = session.peers or self.peers
@@ -509,7 +513,7 @@ class LocalWorker:
         recv_keys: Sequence[str],
         done: Done,
         is_last: bool,
-    ) -> Callable[[], None]:
+    ) -> Cancel:
         with self._lock:
             partial = self._partial.get(step_id)
         if partial is None:

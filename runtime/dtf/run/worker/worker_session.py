@@ -11,21 +11,21 @@ from typing import Any, NamedTuple, Protocol
 
 from dtf.run.executor.executor import Executor
 from dtf.run.executor.step import Device, SessionState, StepContext, task_of
+from dtf.run.interfaces import Cancel, Done, Worker
 from dtf.run.state.resources import ResourceManager
 from dtf.wire import errors
 from dtf.wire.device import task_name
 from dtf.wire.names import is_device_name, shown
 from dtf.wire.pb import graph_pb2, tensorflow_server_pb2
 
-Done = Callable[..., None]
-Peers = Callable[[str], Any]
+Peers = Callable[[str], Worker]
 """Task name -> the Worker of that task. Raises InvalidArgumentError for a task that the cluster does not have."""
 
 
 class ClusterPeers(Protocol):
     """The tasks of a cluster that a session brought."""
 
-    def worker(self, task: str) -> Any:
+    def worker(self, task: str) -> Worker:
         """See `Peers`."""
 
     def close(self) -> None:
@@ -132,7 +132,7 @@ class RunningStep:
         self.step.cancel(error)
 
 
-def recv_from(peers: Peers | None, task: str, step_id: int, key: str, done: Done) -> Callable[[], None] | None:
+def recv_from(peers: Peers | None, task: str, step_id: int, key: str, done: Done) -> Cancel | None:
     if peers is None:
         done(
             error=errors.InvalidArgumentError(None, None, f"There is no task {task} in a cluster of one; wanted {key}")
