@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
-from dtf.wire import errors
+from dtf.wire.decompress import InflatingFile
 from dtf.wire.events import read_records, record_bytes
 from dtf.wire.files import file_errors
 
 __all__ = ["TFRecordCompressionType", "TFRecordOptions", "TFRecordWriter", "tf_record_iterator"]
-
-_CHUNK = 1 << 18  # bytes read at once of a compressed file
 
 
 class TFRecordCompressionType:
@@ -144,44 +142,6 @@ def tf_record_iterator(path: str, options: Any = None) -> Iterator[bytes]:
         yield from read_records(path)
         return
     with file_errors(path):
-        compressed = open(path, "rb")  # noqa: SIM115  (closed by read_records)
-    bits = zlib.MAX_WBITS + (16 if compression == TFRecordCompressionType.GZIP else 0)
-    yield from read_records(path, opened=cast(BinaryIO, _Inflating(path, compressed, bits)))
-
-
-class _Inflating:
-    """A compressed file as the file that it holds, for reading from its beginning to its end."""
-
-    def __init__(self, path: str, file: BinaryIO, bits: int) -> None:
-        self._path = path
-        self._file = file
-        self._bits = bits
-        self._decompressor = zlib.decompressobj(bits)
-        self._ready = bytearray()
-        self._position = 0
-
-    def tell(self) -> int:
-        return self._position
-
-    def read(self, size: int) -> bytes:
-        while len(self._ready) < size:
-            with file_errors(self._path):
-                data = self._decompressor.unused_data or self._file.read(_CHUNK)
-            if not data:
-                break
-            if self._decompressor.eof:  # another stream follows, as when files are appended to each other
-                self._decompressor = zlib.decompressobj(self._bits)
-            try:
-                self._ready += self._decompressor.decompress(data)
-            except zlib.error as error:
-                raise errors.DataLossError(None, None, f"{self._path}: {error}") from error
-        found = bytes(self._ready[:size])
-        del self._ready[:size]
-        self._position += len(found)
-        return found
-
-    def __enter__(self) -> _Inflating:
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self._file.close()
+        file = open(path, "rb")  # noqa: SIM115  (closed by read_records)
+    kind = "GZIP" if compression == TFRecordCompressionType.GZIP else "ZLIB"
+    yield from read_records(path, opened=InflatingFile(path, file, kind))

@@ -53,7 +53,7 @@ def convert_to_tensor(
         return _checked(value, wanted)
     hint = preferred_dtype if preferred_dtype is not None else dtype_hint
     for convert in _converters(type(value)):
-        if wanted is None and hint is not None:
+        if wanted is None and hint is not None and _fits(value, as_dtype(hint)):
             try:
                 result = convert(value, dtype=as_dtype(hint), name=name, as_ref=as_ref)
             except (TypeError, ValueError, OverflowError):
@@ -203,3 +203,12 @@ register_tensor_conversion_function((list, tuple), _from_sequence, 99)
 register_tensor_conversion_function(TensorShape, _from_shape, 100)
 register_tensor_conversion_function(Dimension, _from_dimension, 100)
 register_tensor_conversion_function(object, _from_values, 200)
+
+
+def _fits(value: Any, dtype: DType) -> bool:
+    """Whether Python integers, if that is what `value` is made of, can be of an integer type without wrapping round."""
+    if not dtype.is_integer:
+        return True
+    if isinstance(value, int):
+        return dtype.min <= value <= dtype.max
+    return not isinstance(value, (list, tuple)) or all(_fits(each, dtype) for each in value)

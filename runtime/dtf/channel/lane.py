@@ -9,8 +9,8 @@ arrays' memory, not copies.
 The process's `Reactor` says when something has come, and the thread that reads a frame also handles it. A large body
 is read by a thread of the pool, to which the lane belongs meanwhile, so that nobody else waits for it.
 
-Bounds: a queue of `WAITING_FRAMES_MAX`, a body of `BODY_BYTES_MAX`, `STALL_S_MAX` without a byte taken by the peer.
-Who exceeds one is cut off.
+Bounds: a queue of `WAITING_FRAMES_MAX`, a body of `limits.MESSAGE_BYTES`, `STALL_S_MAX` without a byte taken by the
+peer. Who exceeds one is cut off.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from typing import Any
 
 from dtf.channel import reactor, receive_buffers
 from dtf.run.threads import growing_pool, reader_thread
+from dtf.wire import limits
 
 WAITING_FRAMES_MAX = 100_000
-BODY_BYTES_MAX = 1 << 36
 STALL_S_MAX = 120
 
 REQUEST, RESPONSE, ERROR, CANCEL, PING, PONG, WELCOME = range(1, 8)
@@ -232,12 +232,14 @@ class Lane:
         scratch, view, on_frame = self._scratch, self._view, self._on_frame
         while self._end - self._start >= 24:
             kind, flags, number, mark, call_id, length = _HEADER.unpack_from(scratch, self._start)
-            if mark != _MARK or length > BODY_BYTES_MAX:
+            if mark != _MARK:
                 return "it sent something that is no message"
             begin = self._start + 24
             if begin + length > self._end:
                 if 24 + length <= _SCRATCH_BYTES // 2:
                     break
+                if not limits.MESSAGE_BYTES.allows(length):
+                    return f"a message of {length} bytes is more than {limits.MESSAGE_BYTES.variable} allows"
                 self._let_go()
                 self._large = _LargeFrame((kind, flags, number, call_id), view[begin : self._end], length)
                 self._start = self._end = 0

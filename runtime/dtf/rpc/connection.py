@@ -16,16 +16,14 @@ from typing import Any
 
 import grpc
 
-from dtf.rpc import WORKER_SERVICE, diagnose_peer, status
+from dtf.rpc import WORKER_SERVICE, diagnose_peer, message_options, status
 from dtf.rpc.messages import Buffer, joined
 from dtf.run.interfaces import Done
 from dtf.wire import errors
 from dtf.wire.cluster import split_address
 from dtf.wire.credentials import Credentials
 
-CHANNEL_OPTIONS = (
-    ("grpc.max_send_message_length", -1),
-    ("grpc.max_receive_message_length", -1),
+_CHANNEL_OPTIONS = (
     ("grpc.initial_reconnect_backoff_ms", 50),
     ("grpc.min_reconnect_backoff_ms", 1000),
     ("grpc.max_reconnect_backoff_ms", 150),
@@ -52,11 +50,12 @@ class Connection:
         self.address = address
         self.where = f"{name} at {address}" if name else address
         self._credentials = credentials
+        options = [*_CHANNEL_OPTIONS, *message_options()]
         if credentials is None:
-            self._channel = grpc.insecure_channel(address, options=CHANNEL_OPTIONS)
+            self._channel = grpc.insecure_channel(address, options=options)
         else:
             secure = grpc.ssl_channel_credentials(credentials.ca, credentials.key, credentials.certificate)
-            self._channel = grpc.secure_channel(address, secure, options=CHANNEL_OPTIONS)
+            self._channel = grpc.secure_channel(address, secure, options=options)
         self._methods: dict[str, Any] = {}
         self._lock = threading.Lock()
 

@@ -19,7 +19,7 @@ import grpc
 import grpc.aio
 
 from dtf.channel.listener import Answer, Listener, Method
-from dtf.rpc import discovery, messages, push, status
+from dtf.rpc import discovery, message_options, messages, push, status
 from dtf.rpc.messages import Buffer
 from dtf.rpc.methods import as_op_error, methods
 from dtf.run.interfaces import ServingMaster, ServingWorker
@@ -29,8 +29,6 @@ from dtf.wire.cluster import split_address
 from dtf.wire.credentials import Credentials
 
 _OPTIONS = (
-    ("grpc.max_send_message_length", -1),
-    ("grpc.max_receive_message_length", -1),
     ("grpc.so_reuseport", 0),
     ("grpc.http2.min_ping_interval_without_data_ms", 1000),
 )
@@ -122,7 +120,7 @@ class Service:
         await stopping
 
     async def _open(self, address: str, credentials: Credentials | None) -> tuple[Any, int]:
-        server = grpc.aio.server(options=_OPTIONS)
+        server = grpc.aio.server(options=[*_OPTIONS, *message_options()])
         server.add_generic_rpc_handlers((_Handlers(self._methods, self._waiting),))
         try:
             if credentials is None:

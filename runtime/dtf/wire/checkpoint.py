@@ -28,13 +28,14 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 from google.protobuf.message import DecodeError
 
-from dtf.wire import dtypes, errors
+from dtf.wire import dtypes, errors, limits
 from dtf.wire.crc import crc32c, mask
 from dtf.wire.files import error_of, file_errors, write_atomically
 from dtf.wire.index_table import read_table, read_varint, write_table, write_varint
-from dtf.wire.tensor_shape import TensorShape
+from dtf.wire.tensor_shape import TensorShape, is_possible
 from dtf.wire.tensor_slices import (
     Extents,
+    check_stored,
     cut,
     extents_from_proto,
     extents_to_proto,
@@ -157,26 +158,47 @@ class BundleReader:
         from dtf.wire.pb import tensor_bundle_pb2
 
         self.prefix = prefix
+        index = index_file(prefix)
         try:
-            with open(index_file(prefix), "rb") as file:
+            with open(index, "rb") as file:
                 data = file.read()
         except (FileNotFoundError, NotADirectoryError):
             raise no_such_checkpoint(prefix) from None
         except OSError as error:
-            raise error_of(error, index_file(prefix)) from error
-        table = dict(read_table(data, index_file(prefix)))
+            raise error_of(error, index) from error
+        table = dict(read_table(data, index))
         header_bytes = table.pop(_HEADER_KEY, None)
         if header_bytes is None:
-            raise errors.DataLossError(None, None, f"{index_file(prefix)}: the bundle has no header")
-        header = tensor_bundle_pb2.BundleHeaderProto.FromString(header_bytes)
-        if header.endianness != header.LITTLE:
-            message = f"{index_file(prefix)}: big-endian bundles cannot be read here"
-            raise errors.UnimplementedError(None, None, message)
-        self._num_shards = header.num_shards
+            raise errors.DataLossError(None, None, f"{index}: the bundle has no header")
         try:
+            header = tensor_bundle_pb2.BundleHeaderProto.FromString(header_bytes)
             self._entries = {key: tensor_bundle_pb2.BundleEntryProto.FromString(value) for key, value in table.items()}
         except DecodeError as error:
-            raise errors.DataLossError(None, None, f"{index_file(prefix)}: an entry cannot be read") from error
+            raise errors.DataLossError(None, None, f"{index}: an entry cannot be read") from error
+        if header.endianness != header.LITTLE:
+            message = f"{index}: big-endian bundles cannot be read here"
+            raise errors.UnimplementedError(None, None, message)
+        self._num_shards = header.num_shards
+        limits.CHECKPOINT_SHARDS.check(self._num_shards, f"{index}: the number of its shards", errors.DataLossError)
+        for key, entry in self._entries.items():
+            self._check(key, entry)
+
+    def _check(self, key: bytes, entry: Any) -> None:
+        """Raises DataLossError for an entry that no writer makes: what follows relies on this."""
+        what = f"{index_file(self.prefix)}: the entry of {key.decode(errors='replace')!r}"
+        sizes = [dim.size for dim in entry.shape.dim]
+        if entry.shape.unknown_rank or not is_possible(sizes) or not is_storable(entry.dtype):
+            raise errors.DataLossError(None, None, f"{what} has type {entry.dtype} and shape {sizes}")
+        if entry.offset < 0 or entry.size < 0 or not 0 <= entry.shard_id < max(1, self._num_shards):
+            where = f"{entry.size} bytes at {entry.offset} of shard {entry.shard_id} of {self._num_shards}"
+            raise errors.DataLossError(None, None, f"{what} names {where}")
+        for stored in entry.slices:
+            check_stored(stored, sizes, what)
+        if not key.startswith(b"\0"):
+            try:
+                key.decode()
+            except UnicodeDecodeError:
+                raise errors.DataLossError(None, None, f"{what}: its name is not UTF-8") from None
 
     def keys(self) -> list[str]:
         """The names of all tensors and partitioned variables, sorted."""
@@ -228,11 +250,12 @@ class BundleReader:
         if not entry.slices:
             return cut(self._read_entry(name, entry), extents)
 
+        dtype = dtypes.as_dtype(entry.dtype)
+
         def read_part(stored: Extents) -> np.ndarray:
-            return self._read_entry(name, self._entry(slice_key(name, stored)))
+            return self._read_entry(name, self._entry(slice_key(name, stored)), dtype)
 
         stored = [extents_from_proto(proto) for proto in entry.slices]
-        dtype = dtypes.as_dtype(entry.dtype)
         return put_together(f"{name} in checkpoint {self.prefix}", dtype, full_shape, extents, stored, read_part)
 
     def _entry(self, key: bytes) -> Any:
@@ -242,29 +265,35 @@ class BundleReader:
             name = key.decode(errors="replace")
             raise errors.NotFoundError(None, None, f"Key {name} not found in checkpoint {self.prefix}") from None
 
-    def _read_entry(self, name: str, entry: Any) -> np.ndarray:
+    def _read_entry(self, name: str, entry: Any, wanted: dtypes.DType | None = None) -> np.ndarray:
         path = data_file(self.prefix, entry.shard_id, self._num_shards)
+        dtype = dtypes.as_dtype(entry.dtype)
+        shape = [dim.size for dim in entry.shape.dim]
+        # Each string and variant takes a byte at least.
+        fits = entry.size == math.prod(shape) * dtype.size if dtype.size else entry.size >= math.prod(shape)
+        if not fits or wanted not in (None, dtype):
+            message = f"{path}: tensor {name} of shape {shape} and type {dtype.name} cannot have {entry.size} bytes"
+            raise errors.DataLossError(None, None, message)
         try:
             with open(path, "rb") as file:
+                there = os.fstat(file.fileno()).st_size - entry.offset
+                if there < entry.size:
+                    needed = f"needs {entry.size} bytes at {entry.offset}, has {max(there, 0)}"
+                    message = f"{path}: cut short: tensor {name} {needed}"
+                    raise errors.DataLossError(None, None, message)
                 stored = np.fromfile(file, np.uint8, entry.size, offset=entry.offset)
         except FileNotFoundError:
             raise errors.NotFoundError(None, None, f"{path}: the checkpoint's data file is missing") from None
         except OSError as error:
             raise error_of(error, path) from error
         if len(stored) < entry.size:
-            message = f"{path}: cut short: tensor {name} needs {entry.size} bytes at {entry.offset}, has {len(stored)}"
-            raise errors.DataLossError(None, None, message)
-        shape = [dim.size for dim in entry.shape.dim]
-        if entry.dtype == dtypes.string.as_datatype_enum:
+            raise errors.DataLossError(None, None, f"{path}: cut short while it was read")
+        if dtype is dtypes.string:
             array, crc = _decode_strings(stored, shape, f"{path}: tensor {name}")
-        elif entry.dtype == dtypes.variant.as_datatype_enum:
+        elif dtype is dtypes.variant:
             array, crc = _decode_variants(stored, shape, f"{path}: tensor {name}")
         else:
-            element = np.dtype(dtypes.as_dtype(entry.dtype).as_numpy_dtype)
-            if entry.size != math.prod(shape) * element.itemsize:
-                message = f"{path}: tensor {name} of shape {shape} and type {element} cannot have {entry.size} bytes"
-                raise errors.DataLossError(None, None, message)
-            array = stored.view(element).reshape(shape)
+            array = stored.view(dtype.as_numpy_dtype).reshape(shape)
             crc = crc32c(stored)
         if mask(crc) != entry.crc32c:
             raise errors.DataLossError(None, None, f"{path}: Checksum does not match for tensor {name}")
@@ -366,6 +395,8 @@ def _decode_strings(stored: np.ndarray, shape: Sequence[int], what: str) -> tupl
     if guard != struct.pack("<I", mask(crc)):
         raise errors.DataLossError(None, None, f"{what}: Checksum does not match for the string lengths")
     position += 4
+    if sum(lengths) != len(data) - position:
+        raise errors.DataLossError(None, None, f"{what}: the string lengths do not add up")
     crc = crc32c(data[position:], crc32c(guard, crc))
     result = np.empty(len(lengths), object)
     for number, length in enumerate(lengths):
@@ -407,12 +438,24 @@ def _decode_variants(stored: np.ndarray, shape: Sequence[int], what: str) -> tup
             raise errors.DataLossError(None, None, f"{what}: Checksum does not match")
         crc = crc32c(guard, crc)
         position += length + 4
-        result[number] = variant_of(tensor_pb2.VariantTensorDataProto.FromString(message))
+        try:
+            result[number] = variant_of(tensor_pb2.VariantTensorDataProto.FromString(message))
+        except (DecodeError, errors.InvalidArgumentError) as error:
+            raise errors.DataLossError(None, None, f"{what}: a variant cannot be read: {error}") from error
     return result.reshape(shape), crc
 
 
 def _fixed_lengths(lengths: Iterable[int]) -> bytes:
     return b"".join(struct.pack("<I" if length <= 0xFFFFFFFF else "<Q", length) for length in lengths)
+
+
+def is_storable(enum: int) -> bool:
+    """Whether tensors of a type, given by its number, can be in a bundle."""
+    try:
+        dtype = dtypes.as_dtype(enum)
+    except TypeError:
+        return False
+    return not dtype._is_ref_dtype and (bool(dtype.size) or dtype in (dtypes.string, dtypes.variant))
 
 
 def _sync_and_close(file: BinaryIO) -> None:

@@ -20,11 +20,19 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 from dtf.wire import codec, dtypes, errors
-from dtf.wire.checkpoint import BundleReader, index_file, no_such_checkpoint
+from dtf.wire.checkpoint import BundleReader, index_file, is_storable, no_such_checkpoint
 from dtf.wire.files import error_of, file_errors, write_atomically
 from dtf.wire.index_table import read_table, write_table
-from dtf.wire.tensor_shape import TensorShape
-from dtf.wire.tensor_slices import Extents, extents_from_proto, extents_to_proto, put_together, slice_key, spelled_out
+from dtf.wire.tensor_shape import TensorShape, is_possible
+from dtf.wire.tensor_slices import (
+    Extents,
+    check_stored,
+    extents_from_proto,
+    extents_to_proto,
+    put_together,
+    slice_key,
+    spelled_out,
+)
 
 
 class Checkpoint(Protocol):
@@ -123,8 +131,16 @@ class TableReader:
             if not slices.HasField("meta"):
                 raise errors.DataLossError(None, None, f"{path}: not a checkpoint of format V1: no table of contents")
             for tensor in slices.meta.tensor:
+                what = f"{path}: the entry of {tensor.name!r}"
+                sizes = [dim.size for dim in tensor.shape.dim]
+                if tensor.shape.unknown_rank or not is_possible(sizes) or not is_storable(tensor.type):
+                    raise errors.DataLossError(None, None, f"{what} has type {tensor.type} and shape {sizes}")
+                for stored in tensor.slice:
+                    check_stored(stored, sizes, what)
                 known = self._tensors.setdefault(tensor.name, tensor)
                 if known is not tensor:
+                    if (known.type, known.shape) != (tensor.type, tensor.shape):
+                        raise errors.DataLossError(None, None, f"{what} contradicts that of another file")
                     known.slice.extend(tensor.slice)
             self._values.update((key, (path, value)) for key, value in table.items())
 
@@ -191,6 +207,8 @@ class TableReader:
             # The message has bare values: type and shape stand in the table of contents.
             data.dtype = self._tensor(name).type
             data.tensor_shape.CopyFrom(TensorShape(sizes).as_proto())
+            if codec.repeated_bytes(data):  # a writer writes every element
+                raise errors.InvalidArgumentError(None, None, "values are missing")
             return codec.proto_to_array(data)
-        except (DecodeError, errors.InvalidArgumentError) as error:
+        except (DecodeError, errors.InvalidArgumentError, errors.ResourceExhaustedError) as error:
             raise errors.DataLossError(None, None, f"{path}: the values of tensor {name} cannot be read") from error

@@ -28,10 +28,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dtf.wire import dtypes, errors
+from dtf.wire import dtypes, errors, limits
 from dtf.wire.dtypes import DType, as_dtype
 from dtf.wire.pb import attr_value_pb2, resource_handle_pb2, tensor_pb2, tensor_shape_pb2
-from dtf.wire.tensor_shape import Dimension, TensorShape, as_shape
+from dtf.wire.tensor_shape import Dimension, TensorShape, as_shape, is_possible
 from dtf.wire.variants import is_variant, variant_of
 
 Buffer = Any  # bytes or memoryview
@@ -161,6 +161,7 @@ def proto_to_array(proto: Any) -> Any:
 
     Raises:
       InvalidArgumentError: the message contradicts itself.
+      ResourceExhaustedError: the values that are missing take more than `limits.REPEATED_BYTES`.
     """
     dtype = _decoded_dtype(proto.dtype)
     if proto.tensor_shape.unknown_rank:
@@ -180,13 +181,19 @@ def proto_to_array(proto: Any) -> Any:
     values = _load_values(proto, dtype)
     if len(values) > count:
         raise _malformed(f"{len(values)} values for shape {list(sizes)}")
+    if len(values) < count:
+        limits.REPEATED_BYTES.check(
+            (count - len(values)) * (dtype.size or _POINTER_BYTES),
+            f"Cannot decode a tensor of shape {list(sizes)} with {len(values)} values: what is missing",
+        )
     if not dtype.size:
         return _object_value(values, dtype, sizes, count)
-    if len(values) < count and count * dtype.size > _REPEATED_BYTES_MAX:
-        raise _malformed(f"it claims the shape {list(sizes)}, but has {len(values)} values")
     array: np.ndarray
     if len(values) == count:
         array = values
+    elif len(values) <= 1 and count * dtype.size >= _SHARED_FROM_BYTES:
+        # One element stands for all of them in memory, too: few bytes of a message take few bytes here.
+        return np.broadcast_to(values[0] if len(values) else np.zeros((), dtype.as_numpy_dtype), sizes)
     elif len(values) == 0:
         array = np.zeros(count, dtype.as_numpy_dtype)
     else:
@@ -194,6 +201,27 @@ def proto_to_array(proto: Any) -> Any:
         array[: len(values)] = values
         array[len(values) :] = values[-1]
     return array.reshape(sizes)
+
+
+def repeated_bytes(proto: Any) -> int:
+    """How many bytes the value of a TensorProto takes beyond what the message says: those of repeated elements.
+
+    Raises:
+      InvalidArgumentError: the message contradicts itself.
+    """
+    count = 0 if proto.tensor_shape.unknown_rank else _count(dim.size for dim in proto.tensor_shape.dim)
+    if count <= _LEAST_REPEATED:
+        return 0
+    dtype = _decoded_dtype(proto.dtype)
+    if dtype is dtypes.string:
+        stated = len(proto.string_val)
+    elif dtype in (dtypes.resource, dtypes.variant):
+        stated = len(proto.resource_handle_val) or len(proto.variant_val)
+    else:
+        stated = len(getattr(proto, _value_field(dtype)[0])) // (2 if dtype.is_complex else 1)
+    if not stated and proto.tensor_content:  # looked at last: this copies it
+        return 0
+    return max(0, count - stated) * (dtype.size or _POINTER_BYTES)
 
 
 # ---- arrays <-> bytes
@@ -604,8 +632,11 @@ def _handle_proto(handle: Any) -> Any:
 def _handle_of(proto: Any) -> ResourceHandle:
     known = []
     for each in proto.dtypes_and_shapes:
-        shape = as_shape(each.shape)
-        known.append((as_dtype(each.dtype), tuple(shape.as_list()) if shape else None))
+        try:
+            shape = as_shape(each.shape)
+        except ValueError as error:
+            raise _malformed(f"the shape of a resource: {error}") from None
+        known.append((_decoded_dtype(each.dtype), tuple(shape.as_list()) if shape else None))
     return ResourceHandle(
         proto.device, proto.container, proto.name, proto.maybe_type_name, tuple(known), proto.hash_code
     )
@@ -656,12 +687,10 @@ def _decoded_dtype(enum: int) -> DType:
 
 
 def _count(sizes: Iterable[int]) -> int:
-    count = 1
-    for size in sizes:
-        if size < 0:
-            raise _malformed(f"its shape has a dimension of {size}")
-        count *= size
-    return count
+    sizes = tuple(sizes)
+    if not is_possible(sizes):
+        raise _malformed(f"a tensor cannot have the shape {list(sizes)}")
+    return math.prod(sizes)
 
 
 def _array_over(content: Buffer, dtype: DType, sizes: tuple[int, ...], count: int) -> np.ndarray:
@@ -685,8 +714,10 @@ def _malformed(why: str) -> errors.InvalidArgumentError:
 
 # Below this size protobuf's C code is faster than ours in Python; from it on tensors are read in place, and are laid
 # out so that their elements are aligned in the message.
-_REPEATED_BYTES_MAX = 1 << 31
-"""What few bytes may stand for: no more than a message could say in full."""
+_POINTER_BYTES = 8
+_SHARED_FROM_BYTES = 1 << 24
+_LEAST_REPEATED = 1024
+"""So few elements are not counted."""
 BY_HAND_FROM_BYTES = 4096
 _ALIGNMENT = 8
 _NO_VALUE = np.empty(0, np.float32)

@@ -22,11 +22,14 @@ from typing import Any, BinaryIO
 
 from google.protobuf.message import DecodeError
 
-from dtf.wire import errors
+from dtf.wire import errors, limits
 from dtf.wire.crc import masked_crc32c
+from dtf.wire.decompress import InflatingFile
 from dtf.wire.files import error_of, file_errors
 
+_Opened = BinaryIO | InflatingFile
 _FILE_VERSION = "brain.Event:2"
+_READ_AT_ONCE_BYTES = 1 << 24
 
 
 def record_bytes(data: bytes) -> bytes:
@@ -35,7 +38,7 @@ def record_bytes(data: bytes) -> bytes:
     return b"".join((length, struct.pack("<I", masked_crc32c(length)), data, struct.pack("<I", masked_crc32c(data))))
 
 
-def read_records(path: str, allow_cut_end: bool = False, opened: BinaryIO | None = None) -> Iterator[bytes]:
+def read_records(path: str, allow_cut_end: bool = False, opened: _Opened | None = None) -> Iterator[bytes]:
     """Yields the records of a file.
 
     Args:
@@ -48,7 +51,7 @@ def read_records(path: str, allow_cut_end: bool = False, opened: BinaryIO | None
       DataLossError: a record is damaged, or cut short unless that is allowed.
     """
     try:
-        file = opened or open(path, "rb")  # noqa: SIM115  (closed by the with below)
+        file: _Opened = opened or open(path, "rb")  # noqa: SIM115  (closed by the with below)
     except OSError as error:
         raise error_of(error, path) from error
     with file:
@@ -60,7 +63,7 @@ def read_records(path: str, allow_cut_end: bool = False, opened: BinaryIO | None
             length = struct.unpack("<Q", header[:8])[0] if len(header) == 12 else 0
             if len(header) == 12 and struct.unpack("<I", header[8:])[0] != masked_crc32c(header[:8]):
                 raise errors.DataLossError(None, None, f"{path}: corrupted record at {offset}")
-            data, trailer = (file.read(length), file.read(4)) if len(header) == 12 else (b"", b"")
+            data, trailer = (_read(file, length, path), file.read(4)) if len(header) == 12 else (b"", b"")
             if len(data) != length or len(trailer) != 4:
                 if allow_cut_end:
                     return
@@ -68,6 +71,19 @@ def read_records(path: str, allow_cut_end: bool = False, opened: BinaryIO | None
             if struct.unpack("<I", trailer)[0] != masked_crc32c(data):
                 raise errors.DataLossError(None, None, f"{path}: corrupted record at {offset}")
             yield data
+
+
+def _read(file: _Opened, length: int, path: str) -> bytes:
+    """`length` bytes, or what there is: what a length declares takes no memory before the file has shown it."""
+    if length <= _READ_AT_ONCE_BYTES:
+        return file.read(length)
+    pieces, left = [], length
+    while left > 0 and (piece := file.read(min(left, _READ_AT_ONCE_BYTES))):
+        pieces.append(piece)
+        left -= len(piece)
+        if isinstance(file, InflatingFile):
+            limits.DECOMPRESSED_BYTES.check(length - left, f"{path}: a decompressed record of {length} bytes")
+    return b"".join(pieces)
 
 
 def read_events(path: str, allow_cut_end: bool = True) -> Iterator[Any]:

@@ -20,6 +20,8 @@ _FOOTER_SIZE = 48
 _BLOCK_SIZE = 262_144
 _RESTART_INTERVAL = 16
 _UNCOMPRESSED, _SNAPPY = 0, 1
+_ENLARGEMENT_MAX = 512
+"""How much larger contents may be than their file: keys share beginnings 16 times at most, and Snappy gives 22."""
 
 
 def write_table(items: Iterable[tuple[bytes, bytes]]) -> bytes:
@@ -59,9 +61,19 @@ def read_table(data: bytes, what: str) -> Iterator[tuple[bytes, bytes]]:
     try:
         _, _, position = _read_handle(footer, 0)
         offset, size, _ = _read_handle(footer, position)
+        left = _ENLARGEMENT_MAX * len(data) + _BLOCK_SIZE
+        end, last = 0, None
         for _, handle in _entries(_read_block(data, offset, size, what)):
             offset, size, _ = _read_handle(handle, 0)
-            yield from _entries(_read_block(data, offset, size, what))
+            if offset < end:
+                raise IndexError("blocks overlap")
+            end = offset + size
+            for key, value in _entries(_read_block(data, offset, size, what)):
+                left -= len(key) + len(value)
+                if left < 0 or (last is not None and key <= last):
+                    raise IndexError("its keys are not in order, or too long")
+                last = key
+                yield key, value
     except (IndexError, struct.error) as error:
         raise errors.DataLossError(None, None, f"{what}: damaged sstable: {error}") from error
 
@@ -77,15 +89,16 @@ def write_varint(value: int) -> bytes:
 
 
 def read_varint(data: bytes, position: int) -> tuple[int, int]:
-    """Returns (value, position after it). Raises IndexError where the data ends."""
+    """Returns (value, position after it). Raises IndexError where the data end, or the number has more than 64 bits."""
     value = shift = 0
-    while True:
+    while shift <= 63:
         byte = data[position]
         position += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return value, position
+            return value & 0xFFFFFFFFFFFFFFFF, position
         shift += 7
+    raise IndexError("a number has more than 64 bits")
 
 
 class _Block:
@@ -185,7 +198,7 @@ def _unsnap(data: bytes, what: str) -> bytes:
     """Raw Snappy decompression (https://github.com/google/snappy/blob/main/format_description.txt)."""
     size, position = read_varint(data, 0)
     out = bytearray()
-    while position < len(data):
+    while position < len(data) and len(out) <= size:
         tag = data[position]
         position += 1
         if tag & 3 == 0:

@@ -8,7 +8,7 @@ does (`shape[0].value`); `as_list()` gives plain integers and Nones.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Union
 
 DimensionLike = Union[int, "Dimension", None]
@@ -398,3 +398,19 @@ def _sizes_of(dims: ShapeLike) -> tuple[int | None, ...] | None:
     except TypeError:
         return (dimension_value(dims),)
     return tuple(dimension_value(each) for each in entries)
+
+
+RANK_MAX = 64
+"""numpy's; TensorFlow's is 254."""
+_ELEMENTS_MAX = 1 << 56
+
+
+def is_possible(sizes: Iterable[int]) -> bool:
+    """Whether a tensor may have these sizes: none is negative, and they are neither too many nor too large together."""
+    rank, count = 0, 1
+    for size in sizes:
+        if size < 0:
+            return False
+        rank += 1
+        count *= size or 1
+    return rank <= RANK_MAX and count <= _ELEMENTS_MAX

@@ -9,12 +9,13 @@ dimension, and a length of -1 is the whole dimension.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from dtf.wire import dtypes, errors
+from dtf.wire import dtypes, errors, limits
 
 Extents = Sequence[tuple[int, int]]
 """One (start, length) per dimension; length -1 is the whole dimension."""
@@ -52,7 +53,7 @@ def spelled_out(extents: Extents, full_shape: Sequence[int]) -> list[tuple[int, 
         for (start, length), size in zip(extents, full_shape, strict=True)
     ]
     for (start, length), size in zip(spelled, full_shape, strict=True):
-        if start < 0 or start + length > size:
+        if start < 0 or length < 0 or start + length > size:
             message = f"slice {list(extents)} does not lie within shape {list(full_shape)}"
             raise errors.InvalidArgumentError(None, None, message)
     return spelled
@@ -83,20 +84,42 @@ def put_together(
 
     Raises:
       NotFoundError: the stored parts do not cover what is asked for.
+      DataLossError: a part has another shape than it should.
     """
     target_extents = spelled_out(wanted, full_shape)
-    result = np.empty([length for _, length in target_extents], dtype.as_numpy_dtype)
+    sizes = [length for _, length in target_extents]
+    parts = []
     covered = 0
     for extents in stored:
         held = spelled_out(extents, full_shape)
         common = [(max(a, c), min(a + b, c + d)) for (a, b), (c, d) in zip(target_extents, held, strict=True)]
-        if any(low >= high for low, high in common):
-            continue
-        result[_within(common, target_extents)] = read_part(extents)[_within(common, held)]
-        covered += int(np.prod([high - low for low, high in common]))
-    if covered < result.size:
+        if all(low < high for low, high in common):
+            parts.append((extents, held, common))
+            covered += math.prod(high - low for low, high in common)
+    if covered < math.prod(sizes):
         raise errors.NotFoundError(None, None, f"Tensor slices of {what} do not cover what is asked for")
+    limits.check_room(sizes, dtype.size or 8, dtype.name)
+    result = np.empty(sizes, dtype.as_numpy_dtype)
+    for extents, held, common in parts:
+        part = read_part(extents)
+        if list(part.shape) != [length for _, length in held]:
+            message = f"{what}: the values at {list(extents)} have shape {list(part.shape)}"
+            raise errors.DataLossError(None, None, message)
+        result[_within(common, target_extents)] = part[_within(common, held)]
     return result
+
+
+def check_stored(proto: Any, full_shape: Sequence[int], what: str) -> None:
+    """Raises DataLossError when a TensorSliceProto of a file does not name a part of a tensor of that shape."""
+    extents = extents_from_proto(proto)
+    try:
+        if len(extents) == len(full_shape):
+            spelled_out(extents, full_shape)
+            return
+    except errors.InvalidArgumentError:
+        pass
+    message = f"{what} has a slice {extents} that is not one of shape {list(full_shape)}"
+    raise errors.DataLossError(None, None, message)
 
 
 def extents_to_proto(extents: Extents) -> Any:

@@ -76,7 +76,7 @@ class TensorList:
                 unset.add(index)
             enum, at = _read_varint(proto.metadata, at)
             limit, at = _read_varint(proto.metadata, at)
-            shape = tensor_shape_pb2.TensorShapeProto.FromString(proto.metadata[at:])
+            shape = TensorShape(tensor_shape_pb2.TensorShapeProto.FromString(proto.metadata[at:]))
             dtype = as_dtype(enum)
         except (DecodeError, IndexError, TypeError, ValueError) as error:
             raise errors.InvalidArgumentError(None, None, f"Malformed tensor list: {error}") from None
@@ -85,7 +85,7 @@ class TensorList:
             raise errors.InvalidArgumentError(None, None, "Malformed tensor list: an unset element is out of range")
         given = iter(proto.tensors)
         values = tuple(None if index in unset else proto_to_array(next(given)) for index in range(total))
-        return TensorList(dtype, TensorShape(shape), values, limit - (1 << 64) if limit >> 63 else limit)
+        return TensorList(dtype, shape, values, limit - (1 << 64) if limit >> 63 else limit)
 
 
 @dataclass(frozen=True, eq=False)

@@ -365,7 +365,8 @@ def with_dtype(value: Any, dtype: Any) -> Tensor:
 def _shape_argument(shape: Any) -> Any:
     """A shape as apply_op takes it: sizes may be numbers, Dimensions or scalar tensors."""
     if isinstance(shape, TensorShape):
-        return constant(_static_dims(shape) or [], dtypes.int32, shape=[shape.ndims])
+        sizes = _static_dims(shape) or []
+        return constant(sizes, dtypes.int64 if max(sizes, default=0) >> 31 else dtypes.int32, shape=[shape.ndims])
     if isinstance(shape, (list, tuple)):
         if not shape:
             return constant([], dtypes.int32, shape=[0])

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
 import io
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO
 
@@ -12,6 +10,7 @@ import numpy as np
 
 from dtf.run.datasets.dataset import Dataset, Element, Elements, Function, Scope
 from dtf.wire import errors
+from dtf.wire.decompress import InflatingFile, decompress
 from dtf.wire.events import read_records
 from dtf.wire.files import file_errors
 
@@ -91,7 +90,7 @@ def tf_records(files: Sequence[str], compression: str) -> Dataset:
     check_compression(compression)
 
     def records(path: str) -> Iterator[bytes]:
-        return read_records(path, opened=io.BytesIO(_contents(path, compression)) if compression else None)
+        return read_records(path, opened=_opened(path, compression))
 
     return Dataset("TFRecordDataset", lambda scope: _Records(files, records))
 
@@ -101,7 +100,10 @@ def lines(files: Sequence[str], compression: str) -> Dataset:
     check_compression(compression)
 
     def records(path: str) -> Iterator[bytes]:
-        with file_errors(path), _opened(path, compression) as file:
+        def opened() -> BinaryIO:
+            return io.BytesIO(_contents(path, compression)) if compression else open(path, "rb")
+
+        with file_errors(path), opened() as file:
             for line in file:
                 yield (line[:-1] if line.endswith(b"\n") else line).removesuffix(b"\r")
 
@@ -177,14 +179,10 @@ def check_compression(compression: str) -> None:
 
 def _contents(path: str, compression: str) -> bytes:
     with file_errors(path), open(path, "rb") as file:
-        data = file.read()
-    try:
-        return gzip.decompress(data) if compression == "GZIP" else zlib.decompress(data) if compression else data
-    except (zlib.error, EOFError, OSError) as error:
-        raise errors.DataLossError(None, None, f"{path}: {error}") from error
+        return decompress(file.read(), compression, path)
 
 
-def _opened(path: str, compression: str) -> BinaryIO:
-    return io.BytesIO(_contents(path, compression)) if compression else open(path, "rb")
-
-
+def _opened(path: str, compression: str) -> BinaryIO | InflatingFile:
+    with file_errors(path):
+        file = open(path, "rb")  # noqa: SIM115  (closed by the reader)
+    return InflatingFile(path, file, compression) if compression else file

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from dtf.run import kernels
 from dtf.wire import codec, errors, opdef
+from dtf.wire.constant_sizes import check_repeated
 from dtf.wire.functions import plain_call
 from dtf.wire.names import CONTROL, parse_tensor_name, shown
 from dtf.wire.node_checks import check_attributes, check_node
@@ -88,12 +89,14 @@ def read_graph(graph_def: Any, library: Mapping[str, Any] | None = None) -> list
       NotFoundError: an op that nobody declared.
       InvalidArgumentError: no kernel, a missing or wrong attribute or input, a malformed name, an edge that leads
         nowhere.
+      ResourceExhaustedError: its constants stand for more than `limits.REPEATED_BYTES`.
     """
     if library is None:
         library = {function.signature.name: function for function in graph_def.library.function}
     index_of = {node.name: index for index, node in enumerate(graph_def.node)}
     if len(index_of) != len(graph_def.node):
         raise errors.InvalidArgumentError(None, None, "The graph has two nodes of one name")
+    check_repeated([graph_def.node])
     parts = [_bind(node, library) for node in graph_def.node]
     references = [_reference_flags(part.node) for part in parts]
     for index, node_def in enumerate(graph_def.node):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dtf.wire import errors
+from dtf.wire import errors, limits
 
 
 def index_text(position: Sequence[int]) -> str:
@@ -78,6 +78,12 @@ def dimensions(shape: Any) -> tuple[int, ...]:
         at = next(i for i, dim in enumerate(dims) if dim < 0)
         raise invalid(f"Dimension {dims[at]} must be >= 0")
     return dims
+
+
+def room(shape: Sequence[int], dtype: Any) -> Sequence[int]:
+    """`shape`, for an array that is about to be made. ResourceExhaustedError where memory has no room for it."""
+    limits.check_room(shape, np.dtype(dtype).itemsize, str(np.dtype(dtype)))
+    return shape
 
 
 def scalar_axis(axis: Any, rank: int, what: str = "axis") -> int:

@@ -11,7 +11,17 @@ import math
 import numpy as np
 
 from dtf.run.kernels import kernel
-from dtf.run.kernels.arguments import dimensions, invalid, numpy_dtype, scalar, shape_of, shape_text, vector, zero_of
+from dtf.run.kernels.arguments import (
+    dimensions,
+    invalid,
+    numpy_dtype,
+    room,
+    scalar,
+    shape_of,
+    shape_text,
+    vector,
+    zero_of,
+)
 from dtf.run.kernels.tensor_list import zeros_like_variant
 from dtf.wire import dtypes, errors
 from dtf.wire.tensor_shape import TensorShape
@@ -213,6 +223,7 @@ def _incompatible(left: np.ndarray, right: np.ndarray) -> errors.OpError:
 def _(node):
     def broadcast_to(value, shape):
         dims = dimensions(shape)
+        room(dims, value.dtype)
         own = shape_of(value)
         own = (1,) * (len(dims) - len(own)) + own
         wider = [axis for axis, (old, new) in enumerate(zip(own, dims, strict=False)) if old != new]
@@ -242,7 +253,7 @@ def _(node):
             raise invalid(f"dims must represent a vector, got shape {shape_text(np.shape(dims))}")
         if np.ndim(value) > 1 or np.size(value) != 1:
             raise invalid(f"value must represent a scalar, got shape {shape_text(np.shape(value))}")
-        return np.full(dimensions(np.reshape(dims, -1)), value, dtype)
+        return np.full(room(dimensions(np.reshape(dims, -1)), dtype), value, dtype)
 
     return fill
 
@@ -250,7 +261,7 @@ def _(node):
 @kernel("Empty")
 def _(node):
     dtype = numpy_dtype(node, "dtype")
-    return lambda shape: np.full(dimensions(shape), zero_of(dtype), dtype)
+    return lambda shape: np.full(room(dimensions(shape), dtype), zero_of(dtype), dtype)
 
 
 @kernel("ZerosLike")
@@ -280,7 +291,7 @@ def _(node):
             raise invalid(f"depth must be non-negative, got: {depth}")
         indices = np.asarray(indices)
         flat = indices.ravel()
-        out = np.full((flat.size, depth), off_value, dtype)
+        out = np.full(room((flat.size, depth), dtype), off_value, dtype)
         rows = np.flatnonzero((flat >= 0) & (flat < depth))
         out[rows, flat[rows]] = on_value
         out = out.reshape(*indices.shape, depth)

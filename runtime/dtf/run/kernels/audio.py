@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dtf.run.kernels import KernelNode, kernel
-from dtf.run.kernels.arguments import invalid, scalar, shape_text
+from dtf.run.kernels.arguments import invalid, room, scalar, shape_text
 
 _HEADER = struct.Struct("<4sI4s4sIHHIIHH4sI")
 _FULL_SCALE = 32768
@@ -50,8 +50,10 @@ def _(node: KernelNode) -> Any:
         samples, rate = _decoded(scalar(contents, "contents"))
         if wanted_channels > 0:
             # A file of fewer channels repeats its last one.
+            room((len(samples), wanted_channels), np.float64)
             samples = samples[:, np.minimum(np.arange(wanted_channels), samples.shape[1] - 1)]
         if wanted_samples > 0:
+            room((wanted_samples, samples.shape[1]), np.float32)
             kept = samples[:wanted_samples]
             samples = np.concatenate([kept, np.zeros((wanted_samples - len(kept), samples.shape[1]), np.float32)])
         return np.ascontiguousarray(samples), np.int32(rate)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dtf.run.kernels import KernelNode, kernel
-from dtf.run.kernels.arguments import invalid, numpy_dtype
+from dtf.run.kernels.arguments import invalid, numpy_dtype, room
 from dtf.run.kernels.sparse_components import check_inside, sparse_kernel
 
 Array = Any  # an ndarray or a numpy scalar
@@ -29,6 +29,7 @@ def _bincount(node: KernelNode) -> Function:
         values = np.reshape(values, -1)
         if values.size and values.min() < 0:
             raise invalid("Input arr must be non-negative!")
+        room((bins,), dtype)
         counted = values < bins  # values from `size` on are ignored
         if not weights.size:
             return np.bincount(values[counted], minlength=bins).astype(dtype)
@@ -77,6 +78,7 @@ def _count_rows(
         raise invalid("Input arr must be non-negative!")
     if weights.size not in (0, values.size):
         raise _wrong_weights(weights)
+    room((row_count, bins), dtype)
     counted = values < bins
     places = rows[counted], values[counted]
     if node.attr("binary_output"):

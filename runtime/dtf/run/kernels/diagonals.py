@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dtf.run.kernels import kernel
-from dtf.run.kernels.arguments import as_text, invalid, numpy_dtype, scalar, shape_text
+from dtf.run.kernels.arguments import as_text, invalid, numpy_dtype, room, scalar, shape_text
 
 
 @kernel("Diag")
@@ -20,7 +20,7 @@ def _(node):
             raise invalid("Input must be at least rank 1, got 0")
         shape = np.shape(diagonal)
         size = np.size(diagonal)
-        out = np.zeros((size, size), dtype)
+        out = np.zeros(room((size, size), dtype), dtype)
         np.fill_diagonal(out, np.ravel(diagonal))
         return out.reshape(shape + shape)
 
@@ -128,7 +128,7 @@ def _(node):
             )
         if np.ndim(padding):
             raise invalid("padding_value must be a scalar")
-        out = np.full((*bands.shape[:-2], rows, columns), padding, bands.dtype)
+        out = np.full(room((*bands.shape[:-2], rows, columns), bands.dtype), padding, bands.dtype)
         _write(out, bands, low, high, align)
         return out
 

@@ -19,6 +19,7 @@ from dtf.run.kernels.arguments import (
     index_text,
     invalid,
     numpy_dtype,
+    room,
     scalar_axis,
     shape_text,
     zero_of,
@@ -237,7 +238,7 @@ def _(node):
     zero = zero_of(dtype)
 
     def scatter_into_zeros(indices, updates, shape):
-        out = np.full(dimensions(shape), zero, dtype)
+        out = np.full(room(dimensions(shape), dtype), zero, dtype)
         scatter_nd(np.add, out, indices, updates)
         return out
 
@@ -295,7 +296,7 @@ def _(node):
         size = max((int(np.max(index)) for index in indices if np.size(index)), default=-1) + 1
         for i, index in enumerate(indices):
             check_indices(f"indices[{i}]", np.asarray(index), size)
-        shape = (size, *rest)
+        shape = room((size, *rest), dtype)
         out = np.empty(shape, dtype) if _covers(indices, size) else np.full(shape, zero_of(dtype), dtype)
         for index, values in zip(indices, data, strict=True):
             if np.size(index):

@@ -6,9 +6,10 @@ FailedPreconditionError that says so.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy as np
 from dtf.run.kernels import KernelNode, kernel
 from dtf.run.kernels.arguments import as_text, invalid
 from dtf.run.lib import png
-from dtf.wire import errors
+from dtf.wire import errors, limits
 
 _JPEG, _GIF, _BMP = b"\xff\xd8\xff", (b"GIF87a", b"GIF89a"), b"BM"
 
@@ -118,30 +119,46 @@ def _converted(image: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def _decode_jpeg(data: bytes, channels: int, ratio: int) -> np.ndarray:
-    pillow = _pillow()
-    try:
-        with pillow.open(io.BytesIO(data)) as opened:
-            if ratio > 1:
-                opened.draft(opened.mode, (-(-opened.width // ratio), -(-opened.height // ratio)))
-            wanted = {0: "L" if opened.mode == "L" else "RGB", 1: "L"}.get(channels, "RGB")
-            image = np.asarray(opened.convert(wanted))
-    except OSError as error:
-        raise ValueError(f"JPEG: {error}") from None
+    with _opened_by_pillow(data, "JPEG") as opened:
+        if ratio > 1:
+            opened.draft(opened.mode, (-(-opened.width // ratio), -(-opened.height // ratio)))
+        wanted = {0: "L" if opened.mode == "L" else "RGB", 1: "L"}.get(channels, "RGB")
+        _check_size("JPEG", opened.width, opened.height, max(channels, len(wanted)))
+        image = np.asarray(opened.convert(wanted))
     image = image[..., None] if image.ndim == 2 else image
     return np.concatenate([image, np.full_like(image[..., :1], 255)], 2) if channels == 4 else image
 
 
 def _decode_gif(data: bytes) -> np.ndarray:
+    with _opened_by_pillow(data, "GIF") as opened:
+        frames: list[np.ndarray] = []
+        for number in range(getattr(opened, "n_frames", 1)):
+            _check_size("GIF", opened.width, opened.height, 3 * (number + 1))
+            opened.seek(number)
+            frames.append(np.asarray(opened.convert("RGB")))
+    return np.stack(frames)
+
+
+@contextlib.contextmanager
+def _opened_by_pillow(data: bytes, kind: str) -> Iterator[Any]:
+    """The image as Pillow reads it. What Pillow raises for damaged files becomes ValueError."""
     pillow = _pillow()
     try:
-        with pillow.open(io.BytesIO(data)) as opened:
-            frames = []
-            for number in range(getattr(opened, "n_frames", 1)):
-                opened.seek(number)
-                frames.append(np.asarray(opened.convert("RGB")))
-    except OSError as error:
-        raise ValueError(f"GIF: {error}") from None
-    return np.stack(frames)
+        with pillow.open(io.BytesIO(data), formats=[kind]) as opened:
+            yield opened
+    except _PILLOW_RAISES as error:
+        raise ValueError(f"{kind}: {error}") from None
+    except (pillow.DecompressionBombError, pillow.DecompressionBombWarning) as error:
+        raise invalid(f"{kind}: {error}") from None
+
+
+_PILLOW_RAISES = (OSError, SyntaxError, ValueError, IndexError, KeyError, TypeError, EOFError, OverflowError)
+"""By whatever in a file Pillow's readers stumble over."""
+
+
+def _check_size(kind: str, width: int, height: int, channels: int) -> None:
+    what = f"{kind} size {width} x {height} too large"
+    limits.IMAGE_ELEMENTS.check(width * height * channels, what, errors.InvalidArgumentError)
 
 
 def _decode_bmp(data: bytes, channels: int) -> np.ndarray:
@@ -155,6 +172,7 @@ def _decode_bmp(data: bytes, channels: int) -> np.ndarray:
     if channels not in (0, in_file):
         raise ValueError(f"channels attribute {channels} does not match bits per pixel from file {in_file}")
     row_bytes = (width * in_file + 3) // 4 * 4
+    _check_size("BMP", width, abs(height), in_file)
     needed = row_bytes * abs(height)
     pixels = np.frombuffer(data, np.uint8, needed, start) if len(data) >= start + needed else None
     if pixels is None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dtf.run.kernels import KernelNode, kernel
-from dtf.run.kernels.arguments import as_text, invalid, scalar
+from dtf.run.kernels.arguments import as_text, invalid, room, scalar
 from dtf.wire import errors
 
 _Array = Any
@@ -114,6 +114,7 @@ def _checked(images: np.ndarray, size: np.ndarray, may_be_empty: bool = False) -
         raise invalid("output dimensions must be positive")
     if 0 in images.shape[1:] and not may_be_empty:
         raise invalid("input image must be of non-zero size")
+    room((images.shape[0], height, width, images.shape[3]), np.float32)
     return height, width
 
 
@@ -337,6 +338,7 @@ def _(node):
         rows, columns = crop_size.tolist()
         if rows <= 0 or columns <= 0:
             raise invalid("crop dimensions must be positive")
+        room((len(boxes), rows, columns, images.shape[3]), np.float32)
         if not np.isfinite(boxes).all():
             raise invalid("Boxes contains at least one element that is not finite")
         crops = _Crops(images.shape, boxes, box_ind, rows, columns)
@@ -365,7 +367,7 @@ def _(node):
         if grads.ndim != 4 or image_size.shape != (4,) or grads.shape[3] != image_size[3]:
             raise invalid(f"image_size and grads are incompatible: {image_size} and {list(grads.shape)}")
         crops = _Crops(image_size.tolist(), boxes, box_ind, *grads.shape[1:3])
-        out = np.zeros(image_size.tolist(), np.float32)
+        out = np.zeros(room(image_size.tolist(), np.float32), np.float32)
         grads = np.where(crops.inside, grads, 0)
         if method == "nearest":
             np.add.at(out, crops.at(*crops.nearest()), grads)

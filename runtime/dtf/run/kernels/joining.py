@@ -18,6 +18,7 @@ from dtf.run.kernels.arguments import (
     invalid,
     legacy_scalar,
     numpy_dtype,
+    room,
     scalar_axis,
     shape_text,
     vector,
@@ -198,9 +199,8 @@ def _(node):
     def pad(value, paddings, constant=zero):
         pairs = _check_paddings(value, paddings)
         shape = np.shape(value)
-        out = np.full(
-            [size + before + after for size, (before, after) in zip(shape, pairs, strict=True)], constant, dtype
-        )
+        sizes = [size + before + after for size, (before, after) in zip(shape, pairs, strict=True)]
+        out = np.full(room(sizes, dtype), constant, dtype)
         out[tuple(slice(before, before + size) for size, (before, _) in zip(shape, pairs, strict=True))] = value
         return out
 
@@ -260,6 +260,7 @@ def _(node):
         if any(count < 0 for count in counts):
             at = next(i for i, count in enumerate(counts) if count < 0)
             raise invalid(f"Expected multiples[{at}] >= 0, but got {counts[at]}")
+        room([size * count for size, count in zip(np.shape(value), counts, strict=True)], value.dtype)
         return np.tile(value, counts)
 
     return tile
@@ -268,7 +269,7 @@ def _(node):
 @kernel("_ParallelConcatStart")
 def _(node):
     shape, dtype = tuple(node.attr("shape").as_list()), numpy_dtype(node, "dtype")
-    return lambda: np.full(shape, zero_of(dtype), dtype)
+    return lambda: np.full(room(shape, dtype), zero_of(dtype), dtype)
 
 
 @kernel("_ParallelConcatUpdate")

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dtf.run.kernels import KernelNode, kernel, special
-from dtf.run.kernels.arguments import invalid
+from dtf.run.kernels.arguments import invalid, room
 from dtf.run.kernels.tensor_list import add_variants
 from dtf.wire import dtypes, errors
 
@@ -371,8 +371,10 @@ def _range(node: KernelNode) -> Function:
             needed = "start <= limit when delta > 0" if step > 0 else "start >= limit when delta < 0"
             raise invalid(f"Requires {needed}: {first:g}/{last:g}")
         if dtype.kind in "iu":
+            room((len(range(first, last, step)),), dtype)
             return np.arange(first, last, step, dtype=dtype)
         count = math.ceil(abs((last - first) / step))
+        room((count,), np.float64)
         return (first + step * np.arange(count, dtype=np.float64)).astype(dtype)
 
     return run
@@ -385,6 +387,7 @@ def _lin_space(node: KernelNode) -> Function:
     def run(start: Array, stop: Array, num: Array) -> np.ndarray:
         if num <= 0:
             raise invalid(f"Requires num > 0: {int(num)}")
+        room((int(num),), np.float64)
         return np.linspace(float(start), float(stop), int(num)).astype(dtype)
 
     return run

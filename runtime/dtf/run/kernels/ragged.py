@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dtf.run.kernels import kernel
-from dtf.run.kernels.arguments import as_text, check_indices, invalid, numpy_dtype, scalar, shape_text, vector
+from dtf.run.kernels.arguments import as_text, check_indices, invalid, numpy_dtype, room, scalar, shape_text, vector
 
 
 def check_splits(splits: Sequence[np.ndarray], count: int) -> None:
@@ -138,7 +138,7 @@ def _(node):
         sizes = [have if want == -1 else want for want, have in zip(wanted, natural, strict=True)]
         if sizes[len(places) :] != list(values.shape[1:]):
             raise invalid(f"The shape {shape_text(sizes)} does not fit values of shape {shape_text(values.shape)}")
-        out = np.empty(sizes, values.dtype)
+        out = np.empty(room(sizes, values.dtype), values.dtype)
         out[...] = np.asarray(default)
         kept = np.ones(len(values), bool)
         for place, size in zip(places, sizes, strict=False):

@@ -14,7 +14,7 @@ import numpy as np
 
 from dtf.run.executor.step import StepContext
 from dtf.run.kernels import KernelNode, kernel
-from dtf.run.kernels.arguments import invalid
+from dtf.run.kernels.arguments import invalid, room
 from dtf.run.lib.philox import PhiloxDraws, scrambled_seed
 
 Array = Any  # an ndarray or a numpy scalar
@@ -123,6 +123,7 @@ def sizes_of(shape: Array) -> tuple[int, ...]:
     sizes = tuple(shape.tolist())
     if any(size < 0 for size in sizes):
         raise invalid(f"Dimension {min(sizes)} must be >= 0")
+    room(sizes, np.float32)
     return sizes
 
 
@@ -191,7 +192,7 @@ def multinomial(draws: Draws, logits: Array, num_samples: Array, dtype: Any) -> 
     batch, classes = logits.shape
     if not classes and batch and count:
         raise invalid("num_classes should be positive, got 0")
-    samples = np.empty((batch, count), dtype)
+    samples = np.empty(room((batch, count), np.float64), dtype)
     scaled = logits.astype(np.float64)
     uniform = draws.doubles(batch * count, batch * (-(-count // 4) * 4) * _RESERVED_PER_SAMPLE).reshape(batch, count)
     for row in range(batch):

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from dtf.run.kernels import KernelNode, kernel
+from dtf.run.kernels.arguments import room
 from dtf.run.kernels.gathering import scatter_rows
 from dtf.wire import errors
 
@@ -24,6 +25,7 @@ def reduce_segments(ufunc: np.ufunc, initial: Any, data: Array, ids: Array, coun
     """
     dtype = data.dtype
     narrow = dtype.itemsize == 2 and dtype.kind not in "iu" and ufunc in (np.add, np.multiply)
+    room((count, *data.shape[1:]), dtype)
     target = np.full((count, *data.shape[1:]), initial, np.float32 if narrow else dtype)
     scatter_rows(ufunc, target, ids, data.astype(np.float32) if narrow else data)
     return target.astype(dtype) if narrow else target

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dtf.run.kernels import kernel
-from dtf.run.kernels.arguments import dimensions, invalid, numpy_dtype, shape_text, vector, zero_of
+from dtf.run.kernels.arguments import dimensions, invalid, numpy_dtype, room, shape_text, vector, zero_of
 from dtf.wire.slicing import slice_index, sliced_shape
 
 _MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
@@ -73,7 +73,7 @@ def _(node):
     index, dtype = _index_maker(node), numpy_dtype(node)
 
     def strided_slice_grad(shape, begin, end, strides, gradient):
-        out = np.full(dimensions(shape), zero_of(dtype), dtype)
+        out = np.full(room(dimensions(shape), dtype), zero_of(dtype), dtype)
         at = index(out.shape, begin, end, strides)
         if out[at].shape != np.shape(gradient):
             raise invalid(f"shape of dy was {shape_text(np.shape(gradient))} instead of {shape_text(out[at].shape)}")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dtf.run.kernels.arguments import invalid, shape_text, vector
+from dtf.run.kernels.arguments import invalid, room, shape_text, vector
 from dtf.run.kernels.gathering import rows_of_nd_indices, scatter_nd, scatter_rows
 from dtf.run.kernels.sparse_components import check_dimensions, reduced_axes, sparse_kernel
 
@@ -39,7 +39,7 @@ def _(node):
             at = int(np.flatnonzero(np.diff(rows) <= 0)[0]) + 1
             how = "repeated" if rows[at] == rows[at - 1] else "out of order"
             raise invalid(f"indices[{at}] = {shape_text(places[at])} is {how}")
-        out = np.full(shape, default, dtype)
+        out = np.full(room(shape, dtype), default, dtype)
         out.reshape(-1)[rows] = values
         return out
 
@@ -217,7 +217,7 @@ def _(node):
         check_dimensions(shape)
         reduced = reduced_axes(axes, rank)
         kept = [axis for axis in range(rank) if axis not in reduced]
-        out = np.zeros([int(shape[axis]) for axis in kept], values.dtype)
+        out = np.zeros(room([int(shape[axis]) for axis in kept], values.dtype), values.dtype)
         if kept:
             scatter_nd(np.add, out, indices[:, kept], values)
         else:

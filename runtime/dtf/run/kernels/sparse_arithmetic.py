@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dtf.run.kernels.arguments import invalid, shape_text, vector
+from dtf.run.kernels.arguments import invalid, room, shape_text, vector
 from dtf.run.kernels.sparse_components import check_dimensions, check_inside, reduced_axes, sparse_kernel
 from dtf.wire import errors
 
@@ -248,7 +248,7 @@ def _reduction(dense_op: str | None, sparse_op: str, function: Any) -> None:
 
         def reduce(*arguments):
             rows, values, shape = groups(keep_dims, *arguments)
-            out = np.zeros(tuple(shape), values.dtype)
+            out = np.zeros(room(tuple(shape), values.dtype), values.dtype)
             out[tuple(rows.T)] = values if len(shape) else values[:1].sum(dtype=values.dtype)
             return out
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dtf.run.kernels import kernel
-from dtf.run.kernels.arguments import check_indices, shape_of, shape_text
+from dtf.run.kernels.arguments import check_indices, room, shape_of, shape_text
 from dtf.run.kernels.gathering import rows_of_nd_indices, scatter_rows
 from dtf.run.state.resources import DEFAULT_CONTAINER, ResourceHandle, Variable
 from dtf.wire import errors
@@ -87,6 +87,7 @@ def _(node):
 
     def temporary(step):
         variable = Variable(name, dtype, shape)
+        room([size or 0 for size in shape or ()], dtype.as_numpy_dtype)
         variable.assign(np.zeros(shape, dtype.as_numpy_dtype))
         step.step_resources.create(_TEMPORARY, name, Variable, variable)
         return variable

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from dtf.run.kernels import kernel
-from dtf.run.kernels.arguments import invalid, scalar, shape_text, vector
+from dtf.run.kernels.arguments import invalid, room, scalar, shape_text, vector
 from dtf.run.lib.patterns import Pattern
 from dtf.wire import errors
 
@@ -265,7 +265,11 @@ def _(node):
             return f"({template % value.real},{template % value.imag})".encode()
         return (template % value).encode()
 
-    return lambda values: each_string(as_string, values)
+    def as_strings(values: np.ndarray) -> np.ndarray:
+        room((np.size(values), max(width, precision, 0)), np.uint8)
+        return each_string(as_string, values)
+
+    return as_strings
 
 
 @kernel("StringToNumber")

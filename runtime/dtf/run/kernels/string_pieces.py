@@ -4,14 +4,14 @@ strings: compressed and padded bytes.
 
 from __future__ import annotations
 
-import zlib
 from typing import Any
 
 import numpy as np
 
 from dtf.run.kernels import kernel
-from dtf.run.kernels.arguments import as_text, invalid
+from dtf.run.kernels.arguments import as_text, invalid, room
 from dtf.wire import errors
+from dtf.wire.decompress import decompress
 
 # -- templates
 
@@ -124,7 +124,7 @@ def _(node):
             raise invalid("segment_ids are not allowed to exceed num_segments or to have negative values.")
         inner = np.shape(values)[rank:]
         rows = values.reshape(ids.size, -1) if ids.size else np.empty((0, int(np.prod(inner))), object)
-        out = np.empty((total, rows.shape[1]), object)
+        out = np.empty(room((total, rows.shape[1]), object), object)
         for segment in range(total):
             members = rows[ids == segment]
             out[segment] = [separator.join(column) for column in members.T.tolist()]
@@ -135,20 +135,14 @@ def _(node):
 
 # -- bytes in strings
 
-_WINDOW_BITS = {"ZLIB": zlib.MAX_WBITS, "GZIP": zlib.MAX_WBITS | 16}
-
-
 @kernel("DecodeCompressed")
 def _(node):
     kind = as_text(node.attr("compression_type"))
-    if kind not in ("", *_WINDOW_BITS):
+    if kind not in ("", "ZLIB", "GZIP"):
         raise invalid(f"Only ZLIB, GZIP or NONE are supported compressions, got {kind}")
 
     def unpack(value: bytes) -> bytes:
-        try:
-            return zlib.decompress(value, _WINDOW_BITS[kind])
-        except zlib.error as error:
-            raise invalid(f"compressed data are damaged: {error}") from None
+        return decompress(value, kind, "DecodeCompressed")
 
     def decode_compressed(values):
         if not kind:
@@ -169,6 +163,7 @@ def _(node):
         length = int(fixed_length)
         if length <= 0 or length % dtype.itemsize:
             raise invalid(f"fixed_length ({length}) must be a positive multiple of {dtype.itemsize}")
+        room((np.size(values), length), np.uint8)
         cut = b"".join(value[:length].ljust(length, b"\0") for value in np.ravel(values))
         flat = np.frombuffer(cut, dtype)
         return (flat.byteswap() if swap else flat).reshape(*np.shape(values), length // dtype.itemsize)

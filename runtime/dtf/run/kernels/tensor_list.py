@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dtf.run.kernels import KernelNode, kernel
-from dtf.run.kernels.arguments import invalid, zero_of
+from dtf.run.kernels.arguments import invalid, room, zero_of
 from dtf.wire.dtypes import DType
 from dtf.wire.tensor_shape import TensorShape
 from dtf.wire.variants import Optional, TensorList
@@ -32,6 +32,7 @@ def _(node: KernelNode) -> Callable[..., Any]:
     def reserve(shape: Any, count: Any) -> TensorList:
         if int(count) < 0:
             raise invalid(f"The num_elements to reserve must be a non negative number, but got {int(count)}")
+        room((int(count),), object)
         return TensorList(dtype, _shape(shape), (None,) * int(count))
 
     return reserve
@@ -408,7 +409,7 @@ def _zeros(items: TensorList, wanted: TensorShape, words: str) -> Any:
 
 
 def _filled(dtype: DType, sizes: Any) -> Any:
-    return np.full(sizes, zero_of(dtype.as_numpy_dtype), dtype.as_numpy_dtype)
+    return np.full(room(sizes, dtype.as_numpy_dtype), zero_of(dtype.as_numpy_dtype), dtype.as_numpy_dtype)
 
 
 def _stacked(items: TensorList, values: Sequence[Any], wanted: TensorShape, what: str) -> Any:

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from dtf.wire import errors, limits
+
 __all__ = ["SIGNATURE", "decode_png", "encode_png"]
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -44,6 +46,7 @@ def decode_png(data: bytes, channels: int = 0, bits: int = 8) -> np.ndarray:
 
     Raises:
       ValueError: it is no PNG file, or damaged.
+      InvalidArgumentError: the image is larger than `limits.IMAGE_ELEMENTS`.
     """
     if not data.startswith(SIGNATURE):
         raise ValueError("not a PNG file")
@@ -62,11 +65,18 @@ def decode_png(data: bytes, channels: int = 0, bits: int = 8) -> np.ndarray:
     width, height, depth, color, _, _, interlaced = struct.unpack(">IIBBBBB", header)
     if color not in _CHANNELS or depth not in (1, 2, 4, 8, 16) or not width or not height:
         raise ValueError("a PNG file with a bad header")
+    in_file = _CHANNELS[color]
+    size = width * height * max(in_file, channels)
+    limits.IMAGE_ELEMENTS.check(size, f"PNG size {width} x {height} too large", errors.InvalidArgumentError)
+    parts = _parts(width, height, in_file * depth, bool(interlaced))
+    needed = sum(rows * (row_bytes + 1) for _, rows, _, row_bytes in parts)
     try:
-        raw = np.frombuffer(zlib.decompress(b"".join(packed)), np.uint8)
+        raw = np.frombuffer(zlib.decompressobj().decompress(b"".join(packed), needed), np.uint8)
     except zlib.error as error:
         raise ValueError(f"damaged data: {error}") from None
-    samples = _samples(raw, width, height, depth, _CHANNELS[color], bool(interlaced))
+    if raw.size < needed:
+        raise ValueError("a PNG file with too little data")
+    samples = _samples(raw, (height, width, in_file), depth, parts)
     if color == _PALETTE:
         samples = _from_palette(samples[..., 0], palette, transparency)
         depth = 8
@@ -91,19 +101,28 @@ def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
         at += 12 + size
 
 
-def _samples(raw: np.ndarray, width: int, height: int, depth: int, channels: int, interlaced: bool) -> np.ndarray:
-    """The numbers of the file, uint8 or uint16, [height, width, channels]."""
-    out = np.empty((height, width, channels), np.uint16 if depth == 16 else np.uint8)
-    at = 0
+_Part = tuple[tuple[slice, slice], int, int, int]
+"""Which pixels, how many rows and columns of them, and bytes a row."""
+
+
+def _parts(width: int, height: int, pixel_bits: int, interlaced: bool) -> list[_Part]:
+    """The parts of an image in the order in which the file has them, without those that have no pixels."""
+    parts = []
     for top, left, down, across in _PASSES if interlaced else ((0, 0, 1, 1),):
-        target = out[top::down, left::across]
-        if not target.size:
-            continue
-        rows, columns = target.shape[:2]
-        width_bytes = -(-columns * channels * depth // 8)
+        rows, columns = len(range(top, height, down)), len(range(left, width, across))
+        if rows and columns:
+            where = slice(top, None, down), slice(left, None, across)
+            parts.append((where, rows, columns, -(-columns * pixel_bits // 8)))
+    return parts
+
+
+def _samples(raw: np.ndarray, shape: tuple[int, int, int], depth: int, parts: list[_Part]) -> np.ndarray:
+    """The numbers of the file, uint8 or uint16, [height, width, channels]."""
+    out = np.empty(shape, np.uint16 if depth == 16 else np.uint8)
+    channels, at = shape[2], 0
+    for where, rows, columns, width_bytes in parts:
+        target = out[where]
         part = raw[at : at + rows * (width_bytes + 1)]
-        if part.size < rows * (width_bytes + 1):
-            raise ValueError("a PNG file with too little data")
         at += part.size
         lines = _unfiltered(part.reshape(rows, width_bytes + 1), max(channels * depth // 8, 1))
         if depth == 16:

@@ -16,6 +16,7 @@ from dtf.run.passes.place import Request, collect_requests
 from dtf.run.passes.prune import prune
 from dtf.run.passes.validate import validate
 from dtf.wire import errors, opdef
+from dtf.wire.constant_sizes import check_repeated
 from dtf.wire.node_checks import check_function
 from dtf.wire.pb import function_pb2, graph_pb2, versions_pb2
 
@@ -42,6 +43,7 @@ class ClientGraph:
         self._nodes: Nodes = {}
         self._requests: dict[str, Request] | None = None
         self._assigned: dict[str, str] = {}
+        self._repeated_bytes = 0
 
     def extend(self, graph_def: graph_pb2.GraphDef, version: int) -> int:
         """Adds nodes if `version` is the current one; returns the new version.
@@ -64,6 +66,7 @@ class ClientGraph:
 
         Raises:
           InvalidArgumentError, NotFoundError: what is added cannot be part of the graph (see `validate`).
+          ResourceExhaustedError: its constants stand for more than `limits.REPEATED_BYTES` (see `check_repeated`).
         """
         with self._lock:
             if graph_def.versions.min_consumer > _CONSUMER_VERSION:
@@ -79,8 +82,11 @@ class ClientGraph:
             functions.update(self._functions)
             nodes = with_plain_calls(graph_def.node, functions)
             validate(nodes, self._nodes)
+            bodies = [f.node_def for f in graph_def.library.function if f.signature.name not in self._functions]
+            repeated_bytes = check_repeated([nodes, *bodies], self._repeated_bytes)
             self._nodes.update((node.name, node) for node in nodes)
             self._add_functions(graph_def.library)
+            self._repeated_bytes = repeated_bytes
             self.versions.CopyFrom(graph_def.versions)
             self._requests = None
 

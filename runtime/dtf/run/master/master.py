@@ -21,7 +21,7 @@ from dtf.run.executor.step import Device
 from dtf.run.master.session_tasks import LIST_DEVICES_TIMEOUT_S, SessionTasks, Tasks
 from dtf.run.threads.cancellation import CancellationManager
 from dtf.run.worker.request_ids import RecentRequestIds
-from dtf.wire import errors
+from dtf.wire import errors, limits
 from dtf.wire.pb import config_pb2, graph_pb2
 
 if TYPE_CHECKING:
@@ -76,7 +76,10 @@ class Master:
 
         Raises:
           InvalidArgumentError: the config or the graph cannot be used.
+          ResourceExhaustedError: there are `limits.SESSIONS` already, or the graph stands for too much.
         """
+        with self._lock:
+            limits.SESSIONS.check(len(self._sessions) + 1, "The task cannot open another session: their number")
         merged = config_pb2.ConfigProto()
         if self._default_config is not None:
             merged.CopyFrom(self._default_config)

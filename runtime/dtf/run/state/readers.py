@@ -6,16 +6,13 @@ binds it to nodes. Source: https://www.tensorflow.org/versions/r1.15/api_docs/py
 
 from __future__ import annotations
 
-import contextlib
-import gzip
-import io
 import json
 import threading
-import zlib
 from collections import deque
 from collections.abc import Callable, Iterator
 
 from dtf.wire import errors
+from dtf.wire.decompress import InflatingFile, decompress
 from dtf.wire.events import read_records
 from dtf.wire.files import file_errors
 
@@ -138,9 +135,8 @@ def tf_records(compression: str) -> Records:
     def of_file(path: str) -> Iterator[tuple[bytes, bytes]]:
         opened = None
         if compression:
-            with file_errors(path), open(path, "rb") as file:
-                data = file.read()
-            opened = io.BytesIO(gzip.decompress(data) if compression == "GZIP" else zlib.decompress(data))
+            with file_errors(path):
+                opened = InflatingFile(path, open(path, "rb"), compression)  # noqa: SIM115  (closed by read_records)
         offset = 0
         for record in read_records(path, opened=opened):
             yield f"{path}:{offset}".encode(), record
@@ -156,8 +152,7 @@ def fixed_length_records(header: int, record: int, footer: int, hop: int, is_com
         with file_errors(path), open(path, "rb") as file:
             data = file.read()
         if is_compressed:
-            with contextlib.suppress(zlib.error):
-                data = zlib.decompress(data)
+            data = decompress(data, "ZLIB", path)
         last = len(data) - footer - record
         for number, start in enumerate(range(header, last + 1, hop or record)):
             yield f"{path}:{number}".encode(), data[start : start + record]

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dtf.wire import errors
+from dtf.wire import errors, limits
 from dtf.wire.dtypes import DType
 from dtf.wire.tensor_shape import TensorShape
 
@@ -43,6 +43,7 @@ class TensorArray:
         self.identical_element_shapes = identical_element_shapes
         self._adds_up = adds_up
         self._forward = zeros_like
+        limits.check_room((size,), 8)
         self._values: list[Any] = [None] * size
         self._was_read: set[int] = set()
         # Shapes outlive the values, which a reader may have cleared: a gradient needs them.
@@ -68,6 +69,7 @@ class TensorArray:
                         f"Tried to write to index {index} but array is not resizeable and size is: {len(self._values)}"
                     )
                 extra = index + 1 - len(self._values)
+                limits.check_room((extra,), 8)
                 self._values.extend([None] * extra)
                 self._shapes.extend([None] * extra)
             self._check_shape(index, np.shape(value))
