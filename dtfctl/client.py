@@ -11,7 +11,7 @@ import fcntl
 import os
 import shutil
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,13 +21,15 @@ from dtfctl.errors import SecretMissing, SupervisorHasGone, SupervisorUnreachabl
 from dtfctl.expand import secret_key, thread_defaults
 from dtfctl.ownership import make_private
 from dtfctl.paths import ClusterPaths
-from dtfctl.plan import ClusterPlan, to_json
+from dtfctl.plan import ClusterPlan, Secret, to_json
 from dtfctl.plan_diff import scaled
 from dtfctl.store import Run, Store
 from dtfctl.task import TaskStatus
 
 if TYPE_CHECKING:
     import subprocess
+
+    from dtfctl.checks import Where
 
 DAEMON_START_S = 15.0
 CLUSTER_FILE = "cluster.yaml"
@@ -80,11 +82,13 @@ class Cluster:
         """Whether its process is there; nobody is woken."""
         return not self._is_unlocked()
 
-    def up(self, plan: ClusterPlan, say: Callable[[str], None], apply: bool = False) -> Reply:
+    def up(
+        self, plan: ClusterPlan, say: Callable[[str], None], apply: bool = False, where: Where | None = None
+    ) -> Reply:
         """Starts the cluster. Of one that runs already it tells what the plan would change, and with `apply` does so.
 
         What is to be begun or changed is prepared first: other machines are looked at, get the folder, and environments
-        are made. Raises SecretMissing, HostsUnusable.
+        are made. `where` knows where the file's values stand. Raises SecretMissing, HostsUnusable.
         """
         values = read_secrets(plan, os.environ)
         make_private(self.paths.folder)
@@ -98,7 +102,7 @@ class Cluster:
             self.clean_hosts()
             running = self._running()
             if has_to_prepare(plan) and (apply or running is None):
-                found = self._prepare(plan, say, running)
+                found = self._prepare(plan, say, running, where=where)
             reply = self._ask("serve", {**request, "hosts": found})
             if reply.get("is") != "ending":
                 return reply
@@ -129,11 +133,16 @@ class Cluster:
         return None if found is None or found[0].is_over else found[0]
 
     def _prepare(
-        self, plan: ClusterPlan, say: Callable[[str], None], running: Run | None, only: Collection[str] | None = None
+        self,
+        plan: ClusterPlan,
+        say: Callable[[str], None],
+        running: Run | None,
+        only: Collection[str] | None = None,
+        where: Where | None = None,
     ) -> dict[str, Any]:
-        from dtfctl.launchers.preflight import prepare
+        from dtfctl.launchers.preflight import nowhere, prepare
 
-        found = prepare(plan, self.paths.ssh, say, running, only)
+        found = prepare(plan, self.paths.ssh, say, running, only, where or nowhere)
         return {name: dict(host) for name, host in found.items()}
 
     def down(self, why: str, grace_period_s: float | None = None) -> Reply:
@@ -285,23 +294,30 @@ def with_own_ssh(plan: ClusterPlan) -> ClusterPlan:
 
 def read_secrets(plan: ClusterPlan, environment: Mapping[str, str]) -> dict[str, str]:
     """The values of all secrets, by their sources. Raises SecretMissing."""
+    settings = (each for job in plan.jobs for each in (job.settings, *job.overrides.values()))
+    return secret_values((secret for each in settings for secret in each.secrets), environment)
+
+
+def secret_values(secrets: Iterable[Secret], environment: Mapping[str, str]) -> dict[str, str]:
+    """As `read_secrets`, of some."""
     values: dict[str, str] = {}
-    for settings in (each for job in plan.jobs for each in (job.settings, *job.overrides.values())):
-        for secret in settings.secrets:
-            key = secret_key(secret.file, secret.variable)
-            if secret.file:
-                try:
-                    values[key] = Path(secret.file).read_text().removesuffix("\n").removesuffix("\r")
-                except (OSError, UnicodeDecodeError) as error:
-                    words = error.strerror if isinstance(error, OSError) else "not a text file"
-                    raise SecretMissing(f"the secret {secret.name}: {secret.file}: {words}") from None
-            elif secret.variable in environment:
-                values[key] = environment[secret.variable]
-            else:
-                raise SecretMissing(
-                    f"the secret {secret.name}: the variable {secret.variable} is not set; "
-                    f"export it, or name a file: secrets: {{{secret.name}: {{file: ...}}}}"
-                )
+    for secret in secrets:
+        key = secret_key(secret.file, secret.variable)
+        if secret.file:
+            try:
+                values[key] = Path(secret.file).read_text().removesuffix("\n").removesuffix("\r")
+            except (OSError, UnicodeDecodeError) as error:
+                words = error.strerror if isinstance(error, OSError) else "not a text file"
+                raise SecretMissing(f"the secret {secret.name}: {secret.file}: {words}") from None
+            if "\0" in values[key]:
+                raise SecretMissing(f"the secret {secret.name}: {secret.file}: it holds a zero byte")
+        elif secret.variable in environment:
+            values[key] = environment[secret.variable]
+        else:
+            raise SecretMissing(
+                f"the secret {secret.name}: the variable {secret.variable} is not set; "
+                f"export it, or name a file: secrets: {{{secret.name}: {{file: ...}}}}"
+            )
     return values
 
 

@@ -20,11 +20,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from dtfctl.checks import DOUBT, Where
 from dtfctl.client import Cluster, with_own_ssh
+from dtfctl.config import ClusterFile
 from dtfctl.errors import StoreError
 from dtfctl.launchers.keeper import CHOSEN_PORTS, TOKEN, TOKEN_VARIABLE
 from dtfctl.paths import socket_address
 from dtfctl.plan import ClusterPlan
+from dtfctl.validation import troubles
 from dtfctl.view import size
 
 FINE, DOUBTFUL, WRONG = "ok", "doubt", "wrong"
@@ -86,25 +89,19 @@ def of_earlier_runs(clusters: Iterable[Cluster]) -> Iterator[Finding]:
         yield Finding(FINE, "left behind", "no process of an ended run")
 
 
-def of_plan(plan: ClusterPlan, root: Path, is_running: bool) -> Iterator[Finding]:
+def of_plan(file: ClusterFile, plan: ClusterPlan, root: Path, is_running: bool) -> Iterator[Finding]:
     """`is_running`: its ports are rightly in use."""
     yield Finding(FINE, "cluster file", f"{plan.file}: {', '.join(f'{job.replicas} {job.name}' for job in plan.jobs)}")
-    local = [task for task in plan.tasks() if task.host.is_local]
-    for task in local:
-        if not Path(task.working_dir).is_dir():
-            yield Finding(WRONG, task.name, f"its working_dir {task.working_dir} is not there")
-        if task.python and not shutil.which(task.python) and not task.settings.requirements.files:
-            yield Finding(WRONG, task.name, f"its interpreter {task.python} is not there", "python or venv in the file")
-        if task.job.has_address and task.place.port and not is_running:
-            yield from _port(task.name, task.bind_host, task.place.port)
-    cores = {core for task in local for core in task.place.cpus}
-    missing = sorted(cores - os.sched_getaffinity(0))
-    if missing:
-        yield Finding(DOUBTFUL, "cpus", f"the file pins tasks to cores that are not here: {missing}")
+    for trouble in troubles(file, plan, root, has_ports=is_running):
+        grade = DOUBTFUL if trouble.grade == DOUBT else WRONG
+        subject, _, more = trouble.task.partition(" ")
+        what = ": ".join(filter(None, (trouble.at, more, trouble.what)))
+        yield Finding(grade, subject or "cluster file", what, trouble.to_do)
     if plan.checkpoint_dir:
-        yield from _disk("checkpoint_dir", Path(plan.checkpoint_dir))
+        # What is wrong with it is among the troubles.
+        yield from (each for each in _disk("checkpoint_dir", Path(plan.checkpoint_dir)) if each.grade == FINE)
     if plan.remote_hosts:
-        yield from _hosts(plan, root)
+        yield from _hosts(plan, root, file.positions())
 
 
 def _python() -> Iterator[Finding]:
@@ -149,16 +146,6 @@ def _ports() -> Iterator[Finding]:
         yield Finding(DOUBTFUL, "ports", words, to_do)
     else:
         yield Finding(FINE, "ports", words)
-
-
-def _port(task: str, address: str, port: int) -> Iterator[Finding]:
-    try:
-        family, _, _, _, where = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)[0]
-        with socket.socket(family, socket.SOCK_STREAM) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(where)
-    except OSError as error:
-        yield Finding(WRONG, task, f"port {port} at {address}: {error.strerror}", f"ss -ltnp 'sport = :{port}'")
 
 
 def _state_folder(root: Path) -> Iterator[Finding]:
@@ -237,7 +224,7 @@ def _strangers(tokens: dict[str, str]) -> Iterator[tuple[int, str, str]]:
                         yield int(name), owner, command.strip()
 
 
-def _hosts(plan: ClusterPlan, root: Path) -> Iterator[Finding]:
+def _hosts(plan: ClusterPlan, root: Path, where: Where) -> Iterator[Finding]:
     from dtfctl.launchers.preflight import examine
 
     if not shutil.which("ssh"):
@@ -247,9 +234,9 @@ def _hosts(plan: ClusterPlan, root: Path) -> Iterator[Finding]:
     with contextlib.ExitStack() as stack:
         if not folder.exists():
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        for found in examine(with_own_ssh(plan), folder):
+        for found in examine(with_own_ssh(plan), folder, where):
             for what, by_hand in found.errors:
-                yield Finding(WRONG, found.host, what, f"see: {by_hand}")
+                yield Finding(WRONG, found.host, what, f"see: {by_hand}" if by_hand else "")
             for warning in found.warnings:
                 yield Finding(DOUBTFUL, found.host, warning)
             if not found.errors and not found.warnings:

@@ -45,6 +45,11 @@ BIND_VARIABLE = "DTF_BIND"
 """Tells dtf's servers to listen elsewhere than at the address that others are told."""
 
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|(?<!\$)\{([A-Za-z][\w-]*)\}")
+_OPENED = re.compile(r"(?<![\${])\{\s*([A-Za-z][\w-]*)")
+_CLOSED = re.compile(r"(?<![\w{$-])([A-Za-z][\w-]*_[\w-]*)\}(?!\})")
+_NOT_AFTER_NAMES = tuple(":!.,[(=+'\"")
+"""What follows a name within braces in JSON, YAML and Python, but not in a placeholder that lacks its brace."""
+
 _UNSET = ("DTFCTL_TOKEN", "TF_CONFIG", "CLUSTER_SPEC", "JOB_NAME", "TASK_INDEX", BIND_VARIABLE, *TLS_VARIABLES)
 """Never inherited: they would describe another cluster's task."""
 
@@ -84,8 +89,7 @@ def argv(plan: ClusterPlan, task: Task, addresses: Mapping[str, str]) -> tuple[s
     if isinstance(program, str):
         quoted = {key: shlex.quote(value) for key, value in values.items()}
         line = _fill(program, {**quoted, "cluster_flags": shlex.join(flags)})
-        line = re.sub(r"^\s*python3?(?=\s)", lambda _: shlex.quote(task.python), line)
-        return ("/bin/sh", "-c", shell_line.outliving_signals(line))
+        return ("/bin/sh", "-c", shell_line.outliving_signals(_with_python(line, task)))
     values["cluster_flags"] = " ".join(flags)
     words: list[str] = []
     for word in program:
@@ -93,6 +97,10 @@ def argv(plan: ClusterPlan, task: Task, addresses: Mapping[str, str]) -> tuple[s
     if words[0] in ("python", "python3"):
         words[0] = task.python
     return tuple(words)
+
+
+def _with_python(line: str, task: Task) -> str:
+    return re.sub(r"^\s*python3?(?=\s)", lambda _: shlex.quote(task.python), line)
 
 
 def environment(
@@ -168,12 +176,60 @@ def fill_path(text: str, plan: ClusterPlan, task: Task, addresses: Mapping[str, 
     return task.path(_fill(text, {**_values(plan, task, addresses, spec), "cluster_flags": ""}))
 
 
+def known_placeholders(jobs: tuple[str, ...]) -> tuple[str, ...]:
+    return (*PLACEHOLDERS, *(f"{job}_hosts" for job in jobs))
+
+
 def unknown_placeholders(text: str, jobs: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yields (name, all known names) for each placeholder of `text` that a cluster of these jobs does not have."""
-    known = (*PLACEHOLDERS, *(f"{job}_hosts" for job in jobs))
+    known = known_placeholders(jobs)
     for match in _PLACEHOLDER.finditer(text):
         if match[1] and match[1] not in known:
             yield match[1], known
+
+
+def before_start(
+    program: str | tuple[str, ...], plan: ClusterPlan, task: Task
+) -> Any:
+    """A program, or another text, as far as it is known before there are addresses: those of tasks are made up."""
+    values = {
+        **dict.fromkeys(known_placeholders(tuple(job.name for job in plan.jobs)), "0"),
+        "name": plan.name,
+        "job": task.job.name,
+        "task": str(task.index),
+        "index": str(task.index),
+        "replicas": str(task.job.replicas),
+        "host": task.host.name,
+        "bind": task.bind_host,
+        "python": task.python,
+        "folder": task.path(plan.folder),
+        "working_dir": task.working_dir,
+        "checkpoint_dir": task.path(plan.checkpoint_dir),
+    }
+    if isinstance(program, str):
+        return _with_python(_fill(program, {key: shlex.quote(value) for key, value in values.items()}), task)
+    words = [_fill(word, values) for word in program]
+    return (task.python if words[0] in ("python", "python3") else words[0], *words[1:])
+
+
+def broken_placeholder(text: str, jobs: tuple[str, ...]) -> tuple[str, str]:
+    """(what is written, what is meant) of the first placeholder that lacks a brace or has spaces in it, else ("", "").
+
+    Braces that mean something else are left alone: a word counts when it is a placeholder's name, and one without an
+    underscore, which may be anybody's, only where no brace closes it at all.
+    """
+    known = known_placeholders(jobs)
+    for match in _OPENED.finditer(text):
+        name, rest = match[1], text[match.end() :]
+        if name not in known or text.startswith(f"{{{name}}}", match.start()) or rest.startswith(_NOT_AFTER_NAMES):
+            continue
+        if "_" in name or not re.match(r"[^{]*\}", rest):
+            return match[0] + (re.match(r"\s*\}?", rest) or [""])[0], f"{{{name}}}"
+    for match in _CLOSED.finditer(text):
+        before = text[: match.start()]
+        if match[1] in known and before.count("{") <= before.count("}"):
+            return match[0], f"{{{match[1]}}}"
+    return "", ""
 
 
 def described(plan: ClusterPlan, addresses: Mapping[str, str]) -> list[dict[str, Any]]:

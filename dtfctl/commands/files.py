@@ -4,15 +4,34 @@ from __future__ import annotations
 
 import click
 
-from dtfctl.commands.frame import ERROR, Options, command, fail, load_plan, read_files, takes_files
+from dtfctl.commands.frame import (
+    ERROR,
+    Options,
+    command,
+    fail,
+    load_plan,
+    read_files,
+    takes_files,
+    tell_troubles,
+)
 
 
 def add_to(group: click.Group) -> None:
     @command(group)
     @takes_files
     def validate(options: Options, file: str | None, more: tuple[str, ...], settings: tuple[str, ...]) -> None:
-        """Checks a cluster file without starting anything."""
-        plan = load_plan(file, more, settings)
+        """Checks a cluster file without starting anything: what it says, and whether this machine has what it names.
+
+        What other machines lack is found by doctor, and by up.
+        """
+        from dtfctl import validation
+        from dtfctl.client import Cluster
+        from dtfctl.paths import ClusterPaths, state_root
+
+        read = read_files(file, more, settings)
+        plan, root = read.plan(), state_root(options.state_dir)
+        has_ports = Cluster(ClusterPaths(root / plan.name)).is_active()
+        tell_troubles(validation.troubles(read, plan, root, has_ports=has_ports), options.terminal().say)
         print(f"{plan.name}: {', '.join(f'{job.replicas} {job.name}' for job in plan.jobs)}")
 
     @command(group)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 if TYPE_CHECKING:
+    from dtfctl.checks import Trouble
     from dtfctl.client import Cluster
     from dtfctl.config import ClusterFile
     from dtfctl.plan import ClusterPlan
@@ -23,6 +24,7 @@ OK, ERROR, USAGE, NOT_RUNNING, UNKNOWN, TIMED_OUT, PARTLY_UP = 0, 1, 2, 3, 4, 5,
 TRAINING_FAILED, CHANGES_PENDING = 10, 20
 SIGNALLED = 128
 
+CLUSTER_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 PROGRESS_MODES = ("auto", "tty", "plain", "json", "quiet")
 
 
@@ -153,10 +155,29 @@ def read_files(file: str | None, more: tuple[str, ...], settings: tuple[str, ...
 def load_plan(
     file: str | None, more: tuple[str, ...] = (), settings: tuple[str, ...] = (), name: str | None = None
 ) -> ClusterPlan:
+    return renamed(read_files(file, more, settings).plan(), name)
+
+
+def renamed(plan: ClusterPlan, name: str | None) -> ClusterPlan:
+    """The plan under the name of `-n`."""
     from dataclasses import replace
 
-    plan = read_files(file, more, settings).plan()
+    if name is not None and not re.fullmatch(CLUSTER_NAME, name, re.ASCII):
+        fail(USAGE, f'"{name}" is no name for a cluster: letters, digits, ".", "_" and "-", at most 64')
     return plan if name is None else replace(plan, name=name)
+
+
+def tell_troubles(troubles: Iterable[Trouble], say: Callable[[str], None]) -> None:
+    """The doubts are said; anything that is wrong ends the command."""
+    from dtfctl.checks import DOUBT
+
+    found = list(troubles)
+    for trouble in found:
+        if trouble.grade == DOUBT:
+            say(f"warning: {trouble}")
+    wrong = [str(trouble) for trouble in found if trouble.grade != DOUBT]
+    if wrong:
+        fail(USAGE, "\n       ".join(wrong))
 
 
 def choose(options: Options, given: str | None) -> Cluster:

@@ -43,7 +43,7 @@ def add_to(group: click.Group) -> None:
 
         from dtfctl import doctor as practice
         from dtfctl.client import CLUSTER_FILE, clusters
-        from dtfctl.commands.frame import load_plan
+        from dtfctl.commands.frame import read_files
         from dtfctl.errors import ConfigError
         from dtfctl.paths import state_root
 
@@ -51,12 +51,13 @@ def add_to(group: click.Group) -> None:
         findings = [*practice.of_this_machine(root), *practice.of_earlier_runs(clusters(root))]
         if file or more or Path(CLUSTER_FILE).is_file():
             try:
-                plan = load_plan(file, more, settings)
+                read = read_files(file, more, settings)
+                plan = read.plan()
             except ConfigError as error:
                 findings.append(practice.Finding(practice.WRONG, "cluster file", str(error)))
             else:
                 is_running = any(each.name == plan.name and each.is_active() for each in clusters(root))
-                findings += practice.of_plan(plan, root, is_running)
+                findings += practice.of_plan(read, plan, root, is_running)
         if style == "json":
             print(json.dumps([vars(finding) for finding in findings], indent=2))
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
@@ -19,13 +20,16 @@ from dtfctl.commands.frame import (
     command,
     exit_with_result,
     fail,
-    load_plan,
+    read_files,
+    renamed,
     takes_cluster,
     takes_files,
     takes_progress,
+    tell_troubles,
 )
 
 if TYPE_CHECKING:
+    from dtfctl.checks import Where
     from dtfctl.client import Cluster
     from dtfctl.control_client import Reply
     from dtfctl.plan import ClusterPlan
@@ -59,6 +63,7 @@ def add_to(group: click.Group) -> None:
         """
         import time
 
+        from dtfctl import validation
         from dtfctl.attach import Interrupts, conclude, stay, wait_until_ready
         from dtfctl.client import Cluster
         from dtfctl.commands.logs import printer
@@ -67,12 +72,16 @@ def add_to(group: click.Group) -> None:
         with Interrupts() if attach else nullcontext() as interrupts:
             started_at = time.monotonic()
             terminal = options.terminal()
-            plan = load_plan(file, more, settings, name)
-            cluster = Cluster(ClusterPaths(state_root(options.state_dir) / plan.name))
+            read = read_files(file, more, settings)
+            plan = renamed(read.plan(), name)
+            root = state_root(options.state_dir)
+            cluster = Cluster(ClusterPaths(root / plan.name))
             _refuse_namesake(cluster, plan)
+            # Ports are told of where they are held.
+            tell_troubles(validation.troubles(read, plan, root, has_ports=True), terminal.say)
             if is_plan:
                 _print_plan(cluster, plan)
-            is_new = _begin(cluster, plan, terminal)
+            is_new = _begin(cluster, plan, terminal, read.positions())
             deadline = None if timeout is None else started_at + timeout
             if interrupts is not None:
                 show = printer(terminal, [task.name for task in plan.tasks()], is_prefixed=True)
@@ -161,11 +170,14 @@ def add_to(group: click.Group) -> None:
         exit_with_result(chosen)
 
 
-def _begin(cluster: Cluster, plan: ClusterPlan, terminal: Terminal) -> bool:
+def _begin(cluster: Cluster, plan: ClusterPlan, terminal: Terminal, where: Where) -> bool:
     """Starts the cluster, or brings a running one to what the file says. Whether it is new."""
     from dtfctl.client import has_to_prepare
 
-    reply = _answered(plan, cluster.up(plan, terminal.say))
+    reply = cluster.up(plan, terminal.say, where=where)
+    if "error" in reply:
+        reply["error"] += _position_of(reply["error"], plan, where)
+    _answered(plan, reply)
     if reply["is"] == "started":
         jobs = ", ".join(f"{job.replicas} {job.name}" for job in plan.jobs)
         terminal.say(f"{plan.name}: starting {jobs} (logs: {cluster.paths.logs(cluster.load()[0].number)})")
@@ -175,8 +187,14 @@ def _begin(cluster: Cluster, plan: ClusterPlan, terminal: Terminal) -> bool:
         terminal.say(f"    {change}")
     # The folder and the environments are brought up to date for those that start from now on.
     if reply["changes"] or has_to_prepare(plan):
-        _answered(plan, cluster.up(plan, terminal.say, apply=True))
+        _answered(plan, cluster.up(plan, terminal.say, apply=True, where=where))
     return False
+
+
+def _position_of(error: str, plan: ClusterPlan, where: Where) -> str:
+    """Where the file names a port that could not be had."""
+    match = re.match(r"port \d+ of ([\w-]+:\d+): ", error)
+    return f" ({where(plan.task(match[1]), 'port')})" if match else ""
 
 
 def _print_plan(cluster: Cluster, plan: ClusterPlan) -> None:

@@ -5,6 +5,7 @@
     schema ...... that table: all keys -> JSON schema                    hostlist .. node[0-3]
     build ....... levels (top, job, task) -> ClusterPlan                 hosts ..... the machines
     place ....... which task runs where                                  resolved .. the file with all filled in
+    doubts ...... what is allowed and hardly meant                       positions . where a task's values stand
 
 A key that belongs to a task may stand under its job as the default of all tasks, and at the top as that of all jobs.
 Every error names file, line, column and key, and the nearest key that exists. The keys are listed in README.md.
@@ -19,6 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dtfctl.config import build, kinds, schema, source
+from dtfctl.config import doubts as doubting
+from dtfctl.config.positions import Positions
 from dtfctl.config.source import Entry, Node, Position
 from dtfctl.config.variables import read_env_file
 from dtfctl.errors import ConfigError
@@ -39,6 +42,13 @@ class ClusterFile:
     def plan(self) -> ClusterPlan:
         """Raises ConfigError."""
         return build.build(self.root, self.reader, self.path, _read_text)
+
+    def positions(self) -> Positions:
+        return Positions(self.root, self.reader)
+
+    def doubts(self) -> list[str]:
+        """What is allowed and hardly meant."""
+        return list(doubting.doubts(self.root, self.reader.jobs))
 
 
 def load(
@@ -89,9 +99,31 @@ def _file(
     nodes: list[Node], settings: Iterable[str], folder: Path, path: str, variables: Mapping[str, str]
 ) -> ClusterFile:
     root = nodes[0]
-    for node in [*nodes[1:], *map(_setting, settings)]:
+    for node in nodes[1:]:
+        root = kinds.merge(schema.CLUSTER, root, node)
+    for node in map(_setting, settings):
+        _refuse_unknown(root, node)
         root = kinds.merge(schema.CLUSTER, root, node)
     return ClusterFile(root, path, kinds.Reader(folder, dict(variables), build.job_names(root)))
+
+
+def _refuse_unknown(root: Node, setting: Node) -> None:
+    """What is set on the command line for a job or host that the files do not have, but almost, is a slip."""
+    for key, word in (("jobs", "job"), ("hosts", "host")):
+        known = root.get(key) if isinstance(root, source.Mapping) else None
+        named = setting.get(key) if isinstance(setting, source.Mapping) else None
+        if not isinstance(named, source.Mapping) or not isinstance(known, source.Mapping | source.Sequence):
+            continue
+        names = list(known.entries) if isinstance(known, source.Mapping) else list(map(_name, known.items))
+        usual = (*names, *(doubting.USUAL_JOBS if key == "jobs" else ()))
+        for name, entry in named.entries.items():
+            near = "" if name in usual else doubting.meant(name, usual)
+            if near:
+                raise entry.at.error(f'the cluster file has no {word} "{name}" (did you mean "{near}"?)')
+
+
+def _name(node: Node) -> str:
+    return node.text if isinstance(node, source.Scalar) else ""
 
 
 def _setting(text: str) -> Node:

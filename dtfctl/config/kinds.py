@@ -17,7 +17,7 @@ from typing import Any
 from dtfctl.config.source import Entry, Mapping, Node, Scalar, Sequence, is_extension
 from dtfctl.config.variables import VariableError, interpolate
 from dtfctl.errors import ConfigError
-from dtfctl.expand import unknown_placeholders
+from dtfctl.expand import broken_placeholder, known_placeholders, unknown_placeholders
 
 TEXT_SHOWN = 60
 
@@ -49,6 +49,9 @@ class Reader:
         text = self.text(node, where)
         if not text.strip():
             raise node.at.error(f'"{where}" is empty')
+        name = next((name for name in known_placeholders(self.jobs) if f"{{{name}}}" in text), "")
+        if name:
+            raise node.at.error(f'"{where}" takes no placeholders, so "{{{name}}}" would stand as it is')
         return text
 
     def path(self, node: Node, where: str) -> str:
@@ -59,6 +62,9 @@ class Reader:
         text = self.text(node, where)
         for unknown, known in unknown_placeholders(text, self.jobs):
             raise node.at.error(f'unknown placeholder "{{{unknown}}}"{nearest(unknown, known)}')
+        written, meant = broken_placeholder(text, self.jobs)
+        if written:
+            raise node.at.error(f'"{where}": "{written}" is no placeholder; write {meant} ({{{{ is a plain brace)')
         return text
 
 

@@ -48,6 +48,8 @@ def read_env_file(text: str, file: str) -> dict[str, str]:
         match = _LINE.fullmatch(line)
         if match is None:
             raise ValueError(f'{file}:{number}:1: must be NAME=value, not "{line}"')
+        if "\0" in line:
+            raise ValueError(f"{file}:{number}:1: {match[1]} holds a zero byte")
         values[match[1]] = _value(match[2])
     return values
 

@@ -56,7 +56,7 @@ class LocalLauncher:
         within: tuple[int, int] | None = None,
         host: str = LOCALHOST,
     ) -> int:
-        return await self._conversation.hold_port(task, address, port, fixed, within, _owner)
+        return await self._conversation.hold_port(task, address, port, fixed, within, owner_of)
 
     def start(self, launch: Launch) -> None:
         self._conversation.send(start_request(launch, self._token))
@@ -191,7 +191,7 @@ async def run_command(command: str, environment: dict[str, str], working_dir: st
     return await asyncio.to_thread(run)
 
 
-def _owner(port: int) -> str:
+def owner_of(port: int) -> str:
     """Who listens on a port of this machine, as far as this user may see it."""
     import psutil
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dtfctl.checks import DOUBT, Where, questions, told
 from dtfctl.errors import HostsUnusable
 from dtfctl.hosts import environments, resolved
 from dtfctl.launchers.ssh import Ssh, SshError, ask_here, by_hand
@@ -46,19 +47,29 @@ class Finding:
     is_away: bool = False
 
 
+def nowhere(*_: object) -> str:
+    """The position of what nobody can place any more."""
+    return ""
+
+
 def prepare(
-    plan: ClusterPlan, sockets: Path, say: Say, running: Run | None = None, only: Collection[str] | None = None
+    plan: ClusterPlan,
+    sockets: Path,
+    say: Say,
+    running: Run | None = None,
+    only: Collection[str] | None = None,
+    where: Where = nowhere,
 ) -> dict[str, Found]:
     """Looks at all other machines, or `only` at some, brings them the folder and makes their Python environments; what
-    each has, by its name. Raises HostsUnusable.
+    each has, by its name. `where` is what the cluster file's values stand at. Raises HostsUnusable.
 
     Where the cluster is `running` already its own ports may be taken, and a machine that it knows and that does not
     answer now is left as it is.
     """
-    return asyncio.run(_prepare(plan, sockets, say, running, only))
+    return asyncio.run(_prepare(plan, sockets, say, running, only, where))
 
 
-def examine(plan: ClusterPlan, sockets: Path) -> list[Finding]:
+def examine(plan: ClusterPlan, sockets: Path, where: Where = nowhere) -> list[Finding]:
     """Looks at all other machines, and changes nothing."""
 
     async def look() -> list[Finding]:
@@ -68,7 +79,7 @@ def examine(plan: ClusterPlan, sockets: Path) -> list[Finding]:
             is_others = ssh.is_shared
             async with room:
                 try:
-                    return await _check(ssh, plan)
+                    return await _check(ssh, plan, where)
                 finally:
                     # That of a supervisor at work is left to it.
                     if not is_others:
@@ -80,7 +91,7 @@ def examine(plan: ClusterPlan, sockets: Path) -> list[Finding]:
 
 
 async def _prepare(
-    plan: ClusterPlan, sockets: Path, say: Say, running: Run | None, only: Collection[str] | None
+    plan: ClusterPlan, sockets: Path, say: Say, running: Run | None, only: Collection[str] | None, where: Where
 ) -> dict[str, Found]:
     calls = [Ssh(plan.ssh, host, sockets) for host in plan.remote_hosts if only is None or host.name in only]
     # Connections that a supervisor has made are left to it.
@@ -92,7 +103,7 @@ async def _prepare(
 
     async def look(ssh: Ssh) -> Finding:
         async with room:
-            return await _check(ssh, plan, held)
+            return await _check(ssh, plan, where, held)
 
     try:
         findings = await asyncio.gather(*map(look, calls))
@@ -185,16 +196,21 @@ async def _make_environments(
     say(f"environment: {what} ({time.monotonic() - began:.1f}s)")
 
 
-async def _check(ssh: Ssh, plan: ClusterPlan, held: Collection[str] = ()) -> Finding:
+async def _check(ssh: Ssh, plan: ClusterPlan, where: Where, held: Collection[str] = ()) -> Finding:
     host = ssh.host
     sent_at = time.time()
+    asked = questions(plan, host, where)
+    wanted = {**request(host, plan, held), "questions": [each.question for each in asked]}
     try:
-        found = await ssh.ask(request(host, plan, held), plan.ssh.timeout_s + CHECK_S)
+        found = await ssh.ask(wanted, plan.ssh.timeout_s + CHECK_S)
     except SshError as error:
         return Finding(host.name, errors=((error.why, error.command),), is_away=error.is_connection)
     skew_s = found["time"] - time.time() if found["time"] > time.time() else min(0.0, found["time"] - sent_at)
-    errors = tuple((what, by_hand(plan.ssh, host, *words)) for what, words in problems(host, found))
-    return Finding(host.name, found, errors, tuple(doubts(found, skew_s)))
+    troubles = told(asked, found.pop("answers"))
+    errors = [(what, by_hand(plan.ssh, host, *words)) for what, words in problems(host, found)]
+    errors += [(str(trouble), "") for trouble in troubles if trouble.grade != DOUBT]
+    warnings = [*doubts(found, skew_s), *(str(trouble) for trouble in troubles if trouble.grade == DOUBT)]
+    return Finding(host.name, found, tuple(errors), tuple(warnings))
 
 
 def request(host: HostPlan, plan: ClusterPlan, held: Collection[str] = ()) -> dict[str, Any]:

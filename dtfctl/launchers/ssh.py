@@ -62,6 +62,8 @@ AGENT_MODULES = (
     "dtfctl.launchers.agent.protocol",
     "dtfctl.launchers.agent.lines",
     "dtfctl.launchers.agent.places",
+    "dtfctl.launchers.agent.programs",
+    "dtfctl.launchers.agent.look",
     "dtfctl.launchers.agent.check",
     "dtfctl.launchers.agent.sync",
     "dtfctl.launchers.agent.keepers",

@@ -11,13 +11,16 @@ from tests.test_architecture import ROOT, imports, module_name
 
 SOURCES = sorted((ROOT / "dtfctl").rglob("*.py"))
 
-PURE = "state plan task statuses hosts host_failover restart reconcile plan_diff expand shell_line view errors".split()
+PURE = (
+    "state plan task statuses hosts host_failover restart reconcile plan_diff expand shell_line program_line checks "
+    "view errors"
+).split()
 OUTSIDE = {"asyncio", "fcntl", "socket", "sqlite3", "subprocess", "threading", "time", "random"}
 HOMES = {
     "subprocess": {
         "dtfctl.launchers.local",
         "dtfctl.launchers.environment",
-        *(f"dtfctl.launchers.agent.{room}" for room in ("check", "keepers", "talk")),
+        *(f"dtfctl.launchers.agent.{room}" for room in ("check", "keepers", "programs", "talk")),
     },
     "sqlite3": {"dtfctl.store"},
     "yaml": {"dtfctl.config.source"},

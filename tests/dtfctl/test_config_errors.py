@@ -175,6 +175,22 @@ MALFORMED = {
         "program: x {ps_host}\njobs: {ps: 1}",
         'c.yaml:1:10: unknown placeholder "{ps_host}" (did you mean "ps_hosts"?)',
     ),
+    "a placeholder without its end": (
+        "program: x {cluster_flags --a\njobs: {a: 1}\n",
+        'c.yaml:1:10: "program": "{cluster_flags " is no placeholder; write {cluster_flags} ({{ is a plain brace)',
+    ),
+    "a placeholder without its beginning": (
+        "program: x\nenvironment: {A: 'a/checkpoint_dir}'}\njobs: {a: 1}\n",
+        'c.yaml:2:18: "environment.A": "checkpoint_dir}" is no placeholder; write {checkpoint_dir}',
+    ),
+    "a placeholder with spaces": (
+        "program: [x, '{ task']\njobs: {a: 1}\n",
+        'c.yaml:1:14: "program": "{ task" is no placeholder; write {task}',
+    ),
+    "a placeholder where there are none": (
+        "program: x\ncheckpoint_dir: c/{name}\njobs: {a: 1}\n",
+        'c.yaml:2:17: "checkpoint_dir" takes no placeholders, so "{name}" would stand as it is',
+    ),
     "a placeholder of another job": (
         "program: x {chief_hosts}\njobs: {ps: 1}",
         'c.yaml:1:10: unknown placeholder "{chief_hosts}"',

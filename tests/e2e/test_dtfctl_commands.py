@@ -204,6 +204,8 @@ def test_down_of_what_does_not_run_must_be_no_error_and_of_what_never_was_one(cl
             2,
             'error: bad.yaml:3:7: unknown key "replica" under jobs.w (did you mean "replicas"?)',
         ),
+        (["up", "gone.yaml"], 2, "error: gone.yaml:1:10: w:0: trainer.py: no such file in "),
+        (["up", "-n", "../x"], 2, 'error: "../x" is no name for a cluster'),
         (["status", "stranger"], 4, 'error: no cluster is called "stranger" (there are none)'),
         (["logs"], 4, "error: cluster.yaml was never up (there are none)"),
         (["sing"], 2, "No such command 'sing'"),
@@ -212,6 +214,7 @@ def test_down_of_what_does_not_run_must_be_no_error_and_of_what_never_was_one(cl
 )
 def test_a_mistake_must_get_one_message_and_its_exit_status(cluster, arguments, status, words):
     (cluster.folder / "bad.yaml").write_text("program: x\njobs:\n  w: {replica: 2}\n")
+    (cluster.folder / "gone.yaml").write_text("program: python trainer.py\njobs: {w: 1}\n")
     done = cluster.run(*arguments, status=status)
     assert words in done.stderr
     assert done.stdout == ""
@@ -251,6 +254,9 @@ def test_init_must_write_a_valid_file_and_never_overwrite_one(cluster):
     assert "is there already" in cluster.run("init", status=1).stderr
     assert (cluster.folder / "cluster.yaml").read_text() == before
     assert "new.yaml is written" in cluster.run("init", "new.yaml").stderr
+    done = cluster.run("validate", "new.yaml", status=2)
+    assert "new.yaml:14:10: ps:0 and 1 more: trainer.py: no such file" in done.stderr
+    (cluster.folder / "trainer.py").touch()
     assert cluster.run("validate", "new.yaml").stdout == "cluster: 1 ps, 2 worker\n"
     properties = json.loads(cluster.run("schema").stdout)["properties"]
     assert {"jobs", "hosts", "program", "restart"} <= set(properties)
@@ -261,7 +267,8 @@ def test_secrets_must_reach_the_task_and_nothing_else(cluster):
     text = SLEEPERS.replace("echo worker {task}", "echo $$FILE_KEY $$VARIABLE_KEY | rev")
     cluster.write(text + "secrets: {FILE_KEY: {file: key}, VARIABLE_KEY: }\n")
     done = cluster.run("up", status=2)
-    assert "error: the secret VARIABLE_KEY: the variable VARIABLE_KEY is not set" in done.stderr
+    words = "error: cluster.yaml:8:47: the secret VARIABLE_KEY: the variable VARIABLE_KEY is not set"
+    assert words in done.stderr
     cluster.environment["VARIABLE_KEY"] = "from-the-shell"
     cluster.run("up")
     wait_until(lambda: "elif-a-morf" in cluster.run("logs", "worker:0").stdout, "the task to have read its secrets")

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 
+from dtfctl.launchers.agent.look import answers
 from dtfctl.launchers.agent.places import absolute, expanded
 from dtfctl.launchers.keeper.processes import boot_id
 from dtfctl.wording import reason_of
@@ -19,9 +20,10 @@ NOT_INHERITED = ("PWD", "OLDPWD", "SHLVL", "_", "MAIL", "LS_COLORS")
 PYTHON_CHECK_S = 20.0
 
 
-def check(folder, addresses, names, ports, pythons, needs_folder):
+def check(folder, addresses, names, ports, pythons, needs_folder, questions=()):
     """`addresses` are those at which servers will listen, `names` those by which others know this host, `ports`
-    [address, port] that the cluster file fixes. What is wrong with each is told in words; "" is nothing."""
+    [address, port] that the cluster file fixes. What is wrong with each is told in words; "" is nothing. The
+    `questions` are look.py's."""
     place = absolute(folder)
     existing = nearest_folder(place)
     here = os.uname()
@@ -43,6 +45,7 @@ def check(folder, addresses, names, ports, pythons, needs_folder):
         "names": {name: name_error(name) for name in names},
         "ports": [[address, port, port_error(address, port)] for address, port in ports],
         "pythons": {python: python_error(python, place) for python in pythons},
+        "answers": answers(questions),
     }
 
 
