@@ -113,6 +113,8 @@ def test_our_messages_are_tensorflows():
             theirs |= facts(file, "tensorflow")
     checked = 0
     for path in sorted((ROOT / "protos" / "dtf").glob("*.proto")):
+        if path.stem == "push":  # only dtf tasks speak it
+            continue
         file = descriptor_pb2.FileDescriptorProto()
         importlib.import_module(f"dtf.wire.pb.{path.stem}_pb2").DESCRIPTOR.CopyToProto(file)
         ours = {name: fact for name, fact in facts(file, "dtf").items() if name not in OURS_ALONE}

@@ -371,3 +371,21 @@ def test_tasks_without_the_channel_are_spoken_to_in_tensorflows_protocol(monkeyp
             for _ in range(4):
                 session.run(update)
             assert session.run(variable) == 4.0
+
+
+def test_a_master_of_another_version_is_refused_in_words():
+    from dtf.rpc import push
+    from dtf.wire.pb import push_pb2
+
+    class Answer:
+        def work(self, function, *args):
+            function(*args)
+
+        def set(self, pieces):
+            self.pieces = b"".join(bytes(piece) for piece in pieces)
+
+    request = push_pb2.PushPrepareRequest(version=99).SerializeToString()
+    answer = Answer()
+    push.methods(None, None)[push.PREPARE](request, answer)
+    with pytest.raises(errors.UnimplementedError, match="version 1, but the master's is 99"):
+        push.outcome_values(answer.pieces)

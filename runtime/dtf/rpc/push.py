@@ -2,7 +2,7 @@
 
 Owns their layout, from both ends. They go over the channel alone; who has none is spoken to in TensorFlow's protocol.
 
-    Prepare      JSON -> nothing
+    Prepare      PushPrepareRequest (protos/dtf/push.proto) -> nothing
     Run          run id, step id, values -> outcome, values, and what would be pushed last to who asks
     Push         run id, step id, source, values tagged with their keys' numbers; no answer
     RunCallable  session, callable, values -> outcome, values
@@ -13,18 +13,19 @@ follows from another, and, instead of values, its message.
 
 from __future__ import annotations
 
-import json
 import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from dtf.channel.listener import Answer, Method
+from dtf.rpc import messages
 from dtf.rpc.messages import Buffer
 from dtf.rpc.methods import as_op_error
 from dtf.run.exchange.push import Pushed, Rest
 from dtf.run.interfaces import ServingMaster, ServingWorker
 from dtf.run.kernels import DEAD
 from dtf.wire import errors, tensor_frames
+from dtf.wire.pb import push_pb2
 
 SERVICE = "dtf.Direct"
 PREPARE, RUN, PUSH, RUN_CALLABLE = (f"/{SERVICE}/{name}" for name in ("Prepare", "Run", "Push", "RunCallable"))
@@ -37,9 +38,30 @@ _PUSHED = 1 << 31
 """Added to the tags of what is pushed with an answer."""
 
 
-def prepare_request(run_id: int, *rest: Any) -> bytes:
+VERSION = 1
+"""Of the layout of Run and Push; it changes with them, and a task of another version is spoken to by gRPC."""
+
+
+def prepare_request(
+    run_id: int,
+    session_handle: str,
+    graph_handle: str,
+    send_keys: Sequence[str],
+    recv_keys: Sequence[str],
+    tasks: Sequence[str],
+    home: int,
+) -> bytes:
     """What `LocalWorker.prepare` is called with."""
-    return json.dumps([run_id, *rest]).encode()
+    return push_pb2.PushPrepareRequest(
+        version=VERSION,
+        run_id=run_id,
+        session_handle=session_handle,
+        graph_handle=graph_handle,
+        send_keys=send_keys,
+        recv_keys=recv_keys,
+        tasks=tasks,
+        home=home,
+    ).SerializeToString()
 
 
 def run_request(run_id: int, step_id: int, values: Sequence[Any]) -> list[Buffer]:
@@ -101,7 +123,20 @@ class _DirectMethods:
 
     def prepare(self, data: Buffer, answer: Answer) -> None:
         def call() -> list[Buffer]:
-            self._worker.prepare(*json.loads(bytes(data)))
+            request = messages.parse(push_pb2.PushPrepareRequest, data)
+            if request.version != VERSION:
+                raise errors.UnimplementedError(
+                    None, None, f"This task pushes values by version {VERSION}, but the master's is {request.version}."
+                )
+            self._worker.prepare(
+                request.run_id,
+                request.session_handle,
+                request.graph_handle,
+                list(request.send_keys),
+                list(request.recv_keys),
+                list(request.tasks),
+                request.home,
+            )
             return []
 
         answer.work(_answer, call, answer)
