@@ -248,7 +248,7 @@ def test_timelines_are_written(add, tmp_path):
     hook = train.ProfilerHook(save_steps=2, output_dir=str(tmp_path))
     run_until_stop([hook, train.StopAtStepHook(last_step=4)], add)
     traces = sorted(path.name for path in tmp_path.glob("timeline-*.json"))
-    assert traces == ["timeline-3.json"]
+    assert traces == ["timeline-2.json", "timeline-4.json"]
     events = json.loads((tmp_path / traces[0]).read_text())["traceEvents"]
     assert any(event["ph"] == "X" for event in events)
 
@@ -268,3 +268,44 @@ def test_two_hooks_share_one_event_file(add, tmp_path):
     assert {"graph_def", "meta_graph_def", "session_log", "summary"} <= set(kinds)
     summaries = [event for event in events if event.WhichOneof("what") == "summary"]
     assert [event.step for event in summaries if event.summary.value[0].tag == "global_step/sec"] == [2, 3]
+
+
+@pytest.mark.parametrize("use_resource", [False, True])
+@pytest.mark.parametrize("per_run", [1, 3])
+def test_hooks_count_from_the_step_before_the_run(tmp_path, use_resource, per_run):
+    step = tf.Variable(0, dtype=tf.int64, name="global_step", trainable=False, use_resource=use_resource)
+    tf.add_to_collection(tf.GraphKeys.GLOBAL_STEP, step)
+    writer, counts = RecordingWriter(), RecordingWriter()
+    saver = train.CheckpointSaverHook(str(tmp_path), save_steps=8, saver=train.Saver(max_to_keep=None))
+    run_until_stop(
+        [
+            train.SummarySaverHook(save_steps=8, summary_writer=writer, summary_op=tf.summary.scalar("x", 1.0)),
+            train.StepCounterHook(every_n_steps=8, summary_writer=counts),
+            train.ProfilerHook(save_steps=8, output_dir=str(tmp_path)),
+            saver,
+        ],
+        tf.assign_add(step, per_run),
+        most=27,
+    )
+    steps = {int(path.name[9:-5]) for path in tmp_path.glob("timeline-*.json")}
+    saved = {int(path.name[11:-6]) for path in tmp_path.glob("model.ckpt-*.index")}
+    if per_run == 1:
+        assert [step for _, _, step in writer.scalars] == [1, 9, 17, 25]
+        assert [step for _, _, step in counts.scalars] == [9, 17, 25]
+        assert steps == {8, 16, 24}
+        assert saved == {0, 8, 16, 24, 27}
+    else:
+        assert [step for _, _, step in writer.scalars] == [3, 15, 27, 39, 51, 63, 75]
+        assert [step for _, _, step in counts.scalars] == [15, 27, 39, 51, 63, 75]
+        assert steps == {12, 24, 36, 48, 60, 72}
+        assert saved == {0, 9, 18, 27, 36, 45, 54, 63, 72, 81}
+
+
+@pytest.mark.parametrize("failure", [tf.errors.OutOfRangeError(None, None, "empty"), StopIteration()])
+def test_an_input_that_ended_fails_the_final_ops(failure):
+    class Session:
+        def run(self, *_, **__):
+            raise failure
+
+    with pytest.raises(type(failure)):
+        train.FinalOpsHook(tf.constant(1)).end(Session())

@@ -7,88 +7,31 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from dtf import logging
-from dtf.build.graph import GraphKeys, get_default_graph
+from dtf.build.graph import get_default_graph
+from dtf.train.checkpoint_hooks import CheckpointSaverHook, CheckpointSaverListener
 from dtf.train.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
+from dtf.train.step_timer import NeverTriggerTimer, SecondOrStepTimer
 from dtf.train.timeline import Timeline
-from dtf.train.training_util import get_global_step
+from dtf.train.training_util import (
+    find_global_step,
+    get_global_step,
+    required_global_step_read,
+    step_number,
+)
 from dtf.wire import errors
 from dtf.wire.files import file_errors
 
-Clock = Callable[[], float]
-
-
-class SecondOrStepTimer:
-    """Says at which steps something that happens every so many seconds or steps is due.
-
-    Raises:
-      ValueError: both or neither of the intervals are given.
-    """
-
-    def __init__(
-        self, every_secs: float | None = None, every_steps: int | None = None, clock: Clock = time.monotonic
-    ) -> None:
-        if every_secs is None and every_steps is None:
-            raise ValueError("Either every_secs or every_steps should be provided.")
-        if every_secs is not None and every_steps is not None:
-            raise ValueError("Can not provide both every_secs and every_steps.")
-        self._every_secs = every_secs
-        self._every_steps = every_steps
-        self._clock = clock
-        self.reset()
-
-    def reset(self) -> None:
-        """Forgets the last time, so that the next step is due."""
-        self._last_step: int | None = None
-        self._last_time = 0.0
-
-    def should_trigger_for_step(self, step: int) -> bool:
-        """Whether it is due at `step`; never twice for one step."""
-        if self._last_step is None:
-            return True
-        if step == self._last_step:
-            return False
-        if self._every_secs is not None:
-            return self._clock() >= self._last_time + self._every_secs
-        assert self._every_steps is not None
-        return step >= self._last_step + self._every_steps
-
-    def update_last_triggered_step(self, step: int) -> tuple[float | None, int | None]:
-        """Notes that it happened. Returns (seconds, steps) since the time before, (None, None) at the first."""
-        now = self._clock()
-        elapsed: tuple[float | None, int | None] = (None, None)
-        if self._last_step is not None:
-            elapsed = (now - self._last_time, step - self._last_step)
-        self._last_time, self._last_step = now, step
-        return elapsed
-
-    def last_triggered_step(self) -> int | None:
-        """The step of the last time, or None."""
-        return self._last_step
-
-
-class _NeverTimer:
-    """Stands for a timer where nothing is ever due."""
-
-    def reset(self) -> None:
-        pass
-
-    def should_trigger_for_step(self, step: int) -> bool:
-        return False
-
-    def update_last_triggered_step(self, step: int) -> tuple[float | None, int | None]:
-        return (None, None)
-
-    def last_triggered_step(self) -> int | None:
-        return None
-
-
-NeverTriggerTimer = _NeverTimer
+__all__ = [
+    "CheckpointSaverHook", "CheckpointSaverListener", "FeedFnHook", "FinalOpsHook", "GlobalStepWaiterHook",
+    "LoggingTensorHook", "NanLossDuringTrainingError", "NanTensorHook", "NeverTriggerTimer", "ProfilerHook",
+    "SecondOrStepTimer", "StepCounterHook", "StopAtStepHook", "SummarySaverHook",
+]  # fmt: skip
 
 
 class StopAtStepHook(SessionRunHook):
@@ -111,155 +54,23 @@ class StopAtStepHook(SessionRunHook):
         self._last_step = last_step
 
     def begin(self) -> None:
-        self._global_step_tensor = _required_global_step("StopAtStepHook")
+        self._global_step_tensor = required_global_step_read("StopAtStepHook")
 
     def after_create_session(self, session: Any, coord: Any) -> None:
         if self._last_step is None:
             assert self._num_steps is not None
-            self._last_step = int(session.run(self._global_step_tensor)) + self._num_steps
+            self._last_step = step_number(session.run(self._global_step_tensor)) + self._num_steps
 
     def before_run(self, run_context: SessionRunContext) -> SessionRunArgs:
         return SessionRunArgs(self._global_step_tensor)
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
         assert self._last_step is not None
-        # The value fetched beside a train op may be the one before it; one more read settles it near the end.
-        if run_values.results + 1 >= self._last_step:
-            step = int(run_context.session.run(self._global_step_tensor))
+        # What was fetched is the value from before the run; one more read settles it near the end.
+        if step_number(run_values.results) + 1 >= self._last_step:
+            step = step_number(run_context.session.run(self._global_step_tensor))
             if step >= self._last_step:
                 run_context.request_stop()
-
-
-class CheckpointSaverListener:
-    """What can be done around each save of a CheckpointSaverHook; each method may be left as it is."""
-
-    def begin(self) -> None:
-        """Called when the hook begins."""
-
-    def before_save(self, session: Any, global_step_value: int) -> None:
-        """Called before a checkpoint is written."""
-
-    def after_save(self, session: Any, global_step_value: int) -> bool | None:
-        """Called after a checkpoint was written. True asks for the end of the training."""
-        return None
-
-    def end(self, session: Any, global_step_value: int) -> None:
-        """Called at the end, after the last save."""
-
-
-class CheckpointSaverHook(SessionRunHook):
-    """Saves a checkpoint every so many seconds or steps, at the start and at the end.
-
-    Args:
-      checkpoint_dir: folder of the checkpoints.
-      save_secs, save_steps: the interval, one of them.
-      saver: a Saver; or `scaffold`, whose saver is used; or neither, for the graph's one in the SAVERS collection.
-      checkpoint_basename: the checkpoints' name before "-<step>".
-      listeners: CheckpointSaverListeners.
-      save_graph_def: whether the first save also writes graph.pbtxt and a meta graph.
-
-    Raises:
-      ValueError: both `saver` and `scaffold` are given.
-    """
-
-    def __init__(
-        self,
-        checkpoint_dir: str,
-        save_secs: float | None = None,
-        save_steps: int | None = None,
-        saver: Any = None,
-        checkpoint_basename: str = "model.ckpt",
-        scaffold: Any = None,
-        listeners: Sequence[CheckpointSaverListener] | None = None,
-        save_graph_def: bool = True,
-    ) -> None:
-        if saver is not None and scaffold is not None:
-            raise ValueError("You cannot provide both saver and scaffold.")
-        self._saver = saver
-        self._scaffold = scaffold
-        self._checkpoint_dir = checkpoint_dir
-        self._save_path = os.path.join(checkpoint_dir, checkpoint_basename)
-        self._timer = SecondOrStepTimer(every_secs=save_secs, every_steps=save_steps)
-        self._listeners = list(listeners or [])
-        self._save_graph_def = save_graph_def
-
-    def add_listeners(self, listeners: Sequence[CheckpointSaverListener]) -> None:
-        """More CheckpointSaverListeners; to be called before the session is made."""
-        self._listeners.extend(listeners)
-
-    def begin(self) -> None:
-        from dtf.train.summary_writer import FileWriterCache
-
-        self._summary_writer = FileWriterCache.get(self._checkpoint_dir)
-        self._global_step_tensor = _required_global_step("CheckpointSaverHook")
-        for listener in self._listeners:
-            listener.begin()
-
-    def after_create_session(self, session: Any, coord: Any) -> None:
-        from dtf.train.graph_io import write_graph
-        from dtf.train.meta_graph import create_meta_graph_def
-
-        graph = get_default_graph()
-        step = int(session.run(self._global_step_tensor))
-        if self._save_graph_def:
-            write_graph(graph.as_graph_def(add_shapes=True), self._checkpoint_dir, "graph.pbtxt")
-        self._summary_writer.add_graph(graph)
-        saver_def = self._get_saver().saver_def
-        self._summary_writer.add_meta_graph(create_meta_graph_def(graph=graph, saver_def=saver_def))
-        self._save(session, step)
-        self._timer.update_last_triggered_step(step)
-
-    def before_run(self, run_context: SessionRunContext) -> SessionRunArgs:
-        return SessionRunArgs(self._global_step_tensor)
-
-    def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
-        if not self._timer.should_trigger_for_step(int(run_values.results) + 1):
-            return
-        step = int(run_context.session.run(self._global_step_tensor))
-        if self._timer.should_trigger_for_step(step):
-            self._timer.update_last_triggered_step(step)
-            if self._save(run_context.session, step):
-                run_context.request_stop()
-
-    def end(self, session: Any) -> None:
-        step = self.save_now(session)
-        for listener in self._listeners:
-            listener.end(session, step)
-
-    def save_now(self, session: Any) -> int:
-        """Saves, if the newest checkpoint is not of this step already. Returns the global step."""
-        step = int(session.run(self._global_step_tensor))
-        if step != self._timer.last_triggered_step():
-            self._timer.update_last_triggered_step(step)
-            self._save(session, step)
-        return step
-
-    def _save(self, session: Any, step: int) -> bool:
-        """Saves. Returns whether a listener asks for the end."""
-        from dtf.wire.pb import event_pb2
-
-        logging.info("Saving checkpoints for %d into %s.", step, self._save_path)
-        for listener in self._listeners:
-            listener.before_save(session, step)
-        self._get_saver().save(session, self._save_path, global_step=step)
-        log = event_pb2.SessionLog(status=event_pb2.SessionLog.CHECKPOINT, checkpoint_path=self._save_path)
-        self._summary_writer.add_session_log(log, step)
-        wanted = [listener.after_save(session, step) for listener in self._listeners]
-        return any(wanted)
-
-    def _get_saver(self) -> Any:
-        if self._saver is not None:
-            return self._saver
-        if self._scaffold is not None:
-            return self._scaffold.saver
-        savers = get_default_graph().get_collection(GraphKeys.SAVERS)
-        if len(savers) != 1:
-            problem = "No items" if not savers else "More than one item"
-            raise RuntimeError(
-                f"{problem} in collection {GraphKeys.SAVERS}. Please pass a saver or a scaffold to CheckpointSaverHook."
-            )
-        self._saver = savers[0]
-        return self._saver
 
 
 class StepCounterHook(SessionRunHook):
@@ -280,28 +91,41 @@ class StepCounterHook(SessionRunHook):
         self._timer = SecondOrStepTimer(every_secs=every_n_secs, every_steps=every_n_steps)
         self._output_dir = output_dir
         self._summary_writer = summary_writer
+        self._steps_per_run = 1
+        self._step_before: int | None = None
+        self._warnings_left = 5
+
+    def _set_steps_per_run(self, steps_per_run: int) -> None:
+        self._steps_per_run = steps_per_run
 
     def begin(self) -> None:
         from dtf.train.summary_writer import FileWriterCache
 
         if self._summary_writer is None and self._output_dir:
             self._summary_writer = FileWriterCache.get(self._output_dir)
-        self._global_step_tensor = _required_global_step("StepCounterHook")
-        self._summary_tag = self._global_step_tensor.op.name + "/sec"
+        self._global_step_tensor = required_global_step_read("StepCounterHook")
+        self._summary_tag = get_global_step().op.name + "/sec"
 
     def before_run(self, run_context: SessionRunContext) -> SessionRunArgs:
         return SessionRunArgs(self._global_step_tensor)
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
-        if not self._timer.should_trigger_for_step(int(run_values.results) + 1):
-            return
-        step = int(run_context.session.run(self._global_step_tensor))
-        if not self._timer.should_trigger_for_step(step):
-            return
-        elapsed_s, steps = self._timer.update_last_triggered_step(step)
-        if elapsed_s:
-            assert steps is not None
-            self._log_and_record(steps, elapsed_s, step)
+        before = step_number(run_values.results)
+        if self._timer.should_trigger_for_step(before + self._steps_per_run):
+            step = step_number(run_context.session.run(self._global_step_tensor))
+            if self._timer.should_trigger_for_step(step):
+                elapsed_s, steps = self._timer.update_last_triggered_step(step)
+                if elapsed_s:
+                    assert steps is not None
+                    self._log_and_record(steps, elapsed_s, step)
+        if before == self._step_before and self._warnings_left > 0:
+            self._warnings_left -= 1
+            logging.warning(
+                "The global step %s stays at %d from run to run. Is it passed to the optimizer's minimize?",
+                self._global_step_tensor.op.name.rpartition("/")[0],
+                before,
+            )
+        self._step_before = before
 
     def _log_and_record(self, elapsed_steps: int, elapsed_time: float, global_step: int) -> None:
         from dtf.wire.pb import summary_pb2
@@ -343,7 +167,9 @@ class LoggingTensorHook(SessionRunHook):
             tensors = {getattr(item, "name", item): item for item in tensors}
         self._tensors = dict(tensors)
         self._timer: Any = (
-            _NeverTimer() if log_only_at_end else SecondOrStepTimer(every_secs=every_n_secs, every_steps=every_n_iter)
+            NeverTriggerTimer()
+            if log_only_at_end
+            else SecondOrStepTimer(every_secs=every_n_secs, every_steps=every_n_iter)
         )
         self._at_end = at_end
         self._formatter = formatter
@@ -408,8 +234,8 @@ class NanTensorHook(SessionRunHook):
 
     def _described(self, session: Any) -> str:
         name = getattr(self._loss_tensor, "name", self._loss_tensor)
-        step = get_global_step(session.graph)
-        where = "" if step is None else f" at global step {int(session.run(step))}"
+        step = find_global_step(session.graph)
+        where = "" if step is None else f" at global step {step_number(session.run(step))}"
         return f"{name} is NaN{where}; the newest checkpoint may be of a step before, or hold NaN already."
 
 
@@ -448,7 +274,7 @@ class SummarySaverHook(SessionRunHook):
         if self._summary_writer is None and self._output_dir:
             self._summary_writer = FileWriterCache.get(self._output_dir)
         self._next_step: int | None = None
-        self._global_step_tensor = _required_global_step("SummarySaverHook")
+        self._global_step_tensor = required_global_step_read("SummarySaverHook")
 
     def before_run(self, run_context: SessionRunContext) -> SessionRunArgs:
         self._due = self._next_step is None or self._timer.should_trigger_for_step(self._next_step)
@@ -463,9 +289,9 @@ class SummarySaverHook(SessionRunHook):
 
         if not self._summary_writer:
             return
-        step = int(run_values.results["global_step"]) + 1
+        step = step_number(run_values.results["global_step"]) + 1
         if self._next_step is None or self._due:
-            step = int(run_context.session.run(self._global_step_tensor))
+            step = step_number(run_context.session.run(self._global_step_tensor))
         if self._next_step is None:
             log = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
             self._summary_writer.add_session_log(log, step)
@@ -495,7 +321,7 @@ class GlobalStepWaiterHook(SessionRunHook):
 
     def begin(self) -> None:
         self._worker_is_started = False
-        self._global_step_tensor = _required_global_step("GlobalStepWaiterHook")
+        self._global_step_tensor = required_global_step_read("GlobalStepWaiterHook")
 
     def before_run(self, run_context: SessionRunContext) -> None:
         if self._worker_is_started:
@@ -504,7 +330,7 @@ class GlobalStepWaiterHook(SessionRunHook):
         if self._wait_until_step > 0:
             logging.info("Waiting for global step %d before starting training.", self._wait_until_step)
         while self._wait_until_step > 0:
-            step = int(run_context.session.run(self._global_step_tensor))
+            step = step_number(run_context.session.run(self._global_step_tensor))
             if step >= self._wait_until_step:
                 break
             now = time.monotonic()
@@ -540,7 +366,8 @@ class FinalOpsHook(SessionRunHook):
         try:
             self._final_ops_values = session.run(self._final_ops, feed_dict=self._final_ops_feed_dict)
         except (errors.OutOfRangeError, StopIteration) as error:
-            logging.warning("The input ran out before the final ops were evaluated: %s", error)
+            logging.warning("The input ended before the final ops were evaluated: %s", error)
+            raise
         except Exception as error:
             logging.error("Evaluating final ops failed: %s", error)
             raise
@@ -583,7 +410,7 @@ class ProfilerHook(SessionRunHook):
 
         self._summary_writer = FileWriterCache.get(self._output_dir) if self._output_dir else None
         self._next_step: int | None = None
-        self._global_step_tensor = _required_global_step("ProfilerHook")
+        self._global_step_tensor = required_global_step_read("ProfilerHook")
 
     def before_run(self, run_context: SessionRunContext) -> SessionRunArgs:
         from dtf.wire.pb import config_pb2
@@ -593,12 +420,13 @@ class ProfilerHook(SessionRunHook):
         return SessionRunArgs(self._global_step_tensor, options=options)
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
-        step = int(run_values.results)
+        before = step_number(run_values.results)
+        step = before + 1
         if self._next_step is None:
             # The first step also pays for placing and compiling; the interval counts from it.
-            self._timer.update_last_triggered_step(step)
+            self._timer.update_last_triggered_step(before)
         elif self._due:
-            step = int(run_context.session.run(self._global_step_tensor))
+            step = step_number(run_context.session.run(self._global_step_tensor))
             self._timer.update_last_triggered_step(step)
             path = os.path.join(self._output_dir, f"timeline-{step}.json")
             logging.info("Saving timeline for %d into '%s'.", step, path)
@@ -608,10 +436,3 @@ class ProfilerHook(SessionRunHook):
             if self._summary_writer is not None:
                 self._summary_writer.add_run_metadata(run_values.run_metadata, f"step_{step}", step)
         self._next_step = step + 1
-
-
-def _required_global_step(hook: str) -> Any:
-    step = get_global_step()
-    if step is None:
-        raise RuntimeError(f"Global step should be created to use {hook}.")
-    return step

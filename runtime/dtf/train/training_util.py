@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from dtf.build.conversion import convert_to_tensor
 from dtf.build.graph import Graph, GraphKeys, get_default_graph
 from dtf.build.initializers import zeros_initializer
 from dtf.build.tensor import Tensor
 from dtf.build.variable_scope import get_variable
 from dtf.build.variables import Variable, VariableAggregation
 from dtf.wire import dtypes
+
+_GLOBAL_STEP_READ = "global_step_read_op_cache"  # TensorFlow's name of the collection
 
 __all__ = [
     "assert_global_step",
@@ -22,7 +27,21 @@ __all__ = [
 
 def global_step(sess: Any, global_step_tensor: Any) -> int:
     """The value of a global step in a session."""
-    return int(sess.run(global_step_tensor))
+    return step_number(sess.run(global_step_tensor))
+
+
+def step_number(value: Any) -> int:
+    """A global step's value as an int; the value may be of any number type, and an array of one element.
+
+    Raises:
+      TypeError: the value has more than one element, or none.
+    """
+    if isinstance(value, int):
+        return value
+    array = np.asarray(value)
+    if array.size != 1:
+        raise TypeError(f"The value of a global step must be one number, but is an array of shape {array.shape}.")
+    return int(array.reshape(-1)[0])
 
 
 def get_global_step(graph: Graph | None = None) -> Any:
@@ -31,19 +50,47 @@ def get_global_step(graph: Graph | None = None) -> Any:
     Raises:
       TypeError: what is there is not an integer scalar.
     """
+    step = find_global_step(graph)
+    if step is not None:
+        assert_global_step(step)
+    return step
+
+
+def find_global_step(graph: Graph | None = None) -> Any:
+    """The global step of the graph as `get_global_step` finds it, of whatever type and shape, or None."""
     graph = graph or get_default_graph()
     found = graph.get_collection(GraphKeys.GLOBAL_STEP)
     if len(found) > 1:
         raise ValueError(f"Multiple tensors in global_step collection: {found}")
     if found:
-        step = found[0]
-    else:
-        try:
-            step = graph.get_tensor_by_name("global_step:0")
-        except KeyError:
-            return None
-    assert_global_step(step)
-    return step
+        return found[0]
+    try:
+        return graph.get_tensor_by_name("global_step:0")
+    except KeyError:
+        return None
+
+
+def required_global_step_read(hook: str) -> Any:
+    """A tensor with the value that the global step has before a run updates it, made once for each graph.
+
+    The variable itself, fetched beside an update, gives the value from before or from after it. Hooks count from the
+    value before, as TensorFlow's do.
+
+    Raises:
+      RuntimeError: the graph has no global step; the message names `hook`.
+    """
+    graph = get_default_graph()
+    known = graph.get_collection(_GLOBAL_STEP_READ)
+    if known:
+        return known[0]
+    step = get_global_step(graph)
+    if step is None:
+        raise RuntimeError(f"Global step should be created to use {hook}.")
+    place = graph.colocate_with(step.op)
+    with graph.name_scope(None), graph.name_scope(f"{step.op.name}/"), graph.control_dependencies(None), place:
+        read = convert_to_tensor(step) + 0  # the sum is a copy, where the read may be the variable's own memory
+    graph.add_to_collection(_GLOBAL_STEP_READ, read)
+    return read
 
 
 def create_global_step(graph: Graph | None = None) -> Variable:

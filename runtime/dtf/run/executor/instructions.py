@@ -7,6 +7,7 @@ Owns the reading of NodeDefs and the order in which nodes may run. Shared by the
 from __future__ import annotations
 
 import heapq
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -71,6 +72,9 @@ CALLS_USERS = frozenset({"PyFunc", "PyFuncStateless"})
 
 ALIASES = frozenset({"Identity", "StopGradient", "PreventGradient", "Snapshot"})
 """Ops whose output is their input under another name."""
+
+_CHANGES = re.compile(r"(Resource)?(Sparse)?(AssignAdd|AssignSub|Scatter|Apply)")
+"""Ops that change a variable. Assign is not among them: values of many variables would be kept until the last one."""
 
 SENDS, RECVS = frozenset({"_Send", "_HostSend"}), frozenset({"_Recv", "_HostRecv"})
 """Both ends of an edge between two partitions."""
@@ -155,9 +159,11 @@ def is_loop(instructions: Iterable[Instruction]) -> bool:
 
 
 def in_running_order(instructions: list[Instruction]) -> list[int]:
-    """The indices in an order that respects every edge: what others wait for (sends, waiting kernels) as early as
-    possible,
-    else as the graph lists them. InvalidArgumentError when there is a cycle."""
+    """The indices in an order that respects every edge. InvalidArgumentError when there is a cycle.
+
+    What others wait for (sends, waiting kernels) comes as early as possible. What changes a variable comes last, so
+    that a read that no edge orders gives the value from before the step. Else the graph's own order counts.
+    """
     consumers: list[list[int]] = [[] for _ in instructions]
     missing = [0] * len(instructions)
     for instruction in instructions:
@@ -166,9 +172,11 @@ def in_running_order(instructions: list[Instruction]) -> list[int]:
         for source in sources:
             consumers[source].append(instruction.index)
 
-    def rank(index: int) -> tuple[bool, int]:
+    def rank(index: int) -> tuple[int, int]:
         instruction = instructions[index]
-        return not (instruction.kernel.asynchronous or instruction.op in SENDS), index
+        if instruction.kernel.asynchronous or instruction.op in SENDS:
+            return 0, index
+        return 2 if _CHANGES.match(instruction.op) else 1, index
 
     ready = [rank(index) for index, count in enumerate(missing) if count == 0]
     heapq.heapify(ready)
