@@ -16,7 +16,9 @@ __all__ = ["flags", "run"]
 
 
 def run(main: Callable[[list[str]], Any] | None = None, argv: Sequence[str] | None = None) -> None:
-    """Parses the flags, calls `main` with the arguments that are no flags, and exits with what it returns.
+    """Parses the flags, calls `main` with the other arguments, and exits with what it returns.
+
+    Flags that nobody has defined stay among the arguments of `main`, as in TensorFlow.
 
     Args:
       main: the function to call; the one named main in the program's script by default.
@@ -25,13 +27,37 @@ def run(main: Callable[[list[str]], Any] | None = None, argv: Sequence[str] | No
     Raises:
       SystemExit: always; status 1 for flags that cannot be parsed, with the reason on standard error.
     """
-    command_line = list(sys.argv if argv is None else argv)
+    main = main or sys.modules["__main__"].main
+    _define_help()
     try:
-        rest = flags.FLAGS(command_line)
+        rest = flags.FLAGS(sys.argv if argv is None else argv, known_only=True)
     except flags.Error as error:
-        sys.stderr.write(f"FATAL Flags parsing error: {error}\nPass --help to see help on flags.\n")
+        sys.stderr.write(f"FATAL Flags parsing error: {error}\nPass --helpshort or --helpfull for help on flags.\n")
         sys.exit(1)
-    if flags.FLAGS.wants_help:
-        sys.stdout.write(flags.FLAGS.help_text(command_line[0]))
-        sys.exit(0)
-    sys.exit((main or sys.modules["__main__"].main)(rest))
+    sys.exit(main(rest))
+
+
+class _Help(flags.BooleanFlag):
+    """A flag that prints help and ends the process with status 1, as absl's does."""
+
+    def __init__(self, name: str, text: str, help_text: Callable[[], str], short_name: str | None = None) -> None:
+        super().__init__(name, False, text, short_name=short_name, allow_hide_cpp=True)
+        self._help_text = help_text
+
+    def parse(self, argument: Any) -> None:
+        super().parse(argument)
+        if self.value:
+            doc = sys.modules["__main__"].__doc__ or f"\nUSAGE: {sys.argv[0]} [flags]\n"
+            sys.stdout.write(f"{doc.rstrip()}\nflags:\n{self._help_text()}\n")
+            sys.exit(1)
+
+
+def _define_help() -> None:
+    """Defines --help and its kin, unless the program, or absl's own app, has flags of these names."""
+    for name, text, help_text, short_name in (
+        ("help", "show this help", lambda: flags.FLAGS.main_module_help() or flags.FLAGS.get_help(), "?"),
+        ("helpshort", "show this help", lambda: flags.FLAGS.main_module_help(), None),
+        ("helpfull", "show full help", lambda: flags.FLAGS.get_help(), None),
+    ):
+        if name not in flags.FLAGS:
+            flags.DEFINE_flag(_Help(name, text, help_text, None if "?" in flags.FLAGS else short_name))

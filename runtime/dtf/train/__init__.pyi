@@ -8,6 +8,7 @@ from dtf.train import adam as adam
 from dtf.train import all_reduce_optimizer as all_reduce_optimizer
 from dtf.train import basic_loops as basic_loops
 from dtf.train import basic_session_run_hooks as basic_session_run_hooks
+from dtf.train import checkpoint_hooks as checkpoint_hooks
 from dtf.train import checkpoint_management as checkpoint_management
 from dtf.train import checkpoint_utils as checkpoint_utils
 from dtf.train import coordinator as coordinator
@@ -40,6 +41,7 @@ from dtf.train import session_manager as session_manager
 from dtf.train import session_run_hook as session_run_hook
 from dtf.train import slot_creator as slot_creator
 from dtf.train import stale_updates as stale_updates
+from dtf.train import step_timer as step_timer
 from dtf.train import summary_writer as summary_writer
 from dtf.train import supervisor as supervisor
 from dtf.train import supervisor_services as supervisor_services
@@ -52,8 +54,6 @@ from dtf.train.adagrad_da import AdagradDAOptimizer as AdagradDAOptimizer
 from dtf.train.adam import AdamOptimizer as AdamOptimizer
 from dtf.train.all_reduce_optimizer import AllReduceOptimizer as AllReduceOptimizer
 from dtf.train.basic_loops import basic_train_loop as basic_train_loop
-from dtf.train.basic_session_run_hooks import CheckpointSaverHook as CheckpointSaverHook
-from dtf.train.basic_session_run_hooks import CheckpointSaverListener as CheckpointSaverListener
 from dtf.train.basic_session_run_hooks import FeedFnHook as FeedFnHook
 from dtf.train.basic_session_run_hooks import FinalOpsHook as FinalOpsHook
 from dtf.train.basic_session_run_hooks import GlobalStepWaiterHook as GlobalStepWaiterHook
@@ -61,10 +61,11 @@ from dtf.train.basic_session_run_hooks import LoggingTensorHook as LoggingTensor
 from dtf.train.basic_session_run_hooks import NanLossDuringTrainingError as NanLossDuringTrainingError
 from dtf.train.basic_session_run_hooks import NanTensorHook as NanTensorHook
 from dtf.train.basic_session_run_hooks import ProfilerHook as ProfilerHook
-from dtf.train.basic_session_run_hooks import SecondOrStepTimer as SecondOrStepTimer
 from dtf.train.basic_session_run_hooks import StepCounterHook as StepCounterHook
 from dtf.train.basic_session_run_hooks import StopAtStepHook as StopAtStepHook
 from dtf.train.basic_session_run_hooks import SummarySaverHook as SummarySaverHook
+from dtf.train.checkpoint_hooks import CheckpointSaverHook as CheckpointSaverHook
+from dtf.train.checkpoint_hooks import CheckpointSaverListener as CheckpointSaverListener
 from dtf.train.checkpoint_management import checkpoint_exists as checkpoint_exists
 from dtf.train.checkpoint_management import checkpoints_iterator as checkpoints_iterator
 from dtf.train.checkpoint_management import generate_checkpoint_state_proto as generate_checkpoint_state_proto
@@ -137,6 +138,7 @@ from dtf.train.session_run_hook import SessionRunHook as SessionRunHook
 from dtf.train.session_run_hook import SessionRunValues as SessionRunValues
 from dtf.train.stale_updates import StalenessHook as StalenessHook
 from dtf.train.stale_updates import staleness as staleness
+from dtf.train.step_timer import SecondOrStepTimer as SecondOrStepTimer
 from dtf.train.summary_writer import summary_iterator as summary_iterator
 from dtf.train.supervisor import Supervisor as Supervisor
 from dtf.train.sync_replicas_optimizer import SyncReplicasOptimizer as SyncReplicasOptimizer
