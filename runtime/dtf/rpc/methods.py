@@ -7,6 +7,7 @@ that grows as long as its threads are busy, so that no number of waiting steps k
 
 from __future__ import annotations
 
+import functools
 import logging
 import time
 from collections.abc import Callable
@@ -345,6 +346,8 @@ class _WorkerMethods:
             )
             answer.set((response.SerializeToString(),))
 
+        cancellation = CancellationManager()
+        answer.on_cancel(functools.partial(self._worker.stop_step, request.step_id, cancellation))
         cancel = self._worker.run_graph(
             request.session_handle if request.create_worker_session_called else "",
             request.graph_handle,
@@ -355,8 +358,10 @@ class _WorkerMethods:
             done,
             request.is_partial,
             request.is_last_partial_run,
+            cancellation,
         )
-        answer.on_cancel(cancel)
+        if request.is_partial:  # an earlier call began it
+            answer.on_cancel(cancel)
 
 
 def _attributes(device: Device) -> device_attributes_pb2.DeviceAttributes:

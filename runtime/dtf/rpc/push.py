@@ -13,6 +13,7 @@ follows from another, and, instead of values, its message.
 
 from __future__ import annotations
 
+import functools
 import struct
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -24,6 +25,7 @@ from dtf.rpc.methods import as_op_error
 from dtf.run.exchange.push import Pushed, Rest
 from dtf.run.interfaces import ServingMaster, ServingWorker
 from dtf.run.kernels import DEAD
+from dtf.run.threads.cancellation import CancellationManager
 from dtf.wire import errors, tensor_frames
 from dtf.wire.pb import push_pb2
 
@@ -165,11 +167,11 @@ class _DirectMethods:
         try:
             run_id, step_id = _RUN.unpack_from(data)
             values = _unpacked(data, _RUN.size)
-            cancel = self._worker.run_prepared(run_id, step_id, values, done)
+            cancellation = CancellationManager()
+            answer.on_cancel(functools.partial(self._worker.stop_step, step_id, cancellation))
+            self._worker.run_prepared(run_id, step_id, values, done, cancellation)
         except Exception as error:
             answer.set(_failure(as_op_error(error)))
-            return
-        answer.on_cancel(cancel)
 
     def push(self, data: Buffer, answer: Answer) -> None:
         run_id, step_id, source, _ = _PUSH.unpack_from(data)

@@ -195,8 +195,24 @@ class ServingWorker(Worker, Protocol):
         done: Done,
         is_partial: bool = False,
         is_last_partial_run: bool = False,
+        cancellation: CancellationManager | None = None,
     ) -> Cancel:
-        """As `Worker.run_graph`; `is_partial` steps are fed and fetched by several calls."""
+        """As `Worker.run_graph`; `is_partial` steps are fed and fetched by several calls. `cancellation` goes to
+        `stop_step`.
+        """
+
+    def run_prepared(
+        self,
+        run_id: int,
+        step_id: int,
+        values: Sequence[Any],
+        done: Done,
+        cancellation: CancellationManager | None = None,
+    ) -> Cancel:
+        """As `Worker.run_prepared`; `cancellation` goes to `stop_step`."""
+
+    def stop_step(self, step_id: int, cancellation: CancellationManager) -> None:
+        """Cancels what a call with this `cancellation` runs, also before that call returns."""
 
     def send(self, step_id: int, key: str, value: Any) -> None:
         """Puts a value into a step's rendezvous."""

@@ -10,10 +10,11 @@ what it knows; `saved_state` and `restored_state` turn it into a variant tensor'
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -110,7 +111,10 @@ class Dataset:
 class Scope:
     """What the passes of one iterator share: the task's resources, memory of earlier passes, and their end.
 
-    `close` ends it: what waits gives up. It does not keep the iterator alive.
+    `close` ends it: what waits gives up. It does not keep the iterator alive. Its lock guards the memory and the takes.
+
+    A thread that makes elements says so (`taking`): then it can be interrupted by itself, and the pass goes on when
+    somebody asks for the next element.
     """
 
     def __init__(self, resources: ResourceManager, device_name: str, incarnation: int) -> None:
@@ -120,6 +124,8 @@ class Scope:
         self._incarnation = incarnation
         self._session = SessionState()
         self._lock = threading.Lock()
+        self._takes: set[CancellationManager] = set()
+        self._thread = threading.local()
         self._memory: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
     @staticmethod
@@ -142,20 +148,55 @@ class Scope:
     def close(self) -> None:
         """Ends all that waits in this scope."""
         self.cancellation.start_cancel()
+        with self._lock:
+            takes = list(self._takes)
+        for take in takes:
+            take.start_cancel()
+
+    @contextlib.contextmanager
+    def taking(self, take: CancellationManager) -> Iterator[None]:
+        """In the block, `take` interrupts this thread's work for the pass. Raises CancelledError when it does."""
+        outer = self.current
+        self.adopt(take)
+        self._thread.take = take
+        try:
+            yield
+        finally:
+            self._thread.take = outer
+            self.disown(take)
+
+    def adopt(self, take: CancellationManager) -> None:
+        """Has the scope's end cancel `take` too."""
+        with self._lock:
+            self._takes.add(take)
+        if self.cancellation.is_cancelled:
+            take.start_cancel()
+
+    def disown(self, take: CancellationManager) -> None:
+        """What was adopted is over."""
+        with self._lock:
+            self._takes.discard(take)
+
+    @property
+    def current(self) -> CancellationManager:
+        """What interrupts this thread's work for the pass."""
+        return getattr(self._thread, "take", None) or self.cancellation
 
     def check(self) -> None:
-        """Raises CancelledError when the scope has ended."""
+        """Raises CancelledError when the scope has ended, or this thread is to stop."""
         if self.cancellation.is_cancelled:
             raise errors.CancelledError(None, None, "The iterator was deleted or initialized anew")
+        if self.current.is_cancelled:
+            raise errors.CancelledError(None, None, "The step was cancelled while it waited for the next element")
 
-    def step(self) -> StepContext:
-        """The step in which a function is called."""
+    def step(self, cancellation: CancellationManager | None = None) -> StepContext:
+        """The step in which a function is called; `cancellation` stops it, by default what interrupts this thread."""
         return StepContext(
             0,
             self._resources,
             self._session,
             StepRendezvous(0),
-            self.cancellation,
+            cancellation or self.current,
             self._device_name,
             self._incarnation,
         )
@@ -174,9 +215,13 @@ class Function:
         self.run(scope, element, answer)
         return answer.wait()
 
-    def run(self, scope: Scope, element: Element, answer: Answer) -> None:
-        """A call that gives its results to `answer`; it runs in this thread as far as it does not have to wait."""
-        self._body.call(scope.step(), (*element, *self._captured), answer)
+    def run(
+        self, scope: Scope, element: Element, answer: Answer, cancellation: CancellationManager | None = None
+    ) -> None:
+        """A call that gives its results to `answer`; it runs in this thread as far as it does not have to wait.
+        `cancellation` as in `Scope.step`.
+        """
+        self._body.call(scope.step(cancellation), (*element, *self._captured), answer)
 
 
 class Answer:
@@ -202,14 +247,23 @@ class Answer:
         """Whether `wait` would return at once."""
         return self._is_here
 
-    def wait(self) -> Element:
-        """The values, once they are here."""
+    def wait(self, cancellation: CancellationManager | None = None) -> Element:
+        """The values, once they are here. Raises CancelledError when `cancellation` comes first."""
         event = None
         with self._lock:
             if not self._is_here:
                 event = self._event = threading.Event()
         if event is not None:
+            token = None
+            if cancellation is not None:
+                token = cancellation.register(event.set)
+                if token is None:
+                    event.set()
             event.wait()
+            if cancellation is not None:
+                cancellation.deregister(token)
+            if not self._is_here:
+                raise errors.CancelledError(None, None, "The step was cancelled while it waited for the next element")
         if self._error is not None:
             raise self._error
         return self._values

@@ -9,6 +9,7 @@ import numpy as np
 
 from dtf.run.datasets.dataset import UNKNOWN, Answer, Dataset, Element, Elements, Function, Scope
 from dtf.run.threads import growing_pool
+from dtf.run.threads.cancellation import CancellationManager
 from dtf.wire import errors
 
 __all__ = ["filtered", "mapped", "mapped_in_parallel", "reduced", "scanned", "taken_while"]
@@ -172,6 +173,8 @@ class _MappedInParallel(Elements):
         self._calls, self._is_ordered, self._preserve_cardinality = calls, is_ordered, preserve_cardinality
         self._started: deque[Answer] = deque()
         self._ended = False
+        self._running = CancellationManager()
+        scope.adopt(self._running)
 
     def __next__(self) -> Element:
         self._fill()
@@ -180,9 +183,25 @@ class _MappedInParallel(Elements):
         answer = self._started.popleft() if self._is_ordered else self._first_ended()
         self._fill()
         try:
-            return answer.wait()
+            return answer.wait(self._scope.current)
         except errors.OutOfRangeError as error:
             raise _end_or(error, self._preserve_cardinality) from error
+        except errors.CancelledError:
+            if self._scope.current.is_cancelled:
+                self._stop()
+            raise
+
+    def _stop(self) -> None:
+        """Interrupts the calls that are on their way, which have taken too long."""
+        running, self._running = self._running, CancellationManager()
+        self._scope.disown(running)
+        self._scope.adopt(self._running)
+        self._started.clear()
+        running.start_cancel()
+
+    def close(self) -> None:
+        self._scope.disown(self._running)
+        super().close()
 
     def _fill(self) -> None:
         while len(self._started) < self._calls and not self._ended:
@@ -195,7 +214,7 @@ class _MappedInParallel(Elements):
             except errors.OpError as error:
                 answer(error=error)
             else:
-                growing_pool.submit(self._function.run, self._scope, element, answer)
+                growing_pool.submit(self._function.run, self._scope, element, answer, self._running)
             self._started.append(answer)
 
     def _first_ended(self) -> Answer:

@@ -22,6 +22,9 @@ from dtf.wire.tensor_shape import TensorShape
 
 __all__ = ["Iterator"]
 
+GRACE_S = 2.0
+"""How long an element may still be made for a step that has been cancelled."""
+
 
 class Iterator:
     """An iterator over one dataset after the other.
@@ -147,15 +150,16 @@ class _Pass:
             self._lock.release()
 
     def take(
-        self, is_wanted: Callable[[], bool], claim: Callable[[], bool]
+        self, is_wanted: Callable[[], bool], claim: Callable[[], bool], take: CancellationManager
     ) -> Element | errors.OpError | None:
         """The next element, or why there is none; waits. None when it is not wanted by the time that its turn comes, or
-        not claimed when it has been made: then it is kept, before anybody else's turn.
+        not claimed when it has been made: then it is kept, before anybody else's turn. `take` interrupts the making.
         """
         with self._lock:
             if not is_wanted():
                 return None
-            outcome = self._take()
+            with self.scope.taking(take):
+                outcome = self._take()
             if claim():
                 return outcome
             if not isinstance(outcome, errors.OpError):
@@ -235,6 +239,8 @@ class _Waiting:
         self._lock = threading.Lock()
         self._is_over = False
         self._token: int | None = None
+        self._take = CancellationManager()
+        self._taken = threading.Event()
 
     def start(self) -> None:
         self._token = self._cancellation.register(self._cancel)
@@ -245,11 +251,13 @@ class _Waiting:
 
     def _run(self) -> None:
         try:
-            outcome = self._source.take(lambda: not self._is_over, self._ends)
+            outcome = self._source.take(lambda: not self._is_over, self._ends, self._take)
         except Exception as error:  # a fault of this runtime must not leave the step waiting
             if not self._ends():
                 return
             outcome = errors.InternalError(None, None, f"{type(error).__name__}: {error}")
+        finally:
+            self._taken.set()
         if outcome is not None:
             self._cancellation.deregister(self._token)
             _report(outcome, self._done)
@@ -257,6 +265,12 @@ class _Waiting:
     def _cancel(self) -> None:
         if self._ends():
             self._done(error=_cancelled())
+            growing_pool.submit(self._interrupt)
+
+    def _interrupt(self) -> None:
+        """What is being made for the step is kept for the next one; if it takes too long, it may never come."""
+        if not self._taken.wait(GRACE_S):
+            self._take.start_cancel()
 
     def _ends(self) -> bool:
         with self._lock:

@@ -10,6 +10,7 @@ import numpy as np
 
 from dtf.run.datasets.dataset import Dataset, Element, Elements, Scope
 from dtf.run.threads import growing_pool
+from dtf.run.threads.cancellation import CancellationManager
 from dtf.wire import errors
 
 __all__ = ["Prefetched", "prefetched"]
@@ -35,6 +36,7 @@ class Prefetched(Elements):
         self._condition = threading.Condition()
         self._buffer: deque[Element | errors.OpError | None] = deque()
         self._is_running = self._is_closed = self._pause = False
+        self._making = CancellationManager()
         self._token: int | None = None
 
     @property
@@ -45,9 +47,8 @@ class Prefetched(Elements):
     def __next__(self) -> Element:
         with self._condition:
             self._start()
-            while not self._buffer:
-                self._scope.check()
-                self._condition.wait()
+            if not self._buffer:
+                self._wait()
             item = self._buffer[0]
             if item is None:
                 raise StopIteration
@@ -56,6 +57,22 @@ class Prefetched(Elements):
         if isinstance(item, errors.OpError):
             raise item
         return item
+
+    def _wait(self) -> None:
+        """Waits for an item; the condition is held. Who is interrupted here has waited too long for the thread."""
+        current = self._scope.current
+        token = None if current is self._scope.cancellation else current.register(self._wake)
+        try:
+            while not self._buffer:
+                self._scope.check()
+                self._start()  # the thread may have been interrupted
+                self._condition.wait()
+        except errors.CancelledError:
+            making, self._making = self._making, CancellationManager()
+            making.start_cancel()
+            raise
+        finally:
+            current.deregister(token)
 
     def _start(self) -> None:
         if not self._is_running and not self._is_closed and (not self._buffer or self._buffer[-1] is not None):
@@ -69,16 +86,29 @@ class Prefetched(Elements):
             self._condition.notify_all()
 
     def _run(self) -> None:
+        making = self._making
+        with self._scope.taking(making):
+            self._make(making)
+        with self._condition:
+            self._is_running = False
+            self._scope.cancellation.deregister(self._token)
+            self._condition.notify_all()
+        if self._is_closed:
+            self._source.close()
+
+    def _make(self, making: CancellationManager) -> None:
         while True:
             with self._condition:
                 while len(self._buffer) >= self._size and not self._must_stop():
                     self._condition.wait()
-                if self._must_stop():
+                if self._must_stop() or making.is_cancelled:
                     break
             item: Element | errors.OpError | None
             try:
                 item = next(self._source, None)
             except errors.OpError as error:
+                if making.is_cancelled:
+                    break
                 item = error
             except Exception as error:  # a fault of this runtime must not leave the taker waiting
                 item = errors.InternalError(None, None, f"{type(error).__name__}: {error}")
@@ -87,12 +117,6 @@ class Prefetched(Elements):
                 self._condition.notify_all()
                 if item is None:
                     break
-        with self._condition:
-            self._is_running = False
-            self._scope.cancellation.deregister(self._token)
-            self._condition.notify_all()
-        if self._is_closed:
-            self._source.close()
 
     def _must_stop(self) -> bool:
         return self._is_closed or self._pause or self._scope.cancellation.is_cancelled

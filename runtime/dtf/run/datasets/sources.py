@@ -19,7 +19,7 @@ __all__ = ["fixed_length_records", "generator", "indexed", "lines", "number_rang
 
 def indexed(kind: str, count: int, element: Callable[[int], Element]) -> Dataset:
     """`count` elements that can be made of their number."""
-    return Dataset(kind, lambda scope: _Indexed(count, element), count)
+    return Dataset(kind, lambda scope: _Indexed(scope, count, element), count)
 
 
 def number_range(start: int, stop: int, step: int, dtype: Any) -> Dataset:
@@ -29,11 +29,12 @@ def number_range(start: int, stop: int, step: int, dtype: Any) -> Dataset:
 
 
 class _Indexed(Elements):
-    def __init__(self, count: int, element: Callable[[int], Element]) -> None:
-        self._count, self._element = count, element
+    def __init__(self, scope: Scope, count: int, element: Callable[[int], Element]) -> None:
+        self._scope, self._count, self._element = scope, count, element
         self._next = 0
 
     def __next__(self) -> Element:
+        self._scope.check()  # it may be all that an endless loop takes from
         if self._next >= self._count:
             raise StopIteration
         self._next += 1

@@ -30,6 +30,7 @@ from dtf.run.executor.instructions import RECVS, SENDS
 from dtf.run.executor.step import task_of
 from dtf.run.kernels import DEAD
 from dtf.run.threads import growing_pool
+from dtf.run.threads.cancellation import CancellationManager
 from dtf.run.worker.running_steps import RunningSteps, shown
 from dtf.wire import errors
 
@@ -178,7 +179,13 @@ class DirectSteps:
                 del self._prepared[run_id]
 
     def run(
-        self, prepared: PreparedStep, program: FlatProgram, step_id: int, values: Sequence[Any], done: Done
+        self,
+        prepared: PreparedStep,
+        program: FlatProgram,
+        step_id: int,
+        values: Sequence[Any],
+        done: Done,
+        cancellation: CancellationManager | None = None,
     ) -> Callable[[], None]:
         """Runs a step of a partition whose endpoints are connected; see `LocalWorker.run_prepared`."""
         if len(values) != len(prepared.send_keys):
@@ -187,7 +194,7 @@ class DirectSteps:
             )
         outbox = self.outbox(prepared, step_id)
         results = [None] * len(prepared.recv_keys)
-        running = self._steps.enter(prepared.session, step_id, outbox, None, values, results)
+        running = self._steps.enter(prepared.session, step_id, outbox, None, values, results, cancellation)
 
         def finished(error: errors.OpError | None) -> None:
             self.ended(step_id)

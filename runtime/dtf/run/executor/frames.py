@@ -182,6 +182,7 @@ class _FrameRun:
         self._outcome = Outcome(step)
         self._lock = threading.Lock()
         self._is_draining = False
+        self._interrupt: BaseException | None = None
         self._waiting = 0
         self._completed: deque[tuple[int, _Frame, _Iteration, Any, BaseException | None]] = deque()
         self._ready: deque[tuple[int, _Frame, _Iteration, list[Any] | None]] = deque()
@@ -204,13 +205,10 @@ class _FrameRun:
     def _drain(self) -> None:
         with np.errstate(all="ignore"):
             while True:
-                while self._ready:
-                    if self._step.cancellation.is_cancelled:
-                        self._outcome.fail(errors.CancelledError(None, None, "Step was cancelled"))
-                    if self._outcome.error is not None:
-                        self._ready.clear()
-                        break
-                    self._run(*self._ready.popleft())
+                try:
+                    self._run_ready()
+                except BaseException as error:  # Ctrl-C between two nodes
+                    self._stop(error)
                 self._outcome.flush()
                 with self._lock:
                     if not self._completed:
@@ -219,10 +217,33 @@ class _FrameRun:
                         break
                     completed = list(self._completed)
                     self._completed.clear()
-                for index, frame, iteration, value, error in completed:
-                    self._complete(index, frame, iteration, value, error)
+                for each in completed:
+                    self._complete(*each)
         if over:
             self._done(self._outcome.error)
+        interrupt, self._interrupt = self._interrupt, None
+        if interrupt is not None:
+            raise interrupt
+
+    def _run_ready(self) -> None:
+        cancellation, outcome, ready = self._step.cancellation, self._outcome, self._ready
+        while ready:
+            if cancellation.is_cancelled:
+                outcome.fail(errors.CancelledError(None, None, "Step was cancelled"))
+            if outcome.error is not None:
+                ready.clear()
+                return
+            self._run(*ready.popleft())
+
+    def _stop(self, error: BaseException) -> None:
+        """Ends the step because of what happened between two of its nodes."""
+        if isinstance(error, KeyboardInterrupt):
+            self._interrupt = error
+        self._ready.clear()
+        if isinstance(error, errors.OpError):
+            self._outcome.fail(error)
+        else:
+            self._outcome.fail(errors.InternalError(None, None, f"The step was interrupted: {error!r}"))
 
     def _run(self, index: int, frame: _Frame, iteration: _Iteration, inputs: list[Any] | None) -> None:
         """Runs one ready node; `inputs` is None for a dead one."""
@@ -287,6 +308,8 @@ class _FrameRun:
 
     def _fail(self, instruction: Instruction, error: BaseException) -> None:
         traceback.clear_frames(error.__traceback__)
+        if isinstance(error, KeyboardInterrupt):
+            self._interrupt = error
         self._outcome.fail(with_node(error, instruction.node))
 
     # -- tokens

@@ -39,6 +39,9 @@ class FunctionBody:
 
     def call(self, step: StepContext, arguments: tuple[Any, ...], done: Callable[..., None]) -> None:
         """Runs the body within a step: done(tuple of results), or done(error=OpError)."""
+        if step.cancellation.is_cancelled:
+            done(error=errors.CancelledError(None, None, "Function call was cancelled"))
+            return
         try:
             executor = self._compiled()
         except errors.OpError as error:

@@ -13,6 +13,7 @@ import numpy as np
 from dtf.run.executor.functions import FunctionBody
 from dtf.run.kernels import DEAD, kernel
 from dtf.run.kernels.logging import summarized
+from dtf.run.threads import reader_thread
 from dtf.wire import errors
 
 
@@ -154,6 +155,7 @@ class _Loop:
                 self._done(error=following.error)
                 return
             values = following.values
+            reader_thread.before_long()  # nobody knows how often it goes round
 
     def _go_on(self, answer, values) -> None:
         if self._may_go_on(answer, values):

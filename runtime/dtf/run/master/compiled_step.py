@@ -10,24 +10,30 @@ answers its heartbeat.
 
 from __future__ import annotations
 
+import functools
+import math
 import random
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
 from dtf.run.exchange.push import Pushed, Rest, dead_fetch
-from dtf.run.interfaces import Worker
+from dtf.run.executor.instructions import CALLS_USERS
+from dtf.run.executor.step import as_derived
+from dtf.run.interfaces import ServingWorker, Worker
 from dtf.run.kernels import DEAD
 from dtf.run.master.prepare import Agreement
 from dtf.run.master.step_monitor import Watch, watchman
-from dtf.run.threads import reader_thread
+from dtf.run.threads import growing_pool, reader_thread
 from dtf.run.threads.cancellation import CancellationManager
 from dtf.wire import dtypes, errors
 from dtf.wire.pb import config_pb2, graph_pb2, step_stats_pb2, worker_pb2
 
 _STEP_ID_BITS = 57
+_LONG_START_S = 0.005
 
 
 class GraphResult(NamedTuple):
@@ -71,6 +77,10 @@ class CompiledStep:
         self._fetches = list(fetches)
         self._agreement = Agreement(session_handle, self.partitions)
         self._feed_dtypes = _feed_dtypes(partitions)
+        # How long a start takes, which runs what is here until it waits; infinite where that may differ each time.
+        self._start_s = 0.0
+        if self.partitions and self.partitions[-1].is_local:
+            self._start_s = math.inf if may_go_on(self.partitions[-1].graph_def) else 2 * _LONG_START_S
 
     def run(
         self,
@@ -96,8 +106,12 @@ class CompiledStep:
         """
         step = self._enter(owner, feeds, options, cancellation)
         try:
-            step.start()
-            step.wait(timeout_s)
+            watch = None if timeout_s is None else Watch(step, timeout_s)
+            if watch is None:
+                step.start()
+            else:
+                self._start_within(step, watch)
+            step.wait(watch)
         except BaseException:
             step.abandon()
             raise
@@ -128,14 +142,34 @@ class CompiledStep:
 
         step = self._enter(owner, feeds, None, None)
         step.when_ended(ended)
+        on_cancel(step.abandon)  # which may be needed before the start returns
+        if timeout_s is not None:
+            step.watch(timeout_s)
+            if self._start_s > _LONG_START_S:
+                growing_pool.submit(step.start_apart)
+                return
         try:
             step.start()
         except BaseException:
             step.abandon()
             raise
-        if not step.has_ended:
-            on_cancel(step.abandon)
-            step.watch(timeout_s)
+        if timeout_s is None and not step.has_ended:
+            step.watch(None)
+
+    def _start_within(self, step: RunningStep, watch: Watch) -> None:
+        """Starts a step that has a time limit. What may take long runs in another thread: if it cannot be stopped, the
+        one that waits can still go.
+        """
+        if self._start_s > _LONG_START_S:
+            growing_pool.submit(step.start_apart)
+            return
+        watchman.add(watch)
+        started = time.perf_counter()
+        try:
+            step.start()
+        finally:
+            watchman.forget(watch)
+        self.started(time.perf_counter() - started)
 
     def _enter(
         self,
@@ -151,6 +185,11 @@ class CompiledStep:
         if cancellation is not None:
             step.obey(cancellation)
         return step
+
+    def started(self, seconds: float) -> None:
+        """A start has taken so long."""
+        if self._start_s is not math.inf:
+            self._start_s = seconds
 
     def _leave(self, owner: StepOwner, step: RunningStep) -> None:
         owner.remove_step(step)
@@ -200,8 +239,8 @@ class RunningStep:
     """One step in flight. Its lock guards what the partitions' answers change; the last one releases `_ended`."""
 
     __slots__ = (
-        "_cancellation", "_cancels", "_ended", "_feeds", "_lock", "_options", "_pending", "_told_ended", "_watch",
-        "compiled", "error", "results", "run_id", "step_id", "values",
+        "_cancellation", "_cancels", "_ended", "_feeds", "_lock", "_options", "_pending", "_stop_local", "_told_ended",
+        "_watch", "compiled", "error", "is_stopped", "results", "run_id", "step_id", "values",
     )  # fmt: skip
 
     def __init__(
@@ -227,6 +266,8 @@ class RunningStep:
         self._feeds = feeds
         self._pending = dict.fromkeys(range(len(compiled.partitions)))
         self._cancels: list[Callable[[], None]] = []
+        self._stop_local: Callable[[], None] | None = None
+        self.is_stopped = False
 
     def obey(self, cancellation: CancellationManager | None) -> None:
         """Lets `cancellation` stop the step; None: what could so far no longer can."""
@@ -236,6 +277,8 @@ class RunningStep:
             self._cancellation = None
         if cancellation is not None:
             self._cancellation = cancellation, cancellation.register(self.abandon)
+            if cancellation.is_cancelled:
+                self.abandon()
 
     def when_ended(self, callback: Callable[[], None]) -> None:
         """Has `callback()` called once when the step has ended; nobody is to `wait` then."""
@@ -262,12 +305,26 @@ class RunningStep:
         for number, partition in enumerate(self.compiled.partitions):
             self._start(number, partition)
 
-    def wait(self, timeout_s: float | None) -> None:
-        """Returns when every partition has answered or been given up; the outcome is in `error` and `values`."""
+    def start_apart(self) -> None:
+        """As `start`, in a thread that nobody waits for."""
+        started = time.perf_counter()
+        try:
+            self.start()
+        except BaseException as error:
+            if not isinstance(error, errors.OpError):
+                error = errors.InternalError(None, None, f"The step could not be started: {error!r}")
+            self.cancel(error)
+            self.give_up()
+        self.compiled.started(time.perf_counter() - started)
+
+    def wait(self, watch: Watch | None = None) -> None:
+        """Returns when every partition has answered or been given up; the outcome is in `error` and `values`. `watch`
+        minds it; None: one without a time limit.
+        """
         if self._ended.acquire(blocking=False):
             return
         reader_thread.before_long()
-        Watch(self, timeout_s).wait()
+        (watch or Watch(self, None)).wait()
 
     def wait_ended(self, timeout_s: float) -> bool:
         """Whether it ends within this time; -1: waits for it."""
@@ -280,11 +337,22 @@ class RunningStep:
                 return
             if self.error is None or self.error.derived:
                 self.error = error
+            self.is_stopped = True
         self._cancel_rest()
 
     def abandon(self) -> None:
         """Stops the step because nobody waits for it any more."""
         self.cancel(errors.CancelledError(None, None, "The caller of the step has gone."))
+
+    def give_up(self) -> None:
+        """Ends a step that has been stopped, although not every partition has answered: what computes there, such as a
+        function of the user's, cannot be interrupted.
+        """
+        with self._lock:
+            if not self._pending:
+                return
+            self._pending.clear()
+        self._end()
 
     def pending_partitions(self) -> list[RegisteredPartition]:
         """The partitions that have not answered yet."""
@@ -301,10 +369,20 @@ class RunningStep:
                 home.worker.push(Pushed(self.run_id, self.step_id, number, *rest))
 
         feeds = self._feeds
+        here: dict[str, Any] = {}
+        if partition.is_local:
+            # It runs in this thread, and has to be found by who stops it meanwhile.
+            cancellation = here["cancellation"] = CancellationManager()
+            self._stop_local = functools.partial(
+                cast(ServingWorker, partition.worker).stop_step, self.step_id, cancellation
+            )
+        if self.is_stopped:
+            done(error=as_derived(errors.CancelledError(None, None, "The step was stopped before it began.")))
+            return
         try:
             if self.run_id is not None:
                 values = [feeds[name] for name in partition.feeds]
-                cancel = partition.worker.run_prepared(self.run_id, self.step_id, values, done)
+                cancel = partition.worker.run_prepared(self.run_id, self.step_id, values, done, **here)
             else:
                 cancel = partition.worker.run_graph(
                     self.compiled.session_handle,
@@ -314,11 +392,12 @@ class RunningStep:
                     list(partition.fetches.values()),
                     self._options,
                     done,
+                    **here,
                 )
         except errors.OpError as error:
             done(error=error)
             return
-        if cancel is None or number not in self._pending:
+        if here or cancel is None or number not in self._pending:
             return
         with self._lock:
             self._cancels.append(cancel)
@@ -368,8 +447,27 @@ class RunningStep:
         with self._lock:
             cancels = list(self._cancels)
             self._cancels.clear()
+            stop_local, self._stop_local = self._stop_local, None
+        if stop_local is not None:
+            stop_local()
         for cancel in cancels:
             cancel()
+
+
+def may_go_on(graph_def: graph_pb2.GraphDef) -> bool:
+    """Whether a step of the graph may take any time, however long the one before took: it has loops, calls functions
+    of its own library, or of the user's.
+    """
+    functions = {function.signature.name for function in graph_def.library.function}
+    return any(
+        node.op in _LOOPS_AND_USERS
+        or node.op in functions
+        or any(attr.HasField("func") or attr.list.func for attr in node.attr.values())
+        for node in graph_def.node
+    )
+
+
+_LOOPS_AND_USERS = frozenset({"Enter", "RefEnter"}) | CALLS_USERS
 
 
 def _feed_dtypes(partitions: Sequence[RegisteredPartition]) -> dict[str, Any]:

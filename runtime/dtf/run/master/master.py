@@ -128,7 +128,7 @@ class Master:
         session = self._session(handle)
         self._request_ids.check(request_id, "RunStep (Master)")
         if partial_run_handle:
-            return session.run_partial(partial_run_handle, feeds, fetches), None
+            return session.run_partial(partial_run_handle, feeds, fetches, cancellation), None
         return session.run(feeds, fetches, targets, options, cancellation)
 
     def partial_run_setup(

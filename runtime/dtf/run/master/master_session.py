@@ -102,8 +102,14 @@ class MasterSession:
             self._partial_runs[handle] = run
         return handle
 
-    def run_partial(self, handle: str, feeds: Mapping[str, Any], fetches: Sequence[str]) -> list[Any]:
-        """One part of a partial run."""
+    def run_partial(
+        self,
+        handle: str,
+        feeds: Mapping[str, Any],
+        fetches: Sequence[str],
+        cancellation: CancellationManager | None = None,
+    ) -> list[Any]:
+        """One part of a partial run; `cancellation` ends the whole run."""
         with self._lock:
             run = self._partial_runs.get(handle)
         if run is None:
@@ -112,12 +118,12 @@ class MasterSession:
                 None,
                 "Must run 'setup' before performing partial runs, and a partial run ends with its last fetch.",
             )
+        is_finished = True
         try:
+            run.obey(cancellation)
             values, is_finished = run.run(feeds, fetches, self._default_timeout_s)
-        except errors.OpError:
-            is_finished = True
-            raise
         finally:
+            run.obey(None)
             if is_finished:
                 with self._lock:
                     self._partial_runs.pop(handle, None)

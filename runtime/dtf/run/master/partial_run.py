@@ -7,11 +7,15 @@ that starts it: feeds are sent from the master's own device, fetches are receive
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dtf.run.interfaces import ServingWorker
 from dtf.run.master.compiled_step import CompiledStep, RegisteredPartition, RunningStep, StepOwner
+from dtf.run.master.step_monitor import Watch
+from dtf.run.threads import growing_pool
+from dtf.run.threads.cancellation import CancellationManager
 from dtf.wire import errors
 
 
@@ -49,7 +53,7 @@ class PartialRun:
     def start(self, owner: StepOwner) -> None:
         """Starts the step; it waits for its feeds."""
         owner.add_step(self._step)
-        self._step.start()
+        growing_pool.submit(self._step.start_apart)  # what needs no feeds may take any time
 
     def run(
         self, feeds: Mapping[str, Any], fetches: Sequence[str], timeout_s: float | None
@@ -62,18 +66,23 @@ class PartialRun:
         """
         self._check_feeds(feeds)
         self._take(feeds, fetches)
-        for partition in self._partitions:
-            for name, key in partition.feeds.items():
-                if name in feeds:
-                    self._own_worker.send(self._step.step_id, key, feeds[name])
+        watch = Watch(self._step, timeout_s)
+        if timeout_s is None:
+            self._send(feeds)
+        else:
+            growing_pool.submit(self._send, feeds)  # what it makes ready may take any time
         values = self._receive(fetches, timeout_s)
         with self._lock:
             is_last = not self._open_fetches and self._fed >= self._needed_feeds
         if is_last:
-            self._step.wait(timeout_s)
+            self._step.wait(watch)
             if self._step.error is not None:
                 raise self._step.error
         return values, is_last
+
+    def obey(self, cancellation: CancellationManager | None) -> None:
+        """Lets `cancellation` stop the step; None: what could so far no longer can."""
+        self._step.obey(cancellation)
 
     def finish(self, owner: StepOwner) -> None:
         """Ends the step wherever it stands."""
@@ -106,7 +115,17 @@ class PartialRun:
             self._fed.update(feeds)
             self._open_fetches.difference_update(fetches)
 
+    def _send(self, feeds: Mapping[str, Any]) -> None:
+        try:
+            for partition in self._partitions:
+                for name, key in partition.feeds.items():
+                    if name in feeds:
+                        self._own_worker.send(self._step.step_id, key, feeds[name])
+        except errors.AbortedError:  # the step is over; why, is found when its values are asked for
+            return
+
     def _receive(self, fetches: Sequence[str], timeout_s: float | None) -> list[Any]:
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
         answers: dict[str, Any] = {}
         arrived = threading.Semaphore(0)
         for partition in self._partitions:
@@ -119,7 +138,7 @@ class PartialRun:
 
                     partition.worker.recv_tensor(self._step.step_id, key, done)
         for _ in fetches:
-            if not arrived.acquire(timeout=timeout_s):
+            if not arrived.acquire(timeout=None if deadline is None else max(0.0, deadline - time.monotonic())):
                 raise errors.DeadlineExceededError(None, None, f"Timed out waiting for {', '.join(fetches)}")
         failed = [answer for answer in answers.values() if isinstance(answer, errors.OpError)]
         if failed:

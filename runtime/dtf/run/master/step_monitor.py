@@ -21,20 +21,26 @@ __all__ = ["Watch", "watchman"]
 _PATROL_PERIOD_S = 0.1
 _PATROL_IDLE_ROUNDS = 20
 _DERIVED_GRACE_S = 1.0
+_STOP_GRACE_S = 2.0
+"""What computes when a step is stopped, and does not look whether it should go on, has so long to end."""
+_LOOK_PERIOD_S = 1.0
 _HEARTBEAT_PERIOD_S = 10.0
 _HEARTBEAT_TIMEOUT_S = 10.0
 
 
 class Watch:
-    """Minds a step that did not end at once: its deadline, lone derived errors, and tasks that vanish."""
+    """Minds a step that did not end at once: its deadline, lone derived errors, tasks that vanish, and what goes on
+    though the step has been stopped. Its time begins when it is made.
+    """
 
-    __slots__ = ("_derived_since", "_next_heartbeat", "_started", "_step", "_timeout_s")
+    __slots__ = ("_derived_since", "_next_heartbeat", "_started", "_step", "_stopped_since", "_timeout_s")
 
     def __init__(self, step: RunningStep, timeout_s: float | None) -> None:
         self._step = step
         self._timeout_s = timeout_s
         self._started = time.monotonic()
         self._derived_since: float | None = None
+        self._stopped_since: float | None = None
         self._next_heartbeat = self._started + _HEARTBEAT_PERIOD_S
 
     def wait(self) -> None:
@@ -55,15 +61,17 @@ class Watch:
             if now >= self._derived_since + _DERIVED_GRACE_S:
                 step.cancel(step.error)
                 step.error.derived = False
+        if step.is_stopped:
+            self._stopped_since = self._stopped_since or now
+            if now >= self._stopped_since + _STOP_GRACE_S:
+                step.give_up()
         if now >= self._next_heartbeat:
             self._next_heartbeat = now + _HEARTBEAT_PERIOD_S
             self._send_heartbeats()
 
     def _until_next_duty(self) -> float:
         now = time.monotonic()
-        wait_s = self._next_heartbeat - now
-        if wait_s > _DERIVED_GRACE_S and len(self._step.compiled.partitions) > 1:
-            wait_s = _DERIVED_GRACE_S
+        wait_s = min(self._next_heartbeat - now, _LOOK_PERIOD_S)
         if self._timeout_s is not None:
             wait_s = min(wait_s, self._started + self._timeout_s - now)
         return max(0.0, wait_s)

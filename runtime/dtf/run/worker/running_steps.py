@@ -34,8 +34,9 @@ class RunningSteps:
         collector: Collector | None = None,
         arguments: Sequence[Any] = (),
         results: list[Any] | None = None,
+        cancellation: CancellationManager | None = None,
     ) -> RunningStep:
-        """Begins a step; the other arguments are as in `StepContext`.
+        """Begins a step; the other arguments are as in `StepContext`. `cancellation` is the caller's, if he has one.
 
         Raises:
           AbortedError: one of this number runs already.
@@ -46,7 +47,7 @@ class RunningSteps:
             session.resources,
             session.state,
             rendezvous,
-            CancellationManager(),
+            cancellation or CancellationManager(),
             device.name,
             device.incarnation,
             collector,

@@ -31,6 +31,7 @@ from dtf.run.interfaces import Cancel, Done, Worker
 from dtf.run.lib.allocator import keep_freed_memory
 from dtf.run.master.compiled_step import GraphResult
 from dtf.run.state.resources import ResourceManager
+from dtf.run.threads.cancellation import CancellationManager
 from dtf.run.worker.partial_step import PartialStep
 from dtf.run.worker.running_steps import RunningSteps, shown
 from dtf.run.worker.worker_session import (
@@ -253,6 +254,7 @@ class LocalWorker:
         done: Done,
         is_partial: bool = False,
         is_last_partial_run: bool = False,
+        cancellation: CancellationManager | None = None,
     ) -> Cancel:
         """Runs a partition's step: done(GraphResult) or done(error=OpError). Runs in this thread until it has to wait.
 
@@ -262,6 +264,7 @@ class LocalWorker:
           options: what to record.
           is_partial: the step is fed and fetched by several calls; the first one starts it.
           is_last_partial_run: this call answers only when the step is over.
+          cancellation: what `stop_step` takes, so that the step can be stopped before this call returns.
 
         Returns:
           what cancels the step; it does nothing once the step is over.
@@ -272,10 +275,10 @@ class LocalWorker:
         session, registered = self._graph(session_handle, graph_handle)
         if is_partial:
             return self._run_partial(
-                session, registered.executor, step_id, sends, recv_keys, done, is_last_partial_run
+                session, registered.executor, step_id, sends, recv_keys, done, is_last_partial_run, cancellation
             )
         collector = StepStatsCollector(session.devices[0].name) if options and options.record_timeline else None
-        running = self._start_step(session, step_id, collector)
+        running = self._start_step(session, step_id, collector, cancellation)
 
         def over(values: dict[str, Any] | None = None, error: errors.OpError | None = None) -> None:
             if values is None:
@@ -316,7 +319,12 @@ class LocalWorker:
         self.direct.prepare(run_id, session, registered, send_keys, recv_keys, tasks, home)
 
     def run_prepared(
-        self, run_id: int, step_id: int, values: Sequence[Any], done: Done
+        self,
+        run_id: int,
+        step_id: int,
+        values: Sequence[Any],
+        done: Done,
+        cancellation: CancellationManager | None = None,
     ) -> Cancel:
         """As `run_graph`, of what was prepared: `values` in the order of its send keys. Calls done(values, rest) with
         the values of its recv keys and what is left to push to the master's task, or done(error=OpError). A step that
@@ -324,8 +332,8 @@ class LocalWorker:
         """
         prepared = self.direct.find(run_id)
         if prepared.program is not None:
-            return self.direct.run(prepared, prepared.program, step_id, values, done)
-        running = self._start_step(prepared.session, step_id, None)
+            return self.direct.run(prepared, prepared.program, step_id, values, done, cancellation)
+        running = self._start_step(prepared.session, step_id, None, cancellation)
         running.step.rendezvous.outbox = self.direct.outbox(prepared, step_id)
         self.direct.started(prepared, step_id, running.cancel)
 
@@ -349,6 +357,13 @@ class LocalWorker:
         completed = self.direct.deliver(pushed)
         if completed:
             together(completed)
+
+    def stop_step(self, step_id: int, cancellation: CancellationManager) -> None:
+        """Cancels the step that a call with this `cancellation` runs, or is about to."""
+        cancellation.start_cancel()
+        running = self._running.find(step_id)
+        if running is not None and running.step.cancellation is cancellation:
+            running.cancel()
 
     def cleanup_graph(self, step_id: int) -> None:
         """Forgets a step: what still runs of it is cancelled, who waits for its tensors is told."""
@@ -480,10 +495,16 @@ class LocalWorker:
                 "for the reason why it was restarted.",
             )
 
-    def _start_step(self, session: WorkerSession, step_id: int, collector: StepStatsCollector | None) -> RunningStep:
+    def _start_step(
+        self,
+        session: WorkerSession,
+        step_id: int,
+        collector: StepStatsCollector | None,
+        cancellation: CancellationManager | None,
+    ) -> RunningStep:
         table = self.rendezvous.step(step_id)
         table.remote = session.peers_recv or self._recv_from_peer
-        return self._running.enter(session, step_id, table, collector)
+        return self._running.enter(session, step_id, table, collector, cancellation=cancellation)
 
     def _collectives(self, session: WorkerSession) -> Collectives:
         own_task = task_of(session.devices[0].name)
@@ -513,11 +534,12 @@ class LocalWorker:
         recv_keys: Sequence[str],
         done: Done,
         is_last: bool,
+        cancellation: CancellationManager | None,
     ) -> Cancel:
         with self._lock:
             partial = self._partial.get(step_id)
         if partial is None:
-            running = self._start_step(session, step_id, None)
+            running = self._start_step(session, step_id, None, cancellation)
             partial = PartialStep(running)
             with self._lock:
                 self._partial[step_id] = partial
