@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from dtfctl.checks import Where
 
 DAEMON_START_S = 15.0
+SETTLE_S = 45.0
+"""How long a supervisor may take to bring in the last logs of other machines and to go."""
+
 CLUSTER_FILE = "cluster.yaml"
 SSH_VARIABLE = "DTFCTL_SSH"
 """The ssh to call, with options, in place of the file's."""
@@ -43,6 +46,8 @@ class Cluster:
     def __init__(self, paths: ClusterPaths) -> None:
         self.paths = paths
         self._daemon: subprocess.Popen[bytes] | None = None
+        # Closed with this process: then a supervisor that nobody has given any work yet ends.
+        self._leash = -1
         self._watch: ControlClient | None = None
 
     @property
@@ -183,7 +188,27 @@ class Cluster:
                 return False
             self.wait_for_change(left_s)
 
-    def wait_for_end_of_supervisor(self, timeout_s: float = 10.0) -> bool:
+    def settle(self, timeout_s: float = SETTLE_S) -> bool:
+        """While a supervisor is at work that has no run to look after (a former one ends, or a command that was
+        interrupted has begun one): until it has a run, or is gone. Returns whether that came in time."""
+        deadline = time.monotonic() + timeout_s
+        while self.has_supervisor() and not self.is_active():
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.01)
+        return True
+
+    def supervisor_pid(self) -> int:
+        """0 when nobody answers."""
+        client = ControlClient.connect(self.paths.control)
+        if client is None:
+            return 0
+        try:
+            return client.peer
+        finally:
+            client.close()
+
+    def wait_for_end_of_supervisor(self, timeout_s: float = SETTLE_S) -> bool:
         """After the run is over: until the supervisor's process has ended as well."""
         deadline = time.monotonic() + timeout_s
         while not self._is_unlocked():
@@ -249,7 +274,13 @@ class Cluster:
                     # Not loaded where a supervisor answers.
                     from dtfctl.launchers.local import start_daemon
 
-                    self._daemon = start_daemon(self.paths.folder, purpose)
+                    if self._leash >= 0:
+                        os.close(self._leash)
+                    reader, self._leash = os.pipe()
+                    try:
+                        self._daemon = start_daemon(self.paths.folder, purpose, reader)
+                    finally:
+                        os.close(reader)
             if time.monotonic() > deadline:
                 raise SupervisorUnreachable(f"the supervisor does not answer:\n{self._end_of_log()}")
             time.sleep(pause_s)
@@ -359,13 +390,22 @@ def choose(root: Path, given: str | None) -> Cluster:
 
 def _of_file(known: list[Cluster], file: Path) -> Cluster:
     path = os.path.abspath(file)
-    fitting = [cluster for cluster in known if (found := cluster.find()) and found[0].plan.file == path]
+    fitting = _with_file(known, path)
+    if not fitting:
+        # An `up` that was interrupted may still be on its way.
+        for cluster in known:
+            cluster.settle(DAEMON_START_S)
+        fitting = _with_file(known, path)
     fitting = [cluster for cluster in fitting if cluster.is_active()] or fitting
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
         raise UnknownCluster(f"{file} has several clusters, name one{_there_are(fitting)}")
     raise UnknownCluster(f"{file} was never up{_there_are(known)}")
+
+
+def _with_file(known: list[Cluster], path: str) -> list[Cluster]:
+    return [cluster for cluster in known if (found := cluster.find()) and found[0].plan.file == path]
 
 
 def _there_are(known: list[Cluster]) -> str:

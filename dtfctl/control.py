@@ -37,6 +37,7 @@ from collections.abc import Awaitable, Callable
 
 from dtfctl.control_client import Reply, Request
 from dtfctl.control_protocol import REQUESTS
+from dtfctl.errors import DtfctlError
 from dtfctl.messages import BadMessage, Complaints, message
 from dtfctl.ownership import stranger
 from dtfctl.paths import ClusterPaths, socket_address
@@ -71,6 +72,11 @@ class ControlServer:
         """Something has changed in the store."""
         self._changed.set()
         self._changed = asyncio.Event()
+
+    @property
+    def is_in_use(self) -> bool:
+        """Whether anybody is connected."""
+        return bool(self._conversations)
 
     async def close(self) -> None:
         if self._server is not None:
@@ -118,6 +124,8 @@ class ControlServer:
                 self._refuse(writer, str(error))
             except ConnectionError:
                 raise
+            except DtfctlError as error:
+                _write(writer, {"error": str(error)})
             except Exception as error:
                 # Whoever asks learns that it was for nothing, instead of asking for ever.
                 self._complaints.tell(f"control: {traceback.format_exc()}")

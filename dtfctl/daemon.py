@@ -14,6 +14,7 @@ import random
 import secrets
 import shutil
 import signal
+import stat
 import sys
 import time
 from dataclasses import asdict, replace
@@ -24,13 +25,13 @@ from dtfctl import plan as plans
 from dtfctl.certificates import Certificates
 from dtfctl.control import ControlServer, Reply, Request
 from dtfctl.control_protocol import plan_of
-from dtfctl.errors import CertificatesMissing, HostsUnusable, NotPrivate, PortTaken
+from dtfctl.errors import DtfctlError, HostsUnusable, NotPrivate, PortTaken
 from dtfctl.host_failover import launcher_host
 from dtfctl.hosts import as_found
 from dtfctl.launchers.base import Event
-from dtfctl.launchers.keeper import TOKEN
+from dtfctl.launchers.keeper import SOCKET, TOKEN
 from dtfctl.launchers.keeper.processes import boot_id
-from dtfctl.launchers.local import LocalLauncher
+from dtfctl.launchers.local import LocalLauncher, end_keeper
 from dtfctl.launchers.multi_host import HostsLauncher
 from dtfctl.launchers.remote import RemoteLauncher, remote_run
 from dtfctl.launchers.ssh import Ssh
@@ -42,6 +43,7 @@ from dtfctl.requests import Desk, hold_ports
 from dtfctl.store import Run, Store
 from dtfctl.supervisor import Supervisor
 from dtfctl.task import TaskStatus, after_restart_of_machine
+from dtfctl.wording import reason_and_file
 
 PATIENCE_FOR_UP_S = 15.0
 LOCK_ATTEMPTS = 10
@@ -94,6 +96,7 @@ class Daemon:
         self._certificates: Certificates | None = None
         self._work = asyncio.Event()
         self._begun = asyncio.Event()
+        self._is_told_to_end = False
         self._changing = asyncio.Lock()
         self._probing: Probing | None = None
 
@@ -103,14 +106,22 @@ class Daemon:
         loaded = self._store.load()
         if loaded is not None and not loaded[0].is_over:
             await self._supervise(*loaded)
-        elif not is_serving:
-            return
+        else:
+            await asyncio.to_thread(self._end_leftovers)
+            if not is_serving:
+                return
         await self._control.start()
+        self._watch_leash()
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(self._begun.wait(), PATIENCE_FOR_UP_S)
+        async with self._changing:
+            # An `up` that has come is carried through; so nothing of it is left behind.
+            pass
         if self._supervisor is None or self._launcher is None:
             await self._control.close()
             return
+        if self._is_told_to_end:
+            self._stop_by_signal()
         await self._turn(self._supervisor)
         if self._probing is not None:
             self._probing.close()
@@ -121,6 +132,22 @@ class Daemon:
         self._store.close()
         self._control.publish()
         await self._control.close()
+
+    def _end_leftovers(self) -> None:
+        """Keepers that a supervisor had started which was killed before its run was on record."""
+        for run_dir in self._paths.runs.iterdir() if self._paths.runs.exists() else ():
+            if (run_dir / SOCKET).exists():
+                end_keeper(run_dir)
+
+    def _watch_leash(self) -> None:
+        """Standard input is a pipe where a command has started this process: its end is the command's end."""
+        if stat.S_ISFIFO(os.fstat(0).st_mode):
+            asyncio.get_running_loop().add_reader(0, self._on_leash)
+
+    def _on_leash(self) -> None:
+        asyncio.get_running_loop().remove_reader(0)
+        if self._supervisor is None and not self._control.is_in_use:
+            self._begun.set()
 
     async def _turn(self, supervisor: Supervisor) -> None:
         while True:
@@ -170,30 +197,33 @@ class Daemon:
         secrets: dict[str, str],
         found: dict[str, dict[str, Any]],
     ) -> Reply:
-        """`found` is what the pre-flight says of each other machine."""
+        """`found` is what the pre-flight says of each other machine. What fails leaves nothing behind."""
         former = self._store.load()
         number = former[0].number + 1 if former else 1
-        self._make_run_dir(number)
-        token = (self._paths.run(number) / TOKEN).read_text().strip()
-        wall, now = time.time(), time.monotonic()
-        known = as_found(found, wall, now)
-        run = Run(number, token, boot_id(), plan, environment, {}, wall, secrets, hosts=known)
-        launcher = self._make_launcher(run)
         try:
+            self._make_run_dir(number)
+            token = (self._paths.run(number) / TOKEN).read_text().strip()
+            wall, now = time.time(), time.monotonic()
+            known = as_found(found, wall, now)
+            run = Run(number, token, boot_id(), plan, environment, {}, wall, secrets, hosts=known)
+            launcher = self._make_launcher(run)
             if self._certificates is not None:
                 self._certificates.begin(plan.name, number)
             await launcher.connect()
-            addresses = await hold_ports(launcher, run.actual, former[0].addresses if former else {})
-        except (CertificatesMissing, PortTaken, HostsUnusable) as error:
-            await launcher.close()
+            run = replace(run, addresses=await hold_ports(launcher, run.actual, former[0].addresses if former else {}))
+            statuses = {task.name: TaskStatus(task.name) for task in plan.tasks()}
+            self._store.begin(run, statuses.values())
+            self._make_supervisor(run, statuses, launcher)
+            return {"is": "started"}
+        except BaseException as error:
+            if self._launcher is not None:
+                await self._launcher.close()
+                self._launcher = None
             shutil.rmtree(self._paths.run(number), ignore_errors=True)
             self._begun.set()
-            return {"error": str(error)}
-        run = replace(run, addresses=addresses)
-        statuses = {task.name: TaskStatus(task.name) for task in plan.tasks()}
-        self._store.begin(run, statuses.values())
-        self._make_supervisor(run, statuses, launcher)
-        return {"is": "started"}
+            if not isinstance(error, DtfctlError | OSError):
+                raise
+            return {"error": str(error) if isinstance(error, DtfctlError) else reason_and_file(error)}
 
     def _make_run_dir(self, number: int) -> None:
         shutil.rmtree(self._paths.run(number), ignore_errors=True)
@@ -286,9 +316,9 @@ class Daemon:
             self._work.set()
 
     def _stop_by_signal(self) -> None:
-        if self._supervisor is None:
-            self._begun.set()
-        else:
+        self._is_told_to_end = True
+        self._begun.set()
+        if self._supervisor is not None:
             self._supervisor.stop("the supervisor was told to end", None)
             self._work.set()
 

@@ -119,9 +119,12 @@ def add_to(group: click.Group) -> None:
         terminal = options.terminal()
         chosen = choose(options, cluster)
         try:
+            chosen.settle()
             if chosen.is_active():
                 with Interrupts() as interrupts:
-                    chosen.down("stopped by dtfctl down", timeout)
+                    reply = chosen.down("stopped by dtfctl down", timeout)
+                    if "error" in reply:
+                        terminal.say(f"{chosen.name}: {reply['error']}")
                     stay_until_down(chosen, interrupts, terminal)
                 conclude(chosen, terminal)
             else:
@@ -129,8 +132,12 @@ def add_to(group: click.Group) -> None:
                 for pid, host, command in chosen.clean_hosts():
                     terminal.say(f"still left behind: pid {pid} on {host}: {command}")
             if not chosen.wait_for_end_of_supervisor():
-                fail(ERROR, f"the supervisor of {chosen.name} does not end")
-            strays = chosen.load()[0].strays
+                pid = chosen.supervisor_pid()
+                to_do = f"kill {pid}; " if pid else ""
+                words = f"the supervisor of {chosen.name} does not end{f' (pid {pid})' if pid else ''}"
+                fail(ERROR, f"{words}: {to_do}its log is {chosen.paths.daemon_log}")
+            found = chosen.find()
+            strays = () if found is None else found[0].strays
         except StoreError as error:
             if not purge:
                 raise

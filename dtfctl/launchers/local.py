@@ -116,13 +116,17 @@ class LocalLauncher:
         self._keeper.stdout.close()
 
 
-def start_daemon(state_dir: Path, purpose: str) -> subprocess.Popen[bytes]:
-    """The supervisor's process, in a session of its own: no terminal's hang-up or Ctrl-C reaches it."""
+def start_daemon(state_dir: Path, purpose: str, leash: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
+    """The supervisor's process, in a session of its own: no terminal's hang-up or Ctrl-C reaches it.
+
+    `leash` is the reading end of a pipe: when its other end is closed, a supervisor that still waits for an `up` has
+    lost the command that started it, and ends.
+    """
     request = daemon_request(state_dir, purpose)
     with open(os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600), "ab") as log:
         return subprocess.Popen(
             request["argv"],
-            stdin=subprocess.DEVNULL,
+            stdin=leash,
             stdout=log,
             stderr=log,
             env=request["environment"],

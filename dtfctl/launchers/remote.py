@@ -178,7 +178,7 @@ class RemoteLauncher:
         try:
             await self._ssh.line_of(call, self._ssh.settings.timeout_s + ANSWER_S, TOLD)
             await self._compare_clocks(call)
-        except asyncio.CancelledError:
+        except BaseException:
             call.kill()
             raise
         self._call = call

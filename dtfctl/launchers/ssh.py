@@ -215,6 +215,12 @@ class Call:
         except asyncio.TimeoutError:
             self.kill()
             await self.process.wait()
+        except BaseException:
+            self.kill()
+            raise
+        # What ssh has not read is lost with it; until somebody asks, Python holds that for an error of its own.
+        with contextlib.suppress(OSError, asyncio.TimeoutError):
+            await asyncio.wait_for(self.writer.wait_closed(), 1)
         self.errors.seek(0)
         words = self.errors.read(1 << 16).decode(errors="replace")
         self.errors.close()
@@ -277,6 +283,10 @@ class Ssh:
             raise SshError(f"no answer within {timeout_s:g}s", by_hand(self.settings, self.host)) from None
         except ValueError:
             line = b"a line without an end"
+        except BaseException:
+            # Interrupted: ssh has a session of its own, and no Ctrl-C reaches it.
+            call.kill()
+            raise
         if not line:
             raise self.failure(*await call.end())
         try:

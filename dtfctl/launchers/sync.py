@@ -25,6 +25,7 @@ from dtfctl.launchers.agent.protocol import ANSWERS
 from dtfctl.launchers.ssh import Call, Ssh, SshError, argv, by_hand
 from dtfctl.messages import shown
 from dtfctl.plan import ClusterPlan
+from dtfctl.wording import reason_and_file
 
 IGNORE_FILE = ".dtfctlignore"
 GIT_IGNORE_FILE = ".gitignore"
@@ -114,11 +115,19 @@ async def sync(ssh: Ssh, folder: str, source: Path, files: Manifest, has_rsync: 
     way = way_to_bring(wanted, has_rsync and shutil.which("rsync") is not None)
     if way == "rsync":
         await _rsync(ssh, call, folder, source, wanted)
-        call.writer.write(json.dumps({"way": "rsync"}).encode() + b"\n")
-    else:
-        call.writer.write(json.dumps({"way": way}).encode() + b"\n")
-        if way == "tar":
+    call.writer.write(json.dumps({"way": way}).encode() + b"\n")
+    if way == "tar":
+        try:
             await _tar(call, source, wanted, files)
+        except ConnectionError:
+            raise ssh.failure(*await call.end()) from None
+        except OSError as error:
+            call.kill()
+            await call.end()
+            raise SshError(reason_and_file(error), "", is_connection=False) from None
+        except BaseException:
+            call.kill()
+            raise
     reply = await ssh.line_of(call, TRANSFER_S, ANSWERS["synced"])
     await call.end()
     # What was changed here while it was on its way is brought next time; what is not there at all is an error.

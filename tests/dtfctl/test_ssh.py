@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import json
 import shlex
 import subprocess
@@ -10,7 +12,9 @@ import sys
 import pytest
 
 from dtfctl.launchers import ssh
+from dtfctl.launchers.keeper import processes
 from dtfctl.plan import HostPlan, SshSettings
+from tests.dtfctl.fakes import wait_until
 
 HOST = HostPlan("gpu", "10.0.0.7", "python3", "/w", ssh="gpu-a", user="ml", port=2200)
 PLAIN = HostPlan("gpu", "10.0.0.7", "python3", "/w", ssh="gpu-a")
@@ -117,3 +121,57 @@ def test_the_line_for_the_other_side_is_quoted_for_any_shell():
     words = shlex.split(ssh.remote_command(["it's"]))
     assert words[:2] == ["/bin/sh", "-c"] and words[-2:] == ["sh", "it's"]
     assert "'" not in words[2] and "!" not in words[2] and "\n" not in words[2]
+
+
+def program(folder, text):
+    path = folder / "fake-ssh"
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o700)
+    return ssh.Ssh(SshSettings(str(path)), PLAIN, folder / "sockets")
+
+
+CHECK = {"do": "check", "padding": "x" * (1 << 20)}
+
+
+ENDS = ["exit 255", "head -c 10 >/dev/null; exit 255", "exec 0<&-; echo no such host >&2; exit 255"]
+
+
+@pytest.mark.parametrize("text", ENDS)
+def test_an_ssh_that_ends_unheard_is_one_error_and_nothing_that_asyncio_complains_of(tmp_path, text):
+    complaints = []
+
+    async def scenario():
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: complaints.append(context))
+        host = program(tmp_path, text)
+        answers = await asyncio.gather(*(host.ask(CHECK, 30) for _ in range(4)), return_exceptions=True)
+        assert all(isinstance(answer, ssh.SshError) and answer.is_connection for answer in answers)
+        gc.collect()
+
+    asyncio.run(scenario())
+    assert complaints == []
+
+
+def test_an_interrupted_call_leaves_no_ssh_behind(tmp_path):
+    host = program(tmp_path, f"echo $$ > {tmp_path}/pid; exec sleep 1000")
+
+    async def scenario():
+        asking = asyncio.create_task(host.ask({"do": "check"}, 1000))
+        pid = int(await asyncio.to_thread(wait_until, lambda: _read(tmp_path / "pid"), "ssh"))
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        return pid
+
+    pid = asyncio.run(scenario())
+    wait_until(lambda: not _is_there(pid), "the end of ssh", 30)
+
+
+def _read(path):
+    return path.read_text().strip() if path.exists() else ""
+
+
+def _is_there(pid):
+    try:
+        return processes.stat_of(pid)[2] not in "ZX"
+    except OSError:
+        return False
