@@ -23,6 +23,7 @@ REPLY = fields(
         "is": text(100),
         "error": text(WORDS_MAX),
         "changes": each(text()),
+        "costs": each(text()),
         "differences": each(text()),
         "tasks": table(anything),
     },

@@ -330,6 +330,12 @@ class ClusterPlan:
         )
         return {task.name: task for task in tasks}
 
+    @property
+    def chief(self) -> str:
+        """The name of the task that saves checkpoints: the chief, or else the first worker; "" where there is none."""
+        jobs = {job.name for job in self.jobs}
+        return next((f"{name}:0" for name in ("chief", "master", "worker") if name in jobs), "")
+
     def deciding_tasks(self) -> Iterator[Task]:
         """Those whose success is that of the training."""
         for task in self.tasks():

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from dtfctl import state
+from dtfctl import planned_ends, state
 from dtfctl.plan import ANY, ClusterPlan, Task
 from dtfctl.restart import Decision, decide
 from dtfctl.statuses import Statuses
@@ -195,17 +195,21 @@ def _wind_up(
     outcome: str,
     cause: str,
 ) -> Plan:
-    """Everything ends, parameter servers after the others: a worker may save a checkpoint in its grace period."""
+    """Everything ends, in the order of planned_ends: a chief saves its last checkpoint in its grace period."""
     left = [task for task in tasks if observed[task.name].state not in state.ENDED]
     if not left:
         return Plan((Action("finish", "", cause, outcome=outcome),), None, outcome, cause)
-    wave = [task for task in left if not task.job.stops_last] or left
+    ending = [task for task in left if observed[task.name].state in state.WITH_PROCESS]
+    patience_s = planned_ends.CHIEF_WAITS_S
+    if desired.grace_period_s is not None:
+        patience_s = min(patience_s, desired.grace_period_s)
+    may_end, later = planned_ends.due(ending, desired.plan.chief, observed, now, patience_s)
     actions = [Action("stop", task.name, cause) for task in left if observed[task.name].state in state.WAITING]
-    look_again_at: list[float] = []
+    look_again_at: list[float] = [] if later is None else [later]
     then = "succeed" if outcome == SUCCEEDED else "stop"
-    for task in reversed(wave):
+    for task in reversed(ending):
         status = observed[task.name]
-        if status.state in state.ALIVE:
+        if status.state in state.ALIVE and task.name in may_end:
             actions.append(Action("terminate", task.name, cause, then=then))
         elif status.state == state.STOPPING:
             _insist(desired, task, status, now, actions, look_again_at)
@@ -242,19 +246,22 @@ def _keep_up(
     run: `not_wanted`, each with why."""
     ends: list[Action] = []
     starts: list[Action] = []
-    look_again_at: list[float] = []
+    ending = [task for task in tasks if _is_ending(desired, task, observed[task.name], not_wanted)]
+    may_end, later = planned_ends.due(ending, desired.plan.chief, observed, now)
+    look_again_at: list[float] = [] if later is None else [later]
     for task in reversed(tasks):
         status = observed[task.name]
         if status.state in state.ALIVE:
             why, then = _why_to_end(status, not_wanted.get(task.name, ""))
-            if why:
+            if why and (then not in planned_ends.PLANNED or task.name in may_end):
                 ends.append(Action("terminate", task.name, why, then=then))
         elif status.state == state.STOPPING:
             # Where no signal arrives it cannot be said that one was outlived.
-            if (status.host or task.host.name) not in desired.away:
+            if not _is_away(desired, task, status):
                 _insist(desired, task, status, now, ends, look_again_at)
         elif status.state in state.WAITING and task.name in not_wanted:
             ends.append(Action("stop", task.name, not_wanted[task.name]))
+    must_wait = planned_ends.holds_up_starts(ending)
     for task in tasks:
         status = observed[task.name]
         if task.name in not_wanted:
@@ -262,7 +269,7 @@ def _keep_up(
                 ends.append(Action("forget", task.name, NOT_WANTED))
         elif status.renew and status.state in (state.BACKOFF, *state.ENDED):
             starts.append(Action("renew", task.name, status.renew))
-        elif task.host.name in desired.away:
+        elif task.host.name in desired.away or (must_wait and not task.job.stops_last):
             continue
         elif status.state == state.PENDING:
             starts.append(Action("start", task.name, status.renew or "the cluster file wants it"))
@@ -273,6 +280,19 @@ def _keep_up(
             else:
                 look_again_at.append(status.next_start_at)
     return Plan((*ends, *starts), min(look_again_at, default=None))
+
+
+def _is_ending(desired: Desired, task: Task, status: TaskStatus, not_wanted: Mapping[str, str]) -> bool:
+    """Whether a process of the task is to end by somebody's plan, and can be asked to."""
+    if status.state not in state.WITH_PROCESS or _is_away(desired, task, status):
+        return False
+    if status.state == state.STOPPING:
+        return status.after_stop in planned_ends.PLANNED
+    return _why_to_end(status, not_wanted.get(task.name, ""))[1] in planned_ends.PLANNED
+
+
+def _is_away(desired: Desired, task: Task, status: TaskStatus) -> bool:
+    return (status.host or task.host.name) in desired.away
 
 
 def _why_to_end(status: TaskStatus, not_wanted: str) -> tuple[str, str]:

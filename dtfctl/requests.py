@@ -9,7 +9,7 @@ import asyncio
 import time
 from collections.abc import Iterable, Mapping
 
-from dtfctl import host_failover
+from dtfctl import host_failover, planned_ends, state
 from dtfctl import plan as plans
 from dtfctl.control import Reply, Request
 from dtfctl.control_protocol import plan_of
@@ -17,8 +17,9 @@ from dtfctl.errors import HostsUnusable, PortTaken
 from dtfctl.hosts import as_found
 from dtfctl.launchers.base import Launcher
 from dtfctl.plan import ClusterPlan, HostPlan, Task
-from dtfctl.plan_diff import Change, scaled
+from dtfctl.plan_diff import RESTART, STOP, Change, scaled
 from dtfctl.supervisor import Supervisor
+from dtfctl.task import TaskStatus
 
 ENDING: Reply = {"is": "ending"}
 LOOK_AGAIN_S = 0.02
@@ -58,8 +59,9 @@ class Desk:
             if name not in known:
                 return {"error": f"there is no task {name}"}
         do = {"restart": supervisor.restart, "stop": supervisor.hold, "start": supervisor.release}[request["do"]]
+        costs = [] if request["do"] == "start" else self._costs(request["tasks"])
         do(request["tasks"], request["why"], request.get("id", ""))
-        return {"is": "done"}
+        return {"is": "done", "costs": costs}
 
     async def scale(self, request: Request) -> Reply:
         try:
@@ -74,7 +76,12 @@ class Desk:
         if not request.get("apply"):
             differences = plans.differences(supervisor.run.plan, plan)
             changes = supervisor.changes(plan, await self._addresses(plan, is_serious=False), secrets)
-            return {"is": "running", "differences": differences, "changes": _lines(changes)}
+            return {
+                "is": "running",
+                "differences": differences,
+                "changes": _lines(changes),
+                "costs": self._costs(_ends(changes)),
+            }
         strangers = {host.name: host for host in plan.remote_hosts if host.name not in supervisor.run.hosts}
         found = {name: host for name, host in request.get("hosts", {}).items() if name in strangers}
         if strangers.keys() - found.keys():
@@ -100,8 +107,13 @@ class Desk:
         if supervisor.run.outcome:
             return ENDING
         joining = as_found(found, time.time(), time.monotonic())
+        former, statuses = supervisor.run.plan, dict(supervisor.statuses)
         changes = supervisor.apply(plan, addresses, secrets, request.get("id", ""), joining)
-        return {"is": "changed", "changes": _lines(changes)}
+        costs = _costs(former, statuses, _ends(changes))
+        return {"is": "changed", "changes": _lines(changes), "costs": costs}
+
+    def _costs(self, ends: Iterable[str]) -> list[str]:
+        return _costs(self._supervisor.run.plan, self._supervisor.statuses, ends)
 
     async def _addresses(self, plan: ClusterPlan, is_serious: bool) -> dict[str, str]:
         """What a task has it keeps where the file lets it. New ones are at port 0 unless the change is serious."""
@@ -164,6 +176,16 @@ def _changed_machines(known: Iterable[HostPlan], wanted: Iterable[HostPlan]) -> 
 
 def _port(address: str) -> int:
     return int(address.rpartition(":")[2])
+
+
+def _ends(changes: tuple[Change, ...]) -> list[str]:
+    return [change.task for change in changes if change.verb in (RESTART, STOP)]
+
+
+def _costs(plan: ClusterPlan, statuses: Mapping[str, TaskStatus], ends: Iterable[str]) -> list[str]:
+    """In which order those of these tasks end that run, and what it costs."""
+    names = {name for name in ends if name in statuses and statuses[name].state in state.WITH_PROCESS}
+    return planned_ends.in_words(plan, names)
 
 
 def _lines(changes: tuple[Change, ...]) -> list[str]:

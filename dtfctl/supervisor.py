@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 
-from dtfctl import expand, host_failover, hosts, state
+from dtfctl import expand, host_failover, hosts, planned_ends, state
 from dtfctl.hosts import HostStatus
 from dtfctl.launchers.base import Event, Exited, Launch, Launcher, Listed, Reached, Started, Stray, Unreachable
 from dtfctl.paths import ClusterPaths
@@ -82,6 +82,9 @@ class Supervisor:
                     self.note_ready(event.task, event.generation)
         elif isinstance(event, Exited):
             ended = _as_it_came_about(event.exit, status)
+            if not (self.run.outcome or ended.preempted):
+                plan = self.run.actual
+                ended = replace(ended, preempted=planned_ends.excuse(plan, event.task, status, ended, self.statuses))
             self._put(status.move("exit", exit=ended, pid=None, waiting_for="", ailing=""))
             self._note(event.task, "ended", str(event.exit))
 
@@ -337,6 +340,8 @@ class Supervisor:
             self._effects.append(lambda: self._launcher.start(launch))
         elif action.verb == "terminate":
             status = status.move("stop", stop_at=now, stop_why=action.cause, after_stop=action.then, waiting_for="")
+            if action.then in planned_ends.PLANNED and not self.run.outcome:
+                status = replace(status, planned_at=now, planned_why=action.cause)
             self._stop(status)
         elif action.verb == "kill":
             status = replace(status, kill_at=now)

@@ -62,6 +62,7 @@ class TaskStatus:
     the present one is thought to hang, `notice` why its machine is about to go. `host` is where its last process is or
     was, as the launchers know it. `reason` says in words how the task
     came into its state, `restart_reason` why it was last started again, `waiting_for` what its readiness still lacks.
+    `planned_at` is when somebody last planned that a process of it ends while the cluster goes on, `planned_why` why.
     """
 
     name: str
@@ -88,6 +89,8 @@ class TaskStatus:
     reason: str = ""
     restart_reason: str = ""
     waiting_for: str = ""
+    planned_at: float | None = None
+    planned_why: str = ""
 
     @property
     def ready(self) -> bool:
@@ -115,6 +118,7 @@ def after_restart_of_machine(status: TaskStatus, now: float) -> TaskStatus:
         next_start_at=None if status.next_start_at is None else now,
         stop_at=None if status.stop_at is None else now,
         kill_at=None if status.kill_at is None else now,
+        planned_at=None,
     )
 
 

@@ -190,8 +190,8 @@ def _begin(cluster: Cluster, plan: ClusterPlan, terminal: Terminal, where: Where
         terminal.say(f"{plan.name}: starting {jobs} (logs: {cluster.paths.logs(cluster.load()[0].number)})")
         return True
     terminal.say(f"{plan.name} is running already" + (", and the file has changed:" if reply["changes"] else ""))
-    for change in reply["changes"]:
-        terminal.say(f"    {change}")
+    for line in (*reply["changes"], *reply.get("costs", [])):
+        terminal.say(f"    {line}")
     # The folder and the environments are brought up to date for those that start from now on.
     if reply["changes"] or has_to_prepare(plan):
         _answered(plan, cluster.up(plan, terminal.say, apply=True, where=where))
@@ -207,7 +207,8 @@ def _position_of(error: str, plan: ClusterPlan, where: Where) -> str:
 def _print_plan(cluster: Cluster, plan: ClusterPlan) -> None:
     """Data: one change a line."""
     if cluster.is_active():
-        changes = _answered(plan, cluster.up(plan, lambda _: None)).get("changes", [])
+        reply = _answered(plan, cluster.up(plan, lambda _: None))
+        changes = [*reply.get("changes", []), *reply.get("costs", [])]
     else:
         changes = [f"{'start':<10}{task.name:<12}{task.host.name}" for task in plan.tasks()]
     print("\n".join(changes) or f"{plan.name} is as the file says; nothing would change")

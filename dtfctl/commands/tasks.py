@@ -87,7 +87,8 @@ def add_to(group: click.Group) -> None:
     ) -> None:
         """Changes how many tasks a job has: dtfctl scale worker=4. The cluster file stays as it is.
 
-        Who must be restarted to learn of the new ones is shown first; cluster_spec: sparse spares the others this.
+        Who must be restarted to learn of the new ones is shown first, in which order, and what it costs: workers end
+        before the chief, which saves, and parameter servers last. cluster_spec: sparse spares the others this.
         """
         wanted = [_number(text) for text in numbers]
         chosen = choose_active(options, cluster)
@@ -97,12 +98,12 @@ def add_to(group: click.Group) -> None:
             reply = chosen.scale(job, count, not is_plan, terminal.say)
             if "error" in reply:
                 fail(ERROR, f"{chosen.name}: {reply['error']}")
-            for change in reply.get("changes", []):
-                is_changed = True
+            is_changed = is_changed or bool(reply.get("changes"))
+            for line in (*reply.get("changes", []), *reply.get("costs", [])):
                 if is_plan:
-                    print(change)
+                    print(line)
                 else:
-                    terminal.say(f"    {change}")
+                    terminal.say(f"    {line}")
         if is_plan:
             sys.exit(CHANGES_PENDING if is_changed else 0)
         if wait:
@@ -143,6 +144,8 @@ def _do(
         fail(ERROR, f"{chosen.name}: {reply['error']}")
     if reply["is"] == "ending":
         fail(NOT_RUNNING, f"{chosen.name} is ending; dtfctl up starts it anew")
+    for line in reply.get("costs", []):
+        options.terminal().say(line)
     if not wait:
         options.terminal().say(f"{in_short(names)} will be {_PARTICIPLES[verb]}")
         return
@@ -174,7 +177,8 @@ def _wait(
         if verb == "stop":
             return status.state in state.ENDED
         is_new = verb != "restart" or status.generation > before[status.name]
-        return status.state == state.SUCCEEDED or (is_new and (status.ready or status.state in state.ENDED))
+        is_ready = status.ready and not status.renew
+        return status.state == state.SUCCEEDED or (is_new and (is_ready or status.state in state.ENDED))
 
     terminal = options.terminal()
     deadline = None if timeout is None else time.monotonic() + timeout

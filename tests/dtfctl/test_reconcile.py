@@ -92,14 +92,18 @@ def test_when_all_workers_are_done_the_ps_is_stopped_and_counts_as_a_success():
     assert lines(plan_text(done)) == ["finish succeeded the training is done"]
 
 
-def test_down_stops_workers_first_in_reverse_order_and_the_ps_only_when_they_are_gone():
+def test_down_stops_workers_first_then_the_chief_and_the_ps_only_when_they_are_gone():
     down = {"outcome": "stopped", "why": "stopped by dtfctl down"}
     text = plan_text(observed(ps_0=RUNNING, worker_0=RUNNING, worker_1=RUNNING), **down)
-    assert lines(text) == [
-        "terminate worker:1 stopped by dtfctl down",
-        "terminate worker:0 stopped by dtfctl down",
-    ]
+    assert lines(text) == ["terminate worker:1 stopped by dtfctl down"]
     stopping = task("stopping", stop_at=NOW - 1)
+    plan = reconcile(
+        Desired(plan_of(), **down), observed(ps_0=RUNNING, worker_0=RUNNING, worker_1=stopping), NOW, lambda: 0.0
+    )
+    assert (str(plan), plan.look_again_at) == ("", NOW + 2), "the chief waits for the workers, but not for long"
+    lingering = task("stopping", stop_at=NOW - 3)
+    text = plan_text(observed(ps_0=RUNNING, worker_0=RUNNING, worker_1=lingering), **down)
+    assert lines(text) == ["terminate worker:0 stopped by dtfctl down"]
     assert plan_text(observed(ps_0=RUNNING, worker_0=task("stopped"), worker_1=stopping), **down) == ""
     text = plan_text(observed(ps_0=RUNNING, worker_0=task("stopped"), worker_1=task("stopped")), **down)
     assert lines(text) == ["terminate ps:0 stopped by dtfctl down"]
