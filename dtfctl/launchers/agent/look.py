@@ -17,7 +17,8 @@ from dtfctl.launchers.agent.programs import interpreter, program
 
 WRONG, DOUBT = "wrong", "doubt"
 
-FREE_BYTES_MIN, FREE_BYTES_FEW = 64 << 20, 1 << 30
+FREE_BYTES_MIN, FREE_BYTES_FEW = 1 << 20, 1 << 30
+"""With less than the first nothing can be begun, with less than the second a checkpoint may not fit."""
 MEMORY_FEW = 32 << 20
 CPU_GRACE_S = 10
 """What keeper/program.py adds to the hard limit of CPU time."""
