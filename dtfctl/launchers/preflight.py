@@ -206,7 +206,7 @@ async def _check(ssh: Ssh, plan: ClusterPlan, where: Where, held: Collection[str
     except SshError as error:
         return Finding(host.name, errors=((error.why, error.command),), is_away=error.is_connection)
     skew_s = found["time"] - time.time() if found["time"] > time.time() else min(0.0, found["time"] - sent_at)
-    troubles = told(asked, found.pop("answers"))
+    troubles = told(asked, found.pop("answers", []))
     errors = [(what, by_hand(plan.ssh, host, *words)) for what, words in problems(host, found)]
     errors += [(str(trouble), "") for trouble in troubles if trouble.grade != DOUBT]
     warnings = [*doubts(found, skew_s), *(str(trouble) for trouble in troubles if trouble.grade == DOUBT)]

@@ -16,6 +16,11 @@ KEEPER = table(text(16 << 20))
 TALK = {"run": RUN, "token": text(100), "keeper": KEEPER}
 FILE = row(whole(0), whole(), whole(0, 0o7777), PATH)
 
+QUESTION = fields({"ask": text(100)}, is_open=True)
+"""One of look.py's functions, and its arguments."""
+
+ANSWER = row(whole(0), one_of("wrong", "doubt"), WORDS, WORDS)
+
 FIRST = {
     "check": fields(
         {
@@ -25,7 +30,8 @@ FIRST = {
             "ports": each(row(text(), PORT)),
             "pythons": each(PATH),
             "needs_folder": flag,
-        }
+        },
+        {"questions": each(QUESTION)},
     ),
     "sync": fields({"folder": PATH, "files": table(FILE)}, {"inode": whole(0)}),
     "environment": fields(
@@ -75,6 +81,7 @@ FOUND = fields(
         "ports": each(row(text(), PORT, WORDS)),
         "pythons": table(WORDS),
     },
+    {"answers": each(ANSWER)},
 )
 ANSWERS = {
     "check": FOUND,
