@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from tests.interop import behaviours, flag_behaviours, hook_behaviours
+from tests.interop import (
+    behaviours,
+    flag_behaviours,
+    hook_behaviours,
+    supervision_behaviours,
+    training_behaviours,
+)
 from tests.interop.tensorflow_process import needs_tensorflow
 
 pytestmark = needs_tensorflow
 
 
-PROGRAMS = [flag_behaviours, hook_behaviours]
+PROGRAMS = [flag_behaviours, hook_behaviours, supervision_behaviours, training_behaviours]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__.rpartition(".")[2])

@@ -36,7 +36,9 @@ class Coordinator:
     """
 
     def __init__(self, clean_stop_exception_types: Iterable[type[BaseException]] | None = None) -> None:
-        self._clean_stop = tuple(clean_stop_exception_types or (errors.OutOfRangeError,))
+        if clean_stop_exception_types is None:
+            clean_stop_exception_types = (errors.OutOfRangeError,)
+        self._clean_stop = tuple(clean_stop_exception_types)
         self._lock = threading.Lock()
         self._stop_event = threading.Event()
         self._exc_info: ExcInfo | None = None

@@ -172,16 +172,22 @@ class _MonitoredSession:
         """Runs `step_fn(step_context)`, or a method with self before it, which may run the session several times.
 
         `step_context.session` is the plain session, `step_context.run_with_hooks` runs with hooks,
-        `step_context.request_stop()` ends the loop.
+        `step_context.request_stop()` leaves the session's block.
 
         Raises:
           ValueError: the function has other arguments.
+          StopIteration: the function has called `request_stop`.
+          RuntimeError: the session is closed.
         """
-        arguments = [name for name in inspect.signature(step_fn).parameters if name != "self"]
-        if arguments != ["step_context"]:
-            raise ValueError(f"'step_fn' may either have one 'step_context' argument, or a method: has {arguments}.")
+        kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        parameters = inspect.signature(step_fn).parameters.values()
+        arguments = [each.name for each in parameters if each.kind in kinds]
+        if arguments not in (["step_context"], ["self", "step_context"]):
+            raise ValueError(
+                f"step_fn must take the argument step_context, or be a method that does, but it takes {arguments}."
+            )
         if self._is_closed():
-            return None
+            raise RuntimeError("run_step_fn called even after the session was closed.")
         return self._sess.run_step_fn(step_fn, self._tf_sess(), run_with_hooks=None)
 
     def should_stop(self) -> bool:
@@ -193,6 +199,8 @@ class _MonitoredSession:
 
         Raises:
           SystemExit: the process has been told to go by SIGTERM; all is saved.
+          RuntimeError: the session is closed already.
+          OpError: what a queue runner or another thread of the coordinator has reported.
         """
         self._close_internal()
 
@@ -209,6 +217,8 @@ class _MonitoredSession:
         return exception_type is None
 
     def _close_internal(self, exception_type: Any = None) -> None:
+        if self._sess is None and exception_type is None:
+            raise RuntimeError("The session is closed already. A with block closes it by itself.")
         try:
             if exception_type is None and self._creator.tf_sess is not None:
                 self._end_hooks(self._creator.tf_sess)

@@ -222,14 +222,19 @@ def start_queue_runners(
       sess: the default session if None.
 
     Returns:
-      All threads.
+      All threads; none for a MonitoredSession, which has started them itself.
 
     Raises:
       ValueError: there is no session.
+      TypeError: `sess` is not a session.
     """
     sess = sess or get_default_session()
     if sess is None:
         raise ValueError("Cannot start queue runners: No default session is registered. Pass one as `sess`.")
+    if type(sess).__name__ in ("MonitoredSession", "SingularMonitoredSession"):  # by name: they import this module
+        return []
+    if not (hasattr(sess, "graph") and hasattr(sess, "run")):
+        raise TypeError(f"sess must be a Session, but is {sess!r}, a {type(sess).__name__}.")
     threads: list[threading.Thread] = []
     for runner in sess.graph.get_collection(collection):
         threads.extend(runner.create_threads(sess, coord=coord, daemon=daemon, start=start))

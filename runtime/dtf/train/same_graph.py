@@ -12,7 +12,7 @@ from typing import Any
 
 from dtf.build.graph import Graph, device
 from dtf.build.variables import Variable
-from dtf.train.training_util import get_global_step
+from dtf.train.training_util import find_global_step, step_number
 from dtf.wire import errors
 
 __all__ = ["GradientsOfChief", "Waiting"]
@@ -28,8 +28,7 @@ class Waiting:
     """
 
     def __init__(self, graph: Graph, clock: Callable[[], float]) -> None:
-        with graph.as_default():
-            self._global_step = get_global_step(graph)
+        self._global_step = _counting_step(graph)
         self._clock = clock
         self._missing = ""
         self._first: tuple[int, float] | None = None
@@ -43,7 +42,7 @@ class Waiting:
         if self._global_step is None:
             return
         try:
-            step = int(session.run(self._global_step))
+            step = step_number(session.run(self._global_step))
         except errors.FailedPreconditionError:
             self._first = None
             return
@@ -59,6 +58,17 @@ class Waiting:
             None,
             f"{missing}. The chief {sign}: its graph does not have them. All tasks must build the same graph.",
         )
+
+
+def _counting_step(graph: Graph) -> Any:
+    """The graph's global step if it is one number, of whatever type; else None, for nobody needs it here."""
+    try:
+        step = find_global_step(graph)
+    except ValueError:
+        return None
+    if step is None or not (step.dtype.base_dtype.is_integer or step.dtype.base_dtype.is_floating):
+        return None
+    return step if step.get_shape().num_elements() == 1 else None
 
 
 class GradientsOfChief:

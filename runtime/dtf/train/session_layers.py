@@ -40,7 +40,11 @@ class StepContext:
         return self._run_with_hooks_fn(*args, **kwargs)
 
     def request_stop(self) -> None:
-        """Ends the training loop."""
+        """Ends the training loop: the session's block is left without an error.
+
+        Raises:
+          StopIteration: always; the step function must not catch it.
+        """
         raise StopIteration("step_fn has requested the iterations to stop.")
 
 
@@ -141,7 +145,11 @@ class RecoverableSession:
             return self._sess.should_stop()
         except LOST as error:
             self._give_up_session(error)
+            self._sess = self._create()
             return False
+        except Exception as error:  # what a thread has reported; `close` raises it
+            logging.info("The training stops, for a thread has failed: %s", error)
+            return True
 
     def close(self) -> None:
         if self._sess is not None:
@@ -192,19 +200,13 @@ class CoordinatedSession:
         def run() -> Any:
             context = StepContext(raw_session, self._sess.run)
             arguments = inspect.signature(step_fn).parameters
-            try:
-                return step_fn(self, context) if "self" in arguments else step_fn(context)
-            except StopIteration:
-                self._sess.request_stop()
-                return None
+            return step_fn(self, context) if "self" in arguments else step_fn(context)
 
         return self._guarded(run)
 
     def should_stop(self) -> bool:
-        if self._coord.should_stop():
-            self._coord.raise_requested_exception()
-            return True
-        return self._sess.should_stop()
+        self._coord.raise_requested_exception()
+        return self._coord.should_stop() or self._sess.should_stop()
 
     def close(self) -> None:
         self._coord.request_stop()
@@ -237,9 +239,6 @@ class HookedSession:
     def should_stop(self) -> bool:
         return self._should_stop or self._notice.arrived
 
-    def request_stop(self) -> None:
-        self._should_stop = True
-
     def close(self) -> None:
         self._sess.close()
 
@@ -260,15 +259,19 @@ class HookedSession:
             if request.fetches is not None:
                 actual_fetches[hook] = request.fetches
             self._merge_feeds(feeds, request.feed_dict, hook)
-            options = _merged_options(options, request.options)
-        if options is not None and run_metadata is None:
-            from dtf.wire.pb import config_pb2
-
-            run_metadata = config_pb2.RunMetadata()
+            if request.options is not None:
+                options = _merged_options(options or _messages().RunOptions(), request.options)
+        # Hooks always find both messages. A run without options must stay one: it is faster.
+        with_options = options is not None or run_metadata is not None
+        options = options or _messages().RunOptions()
+        run_metadata = run_metadata or _messages().RunMetadata()
         # A dict keyed by hooks is no fetch structure; a list in the same order is.
         with self._notice.interruptible():
             values = self._sess.run(
-                list(actual_fetches.values()), feed_dict=feeds or None, options=options, run_metadata=run_metadata
+                list(actual_fetches.values()),
+                feed_dict=feeds or None,
+                options=options if with_options else None,
+                run_metadata=run_metadata if with_options else None,
             )
         outputs = dict(zip(actual_fetches, values, strict=True))
         for hook in self._hooks:
@@ -285,13 +288,22 @@ class HookedSession:
 
 
 def _merged_options(ours: Any, more: Any) -> Any:
-    if more is None:
-        return ours
-    if ours is None:
-        return more
+    """RunOptions that ask for what either does: the higher level and limits, and the debug watches of both."""
     merged = type(ours)()
     merged.CopyFrom(ours)
     merged.trace_level = max(ours.trace_level, more.trace_level)
     merged.timeout_in_ms = max(ours.timeout_in_ms, more.timeout_in_ms)
+    merged.inter_op_thread_pool = max(ours.inter_op_thread_pool, more.inter_op_thread_pool)
     merged.output_partition_graphs = ours.output_partition_graphs or more.output_partition_graphs
+    merged.report_tensor_allocations_upon_oom |= more.report_tensor_allocations_upon_oom
+    if more.HasField("debug_options"):
+        merged.debug_options.debug_tensor_watch_opts.extend(more.debug_options.debug_tensor_watch_opts)
+        merged.debug_options.reset_disk_byte_usage |= more.debug_options.reset_disk_byte_usage
+        merged.debug_options.global_step = max(ours.debug_options.global_step, more.debug_options.global_step)
     return merged
+
+
+def _messages() -> Any:
+    from dtf.wire.pb import config_pb2
+
+    return config_pb2

@@ -124,9 +124,10 @@ class SessionManager:
         session, restored = self._restore(
             master, saver, checkpoint_dir, checkpoint_filename_with_path, wait_for_checkpoint, max_wait_secs, config
         )
+        missing = self._try_local_init(session)
         if not restored:
             return session, False
-        missing = self._try_local_init(session) or self._missing(self._ready_op, session)
+        missing = missing or self._missing(self._ready_op, session)
         if missing is not None:
             logging.info("Restoring model from %s did not make model ready: %s", checkpoint_dir, missing)
             return session, False

@@ -39,7 +39,7 @@ from dtf.train.preemption import PreemptionNotice
 from dtf.train.saver import Saver
 from dtf.train.session_manager import SessionManager
 from dtf.train.summary_writer import FileWriter
-from dtf.train.training_util import get_global_step
+from dtf.train.training_util import find_global_step
 from dtf.train.training_util import global_step as value_of_global_step
 from dtf.wire.pb import event_pb2
 
@@ -64,7 +64,7 @@ class Supervisor:
       logdir: folder of checkpoints and event files; None: nothing is written, nor restored.
       summary_op: all summaries merged by default.
       saver: a Saver of all variables by default.
-      global_step: an integer scalar variable; the graph's by default.
+      global_step: a variable with one number; by default the graph's, if its values are integers.
       save_summaries_secs, save_model_secs: seconds between two summaries and two checkpoints; 0 for none.
       recovery_wait_secs: seconds between two looks at whether the model is ready; a look is cheap here, so the default
         is shorter than TensorFlow's 30.
@@ -125,7 +125,7 @@ class Supervisor:
             self._global_step: Any = None
             if is_chief:
                 self._summary_op = self._given(summary_op, GraphKeys.SUMMARY_OP, merge_all)
-            self._global_step = get_global_step() if global_step is self.USE_DEFAULT else global_step
+            self._global_step = _default_global_step() if global_step is self.USE_DEFAULT else global_step
         self._save_path = os.path.join(self._logdir, checkpoint_basename) if is_chief and logdir else None
         self._summary_writer: Any = None
         if is_chief:
@@ -446,3 +446,12 @@ def _close_quietly(session: Any) -> None:
         session.close()
     except Exception as error:  # the training is over, and its own error is what counts
         logging.warning("Closing the session failed: %s", error)
+
+
+def _default_global_step() -> Any:
+    """The graph's global step. One of another type than an integer is found only in the GLOBAL_STEP collection."""
+    step = find_global_step()
+    if step is None or step.dtype.base_dtype.is_integer or get_default_graph().get_collection(GraphKeys.GLOBAL_STEP):
+        return step
+    logging.warning("The Supervisor does not use %s as its global step: it is of type %s.", step.name, step.dtype.name)
+    return None
