@@ -171,3 +171,156 @@ def _tensor(*sizes: int) -> dict[str, Any]:
 _TYPES = attr_value_pb2.AttrValue(list={"type": [FLOAT]})
 _ONES = attr_value_pb2.AttrValue(list={"i": [1, 1, 1, 1]})
 _WINDOW = {"ksize": _ONES, "strides": _ONES}
+
+
+def calls(call: Caller) -> dict[str, Any]:
+    """Functions that do not fit their calls, or cannot be."""
+    graphs = {"good": calling(function()), "good, by name": calling(function(), direct=True)}
+
+    def case(name: str, direct: bool = False) -> tuple[graph_pb2.GraphDef, Any, Any]:
+        made = graphs[name] = calling(function(), direct=direct)
+        return made, made.library.function[0], made.node[1]
+
+    case("unknown function")[2].attr["f"].func.name = "nowhere"
+    case("no function")[2].attr["f"].func.name = ""
+    made, _, node = case("too many arguments")
+    node.input.append("c")
+    node.attr["Tin"].list.type.append(FLOAT)
+    made, _, node = case("too few arguments")
+    del node.input[:], node.attr["Tin"].list.type[:]
+    node.attr["Tin"].list.SetInParent()
+    case("too many results")[2].attr["Tout"].list.type.append(FLOAT)
+    made, _, node = case("too few results")
+    node.attr["Tout"].list.type.pop()
+    node.attr["Tout"].list.SetInParent()
+    case("another result")[2].attr["Tout"].list.type[0] = INT
+    made, f, node = case("another argument")
+    f.signature.input_arg[0].type = INT
+    case("by name with too few arguments", True)[2].input.pop()
+    case("by name with too many arguments", True)[2].input.append("c")
+    case("result that is nowhere")[1].ret["y"] = "nowhere:y:0"
+    case("result of an output that is not there")[1].ret["y"] = "b:y:5"
+    case("result of a rubbish output")[1].ret["y"] = "b:z:0"
+    case("result of a rubbish number")[1].ret["y"] = "b:y:x"
+    case("result that is not given")[1].ret.pop("y")
+    case("result of another type")[1].signature.output_arg[0].type = INT
+    case("input that is nowhere")[1].node_def[0].input[0] = "nowhere"
+    case("control input that is nowhere")[1].node_def[0].input.append("^nowhere")
+    case("too few inputs in the body")[1].node_def[0].input.pop()
+    case("too many inputs in the body")[1].node_def[0].input.append("x")
+    case("type in the body that does not fit")[1].node_def[0].attr["T"].type = INT
+    case("type in the body that is not known")[1].node_def[0].attr["T"].type = 77
+    case("attribute of the wrong kind in the body")[1].node_def[0].attr["T"].i = 3
+    case("missing attribute in the body")[1].node_def[0].attr.pop("T")
+    case("placeholder without a value")[1].node_def[0].attr["T"].placeholder = "T"
+    case("unknown op in the body")[1].node_def[0].op = "NoSuchOp"
+    made, f, _ = case("cycle in the body")
+    f.node_def[0].input[0] = "b:y:0"
+    made, f, _ = case("two of one name in the body")
+    f.node_def.add().CopyFrom(f.node_def[0])
+    made, f, _ = case("node with the argument's name")
+    f.node_def[0].name = "x"
+    made, f, _ = case("two arguments of one name")
+    f.signature.input_arg.add(name="x", type=FLOAT)
+    made, f, _ = case("argument without a type")
+    f.signature.input_arg[0].type = 0
+    made, f, _ = case("argument of an unknown type")
+    f.signature.input_arg[0].type = 77
+    made, f, _ = case("number of arguments without a value")
+    f.signature.input_arg[0].number_attr = "N"
+    made, f, node = case("great number of arguments")
+    f.signature.input_arg[0].number_attr = "N"
+    node.attr["f"].func.attr["N"].i = 1 << 40
+    made, f, node = case("negative number of arguments")
+    f.signature.input_arg[0].number_attr = "N"
+    node.attr["f"].func.attr["N"].i = -1
+    made, f, _ = case("two functions of one name")
+    made.library.function.add().CopyFrom(f)
+    made, f, _ = case("two different functions of one name")
+    made.library.function.add().CopyFrom(f)
+    made.library.function[1].node_def[0].op = "Abs"
+    case("name of an op")[1].signature.name = "Neg"
+    for kind in ("If", "Case", "While"):
+        for fault in ("", "unknown", "argument", "result", "condition"):
+            graphs[f"{kind} {fault}"] = _control(kind, fault)
+    return _answers(call, graphs)
+
+
+def recursion(call: Caller) -> dict[str, Any]:
+    """Functions that call themselves without end, and very many calls: for ours only."""
+    return _answers(call, {"direct": recursive("f"), "mutual": recursive("f", "g"), "doubling": doubling(30)})
+
+
+def recursive(*names: str, device: str = "") -> graph_pb2.GraphDef:
+    """Functions each of which calls the next one, the last one the first."""
+    functions = [function(name) for name in names]
+    for made, following in zip(functions, (*names[1:], names[0]), strict=True):
+        add_call(made.node_def[0], following, device)
+        made.ret["y"] = "b:output:0"
+    return calling(*functions)
+
+
+def doubling(depth: int, device: str = "") -> graph_pb2.GraphDef:
+    """Functions each of which calls the next one twice, `depth` of them."""
+    functions = [function(f"f{number}") for number in range(depth)]
+    for number, made in enumerate(functions[:-1]):
+        add_call(made.node_def[0], f"f{number + 1}", device)
+        again = made.node_def.add(name="again")
+        again.CopyFrom(made.node_def[0])
+        again.name = "again"
+        again.input[0] = "b:output:0"
+        made.ret["y"] = "again:output:0"
+    functions[-1].node_def[0].device = device
+    return calling(*functions)
+
+
+def add_call(node: Any, name: str, device: str = "") -> None:
+    node.Clear()
+    node.name, node.op, node.device = "b", "PartitionedCall", device
+    node.input.append("x")
+    node.attr["Tin"].list.type.append(FLOAT)
+    node.attr["Tout"].list.type.append(FLOAT)
+    node.attr["f"].func.name = name
+
+
+def _control(op: str, fault: str) -> graph_pb2.GraphDef:
+    """An If, Case or While of functions, one of which has a fault."""
+    made = graph(const("c"), {"name": "p", "op": "Const", "dtype": types_pb2.DT_BOOL, "value": np.array(False)})
+    if op == "Case":
+        made.node[1].CopyFrom(graph({"name": "p", "op": "Const", "dtype": INT, "value": np.array(0, np.int32)}).node[0])
+    good, other = function("f"), function("g")
+    if fault == "argument":
+        other.signature.input_arg.add(name="z", type=FLOAT)
+    elif fault == "result":
+        other.signature.output_arg.add(name="z", type=FLOAT)
+        other.ret["z"] = "x"
+    made.library.function.extend([good, other])
+    node = made.node.add(name="a", op=op, input=["p", "c"])
+    if op == "While":
+        condition = made.library.function.add()
+        condition.signature.name = "h"
+        condition.signature.input_arg.add(name="x", type=FLOAT)
+        condition.signature.output_arg.add(name="y", type=types_pb2.DT_BOOL)
+        value = condition.node_def.add(name="v", op="Const")
+        value.attr["dtype"].type = types_pb2.DT_BOOL
+        value.attr["value"].tensor.CopyFrom(codec.array_to_proto(np.array(False)))
+        condition.ret["y"] = "v:output:0"
+        del node.input[0]
+        node.attr["T"].list.type.append(FLOAT)
+        node.attr["cond"].func.name = "f" if fault == "condition" else "h"
+        node.attr["body"].func.name = "nowhere" if fault == "unknown" else "g"
+        if fault == "condition":
+            condition.signature.output_arg.add(name="z", type=FLOAT)
+        return made
+    node.attr["Tin"].list.type.append(FLOAT)
+    node.attr["Tout"].list.type.append(FLOAT)
+    names = ["nowhere" if fault == "unknown" else "f", "g"]
+    if op == "If":
+        node.attr["Tcond"].type = types_pb2.DT_STRING if fault == "condition" else types_pb2.DT_BOOL
+        node.attr["then_branch"].func.name, node.attr["else_branch"].func.name = reversed(names)
+    else:
+        for name in names if fault != "condition" else []:
+            node.attr["branches"].list.func.add(name=name)
+        if fault == "condition":
+            node.attr["branches"].list.SetInParent()
+    return made

@@ -7,7 +7,7 @@ under construction (`build.function_calls`). Inside of a function an input reads
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dtf.wire import errors, opdef
@@ -15,10 +15,15 @@ from dtf.wire.names import shown
 from dtf.wire.node_checks import OUTPUTS_MAX, check_attributes, check_function
 from dtf.wire.pb import graph_pb2, node_def_pb2
 
-__all__ = ["instantiate", "passed_on", "plain_call", "result_count"]
+__all__ = [
+    "argument_types", "callees", "endless", "instantiate", "passed_on", "plain_call", "reachable", "result_types",
+]  # fmt: skip
 
 Library = Mapping[str, Any]
 """FunctionDefs by name."""
+
+_CHOICES = frozenset({"If", "StatelessIf", "Case", "StatelessCase", "While", "StatelessWhile"})
+_SWITCHES = frozenset({"Switch", "RefSwitch"})
 
 
 def instantiate(function: Any, attrs: Mapping[str, Any], library: Library) -> Any:
@@ -94,9 +99,76 @@ def instantiate(function: Any, attrs: Mapping[str, Any], library: Library) -> An
     return result
 
 
-def result_count(function: Any, attrs: Mapping[str, Any]) -> int:
-    """How many tensors a function gives."""
-    return sum(_argument_count(argument, attrs) for argument in function.signature.output_arg)
+def argument_types(function: Any, attrs: Mapping[str, Any]) -> list[int]:
+    """The DataType of each tensor that a function takes. Errors as `instantiate`."""
+    return _types(function.signature.input_arg, attrs)
+
+
+def result_types(function: Any, attrs: Mapping[str, Any]) -> list[int]:
+    """The DataType of each tensor that a function gives. Errors as `instantiate`."""
+    return _types(function.signature.output_arg, attrs)
+
+
+def callees(node: Any, library: Library) -> list[str]:
+    """The functions that a node calls or hands to others, by the attributes that it has itself."""
+    found = [node.op] if node.op in library else []
+    for value in node.attr.values():
+        kind = value.WhichOneof("value")
+        if kind == "func":
+            found.append(value.func.name)
+        elif kind == "list":
+            found.extend(each.name for each in value.list.func)
+    return found
+
+
+def reachable(name: str, library: Library) -> set[str]:
+    """The functions that a function calls, directly or not; it is one of them if it may call itself."""
+    found: set[str] = set()
+    pending = [name]
+    while pending:
+        function = library.get(pending.pop())
+        for node in function.node_def if function is not None else ():
+            new = set(callees(node, library)) - found
+            found |= new
+            pending.extend(new)
+    return found
+
+
+def endless(name: str, library: Library, ending: set[str]) -> bool:
+    """Whether a function calls itself, or one that does, whatever its arguments are: not in a branch or a loop.
+
+    Args:
+      ending: functions of which it is known that they end; those that are found to are added.
+    """
+    calls: dict[str, set[str]] = {}
+    pending = [name]
+    while pending:
+        caller = pending.pop()
+        if caller not in ending and caller not in calls:
+            calls[caller] = _unconditional_callees(library.get(caller), library)
+            pending.extend(calls[caller])
+    callers: dict[str, list[str]] = {}
+    missing = {}
+    for caller, called in calls.items():
+        called -= ending
+        missing[caller] = len(called)
+        for each in called:
+            callers.setdefault(each, []).append(caller)
+    ready = [caller for caller, count in missing.items() if not count]
+    while ready:
+        ended = ready.pop()
+        ending.add(ended)
+        for caller in callers.get(ended, ()):
+            missing[caller] -= 1
+            if not missing[caller]:
+                ready.append(caller)
+    return name not in ending
+
+
+def _unconditional_callees(function: Any, library: Library) -> set[str]:
+    if function is None or any(node.op in _SWITCHES for node in function.node_def):
+        return set()
+    return {name for node in function.node_def if node.op not in _CHOICES for name in callees(node, library)}
 
 
 def passed_on(graph_def: Any) -> frozenset[int]:
@@ -152,8 +224,16 @@ def _outputs(node: Any, library: Library) -> list[tuple[str, int]]:
 
 def _attribute(attrs: Mapping[str, Any], name: str) -> Any:
     if name not in attrs:
-        raise errors.InvalidArgumentError(None, None, f"Function attribute '{name}' has no value")
+        raise errors.InvalidArgumentError(None, None, f"Function attribute {shown(name)} has no value")
     return attrs[name]
+
+
+def _types(arguments: Iterable[Any], attrs: Mapping[str, Any]) -> list[int]:
+    return [
+        _argument_type(argument, attrs, number)
+        for argument in arguments
+        for number in range(_argument_count(argument, attrs))
+    ]
 
 
 def _argument_count(argument: Any, attrs: Mapping[str, Any]) -> int:

@@ -75,9 +75,12 @@ DECOMPRESSED_BYTES = Limit("DTF_MAX_DECOMPRESSED_BYTES", 1 << 30, "one decompres
 IMAGE_ELEMENTS = Limit("DTF_MAX_IMAGE_ELEMENTS", 1 << 29, "height x width x channels x frames of an image file")
 CHECKPOINT_SHARDS = Limit("DTF_MAX_CHECKPOINT_SHARDS", 100_000, "data files that the index of a checkpoint declares")
 SESSIONS = Limit("DTF_MAX_SESSIONS", 10_000, "sessions that one task serves at a time")
+FUNCTION_DEPTH = Limit("DTF_MAX_FUNCTION_DEPTH", 1000, "calls of functions inside of each other while a step runs")
+INLINED_NODES = Limit("DTF_MAX_INLINED_NODES", 50_000, "nodes of bodies that take the place of their calls in a graph")
 
 ALL = (
     MESSAGE_BYTES, TENSOR_BYTES, REPEATED_BYTES, DECOMPRESSED_BYTES, IMAGE_ELEMENTS, CHECKPOINT_SHARDS, SESSIONS,
+    FUNCTION_DEPTH, INLINED_NODES,
 )  # fmt: skip
 
 _LOOKED_AT_FROM_BYTES = 1 << 28

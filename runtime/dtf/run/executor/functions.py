@@ -1,49 +1,132 @@
 """Functions: the bodies that PartitionedCall, If, Case and While run.
 
 Owns the compiled body; what its nodes are is `wire.functions`'. Bodies are compiled when they are first called, since a
-function may call itself.
+function may call itself; all calls of one function with the same attributes share one body, so that thirty functions,
+each of which calls the next one twice, are thirty bodies and not a thousand million.
+
+Calls inside of each other, of a function that calls itself say, need no deep stack: every few levels another thread of
+the pool goes on. `limits.FUNCTION_DEPTH` bounds them.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+import weakref
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dtf.run.executor.step import SessionState, StepContext
-from dtf.wire import errors
-from dtf.wire.functions import instantiate, result_count
+from dtf.run.threads import growing_pool
+from dtf.wire import errors, limits
+from dtf.wire.functions import argument_types, endless, instantiate, reachable, result_types
+from dtf.wire.names import shown
 
 if TYPE_CHECKING:
     from dtf.run.executor.executor import Executor
 
-__all__ = ["FunctionBody"]
+__all__ = ["FunctionBody", "FunctionLibrary"]
+
+_LEVELS_OF_A_STACK = 16
+"""Calls inside of each other in one thread; each takes about twenty frames of Python's stack."""
+
+
+class FunctionLibrary(dict[str, Any]):
+    """FunctionDefs by name, and the bodies in use. Its lock guards what it found out."""
+
+    def __init__(self, functions: Mapping[str, Any]) -> None:
+        super().__init__(functions)
+        self._lock = threading.Lock()
+        # Weak, since a body's kernels know the library: what no graph calls any more goes at once.
+        self._ending: set[str] = set()
+        self._bodies: weakref.WeakValueDictionary[tuple[str, bytes], _Body] = weakref.WeakValueDictionary()
+
+    def body(self, reference: Any) -> _Body:
+        """The body of a function with the attributes of `reference`, a NameAttrList."""
+        key = reference.name, reference.SerializeToString(deterministic=True)
+        with self._lock:
+            found = self._bodies.get(key)
+            if found is None:
+                found = self._bodies[key] = _Body(reference, self)
+            return found
+
+
+    def is_endless(self, name: str) -> bool:
+        """Whether a function calls itself whatever its arguments are, or another that does."""
+        with self._lock:
+            return name not in self._ending and endless(name, self, self._ending)
+
+
+class _Body:
+    """What is compiled of a function. Its lock guards the compilation."""
+
+    def __init__(self, reference: Any, library: FunctionLibrary) -> None:
+        self._reference = reference
+        self._library = library
+        self._lock = threading.Lock()
+        self._executor: Executor | None = None
+        self.result_count = 0
+
+    def executor(self) -> Executor:
+        with self._lock:
+            if self._executor is None:
+                from dtf.run.executor.executor import Executor
+                from dtf.run.passes.validate import check_edges
+
+                function, attrs = self._library[self._reference.name], self._reference.attr
+                if self._library.is_endless(self._reference.name):
+                    raise _recursion(self._reference.name, "without a condition")
+                self.result_count = len(result_types(function, attrs))
+                graph_def = instantiate(function, attrs, self._library)
+                check_edges(graph_def.node)
+                self._executor = Executor(graph_def, library=self._library)
+            return self._executor
 
 
 class FunctionBody:
-    """A function with its attributes, ready to be called. Its lock guards the compilation."""
+    """A function with its attributes, ready to be called."""
 
     def __init__(self, reference: Any, library: Mapping[str, Any]) -> None:
         """`reference` is the NameAttrList of a func attribute, `library` the functions of the graph.
 
         Raises:
-          NotFoundError: the library has no such function.
+          InvalidArgumentError: the library has no such function.
         """
         if reference.name not in library:
-            raise errors.NotFoundError(None, None, f"Function {reference.name} is not defined.")
+            raise errors.InvalidArgumentError(None, None, f"Function {shown(reference.name)} is not defined.")
         self._reference = reference
-        self._library = library
-        self._lock = threading.Lock()
-        self._executor: Executor | None = None
-        self._result_count = 0
+        self._library = library if isinstance(library, FunctionLibrary) else FunctionLibrary(library)
+        self._body = self._library.body(reference)
+
+    def check_signature(self, given: Sequence[int], wanted: Sequence[int]) -> None:
+        """Checks a call that gives tensors of these DataTypes and wants others.
+
+        Raises:
+          InvalidArgumentError: the function takes or gives something else.
+        """
+        function, attrs = self._library[self._reference.name], self._reference.attr
+        for what, theirs, ours in (
+            ("takes", argument_types(function, attrs), given), ("gives", result_types(function, attrs), wanted),
+        ):  # fmt: skip
+            count = min(len(theirs), len(ours)) if what == "gives" else None
+            if theirs[:count] != list(ours[:count]):
+                raise errors.InvalidArgumentError(
+                    None,
+                    None,
+                    f"Function {self._reference.name} {what} tensors of the types {theirs}, but its call is of "
+                    f"{list(ours)}.",
+                )
 
     def call(self, step: StepContext, arguments: tuple[Any, ...], done: Callable[..., None]) -> None:
         """Runs the body within a step: done(tuple of results), or done(error=OpError)."""
         if step.cancellation.is_cancelled:
             done(error=errors.CancelledError(None, None, "Function call was cancelled"))
             return
+        body = self._body
+        is_deep = not (step.depth + 1) % _LEVELS_OF_A_STACK
         try:
-            executor = self._compiled()
+            executor = body.executor()
+            if is_deep:
+                self._check_depth(step.depth + 1)
         except errors.OpError as error:
             done(error=error)
             return
@@ -61,18 +144,25 @@ class FunctionBody:
                 done(error=error)
             else:
                 assert frame.results is not None
-                done(tuple(frame.results[index] for index in range(self._result_count)))
+                done(tuple(frame.results[index] for index in range(body.result_count)))
 
-        executor.run_async(frame, finish)
+        if is_deep:
+            growing_pool.submit(executor.run_async, frame, lambda error: growing_pool.submit(finish, error))
+        else:
+            executor.run_async(frame, finish)
 
-    def _compiled(self) -> Executor:
-        with self._lock:
-            if self._executor is None:
-                from dtf.run.executor.executor import Executor
+    def _check_depth(self, depth: int) -> None:
+        name = self._reference.name
+        if not limits.FUNCTION_DEPTH.allows(depth):
+            if name in reachable(name, self._library):
+                raise _recursion(name, f"more than {limits.FUNCTION_DEPTH.value} deep")
+            limits.FUNCTION_DEPTH.check(depth, f"Calls of functions inside of each other, down to {name}")
 
-                function, attrs = self._library[self._reference.name], self._reference.attr
-                self._result_count = result_count(function, attrs)
-                graph_def = instantiate(function, attrs, self._library)
-                self._executor = Executor(graph_def, library=self._library)
-            return self._executor
 
+def _recursion(name: str, how: str) -> errors.InvalidArgumentError:
+    return errors.InvalidArgumentError(
+        None,
+        None,
+        f"Function {name} calls itself, or one that does so, {how}. A recursive function must end by an If, a Case or "
+        f"a Switch; its depth is limited by {limits.FUNCTION_DEPTH.variable}.",
+    )

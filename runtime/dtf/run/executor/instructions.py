@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from dtf.run import kernels
+from dtf.run.executor.functions import FunctionLibrary
 from dtf.wire import codec, errors, opdef
 from dtf.wire.constant_sizes import check_repeated
 from dtf.wire.functions import plain_call
@@ -96,7 +97,7 @@ def read_graph(graph_def: Any, library: Mapping[str, Any] | None = None) -> list
       ResourceExhaustedError: its constants stand for more than `limits.REPEATED_BYTES`.
     """
     if library is None:
-        library = {function.signature.name: function for function in graph_def.library.function}
+        library = FunctionLibrary({function.signature.name: function for function in graph_def.library.function})
     index_of = {node.name: index for index, node in enumerate(graph_def.node)}
     if len(index_of) != len(graph_def.node):
         raise errors.InvalidArgumentError(None, None, "The graph has two nodes of one name")

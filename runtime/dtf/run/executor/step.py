@@ -87,13 +87,14 @@ class StepContext:
       incarnation: of that device.
       collector: takes times, or None when nobody asked.
       arguments, results: the values of _Arg and _Retval by index.
+      depth: how many calls of functions what runs is inside of.
       frame_iteration: "frame:iteration" of what runs, as the last part of rendezvous keys; "0:0" outside of loops.
       collectives: the groups of tasks that the session has joined here (`collective_groups.Collectives`).
     """
 
     __slots__ = (
-        "_step_resources", "arguments", "cancellation", "collectives", "collector", "device_name", "frame_iteration",
-        "incarnation", "rendezvous", "resources", "results", "session", "step_id",
+        "_step_resources", "arguments", "cancellation", "collectives", "collector", "depth", "device_name",
+        "frame_iteration",        "incarnation", "rendezvous", "resources", "results", "session", "step_id",
     )  # fmt: skip
 
     def __init__(
@@ -122,6 +123,7 @@ class StepContext:
         self.arguments = arguments
         self.results = results
         self.frame_iteration = frame_iteration
+        self.depth = 0
         self.collectives = collectives
         self._step_resources: ResourceManager | None = None
 
@@ -164,6 +166,7 @@ class StepContext:
             collectives=self.collectives,
         )
         step._step_resources = self.step_resources
+        step.depth = self.depth + 1
         return step
 
     def in_iteration(self, frame_iteration: str) -> StepContext:

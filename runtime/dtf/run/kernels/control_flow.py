@@ -96,6 +96,7 @@ def _(node):
 @kernel("PartitionedCall", "StatefulPartitionedCall", asynchronous=True)
 def _(node):
     body = FunctionBody(node.attr("f"), node.library)
+    body.check_signature(*([dtype.as_datatype_enum for dtype in node.attr(name)] for name in ("Tin", "Tout")))
     return lambda step, done, *arguments: body.call(step, arguments, done)
 
 

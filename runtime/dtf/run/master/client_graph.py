@@ -7,7 +7,7 @@ Does not compile anything.
 from __future__ import annotations
 
 import threading
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from dtf.run.passes import Nodes, NodesView
 from dtf.run.passes.connect import connect
@@ -76,10 +76,10 @@ class ClientGraph:
                     f"The graph needs a runtime of graph version {graph_def.versions.min_consumer}; "
                     f"this one is of {_CONSUMER_VERSION}.",
                 )
-            functions = {function.signature.name: function for function in graph_def.library.function}
-            for name, function in functions.items():
-                self._check_function(name, function)
-            functions.update(self._functions)
+            functions = dict(self._functions)
+            for function in graph_def.library.function:
+                _check_function(function, functions)
+                functions.setdefault(function.signature.name, function)
             nodes = with_plain_calls(graph_def.node, functions)
             validate(nodes, self._nodes)
             bodies = [f.node_def for f in graph_def.library.function if f.signature.name not in self._functions]
@@ -116,21 +116,6 @@ class ClientGraph:
         with self._lock:
             self._assigned.update((name, node.device) for name, node in placed.items() if node.device)
 
-    def _check_function(self, name: str, function: function_pb2.FunctionDef) -> None:
-        known = self._functions.get(name)
-        if known is None:
-            check_function(function)
-            if opdef.exists(name):
-                raise errors.InvalidArgumentError(
-                    None, None, f"Cannot add function '{name}' because an op with the same name already exists."
-                )
-        elif known != function:
-            raise errors.InvalidArgumentError(
-                None,
-                None,
-                f"Cannot add function '{name}' because a different function with the same name already exists.",
-            )
-
     def _lowered(self, nodes: NodesView, targets: Container[str] | None = None) -> Nodes:
         """Without the calls whose bodies may be on several tasks. On one task calls stay: they are faster there."""
         return lower(nodes, self._functions, targets) if self._is_spread and self._functions else dict(nodes)
@@ -140,3 +125,19 @@ class ClientGraph:
         self._functions = {function.signature.name: function for function in self.library.function}
         gradients = {gradient.function_name for gradient in self.library.gradient}
         self.library.gradient.extend(g for g in library.gradient if g.function_name not in gradients)
+
+
+def _check_function(function: function_pb2.FunctionDef, known: Mapping[str, function_pb2.FunctionDef]) -> None:
+    name = function.signature.name
+    if name not in known:
+        check_function(function)
+        if opdef.exists(name):
+            raise errors.InvalidArgumentError(
+                None, None, f"Cannot add function '{name}' because an op with the same name already exists."
+            )
+    elif known[name] != function:
+        raise errors.InvalidArgumentError(
+            None,
+            None,
+            f"Cannot add function '{name}' because a different function with the same name already exists.",
+        )

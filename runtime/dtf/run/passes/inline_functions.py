@@ -17,10 +17,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from dtf.run.passes import Nodes, NodesView, is_handle, op_def, parse_tensor_name, set_type
-from dtf.wire import dtypes, errors
+from dtf.run.passes.validate import check_edges
+from dtf.wire import dtypes, errors, limits
 from dtf.wire.device import DeviceSpec, merge_devices
-from dtf.wire.functions import instantiate, passed_on, plain_call
-from dtf.wire.pb import attr_value_pb2, node_def_pb2
+from dtf.wire.functions import callees, instantiate, passed_on, plain_call, reachable
+from dtf.wire.names import shown
+from dtf.wire.pb import node_def_pb2
 
 __all__ = ["Library", "lower", "with_plain_calls"]
 
@@ -32,6 +34,8 @@ _BRANCHES = frozenset({"If", "StatelessIf", "Case", "StatelessCase"})
 _LOOPS = frozenset({"While", "StatelessWhile"})
 _BOOL, _INT32 = dtypes.bool.as_datatype_enum, dtypes.int32.as_datatype_enum
 _PARALLEL_ITERATIONS = 10
+_DEPTH_MAX = 64
+"""Calls inside of each other, which take some frames of Python's stack each."""
 _NO_EFFECT = frozenset({"VarHandleOp", "ReadVariableOp", "Placeholder"})
 
 
@@ -45,6 +49,7 @@ def lower(nodes: NodesView, library: Library, targets: Container[str] | None = N
 
     Raises:
       InvalidArgumentError, NotFoundError: a function or an op is not defined, or does not fit its call.
+      ResourceExhaustedError: the bodies have more nodes than `limits.INLINED_NODES`, or are too deep in each other.
     """
     spread = _Spread(library)
     if not any(spread.may_be(node) for node in nodes.values()):
@@ -73,16 +78,26 @@ class _Spread:
     def _names_a_task(self, reference: Any) -> bool:
         name = reference.name
         if name not in self._known:
-            self._known[name] = False  # as long as it is being looked at: it may call itself
-            function = self._library.get(name)
-            body = function.node_def if function is not None else ()
-            self._known[name] = any(_has_task(node.device) or self._calls_one(node) for node in body)
+            self._look_at({name} | reachable(name, self._library))
         return self._known[name]
 
-    def _calls_one(self, node: node_def_pb2.NodeDef) -> bool:
-        return any(map(self._names_a_task, _callees(node))) or (
-            node.op in self._library and self._names_a_task(attr_value_pb2.NameAttrList(name=node.op))
-        )
+    def _look_at(self, names: set[str]) -> None:
+        """Finds it out for functions and all that they call: who calls one that names a task does so, too."""
+        callers: dict[str, list[str]] = {}
+        pending = []
+        for name in names:
+            self._known[name] = False
+            function = self._library.get(name)
+            for node in function.node_def if function is not None else ():
+                if _has_task(node.device):
+                    pending.append(name)
+                for each in callees(node, self._library):
+                    callers.setdefault(each, []).append(name)
+        while pending:
+            name = pending.pop()
+            if not self._known[name]:
+                self._known[name] = True
+                pending.extend(callers.get(name, ()))
 
 
 @dataclass(frozen=True)
@@ -116,6 +131,7 @@ class _Lowering:
         self._tensors: dict[tuple[str, int], str] = {}
         self._doors: set[str] = set()
         self._beside_input: list[str] = []
+        self._inlined = 0
 
     def run(self, nodes: NodesView, targets: Container[str] | None) -> Nodes:
         for node in nodes.values():
@@ -202,7 +218,14 @@ class _Lowering:
     def _body(self, reference: Any, arguments: Sequence[str], place: _Place) -> tuple[list[str], str | None]:
         """Adds the nodes of a function; returns its results, and what waits for its effects, if it has any."""
         function = self._function(reference)
+        if len(place.callers) >= _DEPTH_MAX:
+            raise errors.ResourceExhaustedError(
+                None, None, f"Function {reference.name} is called in more than {_DEPTH_MAX} others, on several tasks."
+            )
         graph_def = instantiate(function, reference.attr, self._library)
+        self._inlined += len(graph_def.node)
+        limits.INLINED_NODES.check(self._inlined, f"The nodes of functions on several tasks, to {reference.name}")
+        check_edges(graph_def.node)
         prefix = f"{place.scope}/{reference.name}/"
         inner = _Names(prefix, graph_def, arguments)
         results: dict[int, str] = {}
@@ -255,7 +278,7 @@ class _Lowering:
     def _function(self, reference: Any) -> Any:
         function = self._library.get(reference.name)
         if function is None:
-            raise errors.NotFoundError(None, None, f"Function {reference.name} is not defined.")
+            raise errors.InvalidArgumentError(None, None, f"Function {shown(reference.name)} is not defined.")
         return function
 
     # -- If and Case

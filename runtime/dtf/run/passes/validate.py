@@ -7,7 +7,7 @@ An op that is not known here is passed over: another task may run it, and the fi
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from dtf.run.passes import CONTROL, NodesView, base_type, input_types, output_types, parse_tensor_name
 from dtf.wire import dtypes, errors, opdef
@@ -42,6 +42,19 @@ def validate(added: Sequence[node_def_pb2.NodeDef], known: NodesView) -> None:
     for node in added:
         _check_inputs(node, graph, outputs)
     _check_cycles(added)
+
+
+def check_edges(nodes: Iterable[node_def_pb2.NodeDef]) -> None:
+    """Checks the inputs of the nodes of a whole graph, such as a function's body: that they exist and have the types
+    that their consumers want.
+
+    Raises:
+      InvalidArgumentError: one does not.
+    """
+    graph = {node.name: node for node in nodes}
+    outputs: dict[str, list[int] | None] = {}
+    for node in graph.values():
+        _check_inputs(node, graph, outputs)
 
 
 def _check_attrs(node: node_def_pb2.NodeDef) -> None:
