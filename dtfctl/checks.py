@@ -60,6 +60,8 @@ class Trouble:
 def told(asked: Sequence[Asked], answers: Iterable[tuple[int, str, str, str]]) -> list[Trouble]:
     found: dict[Trouble, None] = {}
     for number, grade, what, to_do in answers:
+        if number >= len(asked):
+            continue
         each = asked[number]
         task = f"{each.task} and {each.others} more" if each.others else each.task
         found[Trouble(grade if each.is_needed else DOUBT, task, each.at, what, to_do)] = None

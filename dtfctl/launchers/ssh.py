@@ -259,6 +259,9 @@ class Ssh:
         except OSError as error:
             errors.close()
             raise SshError(f"{line[0]} cannot be run: {reason_of(error)}", by_hand(self.settings, self.host)) from None
+        except BaseException:
+            errors.close()
+            raise
         call = Call(process, errors)
         call.writer.write(agent_line() + json.dumps(request).encode() + b"\n")
         return call
@@ -286,6 +289,7 @@ class Ssh:
         except BaseException:
             # Interrupted: ssh has a session of its own, and no Ctrl-C reaches it.
             call.kill()
+            call.errors.close()
             raise
         if not line:
             raise self.failure(*await call.end())

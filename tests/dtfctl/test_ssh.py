@@ -12,7 +12,9 @@ import sys
 import pytest
 
 from dtfctl.launchers import ssh
+from dtfctl.launchers.agent.protocol import ANSWERS
 from dtfctl.launchers.keeper import processes
+from dtfctl.messages import checked
 from dtfctl.plan import HostPlan, SshSettings
 from tests.dtfctl.fakes import wait_until
 
@@ -102,7 +104,7 @@ def test_the_first_python_that_will_do_becomes_the_agent(tmp_path, shell):
     old.write_text("#!/bin/sh\n[ $1 = --version ] && echo Python 3.7.3 && exit; exit 1\n")
     old.chmod(0o755)
     done = run_there([str(old), "no-such-python", sys.executable], {**CHECK, "folder": str(tmp_path / "new")}, shell)
-    found = json.loads(done.stdout)
+    found = checked(done.stdout, ANSWERS["check"])
     assert found["version"].startswith("3.") and found["folder"] == str(tmp_path / "new")
     assert found["folder_error"] == "" and found["addresses"] == {"127.0.0.1": ""}
     assert found["environment"]["PATH"] and not any(key.startswith("SSH_") for key in found["environment"])
@@ -130,7 +132,7 @@ def program(folder, text):
     return ssh.Ssh(SshSettings(str(path)), PLAIN, folder / "sockets")
 
 
-CHECK = {"do": "check", "padding": "x" * (1 << 20)}
+LONG = {"do": "check", "padding": "x" * (1 << 20)}
 
 
 ENDS = ["exit 255", "head -c 10 >/dev/null; exit 255", "exec 0<&-; echo no such host >&2; exit 255"]
@@ -143,11 +145,12 @@ def test_an_ssh_that_ends_unheard_is_one_error_and_nothing_that_asyncio_complain
     async def scenario():
         asyncio.get_running_loop().set_exception_handler(lambda loop, context: complaints.append(context))
         host = program(tmp_path, text)
-        answers = await asyncio.gather(*(host.ask(CHECK, 30) for _ in range(4)), return_exceptions=True)
+        answers = await asyncio.gather(*(host.ask(LONG, 30) for _ in range(4)), return_exceptions=True)
         assert all(isinstance(answer, ssh.SshError) and answer.is_connection for answer in answers)
         gc.collect()
 
     asyncio.run(scenario())
+    gc.collect()
     assert complaints == []
 
 
