@@ -289,7 +289,7 @@ class Ssh:
         except BaseException:
             # Interrupted: ssh has a session of its own, and no Ctrl-C reaches it.
             call.kill()
-            call.errors.close()
+            await call.end()
             raise
         if not line:
             raise self.failure(*await call.end())
