@@ -113,7 +113,7 @@ def stay(
     choice = EVERYTHING if is_new else Choice(tail=TAIL)
     reader = LogReader(cluster.paths.logs(run.number), statuses, choice)
     once = OneOfEach()
-    progress = ProgressReader(Path(run.plan.checkpoint_dir)) if run.plan.checkpoint_dir else None
+    progress = ProgressReader(Path(run.plan.checkpoint_folder)) if run.plan.checkpoint_folder else None
     reporter = _Reporter(cluster, terminal)
     served = 0
     is_in_time = True

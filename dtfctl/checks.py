@@ -130,8 +130,8 @@ def _of_task(plan: ClusterPlan, task: Task, copied: bool) -> Iterator[tuple[tupl
     elif settings.requirements.python:
         step = asdict(Step(settings.requirements.python))
         yield ("requirements.python",), _question([step], "", "/", "", {}), is_needed
-    if plan.checkpoint_dir:
-        path = task.path(plan.checkpoint_dir)
+    if plan.checkpoint_folder:
+        path = task.path(plan.checkpoint_folder)
         yield ("checkpoint_dir",), {"ask": "makeable", "path": path, "name": "checkpoint_dir"}, is_needed
     limits = {key: value for key, value in asdict(settings.limits).items() if value is not None}
     if limits:

@@ -97,9 +97,9 @@ def of_plan(file: ClusterFile, plan: ClusterPlan, root: Path, is_running: bool) 
         subject, _, more = trouble.task.partition(" ")
         what = ": ".join(filter(None, (trouble.at, more, trouble.what)))
         yield Finding(grade, subject or "cluster file", what, trouble.to_do)
-    if plan.checkpoint_dir:
+    if plan.checkpoint_folder:
         # What is wrong with it is among the troubles.
-        yield from (each for each in _disk("checkpoint_dir", Path(plan.checkpoint_dir)) if each.grade == FINE)
+        yield from (each for each in _disk("checkpoint_dir", Path(plan.checkpoint_folder)) if each.grade == FINE)
     if plan.remote_hosts:
         yield from _hosts(plan, root, file.positions())
 

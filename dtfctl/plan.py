@@ -287,6 +287,12 @@ class Task:
         return self.settings.bind or self.host.bind or self.advertised_host
 
 
+def is_remote(path: str) -> bool:
+    """Whether a path names a file system of its own (s3://bucket/x), and no folder of a host."""
+    scheme, mark, _ = path.partition("://")
+    return bool(mark) and scheme[:1].isalpha() and scheme.replace(".", "").isalnum()
+
+
 @dataclass(frozen=True)
 class ClusterPlan:
     """The whole cluster file. `success` names the deciding jobs; of their tasks all, any, or each job's first must
@@ -305,6 +311,11 @@ class ClusterPlan:
     security: str = "none"
     ssh: SshSettings = SshSettings()
     host_lost_after_s: float = 600.0
+
+    @property
+    def checkpoint_folder(self) -> str:
+        """`checkpoint_dir` where it is a folder of the hosts; "" where it is not set, or a URL that programs know."""
+        return "" if is_remote(self.checkpoint_dir) else self.checkpoint_dir
 
     @property
     def remote_hosts(self) -> tuple[HostPlan, ...]:

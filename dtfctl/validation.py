@@ -21,7 +21,7 @@ from dtfctl.config.positions import Positions
 from dtfctl.errors import SecretMissing, StoreError
 from dtfctl.launchers.agent.check import address_error, name_error, port_error
 from dtfctl.launchers.agent.look import answers
-from dtfctl.plan import TLS, ClusterPlan
+from dtfctl.plan import TLS, ClusterPlan, is_remote
 
 CHECKPOINT = "checkpoint"
 """The file in which a Saver names its newest checkpoint."""
@@ -95,11 +95,16 @@ def _tools(plan: ClusterPlan, where: Positions) -> Iterator[Trouble]:
             yield Trouble(WRONG, "", at, what, "apt install openssh-client, or another ssh")
 
 
+def _same_for_all(checkpoint_dir: str) -> str:
+    """What names a folder however its path is written; a URL as it is."""
+    return checkpoint_dir if is_remote(checkpoint_dir) else os.path.realpath(checkpoint_dir)
+
+
 def _checkpoints(plan: ClusterPlan, root: Path, at: str) -> Iterator[Trouble]:
     """Two clusters that train into one folder overwrite each other's checkpoints."""
     if not plan.checkpoint_dir or all(job.name in HELPERS for job in plan.jobs):
         return
-    own = os.path.realpath(plan.checkpoint_dir)
+    own = _same_for_all(plan.checkpoint_dir)
     for cluster in clusters(root):
         if cluster.name == plan.name:
             continue
@@ -110,7 +115,7 @@ def _checkpoints(plan: ClusterPlan, root: Path, at: str) -> Iterator[Trouble]:
         other = found[0].plan if found is not None else None
         if found is None or other is None or not other.checkpoint_dir:
             continue
-        if os.path.realpath(other.checkpoint_dir) != own or all(job.name in HELPERS for job in other.jobs):
+        if _same_for_all(other.checkpoint_dir) != own or all(job.name in HELPERS for job in other.jobs):
             continue
         do = f"another one: --set checkpoint_dir={shlex.quote(plan.checkpoint_dir)}-{plan.name}"
         if not found[0].is_over:

@@ -215,7 +215,7 @@ def _looks(
     from dtfctl.progress import ProgressReader
 
     run, statuses = cluster.load()
-    reader = ProgressReader(Path(run.plan.checkpoint_dir), is_late=True) if run.plan.checkpoint_dir else None
+    reader = ProgressReader(Path(run.plan.checkpoint_folder), is_late=True) if run.plan.checkpoint_folder else None
     before: dict[tuple[str, int | None], tuple[Usage, float]] = {}
     is_first = True
     while True:

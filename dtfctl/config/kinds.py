@@ -18,6 +18,7 @@ from dtfctl.config.source import Entry, Mapping, Node, Scalar, Sequence, is_exte
 from dtfctl.config.variables import VariableError, interpolate
 from dtfctl.errors import ConfigError
 from dtfctl.expand import broken_placeholder, known_placeholders, unknown_placeholders
+from dtfctl.plan import is_remote
 
 TEXT_SHOWN = 60
 
@@ -54,8 +55,20 @@ class Reader:
             raise node.at.error(f'"{where}" takes no placeholders, so "{{{name}}}" would stand as it is')
         return text
 
-    def path(self, node: Node, where: str) -> str:
-        return os.path.normpath(self.folder / os.path.expanduser(self.filled(node, where)))
+    def path(self, node: Node, where: str, may_be_remote: bool = False) -> str:
+        """A path, relative to the file's folder. `may_be_remote`: one with a scheme is left to the program as it is.
+
+        Raises:
+          ConfigError: it has a scheme, such as s3://, where only a local file makes sense.
+        """
+        text = self.filled(node, where)
+        if text.startswith("file:///"):
+            return os.path.normpath(text[len("file://") :])
+        if is_remote(text):
+            if may_be_remote:
+                return text
+            raise node.at.error(f'"{where}" must be a path of this machine; it is "{text}"')
+        return os.path.normpath(self.folder / os.path.expanduser(text))
 
     def template(self, node: Node, where: str) -> str:
         """Text whose placeholders are known."""

@@ -305,7 +305,8 @@ CLUSTER = Section(
             "The machines, by name or range; without them all runs here, or jobs name ssh hosts.",
         ),
         "checkpoint_dir": Key(
-            values.PATH, "Where checkpoints lie: for placeholders, progress and TensorBoard."
+            values.PATH_OR_URL,
+            "Where checkpoints lie: for placeholders, progress and TensorBoard. A URL (s3://...) goes to the program.",
         ),
         "success": Key(
             SUCCESS, "Who decides that the training has succeeded: all, any, chief, jobs, or {jobs, tasks}."

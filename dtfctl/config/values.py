@@ -115,6 +115,11 @@ TEMPLATE = Kind(lambda reader, node, where: reader.template(node, where), {"type
 PATH = Kind(
     lambda reader, node, where: reader.path(node, where), {"type": "string", "minLength": 1}, spell=str
 )
+PATH_OR_URL = Kind(
+    lambda reader, node, where: reader.path(node, where, may_be_remote=True),
+    {"type": "string", "minLength": 1},
+    spell=str,
+)
 SIGNAL_NAMES = tuple(sorted(number.name for number in signal.Signals))
 
 

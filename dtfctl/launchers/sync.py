@@ -51,7 +51,7 @@ class Synced:
 def manifest(plan: ClusterPlan) -> Manifest:
     """The files to bring. Raises ValueError, in words for the user, when they are too many."""
     top = Path(plan.folder)
-    checkpoints = os.path.relpath(plan.checkpoint_dir, top) if plan.checkpoint_dir else ".."
+    checkpoints = os.path.relpath(plan.checkpoint_folder, top) if plan.checkpoint_folder else ".."
     # Written by the tasks, each on its own host: never brought, never removed.
     own = [] if checkpoints.startswith("..") else ignore.rules(f"/{checkpoints}/")
     known = [*ignore.rules("\n".join(ignore.ALWAYS)), *own]

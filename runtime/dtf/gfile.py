@@ -5,14 +5,12 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/io/gfile
 
 from __future__ import annotations
 
-import glob
 import os
-import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from dtf.wire import errors
+from dtf.wire import errors, filesystems
 from dtf.wire.files import file_errors
 
 __all__ = [
@@ -125,7 +123,7 @@ class GFile:
             raise errors.PermissionDeniedError(None, None, f"File isn't open for {action}: {self._name}")
         if self._file is None:
             with file_errors(self._name):
-                self._file = open(self._name, f"{plain}b")  # noqa: SIM115  (closed by close)
+                self._file = filesystems.open(self._name, f"{plain}b")  # noqa: SIM115  (closed by close)
         return self._file
 
     def _out(self, data: bytes) -> Any:
@@ -147,72 +145,77 @@ class FileStatistics:
 
 def Exists(filename: str) -> bool:  # noqa: N802  (TensorFlow's name, as all of this module)
     """Whether there is a file or folder of that name."""
-    return os.path.exists(filename)
+    return filesystems.exists(filename)
 
 
 def IsDirectory(dirname: str) -> bool:  # noqa: N802
     """Whether there is a folder of that name."""
-    return os.path.isdir(dirname)
+    try:
+        return filesystems.isdir(dirname)
+    except errors.UnimplementedError:
+        return False
 
 
 def Stat(filename: str) -> FileStatistics:  # noqa: N802
     """Statistics of a file or folder. Raises NotFoundError."""
     with file_errors(filename):
-        status = os.stat(filename)
-    return FileStatistics(status.st_size, status.st_mtime_ns, os.path.isdir(filename))
+        status = filesystems.stat(filename)
+    return FileStatistics(status.size, status.mtime_ns, status.is_folder)
 
 
 def MakeDirs(dirname: str) -> None:  # noqa: N802
     """Makes a folder and those above it; fine if it exists."""
     with file_errors(dirname):
-        os.makedirs(dirname, exist_ok=True)
+        filesystems.makedirs(dirname)
 
 
 def MkDir(dirname: str) -> None:  # noqa: N802
     """Makes one folder. Raises NotFoundError if the one above is missing, AlreadyExistsError."""
     with file_errors(dirname):
-        os.mkdir(dirname)
+        filesystems.mkdir(dirname)
 
 
 def Remove(filename: str) -> None:  # noqa: N802
     """Removes a file. Raises NotFoundError."""
     with file_errors(filename):
-        os.remove(filename)
+        filesystems.remove(filename)
 
 
 def DeleteRecursively(dirname: str) -> None:  # noqa: N802
     """Removes a folder and all in it. Raises NotFoundError."""
     with file_errors(dirname):
-        if os.path.isdir(dirname) and not os.path.islink(dirname):
-            shutil.rmtree(dirname)
+        if filesystems.isdir(dirname) and not os.path.islink(dirname):
+            filesystems.rmtree(dirname)
         else:
-            os.remove(dirname)
+            filesystems.remove(dirname)
 
 
 def Rename(oldname: str, newname: str, overwrite: bool = False) -> None:  # noqa: N802
     """Renames a file or folder. Raises NotFoundError, or AlreadyExistsError unless `overwrite`."""
     _refuse_to_overwrite(newname, overwrite)
     with file_errors(oldname):
-        os.replace(oldname, newname)
+        filesystems.replace(oldname, newname)
 
 
 def Copy(oldpath: str, newpath: str, overwrite: bool = False) -> None:  # noqa: N802
     """Copies a file. Raises NotFoundError, or AlreadyExistsError unless `overwrite`."""
     _refuse_to_overwrite(newpath, overwrite)
     with file_errors(oldpath):
-        shutil.copyfile(oldpath, newpath)
+        filesystems.copyfile(oldpath, newpath)
 
 
 def Glob(filename: str | Iterable[str]) -> list[str]:  # noqa: N802
     """The paths that match a pattern, or any of several, sorted per pattern."""
     patterns = [filename] if isinstance(filename, str | os.PathLike) else filename
-    return [path for pattern in patterns for path in sorted(glob.glob(os.fspath(pattern)))]
+    return [path for pattern in patterns for path in sorted(filesystems.glob(os.fspath(pattern)))]
 
 
 def ListDirectory(dirname: str) -> list[str]:  # noqa: N802
     """The names in a folder, in no order. Raises NotFoundError."""
+    if filesystems.scheme_of(dirname) and not IsDirectory(dirname):
+        raise errors.NotFoundError(None, None, f"Could not find directory {dirname}")
     with file_errors(dirname):
-        return os.listdir(dirname)
+        return filesystems.listdir(dirname)
 
 
 def Walk(top: str, in_order: bool = True) -> Iterator[tuple[str, list[str], list[str]]]:  # noqa: N802
@@ -221,9 +224,10 @@ def Walk(top: str, in_order: bool = True) -> Iterator[tuple[str, list[str], list
     Args:
       in_order: a folder before what it holds, otherwise after.
     """
-    yield from os.walk(top, topdown=in_order)
+    if IsDirectory(top):
+        yield from filesystems.walk(top, topdown=in_order)
 
 
 def _refuse_to_overwrite(path: str, overwrite: bool) -> None:
-    if not overwrite and os.path.exists(path):
+    if not overwrite and filesystems.exists(path):
         raise errors.AlreadyExistsError(None, None, f"file already exists: {path}")

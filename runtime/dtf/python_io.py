@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
+from dtf.wire import filesystems
 from dtf.wire.decompress import InflatingFile
 from dtf.wire.events import read_records, record_bytes
 from dtf.wire.files import file_errors
@@ -97,7 +98,7 @@ class TFRecordWriter:
         self._path = path
         self._compressor = _options(options)._compressor()
         with file_errors(path):
-            self._file: BinaryIO = open(path, "wb")  # noqa: SIM115  (closed by close)
+            self._file: BinaryIO = filesystems.open(path, "wb")  # noqa: SIM115  (closed by close)
 
     def write(self, record: bytes) -> None:
         """Appends a record."""
@@ -142,6 +143,6 @@ def tf_record_iterator(path: str, options: Any = None) -> Iterator[bytes]:
         yield from read_records(path)
         return
     with file_errors(path):
-        file = open(path, "rb")  # noqa: SIM115  (closed by read_records)
+        file = filesystems.open(path, "rb")  # noqa: SIM115  (closed by read_records)
     kind = "GZIP" if compression == TFRecordCompressionType.GZIP else "ZLIB"
     yield from read_records(path, opened=InflatingFile(path, file, kind))

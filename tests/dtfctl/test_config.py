@@ -118,6 +118,17 @@ def test_a_plan_survives_its_way_through_json():
         assert plans.from_json(json.loads(json.dumps(plans.to_json(plan)))) == plan
 
 
+def test_checkpoints_may_lie_where_only_programs_look():
+    plan = plan_of("checkpoint_dir: s3://bucket/run\njobs: {worker: {program: x, port: 1}}\n")
+    assert plan.checkpoint_dir == "s3://bucket/run", "no folder of this machine is made of it"
+    assert plan.checkpoint_folder == ""
+    assert next(plan.tasks()).path(plan.checkpoint_dir) == "s3://bucket/run"
+    local = plan_of("checkpoint_dir: file:///run/here\njobs: {worker: {program: x, port: 1}}\n")
+    assert local.checkpoint_dir == local.checkpoint_folder == "/run/here"
+    with pytest.raises(ConfigError, match='"working_dir" must be a path of this machine; it is "hdfs://a/b"'):
+        plan_of("working_dir: hdfs://a/b\njobs: {worker: {program: x, port: 1}}\n")
+
+
 def test_differences_are_named_by_their_path():
     new = plan_of(FULL.replace("replicas: 2", "replicas: 1").replace("[2223, 2225]", "2224"))
     assert plans.differences(plan_of(FULL), new) == [

@@ -119,5 +119,7 @@ def test_what_killed_saves_left_is_removed_and_nothing_else(tmp_path):
     mine.mkdir()
     (mine / "diary.txt").write_text("kept")
     (tmp_path / "model.ckpt-4.index").write_text("kept")
+    for path in (unfinished, *unfinished.iterdir(), tmp_path / f"checkpoint.tmp{'2' * 16}"):
+        os.utime(path, (1, 1))  # nobody writes there any more
     checkpoint_management.remove_unfinished(str(tmp_path))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model.ckpt-4.index", mine.name]

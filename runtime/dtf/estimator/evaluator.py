@@ -17,7 +17,7 @@ from dtf.estimator.estimator import Estimator, step_of
 from dtf.estimator.spec import GLOBAL_STEP_KEY
 from dtf.train.basic_session_run_hooks import CheckpointSaverListener, SecondOrStepTimer
 from dtf.train.checkpoint_management import checkpoint_exists
-from dtf.wire import errors
+from dtf.wire import errors, filesystems
 from dtf.wire.files import file_errors, write_atomically
 
 _POLL_PERIOD_S = 0.2
@@ -161,13 +161,13 @@ def tell_last_checkpoint(model_dir: str, checkpoint_path: str) -> None:
 def forget_last_checkpoint(model_dir: str) -> None:
     """Training goes on: what was told before counts no more."""
     with contextlib.suppress(FileNotFoundError):
-        os.remove(os.path.join(model_dir, _TOLD))
+        filesystems.remove(os.path.join(model_dir, _TOLD))
 
 
 def last_checkpoint_told(model_dir: str) -> str | None:
     """The name of the checkpoint with which training is over, None as long as it is not."""
     try:
-        with open(os.path.join(model_dir, _TOLD), encoding="utf-8") as file:
+        with filesystems.open(os.path.join(model_dir, _TOLD), encoding="utf-8") as file:
             return file.read()
     except FileNotFoundError:
         return None

@@ -5,9 +5,7 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/estimator/E
 
 from __future__ import annotations
 
-import glob
 import os
-import shutil
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -15,7 +13,7 @@ from dtf import logging
 from dtf.estimator.exporting import exports_in
 from dtf.estimator.spec import LOSS_KEY
 from dtf.train.summary_writer import summary_iterator
-from dtf.wire import errors
+from dtf.wire import errors, filesystems
 
 
 class Exporter:
@@ -190,7 +188,7 @@ def read_figures(pattern: str) -> dict[int, dict[str, Any]]:
     A file that is still being written ends where it does.
     """
     found: dict[int, dict[str, Any]] = {}
-    for path in sorted(glob.glob(pattern)):
+    for path in sorted(filesystems.glob(pattern)):
         try:
             for event in summary_iterator(path):
                 scalars = {v.tag: v.simple_value for v in event.summary.value if v.HasField("simple_value")}
@@ -211,7 +209,7 @@ def _loss_is_smaller(best_eval_result: Mapping[str, Any], current_eval_result: M
 def _remove_old(export_path: str, exports_to_keep: int | None) -> None:
     if exports_to_keep is not None:
         for folder in exports_in(export_path)[:-exports_to_keep]:
-            shutil.rmtree(folder, ignore_errors=True)
+            filesystems.rmtree(folder, ignore_errors=True)
 
 
 def _check_number(exports_to_keep: int | None) -> None:

@@ -8,7 +8,6 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/estimator/E
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -24,7 +23,9 @@ from dtf.saved_model.tag_constants import SERVING
 from dtf.session import Session
 from dtf.train.saver import Saver
 from dtf.train.scaffold import Scaffold
+from dtf.wire import filesystems
 from dtf.wire.files import file_errors
+from dtf.wire.unfinished import new_token, remove_abandoned
 
 _ASIDE = "temp-"
 
@@ -78,27 +79,28 @@ def export(
             builder.save(as_text)
         _copy_assets(assets_extra or {}, aside)
         with file_errors(folder):
-            os.rename(aside, folder)
+            filesystems.replace(aside, folder)
     except BaseException:
-        shutil.rmtree(aside, ignore_errors=True)
+        filesystems.rmtree(aside, ignore_errors=True)
         raise
     return folder
 
 
 def exports_in(export_dir_base: str) -> list[str]:
     """The complete exports of a folder, oldest first."""
-    if not os.path.isdir(export_dir_base):
+    if not filesystems.isdir(export_dir_base):
         return []
-    names = [name for name in os.listdir(export_dir_base) if name.isdigit()]
+    names = [name for name in filesystems.listdir(export_dir_base) if name.isdigit()]
     return [os.path.join(export_dir_base, name) for name in sorted(names, key=int)]
 
 
 def _new_folder(base: str) -> tuple[str, str]:
     """A name that no export has, and one to write it aside."""
+    remove_abandoned(base, [_ASIDE])
     number = int(time.time())
     while True:
-        folder, aside = os.path.join(base, str(number)), os.path.join(base, f"{_ASIDE}{number}")
-        if not os.path.exists(folder) and not os.path.exists(aside):
+        folder, aside = os.path.join(base, str(number)), os.path.join(base, f"{_ASIDE}{number}-{new_token()}")
+        if not filesystems.exists(folder):
             return folder, aside
         number += 1
 
@@ -107,5 +109,5 @@ def _copy_assets(assets: Mapping[str, str], folder: str) -> None:
     for name, source in assets.items():
         target = os.path.join(folder, ASSETS_DIRECTORY, name)
         with file_errors(source):
-            os.makedirs(os.path.dirname(target), exist_ok=True)
-            shutil.copyfile(source, target)
+            filesystems.makedirs(filesystems.dirname(target))
+            filesystems.copyfile(source, target)

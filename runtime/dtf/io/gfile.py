@@ -11,7 +11,7 @@ from typing import Any
 
 from dtf import gfile as _gfile
 from dtf.gfile import GFile
-from dtf.wire import errors
+from dtf.wire import errors, filesystems
 
 __all__ = [
     "GFile", "copy", "exists", "glob", "isdir", "join", "listdir", "makedirs", "mkdir", "remove", "rename", "rmtree",
@@ -93,4 +93,4 @@ def walk(
         if onerror is not None:
             onerror(error_of(error, os.fspath(error.filename)))
 
-    yield from os.walk(top, topdown, report)
+    yield from filesystems.walk(top, topdown, report)

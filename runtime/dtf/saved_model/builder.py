@@ -14,7 +14,6 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/saved_model
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -26,6 +25,7 @@ from dtf.saved_model import constants, signature_constants, tag_constants
 from dtf.saved_model.signature_def_utils import predict_signature_def
 from dtf.train.graph_io import message_bytes
 from dtf.train.saver import Saver, all_saveable_objects
+from dtf.wire import filesystems
 from dtf.wire.files import file_errors, write_atomically
 from dtf.wire.pb import meta_graph_pb2, saved_model_pb2
 
@@ -50,12 +50,12 @@ class SavedModelBuilder:
             saved_model_schema_version=constants.SAVED_MODEL_SCHEMA_VERSION
         )
         with file_errors(self._folder):
-            if os.path.exists(self._folder) and os.listdir(self._folder):
+            if filesystems.exists(self._folder) and filesystems.listdir(self._folder):
                 raise AssertionError(
                     f"Export directory {self._folder} already exists, and isn't empty. Please choose a different "
                     "export directory, or delete all the contents of the specified directory."
                 )
-            os.makedirs(self._folder, exist_ok=True)
+            filesystems.makedirs(self._folder)
         self._has_variables = False
         self._assets: dict[str, str] = {}  # file name in the model -> where it was copied from
 
@@ -96,7 +96,7 @@ class SavedModelBuilder:
         self._prepare(signature_def_map, legacy_init_op if main_op is None else main_op, assets_collection)
         variables = os.path.join(self._folder, constants.VARIABLES_DIRECTORY)
         with file_errors(variables):
-            os.makedirs(variables, exist_ok=True)
+            filesystems.makedirs(variables)
         saver = saver or _saver_of_everything()
         saver.save(
             sess, os.path.join(variables, constants.VARIABLES_FILENAME), write_meta_graph=False, write_state=False
@@ -175,8 +175,8 @@ class SavedModelBuilder:
     def _copy_asset(self, path: str, name: str) -> None:
         folder = os.path.join(self._folder, constants.ASSETS_DIRECTORY)
         with file_errors(path):
-            os.makedirs(folder, exist_ok=True)
-            shutil.copyfile(path, os.path.join(folder, name))
+            filesystems.makedirs(folder)
+            filesystems.copyfile(path, os.path.join(folder, name))
         self._assets[name] = path
 
 

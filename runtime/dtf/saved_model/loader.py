@@ -24,6 +24,7 @@ from dtf import logging
 from dtf.saved_model import constants
 from dtf.train.meta_graph import import_meta_graph
 from dtf.train.saver import Saver
+from dtf.wire import filesystems
 from dtf.wire.pb import meta_graph_pb2, saved_model_pb2
 
 _INIT_OP_SIGNATURE = "__saved_model_init_op"
@@ -63,7 +64,7 @@ def load(
 
 def contains_saved_model(export_dir: Any) -> bool:
     """Whether there is a SavedModel in the folder."""
-    return any(os.path.isfile(path) for path in _files(os.fspath(export_dir)))
+    return any(filesystems.isfile(path) for path in _files(os.fspath(export_dir)))
 
 
 maybe_saved_model_directory = contains_saved_model
@@ -78,9 +79,9 @@ def read_saved_model(export_dir: str) -> Any:
     binary, text = _files(export_dir)
     message = saved_model_pb2.SavedModel()
     for path in (binary, text):
-        if not os.path.isfile(path):
+        if not filesystems.isfile(path):
             continue
-        with open(path, "rb") as file:
+        with filesystems.open(path, "rb") as file:
             data = file.read()
         try:
             if path == binary:

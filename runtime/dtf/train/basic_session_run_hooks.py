@@ -24,7 +24,7 @@ from dtf.train.training_util import (
     required_global_step_read,
     step_number,
 )
-from dtf.wire import errors
+from dtf.wire import errors, filesystems
 from dtf.wire.files import file_errors
 
 __all__ = [
@@ -431,7 +431,7 @@ class ProfilerHook(SessionRunHook):
             path = os.path.join(self._output_dir, f"timeline-{step}.json")
             logging.info("Saving timeline for %d into '%s'.", step, path)
             trace = Timeline(run_values.run_metadata.step_stats)
-            with file_errors(path), open(path, "w") as file:
+            with file_errors(path), filesystems.open(path, "w") as file:
                 file.write(trace.generate_chrome_trace_format(self._show_dataflow, self._show_memory))
             if self._summary_writer is not None:
                 self._summary_writer.add_run_metadata(run_values.run_metadata, f"step_{step}", step)

@@ -10,20 +10,17 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from dtf import logging
-from dtf.wire import checkpoint, errors
+from dtf.wire import checkpoint, errors, filesystems, unfinished
 from dtf.wire.checkpoint_v1 import open_checkpoint, v1_files
 from dtf.wire.files import file_errors, write_atomically
 from dtf.wire.pb.saver_pb2 import SaverDef
 
-_UNFINISHED_FOLDER = re.compile(r"_temp_[0-9a-f]{32}$")
 _SHARDS = re.compile(r"-[\d?]+-of-\d+$")
-_UNFINISHED_FILE = re.compile(r"\.(tempstate|tmp)[0-9a-f]{16}$")
 
 
 def latest_checkpoint(checkpoint_dir: str, latest_filename: str | None = None) -> str | None:
@@ -50,11 +47,11 @@ def get_checkpoint_state(checkpoint_dir: str, latest_filename: str | None = None
 
     path = _state_file(checkpoint_dir, latest_filename)
     try:
-        with open(path, encoding="utf-8") as file:
+        with filesystems.open(path, encoding="utf-8") as file:
             state = text_format.Parse(file.read(), checkpoint_state_pb2.CheckpointState())
     except FileNotFoundError:
         return None
-    except (OSError, UnicodeDecodeError, text_format.ParseError) as error:
+    except (OSError, UnicodeDecodeError, text_format.ParseError, errors.OpError) as error:
         logging.warning("%s: %s; checkpoint ignored", path, error)
         return None
     if not state.model_checkpoint_path:
@@ -134,7 +131,7 @@ def checkpoint_exists(checkpoint_prefix: str) -> bool:
     Nothing is read: whether it is whole shows when it is restored; `latest_checkpoint` looks closer.
     """
     prefix = os.fspath(checkpoint_prefix)
-    return os.path.exists(checkpoint.index_file(prefix)) or bool(v1_files(prefix))
+    return filesystems.exists(checkpoint.index_file(prefix)) or bool(v1_files(prefix))
 
 
 def get_checkpoint_mtimes(checkpoint_prefixes: Iterable[str]) -> list[float]:
@@ -143,7 +140,7 @@ def get_checkpoint_mtimes(checkpoint_prefixes: Iterable[str]) -> list[float]:
     for prefix in checkpoint_prefixes:
         for path in [checkpoint.index_file(prefix), *v1_files(prefix)]:
             with contextlib.suppress(OSError):
-                times.append(os.path.getmtime(path))
+                times.append(filesystems.getmtime(path))
                 break
     return times
 
@@ -158,7 +155,7 @@ def remove_checkpoint(
         files = v1_files(checkpoint_prefix)
     for path in [*files, meta_graph_file(checkpoint_prefix, meta_graph_suffix)]:
         with contextlib.suppress(FileNotFoundError):
-            os.remove(path)
+            filesystems.remove(path)
 
 
 def meta_graph_file(checkpoint_prefix: str, meta_graph_suffix: str = "meta") -> str:
@@ -169,16 +166,9 @@ def meta_graph_file(checkpoint_prefix: str, meta_graph_suffix: str = "meta") -> 
 def remove_unfinished(checkpoint_dir: str) -> None:
     """Removes what saves that were killed have left in a folder: parts that were written aside and never published.
 
-    Called by the one who saves there, before it begins; nothing reads such files.
+    Called by who saves there, before it begins. What somebody may still be writing stays (see `wire.unfinished`).
     """
-    for entry in os.scandir(checkpoint_dir):
-        if entry.is_dir(follow_symlinks=False) and _UNFINISHED_FOLDER.search(entry.name):
-            parts = os.listdir(entry.path)
-            if all(name.startswith("part") for name in parts):
-                shutil.rmtree(entry.path, ignore_errors=True)
-        elif _UNFINISHED_FILE.search(entry.name):
-            with contextlib.suppress(FileNotFoundError):
-                os.remove(entry.path)
+    unfinished.remove_abandoned(checkpoint_dir)
 
 
 def checkpoints_iterator(

@@ -14,6 +14,7 @@ from dtf.build.graph import GraphKeys, control_dependencies, device, get_default
 from dtf.build.variables import Variable, global_variables
 from dtf.train.checkpoint_management import latest_checkpoint
 from dtf.train.saveable import VariableSaveable
+from dtf.wire import filesystems
 from dtf.wire.checkpoint_v1 import open_checkpoint
 from dtf.wire.dtypes import DType
 from dtf.wire.pb import types_pb2
@@ -148,7 +149,7 @@ def warm_start(
 
 def _prefix(ckpt_dir_or_file: str) -> str:
     path = os.fspath(ckpt_dir_or_file)
-    if not os.path.isdir(path):
+    if not filesystems.isdir(path):
         return path
     latest = latest_checkpoint(path)
     if latest is None:

@@ -9,6 +9,7 @@ import os
 from typing import Any
 
 from dtf.build.graph import Graph
+from dtf.wire import filesystems
 from dtf.wire.files import file_errors, write_atomically
 
 
@@ -20,7 +21,7 @@ def write_graph(graph_or_graph_def: Any, logdir: str, name: str, as_text: bool =
     graph_def = graph_or_graph_def.as_graph_def() if isinstance(graph_or_graph_def, Graph) else graph_or_graph_def
     path = os.path.join(logdir, name)
     with file_errors(path):
-        os.makedirs(logdir, exist_ok=True)
+        filesystems.makedirs(logdir)
         write_atomically(path, message_bytes(graph_def, as_text))
     return path
 

@@ -19,7 +19,7 @@ from dtf.train.saveable import SaveableObject, SaveSpec
 from dtf.train.saver import Saver
 from dtf.train.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
 from dtf.train.training_util import get_global_step
-from dtf.wire import dtypes
+from dtf.wire import dtypes, filesystems
 
 __all__ = ["CheckpointInputPipelineHook", "make_saveable_from_iterator"]
 
@@ -141,5 +141,5 @@ class CheckpointInputPipelineHook(SessionRunHook):
 
     def _save(self, session: Any, step: int) -> None:
         assert self._saver is not None
-        os.makedirs(self._folder, exist_ok=True)
+        filesystems.makedirs(self._folder)
         self._saver.save(session, self._path, step, latest_filename=self._latest, write_meta_graph=False)

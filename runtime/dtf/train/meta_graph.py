@@ -22,7 +22,7 @@ from google.protobuf.message import DecodeError
 
 from dtf import logging
 from dtf.build.graph import Graph, GraphKeys, get_default_graph
-from dtf.wire import errors, opdef
+from dtf.wire import errors, filesystems, opdef
 from dtf.wire.codec import python_to_attr
 from dtf.wire.files import file_errors, write_atomically
 from dtf.wire.opdef_proto import op_list
@@ -151,7 +151,7 @@ def export_meta_graph(
         from dtf.train.graph_io import message_bytes
 
         with file_errors(filename):
-            os.makedirs(os.path.dirname(filename) or ".", exist_ok=True)
+            filesystems.makedirs(filesystems.dirname(filename) or ".")
             write_atomically(filename, message_bytes(message, as_text))
     return message
 
@@ -239,9 +239,9 @@ def read_meta_graph_file(filename: str) -> Any:
     from google.protobuf import text_format
 
     path = os.fspath(filename)
-    if not os.path.exists(path):
+    if not filesystems.exists(path):
         raise errors.NotFoundError(None, None, f"File {path} does not exist.")
-    with file_errors(path), open(path, "rb") as file:
+    with file_errors(path), filesystems.open(path, "rb") as file:
         data = file.read()
     message = meta_graph_pb2.MetaGraphDef()
     try:

@@ -16,7 +16,6 @@ from __future__ import annotations
 import os
 import threading
 import time
-import uuid
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -34,8 +33,9 @@ from dtf.train.checkpoint_management import (
     update_checkpoint_state,
 )
 from dtf.train.saveable import SaveableObject, saveables_of
-from dtf.wire import errors
+from dtf.wire import errors, filesystems
 from dtf.wire.pb import saver_pb2
+from dtf.wire.unfinished import new_token, remove_abandoned
 
 
 class Saver:
@@ -197,11 +197,12 @@ class Saver:
                 if write_meta_graph:
                     self._write_meta_graph(sess.graph, prefix, meta_graph_suffix, strip_default_attrs)
                 return None
-            folder = os.path.dirname(prefix)
+            folder = filesystems.dirname(prefix)
+            remove_abandoned(folder, [os.path.basename(os.fspath(save_path)), state_name])
             try:
                 saved = sess.run(self.saver_def.save_tensor_name, {self.saver_def.filename_tensor_name: prefix})
             except (errors.AlreadyExistsError, errors.FailedPreconditionError, errors.NotFoundError) as error:
-                if not os.path.isdir(folder or "."):
+                if not filesystems.isdir(folder or "."):
                     raise ValueError(f"Parent directory of {save_path} doesn't exist, can't save.") from error
                 raise
             path = saved.decode() if isinstance(saved, bytes) else str(saved)
@@ -453,7 +454,7 @@ class _SaverOps:
         """
         if self._version == saver_pb2.SaverDef.V1:
             return self._sharded_save_v1(prefix, shards)
-        aside = apply_op("StringJoin", None, inputs=[prefix, f"_temp_{uuid.uuid4().hex}/part"])
+        aside = apply_op("StringJoin", None, inputs=[prefix, f"_temp_{new_token()}/part"])
         num_shards = _constant(len(shards), "num_shards")
         parts, saves = [], []
         for number, (where, saveables) in enumerate(shards):

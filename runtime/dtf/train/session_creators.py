@@ -7,13 +7,13 @@ Source: https://www.tensorflow.org/api_docs/python/tf/compat/v1/train/ChiefSessi
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from dtf.build.graph import get_default_graph
 from dtf.train.checkpoint_management import remove_unfinished
 from dtf.train.scaffold import Scaffold
 from dtf.train.session_manager import SessionManager
+from dtf.wire import filesystems
 
 
 class SessionCreator:
@@ -46,7 +46,7 @@ class ChiefSessionCreator(SessionCreator):
         """Returns a session whose model is ready."""
         self._scaffold.finalize()
         if self._checkpoint_dir:
-            os.makedirs(self._checkpoint_dir, exist_ok=True)
+            filesystems.makedirs(self._checkpoint_dir)
             remove_unfinished(self._checkpoint_dir)
         if self._session_manager is None:
             self._session_manager = _session_manager(self._scaffold)

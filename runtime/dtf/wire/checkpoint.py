@@ -19,8 +19,6 @@ from __future__ import annotations
 import contextlib
 import glob
 import math
-import os
-import secrets
 import struct
 from collections.abc import Iterable, Sequence
 from typing import Any, BinaryIO, cast
@@ -28,9 +26,9 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 from google.protobuf.message import DecodeError
 
-from dtf.wire import dtypes, errors, limits
+from dtf.wire import dtypes, errors, filesystems, limits
 from dtf.wire.crc import crc32c, mask
-from dtf.wire.files import error_of, file_errors, write_atomically
+from dtf.wire.files import error_of, file_errors, written_aside
 from dtf.wire.index_table import read_table, read_varint, write_table, write_varint
 from dtf.wire.tensor_shape import TensorShape, is_possible
 from dtf.wire.tensor_slices import (
@@ -43,6 +41,7 @@ from dtf.wire.tensor_slices import (
     slice_key,
     spelled_out,
 )
+from dtf.wire.unfinished import new_token
 from dtf.wire.variants import is_variant, variant_of
 
 _HEADER_KEY = b""
@@ -62,9 +61,9 @@ class BundleWriter:
         self.prefix = prefix
         self._entries: dict[bytes, Any] = {}
         self._offset = 0
-        self._aside = f"{prefix}.tempstate{secrets.token_hex(8)}"
+        self._aside = f"{prefix}.tempstate{new_token()}"
         with file_errors(prefix):
-            self._data: BinaryIO = open(self._aside, "wb")  # noqa: SIM115  (closed by finish or abandon)
+            self._data: BinaryIO = filesystems.open(self._aside, "wb")  # noqa: SIM115  (closed by finish or abandon)
 
     def add(self, name: str, array: np.ndarray) -> None:
         """Adds a whole tensor.
@@ -96,8 +95,9 @@ class BundleWriter:
         try:
             with file_errors(self.prefix):
                 _sync_and_close(self._data)
-                os.replace(self._aside, data_file(self.prefix, 0, 1))
-                write_atomically(index_file(self.prefix), write_table(items))
+                with written_aside(index_file(self.prefix), write_table(items)) as index:
+                    filesystems.replace(self._aside, data_file(self.prefix, 0, 1))
+                    filesystems.replace(index, index_file(self.prefix))
         except BaseException:
             self.abandon()
             raise
@@ -108,7 +108,7 @@ class BundleWriter:
         with contextlib.suppress(OSError):
             self._data.close()
         with contextlib.suppress(FileNotFoundError):
-            os.remove(self._aside)
+            filesystems.remove(self._aside)
 
     def __enter__(self) -> BundleWriter:
         return self
@@ -160,7 +160,7 @@ class BundleReader:
         self.prefix = prefix
         index = index_file(prefix)
         try:
-            with open(index, "rb") as file:
+            with filesystems.open(index, "rb") as file:
                 data = file.read()
         except (FileNotFoundError, NotADirectoryError):
             raise no_such_checkpoint(prefix) from None
@@ -214,11 +214,10 @@ class BundleReader:
         for entry in self._entries.values():
             ends[entry.shard_id] = max(ends.get(entry.shard_id, 0), entry.offset + entry.size)
         try:
-            return all(
-                os.path.getsize(data_file(self.prefix, shard, self._num_shards)) >= end for shard, end in ends.items()
-            )
+            sizes = {shard: filesystems.getsize(data_file(self.prefix, shard, self._num_shards)) for shard in ends}
         except OSError:
             return False
+        return all(sizes[shard] >= end for shard, end in ends.items())
 
     def has(self, name: str) -> bool:
         """Whether the bundle holds `name`."""
@@ -275,19 +274,14 @@ class BundleReader:
             message = f"{path}: tensor {name} of shape {shape} and type {dtype.name} cannot have {entry.size} bytes"
             raise errors.DataLossError(None, None, message)
         try:
-            with open(path, "rb") as file:
-                there = os.fstat(file.fileno()).st_size - entry.offset
-                if there < entry.size:
-                    needed = f"needs {entry.size} bytes at {entry.offset}, has {max(there, 0)}"
-                    message = f"{path}: cut short: tensor {name} {needed}"
-                    raise errors.DataLossError(None, None, message)
-                stored = np.fromfile(file, np.uint8, entry.size, offset=entry.offset)
+            stored, there = filesystems.read_array(path, entry.offset, entry.size)
         except FileNotFoundError:
             raise errors.NotFoundError(None, None, f"{path}: the checkpoint's data file is missing") from None
         except OSError as error:
             raise error_of(error, path) from error
         if len(stored) < entry.size:
-            raise errors.DataLossError(None, None, f"{path}: cut short while it was read")
+            message = f"{path}: cut short: tensor {name} needs {entry.size} bytes at {entry.offset}, has {there}"
+            raise errors.DataLossError(None, None, message)
         if dtype is dtypes.string:
             array, crc = _decode_strings(stored, shape, f"{path}: tensor {name}")
         elif dtype is dtypes.variant:
@@ -331,17 +325,18 @@ def merge_bundles(prefixes: Sequence[str], merged: str, delete_old_folders: bool
     items = [(_HEADER_KEY, header.SerializeToString())]
     items += [(key, entry.SerializeToString()) for key, entry in sorted(entries.items())]
     with file_errors(merged):
-        os.makedirs(os.path.dirname(merged) or ".", exist_ok=True)
-        for source, shard in moves:
-            os.replace(source, data_file(merged, shard, len(moves)))
-        write_atomically(index_file(merged), write_table(items))
+        filesystems.makedirs(filesystems.dirname(merged) or ".")
+        with written_aside(index_file(merged), write_table(items)) as index:
+            for source, shard in moves:
+                filesystems.replace(source, data_file(merged, shard, len(moves)))
+            filesystems.replace(index, index_file(merged))
         for prefix in prefixes:
             with contextlib.suppress(FileNotFoundError):
-                os.remove(index_file(prefix))
+                filesystems.remove(index_file(prefix))
         if delete_old_folders:
-            for folder in {os.path.dirname(prefix) for prefix in prefixes} - {os.path.dirname(merged)}:
+            for folder in {filesystems.dirname(prefix) for prefix in prefixes} - {filesystems.dirname(merged)}:
                 with contextlib.suppress(OSError):  # somebody else's files may be there too
-                    os.rmdir(folder)
+                    filesystems.rmdir(folder)
 
 
 def index_file(prefix: str) -> str:
@@ -362,7 +357,8 @@ def no_such_checkpoint(prefix: str) -> errors.NotFoundError:
 
 def bundle_files(prefix: str) -> list[str]:
     """The existing files of a bundle."""
-    return sorted(glob.glob(glob.escape(prefix) + ".index") + glob.glob(glob.escape(prefix) + ".data-*-of-*"))
+    pattern = glob.escape(prefix)
+    return sorted([*filesystems.glob(f"{pattern}.index"), *filesystems.glob(f"{pattern}.data-*-of-*")])
 
 
 def _encode(array: np.ndarray) -> tuple[list[Any], int]:
@@ -459,6 +455,5 @@ def is_storable(enum: int) -> bool:
 
 
 def _sync_and_close(file: BinaryIO) -> None:
-    file.flush()
-    os.fsync(file.fileno())
+    filesystems.sync(file)
     file.close()

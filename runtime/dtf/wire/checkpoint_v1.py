@@ -11,15 +11,13 @@ Source: the format facts of tensorflow/core/util/saved_tensor_slice.proto
 
 from __future__ import annotations
 
-import glob
-import os
 from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
 from google.protobuf.message import DecodeError
 
-from dtf.wire import codec, dtypes, errors
+from dtf.wire import codec, dtypes, errors, filesystems
 from dtf.wire.checkpoint import BundleReader, index_file, is_storable, no_such_checkpoint
 from dtf.wire.files import error_of, file_errors, write_atomically
 from dtf.wire.index_table import read_table, write_table
@@ -54,7 +52,7 @@ def open_checkpoint(prefix: str) -> Checkpoint:
       NotFoundError: there is no checkpoint under the prefix.
       DataLossError: its index is damaged or cut short.
     """
-    if not os.path.exists(index_file(prefix)) and v1_files(prefix):
+    if not filesystems.exists(index_file(prefix)) and v1_files(prefix):
         return TableReader(prefix)
     return BundleReader(prefix)
 
@@ -96,9 +94,9 @@ def write_v1(path: str, parts: Sequence[tuple[str, Sequence[int], Extents, np.nd
 
 def v1_files(prefix: str) -> list[str]:
     """The files of a V1 checkpoint, sorted; `prefix` is a path, or the pattern of several shards' paths."""
-    if os.path.isfile(prefix):
+    if filesystems.isfile(prefix):
         return [prefix]
-    return sorted(path for path in glob.glob(prefix) if os.path.isfile(path))
+    return sorted(path for path in filesystems.glob(prefix) if filesystems.isfile(path))
 
 
 class TableReader:
@@ -120,7 +118,7 @@ class TableReader:
             raise no_such_checkpoint(prefix)
         for path in paths:
             try:
-                with open(path, "rb") as file:
+                with filesystems.open(path, "rb") as file:
                     table = dict(read_table(file.read(), path))
             except OSError as error:
                 raise error_of(error, path) from error

@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 
 from google.protobuf.message import DecodeError
 
-from dtf.wire import errors, limits
+from dtf.wire import errors, filesystems, limits
 from dtf.wire.crc import masked_crc32c
 from dtf.wire.decompress import InflatingFile
 from dtf.wire.files import error_of, file_errors
@@ -51,7 +51,7 @@ def read_records(path: str, allow_cut_end: bool = False, opened: _Opened | None 
       DataLossError: a record is damaged, or cut short unless that is allowed.
     """
     try:
-        file: _Opened = opened or open(path, "rb")  # noqa: SIM115  (closed by the with below)
+        file: _Opened = opened or filesystems.open(path, "rb")  # noqa: SIM115  (closed by the with below)
     except OSError as error:
         raise error_of(error, path) from error
     with file:
@@ -124,7 +124,7 @@ class EventsWriter:
         self._lock = threading.Lock()
         base = f"events.out.tfevents.{int(now):010d}.{socket.gethostname()}"
         with file_errors(folder):
-            os.makedirs(folder, exist_ok=True)
+            filesystems.makedirs(folder)
             self.path, self._file = _open_new(os.path.join(folder, base), suffix)
             try:
                 self.write(event_pb2.Event(wall_time=now, file_version=_FILE_VERSION))
@@ -134,7 +134,7 @@ class EventsWriter:
                 with contextlib.suppress(OSError):
                     self._file.close()
                 with contextlib.suppress(OSError):
-                    os.remove(self.path)
+                    filesystems.remove(self.path)
                 raise
 
     def write(self, event: Any) -> None:
@@ -161,6 +161,6 @@ def _open_new(base: str, suffix: str) -> tuple[str, BinaryIO]:
     while True:
         path = base + (f".{number}" if number else "") + suffix
         try:
-            return path, open(path, "xb")
+            return path, filesystems.open(path, "xb")
         except FileExistsError:
             number += 1

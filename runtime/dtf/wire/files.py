@@ -8,11 +8,11 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 from collections.abc import Iterator
 from typing import Any
 
-from dtf.wire import errors
+from dtf.wire import errors, filesystems
+from dtf.wire.unfinished import new_token
 
 _KINDS: dict[int, Any] = {
     errno.ENOENT: errors.NotFoundError,
@@ -27,6 +27,15 @@ _KINDS: dict[int, Any] = {
 }
 
 
+_CLASSES: dict[type[OSError], Any] = {
+    FileNotFoundError: errors.NotFoundError,
+    NotADirectoryError: errors.NotFoundError,
+    FileExistsError: errors.AlreadyExistsError,
+    PermissionError: errors.PermissionDeniedError,
+    IsADirectoryError: errors.FailedPreconditionError,
+}
+
+
 @contextlib.contextmanager
 def file_errors(what: str) -> Iterator[None]:
     """Turns an OSError of its block into an OpError that begins with `what`, a path or prefix."""
@@ -38,21 +47,30 @@ def file_errors(what: str) -> Iterator[None]:
 
 def error_of(error: OSError, what: str) -> errors.OpError:
     """The OpError for what the operating system refused; its message begins with `what`, a path or prefix."""
-    kind = _KINDS.get(error.errno or 0, errors.UnknownError)
+    if error.errno is None:  # raised by a program: only the class says what it is
+        kind = next((kind for known, kind in _CLASSES.items() if isinstance(error, known)), errors.UnknownError)
+        return kind(None, None, f"{what}; {error}")
+    kind = _KINDS.get(error.errno, errors.UnknownError)
     where = f": {error.filename}" if error.filename and os.fspath(error.filename) != what else ""
     return kind(None, None, f"{what}; {error.strerror}{where}")
 
 
 def write_atomically(path: str, data: bytes) -> None:
     """Writes a file aside, syncs and renames it, so that it is complete or as it was before. Raises OSError."""
-    aside = f"{path}.tmp{secrets.token_hex(8)}"
+    with written_aside(path, data) as aside:
+        filesystems.replace(aside, path)
+
+
+@contextlib.contextmanager
+def written_aside(path: str, data: bytes) -> Iterator[str]:
+    """The name under which a file is written and synced, for its block to rename to `path`; removed if that fails."""
+    aside = f"{path}.tmp{new_token()}"
     try:
-        with open(aside, "wb") as file:
+        with filesystems.open(aside, "wb") as file:
             file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(aside, path)
+            filesystems.sync(file)
+        yield aside
     except BaseException:
         with contextlib.suppress(OSError):
-            os.remove(aside)
+            filesystems.remove(aside)
         raise

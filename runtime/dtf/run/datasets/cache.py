@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import secrets
 from typing import Any
 
 from dtf.run.datasets.dataset import Dataset, Element, Elements, Scope, restored_state, saved_state
+from dtf.wire import filesystems
 from dtf.wire.events import read_records, record_bytes
 from dtf.wire.files import file_errors
 from dtf.wire.pb import tensor_pb2
+from dtf.wire.unfinished import new_token
 from dtf.wire.variants import IteratorState
 
 __all__ = ["cached"]
@@ -86,8 +86,8 @@ class _FileCached(Elements):
 
     def __init__(self, scope: Scope, dataset: Dataset, path: str) -> None:
         self._scope, self._path = scope, path
-        self._part = f"{path}.tmp{secrets.token_hex(8)}"
-        self._records = read_records(path) if os.path.exists(path) else None
+        self._part = f"{path}.tmp{new_token()}"
+        self._records = read_records(path) if filesystems.exists(path) else None
         self._source = dataset.start(scope) if self._records is None else None
         self._at = 0
 
@@ -102,13 +102,13 @@ class _FileCached(Elements):
             element = next(self._source)
         except StopIteration:
             with file_errors(self._path):
-                open(self._part, "ab").close()
-                os.replace(self._part, self._path)
+                filesystems.open(self._part, "ab").close()
+                filesystems.replace(self._part, self._path)
             self._source.close()
             self._source = None
             raise
         # Opened for each element: nobody may come to close it.
-        with file_errors(self._part), open(self._part, "ab") as file:
+        with file_errors(self._part), filesystems.open(self._part, "ab") as file:
             file.write(record_bytes(saved_state(list(element)).to_proto().SerializeToString()))
         self._at += 1
         return element
@@ -125,4 +125,4 @@ class _FileCached(Elements):
         if self._source is not None:
             self._source.close()
             with contextlib.suppress(OSError):
-                os.remove(self._part)
+                filesystems.remove(self._part)

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from dtf.run.datasets.dataset import Dataset, Element, Elements, Function, Scope
-from dtf.wire import errors
+from dtf.wire import errors, filesystems
 from dtf.wire.decompress import InflatingFile, decompress
 from dtf.wire.events import read_records
 from dtf.wire.files import file_errors
@@ -102,7 +102,7 @@ def lines(files: Sequence[str], compression: str) -> Dataset:
 
     def records(path: str) -> Iterator[bytes]:
         def opened() -> BinaryIO:
-            return io.BytesIO(_contents(path, compression)) if compression else open(path, "rb")
+            return io.BytesIO(_contents(path, compression)) if compression else filesystems.open(path, "rb")
 
         with file_errors(path), opened() as file:
             for line in file:
@@ -179,11 +179,11 @@ def check_compression(compression: str) -> None:
 
 
 def _contents(path: str, compression: str) -> bytes:
-    with file_errors(path), open(path, "rb") as file:
+    with file_errors(path), filesystems.open(path, "rb") as file:
         return decompress(file.read(), compression, path)
 
 
 def _opened(path: str, compression: str) -> BinaryIO | InflatingFile:
     with file_errors(path):
-        file = open(path, "rb")  # noqa: SIM115  (closed by the reader)
+        file = filesystems.open(path, "rb")  # noqa: SIM115  (closed by the reader)
     return InflatingFile(path, file, compression) if compression else file

@@ -18,6 +18,7 @@ from dtf.run.kernels import KernelNode, kernel
 from dtf.run.kernels.arguments import invalid
 from dtf.run.kernels.random import seeded_draws
 from dtf.run.lib.philox import PhiloxDraws, word_source
+from dtf.wire import filesystems
 from dtf.wire.files import file_errors
 
 # Counters that a call takes off the stream for each class that it draws.
@@ -126,7 +127,7 @@ class _Fixed:
 
 def _vocabulary_weights(path: str) -> list[float]:
     """The last column of each line of a file of comma-separated values."""
-    with file_errors(path), open(path, encoding="utf-8") as file:
+    with file_errors(path), filesystems.open(path, encoding="utf-8") as file:
         return [float(line.rsplit(",", 1)[-1]) for line in file if line.strip()]
 
 

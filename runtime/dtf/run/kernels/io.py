@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import glob
 import os
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,11 +19,12 @@ import numpy as np
 from dtf.run.kernels import kernel
 from dtf.run.kernels.arguments import as_text, invalid, scalar
 from dtf.run.threads import reader_thread
-from dtf.wire import codec, dtypes, errors, py_functions
+from dtf.wire import codec, dtypes, errors, filesystems, py_functions
 from dtf.wire.checkpoint import BundleWriter, merge_bundles
 from dtf.wire.checkpoint_v1 import Checkpoint, open_checkpoint, write_v1
 from dtf.wire.files import file_errors
 from dtf.wire.tensor_slices import parse_slice_spec
+from dtf.wire.unfinished import remove_abandoned
 
 
 def _text(value: Any) -> str:
@@ -47,6 +48,7 @@ def _string(value: str | bytes) -> np.ndarray:
 def _(node):
     def save(step, prefix, tensor_names, shape_and_slices, *tensors):
         path = _text(prefix)
+        _remove_abandoned(path)
         with _folder_of(path), BundleWriter(path) as writer:
             for name, spec, tensor in zip(_texts(tensor_names), _texts(shape_and_slices), tensors, strict=True):
                 if not spec:
@@ -90,25 +92,36 @@ def _(node):
     return lambda step, pattern, name, spec: _restore(_text(pattern), [_text(name)], [_text(spec)], [wanted])[0]
 
 
+_SHARD = re.compile(r"(?:-\d+)?_temp_[0-9a-f]{32}/part")
+
+
+def _remove_abandoned(path: str) -> None:
+    """Before a task writes its shard: what it left on its disk when it was killed in an earlier save of the prefix."""
+    shard = _SHARD.search(path)
+    if shard is not None:
+        prefix = path[: shard.start()]
+        remove_abandoned(filesystems.dirname(prefix), [os.path.basename(prefix)])
+
+
 @contextlib.contextmanager
 def _folder_of(path: str) -> Iterator[None]:
     """Makes the folder of a file if need be, but not those above it; removes it again if the block fails."""
-    folder = os.path.dirname(path)
+    folder = filesystems.dirname(path)
     made = False
-    if folder and not os.path.isdir(folder):
+    if folder and not filesystems.isdir(folder):
         with file_errors(path):
             # Another shard may have made it just now.
             with contextlib.suppress(FileExistsError):
-                os.mkdir(folder)
+                filesystems.mkdir(folder)
                 made = True
-            if not os.path.isdir(folder):
+            if not filesystems.isdir(folder):
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), folder)
     try:
         yield
     except BaseException:
         if made:
             with contextlib.suppress(OSError):  # other shards may be there
-                os.rmdir(folder)
+                filesystems.rmdir(folder)
         raise
 
 
@@ -171,7 +184,7 @@ def _(node):
 def _(node):
     def read_file(step, filename):
         path = _text(filename)
-        with file_errors(path), open(path, "rb") as file:
+        with file_errors(path), filesystems.open(path, "rb") as file:
             return _string(file.read())
 
     return read_file
@@ -182,8 +195,8 @@ def _(node):
     def write_file(step, filename, contents):
         path = _text(filename)
         with file_errors(path):
-            os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-            with open(path, "wb") as file:
+            filesystems.makedirs(filesystems.dirname(path) or ".")
+            with filesystems.open(path, "wb") as file:
                 file.write(contents.item())
 
     return write_file
@@ -192,7 +205,7 @@ def _(node):
 @kernel("MatchingFiles", stateful=True)
 def _(node):
     def matching_files(step, pattern):
-        found = [path for each in _texts(pattern) for path in glob.glob(each)]
+        found = [path for each in _texts(pattern) for path in filesystems.glob(each)]
         return np.array([path.encode() for path in sorted(found)], object)
 
     return matching_files

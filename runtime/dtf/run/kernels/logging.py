@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from dtf.run.kernels import kernel
+from dtf.wire import filesystems
 
 
 class _Countdown:
@@ -51,7 +52,7 @@ def _(node):
     def print_(step, text):
         line = text.item().decode(errors="replace") + end
         if stream.startswith("file://"):
-            with open(stream[len("file://") :], "a") as file:
+            with filesystems.open(stream[len("file://") :], "a") as file:
                 file.write(line)
             return
         target = sys.stdout if stream == "stdout" else sys.stderr

@@ -14,7 +14,7 @@ from dtf.run.kernels import kernel
 from dtf.run.kernels.arguments import invalid
 from dtf.run.kernels.data_flow import node_resource, resource_of
 from dtf.run.state.lookup_tables import LookupTable
-from dtf.wire import errors
+from dtf.wire import errors, filesystems
 from dtf.wire.files import file_errors
 
 _WHOLE_LINE, _LINE_NUMBER = -2, -1
@@ -103,7 +103,7 @@ def _(node):
     def initialize(step, handle, filename):
         table = resource_of(step, handle, LookupTable)
         path = filename.item().decode()
-        with file_errors(path), open(path, "rb") as file:
+        with file_errors(path), filesystems.open(path, "rb") as file:
             lines = file.read().splitlines()[skipped:]
         if most >= 0:
             if len(lines) < most:

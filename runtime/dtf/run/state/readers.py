@@ -11,7 +11,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 
-from dtf.wire import errors
+from dtf.wire import errors, filesystems
 from dtf.wire.decompress import InflatingFile, decompress
 from dtf.wire.events import read_records
 from dtf.wire.files import file_errors
@@ -112,7 +112,7 @@ def names(path: str) -> Iterator[tuple[bytes, bytes]]:
 
 def whole_files(path: str) -> Iterator[tuple[bytes, bytes]]:
     """One record: the contents of the file."""
-    with file_errors(path), open(path, "rb") as file:
+    with file_errors(path), filesystems.open(path, "rb") as file:
         yield path.encode(), file.read()
 
 
@@ -120,7 +120,7 @@ def lines(skipped: int) -> Records:
     """Lines without their ends, after `skipped` first ones; keys are "path:number", from 1 on."""
 
     def of_file(path: str) -> Iterator[tuple[bytes, bytes]]:
-        with file_errors(path), open(path, "rb") as file:
+        with file_errors(path), filesystems.open(path, "rb") as file:
             for number, line in enumerate(file, 1):
                 if number > skipped:
                     text = line[:-1] if line.endswith(b"\n") else line
@@ -136,7 +136,7 @@ def tf_records(compression: str) -> Records:
         opened = None
         if compression:
             with file_errors(path):
-                opened = InflatingFile(path, open(path, "rb"), compression)  # noqa: SIM115  (closed by read_records)
+                opened = InflatingFile(path, filesystems.open(path, "rb"), compression)  # noqa: SIM115  (closed by read_records)
         offset = 0
         for record in read_records(path, opened=opened):
             yield f"{path}:{offset}".encode(), record
@@ -149,7 +149,7 @@ def fixed_length_records(header: int, record: int, footer: int, hop: int, is_com
     """Records of `record` bytes, `hop` bytes (or their own length) apart, between a header and a footer."""
 
     def of_file(path: str) -> Iterator[tuple[bytes, bytes]]:
-        with file_errors(path), open(path, "rb") as file:
+        with file_errors(path), filesystems.open(path, "rb") as file:
             data = file.read()
         if is_compressed:
             data = decompress(data, "ZLIB", path)

@@ -1,0 +1,328 @@
+"""File systems: the seam through which every file that a program names is reached.
+
+A path may begin with a scheme. `file://` and no scheme are this machine's files; for any other one fsspec is asked, if
+it is installed (`pip install 'dtf[fs]'`), else the path is an UnimplementedError, as in TensorFlow, and never a folder
+named "hdfs:". The functions have the names and the errors (OSError) of Python's os, os.path, glob and shutil.
+
+    filesystems.open("file:///tmp/x", "rb")
+    filesystems.exists("s3://bucket/key")
+
+Owns schemes and the local files; other systems are `fsspec_files`. Does not know what is in files, nor the OpErrors for
+what a system refuses (`files.file_errors`).
+
+Source: https://www.tensorflow.org/api_docs/python/tf/io/gfile
+"""
+
+from __future__ import annotations
+
+import builtins
+import glob as _glob
+import os
+import re
+import shutil
+import stat as _stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from dtf.wire import errors
+
+__all__ = [
+    "FileSystem", "LocalFiles", "Status", "copyfile", "dirname", "exists", "getmtime", "getsize", "glob", "isdir",
+    "isfile", "listdir", "makedirs", "mkdir", "open", "read_array", "remove", "replace", "rmdir", "rmtree", "scheme_of",
+    "stat", "sync", "walk",
+]  # fmt: skip
+
+Path = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class Status:
+    """What there is at a path: its size in bytes, nanoseconds since the epoch of its last change, or a folder."""
+
+    size: int
+    mtime_ns: int
+    is_folder: bool
+
+
+class FileSystem(Protocol):
+    """One kind of file system. Paths come without a scheme where it is `file`, with it elsewhere."""
+
+    def open(self, path: str, mode: str, encoding: str | None) -> Any:
+        """A file object. Raises FileNotFoundError, OSError."""
+
+    def status(self, path: str) -> Status:
+        """Raises FileNotFoundError."""
+
+    def names(self, folder: str) -> list[str]:
+        """The names in a folder. Raises FileNotFoundError."""
+
+    def matching(self, pattern: str) -> list[str]:
+        """The paths that match a pattern, in no order."""
+
+    def make_folder(self, path: str) -> None:
+        """Raises FileExistsError, and FileNotFoundError when the one above is missing."""
+
+    def make_folders(self, path: str) -> None:
+        """Makes a folder and those above it; fine if it exists."""
+
+    def remove(self, path: str) -> None:
+        """Removes a file. Raises FileNotFoundError."""
+
+    def remove_folder(self, path: str) -> None:
+        """Removes an empty folder. Raises OSError when it is not."""
+
+    def remove_tree(self, path: str) -> None:
+        """Removes a folder and all in it."""
+
+    def replace(self, source: str, target: str) -> None:
+        """Renames a file or folder; a file that is there is replaced. Raises FileNotFoundError."""
+
+
+class LocalFiles:
+    """This machine's files."""
+
+    def open(self, path: str, mode: str, encoding: str | None) -> Any:
+        return builtins.open(path, mode, encoding=encoding)
+
+    def status(self, path: str) -> Status:
+        found = os.stat(path)
+        return Status(found.st_size, found.st_mtime_ns, _stat.S_ISDIR(found.st_mode))
+
+    def names(self, folder: str) -> list[str]:
+        return os.listdir(folder)
+
+    def matching(self, pattern: str) -> list[str]:
+        return _glob.glob(pattern)
+
+    def make_folder(self, path: str) -> None:
+        os.mkdir(path)
+
+    def make_folders(self, path: str) -> None:
+        os.makedirs(path, exist_ok=True)
+
+    def remove(self, path: str) -> None:
+        os.remove(path)
+
+    def remove_folder(self, path: str) -> None:
+        os.rmdir(path)
+
+    def remove_tree(self, path: str) -> None:
+        shutil.rmtree(path)
+
+    def replace(self, source: str, target: str) -> None:
+        os.replace(source, target)
+
+
+_LOCAL = LocalFiles()
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9.]*)://")
+_OF_HOST = re.compile(r"file://[^/]*", re.IGNORECASE)
+
+
+def scheme_of(path: Path) -> str:
+    """The scheme of a path, "" where it has none."""
+    found = _SCHEME.match(os.fspath(path))
+    return found[1] if found else ""
+
+
+def open(path: Path, mode: str = "r", encoding: str | None = None) -> Any:
+    """A file object, as Python's own `open` gives it. Raises OSError."""
+    system, inner = _system(path)
+    return system.open(inner, mode, encoding)
+
+
+def stat(path: Path) -> Status:
+    """What there is. Raises FileNotFoundError."""
+    system, inner = _system(path)
+    return system.status(inner)
+
+
+def exists(path: Path) -> bool:
+    """Whether there is a file or folder."""
+    try:
+        stat(path)
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def isdir(path: Path) -> bool:
+    """Whether there is a folder."""
+    try:
+        return stat(path).is_folder
+    except (OSError, ValueError):
+        return False
+
+
+def isfile(path: Path) -> bool:
+    """Whether there is a file."""
+    try:
+        return not stat(path).is_folder
+    except (OSError, ValueError):
+        return False
+
+
+def getsize(path: Path) -> int:
+    """The size in bytes. Raises FileNotFoundError."""
+    return stat(path).size
+
+
+def getmtime(path: Path) -> float:
+    """When it was last changed, in seconds since the epoch. Raises FileNotFoundError."""
+    return stat(path).mtime_ns / 1e9
+
+
+def listdir(path: Path) -> list[str]:
+    """The names in a folder. Raises FileNotFoundError."""
+    system, inner = _system(path)
+    return system.names(inner)
+
+
+def glob(pattern: Path) -> list[str]:
+    """The paths that match a pattern, with its scheme, in no order."""
+    system, inner = _system(pattern)
+    before = os.fspath(pattern)[: -len(inner)] if inner and system is _LOCAL else ""
+    return [before + path for path in system.matching(inner)]
+
+
+def walk(top: Path, topdown: bool = True, onerror: Any = None) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Yields (folder, names of folders in it, names of files in it) for a tree, as os.walk does."""
+    system, inner = _system(top)
+    if system is _LOCAL:
+        before = os.fspath(top)[: len(os.fspath(top)) - len(inner)]
+        for folder, folders, files in os.walk(inner, topdown, onerror):
+            yield before + folder, folders, files
+        return
+    top = os.fspath(top)
+    try:
+        names = sorted(listdir(top))
+    except OSError as error:
+        if onerror is not None:
+            onerror(error)
+        return
+    folders = [name for name in names if isdir(os.path.join(top, name))]
+    here = (top, folders, [name for name in names if name not in folders])
+    if topdown:
+        yield here
+    for name in folders:
+        yield from walk(os.path.join(top, name), topdown, onerror)
+    if not topdown:
+        yield here
+
+
+def mkdir(path: Path) -> None:
+    """Makes one folder. Raises FileExistsError, FileNotFoundError."""
+    system, inner = _system(path)
+    system.make_folder(inner)
+
+
+def makedirs(path: Path) -> None:
+    """Makes a folder and those above it; fine if it exists."""
+    system, inner = _system(path)
+    system.make_folders(inner)
+
+
+def remove(path: Path) -> None:
+    """Removes a file. Raises FileNotFoundError."""
+    system, inner = _system(path)
+    system.remove(inner)
+
+
+def rmdir(path: Path) -> None:
+    """Removes an empty folder. Raises OSError."""
+    system, inner = _system(path)
+    system.remove_folder(inner)
+
+
+def rmtree(path: Path, ignore_errors: bool = False) -> None:
+    """Removes a folder and all in it."""
+    system, inner = _system(path)
+    try:
+        system.remove_tree(inner)
+    except OSError:
+        if not ignore_errors:
+            raise
+
+
+def replace(source: Path, target: Path) -> None:
+    """Renames a file or folder within one file system; a file that is there is replaced.
+
+    Raises:
+      FileNotFoundError: there is no `source`.
+      UnimplementedError: the two are of different file systems.
+    """
+    system, inner = _system(source)
+    other, target_inner = _system(target)
+    if type(system) is not type(other) or (system is not _LOCAL and scheme_of(source) != scheme_of(target)):
+        message = f"Renaming {os.fspath(source)} to {os.fspath(target)} not implemented"
+        raise errors.UnimplementedError(None, None, message)
+    system.replace(inner, target_inner)
+
+
+def copyfile(source: Path, target: Path) -> None:
+    """Copies the contents of a file, also from one file system to another. Raises FileNotFoundError."""
+    (system, inner), (other, target_inner) = _system(source), _system(target)
+    if system is _LOCAL and other is _LOCAL:
+        shutil.copyfile(inner, target_inner)
+        return
+    with open(source, "rb") as reader, open(target, "wb") as writer:
+        shutil.copyfileobj(reader, writer)
+
+
+def dirname(path: Path) -> str:
+    """The folder of a path; never less than its scheme."""
+    text = os.fspath(path)
+    found = _SCHEME.match(text)
+    start = found.end() if found else 0
+    return text[:start] + os.path.dirname(text[start:])
+
+
+def read_array(path: Path, offset: int, size: int) -> tuple[np.ndarray, int]:
+    """`size` bytes of a file, and how many there are from `offset` on: if they are fewer, none is read.
+
+    Raises:
+      OSError: FileNotFoundError, or the file cannot be read.
+    """
+    with open(path, "rb") as file:
+        there = max(0, getsize(path) - offset)
+        if there < size:
+            return np.empty(0, np.uint8), there
+        if _system(path)[0] is _LOCAL:
+            return np.fromfile(file, np.uint8, size, offset=offset), there
+        file.seek(offset)
+        return np.frombuffer(file.read(size), np.uint8), there
+
+
+def sync(file: Any) -> None:
+    """Has the file's contents written to the disk, where the system knows of such a thing."""
+    file.flush()
+    try:
+        descriptor = file.fileno()
+    except (OSError, AttributeError):
+        return
+    os.fsync(descriptor)
+
+
+def _system(path: Path) -> tuple[FileSystem, str]:
+    """The file system of a path, and the path as that system has it.
+
+    Raises:
+      UnimplementedError: there is none for its scheme.
+    """
+    text = os.fspath(path)
+    if isinstance(text, bytes):
+        text = os.fsdecode(text)
+    scheme = scheme_of(text) if "://" in text else ""
+    if not scheme:
+        return _LOCAL, text
+    if scheme == "file":
+        return _LOCAL, _OF_HOST.sub("", text, count=1) or "/"
+    from dtf.wire.fsspec_files import file_system
+
+    found = file_system(scheme)
+    if found is None:
+        message = f"File system scheme '{scheme}' not implemented (file: '{text}')"
+        raise errors.UnimplementedError(None, None, message)
+    return found, text

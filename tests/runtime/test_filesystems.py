@@ -1,0 +1,213 @@
+"""Every file that a program names goes through one seam: schemes are honoured, or refused with their name."""
+
+from __future__ import annotations
+
+import ast
+import re
+import uuid
+from pathlib import Path
+
+import pytest
+
+import dtf as tf
+from dtf.wire import errors, filesystems
+
+DTF = Path(tf.__file__).parent
+UNKNOWN = "nosuch1://host/folder"
+
+
+def saved(folder: str) -> str:
+    with tf.Graph().as_default(), tf.Session() as session:
+        v = tf.get_variable("v", initializer=[1.0, 2.0])
+        words = tf.get_variable("words", initializer=["a", "bc"])
+        session.run([v.initializer, words.initializer])
+        return tf.train.Saver([v, words]).save(session, f"{folder}/m", global_step=3)
+
+
+def restored(prefix: str) -> list[object]:
+    with tf.Graph().as_default(), tf.Session() as session:
+        v = tf.get_variable("v", shape=[2])
+        words = tf.get_variable("words", initializer=["", ""])
+        tf.train.Saver([v, words]).restore(session, prefix)
+        return [session.run(v).tolist(), session.run(words).tolist()]
+
+
+def ran(make: object) -> object:
+    with tf.Graph().as_default(), tf.Session() as session:
+        return session.run(make())  # type: ignore[operator]
+
+
+def exported(folder: str) -> None:
+    with tf.Graph().as_default(), tf.Session() as session:
+        v = tf.get_variable("v", initializer=5.0)
+        session.run(v.initializer)
+        builder = tf.saved_model.builder.SavedModelBuilder(folder)
+        builder.add_meta_graph_and_variables(session, ["serve"])
+        builder.save()
+
+
+def loaded(folder: str) -> object:
+    with tf.Graph().as_default(), tf.Session() as session:
+        tf.saved_model.loader.load(session, ["serve"], folder)
+        return session.run("v:0")
+
+
+def trained(folder: str) -> int:
+    with tf.Graph().as_default():
+        step = tf.train.get_or_create_global_step()
+        add = tf.assign_add(step, 1)
+        with tf.train.MonitoredTrainingSession(checkpoint_dir=folder, save_summaries_steps=1) as session:
+            return int(session.run(add))
+
+
+def recorded(path: str) -> list[bytes]:
+    with tf.python_io.TFRecordWriter(path) as writer:
+        writer.write(b"abc")
+    return list(tf.python_io.tf_record_iterator(path))
+
+
+def works_in(folder: str) -> None:
+    """All kinds of files, in a file system of that folder, which does not exist yet."""
+    tf.gfile.MakeDirs(f"{folder}/deep/er")
+    with tf.gfile.GFile(f"{folder}/a", "w") as file:
+        file.write("hello\n")
+    assert tf.gfile.GFile(f"{folder}/a").read() == "hello\n"
+    assert tf.gfile.Exists(f"{folder}/a") and not tf.gfile.Exists(f"{folder}/b")
+    assert tf.gfile.IsDirectory(f"{folder}/deep") and not tf.gfile.IsDirectory(f"{folder}/a")
+    assert tf.gfile.Stat(f"{folder}/a").length == 6
+    assert sorted(tf.gfile.ListDirectory(folder)) == ["a", "deep"]
+    assert tf.gfile.Glob(f"{folder}/a*") == [f"{folder}/a"]
+    tf.gfile.Copy(f"{folder}/a", f"{folder}/c")
+    tf.gfile.Rename(f"{folder}/c", f"{folder}/e")
+    assert [(top, sorted(below), sorted(files)) for top, below, files in tf.gfile.Walk(folder)][0] == (
+        folder, ["deep"], ["a", "e"]
+    )  # fmt: skip
+    tf.gfile.Remove(f"{folder}/e")
+    tf.gfile.DeleteRecursively(f"{folder}/deep")
+    assert tf.gfile.ListDirectory(folder) == ["a"]
+    with pytest.raises(errors.NotFoundError):
+        tf.gfile.Remove(f"{folder}/e")
+
+    prefix = saved(folder)
+    assert prefix == f"{folder}/m-3"
+    assert tf.train.latest_checkpoint(folder) == prefix
+    assert tf.train.checkpoint_exists(prefix)
+    assert restored(prefix) == [[1.0, 2.0], [b"a", b"bc"]]
+    assert tf.train.list_variables(prefix) == [("v", [2]), ("words", [2])]
+    with tf.Graph().as_default():
+        tf.train.import_meta_graph(f"{prefix}.meta")
+
+    assert ran(lambda: tf.read_file(f"{folder}/a")) == b"hello\n"
+    assert ran(lambda: tf.matching_files(f"{folder}/a*")).tolist() == [f"{folder}/a".encode()]  # type: ignore[attr-defined]
+    ran(lambda: tf.write_file(f"{folder}/made/w", b"1"))
+    assert tf.gfile.Exists(f"{folder}/made/w")
+    lines = ran(lambda: tf.data.make_one_shot_iterator(tf.data.TextLineDataset(f"{folder}/a")).get_next())
+    assert lines == b"hello"
+    assert recorded(f"{folder}/records") == [b"abc"]
+
+    exported(f"{folder}/model")
+    assert loaded(f"{folder}/model") == 5.0
+    assert trained(f"{folder}/train") == 1
+    assert tf.train.latest_checkpoint(f"{folder}/train") == f"{folder}/train/model.ckpt-1"
+    assert trained(f"{folder}/train") == 2
+    events = [path for path in tf.gfile.Glob(f"{folder}/train/events*")]
+    assert sum(len(list(tf.train.summary_iterator(path))) for path in events) > 2
+
+
+def test_a_file_url_must_name_local_files(tmp_path):
+    works_in(f"file://{tmp_path}/x")
+    assert (tmp_path / "x" / "m-3.index").is_file()
+
+
+def test_what_fsspec_reaches_must_hold_all_kinds_of_files():
+    pytest.importorskip("fsspec")
+    works_in(f"memory://{uuid.uuid4().hex}/x")
+
+
+REFUSED = {
+    "read": lambda: tf.gfile.GFile(f"{UNKNOWN}/a").read(),
+    "write": lambda: tf.gfile.GFile(f"{UNKNOWN}/a", "w").write("x"),
+    "Exists": lambda: tf.gfile.Exists(f"{UNKNOWN}/a"),
+    "Stat": lambda: tf.gfile.Stat(f"{UNKNOWN}/a"),
+    "MakeDirs": lambda: tf.gfile.MakeDirs(UNKNOWN),
+    "MkDir": lambda: tf.gfile.MkDir(UNKNOWN),
+    "Glob": lambda: tf.gfile.Glob(f"{UNKNOWN}/*"),
+    "Copy": lambda: tf.gfile.Copy(f"{UNKNOWN}/a", "b"),
+    "Rename": lambda: tf.gfile.Rename("a", f"{UNKNOWN}/b", overwrite=True),
+    "Remove": lambda: tf.gfile.Remove(f"{UNKNOWN}/a"),
+    "DeleteRecursively": lambda: tf.gfile.DeleteRecursively(UNKNOWN),
+    "save": lambda: saved(UNKNOWN),
+    "restore": lambda: restored(f"{UNKNOWN}/m-3"),
+    "checkpoint_exists": lambda: tf.train.checkpoint_exists(f"{UNKNOWN}/m-3"),
+    "import_meta_graph": lambda: tf.train.import_meta_graph(f"{UNKNOWN}/m-3.meta"),
+    "ReadFile": lambda: ran(lambda: tf.read_file(f"{UNKNOWN}/a")),
+    "WriteFile": lambda: ran(lambda: tf.write_file(f"{UNKNOWN}/a", b"1")),
+    "MatchingFiles": lambda: ran(lambda: tf.matching_files(f"{UNKNOWN}/a*")),
+    "TextLineDataset": lambda: ran(
+        lambda: tf.data.make_one_shot_iterator(tf.data.TextLineDataset(f"{UNKNOWN}/a")).get_next()
+    ),
+    "records": lambda: recorded(f"{UNKNOWN}/r"),
+    "FileWriter": lambda: tf.summary.FileWriter(f"{UNKNOWN}/events"),
+    "SavedModelBuilder": lambda: exported(f"{UNKNOWN}/model"),
+    "loader": lambda: loaded(f"{UNKNOWN}/model"),
+    "write_graph": lambda: tf.train.write_graph(tf.Graph(), UNKNOWN, "g.pb"),
+    "MonitoredTrainingSession": lambda: trained(UNKNOWN),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_an_unknown_scheme_must_be_refused_by_its_name(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a").write_text("a")
+    with pytest.raises(errors.UnimplementedError, match=r"scheme 'nosuch1' not implemented \(file: 'nosuch1:"):
+        REFUSED[name]()
+    assert [path.name for path in tmp_path.iterdir()] == ["a"], "no folder is made of a URL"
+
+
+def test_questions_that_tensorflow_answers_must_be_answered(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert tf.gfile.IsDirectory(UNKNOWN) is False
+    assert list(tf.gfile.Walk(UNKNOWN)) == []
+    assert tf.train.latest_checkpoint(UNKNOWN) is None
+    with pytest.raises(errors.NotFoundError, match=f"Could not find directory {UNKNOWN}"):
+        tf.gfile.ListDirectory(UNKNOWN)
+    tf.gfile.MakeDirs("a-b://x")  # no scheme: a local folder, as in TensorFlow
+    assert (tmp_path / "a-b:" / "x").is_dir()
+
+
+@pytest.mark.parametrize(
+    "path, folder",
+    [("a/b", "a"), ("/a", "/"), ("a", ""), ("s3://b/k", "s3://b"), ("s3://b", "s3://"), ("file:///a/b", "file:///a")],
+)
+def test_the_folder_of_a_path_must_keep_its_scheme(path, folder):
+    assert filesystems.dirname(path) == folder
+
+
+OWN_FILES = {
+    "wire/filesystems.py", "wire/limits.py", "wire/unfinished.py", "wire/credentials.py", "wire/opdef.py",
+    "run/kernels/__init__.py", "testing.py", "test/test_case.py",
+}  # fmt: skip
+"""Modules that read files of the system or of this package, and none that a program names."""
+
+
+def test_no_module_must_open_files_beside_the_seam():
+    found = []
+    for path in DTF.rglob("*.py"):
+        name = path.relative_to(DTF).as_posix()
+        if name in OWN_FILES or name.startswith(("wire/pb/", "run/lib/")):
+            continue
+        text = path.read_text(encoding="utf-8")
+        if not AROUND.search(text):
+            continue  # nearly all of them
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in BESIDE:
+                found.append(f"{name}:{node.lineno}: {ast.unparse(node.func)}")
+    assert not found
+
+
+BESIDE = frozenset(
+    "open os.makedirs os.mkdir os.replace os.rename os.remove os.unlink os.rmdir os.listdir os.scandir os.walk os.stat "
+    "os.path.exists os.path.isdir os.path.isfile os.path.getsize os.path.getmtime shutil.rmtree shutil.copyfile "
+    "shutil.move glob.glob glob.iglob".split()
+)
+AROUND = re.compile(rf"(?<![\w.])(?:{'|'.join(map(re.escape, sorted(BESIDE)))})\(")
