@@ -136,7 +136,8 @@ def _(node):
     types, shapes = node.attr("component_types"), node.attr("shapes")
     if len(shapes) != len(types) or not all(shape.is_fully_defined() for shape in shapes):
         raise invalid("All of the component shapes must be specified")
-    return lambda step: node_resource(node, step, Barrier, lambda name: Barrier(name, len(types)))[0]
+    arrays = [dtype.as_numpy_dtype for dtype in types], [shape.as_list() for shape in shapes]
+    return lambda step: node_resource(node, step, Barrier, lambda name: Barrier(name, *arrays))[0]
 
 
 @kernel("BarrierInsertMany", stateful=True)
@@ -153,10 +154,11 @@ def _(node):
 
 @kernel("BarrierTakeMany", asynchronous=True)
 def _(node):
-    allow_small, wait = node.attr("allow_small_batch"), node.attr("wait_for_incomplete")
+    # TensorFlow's kernel does not look at `wait_for_incomplete`.
+    allow_small = node.attr("allow_small_batch")
 
     def take_many(step, done, handle, count):
-        resource_of(step, handle, Barrier).take_many(int(count), allow_small, wait, step.cancellation, done)
+        resource_of(step, handle, Barrier).take_many(int(count), allow_small, step.cancellation, done)
 
     return take_many
 

@@ -33,7 +33,13 @@ Element = tuple[Any, ...]
 
 
 class Storage(Protocol):
-    """How a queue keeps its elements: the only thing that differs between the kinds."""
+    """How a queue keeps its elements: the only thing that differs between the kinds.
+
+    Attributes:
+      gathers: whether those who take many set aside what is there while they wait for more.
+    """
+
+    gathers: bool
 
     def __len__(self) -> int: ...
 
@@ -50,6 +56,8 @@ class Storage(Protocol):
 
 class FifoStorage:
     """First in, first out."""
+
+    gathers = True
 
     def __init__(self) -> None:
         self._elements: deque[Element] = deque()
@@ -72,6 +80,8 @@ class FifoStorage:
 
 class ShuffleStorage:
     """Takes a random element, and keeps `min_after_dequeue` of them back until the queue is closed."""
+
+    gathers = True
 
     def __init__(self, min_after_dequeue: int, seed: int | None) -> None:
         self.min_after_dequeue = min_after_dequeue
@@ -98,6 +108,8 @@ class ShuffleStorage:
 
 class PriorityStorage:
     """Takes the element with the smallest first component; equal ones in order of arrival."""
+
+    gathers = False
 
     def __init__(self) -> None:
         self._elements: list[tuple[int, int, Element]] = []
@@ -151,6 +163,7 @@ class Queue:
         self._lock = threading.RLock()
         self._enqueues = WaitingLine(self._lock)
         self._dequeues = WaitingLine(self._lock)
+        self._enqueues.neighbours = self._dequeues.neighbours = (self._enqueues, self._dequeues)
 
     def __repr__(self) -> str:
         state = ", closed" if self.is_closed else ""
@@ -246,8 +259,10 @@ class Queue:
         taken: list[Element] = []
 
         def attempt(operation: Operation) -> bool:
-            while len(taken) < count and self._storage.available(self.is_closed):
+            enough = self._storage.gathers or self.is_closed or self._storage.available(False) >= count
+            while enough and len(taken) < count and self._storage.available(self.is_closed):
                 taken.append(self._storage.take())
+                operation.has_moved = True
             if len(taken) == count or (allow_fewer and taken and self.is_closed):
                 operation.value = self._stack(taken)
                 return True
@@ -263,7 +278,6 @@ class Queue:
                 with self._lock:
                     self._storage.put_back(taken)
                     taken.clear()
-                flush(self._lock, self._enqueues, self._dequeues)
             done(*value) if error is None else done(error=error)
 
         operation = Operation(attempt, give_back_when_cancelled, cancellation, "Dequeue operation was cancelled")
@@ -285,17 +299,12 @@ class Queue:
             operation.report()
 
         def attempt(operation: Operation) -> bool:
+            if self.is_closed and not cancel_pending_enqueues:
+                return operation.fail(errors.CancelledError(None, None, f"Queue '{self.name}' is already closed."))
             self.is_closed = True
             return True
 
-        operation = Operation(attempt, done, cancellation, "Close operation was cancelled")
-        with self._lock:
-            already = self.is_closed and not cancel_pending_enqueues
-        if already:
-            operation.fail(errors.CancelledError(None, None, f"Queue '{self.name}' is already closed."))
-            operation.report()
-        else:
-            self._wait(self._enqueues, operation)
+        self._wait(self._enqueues, Operation(attempt, done, cancellation, "Close operation was cancelled"))
 
     def close(self) -> None:
         """The container that held this queue is gone: everyone who waits gets a CancelledError."""
@@ -321,14 +330,10 @@ class Queue:
                 return operation.fail(errors.CancelledError(None, None, f"{self.kind} '{self.name}' is closed."))
             while waiting and (self.capacity is None or len(self._storage) < self.capacity):
                 self._storage.put(waiting.popleft())
-                # Dequeuers set aside what comes, which makes room for the next.
-                finished.extend(self._dequeues.advance())
+                operation.has_moved = True
             return not waiting
 
-        finished: list[Operation] = []
         self._wait(self._enqueues, Operation(attempt, done, cancellation, "Enqueue operation was cancelled"))
-        for operation in finished:
-            operation.report()
 
     def _wait(self, line: WaitingLine, operation: Operation) -> None:
         if line.join(operation):

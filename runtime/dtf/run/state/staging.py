@@ -6,6 +6,8 @@ and holds no thread. `kernels/staging.py` binds them to ops; queues proper are i
 
 from __future__ import annotations
 
+import heapq
+import itertools
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -188,17 +190,23 @@ class MapStagingArea:
         for index in indices:
             if not 0 <= index < self._size:
                 raise _invalid(f"Index '{index}' for key was out of bounds '{self._size}'.")
+        if any(index >= following for index, following in itertools.pairwise(indices)):
+            raise _invalid(f"The indices {list(indices)} are not strictly ordered; give them in ascending order.")
 
 
 class Barrier:
     """Tuples by string key, put in component by component; whole ones are taken in the order of their first part."""
 
-    def __init__(self, name: str, size: int) -> None:
+    def __init__(self, name: str, types: Sequence[Any], shapes: Sequence[Sequence[int]]) -> None:
+        """types, shapes: numpy's, of the components."""
         self.name = name
-        self._size = size
-        self._incomplete: dict[bytes, tuple[int, dict[int, Any]]] = {}
-        self._ready: dict[int, tuple[bytes, dict[int, Any]]] = {}
+        self._types, self._shapes = types, shapes
+        self._size = len(types)
+        # By key: the number of the insertion that began it, its order of arrival, the parts.
+        self._incomplete: dict[bytes, tuple[int, int, dict[int, Any]]] = {}
+        self._ready: list[tuple[int, int, bytes, dict[int, Any]]] = []
         self._next_index = _FIRST_INDEX
+        self._arrivals = itertools.count()
         self._is_closed = False
         self._is_cancelled = False
         self._lines = _Lines("Barrier")
@@ -236,54 +244,66 @@ class Barrier:
                 )  # fmt: skip
             for key, value in zip(keys, values, strict=True):
                 self._insert(component, key, value)
+            # All that one insertion begins has one number.
+            self._next_index += bool(new)
         self._lines.advance()
 
     def _insert(self, component: int, key: bytes, value: Any) -> None:
         if key not in self._incomplete:
-            self._incomplete[key] = (self._next_index, {})
-            self._next_index += 1
-        index, parts = self._incomplete[key]
+            self._incomplete[key] = (self._next_index, next(self._arrivals), {})
+        index, arrival, parts = self._incomplete[key]
         if component in parts:
             raise _invalid(f"Key {key.decode(errors='replace')} already has a value for component {component} in "
                            f"barrier {self.name}")  # fmt: skip
         parts[component] = value
         if len(parts) == self._size:
             del self._incomplete[key]
-            self._ready[index] = (key, parts)
+            heapq.heappush(self._ready, (index, arrival, key, parts))
 
     def take_many(
-        self, count: int, allow_small: bool, wait_for_incomplete: bool, cancellation: CancellationManager | None,
-        done: Done,
+        self, count: int, allow_small: bool, cancellation: CancellationManager | None, done: Done,
     ) -> None:  # fmt: skip
         """(indices, keys, components), each stacked, of `count` whole tuples; waits until there are so many.
 
-        A closed barrier gives fewer with `allow_small`, else OutOfRangeError.
+        A closed barrier gives fewer with `allow_small`; else it waits as long as tuples that began before the close
+        can make up the number. OutOfRangeError when they cannot, or nothing is left.
         """
         if count < 0:
             raise _invalid(f"num_elements must be >= 0, got {count}")
 
         def attempt(operation: Operation) -> bool:
-            may_come = not self._is_closed or bool(self._incomplete) and wait_for_incomplete and not self._is_cancelled
-            if len(self._ready) < count and may_come:
+            wanted = count
+            if self._is_closed:
+                coming = len(self._ready) + (0 if allow_small else len(self._incomplete))
+                wanted = min(count, coming) if allow_small else count
+                if coming < max(wanted, 1):
+                    return operation.fail(errors.OutOfRangeError(
+                        None, None, f"Barrier '{self.name}' is closed and has insufficient elements (requested "
+                        f"{count}, total size {coming})",
+                    ))  # fmt: skip
+            if len(self._ready) < wanted:
                 return False
-            if len(self._ready) < count and not (allow_small and self._ready):
-                return operation.fail(errors.OutOfRangeError(
-                    None, None, f"Barrier '{self.name}' is closed and has insufficient elements (requested {count}, "
-                    f"total size {len(self._ready)})",
-                ))  # fmt: skip
-            indices = sorted(self._ready)[:count]
-            taken = [self._ready.pop(index) for index in indices]
+            taken = [heapq.heappop(self._ready) for _ in range(wanted)]
             keys = np.empty(len(taken), object)
-            keys[:] = [key for key, _ in taken]
-            components = [np.stack([parts[number] for _, parts in taken]) for number in range(self._size)]
-            operation.value = (np.array(indices, np.int64), keys, *components)
+            keys[:] = [key for _, _, key, _ in taken]
+            components = [
+                np.stack([parts[number] for *_, parts in taken]) if taken else np.zeros((0, *shape), dtype)
+                for number, (dtype, shape) in enumerate(zip(self._types, self._shapes, strict=True))
+            ]
+            operation.value = (np.array([index for index, *_ in taken], np.int64), keys, *components)
             return True
 
         self._lines.run(attempt, cancellation, done)
 
     def shut(self, cancel_pending_enqueues: bool) -> None:
-        """No new keys any more; nor, if so asked, anything for those that miss components."""
+        """No new keys any more; nor, if so asked, anything for those that miss components.
+
+        Raises:
+          CancelledError: it is closed already, and this would not cancel more.
+        """
         with self._lines.lock:
+            if self._is_closed and (self._is_cancelled or not cancel_pending_enqueues):
+                raise errors.CancelledError(None, None, f"Barrier '{self.name}' is already closed.")
             self._is_closed = True
             if cancel_pending_enqueues:
                 self._is_cancelled = True

@@ -20,9 +20,12 @@ __all__ = ["Done", "Operation", "WaitingLine", "flush"]
 
 
 class Operation:
-    """One operation that waits: `attempt()` returns True when it has finished and left `value` or `error` in it."""
+    """One operation that waits: `attempt()` returns True when it has finished and left `value` or `error` in it.
 
-    __slots__ = ("attempt", "cancellation", "cancelled_message", "done", "error", "token", "value")
+    An attempt that did only a part of its work sets `has_moved`, so that the other lines are tried again.
+    """
+
+    __slots__ = ("attempt", "cancellation", "cancelled_message", "done", "error", "has_moved", "token", "value")
 
     def __init__(
         self,
@@ -36,6 +39,7 @@ class Operation:
         self.cancellation = cancellation
         self.cancelled_message = cancelled_message
         self.token: int | None = None
+        self.has_moved = False
         self.value: Any = ()
         self.error: errors.OpError | None = None
 
@@ -57,10 +61,12 @@ class Operation:
 class WaitingLine:
     """Operations in order of arrival; one that cannot finish keeps those behind it waiting.
 
-    `lock` is the owner's: it guards the line and what the attempts change.
+    `lock` is the owner's: it guards the line and what the attempts change. `neighbours` are the owner's lines, this
+    one among them: all are tried again when the first in line is cancelled, since others may have waited behind it.
     """
 
     def __init__(self, lock: threading.RLock) -> None:
+        self.neighbours: tuple[WaitingLine, ...] = (self,)
         self._lock: Any = lock
         self._operations: deque[Operation] = deque()
 
@@ -88,6 +94,13 @@ class WaitingLine:
             finished.append(self._operations.popleft())
         return finished
 
+    def take_moved(self) -> bool:
+        """Whether the first in line has done a part of its work since this was last asked. The lock is held."""
+        if not self._operations or not self._operations[0].has_moved:
+            return False
+        self._operations[0].has_moved = False
+        return True
+
     def drain(self, error: Callable[[Operation], errors.OpError]) -> list[Operation]:
         """Ends all with an error; returns them. The lock is held."""
         ended = list(self._operations)
@@ -105,6 +118,7 @@ class WaitingLine:
             except ValueError:
                 return  # it has finished, or has not joined yet: whoever holds it reports
         operation.report()
+        flush(self._lock, *self.neighbours)
 
 
 def flush(lock: Any, *lines: WaitingLine) -> None:
@@ -116,7 +130,7 @@ def flush(lock: Any, *lines: WaitingLine) -> None:
             moved = False
             for line in lines:
                 ended = line.advance()
-                moved = moved or bool(ended)
+                moved = bool(ended) or line.take_moved() or moved
                 finished.extend(ended)
     for operation in finished:
         operation.report()
