@@ -9,13 +9,25 @@ file says where each name comes from, and the annotations of that place count.
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
 from pathlib import Path
 from types import ModuleType
 
 ROOT = Path(__file__).resolve().parents[2] / "runtime"
-PACKAGES = ("dtf", "dtf.nn", "dtf.train", "dtf.io")
+PACKAGES = ("dtf", "dtf.nn", "dtf.train", "dtf.io", "dtf.math", "dtf.layers")
 _HEAD = '"""Made by `python -m tests.public`: where each public name of this package is defined."""\n\n'
+
+
+_TYPES = """from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from dtf.build.tensor import Tensor
+from dtf.build.tensor_like import DTypeLike, TensorLike
+from dtf.layers.choices import Activation
+from dtf.wire.dtypes import DType
+
+"""
 
 
 def _origin(name: str, value: object, package: str) -> tuple[str, str] | None:
@@ -54,6 +66,10 @@ def render(package: str) -> str:
         if value is None:
             lines.append(f"{name}: None")
             continue
+        signature = getattr(value, "__signature__", None)
+        if isinstance(signature, inspect.Signature):
+            lines.append(f"def {name}{_plain(signature)}: ...")
+            continue
         found = _origin(name, value, package)
         if found is None and isinstance(value, (str, int, float)):
             lines.append(f"{name}: {type(value).__name__}")
@@ -63,12 +79,24 @@ def render(package: str) -> str:
             lines.append(f"from {found[0]} import {found[1]} as {name}")
     if package == "dtf":
         lines.append("__version__: str")
-    return _HEAD + "\n".join(sorted(lines)) + "\n"
+    head = _HEAD + (_TYPES if any(line.startswith("def ") for line in lines) else "")
+    return head + "\n".join(sorted(lines)) + "\n"
+
+
+def _plain(signature: inspect.Signature) -> str:
+    """The signature of a function that is made at run time, as a stub has it: annotations as they were written."""
+    parts = []
+    for each in signature.parameters.values():
+        annotation = each.annotation if isinstance(each.annotation, str) else "Any"
+        parts.append(f"{each.name}: {annotation}" + (" = ..." if each.default is not each.empty else ""))
+    gives = signature.return_annotation
+    return f"({', '.join(parts)}) -> {gives if isinstance(gives, str) else 'Tensor'}"
 
 
 def path_of(package: str) -> Path:
-    """Where the stub of a package lies."""
-    return ROOT.joinpath(*package.split(".")) / "__init__.pyi"
+    """Where the stub of a package or module lies."""
+    path = ROOT.joinpath(*package.split("."))
+    return path / "__init__.pyi" if path.is_dir() else path.with_suffix(".pyi")
 
 
 def write() -> None:

@@ -29,6 +29,8 @@ reveal_type(tf.layers.dense(x, 3))  # Tensor
 reveal_type(tf.layers.dense(inputs=x, units=3))  # Tensor
 reveal_type(tf.concat([x, x], 1))  # Tensor
 reveal_type(tf.reshape(x, [-1]))  # Tensor
+reveal_type(tf.add(x, 1.0))  # Tensor
+reveal_type(tf.math.log(x))  # Tensor
 reveal_type(tf.constant(3))  # Tensor
 reveal_type(tf.float32)  # DType
 reveal_type(tf.get_default_graph())  # Graph
@@ -57,6 +59,8 @@ tf.cast(x, "int32")
 tf.cast(x, np.float32)
 
 tf.nn.rellu(x)  # error
+tf.add(x, z=1)  # error
+tf.layers.max_pooling2d(x, 2, 2, pad="same")  # error
 tf.train.Savr()  # error
 tf.placehodler(tf.float32)  # error
 tf.Session(1, 2, 3, 4, 5)  # error

@@ -380,10 +380,10 @@ def layer_function(layer: type[Layer], name: str, scoped: bool = True) -> Callab
     """
     parameters = [each for each in inspect.signature(layer).parameters.values() if each.kind is not each.VAR_KEYWORD]
     either_way = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    parameters.insert(0, inspect.Parameter("inputs", either_way))
+    parameters.insert(0, inspect.Parameter("inputs", either_way, annotation="TensorLike"))
     if scoped:
-        parameters.append(inspect.Parameter("reuse", either_way, default=None))
-    signature = inspect.Signature(parameters)
+        parameters.append(inspect.Parameter("reuse", either_way, default=None, annotation="bool | None"))
+    signature = inspect.Signature(parameters, return_annotation="Tensor")
 
     def function(*args: Any, **kwargs: Any) -> Tensor:
         given = signature.bind(*args, **kwargs).arguments
@@ -394,10 +394,14 @@ def layer_function(layer: type[Layer], name: str, scoped: bool = True) -> Callab
 
     function.__name__ = function.__qualname__ = name
     function.__signature__ = signature  # type: ignore[attr-defined]
+    arguments, _, rest = (inspect.getdoc(layer.__init__) or "").partition("Args:\n")
+    own = rest if rest else "  the arguments of the class.\n"
     function.__doc__ = (
-        f"Makes a layer `{layer.__name__}` and calls it on `inputs`.\n\n"
-        + ("`reuse`: whether to take the variables of the layer of this `name` that is there already.\n\n" * scoped)
-        + (layer.__doc__ or "")
+        f"{(layer.__doc__ or '').strip()}\n\nMakes a layer `{layer.__name__}` and calls it.\n\n"
+        f"Args:\n  inputs: what the layer is called on.\n{own.rstrip()}\n"
+        + ("  reuse: whether to take the variables of the layer of this name that exists.\n" if scoped else "")
+        + "\nReturns:\n  The output of the layer.\n\n"
+        f"Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/layers/{name}"
     )
     return function
 

@@ -1,5 +1,15 @@
 """Made by `python -m tests.public`: where each public name of this package is defined."""
 
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from dtf.build.tensor import Tensor
+from dtf.build.tensor_like import DTypeLike, TensorLike
+from dtf.layers.choices import Activation
+from dtf.wire.dtypes import DType
+
+def sigmoid(x: TensorLike, name: str | None = ...) -> Tensor: ...
+def tanh(x: TensorLike, name: str | None = ...) -> Tensor: ...
 from dtf.build.ops.candidate_sampling import all_candidate_sampler as all_candidate_sampler
 from dtf.build.ops.candidate_sampling import compute_accidental_hits as compute_accidental_hits
 from dtf.build.ops.candidate_sampling import fixed_unigram_candidate_sampler as fixed_unigram_candidate_sampler
@@ -29,8 +39,6 @@ from dtf.build.ops.conv import separable_conv2d as separable_conv2d
 from dtf.build.ops.embedding import embedding_lookup as embedding_lookup
 from dtf.build.ops.embedding import embedding_lookup_sparse as embedding_lookup_sparse
 from dtf.build.ops.embedding import safe_embedding_lookup_sparse as safe_embedding_lookup_sparse
-from dtf.build.ops.math import sigmoid as sigmoid
-from dtf.build.ops.math import tanh as tanh
 from dtf.build.ops.nn import batch_norm_with_global_normalization as batch_norm_with_global_normalization
 from dtf.build.ops.nn import batch_normalization as batch_normalization
 from dtf.build.ops.nn import bias_add as bias_add

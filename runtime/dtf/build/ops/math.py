@@ -9,6 +9,8 @@ part.
 from __future__ import annotations
 
 import builtins
+import functools
+import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -391,8 +393,11 @@ lin_space = linspace
 # -- functions that are one op --
 
 
-def one_op(op_type: str, name: str, arguments: Sequence[str], text: str) -> OneArgument:
-    """The public function of an op whose inputs are `arguments`, in order, and whose attributes have defaults."""
+def one_op(op_type: str, name: str, arguments: Sequence[str], text: str, shape: str = "") -> OneArgument:
+    """The public function of an op whose inputs are `arguments`, in order, and whose attributes have defaults.
+
+    `shape` describes the result's shape; by default the inputs' one, or that to which they broadcast.
+    """
 
     def function(*values: Any, name: str | None = None, **named: Any) -> Tensor:
         given = dict(zip(arguments, values, strict=False))
@@ -405,9 +410,7 @@ def one_op(op_type: str, name: str, arguments: Sequence[str], text: str) -> OneA
             raise TypeError(f"{function.__name__}() takes {', '.join(arguments)} and name, got {', '.join(given)}")
         return apply_op(op_type, name, **given)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = text
-    return function
+    return _described(function, op_type, name, tuple(arguments), text, shape)
 
 
 def _of_one(op_type: str, name: str, text: str) -> OneArgument:
@@ -422,13 +425,44 @@ def _of_one_or_sparse(op_type: str, name: str, text: str) -> OneArgument:
             return SparseTensor(x.indices, apply_op(op_type, name, x=x.values), x.dense_shape)
         return apply_op(op_type, name, x=x)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = text + " A SparseTensor stays one."
-    return function
+    return _described(function, op_type, name, ("x",), text + " A SparseTensor stays one.")
 
 
 def _of_two(op_type: str, name: str, text: str) -> OneArgument:
     return one_op(op_type, name, ["x", "y"], text + " Shapes broadcast.")
+
+
+def _described(
+    function: Callable[..., Any], op_type: str, name: str, arguments: tuple[str, ...], text: str, shape: str = ""
+) -> OneArgument:
+    """The function with the name, signature and documentation that `help` and editors show."""
+    function.__name__ = function.__qualname__ = name
+    function.__signature__ = _signature(arguments)  # type: ignore[attr-defined]
+    taken = "".join(
+        f"  {each}: a tensor, or a value that converts to one, of a dtype of the op {op_type}.\n" for each in arguments
+    )
+    shape = shape or (f"of the shape of {arguments[0]}" if len(arguments) == 1 else "of the broadcast shape")
+    dtype = ", bool" if op_type in _GIVE_BOOL else f" and the dtype of {arguments[0]}"
+    function.__doc__ = (
+        f"{text}\n\nArgs:\n{taken}  name: the name of the operation.\n\nReturns:\n  A tensor {shape}{dtype}.\n\n"
+        "Raises:\n  TypeError: a dtype is not one of the op's; runtime/ops.md lists them.\n"
+        "  ValueError: the shapes do not fit.\n\n"
+        f"Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/math/{name}"
+    )
+    return function
+
+
+@functools.cache
+def _signature(arguments: tuple[str, ...]) -> inspect.Signature:
+    either = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parameters = [inspect.Parameter(each, either, annotation="TensorLike") for each in arguments]
+    parameters.append(inspect.Parameter("name", either, default=None, annotation="str | None"))
+    return inspect.Signature(parameters, return_annotation="Tensor")
+
+
+_GIVE_BOOL = frozenset(
+    "Equal Greater GreaterEqual IsFinite IsInf IsNan Less LessEqual LogicalAnd LogicalNot LogicalOr NotEqual".split()
+)
 
 
 acos = _of_one("Acos", "acos", "The angle in [0, pi] whose cosine is x.")

@@ -113,38 +113,47 @@ def _sparse_segment(
 segment_max = one_op(
     "SegmentMax", "segment_max", ["data", "segment_ids"],
     "Row i is the maximum of the rows of data whose id is i; 0 if there are none. The ids are sorted.",
+    "with one row for each segment",
 )  # fmt: skip
 segment_mean = one_op(
     "SegmentMean", "segment_mean", ["data", "segment_ids"],
     "Row i is the mean of the rows of data whose id is i; 0 if there are none. The ids are sorted.",
+    "with one row for each segment",
 )  # fmt: skip
 segment_min = one_op(
     "SegmentMin", "segment_min", ["data", "segment_ids"],
     "Row i is the minimum of the rows of data whose id is i; 0 if there are none. The ids are sorted.",
+    "with one row for each segment",
 )  # fmt: skip
 segment_prod = one_op(
     "SegmentProd", "segment_prod", ["data", "segment_ids"],
     "Row i is the product of the rows of data whose id is i; 1 if there are none. The ids are sorted.",
+    "with one row for each segment",
 )  # fmt: skip
 segment_sum = one_op(
     "SegmentSum", "segment_sum", ["data", "segment_ids"],
     "Row i is the sum of the rows of data whose id is i; 0 if there are none. The ids are sorted.",
+    "with one row for each segment",
 )  # fmt: skip
 unsorted_segment_max = one_op(
     "UnsortedSegmentMax", "unsorted_segment_max", ["data", "segment_ids", "num_segments"],
     "Row i is the maximum of the rows of data whose id is i; the least value of the type if there are none.",
+    "with one row for each segment",
 )  # fmt: skip
 unsorted_segment_min = one_op(
     "UnsortedSegmentMin", "unsorted_segment_min", ["data", "segment_ids", "num_segments"],
     "Row i is the minimum of the rows of data whose id is i; the greatest value of the type if there are none.",
+    "with one row for each segment",
 )  # fmt: skip
 unsorted_segment_prod = one_op(
     "UnsortedSegmentProd", "unsorted_segment_prod", ["data", "segment_ids", "num_segments"],
     "Row i is the product of the rows of data whose id is i; 1 if there are none.",
+    "with one row for each segment",
 )  # fmt: skip
 unsorted_segment_sum = one_op(
     "UnsortedSegmentSum", "unsorted_segment_sum", ["data", "segment_ids", "num_segments"],
     "Row i is the sum of the rows of data whose id is i; rows with a negative id are dropped.",
+    "with one row for each segment",
 )  # fmt: skip
 
 
