@@ -376,7 +376,7 @@ class RunningStep:
             self._stop_local = functools.partial(
                 cast(ServingWorker, partition.worker).stop_step, self.step_id, cancellation
             )
-        if self.is_stopped:
+        if self.is_stopped or (self.error is not None and not self.error.derived):
             done(error=as_derived(errors.CancelledError(None, None, "The step was stopped before it began.")))
             return
         try:
