@@ -34,19 +34,25 @@ def convert_to_tensor(
     dtype_hint: Any = None,
     as_ref: bool = False,
 ) -> Tensor:
-    """The tensor that stands for `value` in the default graph.
+    """The tensor that stands for a value in the default graph.
 
     Args:
       value: a Tensor, variable, number, string, (nested) sequence, numpy array, or an object of a registered type.
       dtype: the element type it must have.
       name: the name of the constant, if one is made.
-      preferred_dtype: the element type to use if `dtype` is None and `value` can be of it; `dtype_hint` is the same.
+      preferred_dtype: the element type to use if `dtype` is None and `value` can be of it.
+      dtype_hint: the newer name of `preferred_dtype`.
       as_ref: give the reference to a variable's buffer rather than its value.
 
+    Returns:
+      A Tensor; `value` itself if it is one.
+
     Raises:
-      ValueError: `value` is None, a tensor of another type than `dtype`, or ragged.
+      ValueError: `value` is None, a tensor of another dtype than `dtype`, or ragged.
       TypeError: no function converts `value`, or not to `dtype`.
       RuntimeError: a registered function answered with something else than a tensor.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/convert_to_tensor
     """
     wanted = None if dtype is None else as_dtype(dtype)
     if isinstance(value, Tensor):

@@ -82,15 +82,34 @@ _CONSTANT_ELEMENTS_MAX = 1000
 
 
 def placeholder(dtype: DTypeLike, shape: Any = None, name: str | None = None) -> Tensor:
-    """A tensor that must be fed. `shape`: what fed values must fit; None: anything.
+    """A tensor that must be fed.
 
-    Running it unfed raises InvalidArgumentError.
+    Args:
+      dtype: the element type.
+      shape: what fed values must fit; None accepts any shape.
+      name: the name of the operation.
+
+    Returns:
+      A Tensor of `dtype` and `shape`. A step that uses it unfed raises InvalidArgumentError.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/placeholder
     """
     return apply_op("Placeholder", name, dtype=dtypes.as_dtype(dtype), shape=as_shape(shape))
 
 
 def placeholder_with_default(input: TensorLike, shape: Any, name: str | None = None) -> Tensor:
-    """`input`, unless something else of that `shape` is fed."""
+    """A tensor that has the value of `input` unless it is fed.
+
+    Args:
+      input: the default value.
+      shape: what fed values must fit, and what `input` fits.
+      name: the name of the operation.
+
+    Returns:
+      A Tensor of the dtype of `input` and of `shape`.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/placeholder_with_default
+    """
     return apply_op("PlaceholderWithDefault", name, input=input, shape=as_shape(shape))
 
 
@@ -111,7 +130,17 @@ def sparse_placeholder(dtype: DTypeLike, shape: Any = None, name: str | None = N
 
 
 def identity(input: TensorLike, name: str | None = None) -> Tensor:
-    """A tensor with the value of `input`: a name, a device or a control dependency of its own for it."""
+    """A tensor with the value of another: a name, a device or a control dependency of its own.
+
+    Args:
+      input: any tensor or variable.
+      name: the name of the operation.
+
+    Returns:
+      A Tensor of the shape and dtype of `input`.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/identity
+    """
     return apply_op("Identity", name, input=input)
 
 
@@ -121,7 +150,17 @@ def identity_n(input: Sequence[Any], name: str | None = None) -> list[Tensor]:
 
 
 def stop_gradient(input: TensorLike, name: str | None = None) -> Tensor:
-    """The value of `input`, seen as a constant by gradients."""
+    """The value of a tensor, which gradients take for a constant.
+
+    Args:
+      input: any tensor.
+      name: the name of the operation.
+
+    Returns:
+      A Tensor of the shape and dtype of `input`.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/stop_gradient
+    """
     return apply_op("StopGradient", name, input=input)
 
 
@@ -149,7 +188,18 @@ def bitcast(input: TensorLike, type: Any, name: str | None = None) -> Tensor:
 
 
 def shape(input: TensorLike, name: str | None = None, out_type: DTypeLike = dtypes.int32) -> Tensor:
-    """The shape of `input` as a vector; a constant when it is known statically."""
+    """The shape of a tensor, as a tensor.
+
+    Args:
+      input: a Tensor or SparseTensor.
+      name: the name of the operation.
+      out_type: int32 or int64.
+
+    Returns:
+      A vector of `out_type`; a constant where the shape is known when the graph is made.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/shape
+    """
     return shape_of(input, name, out_type)
 
 
@@ -169,7 +219,18 @@ def shape_n(input: Sequence[Any], out_type: DTypeLike = dtypes.int32, name: str 
 
 
 def size(input: TensorLike, name: str | None = None, out_type: DTypeLike = dtypes.int32) -> Tensor:
-    """The number of elements of `input`."""
+    """The number of elements of a tensor.
+
+    Args:
+      input: a Tensor or SparseTensor.
+      name: the name of the operation.
+      out_type: int32 or int64.
+
+    Returns:
+      A scalar of `out_type`.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/size
+    """
     with name_scope(name, "Size", [input]) as scope:
         if isinstance(input, SparseTensor):
             return apply_op("Prod", scope, input=with_dtype(input.dense_shape, out_type), reduction_indices=[0])
@@ -181,7 +242,17 @@ def size(input: TensorLike, name: str | None = None, out_type: DTypeLike = dtype
 
 
 def rank(input: TensorLike, name: str | None = None) -> Tensor:
-    """The number of dimensions of `input`, an int32 scalar."""
+    """The number of dimensions of a tensor.
+
+    Args:
+      input: a Tensor or SparseTensor.
+      name: the name of the operation.
+
+    Returns:
+      An int32 scalar.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/rank
+    """
     with name_scope(name, "Rank", [input]) as scope:
         if isinstance(input, SparseTensor):
             return apply_op("Size", scope, input=input.dense_shape)
@@ -192,19 +263,64 @@ def rank(input: TensorLike, name: str | None = None) -> Tensor:
 
 
 def reshape(tensor: TensorLike, shape: Any, name: str | None = None) -> Tensor:
-    """The elements of `tensor` in row-major order under another shape; one size may be -1: what is left."""
+    """The elements of a tensor, in row-major order, under another shape.
+
+    Args:
+      tensor: any tensor.
+      shape: an int32 or int64 vector. One size may be -1: it becomes what the number of elements leaves.
+      name: the name of the operation.
+
+    Returns:
+      A Tensor of `shape` and the dtype of `tensor`.
+
+    Raises:
+      ValueError: the number of elements does not fit, where both shapes are known.
+      InvalidArgumentError: the same at run time.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/reshape
+    """
     return apply_op("Reshape", name, tensor=tensor, shape=_shape_argument(shape))
 
 
 def squeeze(input: TensorLike, axis: Any = None, name: str | None = None, squeeze_dims: Any = None) -> Tensor:
-    """Removes the dimensions of size 1: all, or those in `axis`."""
+    """Removes dimensions of size 1.
+
+    Args:
+      input: any tensor.
+      axis: an integer or list of integers; all dimensions of size 1 by default.
+      name: the name of the operation.
+      squeeze_dims: the older name of `axis`.
+
+    Returns:
+      A Tensor with the elements of `input`.
+
+    Raises:
+      ValueError: a dimension in `axis` is not of size 1, or both names are given.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/squeeze
+    """
     axis = squeeze_dims if axis is None else axis
     axes = [] if axis is None else list(axis) if isinstance(axis, (list, tuple)) else [axis]
     return apply_op("Squeeze", name, input=input, squeeze_dims=[int(one) for one in axes])
 
 
 def expand_dims(input: TensorLike, axis: Any = None, name: str | None = None, dim: Any = None) -> Tensor:
-    """Inserts a dimension of size 1 before dimension `axis` (negative: from the end)."""
+    """Inserts a dimension of size 1.
+
+    Args:
+      input: any tensor.
+      axis: the place of the new dimension, in [-rank - 1, rank].
+      name: the name of the operation.
+      dim: the older name of `axis`.
+
+    Returns:
+      A Tensor with the elements of `input` and one more dimension.
+
+    Raises:
+      ValueError: `axis` is out of range, or both names are given.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/expand_dims
+    """
     axis = dim if axis is None else axis
     if axis is None:
         raise ValueError("Must specify an axis argument to tf.expand_dims()")
@@ -230,17 +346,53 @@ def broadcast_static_shape(shape_x: TensorShape, shape_y: TensorShape) -> Tensor
 
 
 def fill(dims: Any, value: TensorLike, name: str | None = None) -> Tensor:
-    """A tensor of shape `dims`, each element `value`."""
+    """A tensor in which every element has one value.
+
+    Args:
+      dims: the shape, an int32 or int64 vector.
+      value: a scalar.
+      name: the name of the operation.
+
+    Returns:
+      A Tensor of shape `dims` and the dtype of `value`.
+
+    Raises:
+      InvalidArgumentError: at run time, a size is negative.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/fill
+    """
     return apply_op("Fill", name, dims=_shape_argument(dims), value=value)
 
 
 def zeros(shape: Any, dtype: DTypeLike = dtypes.float32, name: str | None = None) -> Tensor:
-    """Zeros (False, empty strings) of that shape."""
+    """Zeros; False for bool and empty strings for string.
+
+    Args:
+      shape: a list of integers, a TensorShape or an int32 or int64 vector.
+      dtype: the element type.
+      name: the name of the operation.
+
+    Returns:
+      A Tensor of `shape` and `dtype`.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/zeros
+    """
     return _filled(shape, dtypes.as_dtype(dtype), 0, name, "zeros")
 
 
 def ones(shape: Any, dtype: DTypeLike = dtypes.float32, name: str | None = None) -> Tensor:
-    """Ones (True) of that shape."""
+    """Ones; True for bool.
+
+    Args:
+      shape: a list of integers, a TensorShape or an int32 or int64 vector.
+      dtype: the element type.
+      name: the name of the operation.
+
+    Returns:
+      A Tensor of `shape` and `dtype`.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/ones
+    """
     return _filled(shape, dtypes.as_dtype(dtype), 1, name, "ones")
 
 
@@ -273,14 +425,38 @@ def _static_dims(shape: Any) -> list[int] | None:
 def zeros_like(
     tensor: TensorLike, dtype: DTypeLike | None = None, name: str | None = None, optimize: bool = True
 ) -> Tensor:
-    """Zeros of the shape (and dtype, unless given) of `tensor`."""
+    """Zeros of the shape of another tensor.
+
+    Args:
+      tensor: what gives the shape.
+      dtype: the element type; that of `tensor` by default.
+      name: the name of the operation.
+      optimize: make a constant where the shape is known.
+
+    Returns:
+      A Tensor of the shape of `tensor`.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/zeros_like
+    """
     return _like(tensor, dtype, name, optimize, "zeros_like", "ZerosLike", zeros)
 
 
 def ones_like(
     tensor: TensorLike, dtype: DTypeLike | None = None, name: str | None = None, optimize: bool = True
 ) -> Tensor:
-    """Ones of the shape (and dtype, unless given) of `tensor`."""
+    """Ones of the shape of another tensor.
+
+    Args:
+      tensor: what gives the shape.
+      dtype: the element type; that of `tensor` by default.
+      name: the name of the operation.
+      optimize: make a constant where the shape is known.
+
+    Returns:
+      A Tensor of the shape of `tensor`.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/ones_like
+    """
     return _like(tensor, dtype, name, optimize, "ones_like", "OnesLike", ones)
 
 
@@ -308,9 +484,24 @@ def one_hot(
     dtype: DTypeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """`on_value` at the place that each index names along a new dimension of size `depth`, `off_value` elsewhere.
+    """Rows that have `on_value` at the place that each index names.
 
-    An index outside of [0, depth) names no place. The dtype is that of the values, float32 without any.
+    Args:
+      indices: integers of any shape. An index outside [0, depth) gives a row of `off_value`.
+      depth: the size of the new dimension, a scalar.
+      on_value: 1 by default.
+      off_value: 0 by default.
+      axis: where the new dimension goes; -1, the default, makes it the last.
+      dtype: the element type; that of the values, or float32 if neither value is given.
+      name: the name of the operation.
+
+    Returns:
+      A Tensor of the shape of `indices` with a dimension of size `depth` inserted.
+
+    Raises:
+      TypeError: the dtypes of `on_value`, `off_value` and `dtype` differ.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/one_hot
     """
     with name_scope(name, "one_hot", [indices, depth, on_value, off_value]) as scope:
         given = [value for value in (on_value, off_value) if value is not None]
@@ -326,7 +517,22 @@ def one_hot(
 def sequence_mask(
     lengths: TensorLike, maxlen: Any = None, dtype: DTypeLike = dtypes.bool, name: str | None = None
 ) -> Tensor:
-    """For each length n a row of `maxlen` values of which the first n are True. Shape: lengths.shape + [maxlen]."""
+    """A mask of the first n places for each length n.
+
+    Args:
+      lengths: integers of any shape.
+      maxlen: the size of the new last dimension; the greatest length by default.
+      dtype: the element type of the mask.
+      name: the name of the operation.
+
+    Returns:
+      A Tensor of shape lengths.shape + [maxlen]; True, or 1, in the first lengths[i] places.
+
+    Raises:
+      ValueError: `maxlen` is not a scalar.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/sequence_mask
+    """
     with name_scope(name, "SequenceMask", [lengths]):
         lengths = convert_to_tensor(lengths)
         if maxlen is None:

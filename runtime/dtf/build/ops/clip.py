@@ -36,12 +36,21 @@ __all__ = ["clip_by_average_norm", "clip_by_global_norm", "clip_by_norm", "clip_
 
 
 def clip_by_value(t: TensorLike, clip_value_min: Any, clip_value_max: Any, name: str | None = None) -> Any:
-    """t with everything below clip_value_min or above clip_value_max set to that bound; IndexedSlices stay such.
+    """Elements outside two bounds are set to the bound.
 
-    The bounds are scalars, or of shapes that broadcast to that of t.
+    Args:
+      t: a Tensor or IndexedSlices.
+      clip_value_min: the lower bound, a scalar or a shape that broadcasts to that of `t`.
+      clip_value_max: the upper bound, the same.
+      name: the name of the operation.
+
+    Returns:
+      What `t` is, of the same shape and dtype.
 
     Raises:
-      ValueError: the result would not have the shape of t.
+      ValueError: the result would not have the shape of `t`.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/clip_by_value
     """
     with name_scope(name, "clip_by_value", [t, clip_value_min, clip_value_max]) as name:
         values = convert_to_tensor(t.values if isinstance(t, IndexedSlices) else t, name="t")
@@ -53,9 +62,18 @@ def clip_by_value(t: TensorLike, clip_value_min: Any, clip_value_max: Any, name:
 
 
 def clip_by_norm(t: TensorLike, clip_norm: Any, axes: Any = None, name: str | None = None) -> Any:
-    """t scaled down to the euclidean norm `clip_norm` where its norm along `axes` (all by default) is larger.
+    """Scales a tensor down to a euclidean norm where its norm is larger.
 
-    IndexedSlices stay such: their values are clipped, repeated indices counted apart.
+    Args:
+      t: a Tensor or IndexedSlices, whose values are clipped and repeated indices counted apart.
+      clip_norm: the greatest norm, a positive scalar.
+      axes: the axes along which the norm is taken; all by default.
+      name: the name of the operation.
+
+    Returns:
+      What `t` is, of the same shape and dtype.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/clip_by_norm
     """
     with name_scope(name, "clip_by_norm", [t, clip_norm]) as name:
         values = convert_to_tensor(t.values if isinstance(t, IndexedSlices) else t, name="t")
@@ -83,13 +101,21 @@ def clip_by_average_norm(t: TensorLike, clip_norm: Any, name: str | None = None)
 def clip_by_global_norm(
     t_list: Sequence[Any], clip_norm: Any, use_norm: Any = None, name: str | None = None
 ) -> tuple[list[Any], Tensor]:
-    """(the tensors scaled so that their global norm is at most `clip_norm`, the global norm before).
+    """Scales tensors so that their global norm is at most a bound.
 
-    Entries may be None and IndexedSlices, and stay so. `use_norm` is a global norm computed before. When the norm is
-    infinite or NaN every entry becomes NaN, so that the fault is seen.
+    Args:
+      t_list: a sequence of Tensors, IndexedSlices and None.
+      clip_norm: the greatest global norm, a positive scalar.
+      use_norm: a global norm that was computed before.
+      name: the name of the operation.
+
+    Returns:
+      (the scaled tensors, the global norm before). Where the norm is infinite or NaN every entry becomes NaN.
 
     Raises:
       TypeError: `t_list` is not a sequence.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/clip_by_global_norm
     """
     _check_sequence(t_list)
     entries = list(t_list)
@@ -114,10 +140,19 @@ def clip_by_global_norm(
 
 
 def global_norm(t_list: Sequence[Any], name: str | None = None) -> Tensor:
-    """The euclidean norm of all elements of all tensors; None entries are skipped, IndexedSlices count their values.
+    """The euclidean norm of all elements of several tensors.
+
+    Args:
+      t_list: a sequence of Tensors, IndexedSlices (their values count) and None, which is skipped.
+      name: the name of the operation.
+
+    Returns:
+      A scalar of the dtype of the tensors.
 
     Raises:
       TypeError: `t_list` is not a sequence.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/global_norm
     """
     _check_sequence(t_list)
     values = _values(t_list)

@@ -47,11 +47,23 @@ def gather(
     axis: Any = None,
     batch_dims: int = 0,
 ) -> Tensor:
-    """The slices of `params` along `axis` that `indices` name.
+    """Slices of a tensor along one dimension, by their indices.
 
-    Shape: params.shape[:axis] + indices.shape[batch_dims:] + params.shape[axis + 1:]. An index outside of the
-      dimension is an
-    InvalidArgumentError. `axis` is `batch_dims` by default.
+    Args:
+      params: the tensor from which slices are taken.
+      indices: int32 or int64 of any shape, in [0, size of the dimension).
+      validate_indices: ignored; indices are always checked.
+      name: the name of the operation.
+      axis: the dimension of `params`; `batch_dims` by default.
+      batch_dims: how many leading dimensions both tensors share.
+
+    Returns:
+      A Tensor of shape params.shape[:axis] + indices.shape[batch_dims:] + params.shape[axis + 1:].
+
+    Raises:
+      InvalidArgumentError: at run time, an index is outside the dimension.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/gather
     """
     del validate_indices
     axis = batch_dims if axis is None else axis
@@ -69,9 +81,21 @@ def batch_gather(params: TensorLike, indices: TensorLike, name: str | None = Non
 
 
 def gather_nd(params: TensorLike, indices: TensorLike, name: str | None = None, batch_dims: int = 0) -> Tensor:
-    """The slices of `params` that the vectors along the last dimension of `indices` name.
+    """Slices or elements of a tensor, by vectors of indices.
 
-    Shape: indices.shape[:-1] + params.shape[indices.shape[-1]:].
+    Args:
+      params: the tensor from which slices are taken.
+      indices: int32 or int64; each vector along the last dimension names one slice.
+      name: the name of the operation.
+      batch_dims: how many leading dimensions both tensors share.
+
+    Returns:
+      A Tensor of shape indices.shape[:-1] + params.shape[indices.shape[-1]:].
+
+    Raises:
+      InvalidArgumentError: at run time, a vector is outside `params`.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/gather_nd
     """
     if batch_dims:
         return _batch_gather_nd(params, indices, batch_dims, name)
@@ -97,7 +121,19 @@ def _batch_gather_nd(params: Any, indices: Any, batch_dims: int, name: str | Non
 
 
 def scatter_nd(indices: TensorLike, updates: TensorLike, shape: Any, name: str | None = None) -> Tensor:
-    """Zeros of `shape` with `updates` added at the index vectors; equal vectors add up."""
+    """Zeros with updates added at vectors of indices; equal vectors add up.
+
+    Args:
+      indices: int32 or int64; each vector along the last dimension names one slice.
+      updates: what is added, of shape indices.shape[:-1] + shape[indices.shape[-1]:].
+      shape: the shape of the result, a vector.
+      name: the name of the operation.
+
+    Returns:
+      A Tensor of `shape` and the dtype of `updates`.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/scatter_nd
+    """
     return apply_op("ScatterNd", name, indices=indices, updates=updates, shape=shape)
 
 

@@ -34,7 +34,22 @@ __all__ = [
 
 
 def concat(values: TensorLike, axis: Any, name: str = "concat") -> Tensor:
-    """Joins tensors along an existing dimension; their other dimensions are equal."""
+    """Joins tensors along an existing dimension.
+
+    Args:
+      values: tensors of one dtype and rank, whose other dimensions are equal; or one tensor.
+      axis: the dimension, in [-rank, rank); an int32 scalar.
+      name: the name of the operation.
+
+    Returns:
+      A Tensor whose size along `axis` is the sum of the sizes.
+
+    Raises:
+      ValueError: the shapes do not fit.
+      InvalidArgumentError: the same at run time.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/concat
+    """
     if not isinstance(values, (list, tuple)):
         values = [values]
     if len(values) == 1:
@@ -43,7 +58,21 @@ def concat(values: TensorLike, axis: Any, name: str = "concat") -> Tensor:
 
 
 def stack(values: Any, axis: int = 0, name: str = "stack") -> Tensor:
-    """Joins tensors of one shape along a new dimension `axis`."""
+    """Joins tensors of one shape along a new dimension.
+
+    Args:
+      values: tensors of one shape and dtype.
+      axis: the place of the new dimension, in [-(rank + 1), rank + 1).
+      name: the name of the operation.
+
+    Returns:
+      A Tensor with one more dimension, of size len(values).
+
+    Raises:
+      ValueError: `axis` is out of range, or the shapes differ.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/stack
+    """
     if axis == 0 and not any(isinstance(value, Tensor) or hasattr(value, "_as_graph_element") for value in values):
         try:
             return convert_to_tensor(values, name=name)
@@ -61,10 +90,21 @@ def parallel_stack(values: Any, name: str = "parallel_stack") -> Tensor:
 
 
 def unstack(value: TensorLike, num: int | None = None, axis: int = 0, name: str = "unstack") -> list[Tensor]:
-    """The slices of `value` along dimension `axis`, which they lose.
+    """Cuts a tensor into the slices along one dimension.
+
+    Args:
+      value: a tensor of rank 1 or more.
+      num: the size of the dimension; taken from the shape by default.
+      axis: the dimension, which the slices lose.
+      name: the name of the operation.
+
+    Returns:
+      A list of `num` Tensors.
 
     Raises:
-      ValueError: `num` is not given and cannot be told from the shape.
+      ValueError: `num` is not given and the size is not known, or `axis` is out of range.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/unstack
     """
     value = convert_to_tensor(value)
     if num is None:
@@ -80,7 +120,23 @@ def unstack(value: TensorLike, num: int | None = None, axis: int = 0, name: str 
 def split(
     value: TensorLike, num_or_size_splits: Any, axis: Any = 0, num: int | None = None, name: str = "split"
 ) -> list[Tensor]:
-    """Cuts `value` along `axis`: into a number of equal pieces, or into pieces of the given sizes."""
+    """Cuts a tensor into pieces along one dimension.
+
+    Args:
+      value: the tensor.
+      num_or_size_splits: a number of equal pieces, or a vector of sizes, one of which may be -1.
+      axis: the dimension.
+      num: the number of sizes, where it is not known from the shape of `num_or_size_splits`.
+      name: the name of the operation.
+
+    Returns:
+      A list of Tensors.
+
+    Raises:
+      ValueError: the number of pieces is not known, or does not divide the dimension.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/split
+    """
     if isinstance(num_or_size_splits, (int, np.integer)):
         return list(apply_op("Split", name, split_dim=axis, value=value, num_split=int(num_or_size_splits)))
     sizes = convert_to_tensor(num_or_size_splits)
@@ -102,9 +158,23 @@ def split(
 def pad(
     tensor: TensorLike, paddings: TensorLike, mode: str = "CONSTANT", name: str | None = None, constant_values: Any = 0
 ) -> Tensor:
-    """`tensor` with paddings[d] = (before, after) elements added to each dimension.
+    """Adds elements before and after each dimension.
 
-    mode: CONSTANT (of `constant_values`), REFLECT (mirrored without the border) or SYMMETRIC (with it).
+    Args:
+      tensor: any tensor.
+      paddings: an integer tensor [rank, 2]: how many elements before and after each dimension.
+      mode: "CONSTANT" adds `constant_values`, "REFLECT" mirrors without the border, "SYMMETRIC" with it.
+      name: the name of the operation.
+      constant_values: a scalar of the dtype of `tensor`.
+
+    Returns:
+      A Tensor of the dtype of `tensor`.
+
+    Raises:
+      ValueError: `mode` is unknown.
+      InvalidArgumentError: at run time, a padding is negative or too large to mirror.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/pad
     """
     mode = mode.upper()
     if mode == "CONSTANT":
@@ -117,7 +187,18 @@ def pad(
 
 
 def tile(input: TensorLike, multiples: TensorLike, name: str | None = None) -> Tensor:
-    """`input` repeated multiples[d] times along each dimension."""
+    """Repeats a tensor along each dimension.
+
+    Args:
+      input: a tensor of rank 1 or more.
+      multiples: an int32 or int64 vector: how often along each dimension.
+      name: the name of the operation.
+
+    Returns:
+      A Tensor whose dimension d has size input.shape[d] * multiples[d].
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/tile
+    """
     return apply_op("Tile", name, input=input, multiples=multiples)
 
 

@@ -48,12 +48,26 @@ def matmul(
     b_is_sparse: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The matrix product. a: [..., n, k], b: [..., k, m] -> [..., n, m], after what is to be transposed is.
+    """The matrix product.
 
-    `a_is_sparse` and `b_is_sparse` say that a matrix has many zeros (float32 and bfloat16 only).
+    Args:
+      a: [..., n, k], after transposition.
+      b: [..., k, m], after transposition, of the dtype of `a`; batch dimensions broadcast.
+      transpose_a: transpose the last two dimensions of `a` first.
+      transpose_b: transpose those of `b` first.
+      adjoint_a: conjugate and transpose `a` first.
+      adjoint_b: conjugate and transpose `b` first.
+      a_is_sparse: `a` has many zeros (float32 and bfloat16 only).
+      b_is_sparse: `b` has many zeros.
+      name: the name of the operation.
+
+    Returns:
+      A Tensor [..., n, m] of the dtype of `a`.
 
     Raises:
       ValueError: both transpose and adjoint are asked of one argument, or the shapes do not fit.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/linalg/matmul
     """
     with name_scope(name, "MatMul", [a, b]) as name:
         if transpose_a and adjoint_a:
@@ -136,12 +150,21 @@ def cross(a: TensorLike, b: TensorLike, name: str | None = None) -> Tensor:
 
 
 def tensordot(a: TensorLike, b: TensorLike, axes: Any, name: str | None = None) -> Tensor:
-    """Sums products of a and b over pairs of axes; the remaining axes of a, then of b, are those of the result.
+    """Sums products of two tensors over pairs of axes.
 
-    axes: n (the last n axes of a with the first n of b), or [axes of a, axes of b] of equal lengths, as Python numbers.
+    Args:
+      a: the first tensor.
+      b: the second tensor, of the dtype of `a`.
+      axes: n, for the last n axes of `a` with the first n of `b`; or [axes of a, axes of b], lists of equal length.
+      name: the name of the operation.
+
+    Returns:
+      A Tensor with the remaining axes of `a`, then those of `b`.
 
     Raises:
       ValueError: the axes do not pair, or are out of range.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/tensordot
     """
     with name_scope(name, "Tensordot", [a, b]) as name:
         a, b = _pair(a, b)
@@ -242,8 +265,18 @@ def einsum(equation: str, *inputs: Any, name: str | None = None) -> Tensor:
     Letters name the axes of each input; those that the output lacks are summed. Without "->" the output has, sorted,
     the letters that occur once. "..." stands for axes that broadcast. Several inputs are contracted from left to right.
 
+    Args:
+      equation: the letters of each input, separated by commas, then "->" and those of the output.
+      *inputs: the tensors, of one dtype.
+      name: the name of the operation.
+
+    Returns:
+      A Tensor with the output's axes.
+
     Raises:
       ValueError: the equation is malformed or does not fit the inputs.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/einsum
     """
     with name_scope(name, "einsum", inputs) as name:
         tensors = [convert_to_tensor(each) for each in inputs]
@@ -316,12 +349,23 @@ def norm(
     name: str | None = None,
     keep_dims: bool | None = None,
 ) -> Tensor:
-    """The norm of vectors (axis: one axis, or None for all elements as one vector) or of matrices (axis: two axes).
+    """The norm of vectors or of matrices.
 
-    ord: "euclidean" (of matrices: Frobenius), "fro" (matrices only), 1, 2, np.inf, or any positive p for vectors.
+    Args:
+      tensor: floating-point or complex numbers.
+      ord: "euclidean" (of matrices: Frobenius), "fro" (matrices only), 1, 2, np.inf, or any positive p for vectors.
+      axis: one axis for vectors, two for matrices; None takes all elements as one vector.
+      keepdims: keep the reduced axes, with size 1.
+      name: the name of the operation.
+      keep_dims: the older name of `keepdims`.
+
+    Returns:
+      A Tensor without those axes.
 
     Raises:
       ValueError: the norm does not exist for what `axis` selects.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/norm
     """
     keep = bool(keep_dims if keepdims is None else keepdims)
     is_matrix = isinstance(axis, tuple | list) and len(axis) == 2
@@ -411,9 +455,19 @@ def eye(
     dtype: DTypeLike = dtypes.float32,
     name: str | None = None,
 ) -> Tensor:
-    """Identity matrices: ones on the main diagonal, zeros elsewhere. [*batch_shape, num_rows, num_columns].
+    """Identity matrices: ones on the main diagonal, zeros elsewhere.
 
-    num_columns is num_rows by default; batch_shape is a list or an int32 vector.
+    Args:
+      num_rows: the number of rows, an integer or an int32 scalar.
+      num_columns: the number of columns; `num_rows` by default.
+      batch_shape: the shape of the batch of matrices, a list or an int32 vector; none by default.
+      dtype: the element type.
+      name: the name of the operation.
+
+    Returns:
+      A Tensor of shape batch_shape + [num_rows, num_columns].
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/eye
     """
     with name_scope(name, "eye", [num_rows, num_columns, batch_shape]) as name:
         square = num_columns is None

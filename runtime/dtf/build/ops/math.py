@@ -59,7 +59,18 @@ def div(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
 
 
 def divide(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """x / y as Python 3 divides; see `truediv`."""
+    """x / y, as Python 3 divides.
+
+    Args:
+      x: a tensor or value; integers become floating-point numbers.
+      y: a tensor or value of the dtype of `x`.
+      name: the name of the operation.
+
+    Returns:
+      A Tensor of the broadcast shape.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/math/divide
+    """
     return truediv(x, y, name or "truediv")
 
 
@@ -107,7 +118,17 @@ def _same_type(x: Any, y: Any) -> tuple[Tensor, Tensor]:
 
 
 def abs(x: TensorLike, name: str | None = None) -> Any:
-    """|x|; of complex numbers the modulus, in the type of their parts. A SparseTensor stays one."""
+    """The absolute value; of complex numbers the modulus. A SparseTensor stays one.
+
+    Args:
+      x: a tensor or SparseTensor of numbers.
+      name: the name of the operation.
+
+    Returns:
+      What `x` is, of the same shape; of complex numbers, in the type of their parts.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/math/abs
+    """
     if isinstance(x, SparseTensor):
         return SparseTensor(x.indices, abs(x.values, name), x.dense_shape)
     with name_scope(name, "Abs", [x]) as name:
@@ -219,10 +240,19 @@ def conj(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def add_n(inputs: TensorLike, name: str | None = None) -> Tensor:
-    """The element-wise sum of tensors of one shape and type. IndexedSlices are made dense first.
+    """The element-wise sum of tensors of one shape and dtype.
+
+    Args:
+      inputs: a list of tensors or IndexedSlices, which are made dense first.
+      name: the name of the operation.
+
+    Returns:
+      A Tensor of that shape and dtype.
 
     Raises:
       ValueError: `inputs` is empty or not a sequence, or the shapes differ.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/math/add_n
     """
     tensors = _list_of_tensors(inputs)
     if len(tensors) == 1:
@@ -271,10 +301,23 @@ def scalar_mul(scalar: Any, x: TensorLike, name: str | None = None) -> Any:
 
 
 def cast(x: TensorLike, dtype: DTypeLike, name: str | None = None) -> Any:
-    """x in another type; x itself when it has that type already. IndexedSlices and SparseTensors stay such.
+    """Converts to another dtype.
 
     Floating-point numbers are cut toward zero when cast to integers; of complex numbers the real part is kept; numbers
     become True when they are not zero.
+
+    Args:
+      x: a Tensor, SparseTensor or IndexedSlices of numbers or bool.
+      dtype: the element type to convert to.
+      name: the name of the operation.
+
+    Returns:
+      What `x` is, of the same shape; `x` itself when it has that dtype already.
+
+    Raises:
+      TypeError: `x` cannot be cast to `dtype`.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/cast
     """
     base = dtypes.as_dtype(dtype).base_dtype
     if isinstance(x, Tensor) and x.dtype == base:
@@ -320,7 +363,17 @@ def _range_in(source: dtypes.DType, target: dtypes.DType) -> tuple[Any, Any]:
 
 
 def to_float(x: TensorLike, name: str = "ToFloat") -> Tensor:
-    """x as float32."""
+    """Converts to float32.
+
+    Args:
+      x: a Tensor, SparseTensor or IndexedSlices.
+      name: the name of the operation.
+
+    Returns:
+      What `x` is, of the same shape.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/to_float
+    """
     return cast(x, dtypes.float32, name)
 
 
@@ -330,7 +383,17 @@ def to_double(x: TensorLike, name: str = "ToDouble") -> Tensor:
 
 
 def to_int32(x: TensorLike, name: str = "ToInt32") -> Tensor:
-    """x as int32."""
+    """Converts to int32.
+
+    Args:
+      x: a Tensor, SparseTensor or IndexedSlices.
+      name: the name of the operation.
+
+    Returns:
+      What `x` is, of the same shape.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/to_int32
+    """
     return cast(x, dtypes.int32, name)
 
 
@@ -362,9 +425,22 @@ _RANGE_TYPES = (dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64)
 def range(
     start: TensorLike, limit: Any = None, delta: TensorLike = 1, dtype: DTypeLike | None = None, name: str = "range"
 ) -> Tensor:
-    """start, start + delta, ... up to but without limit; range(n) is range(0, n). A vector.
+    """Evenly spaced numbers: start, start + delta, ... below limit. range(n) is range(0, n).
 
-    The type is `dtype`, or the first of int32, int64, float32, float64 that holds all three arguments.
+    Args:
+      start: the first number, a scalar; the limit if `limit` is None.
+      limit: the end, which is left out.
+      delta: the distance between two numbers; negative to count down.
+      dtype: the element type; by default the first of int32, int64, float32, float64 that holds all three arguments.
+      name: the name of the operation.
+
+    Returns:
+      A vector of ceil((limit - start) / delta) numbers.
+
+    Raises:
+      InvalidArgumentError: at run time, `delta` is 0 or has the wrong sign.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/range
     """
     if limit is None:
         start, limit = 0, start
@@ -383,7 +459,19 @@ def range(
 
 
 def linspace(start: TensorLike, stop: Any, num: Any, name: str | None = None) -> Tensor:
-    """`num` evenly spaced numbers from start to stop, both included. A vector of floating-point numbers."""
+    """Evenly spaced numbers between two bounds.
+
+    Args:
+      start: the first number, a floating-point scalar.
+      stop: the last number, included.
+      num: how many numbers, at least 1.
+      name: the name of the operation.
+
+    Returns:
+      A vector of `num` numbers of the dtype of `start`.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/linspace
+    """
     return apply_op("LinSpace", name, start=start, stop=stop, num=num)
 
 

@@ -38,9 +38,18 @@ _SEED_LIMIT = 2**31 - 1
 
 
 def set_random_seed(seed: int) -> None:
-    """Sets the seed of the default graph: all its random ops made from now on draw the same in every session.
+    """Sets the seed of the default graph.
 
-    Ops without a seed of their own are numbered, so they differ from each other.
+    All random operations that are made from now on draw the same numbers in every session. Operations without a seed
+    of their own are numbered, so they differ from each other.
+
+    Args:
+      seed: an integer.
+
+    Returns:
+      Nothing.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/random/set_random_seed
     """
     get_default_graph().seed = seed
 
@@ -76,10 +85,23 @@ def random_uniform(
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Numbers that are uniform in [minval, maxval), of the given shape. `maxval` is 1 by default; integers need one.
+    """Uniformly distributed random numbers in [minval, maxval).
+
+    Args:
+      shape: the shape, a list or an integer vector.
+      minval: the lower bound.
+      maxval: the upper bound; 1 by default, and required for integers.
+      dtype: a floating-point dtype, int32 or int64.
+      seed: the seed of this operation; see `set_random_seed`.
+      name: the name of the operation.
+
+    Returns:
+      A Tensor of `shape` and `dtype`; new numbers in every step.
 
     Raises:
-      ValueError: the type is neither floating-point nor int32 or int64, or integers have no maxval.
+      ValueError: the dtype is another one, or integers have no `maxval`.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/random/uniform
     """
     dtype = dtypes.as_dtype(dtype)
     if dtype not in (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64, dtypes.int32, dtypes.int64):
@@ -106,7 +128,21 @@ def random_normal(
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Normally distributed numbers of the given shape."""
+    """Normally distributed random numbers.
+
+    Args:
+      shape: the shape, a list or an integer vector.
+      mean: the mean, of a shape that broadcasts.
+      stddev: the standard deviation.
+      dtype: a floating-point dtype.
+      seed: the seed of this operation; see `set_random_seed`.
+      name: the name of the operation.
+
+    Returns:
+      A Tensor of `shape` and `dtype`; new numbers in every step.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/random/normal
+    """
     return _scaled("RandomStandardNormal", "random_normal", shape, mean, stddev, dtype, seed, name)
 
 
@@ -118,7 +154,21 @@ def truncated_normal(
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Normally distributed numbers, drawn again when they are more than two standard deviations from the mean."""
+    """Normally distributed random numbers within two standard deviations of the mean.
+
+    Args:
+      shape: the shape, a list or an integer vector.
+      mean: the mean.
+      stddev: the standard deviation before truncation.
+      dtype: a floating-point dtype.
+      seed: the seed of this operation; see `set_random_seed`.
+      name: the name of the operation.
+
+    Returns:
+      A Tensor of `shape` and `dtype`; new numbers in every step.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/random/truncated_normal
+    """
     return _scaled("TruncatedNormal", "truncated_normal", shape, mean, stddev, dtype, seed, name)
 
 
@@ -306,7 +356,18 @@ def stateless_categorical(
 
 
 def random_shuffle(value: TensorLike, seed: int | None = None, name: str | None = None) -> Tensor:
-    """`value` with its rows (entries of the first dimension) in random order."""
+    """The rows of a tensor in random order.
+
+    Args:
+      value: a tensor, shuffled along its first dimension.
+      seed: the seed of this operation; see `set_random_seed`.
+      name: the name of the operation.
+
+    Returns:
+      A Tensor of the shape and dtype of `value`.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/random/shuffle
+    """
     return apply_op("RandomShuffle", name, value=value, **op_seeds(seed))
 
 

@@ -45,7 +45,19 @@ __all__ = [
 def transpose(
     a: TensorLike, perm: TensorLike | None = None, name: str = "transpose", conjugate: bool = False
 ) -> Tensor:
-    """Dimension i of the result is dimension perm[i] of `a`; without `perm` their order is reversed."""
+    """Permutes the dimensions of a tensor.
+
+    Args:
+      a: any tensor.
+      perm: dimension i of the result is dimension perm[i] of `a`; by default the order is reversed.
+      name: the name of the operation.
+      conjugate: conjugate complex elements as well.
+
+    Returns:
+      A Tensor with the elements of `a`.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/transpose
+    """
     with name_scope(name, "transpose", [a]) as scope:
         op_type = "ConjugateTranspose" if conjugate else "Transpose"
         a = convert_to_tensor(a, name="a")
@@ -74,7 +86,18 @@ def matrix_transpose(a: TensorLike, name: str = "matrix_transpose", conjugate: b
 
 
 def reverse(tensor: TensorLike, axis: Any, name: str | None = None) -> Tensor:
-    """`tensor` with the dimensions in the vector `axis` turned round."""
+    """Turns dimensions round.
+
+    Args:
+      tensor: any tensor of up to 8 dimensions.
+      axis: the dimensions, a vector of integers in [-rank, rank).
+      name: the name of the operation.
+
+    Returns:
+      A Tensor of the shape and dtype of `tensor`.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/reverse
+    """
     return apply_op("ReverseV2", name, tensor=tensor, axis=axis)
 
 

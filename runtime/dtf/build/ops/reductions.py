@@ -54,9 +54,23 @@ def reduce_sum(
     reduction_indices: Any = None,
     keep_dims: bool | None = None,
 ) -> Tensor:
-    """The sum along `axis` (an integer, a list or tensor of them; all axes by default), in the type of the input.
+    """The sum along axes.
 
-    With `keepdims` the reduced axes stay, with size 1. `reduction_indices` and `keep_dims` are the older names.
+    Args:
+      input_tensor: a tensor of numbers.
+      axis: an integer, or a list or tensor of integers in [-rank, rank); all axes by default.
+      keepdims: keep the reduced axes, with size 1.
+      name: the name of the operation.
+      reduction_indices: the older name of `axis`.
+      keep_dims: the older name of `keepdims`.
+
+    Returns:
+      A Tensor of the dtype of `input_tensor`, without the reduced axes.
+
+    Raises:
+      ValueError: both names of one argument are given.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/math/reduce_sum
     """
     return _reduce("Sum", input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
 
@@ -69,7 +83,24 @@ def reduce_mean(
     reduction_indices: Any = None,
     keep_dims: bool | None = None,
 ) -> Tensor:
-    """The mean along `axis`; arguments as for `reduce_sum`. The mean of integers is an integer, cut toward zero."""
+    """The mean along axes. The mean of integers is an integer, cut toward zero.
+
+    Args:
+      input_tensor: a tensor of numbers.
+      axis: an integer, or a list or tensor of integers in [-rank, rank); all axes by default.
+      keepdims: keep the reduced axes, with size 1.
+      name: the name of the operation.
+      reduction_indices: the older name of `axis`.
+      keep_dims: the older name of `keepdims`.
+
+    Returns:
+      A Tensor of the dtype of `input_tensor`, without the reduced axes.
+
+    Raises:
+      ValueError: both names of one argument are given.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/math/reduce_mean
+    """
     return _reduce("Mean", input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
 
 
@@ -81,7 +112,24 @@ def reduce_prod(
     reduction_indices: Any = None,
     keep_dims: bool | None = None,
 ) -> Tensor:
-    """The product along `axis`; arguments as for `reduce_sum`."""
+    """The product along axes.
+
+    Args:
+      input_tensor: a tensor of numbers.
+      axis: an integer, or a list or tensor of integers in [-rank, rank); all axes by default.
+      keepdims: keep the reduced axes, with size 1.
+      name: the name of the operation.
+      reduction_indices: the older name of `axis`.
+      keep_dims: the older name of `keepdims`.
+
+    Returns:
+      A Tensor of the dtype of `input_tensor`, without the reduced axes.
+
+    Raises:
+      ValueError: both names of one argument are given.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/math/reduce_prod
+    """
     return _reduce("Prod", input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
 
 
@@ -93,7 +141,24 @@ def reduce_max(
     reduction_indices: Any = None,
     keep_dims: bool | None = None,
 ) -> Tensor:
-    """The maximum along `axis`; arguments as for `reduce_sum`. Of nothing: the least value of the type."""
+    """The maximum along axes; of no elements, the least value of the dtype.
+
+    Args:
+      input_tensor: a tensor of numbers.
+      axis: an integer, or a list or tensor of integers in [-rank, rank); all axes by default.
+      keepdims: keep the reduced axes, with size 1.
+      name: the name of the operation.
+      reduction_indices: the older name of `axis`.
+      keep_dims: the older name of `keepdims`.
+
+    Returns:
+      A Tensor of the dtype of `input_tensor`, without the reduced axes.
+
+    Raises:
+      ValueError: both names of one argument are given.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/math/reduce_max
+    """
     return _reduce("Max", input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
 
 
@@ -105,7 +170,24 @@ def reduce_min(
     reduction_indices: Any = None,
     keep_dims: bool | None = None,
 ) -> Tensor:
-    """The minimum along `axis`; arguments as for `reduce_sum`. Of nothing: the greatest value of the type."""
+    """The minimum along axes; of no elements, the greatest value of the dtype.
+
+    Args:
+      input_tensor: a tensor of numbers.
+      axis: an integer, or a list or tensor of integers in [-rank, rank); all axes by default.
+      keepdims: keep the reduced axes, with size 1.
+      name: the name of the operation.
+      reduction_indices: the older name of `axis`.
+      keep_dims: the older name of `keepdims`.
+
+    Returns:
+      A Tensor of the dtype of `input_tensor`, without the reduced axes.
+
+    Raises:
+      ValueError: both names of one argument are given.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/math/reduce_min
+    """
     return _reduce("Min", input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
 
 
@@ -117,7 +199,24 @@ def reduce_all(
     reduction_indices: Any = None,
     keep_dims: bool | None = None,
 ) -> Tensor:
-    """Whether all are true along `axis`; arguments as for `reduce_sum`."""
+    """Whether all elements are True along axes.
+
+    Args:
+      input_tensor: a tensor of bool.
+      axis: an integer, or a list or tensor of integers in [-rank, rank); all axes by default.
+      keepdims: keep the reduced axes, with size 1.
+      name: the name of the operation.
+      reduction_indices: the older name of `axis`.
+      keep_dims: the older name of `keepdims`.
+
+    Returns:
+      A Tensor of the dtype of `input_tensor`, without the reduced axes.
+
+    Raises:
+      ValueError: both names of one argument are given.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/math/reduce_all
+    """
     return _reduce("All", input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
 
 
@@ -129,7 +228,24 @@ def reduce_any(
     reduction_indices: Any = None,
     keep_dims: bool | None = None,
 ) -> Tensor:
-    """Whether any is true along `axis`; arguments as for `reduce_sum`."""
+    """Whether any element is True along axes.
+
+    Args:
+      input_tensor: a tensor of bool.
+      axis: an integer, or a list or tensor of integers in [-rank, rank); all axes by default.
+      keepdims: keep the reduced axes, with size 1.
+      name: the name of the operation.
+      reduction_indices: the older name of `axis`.
+      keep_dims: the older name of `keepdims`.
+
+    Returns:
+      A Tensor of the dtype of `input_tensor`, without the reduced axes.
+
+    Raises:
+      ValueError: both names of one argument are given.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/math/reduce_any
+    """
     return _reduce("Any", input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
 
 
@@ -148,7 +264,24 @@ def reduce_logsumexp(
     reduction_indices: Any = None,
     keep_dims: bool | None = None,
 ) -> Tensor:
-    """log of the sum of exp along `axis`, without overflow; arguments as for `reduce_sum`."""
+    """The logarithm of the sum of exponentials along axes, without overflow.
+
+    Args:
+      input_tensor: a tensor of floating-point numbers.
+      axis: an integer, or a list or tensor of integers in [-rank, rank); all axes by default.
+      keepdims: keep the reduced axes, with size 1.
+      name: the name of the operation.
+      reduction_indices: the older name of `axis`.
+      keep_dims: the older name of `keepdims`.
+
+    Returns:
+      A Tensor of the dtype of `input_tensor`, without the reduced axes.
+
+    Raises:
+      ValueError: both names of one argument are given.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/math/reduce_logsumexp
+    """
     axis = _one_of("axis", axis, "reduction_indices", reduction_indices)
     keep = bool(_one_of("keepdims", keepdims, "keep_dims", keep_dims))
     with name_scope(name, "ReduceLogSumExp", [input_tensor]) as name:
@@ -219,7 +352,20 @@ def argmax(
     dimension: Any = None,
     output_type: DTypeLike = dtypes.int64,
 ) -> Tensor:
-    """The index of the greatest element along one axis (0 by default), the first of several equal ones."""
+    """The index of the greatest element along one axis, the first of equal ones.
+
+    Args:
+      input: a tensor of numbers.
+      axis: the axis; 0 by default.
+      name: the name of the operation.
+      dimension: the older name of `axis`.
+      output_type: int32 or int64.
+
+    Returns:
+      A Tensor of `output_type` without that axis.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/math/argmax
+    """
     axis = _one_of("axis", axis, "dimension", dimension)
     return arg_max(input, 0 if axis is None else axis, output_type, name)
 
@@ -231,7 +377,20 @@ def argmin(
     dimension: Any = None,
     output_type: DTypeLike = dtypes.int64,
 ) -> Tensor:
-    """The index of the least element along one axis (0 by default), the first of several equal ones."""
+    """The index of the least element along one axis, the first of equal ones.
+
+    Args:
+      input: a tensor of numbers.
+      axis: the axis; 0 by default.
+      name: the name of the operation.
+      dimension: the older name of `axis`.
+      output_type: int32 or int64.
+
+    Returns:
+      A Tensor of `output_type` without that axis.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/math/argmin
+    """
     axis = _one_of("axis", axis, "dimension", dimension)
     return arg_min(input, 0 if axis is None else axis, output_type, name)
 
@@ -290,7 +449,20 @@ def _one_of(new_name: str, new: Any, old_name: str, old: Any) -> Any:
 def cumsum(
     x: TensorLike, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
 ) -> Tensor:
-    """Running sums along `axis`; `exclusive` leaves an element out of its own sum, `reverse` sums from the end."""
+    """Running sums along one axis.
+
+    Args:
+      x: a tensor of numbers.
+      axis: the axis, in [-rank, rank).
+      exclusive: leave an element out of its own sum.
+      reverse: sum from the end.
+      name: the name of the operation.
+
+    Returns:
+      A Tensor of the shape and dtype of `x`.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/math/cumsum
+    """
     return apply_op("Cumsum", name, x=x, axis=axis, exclusive=exclusive, reverse=reverse)
 
 

@@ -35,9 +35,21 @@ __all__ = [
 def where(
     condition: TensorLike, x: TensorLike | None = None, y: TensorLike | None = None, name: str | None = None
 ) -> Tensor:
-    """Without `x` and `y` the coordinates [n, rank] (int64) of the true elements; else each element from `x` or `y`.
+    """Chooses elements by a condition, or finds where it is true.
 
-    `condition` has their shape, or is a vector that chooses rows, or a scalar.
+    Args:
+      condition: bool, of the shape of `x` and `y`; or a vector that chooses rows, or a scalar.
+      x: the elements where `condition` is True.
+      y: the elements where it is False, of the shape and dtype of `x`.
+      name: the name of the operation.
+
+    Returns:
+      A Tensor of the shape of `x`. Without `x` and `y`: the coordinates of the true elements, int64 [count, rank].
+
+    Raises:
+      ValueError: only one of `x` and `y` is given.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/where
     """
     if x is None and y is None:
         return apply_op("Where", name, input=condition)

@@ -33,7 +33,22 @@ __all__ = [
 
 
 def slice(input_: Any, begin: TensorLike, size: Any, name: str | None = None) -> Tensor:
-    """The block of `size` elements per dimension that starts at `begin`; a size of -1: to the end."""
+    """A block of a tensor.
+
+    Args:
+      input_: the tensor.
+      begin: an int32 or int64 vector: the first element along each dimension, from 0.
+      size: a vector: how many elements; -1 means all that follow.
+      name: the name of the operation.
+
+    Returns:
+      A Tensor of shape `size` and the dtype of `input_`.
+
+    Raises:
+      InvalidArgumentError: at run time, the block leaves the tensor.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/slice
+    """
     return apply_op("Slice", name, input=input_, begin=begin, size=size)
 
 
@@ -50,9 +65,25 @@ def strided_slice(
     var: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """`input_[begin:end:strides]` with a bit per entry in each mask; Tensor's square brackets come here.
+    """`input_[begin:end:strides]`; the square brackets of Tensor call this function.
 
-    With `var`, a reference variable, the result has `.assign(value)`, which writes into that slice of it.
+    Args:
+      input_: the tensor.
+      begin: an int32 or int64 vector: where each entry starts.
+      end: a vector: where it ends, left out.
+      strides: a vector of steps; 1 by default.
+      begin_mask: a bit per entry: ignore `begin`.
+      end_mask: a bit per entry: ignore `end`.
+      ellipsis_mask: at most one bit: the entry stands for `...`.
+      new_axis_mask: a bit per entry: insert a dimension of size 1.
+      shrink_axis_mask: a bit per entry: take one element and lose the dimension.
+      var: a variable with a reference; the result then has `.assign(value)`, which writes into the slice.
+      name: the name of the operation.
+
+    Returns:
+      A Tensor of the dtype of `input_`.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/strided_slice
     """
     if strides is None:
         strides = ones_like(convert_to_tensor(begin))
@@ -90,12 +121,21 @@ def strided_slice(
 
 
 def boolean_mask(tensor: TensorLike, mask: TensorLike, name: str = "boolean_mask", axis: int | None = None) -> Tensor:
-    """The slices of `tensor` where `mask` is True, in order.
+    """The slices of a tensor where a mask is True, in order.
 
     Args:
-      tensor: [d0, d1, ...].
-      mask: bool, of a known rank K >= 1; equal to dimensions axis ... axis + K - 1 of `tensor`.
+      tensor: a tensor [d0, d1, ...].
+      mask: bool, of a known rank K >= 1; it fits dimensions axis ... axis + K - 1 of `tensor`.
+      name: the name of the operation.
       axis: where the mask applies; 0 by default.
+
+    Returns:
+      A Tensor of rank tensor.rank - K + 1.
+
+    Raises:
+      ValueError: the rank of `mask` is 0 or not known, or the shapes do not fit.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/boolean_mask
     """
     with name_scope(name, values=[tensor, mask]):
         tensor = convert_to_tensor(tensor, name="tensor")
