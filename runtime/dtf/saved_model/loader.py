@@ -25,6 +25,7 @@ from dtf.saved_model import constants
 from dtf.train.meta_graph import import_meta_graph
 from dtf.train.saver import Saver
 from dtf.wire import filesystems
+from dtf.wire.files import UnreadableFileError, file_errors
 from dtf.wire.pb import meta_graph_pb2, saved_model_pb2
 
 _INIT_OP_SIGNATURE = "__saved_model_init_op"
@@ -56,9 +57,14 @@ def load(
         _restore(sess, saver, folder)
         main_op = _main_op_name(meta_graph)
         if main_op is not None:
-            scope = f"{import_scope}/" if import_scope else ""
-            assets = {scope + name: path for name, path in _asset_paths(meta_graph, folder).items()}
-            sess.run(sess.graph.as_graph_element(scope + main_op), feed_dict=assets)
+            scope, graph = f"{import_scope}/" if import_scope else "", sess.graph
+            try:
+                main = graph.as_graph_element(scope + main_op)
+                paths = _asset_paths(meta_graph, folder).items()
+                assets = {graph.as_graph_element(scope + name, allow_operation=False): path for name, path in paths}
+            except (DecodeError, KeyError) as error:
+                raise ValueError(f"{folder}: the main op or the assets of the SavedModel: {error}") from error
+            sess.run(main, feed_dict=assets)
     return meta_graph
 
 
@@ -74,14 +80,14 @@ def read_saved_model(export_dir: str) -> Any:
     """The SavedModel message of a folder; the binary file goes before the text.
 
     Raises:
-      OSError: there is none, or it is damaged.
+      OSError: there is none, or it is damaged (UnreadableFileError, also a DataLossError and a ValueError).
     """
     binary, text = _files(export_dir)
     message = saved_model_pb2.SavedModel()
     for path in (binary, text):
         if not filesystems.isfile(path):
             continue
-        with filesystems.open(path, "rb") as file:
+        with file_errors(path), filesystems.open(path, "rb") as file:
             data = file.read()
         try:
             if path == binary:
@@ -89,7 +95,7 @@ def read_saved_model(export_dir: str) -> Any:
             else:
                 text_format.Parse(data.decode(), message, allow_unknown_field=True)
         except (DecodeError, text_format.ParseError, UnicodeDecodeError) as error:
-            raise OSError(f"Cannot parse file {path}: {error}.") from error
+            raise UnreadableFileError(path, error) from error
         return message
     names = f"{constants.SAVED_MODEL_FILENAME_PBTXT}|{constants.SAVED_MODEL_FILENAME_PB}"
     raise OSError(f"SavedModel file does not exist at: {export_dir}/{{{names}}}")

@@ -24,7 +24,7 @@ from dtf import logging
 from dtf.build.graph import Graph, GraphKeys, get_default_graph
 from dtf.wire import errors, filesystems, opdef
 from dtf.wire.codec import python_to_attr
-from dtf.wire.files import file_errors, write_atomically
+from dtf.wire.files import UnreadableFileError, file_errors, write_atomically
 from dtf.wire.opdef_proto import op_list
 from dtf.wire.pb import graph_pb2, meta_graph_pb2, queue_runner_pb2, saver_pb2, variable_pb2
 
@@ -182,11 +182,23 @@ def import_meta_graph(
     input_map = kwargs.pop("input_map", None)
     import_scoped_meta_graph(message, clear_devices, import_scope=import_scope, input_map=input_map)
     if message.HasField("saver_def"):
+        _check_names(message.saver_def, import_scope)
         return Saver(saver_def=message.saver_def, name=import_scope, **kwargs)
     if all_saveable_objects(import_scope):
         return Saver(var_list=None if not import_scope else all_saveable_objects(import_scope), **kwargs)
     logging.info("Saver not created because there are no variables in the graph to restore")
     return None
+
+
+def _check_names(saver_def: Any, import_scope: str | None) -> None:
+    """Raises ValueError for a SaverDef whose ops are not in the default graph."""
+    graph = get_default_graph()
+    for field in ("filename_tensor_name", "save_tensor_name", "restore_op_name"):
+        name = getattr(saver_def, field)
+        try:
+            graph.as_graph_element(f"{import_scope}/{name}" if import_scope else name)
+        except (KeyError, ValueError) as error:
+            raise ValueError(f"The saver of the meta graph is damaged: {field}: {error}") from error
 
 
 def import_scoped_meta_graph(
@@ -224,7 +236,10 @@ def import_scoped_meta_graph(
         scope = "/".join(part for part in (graph.get_name_scope(), import_scope) if part) or None
         variables: dict[str, Any] = {}
         for key in sorted(message.collection_def):
-            _restore_collection(graph, key, message.collection_def[key], import_scope or None, variables)
+            try:
+                _restore_collection(graph, key, message.collection_def[key], import_scope or None, variables)
+            except (DecodeError, KeyError, TypeError, AttributeError) as error:
+                raise ValueError(f"The collection {key!r} of the meta graph is damaged: {error}") from error
     prefix = f"{scope}/" if scope else ""
     return {name.removeprefix(prefix): variable for name, variable in variables.items()}
 
@@ -234,7 +249,7 @@ def read_meta_graph_file(filename: str) -> Any:
 
     Raises:
       NotFoundError: there is no such file.
-      ValueError: it holds no MetaGraphDef.
+      UnreadableFileError: it holds no MetaGraphDef; a DataLossError, an OSError and a ValueError.
     """
     from google.protobuf import text_format
 
@@ -252,7 +267,7 @@ def read_meta_graph_file(filename: str) -> Any:
     try:
         return text_format.Parse(data.decode(), message)
     except (text_format.ParseError, UnicodeDecodeError) as error:
-        raise ValueError(f"Cannot parse file {path}: {error}.") from error
+        raise UnreadableFileError(path, error) from error
 
 
 # Collections

@@ -36,6 +36,15 @@ _CLASSES: dict[type[OSError], Any] = {
 }
 
 
+class UnreadableFileError(errors.DataLossError, OSError, ValueError):
+    """A file that holds no message of its kind: DATA_LOSS, and the OSError that TensorFlow raises for these."""
+
+    def __init__(self, path: str, why: object) -> None:
+        super().__init__(None, None, f"Cannot parse file {path}: {why}")
+
+    __str__ = errors.OpError.__str__
+
+
 @contextlib.contextmanager
 def file_errors(what: str) -> Iterator[None]:
     """Turns an OSError of its block into an OpError that begins with `what`, a path or prefix."""
