@@ -30,6 +30,8 @@ from dtf.run.threads import growing_pool, reader_thread
 from dtf.wire import limits
 
 WAITING_FRAMES_MAX = 100_000
+_KEEPALIVE = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4}
+"""A host that does not answer for 35 s is gone; the system answers for a process that is stopped."""
 STALL_S_MAX = 120
 
 REQUEST, RESPONSE, ERROR, CANCEL, PING, PONG, WELCOME = range(1, 8)
@@ -85,6 +87,9 @@ class Lane:
         else:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            for option, value in _KEEPALIVE.items():
+                if hasattr(socket, option):
+                    sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
         self._socket = sock
         # A connection that its owner has just let go is closed without the interpreter's complaint.
         self._close_socket = weakref.finalize(self, sock.close)

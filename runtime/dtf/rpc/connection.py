@@ -50,6 +50,7 @@ class Connection:
         self.address = address
         self.where = f"{name} at {address}" if name else address
         self._credentials = credentials
+        self.is_closed = False
         options = [*_CHANNEL_OPTIONS, *message_options()]
         if credentials is None:
             self._channel = grpc.insecure_channel(address, options=options)
@@ -144,6 +145,7 @@ class Connection:
 
     def close(self) -> None:
         """Ends the channel; waiting calls fail."""
+        self.is_closed = True
         self._channel.close()
 
     def _method(self, name: str) -> Any:

@@ -41,6 +41,7 @@ class Way(Protocol):
 
     address: str
     where: str
+    is_closed: bool
 
     def call(
         self, method: str, request: Request, timeout_s: float | None = None, watch: bool = False
@@ -91,7 +92,7 @@ class DiscoveringConnection:
         self._lock = threading.Lock()
         self.channel: Channel | None = None
         self._ask_at = 0.0
-        self._is_closed = False
+        self.is_closed = False
         self._told_lost: Callable[[], None] | None = None
 
     def call(self, method: str, request: Request, timeout_s: float | None = None, watch: bool = False) -> Buffer:
@@ -144,7 +145,7 @@ class DiscoveringConnection:
 
     def close(self) -> None:
         with self._lock:
-            self._is_closed = True
+            self.is_closed = True
             channel = self.channel
         if channel is not None:
             channel.close()
@@ -155,7 +156,7 @@ class DiscoveringConnection:
         if time.monotonic() < self._ask_at:
             return
         with self._lock:
-            if time.monotonic() < self._ask_at or self._is_closed:
+            if time.monotonic() < self._ask_at or self.is_closed:
                 return
             self._ask_at = _NEVER
 
@@ -171,7 +172,7 @@ class DiscoveringConnection:
         """Opens the channel that the task says it has."""
         endpoint = find_endpoint(status_response)
         with self._lock:
-            if self._is_closed or self.channel is not None or time.monotonic() < self._ask_at < _NEVER:
+            if self.is_closed or self.channel is not None or time.monotonic() < self._ask_at < _NEVER:
                 return
             self._ask_at = _NEVER
             if endpoint is None:

@@ -15,6 +15,7 @@ from typing import Any
 
 from dtf.channel.listener import Answer, Method
 from dtf.rpc import MASTER_SERVICE, WORKER_SERVICE, groups, messages, status
+from dtf.rpc.leases import HOLD, Leases, client_in, hold_method, with_mark
 from dtf.rpc.messages import Buffer
 from dtf.run.exchange.push import dead_fetch
 from dtf.run.exchange.rendezvous import parse_key
@@ -32,10 +33,18 @@ _STRINGS_ENCODED_AT_ONCE_MAX = 1000
 _REQUESTS_REMEMBERED_MAX = 100_000
 
 
-def methods(master: ServingMaster, worker: ServingWorker, status_tail: bytes = b"") -> dict[str, Method]:
-    """The methods by name, "/service/method". `status_tail` is appended to the response of GetStatus."""
-    table: dict[str, Method] = {}
-    owners = ((MASTER_SERVICE, _MasterMethods(master)), (WORKER_SERVICE, _WorkerMethods(worker, status_tail)))
+def methods(
+    master: ServingMaster, worker: ServingWorker, status_tail: bytes, leases: tuple[Leases, Leases]
+) -> dict[str, Method]:
+    """The methods by name, "/service/method". `status_tail` goes behind the response of GetStatus; `leases` are those
+    of the master's sessions and of the worker's.
+    """
+    of_master, of_worker = leases
+    table: dict[str, Method] = {HOLD: hold_method(*leases)}
+    owners = (
+        (MASTER_SERVICE, _MasterMethods(master, of_master)),
+        (WORKER_SERVICE, _WorkerMethods(worker, status_tail, of_worker)),
+    )
     for service, owner in owners:
         for name, method in vars(type(owner)).items():
             if not name.startswith("_"):
@@ -54,14 +63,19 @@ def as_op_error(error: BaseException) -> errors.OpError:
 class _MasterMethods:
     """tensorflow.MasterService."""
 
-    def __init__(self, master: ServingMaster) -> None:
+    def __init__(self, master: ServingMaster, leases: Leases) -> None:
         self._master = master
+        self._leases = leases
 
     def CreateSession(self, data: Buffer, answer: Answer) -> None:
         def call() -> Any:
             request = messages.parse(master_pb2.CreateSessionRequest, data)
+            client = client_in(data)
             handle, version = self._master.create_session(request.graph_def, request.config, request.target)
-            return master_pb2.CreateSessionResponse(session_handle=handle, graph_version=version)
+            if client:
+                self._leases.grant(client, handle)
+            response = master_pb2.CreateSessionResponse(session_handle=handle, graph_version=version)
+            return [response.SerializeToString(), *with_mark(client)]
 
         _at_leisure(call, answer)
 
@@ -110,7 +124,9 @@ class _MasterMethods:
 
     def CloseSession(self, data: Buffer, answer: Answer) -> None:
         def call() -> Any:
-            self._master.close_session(messages.parse(master_pb2.CloseSessionRequest, data).session_handle)
+            handle = messages.parse(master_pb2.CloseSessionRequest, data).session_handle
+            self._leases.forget(handle)
+            self._master.close_session(handle)
             return master_pb2.CloseSessionResponse()
 
         _at_leisure(call, answer)
@@ -190,8 +206,9 @@ class _MasterMethods:
 class _WorkerMethods:
     """tensorflow.WorkerService."""
 
-    def __init__(self, worker: ServingWorker, status_tail: bytes) -> None:
+    def __init__(self, worker: ServingWorker, status_tail: bytes, leases: Leases) -> None:
         self._worker = worker
+        self._leases = leases
         self._status_tail = status_tail
         self._request_ids = RecentRequestIds(_REQUESTS_REMEMBERED_MAX)
 
@@ -209,13 +226,17 @@ class _WorkerMethods:
                 request.master_task,
                 request.master_incarnation,
             )
-            return worker_pb2.CreateWorkerSessionResponse()
+            client = client_in(data)
+            if client:
+                self._leases.grant(client, request.session_handle)
+            return [worker_pb2.CreateWorkerSessionResponse().SerializeToString(), *with_mark(client)]
 
         _at_leisure(call, answer)
 
     def DeleteWorkerSession(self, data: Buffer, answer: Answer) -> None:
         def call() -> Any:
             request = messages.parse(worker_pb2.DeleteWorkerSessionRequest, data)
+            self._leases.forget(request.session_handle)
             self._worker.delete_worker_session(request.session_handle)
             return worker_pb2.DeleteWorkerSessionResponse()
 

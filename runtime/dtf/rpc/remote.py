@@ -10,6 +10,7 @@ from dtf.channel.client import Channel
 from dtf.rpc import MASTER_SERVICE, WORKER_SERVICE, groups, messages, push, status
 from dtf.rpc.connection import Request
 from dtf.rpc.discovery import Way
+from dtf.rpc.leases import Holder
 from dtf.rpc.messages import Buffer
 from dtf.run.exchange.push import Pushed
 from dtf.run.exchange.retry import ask
@@ -31,6 +32,12 @@ class RemoteWorker:
 
     def __init__(self, connection: Way) -> None:
         self._connection = connection
+        self._holder = Holder(connection)
+
+    def close(self) -> None:
+        """Ends the connection."""
+        self._holder.close()
+        self._connection.close()
 
     def get_status(self, timeout_s: float | None = None) -> list[Device]:
         """The task's devices.
@@ -65,16 +72,20 @@ class RemoteWorker:
             master_task=master_task,
             master_incarnation=master_incarnation,
         )
-        self._call("CreateWorkerSession", request)
+        data = (request.SerializeToString(), self._holder.field)
+        response = self._connection.call(f"/{WORKER_SERVICE}/CreateWorkerSession", data, _CONTROL_TIMEOUT_S)
+        self._holder.made(handle, response)
 
     def delete_worker_session(self, handle: str) -> None:
         """Lets the task forget a session."""
         request = worker_pb2.DeleteWorkerSessionRequest(session_handle=handle)
+        self._holder.released(handle)
         self._call("DeleteWorkerSession", request)
 
     def delete_worker_session_async(self, handle: str, done: Done, timeout_s: float | None = None) -> None:
         """As `delete_worker_session`, without waiting."""
         request = worker_pb2.DeleteWorkerSessionRequest(session_handle=handle)
+        self._holder.released(handle)
         self._call_async("DeleteWorkerSession", (request.SerializeToString(),), done, timeout_s)
 
     def register_graph(
@@ -247,6 +258,7 @@ class RemoteMaster:
 
     def __init__(self, connection: Way) -> None:
         self._connection = connection
+        self._holder = Holder(connection)
         self._callables: dict[tuple[Any, ...], int | None] = {}
         self._timeouts_ms: dict[str, int] = {}
 
@@ -262,7 +274,10 @@ class RemoteMaster:
         request = master_pb2.CreateSessionRequest(graph_def=graph_def, config=config, target=target)
         timeout_s = config.operation_timeout_in_ms / 1000 if config is not None else 0.0
         ask(self._check_server, self._connection.where, timeout_s or None)
-        response = self._call("CreateSession", request, master_pb2.CreateSessionResponse, timeout_s or None)
+        data = (request.SerializeToString(), self._holder.field)
+        raw = self._connection.call(f"/{MASTER_SERVICE}/CreateSession", data, timeout_s or None, watch=not timeout_s)
+        response = messages.parse(master_pb2.CreateSessionResponse, raw)
+        self._holder.made(response.session_handle, raw)
         if config is not None and timeout_s:
             self._timeouts_ms[response.session_handle] = config.operation_timeout_in_ms
         return response.session_handle, response.graph_version
@@ -377,6 +392,7 @@ class RemoteMaster:
 
     def close_session(self, handle: str) -> None:
         """See `Master.close_session`."""
+        self._holder.released(handle)
         request = master_pb2.CloseSessionRequest(session_handle=handle)
         self._call("CloseSession", request, master_pb2.CloseSessionResponse, _CLOSE_TIMEOUT_S)
 
@@ -393,6 +409,7 @@ class RemoteMaster:
 
     def close(self) -> None:
         """Ends the connection."""
+        self._holder.close()
         self._connection.close()
 
     def _with_timeout(self, handle: str, options: config_pb2.RunOptions | None) -> config_pb2.RunOptions | None:

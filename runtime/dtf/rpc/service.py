@@ -20,6 +20,7 @@ import grpc.aio
 
 from dtf.channel.listener import Answer, Listener, Method
 from dtf.rpc import discovery, message_options, messages, push, status
+from dtf.rpc.leases import Leases
 from dtf.rpc.messages import Buffer
 from dtf.rpc.methods import as_op_error, methods
 from dtf.run.interfaces import ServingMaster, ServingWorker
@@ -31,6 +32,11 @@ from dtf.wire.credentials import Credentials
 _OPTIONS = (
     ("grpc.so_reuseport", 0),
     ("grpc.http2.min_ping_interval_without_data_ms", 1000),
+    # A host that is gone says nothing. A client process may be stopped for half a minute and lose no step.
+    ("grpc.keepalive_time_ms", 10_000),
+    ("grpc.keepalive_timeout_ms", 35_000),
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.max_pings_without_data", 0),
 )
 _JOINED_ON_LOOP_BYTES_MAX = 1 << 18
 _START_TIMEOUT_S = 30.0
@@ -65,7 +71,11 @@ class Service:
         self._name = name
         self._listener = _listener(host, name, credentials) if discovery.is_channel_on() else None
         endpoint = b"" if self._listener is None else self._listener.endpoint.encode()
-        self._methods = methods(master, worker, endpoint)
+        self._leases = (
+            Leases(lambda handle: master.abandon_session(handle), "sessions"),
+            Leases(lambda handle: worker.abandon_session(handle), "sessions of another master"),
+        )
+        self._methods = methods(master, worker, endpoint, self._leases)
         self._direct_methods = push.methods(master, worker)
         self._stopped = False
         self._waiting: set[asyncio.Future[bytes]] = set()
@@ -84,6 +94,8 @@ class Service:
         """Stops accepting, gives running calls `grace_s`, and frees the port. Harmless when repeated."""
         if not self._stopped:
             self._stopped = True
+            for leases in self._leases:
+                leases.close()
             if self._listener is not None:
                 self._listener.stop(grace_s)
             _on_loop(self._stop(grace_s))

@@ -87,6 +87,9 @@ class Master(Protocol):
 class ServingMaster(Master, Protocol):
     """A master as the services of its own task see it."""
 
+    def abandon_session(self, handle: str) -> bool:
+        """Closes a session whose client has gone; False: somebody else uses it."""
+
     def run_callable_async(
         self,
         handle: str,
@@ -228,6 +231,9 @@ class ServingWorker(Worker, Protocol):
 
     def tracing(self, request: worker_pb2.TracingRequest) -> worker_pb2.TracingResponse:
         """Starts a trace of the task."""
+
+    def abandon_session(self, handle: str) -> bool:
+        """Forgets a session whose master has gone; False: a step of it runs."""
 
     def shut_down(self) -> None:
         """Cancels every step and forgets every session."""

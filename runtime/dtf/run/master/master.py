@@ -12,6 +12,7 @@ Only tasks that a step uses are ever contacted, when a step first uses them.
 
 from __future__ import annotations
 
+import contextlib
 import random
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -191,6 +192,15 @@ class Master:
                 None, None, f"Session {handle} is not found. Possibly, this master has restarted."
             )
         session.close()
+
+    def abandon_session(self, handle: str) -> bool:
+        """Closes a session whose client has gone. False: it runs a step, which then is of another client."""
+        session = self._sessions.get(handle)
+        if session is not None and session.is_running:
+            return False
+        with contextlib.suppress(errors.OpError):  # it has been closed meanwhile, or a task has gone too
+            self.close_session(handle)
+        return True
 
     def list_devices(self, handle: str = "") -> DeviceList:
         """The devices of every task that answers within the session's operation timeout (10 s if it has none).

@@ -201,6 +201,11 @@ class MasterSession:
             if self._is_closed and not self._steps:
                 self._steps_ended.notify_all()
 
+    @property
+    def is_running(self) -> bool:
+        """Whether a step runs, those that wait for another part of a partial run left out."""
+        return len(self._steps) > len(self._partial_runs)
+
     def close(self, why: errors.OpError | None = None) -> None:
         """Cancels the running steps, waits for them to end (10 s at most), and lets the tasks forget the session.
 

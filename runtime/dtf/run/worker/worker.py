@@ -210,6 +210,14 @@ class LocalWorker:
             session.resources.clear()
         session.close()
 
+    def abandon_session(self, handle: str) -> bool:
+        """Forgets a session whose master has gone. False: a step of it runs."""
+        session = self._sessions.get(handle)
+        if session is not None and self._running.of(session):
+            return False
+        self.delete_worker_session(handle)
+        return True
+
     def delete_worker_session_async(self, handle: str, done: Done, timeout_s: float | None = None) -> None:
         """As `delete_worker_session`, through `done`."""
         self.delete_worker_session(handle)
