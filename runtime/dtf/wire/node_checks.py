@@ -96,9 +96,14 @@ def check_attributes(node: Any) -> None:
     for name, value in node.attr.items():
         want = expected.get(name)
         if want is not None:
-            refusal = _refusal(want, value, len(node.input))
+            kind = value.WhichOneof("value")
+            if (kind == "type" and value.type in want.good_types) or (kind is None and want.attr.has_default):
+                continue
+            refusal = _refusal(want, value, kind, len(node.input))
             if refusal is not None:
                 raise refused(node, refusal)
+            if kind == "type":
+                want.good_types.add(value.type)
 
 
 def refused(node: Any, message: str) -> errors.InvalidArgumentError:
@@ -107,13 +112,16 @@ def refused(node: Any, message: str) -> errors.InvalidArgumentError:
 
 
 class _Expected(NamedTuple):
-    """What an attribute must be: the field of AttrValue, and of its list; whether the contract limits its values."""
+    """What an attribute must be: the field of AttrValue, and of its list; whether the contract limits its values,
+    whether it is a number of tensors, and the types that have been found good.
+    """
 
     attr: opdef.AttrDef
     field: str
     element: str
     is_limited: bool
     is_number: bool
+    good_types: set[int]
 
 
 @functools.cache
@@ -125,13 +133,13 @@ def _expected(op: str) -> Mapping[str, _Expected]:
         is_list = attr.type.startswith("list(")
         element = _FIELDS[attr.type[5:-1] if is_list else attr.type]
         is_limited = attr.allowed is not None or attr.minimum is not None
-        found[attr.name] = _Expected(attr, "list" if is_list else element, element, is_limited, attr.name in numbers)
+        field = "list" if is_list else element
+        found[attr.name] = _Expected(attr, field, element, is_limited, attr.name in numbers, set())
     return found
 
 
-def _refusal(want: _Expected, value: Any, input_count: int) -> str | None:
-    attr, field, element, is_limited, is_number = want
-    kind = value.WhichOneof("value")
+def _refusal(want: _Expected, value: Any, kind: str | None, input_count: int) -> str | None:
+    attr, field, element, is_limited, is_number, _ = want
     if kind != field:
         return f"Attr '{attr.name}' must be of type {attr.type}, but its value is {_kind_words(value, kind)}"
     if field == "list":

@@ -246,7 +246,7 @@ def _bind(node_def: Any, library: Mapping[str, Any]) -> _Bound:
     check_attributes(node_def)
     attrs = {attr.name: attr.default for attr in op_def.attrs if attr.has_default}
     for name, value in node_def.attr.items():
-        if not name.startswith("_"):
+        if not name.startswith("_") and value.WhichOneof("value") is not None:
             attrs[name] = codec.attr_to_python(value)
     absent = [attr.name for attr in op_def.attrs if attr.name not in attrs]
     if absent:
@@ -286,16 +286,22 @@ def _pass_references_on(
     That is what TensorFlow's shared buffers come to: a moving average that waits for the train op sees its updates. An
     Identity that itself waits for something reads then, once.
     """
-    pending = [index for index, node in enumerate(graph_def.node) if node.op in ALIASES and len(node.input) == 1]
-    while pending:
-        passed = set()
-        for index in pending:
-            name, number = parse_tensor_name(graph_def.node[index].input[0])
+    waiting: dict[tuple[int, int], list[int]] = {}
+    for index, node in enumerate(graph_def.node):
+        if node.op in ALIASES and len(node.input) == 1:
+            name, number = parse_tensor_name(node.input[0])
             source = index_of.get(name)
-            if source is not None and 0 <= number < len(references[source][1]) and references[source][1][number]:
-                references[index] = ([True], [True])
-                passed.add(index)
-        pending = [index for index in pending if index not in passed] if passed else []
+            if source is not None:
+                waiting.setdefault((source, number), []).append(index)
+    pending = [
+        (source, number)
+        for source, number in waiting
+        if 0 <= number < len(references[source][1]) and references[source][1][number]
+    ]
+    while pending:
+        for index in waiting.pop(pending.pop(), ()):
+            references[index] = ([True], [True])
+            pending.append((index, 0))
 
 
 def _reference_flags(node: kernels.KernelNode) -> tuple[list[bool], list[bool]]:

@@ -201,7 +201,8 @@ class SegmentWriter:
             instruction = self._program.instructions[index]
             values = [self._program._resolve(value) for value in instruction.inputs]
             if (index, 0) in self._program._alias:
-                values = values if index in self._token_sources else []
+                is_read = instruction.passes_reference and not self._may_be_dead(self._program._alias[index, 0])
+                values = values if is_read or index in self._token_sources else []
             values += [(source, TOKEN) for source in instruction.controls]
             last_use.update({value: index for value in values if value[0] not in self._program._constants})
         return last_use

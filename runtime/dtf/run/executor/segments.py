@@ -85,13 +85,16 @@ def aliases_of(instructions: list[Instruction], order: list[int]) -> dict[tuple[
 
 
 Guard = frozenset[tuple[Any, bool]]
+_PAIRS_MAX = 64
+_MERGED_MAX = 64
 
 
 def guards_of(
     instructions: list[Instruction], order: list[int], alias: dict[tuple[int, int], tuple[int, int]]
 ) -> tuple[dict[tuple[int, int], Guard], list[Guard]]:
     """Per value, and per node, the (predicate, branch) pairs that must hold for it to be alive. Empty sets are
-    left out of the first.
+    left out of the first. One of very many pairs is a predicate of its own: its merge is looked at more carefully then,
+    but a chain of conditions does not take memory by the square of its length.
     """
     nothing: Guard = frozenset()
     values: dict[tuple[int, int], Guard] = {}
@@ -106,6 +109,8 @@ def guards_of(
             guard = nothing
         else:
             guard = nothing.union(*inputs, *controls)
+        if len(guard) > _PAIRS_MAX:
+            guard = frozenset({(("deep", index), True)})
         tokens[index] = guard
         for output in range(instruction.node.num_outputs):
             own = guard
@@ -123,7 +128,7 @@ def _merged(guards: list[Guard], index: int) -> Guard:
     """
     remaining = set(guards)
     changed = True
-    while changed and len(remaining) > 1:
+    while changed and 1 < len(remaining) <= _MERGED_MAX:
         changed = False
         for left, right in itertools.combinations(remaining, 2):
             difference = left ^ right

@@ -15,6 +15,8 @@ from dtf.wire.pb import config_pb2, node_def_pb2
 
 # These carry deadness, loops or the names of what they stand for; two of them are never the same.
 _NEVER_MERGED = frozenset("Placeholder PlaceholderV2 Enter Exit NextIteration Merge LoopCond NoOp".split())
+_INHERITED_MAX = 64
+"""What a joint may wait for by way of other joints."""
 _CONSTANT_BYTES_MAX = 1 << 16
 
 
@@ -59,7 +61,11 @@ def _without_joints(nodes: Nodes) -> Nodes:
             waiting.extend(missing)
             continue
         waiting.pop()
-        sources[name] = list(dict.fromkeys(each for text in inputs for each in sources.get(text, (text,))))
+        flat = list(dict.fromkeys(each for text in inputs for each in sources.get(text, (text,))))
+        if len(flat) > len(inputs) + _INHERITED_MAX:
+            joints.discard(name)  # else a chain of joints would take memory by the square of its length
+        else:
+            sources[name] = flat
 
     result: Nodes = {}
     for name, node in nodes.items():
