@@ -197,7 +197,21 @@ def mean_squared_error(
     loss_collection: str | None = GraphKeys.LOSSES,
     reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
 ) -> Tensor:
-    """(predictions - labels) ** 2."""
+    """(predictions - labels) ** 2.
+
+    Args:
+      labels: of the shape of `predictions`.
+      predictions: a tensor of numbers.
+      weights: what broadcasts to the shape of `predictions`; 0 leaves an element out.
+      scope: a name scope.
+      loss_collection: the collection to which the loss is added.
+      reduction: one of tf.losses.Reduction.
+
+    Returns:
+      The loss: a scalar, or of the shape of `predictions` with the reduction NONE.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/losses/mean_squared_error
+    """
     with name_scope(scope, "mean_squared_error", [predictions, labels, weights]) as scope_name:
         predictions, labels = _as_floats(predictions, labels)
         losses = math_ops.squared_difference(predictions, labels)
@@ -263,7 +277,22 @@ def softmax_cross_entropy(
     loss_collection: str | None = GraphKeys.LOSSES,
     reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
 ) -> Tensor:
-    """The softmax cross entropy of one-hot labels; label_smoothing spreads a part of them over all classes."""
+    """The softmax cross entropy of one-hot labels; label_smoothing spreads a part of them over all classes.
+
+    Args:
+      onehot_labels: [batch, classes].
+      logits: [batch, classes] of floating-point numbers.
+      weights: a scalar or [batch].
+      label_smoothing: which part of the labels is spread over all classes.
+      scope: a name scope.
+      loss_collection: the collection to which the loss is added.
+      reduction: one of tf.losses.Reduction.
+
+    Returns:
+      The loss: a scalar, or [batch] with the reduction NONE.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/losses/softmax_cross_entropy
+    """
     with name_scope(scope, "softmax_cross_entropy_loss", [logits, onehot_labels, weights]) as scope_name:
         logits = convert_to_tensor(logits)
         labels = math_ops.cast(onehot_labels, logits.dtype)
@@ -284,7 +313,21 @@ def sparse_softmax_cross_entropy(
     loss_collection: str | None = GraphKeys.LOSSES,
     reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
 ) -> Tensor:
-    """The softmax cross entropy of class numbers; labels may have a last dimension of 1 more."""
+    """The softmax cross entropy of class numbers; labels may have a last dimension of 1 more.
+
+    Args:
+      labels: integers of the shape of `logits` without the last dimension, or with a last dimension of 1.
+      logits: [..., classes] of floating-point numbers.
+      weights: what broadcasts to the shape of `labels`.
+      scope: a name scope.
+      loss_collection: the collection to which the loss is added.
+      reduction: one of tf.losses.Reduction.
+
+    Returns:
+      The loss: a scalar, or of the shape of `labels` with the reduction NONE.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/losses/sparse_softmax_cross_entropy
+    """
     with name_scope(scope, "sparse_softmax_cross_entropy_loss", [logits, labels, weights]) as scope_name:
         labels, logits = convert_to_tensor(labels), convert_to_tensor(logits)
         weights = convert_to_tensor(weights)
@@ -328,8 +371,18 @@ def get_total_loss(
 ) -> Tensor:
     """The sum of all losses, those of regularizers included.
 
+    Args:
+      add_regularization_losses: add those of regularizers.
+      name: the name of the sum.
+      scope: a regular expression that the start of a loss's name matches.
+
+    Returns:
+      A scalar.
+
     Raises:
       ValueError: there are none.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/losses/get_total_loss
     """
     losses = get_losses(scope)
     if add_regularization_losses:

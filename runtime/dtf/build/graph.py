@@ -609,7 +609,13 @@ default_session_stack = DefaultStack("session")
 
 
 def get_default_graph() -> Graph:
-    """The default graph of this thread, or the process-wide one outside of `with graph.as_default()`."""
+    """The default graph of this thread, or the process-wide one outside of `with graph.as_default()`.
+
+    Returns:
+      A Graph.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/get_default_graph
+    """
     return _default_graph_stack.top() or _global_default_graph
 
 
@@ -621,8 +627,13 @@ def get_default_session() -> Any:
 def reset_default_graph() -> None:
     """Puts an empty graph in the place of the process-wide default one.
 
+    Returns:
+      Nothing.
+
     Raises:
       AssertionError: called inside `with graph.as_default()`.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/reset_default_graph
     """
     global _global_default_graph
     if not _default_graph_stack.is_empty():
@@ -638,12 +649,17 @@ def name_scope(name: str | None, default_name: str | None = None, values: Iterab
     """A block for the body of a function that makes ops; see `Graph.name_scope`.
 
     Args:
-      name: the name the caller of that function gave, or None.
+      name: the name that the caller of that function gave, or None.
       default_name: the name if `name` is None.
       values: tensors that the function got; the block makes their graph the default one.
 
+    Returns:
+      An iterator that gives the name of the scope, with its slash, to the block.
+
     Raises:
       ValueError: neither name is given, or `values` are of several graphs.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/name_scope
     """
     if name is None and default_name is None and values is not None:
         raise ValueError(
@@ -681,7 +697,16 @@ def graph_of(values: Iterable[Any]) -> Graph:
 
 
 def device(device_name_or_function: Any) -> AbstractContextManager[None]:
-    """`Graph.device` of the default graph."""
+    """`Graph.device` of the default graph.
+
+    Args:
+      device_name_or_function: a name such as "/job:ps/task:0", a function from an operation to a name, or None.
+
+    Returns:
+      A context manager: operations made in its block are placed on the device.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/device
+    """
     return get_default_graph().device(device_name_or_function)
 
 
@@ -691,7 +716,16 @@ def colocate_with(op: Any, ignore_existing: bool = False) -> AbstractContextMana
 
 
 def control_dependencies(control_inputs: Iterable[Any] | None) -> AbstractContextManager[None]:
-    """`Graph.control_dependencies` of the default graph."""
+    """`Graph.control_dependencies` of the default graph.
+
+    Args:
+      control_inputs: a list of operations or tensors; None clears those of the blocks around.
+
+    Returns:
+      A context manager: operations made in its block wait for all of `control_inputs`.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/control_dependencies
+    """
     return get_default_graph().control_dependencies(control_inputs)
 
 
@@ -709,7 +743,17 @@ def init_scope() -> Iterator[None]:
 
 
 def add_to_collection(name: Any, value: Any) -> None:
-    """`Graph.add_to_collection` of the default graph."""
+    """`Graph.add_to_collection` of the default graph.
+
+    Args:
+      name: the name of the collection, such as one of GraphKeys.
+      value: any value.
+
+    Returns:
+      Nothing.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/add_to_collection
+    """
     get_default_graph().add_to_collection(name, value)
 
 
@@ -719,7 +763,17 @@ def add_to_collections(names: Any, value: Any) -> None:
 
 
 def get_collection(key: Any, scope: str | None = None) -> list[Any]:
-    """`Graph.get_collection` of the default graph."""
+    """`Graph.get_collection` of the default graph.
+
+    Args:
+      key: the name of the collection, such as one of GraphKeys.
+      scope: a regular expression that the start of a value's name matches; all values by default.
+
+    Returns:
+      A list of the values in the order in which they were added.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/get_collection
+    """
     return get_default_graph().get_collection(key, scope)
 
 

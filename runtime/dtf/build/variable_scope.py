@@ -499,7 +499,13 @@ def _state(graph: Graph | None = None) -> _GraphState:
 
 
 def get_variable_scope() -> VariableScope:
-    """The current variable scope."""
+    """The current variable scope.
+
+    Returns:
+      The VariableScope of this thread and the default graph.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/get_variable_scope
+    """
     return _state().current
 
 

@@ -635,7 +635,16 @@ def _find_variable(tensor: Tensor) -> Variable | None:
 
 
 def global_variables(scope: str | None = None) -> list[Any]:
-    """The variables shared by all tasks; those that a Saver saves by default."""
+    """The variables shared by all tasks; those that a Saver saves by default.
+
+    Args:
+      scope: a regular expression that the start of the name matches; all by default.
+
+    Returns:
+      A list of variables.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/global_variables
+    """
     return get_collection(GraphKeys.GLOBAL_VARIABLES, scope)
 
 
@@ -645,7 +654,16 @@ def all_variables() -> list[Any]:
 
 
 def local_variables(scope: str | None = None) -> list[Any]:
-    """The variables that are each task's own, and are not saved."""
+    """The variables that are each task's own, and are not saved.
+
+    Args:
+      scope: a regular expression that the start of the name matches; all by default.
+
+    Returns:
+      A list of variables.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/local_variables
+    """
     return get_collection(GraphKeys.LOCAL_VARIABLES, scope)
 
 
@@ -655,7 +673,16 @@ def model_variables(scope: str | None = None) -> list[Any]:
 
 
 def trainable_variables(scope: str | None = None) -> list[Any]:
-    """The variables that optimizers train by default."""
+    """The variables that optimizers train by default.
+
+    Args:
+      scope: a regular expression that the start of the name matches; all by default.
+
+    Returns:
+      A list of variables.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/trainable_variables
+    """
     return get_collection(GraphKeys.TRAINABLE_VARIABLES, scope)
 
 
@@ -672,12 +699,24 @@ def variables_initializer(var_list: Any, name: str = "init") -> Operation:
 
 
 def global_variables_initializer() -> Operation:
-    """The operation that initializes all global variables."""
+    """The operation that initializes all global variables.
+
+    Returns:
+      An Operation.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/initializers/global_variables
+    """
     return variables_initializer(global_variables())
 
 
 def local_variables_initializer() -> Operation:
-    """The operation that initializes all local variables."""
+    """The operation that initializes all local variables.
+
+    Returns:
+      An Operation.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/initializers/local_variables
+    """
     return variables_initializer(local_variables())
 
 

@@ -61,7 +61,21 @@ def precision(
     updates_collections: Any = None,
     name: str | None = None,
 ) -> Metric:
-    """The part of the positive predictions that is right."""
+    """The part of the positive predictions that is right.
+
+    Args:
+      labels: what casts to bool.
+      predictions: what casts to bool, of the shape of `labels`.
+      weights: what broadcasts to the shape of `labels`.
+      metrics_collections: collections to which the value is added.
+      updates_collections: collections to which the update is added.
+      name: a variable scope.
+
+    Returns:
+      (value, update_op): the figure so far, and the operation that adds a batch.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/metrics/precision
+    """
     with variable_scope(name, "precision", (predictions, labels, weights)):
         right, wrong = true_positives(labels, predictions, weights), false_positives(labels, predictions, weights)
         return _share(right, wrong, metrics_collections, updates_collections)
@@ -75,7 +89,21 @@ def recall(
     updates_collections: Any = None,
     name: str | None = None,
 ) -> Metric:
-    """The part of the positive labels that was predicted."""
+    """The part of the positive labels that was predicted.
+
+    Args:
+      labels: what casts to bool.
+      predictions: what casts to bool, of the shape of `labels`.
+      weights: what broadcasts to the shape of `labels`.
+      metrics_collections: collections to which the value is added.
+      updates_collections: collections to which the update is added.
+      name: a variable scope.
+
+    Returns:
+      (value, update_op): the figure so far, and the operation that adds a batch.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/metrics/recall
+    """
     with variable_scope(name, "recall", (predictions, labels, weights)):
         right, missed = true_positives(labels, predictions, weights), false_negatives(labels, predictions, weights)
         return _share(right, missed, metrics_collections, updates_collections)

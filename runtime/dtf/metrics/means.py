@@ -40,7 +40,20 @@ def mean(
     updates_collections: Any = None,
     name: str | None = None,
 ) -> Metric:
-    """The weighted mean of all values."""
+    """The weighted mean of all values.
+
+    Args:
+      values: a tensor of numbers.
+      weights: what broadcasts to the shape of `values`.
+      metrics_collections: collections to which the value is added.
+      updates_collections: collections to which the update is added.
+      name: a variable scope.
+
+    Returns:
+      (value, update_op): the figure so far, and the operation that adds a batch.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/metrics/mean
+    """
     with variable_scope(name, "mean", (values, weights)):
         values = math_ops.cast(values, dtypes.float32)
         total, count = counter("total"), counter("count")
@@ -87,7 +100,21 @@ def accuracy(
     updates_collections: Any = None,
     name: str | None = None,
 ) -> Metric:
-    """How often predictions are the labels."""
+    """How often predictions are the labels.
+
+    Args:
+      labels: of the shape of `predictions`.
+      predictions: of any dtype.
+      weights: what broadcasts to the shape of `predictions`.
+      metrics_collections: collections to which the value is added.
+      updates_collections: collections to which the update is added.
+      name: a variable scope.
+
+    Returns:
+      (value, update_op): the figure so far, and the operation that adds a batch.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/metrics/accuracy
+    """
     labels, predictions = same_shape(labels, predictions)
     if labels.dtype != predictions.dtype:
         predictions = math_ops.cast(predictions, labels.dtype)

@@ -86,8 +86,13 @@ def auc(
         or "careful_interpolation", which is right for "PR" (Davis & Goadrich, ICML 2006).
       thresholds: instead, those between 0 and 1.
 
+    Returns:
+      (value, update_op): the figure so far, and the operation that adds a batch.
+
     Raises:
       ValueError: there is no such curve or method.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/metrics/auc
     """
     if curve not in ("ROC", "PR"):
         raise ValueError(f"curve must be either ROC or PR, {curve} unknown")

@@ -71,6 +71,8 @@ def dynamic_rnn(
     Raises:
       TypeError: `cell` is no cell.
       ValueError: neither a first state nor a dtype is given, or inputs and lengths do not fit together.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/nn/dynamic_rnn
     """
     check_is_cell(cell)
     with variable_scope(scope or "rnn"):
@@ -125,6 +127,21 @@ def bidirectional_dynamic_rnn(
 
     Returns:
       ((outputs forwards, outputs backwards, each in the order of the inputs), (both last states))
+
+    Args:
+      cell_fw: the RNNCell that goes forwards.
+      cell_bw: the RNNCell that goes backwards.
+      inputs: [batch, steps, ...], or a structure of such.
+      sequence_length: an integer vector [batch].
+      initial_state_fw: the first state of `cell_fw`; zeros by default.
+      initial_state_bw: the first state of `cell_bw`; zeros by default.
+      dtype: of the first states, if they are not given.
+      parallel_iterations: how many steps may be under way at once; 32 by default.
+      swap_memory: accepted; there is no second memory to swap to.
+      time_major: whether inputs and outputs are [steps, batch, ...].
+      scope: of the variables; "bidirectional_rnn" by default.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/nn/bidirectional_dynamic_rnn
     """
     check_is_cell(cell_fw, "cell_fw")
     check_is_cell(cell_bw, "cell_bw")

@@ -50,6 +50,8 @@ def static_rnn(
     Raises:
       TypeError: `cell` is no cell, or `inputs` no list.
       ValueError: there are no inputs, they differ in their batch, or neither a first state nor a dtype is given.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/nn/static_rnn
     """
     check_is_cell(cell)
     if not isinstance(inputs, list | tuple):

@@ -173,9 +173,22 @@ def nce_loss(
     """Noise-contrastive estimation: [batch].
 
     Args:
-      weights: [num_classes, width], or a list of its parts. biases: [num_classes].
-      labels: int64 [batch, num_true]. inputs: [batch, width].
+      weights: [num_classes, width], or a list of its parts.
+      biases: [num_classes].
+      labels: int64 [batch, num_true].
+      inputs: [batch, width].
+      num_sampled: how many classes are sampled for a batch.
+      num_classes: how many classes there are.
+      num_true: how many classes are true for an example.
       sampled_values: what a candidate sampler returned; the log-uniform one by default.
+      remove_accidental_hits: leave out samples that are true classes.
+      partition_strategy: "mod" or "div", as for `embedding_lookup`.
+      name: a name scope.
+
+    Returns:
+      A Tensor [batch].
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/nn/nce_loss
     """
     logits, targets = _sampled_logits(
         weights, biases, labels, inputs, num_sampled, num_classes, num_true, sampled_values, True,
@@ -199,7 +212,27 @@ def sampled_softmax_loss(
     name: str = "sampled_softmax_loss",
     seed: int | None = None,
 ) -> Tensor:
-    """The softmax loss over the true and a few sampled classes: [batch]. Arguments as of `nce_loss`."""
+    """The softmax loss over the true and a few sampled classes: [batch]. Arguments as of `nce_loss`.
+
+    Args:
+      weights: [num_classes, width], or a list of its parts.
+      biases: [num_classes].
+      labels: int64 [batch, num_true].
+      inputs: [batch, width].
+      num_sampled: how many classes are sampled for a batch.
+      num_classes: how many classes there are.
+      num_true: how many classes are true for an example.
+      sampled_values: what a candidate sampler returned; the log-uniform one by default.
+      remove_accidental_hits: leave out samples that are true classes.
+      partition_strategy: "mod" or "div", as for `embedding_lookup`.
+      name: a name scope.
+      seed: the seed of the sampler.
+
+    Returns:
+      A Tensor [batch].
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/nn/sampled_softmax_loss
+    """
     logits, targets = _sampled_logits(
         weights, biases, labels, inputs, num_sampled, num_classes, num_true, sampled_values, True,
         remove_accidental_hits, partition_strategy, name, seed,

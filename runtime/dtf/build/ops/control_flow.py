@@ -42,7 +42,13 @@ _Pair = (1,).__class__
 
 
 def no_op(name: str | None = None) -> Operation:
-    """An operation that does nothing; what it waits for is its use."""
+    """An operation that does nothing; what it waits for is its use.
+
+    Returns:
+      An Operation.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/no_op
+    """
     return apply_op("NoOp", name)
 
 
@@ -51,8 +57,17 @@ def group(*inputs: Any, name: str | None = None) -> Operation:
 
     One NoOp per device gathers what is there, so that a step needs one message per task and not one per input.
 
+    Args:
+      *inputs: operations, tensors, variables, or nested lists of them.
+      name: the name of the operation.
+
+    Returns:
+      An Operation.
+
     Raises:
       TypeError: an input is nothing of the kind.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/group
     """
     flat = nest.flatten(list(inputs))
     with name_scope(name, "group_deps", flat) as scope:
@@ -105,9 +120,14 @@ def tuple(tensors: Sequence[Any], name: str | None = None, control_inputs: Any =
       tensors: tensors or IndexedSlices.
       control_inputs: more operations or tensors to wait for.
 
+    Returns:
+      A list like `tensors`.
+
     Raises:
       ValueError: there is no tensor.
       TypeError: a control input is neither an operation nor a tensor.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/tuple
     """
     with name_scope(name, "tuple", [each for each in tensors if each is not None]):
         gates = [each.op for each in tensors if each is not None]
@@ -161,6 +181,9 @@ def cond(
       true_fn, false_fn: functions without arguments that return tensors in the same structure, or operations.
       strict: give a list or tuple of one entry as such.
       fn1, fn2: old names of the functions.
+
+    Returns:
+      What the chosen function returns, in its structure.
 
     Raises:
       TypeError: `pred` is a Python bool, a function cannot be called, or the dtypes differ.
@@ -254,8 +277,13 @@ def case(
       default: the function if none is true; without it that is an error when it runs.
       exclusive: make it an error when it runs that several are true.
 
+    Returns:
+      What the chosen function returns, in its structure.
+
     Raises:
       TypeError, ValueError: the pairs have another form.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/case
     """
     pairs = list(pred_fn_pairs.items()) if isinstance(pred_fn_pairs, dict) else list(pred_fn_pairs)
     for pair in pairs:
@@ -326,6 +354,9 @@ def while_loop(
       maximum_iterations: an upper bound on the iterations.
       return_same_structure: give a list of one variable as such.
 
+    Returns:
+      The loop variables after the last iteration, in their structure.
+
     Raises:
       TypeError, ValueError: functions or variables have the wrong form, dtypes or shapes.
 
@@ -370,6 +401,11 @@ def Assert(
       condition: a scalar bool tensor.
       data: tensors to print.
       summarize: how many elements of each; 3 by default.
+
+    Returns:
+      An Operation.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/debugging/Assert
     """
     with name_scope(name, "Assert", [condition, *data]):
         tensors = [convert_to_tensor(each) for each in data]

@@ -153,7 +153,25 @@ def conv2d_transpose(
     filters: TensorLike | None = None,
     dilations: Any = None,
 ) -> Tensor:
-    """The transpose of conv2d; filters are [height, width, channels out, channels in]."""
+    """The transpose of conv2d; filters are [height, width, channels out, channels in].
+
+    Args:
+      value: [batch, height, width, channels in], or as `data_format` says.
+      filter: [height, width, channels out, channels in].
+      output_shape: the shape of the result, an integer vector.
+      strides: one number, two, or four in the order of `data_format`.
+      padding: "SAME" or "VALID".
+      data_format: "NHWC" or "NCHW".
+      name: the name of the operation.
+      input: the newer name of `value`.
+      filters: the newer name of `filter`.
+      dilations: the distance between the elements of a filter.
+
+    Returns:
+      A Tensor of shape `output_shape` and the dtype of `value`.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/nn/conv2d_transpose
+    """
     value, filter = _renamed("value", value, "input", input), _renamed("filter", filter, "filters", filters)
     with name_scope(name, "conv2d_transpose", [value, filter, output_shape]) as scope:
         return conv2d_backprop_input(
@@ -251,7 +269,23 @@ def depthwise_conv2d(
     data_format: str | None = None,
     dilations: Sequence[int] | None = None,
 ) -> Tensor:
-    """Filters [height, width, channels, multiplier] over each channel alone: channels * multiplier channels."""
+    """Filters [height, width, channels, multiplier] over each channel alone: channels * multiplier channels.
+
+    Args:
+      input: [batch, height, width, channels], or as `data_format` says.
+      filter: [height, width, channels, multiplier].
+      strides: four numbers in the order of `data_format`.
+      padding: "SAME" or "VALID".
+      rate: the distance between the elements of a filter, for height and width.
+      name: the name of the operation.
+      data_format: "NHWC" (the default) or "NCHW".
+      dilations: the newer name of `rate`.
+
+    Returns:
+      A Tensor [batch, height, width, channels * multiplier].
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/nn/depthwise_conv2d
+    """
     rate = _renamed("rate", rate, "dilations", dilations)
     with name_scope(name, "depthwise", [input, filter]) as scope:
         return depthwise_conv2d_native(
@@ -371,6 +405,20 @@ def max_pool(
     """The maximum over windows of `ksize`, every `strides` pixels.
 
     ksize, strides: one number for height and width, two, or four in the order of `data_format`.
+
+    Args:
+      value: [batch, height, width, channels], or as `data_format` says.
+      ksize: the size of the window: one number, two, or four in the order of `data_format`.
+      strides: the distance between windows, in the same form.
+      padding: "SAME" or "VALID".
+      data_format: "NHWC", "NCHW" or "NCHW_VECT_C".
+      name: the name of the operation.
+      input: the newer name of `value`.
+
+    Returns:
+      A Tensor of the dtype of `value`.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/nn/max_pool
     """
     value = _renamed("value", value, "input", input)
     padding, explicit_paddings = _padding(padding)
@@ -403,7 +451,22 @@ def avg_pool(
     name: str | None = None,
     input: TensorLike | None = None,
 ) -> Tensor:
-    """The mean over windows of `ksize`, every `strides` pixels; padding does not count."""
+    """The mean over windows of `ksize`, every `strides` pixels; padding does not count.
+
+    Args:
+      value: [batch, height, width, channels], or as `data_format` says.
+      ksize: the size of the window: one number, two, or four in the order of `data_format`.
+      strides: the distance between windows, in the same form.
+      padding: "SAME" or "VALID".
+      data_format: "NHWC" or "NCHW".
+      name: the name of the operation.
+      input: the newer name of `value`.
+
+    Returns:
+      A Tensor of the dtype of `value`.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/nn/avg_pool
+    """
     value = _renamed("value", value, "input", input)
     with name_scope(name, "AvgPool", [value]) as scope:
         return apply_op(

@@ -49,6 +49,8 @@ def embedding_lookup(
 
     Raises:
       ValueError: no params, or an unknown strategy.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/nn/embedding_lookup
     """
     pieces = _pieces(params)
     if not pieces:
@@ -139,6 +141,8 @@ def embedding_lookup_sparse(
     Raises:
       TypeError: `sp_ids` or `sp_weights` is not sparse.
       ValueError: an unknown combiner, or no params.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/nn/embedding_lookup_sparse
     """
     combiner = combiner or "mean"
     if combiner not in ("mean", "sqrtn", "sum"):

@@ -43,7 +43,16 @@ def map_fn(
       fn: from an element, in the structure of `elems`, to a result in the structure of `dtype`.
       elems: a tensor or a structure of tensors, all of one first dimension.
       dtype: the dtypes of the results, in their structure; those of `elems` by default.
+      parallel_iterations: how many elements may be under way at once.
+      back_prop: whether gradients are wanted.
+      swap_memory: accepted; there is no second memory to swap to.
       infer_shape: whether all results have one static shape.
+      name: a name scope.
+
+    Returns:
+      Results with a first dimension of the number of elements, in the structure of `dtype`.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/map_fn
     """
     with name_scope(name, "map", nest.flatten(elems)):
         elements = _Elements(elems)
@@ -86,6 +95,11 @@ def scan(
       elems: a tensor or a structure of tensors, all of one first dimension.
       initializer: the first accumulator; by default the first element, which then is the first result too.
       reverse: begins at the last element; results keep their elements' places.
+
+    Returns:
+      The accumulators, with a first dimension of the number of elements, in the structure of `initializer`.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/scan
     """
     with name_scope(name, "scan", nest.flatten(elems)):
         elements = _Elements(elems)

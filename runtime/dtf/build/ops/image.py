@@ -39,7 +39,19 @@ __all__ = [
 def decode_png(
     contents: TensorLike, channels: int = 0, dtype: DTypeLike = dtypes.uint8, name: str | None = None
 ) -> Tensor:
-    """The image of a PNG file, uint8 or uint16. channels: 1, 3, 4, or 0 for those of the file."""
+    """The image of a PNG file, uint8 or uint16. channels: 1, 3, 4, or 0 for those of the file.
+
+    Args:
+      contents: a string scalar, the file.
+      channels: 1, 3, 4, or 0 for those of the file.
+      dtype: uint8 or uint16.
+      name: the name of the operation.
+
+    Returns:
+      A Tensor [height, width, channels].
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/image/decode_png
+    """
     return apply_op("DecodePng", name, contents=contents, channels=channels, dtype=dtypes.as_dtype(dtype))
 
 
@@ -53,7 +65,23 @@ def decode_jpeg(
     dct_method: str = "",
     name: str | None = None,
 ) -> Tensor:
-    """The image of a JPEG file, uint8. channels: 1, 3, or 0 for those of the file. The task needs Pillow."""
+    """The image of a JPEG file, uint8. channels: 1, 3, or 0 for those of the file. The task needs Pillow.
+
+    Args:
+      contents: a string scalar, the file.
+      channels: 1, 3, or 0 for those of the file.
+      ratio: 1, 2, 4 or 8: by how much the image is made smaller.
+      fancy_upscaling: accepted; the decoder decides.
+      try_recover_truncated: accept a file that is cut short.
+      acceptable_fraction: which part of the lines must be there.
+      dct_method: accepted; the decoder decides.
+      name: the name of the operation.
+
+    Returns:
+      A uint8 Tensor [height, width, channels].
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/image/decode_jpeg
+    """
     return apply_op(
         "DecodeJpeg",
         name,

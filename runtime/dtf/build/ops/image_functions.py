@@ -118,7 +118,16 @@ def _in_floats(scope: str, image: Any, change: Callable[[Tensor], Tensor], name:
 
 
 def per_image_standardization(image: TensorLike) -> Tensor:
-    """Images with mean 0 and variance 1 each; the deviation is taken to be at least 1 / sqrt(elements)."""
+    """Images with mean 0 and variance 1 each; the deviation is taken to be at least 1 / sqrt(elements).
+
+    Args:
+      image: [height, width, channels], or a batch of such.
+
+    Returns:
+      A float32 Tensor of the shape of `image`.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/image/per_image_standardization
+    """
     with name_scope(None, "per_image_standardization", [image]) as name:
         image = math_ops.cast(convert_to_tensor(image, name="image"), dtypes.float32)
         axes = [-1, -2, -3]
@@ -161,7 +170,17 @@ def random_saturation(image: TensorLike, lower: float, upper: float, seed: int |
 
 
 def random_flip_left_right(image: TensorLike, seed: int | None = None) -> Tensor:
-    """Mirrored or not, each as likely; each image of a batch for itself."""
+    """Mirrored or not, each as likely; each image of a batch for itself.
+
+    Args:
+      image: [height, width, channels], or a batch of such.
+      seed: the seed of this operation.
+
+    Returns:
+      A Tensor of the shape and dtype of `image`.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/image/random_flip_left_right
+    """
     return _random_flip(image, 1, seed, "random_flip_left_right")
 
 
@@ -385,6 +404,19 @@ def resize_images(
     """Images of another size [height, width]: float32, or of their own dtype for the nearest neighbour.
 
     method: a ResizeMethod, or "bilinear", "nearest", "bicubic", "area". Images of that size already stay as they are.
+
+    Args:
+      images: [batch, height, width, channels] or [height, width, channels].
+      size: [height, width], an int32 vector.
+      method: a ResizeMethod, or "bilinear", "nearest", "bicubic", "area".
+      align_corners: align the centres of the corner pixels.
+      preserve_aspect_ratio: the size is the greatest that keeps the ratio.
+      name: a name scope.
+
+    Returns:
+      A Tensor of the given size; float32 but for the nearest neighbour.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/image/resize_images
     """
     with name_scope(name, "resize", [images, size]):
         images = convert_to_tensor(images, name="images")

@@ -92,7 +92,17 @@ def sharded_filespec(basename: Any, num_shards: Any, name: str | None = None) ->
 
 
 def read_file(filename: Any, name: str | None = None) -> Tensor:
-    """The contents of a file of the task that runs it."""
+    """The contents of a file of the task that runs it.
+
+    Args:
+      filename: a string scalar, a path on the task that runs the operation.
+      name: the name of the operation.
+
+    Returns:
+      A string scalar.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/io/read_file
+    """
     return apply_op("ReadFile", name, filename=filename)
 
 
@@ -122,6 +132,18 @@ def py_func(
     """Calls a Python function with the values of `inp` as arrays; what it returns must be of the dtypes `Tout`.
 
     The op must run in this process. A single dtype gives a Tensor, a list of them a list.
+
+    Args:
+      func: takes arrays, one for each of `inp`, and returns arrays of the dtypes `Tout`.
+      inp: a list of tensors.
+      Tout: a dtype or a list of dtypes.
+      stateful: False if equal inputs always give equal results.
+      name: the name of the operation.
+
+    Returns:
+      A Tensor, or a list of Tensors if `Tout` is a list.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/py_func
     """
     is_list = isinstance(Tout, (list, tuple))
     types = [dtypes.as_dtype(each) for each in (Tout if is_list else [Tout])]

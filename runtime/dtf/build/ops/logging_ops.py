@@ -26,8 +26,17 @@ def Print(
     """`input_` itself; each evaluation writes `message` and `data` to the standard error of the task.
 
     Args:
-      first_n: only so many times; always by default.
+      input_: any tensor.
+      data: a list of tensors to print.
+      message: text before them.
+      first_n: print only so many times; always by default.
       summarize: how many elements of each tensor; 3 by default.
+      name: the name of the operation.
+
+    Returns:
+      `input_`, unchanged.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/Print
     """
     return apply_op(
         "Print",

@@ -286,7 +286,13 @@ class DenseHashTable(MutableHashTable):
 
 
 def tables_initializer(name: str = "init_all_tables") -> Operation:
-    """The operation that fills all tables of the default graph."""
+    """The operation that fills all tables of the default graph.
+
+    Returns:
+      An Operation.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/initializers/tables_initializer
+    """
     from dtf.build.ops.control_flow import group
 
     return group(*get_collection(GraphKeys.TABLE_INITIALIZERS), name=name)

@@ -74,17 +74,48 @@ __all__ = [
 
 
 def relu(features: TensorLike, name: str | None = None) -> Tensor:
-    """max(features, 0), of any shape."""
+    """max(features, 0), of any shape.
+
+    Args:
+      features: a tensor of real numbers.
+      name: the name of the operation.
+
+    Returns:
+      A Tensor of the shape and dtype of `features`.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/nn/relu
+    """
     return apply_op("Relu", name, features=features)
 
 
 def relu6(features: TensorLike, name: str | None = None) -> Tensor:
-    """min(max(features, 0), 6), of any shape."""
+    """min(max(features, 0), 6), of any shape.
+
+    Args:
+      features: a tensor of real numbers.
+      name: the name of the operation.
+
+    Returns:
+      A Tensor of the shape and dtype of `features`.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/nn/relu6
+    """
     return apply_op("Relu6", name, features=features)
 
 
 def leaky_relu(features: TensorLike, alpha: float = 0.2, name: str | None = None) -> Tensor:
-    """features where they are positive, else alpha * features. Integers are taken as float32."""
+    """features where they are positive, else alpha * features. Integers are taken as float32.
+
+    Args:
+      features: a tensor of real numbers.
+      alpha: the slope where features are negative.
+      name: the name of the operation.
+
+    Returns:
+      A Tensor of the shape of `features`.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/nn/leaky_relu
+    """
     with name_scope(name, "LeakyRelu", [features, alpha]) as scope:
         features = convert_to_tensor(features, name="features")
         if features.dtype.is_integer:
@@ -100,7 +131,17 @@ def crelu(features: TensorLike, name: str | None = None, axis: int = -1) -> Tens
 
 
 def elu(features: TensorLike, name: str | None = None) -> Tensor:
-    """features where they are positive, else exp(features) - 1. arXiv 1511.07289."""
+    """features where they are positive, else exp(features) - 1. arXiv 1511.07289.
+
+    Args:
+      features: a tensor of floating-point numbers.
+      name: the name of the operation.
+
+    Returns:
+      A Tensor of the shape and dtype of `features`.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/nn/elu
+    """
     return apply_op("Elu", name, features=features)
 
 
@@ -110,7 +151,17 @@ def selu(features: TensorLike, name: str | None = None) -> Tensor:
 
 
 def softplus(features: TensorLike, name: str | None = None) -> Tensor:
-    """log(exp(features) + 1)."""
+    """log(exp(features) + 1).
+
+    Args:
+      features: a tensor of floating-point numbers.
+      name: the name of the operation.
+
+    Returns:
+      A Tensor of the shape and dtype of `features`.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/math/softplus
+    """
     return apply_op("Softplus", name, features=features)
 
 
@@ -126,12 +177,36 @@ def swish(features: TensorLike) -> Tensor:
 
 
 def softmax(logits: TensorLike, axis: int | None = None, name: str | None = None, dim: int | None = None) -> Tensor:
-    """exp(logits) / sum of them along `axis`, the last one by default."""
+    """exp(logits) / sum of them along `axis`, the last one by default.
+
+    Args:
+      logits: a tensor of floating-point numbers.
+      axis: the axis of the classes; the last one by default.
+      name: the name of the operation.
+      dim: the older name of `axis`.
+
+    Returns:
+      A Tensor of the shape and dtype of `logits`.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/nn/softmax
+    """
     return _along_last("Softmax", logits, _one_of("axis", axis, "dim", dim, -1), name)
 
 
 def log_softmax(logits: TensorLike, axis: int | None = None, name: str | None = None, dim: int | None = None) -> Tensor:
-    """log(softmax(logits)), without losing what is near 0."""
+    """log(softmax(logits)), without losing what is near 0.
+
+    Args:
+      logits: a tensor of floating-point numbers.
+      axis: the axis of the classes; the last one by default.
+      name: the name of the operation.
+      dim: the older name of `axis`.
+
+    Returns:
+      A Tensor of the shape and dtype of `logits`.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/nn/log_softmax
+    """
     return _along_last("LogSoftmax", logits, _one_of("axis", axis, "dim", dim, -1), name)
 
 
@@ -178,7 +253,21 @@ def softmax_cross_entropy_with_logits(
     name: str | None = None,
     axis: int | None = None,
 ) -> Tensor:
-    """As the _v2 form, but nothing flows back into the labels."""
+    """As the _v2 form, but nothing flows back into the labels.
+
+    Args:
+      _sentinel: refuses arguments by position.
+      labels: probabilities, of the shape and dtype of `logits`.
+      logits: a tensor of floating-point numbers.
+      dim: the axis of the classes; the last one by default.
+      name: the name of the operation.
+      axis: the newer name of `dim`.
+
+    Returns:
+      A Tensor of the shape of `logits` without that axis.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/nn/softmax_cross_entropy_with_logits
+    """
     _only_named("softmax_cross_entropy_with_logits", _sentinel, labels=labels, logits=logits)
     with name_scope(name, "softmax_cross_entropy_with_logits_sg", [logits, labels]) as scope:
         labels = array_ops.stop_gradient(labels, name="labels_stop_gradient")
@@ -193,6 +282,18 @@ def softmax_cross_entropy_with_logits_v2(
     """-sum(labels * log_softmax(logits)) along `axis` (the last one by default), which the result lacks.
 
     labels are probabilities of the logits' shape and floating dtype. float16 logits are computed with as float32.
+
+    Args:
+      labels: probabilities, of the shape and dtype of `logits`.
+      logits: a tensor of floating-point numbers.
+      axis: the axis of the classes; the last one by default.
+      name: the name of the operation.
+      dim: the older name of `axis`.
+
+    Returns:
+      A Tensor of the shape of `logits` without that axis.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/nn/softmax_cross_entropy_with_logits_v2
     """
     axis = _one_of("axis", axis, "dim", dim, -1)
     with name_scope(name, "softmax_cross_entropy_with_logits", [logits, labels]) as scope:
@@ -229,6 +330,8 @@ def sparse_softmax_cross_entropy_with_logits(
 
     Raises:
       ValueError: the ranks do not fit.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/nn/sparse_softmax_cross_entropy_with_logits
     """
     _only_named("sparse_softmax_cross_entropy_with_logits", _sentinel, labels=labels, logits=logits)
     with name_scope(name, "SparseSoftmaxCrossEntropyWithLogits", [labels, logits]):
@@ -267,7 +370,19 @@ def sparse_softmax_cross_entropy_with_logits(
 def sigmoid_cross_entropy_with_logits(
     _sentinel: Any = None, labels: Any = None, logits: Any = None, name: str | None = None
 ) -> Tensor:
-    """-labels * log(sigmoid(logits)) - (1 - labels) * log(1 - sigmoid(logits)), by element and without overflow."""
+    """-labels * log(sigmoid(logits)) - (1 - labels) * log(1 - sigmoid(logits)), by element and without overflow.
+
+    Args:
+      _sentinel: refuses arguments by position.
+      labels: probabilities, of the shape and dtype of `logits`.
+      logits: a tensor of floating-point numbers.
+      name: the name of the operation.
+
+    Returns:
+      A Tensor of the shape and dtype of `logits`.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/nn/sigmoid_cross_entropy_with_logits
+    """
     _only_named("sigmoid_cross_entropy_with_logits", _sentinel, labels=labels, logits=logits)
     with name_scope(name, "logistic_loss", [logits, labels]) as scope:
         logits = convert_to_tensor(logits, name="logits")
@@ -289,7 +404,20 @@ def weighted_cross_entropy_with_logits(
     name: str | None = None,
     targets: TensorLike | None = None,
 ) -> Tensor:
-    """The sigmoid cross entropy with the term of positive labels multiplied by `pos_weight`."""
+    """The sigmoid cross entropy with the term of positive labels multiplied by `pos_weight`.
+
+    Args:
+      labels: probabilities, of the shape and dtype of `logits`.
+      logits: a tensor of floating-point numbers.
+      pos_weight: what the term of positive labels is multiplied by.
+      name: the name of the operation.
+      targets: the older name of `labels`.
+
+    Returns:
+      A Tensor of the shape and dtype of `logits`.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/nn/weighted_cross_entropy_with_logits
+    """
     labels = _one_of("labels", labels, "targets", targets)
     with name_scope(name, "logistic_loss", [logits, labels]) as scope:
         logits = convert_to_tensor(logits, name="logits")
@@ -321,7 +449,17 @@ def log_poisson_loss(
 
 
 def l2_loss(t: TensorLike, name: str | None = None) -> Tensor:
-    """sum(t ** 2) / 2, a scalar."""
+    """sum(t ** 2) / 2, a scalar.
+
+    Args:
+      t: a tensor of floating-point numbers.
+      name: the name of the operation.
+
+    Returns:
+      A scalar of the dtype of `t`.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/nn/l2_loss
+    """
     return apply_op("L2Loss", name, t=t)
 
 
@@ -329,7 +467,19 @@ def l2_loss(t: TensorLike, name: str | None = None) -> Tensor:
 
 
 def bias_add(value: TensorLike, bias: Any, data_format: str | None = None, name: str | None = None) -> Tensor:
-    """value + bias, the bias (a vector) along the channels: the last dimension, or the second for "NC..." formats."""
+    """value + bias, the bias (a vector) along the channels: the last dimension, or the second for "NC..." formats.
+
+    Args:
+      value: a tensor of rank 2 or more.
+      bias: a vector of the number of channels, of the dtype of `value`.
+      data_format: "N...C" (the default) or "NC...".
+      name: the name of the operation.
+
+    Returns:
+      A Tensor of the shape and dtype of `value`.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/nn/bias_add
+    """
     with name_scope(name, "BiasAdd", [value, bias]) as scope:
         first = data_format is not None and data_format.startswith("NC")
         value = convert_to_tensor(value, name="input")
@@ -338,7 +488,19 @@ def bias_add(value: TensorLike, bias: Any, data_format: str | None = None, name:
 
 
 def xw_plus_b(x: TensorLike, weights: TensorLike, biases: TensorLike, name: str | None = None) -> Tensor:
-    """matmul(x, weights) + biases."""
+    """matmul(x, weights) + biases.
+
+    Args:
+      x: [batch, width].
+      weights: [width, units].
+      biases: [units].
+      name: the name of the operation.
+
+    Returns:
+      A Tensor [batch, units].
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/nn/xw_plus_b
+    """
     with name_scope(name, "xw_plus_b", [x, weights, biases]) as scope:
         return bias_add(linalg_ops.matmul(x, weights), biases, name=scope)
 
@@ -355,7 +517,20 @@ def relu_layer(x: TensorLike, weights: TensorLike, biases: TensorLike, name: str
 def l2_normalize(
     x: TensorLike, axis: Any = None, epsilon: float = 1e-12, name: str | None = None, dim: Any = None
 ) -> Tensor:
-    """x / sqrt(max(sum(x ** 2 along axis), epsilon))."""
+    """x / sqrt(max(sum(x ** 2 along axis), epsilon)).
+
+    Args:
+      x: a tensor of floating-point numbers.
+      axis: the axes along which the norm is taken; all by default.
+      epsilon: the least square of a norm.
+      name: the name of the operation.
+      dim: the older name of `axis`.
+
+    Returns:
+      A Tensor of the shape and dtype of `x`.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/math/l2_normalize
+    """
     axis = _one_of("axis", axis, "dim", dim)
     with name_scope(name, "l2_normalize", [x]) as scope:
         x = convert_to_tensor(x, name="x")
@@ -371,7 +546,21 @@ def moments(
     keep_dims: bool | None = None,
     keepdims: bool | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Mean and variance along `axes`, of the dtype of `x`. `shift` is accepted and not needed."""
+    """Mean and variance along `axes`, of the dtype of `x`. `shift` is accepted and not needed.
+
+    Args:
+      x: a tensor of floating-point numbers.
+      axes: a list of axes.
+      shift: accepted and not needed.
+      name: a name scope.
+      keep_dims: keep the reduced axes, with size 1.
+      keepdims: the newer name of `keep_dims`.
+
+    Returns:
+      (mean, variance).
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/nn/moments
+    """
     keep = bool(_one_of("keepdims", keepdims, "keep_dims", keep_dims, False))
     with name_scope(name, "moments", [x, axes]):
         x = convert_to_tensor(x)
@@ -447,7 +636,22 @@ def normalize_moments(
 def batch_normalization(
     x: Any, mean: Any, variance: Any, offset: Any, scale: Any, variance_epsilon: float, name: str | None = None
 ) -> Tensor:
-    """scale * (x - mean) / sqrt(variance + epsilon) + offset; offset and scale may be None. arXiv 1502.03167."""
+    """scale * (x - mean) / sqrt(variance + epsilon) + offset; offset and scale may be None. arXiv 1502.03167.
+
+    Args:
+      x: a tensor of floating-point numbers.
+      mean: of a shape that broadcasts to that of `x`.
+      variance: the same.
+      offset: the same, or None.
+      scale: the same, or None.
+      variance_epsilon: a small number that keeps the root from 0.
+      name: a name scope.
+
+    Returns:
+      A Tensor of the shape and dtype of `x`.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/nn/batch_normalization
+    """
     with name_scope(name, "batchnorm", [x, mean, variance, scale, offset]):
         inverse = math_ops.rsqrt(variance + variance_epsilon)
         if scale is not None:
@@ -532,7 +736,21 @@ def local_response_normalization(
     beta: float = 0.5,
     name: str | None = None,
 ) -> Tensor:
-    """input / (bias + alpha * (sum of squares of the channels within depth_radius)) ** beta, for rank 4."""
+    """input / (bias + alpha * (sum of squares of the channels within depth_radius)) ** beta, for rank 4.
+
+    Args:
+      input: [batch, height, width, channels] of floating-point numbers.
+      depth_radius: how many channels on each side count.
+      bias: see above.
+      alpha: see above.
+      beta: see above.
+      name: the name of the operation.
+
+    Returns:
+      A Tensor of the shape and dtype of `input`.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/nn/local_response_normalization
+    """
     return apply_op("LRN", name, input=input, depth_radius=depth_radius, bias=bias, alpha=alpha, beta=beta)
 
 
@@ -550,11 +768,20 @@ def dropout(
     """Sets each element to 0 with probability `rate`, and divides the others by 1 - rate.
 
     Args:
+      x: a tensor of floating-point numbers.
       keep_prob: 1 - rate, the older way to say it; a number or a scalar tensor.
-      noise_shape: 1-D int32; dimensions of size 1 are kept or dropped as a whole.
+      noise_shape: an int32 vector; dimensions of size 1 are kept or dropped as a whole.
+      seed: the seed of this operation.
+      name: the name of the operation.
+      rate: the probability with which an element becomes 0.
+
+    Returns:
+      A Tensor of the shape and dtype of `x`.
 
     Raises:
       ValueError: both or none of `rate` and `keep_prob`, a rate outside [0, 1), or `x` of an integer dtype.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/nn/dropout
     """
     if (keep_prob is None) == (rate is None):
         raise ValueError("Exactly one of the arguments rate and keep_prob must be given.")
@@ -595,13 +822,37 @@ def _noise_shape(x: Tensor, noise_shape: Any) -> Any:
 
 
 def in_top_k(predictions: TensorLike, targets: TensorLike, k: TensorLike, name: str | None = None) -> Tensor:
-    """Whether the class targets[i] is among the k highest of predictions[i]; bool [batch]. Ties count as in."""
+    """Whether the class targets[i] is among the k highest of predictions[i]; bool [batch]. Ties count as in.
+
+    Args:
+      predictions: float32 [batch, classes].
+      targets: int32 or int64 [batch].
+      k: how many of the highest count.
+      name: the name of the operation.
+
+    Returns:
+      A bool vector [batch].
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/math/in_top_k
+    """
     with name_scope(name, "in_top_k"):
         return apply_op("InTopKV2", name, predictions=predictions, targets=targets, k=k)
 
 
 def top_k(input: TensorLike, k: TensorLike = 1, sorted: bool = True, name: str | None = None) -> Any:
-    """(values, indices) of the k largest entries of each row (last dimension), in descending order."""
+    """(values, indices) of the k largest entries of each row (last dimension), in descending order.
+
+    Args:
+      input: a tensor of real numbers, of rank 1 or more.
+      k: how many entries, an int32 scalar.
+      sorted: False accepts any order.
+      name: the name of the operation.
+
+    Returns:
+      (values, indices): the last dimension has size k; indices are int32.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/math/top_k
+    """
     return apply_op("TopKV2", name, input=input, k=k, sorted=sorted)
 
 

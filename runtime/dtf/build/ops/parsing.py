@@ -74,8 +74,13 @@ def parse_example(
         FixedLenSequenceFeature (-> Tensor [batch, longest, *shape]).
       example_names: what errors call the examples.
 
+    Returns:
+      A dict from key to Tensor or SparseTensor.
+
     Raises:
       ValueError: features are missing or of no such kind.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/io/parse_example
     """
     wanted = _Wanted(features)
     with name_scope(name, "ParseExample", [serialized]):
@@ -103,7 +108,19 @@ def parse_example(
 def parse_single_example(
     serialized: TensorLike, features: Mapping[str, Any], name: str | None = None, example_names: Any = None
 ) -> dict[str, Any]:
-    """As `parse_example`, of one string: tensors without the dimension of the batch."""
+    """As `parse_example`, of one string: tensors without the dimension of the batch.
+
+    Args:
+      serialized: a string scalar.
+      features: keys -> FixedLenFeature, VarLenFeature, SparseFeature or FixedLenSequenceFeature.
+      name: a name scope.
+      example_names: what errors call the example.
+
+    Returns:
+      A dict from key to Tensor or SparseTensor, without the dimension of the batch.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/io/parse_single_example
+    """
     with name_scope(name, "ParseSingleExample", [serialized]):
         serialized = convert_to_tensor(serialized, dtypes.string, name="serialized")
         serialized.shape.assert_is_compatible_with(TensorShape([]))

@@ -46,6 +46,8 @@ def assign(
 
     Raises:
       InvalidArgumentError: (when it runs) the shapes differ.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/assign
     """
     storage = _storage_of(ref)
     if not storage.is_resource:
@@ -56,14 +58,38 @@ def assign(
 
 
 def assign_add(ref: Any, value: TensorLike, use_locking: bool | None = None, name: str | None = None) -> Any:
-    """Adds `value`, of the variable's shape, to a variable. See `assign`."""
+    """Adds `value`, of the variable's shape, to a variable. See `assign`.
+
+    Args:
+      ref: a Variable, or a reference tensor.
+      value: of the variable's shape and dtype.
+      use_locking: accepted; updates always hold the variable's lock.
+      name: the name of the operation.
+
+    Returns:
+      The variable after the change, as `assign` gives it.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/assign_add
+    """
     if _storage_of(ref).is_resource:
         return ref.assign_add(value, name=name)
     return _update("AssignAdd", ref, value, use_locking, name)
 
 
 def assign_sub(ref: Any, value: TensorLike, use_locking: bool | None = None, name: str | None = None) -> Any:
-    """Subtracts `value`, of the variable's shape, from a variable. See `assign`."""
+    """Subtracts `value`, of the variable's shape, from a variable. See `assign`.
+
+    Args:
+      ref: a Variable, or a reference tensor.
+      value: of the variable's shape and dtype.
+      use_locking: accepted; updates always hold the variable's lock.
+      name: the name of the operation.
+
+    Returns:
+      The variable after the change, as `assign` gives it.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/assign_sub
+    """
     if _storage_of(ref).is_resource:
         return ref.assign_sub(value, name=name)
     return _update("AssignSub", ref, value, use_locking, name)

@@ -47,14 +47,38 @@ __all__ = [
 
 
 def string_join(inputs: Sequence[Any], separator: str = "", name: str | None = None) -> Tensor:
-    """Joins strings element by element; scalars are repeated."""
+    """Joins strings element by element; scalars are repeated.
+
+    Args:
+      inputs: string tensors of one shape, or scalars.
+      separator: text between two parts.
+      name: the name of the operation.
+
+    Returns:
+      A string Tensor of their shape.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/strings/join
+    """
     return apply_op("StringJoin", name, inputs=list(inputs), separator=separator)
 
 
 def string_split(
     source: Any = None, sep: Any = None, skip_empty: bool = True, delimiter: Any = None, name: str | None = None
 ) -> SparseTensor:
-    """Splits each string of a vector at any of the characters of `delimiter` (a blank by default)."""
+    """Splits each string of a vector at any of the characters of `delimiter` (a blank by default).
+
+    Args:
+      source: a string vector.
+      sep: text between two parts; the newer form of `delimiter`.
+      skip_empty: leave out empty parts.
+      delimiter: characters, each of which separates parts.
+      name: the name of the operation.
+
+    Returns:
+      A string SparseTensor [batch, most parts].
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/string_split
+    """
     marks = delimiter if delimiter is not None else sep if sep is not None else " "
     made = apply_op("StringSplit", name, input=source, delimiter=marks, skip_empty=skip_empty)
     return SparseTensor(*made)
@@ -261,7 +285,20 @@ def decode_raw(
     name: str | None = None,
     bytes: Any = None,
 ) -> Tensor:
-    """The bytes of strings of one length as numbers, along a new last dimension."""
+    """The bytes of strings of one length as numbers, along a new last dimension.
+
+    Args:
+      input_bytes: strings of one length.
+      out_type: the dtype of the numbers.
+      little_endian: the order of the bytes of a number.
+      name: the name of the operation.
+      bytes: the older name of `input_bytes`.
+
+    Returns:
+      A Tensor of shape input_bytes.shape + [length / bytes of a number].
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/io/decode_raw
+    """
     given = bytes if input_bytes is None else input_bytes
     return apply_op("DecodeRaw", name, bytes=given, out_type=dtypes.as_dtype(out_type), little_endian=little_endian)
 

@@ -48,6 +48,11 @@ def scalar(
       tensor: a real scalar.
       collections: graph collections for the op; GraphKeys.SUMMARIES by default.
       family: a prefix of the tag, which groups curves.
+
+    Returns:
+      A string scalar: a serialized Summary.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/summary/scalar
     """
     with _tag_scope(name, family, [tensor]) as (tag, scope):
         return _collect(apply_op("ScalarSummary", scope, tags=tag, values=tensor), collections)
@@ -56,7 +61,19 @@ def scalar(
 def histogram(
     name: str, values: TensorLike, collections: Sequence[str] | None = None, family: str | None = None
 ) -> Tensor:
-    """The distribution of `values`, of any shape. Running it: InvalidArgumentError for a NaN or an infinity."""
+    """The distribution of `values`, of any shape. Running it: InvalidArgumentError for a NaN or an infinity.
+
+    Args:
+      name: the tag, within the name scope.
+      values: a tensor of real numbers of any shape.
+      collections: graph collections for the op; GraphKeys.SUMMARIES by default.
+      family: a prefix of the tag, which groups figures.
+
+    Returns:
+      A string scalar: a serialized Summary.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/summary/histogram
+    """
     with _tag_scope(name, family, [values], "HistogramSummary") as (tag, scope):
         return _collect(apply_op("HistogramSummary", scope, tag=tag, values=values), collections)
 
@@ -70,6 +87,18 @@ def image(
 ) -> Tensor:
     """Up to `max_outputs` images of [batch, height, width, 1, 3 or 4 channels]; uint8 as it is, floats scaled to 0
     ... 255.
+
+    Args:
+      name: the tag, within the name scope.
+      tensor: [batch, height, width, 1, 3 or 4 channels]; uint8 as it is, floats scaled to 0 ... 255.
+      max_outputs: how many images of the batch.
+      collections: graph collections for the op; GraphKeys.SUMMARIES by default.
+      family: a prefix of the tag, which groups figures.
+
+    Returns:
+      A string scalar: a serialized Summary.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/summary/image
     """
     with _tag_scope(name, family, [tensor]) as (tag, scope):
         made = apply_op("ImageSummary", scope, tag=tag, tensor=tensor, max_images=max_outputs)
@@ -122,7 +151,18 @@ def tensor_summary(
 
 
 def text(name: str, tensor: TensorLike, collections: Sequence[str] | None = None) -> Tensor:
-    """A string tensor, shown as text."""
+    """A string tensor, shown as text.
+
+    Args:
+      name: the tag, within the name scope.
+      tensor: a string tensor.
+      collections: graph collections for the op; GraphKeys.SUMMARIES by default.
+
+    Returns:
+      A string scalar: a serialized Summary.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/summary/text
+    """
     from dtf.wire.pb import summary_pb2
 
     if convert_to_tensor(tensor).dtype.base_dtype != dtypes.string:
@@ -133,14 +173,36 @@ def text(name: str, tensor: TensorLike, collections: Sequence[str] | None = None
 
 
 def merge(inputs: Sequence[Any], collections: Sequence[str] | None = None, name: str | None = None) -> Tensor:
-    """One summary of several. Running it: InvalidArgumentError when a tag comes twice."""
+    """One summary of several. Running it: InvalidArgumentError when a tag comes twice.
+
+    Args:
+      inputs: string tensors, each a serialized Summary.
+      collections: graph collections for the op; none by default.
+      name: the name of the operation.
+
+    Returns:
+      A string scalar: a serialized Summary.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/summary/merge
+    """
     with name_scope(name, "Merge", list(inputs)):
         made = apply_op("MergeSummary", name, inputs=list(inputs))
         return _collect(made, collections, default=())
 
 
 def merge_all(key: Any = GraphKeys.SUMMARIES, scope: str | None = None, name: str | None = None) -> Tensor | None:
-    """One summary of all that were collected in the default graph under `key`; None when there are none."""
+    """One summary of all that were collected in the default graph under `key`; None when there are none.
+
+    Args:
+      key: the collection.
+      scope: a regular expression that the start of a summary's name matches.
+      name: the name of the operation.
+
+    Returns:
+      A string scalar: a serialized Summary; None when there are none.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/summary/merge_all
+    """
     collected = get_default_graph().get_collection(key, scope)
     return merge(collected, name=name) if collected else None
 
