@@ -39,10 +39,11 @@ from dtfctl.ownership import check_private
 from dtfctl.paths import ClusterPaths
 from dtfctl.plan import LOCALHOST, TLS, ClusterPlan, HostPlan, Task
 from dtfctl.probing import Probing
-from dtfctl.requests import Desk, hold_ports
+from dtfctl.requests import HOLD_S, Desk, hold_ports
 from dtfctl.store import Run, Store
 from dtfctl.supervisor import Supervisor
 from dtfctl.task import TaskStatus, after_restart_of_machine
+from dtfctl.task_notes import have_saved
 from dtfctl.wording import reason_and_file
 
 PATIENCE_FOR_UP_S = 15.0
@@ -186,7 +187,7 @@ class Daemon:
         if request["do"] == "usage":
             return {"is": "used", "tasks": await self._usages(self._supervisor, self._launcher)}
         try:
-            return await Desk(self._supervisor, self._launcher, self._changing).answer(request)
+            return await Desk(self._supervisor, self._launcher, self._changing, self._save).answer(request)
         finally:
             self._work.set()
 
@@ -261,6 +262,10 @@ class Daemon:
         )
         self._probing = Probing(self._supervisor, launcher.elsewhere, self._work.set, self._certificates)
         self._begun.set()
+
+    async def _save(self, address: str, patience_s: float) -> bool:
+        tls = None if self._certificates is None else self._certificates.client_context()
+        return await have_saved(address, tls, patience_s, HOLD_S)
 
     def _files(self, task: Task) -> dict[str, str]:
         """What a task is given as files."""

@@ -23,19 +23,21 @@ class NoAnswer(Exception):
     """The server is there and does not answer the call; the text says what it does instead."""
 
 
-async def get_status(address: str, timeout_s: float, tls: ssl.SSLContext | None = None) -> bytes:
-    """The reply, a GetStatusResponse in its wire format.
+async def get_status(
+    address: str, timeout_s: float, tls: ssl.SSLContext | None = None, request: bytes = b""
+) -> bytes:
+    """The reply, a GetStatusResponse in its wire format, to a GetStatusRequest in the same.
 
     Raises OSError when nothing listens at `address` (host:port), asyncio.TimeoutError, ssl.SSLError, NoAnswer.
     """
-    return await asyncio.wait_for(_ask(address, tls), timeout_s)
+    return await asyncio.wait_for(_ask(address, tls, request), timeout_s)
 
 
-async def _ask(address: str, tls: ssl.SSLContext | None) -> bytes:
+async def _ask(address: str, tls: ssl.SSLContext | None, request: bytes) -> bytes:
     host, _, port = address.rpartition(":")
     reader, writer = await asyncio.open_connection(host, int(port), ssl=tls)
     try:
-        writer.write(_request(address, is_secure=tls is not None))
+        writer.write(_request(address, tls is not None, request))
         return await _reply(reader, writer)
     except (asyncio.IncompleteReadError, ConnectionError):
         raise NoAnswer("it hangs up") from None
@@ -44,8 +46,8 @@ async def _ask(address: str, tls: ssl.SSLContext | None) -> bytes:
         writer.transport.abort()
 
 
-def _request(authority: str, is_secure: bool) -> bytes:
-    """The connection's preface, our settings (all by default), the headers, and one empty message."""
+def _request(authority: str, is_secure: bool, message: bytes) -> bytes:
+    """The connection's preface, our settings (all by default), the headers, and one message."""
     headers = (
         # Indexed fields of HPACK's static table: the method POST and the scheme.
         bytes([0x83, 0x87 if is_secure else 0x86])
@@ -59,7 +61,7 @@ def _request(authority: str, is_secure: bool) -> bytes:
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
         + _frame(_SETTINGS, 0, 0, b"")
         + _frame(_HEADERS, _END_HEADERS, _STREAM, headers)
-        + _frame(_DATA, _END_STREAM, _STREAM, bytes(5))
+        + _frame(_DATA, _END_STREAM, _STREAM, struct.pack(">BI", 0, len(message)) + message)
     )
 
 

@@ -84,8 +84,14 @@ def excuse(
     return ""
 
 
-def in_words(plan: ClusterPlan, ends: Collection[str]) -> list[str]:
-    """What the user is told before these tasks of the plan end: the order, and what it costs."""
+def needs_checkpoint(plan: ClusterPlan, ends: Collection[str]) -> bool:
+    """Whether parameter servers are among these and the chief, which saves at its own end, is not."""
+    return plan.chief not in ends and any(task.job.stops_last and task.name in ends for task in plan.tasks())
+
+
+def in_words(plan: ClusterPlan, ends: Collection[str], has_saved: bool = False) -> list[str]:
+    """What the user is told before these tasks of the plan end: the order, and what it costs. `has_saved` says that
+    the chief has just saved because of it."""
     tasks = [task for task in plan.tasks() if task.name in ends]
     chief = plan.chief
     if not any(task.job.stops_last for task in tasks):
@@ -99,8 +105,10 @@ def in_words(plan: ClusterPlan, ends: Collection[str]) -> list[str]:
         lines.append(f"{'order':<10}{order}; what starts comes after that")
     if chief in ends:
         cost = f"no step if {chief} saves at SIGTERM, as dtf's sessions do; else those since its last checkpoint"
+    elif chief and has_saved:
+        cost = f"nothing but the steps of the others since {chief} saved, just now"
     elif chief:
-        cost = f"the steps since the last checkpoint of {chief}, which goes on"
+        cost = f"the steps since the last checkpoint of {chief}, which is asked for one (dtf's sessions save then)"
     else:
         cost = f"what {servers} holds"
     lines.append(f"{'cost':<10}{cost}")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from dtfctl import host_failover, planned_ends, state
 from dtfctl import plan as plans
@@ -23,15 +23,23 @@ from dtfctl.task import TaskStatus
 
 ENDING: Reply = {"is": "ending"}
 LOOK_AGAIN_S = 0.02
+HOLD_S = 2.0
+"""How long a chief that has saved waits for the end of the parameter server."""
+
+Save = Callable[[str, float], Awaitable[bool]]
 
 
 class Desk:
-    """`changing` is held while one change of the cluster file is made."""
+    """`changing` is held while one change of the cluster file is made. `save` asks the task at an address for a
+    checkpoint within so many seconds, and says whether there is one; after that it makes no step for HOLD_S."""
 
-    def __init__(self, supervisor: Supervisor, launcher: Launcher, changing: asyncio.Lock) -> None:
+    def __init__(
+        self, supervisor: Supervisor, launcher: Launcher, changing: asyncio.Lock, save: Save | None = None
+    ) -> None:
         self._supervisor = supervisor
         self._launcher = launcher
         self._changing = changing
+        self._save = save
 
     async def answer(self, request: Request) -> Reply:
         what = request["do"]
@@ -40,7 +48,7 @@ class Desk:
         if self._supervisor.run.outcome:
             return ENDING
         if what in ("restart", "stop", "start"):
-            return self.on_tasks(request)
+            return await self.on_tasks(request)
         async with self._changing:
             if what == "scale":
                 return await self.scale(request)
@@ -52,14 +60,21 @@ class Desk:
         self._supervisor.stop(request["why"], request["grace_period_s"])
         return {"is": "stopping"}
 
-    def on_tasks(self, request: Request) -> Reply:
+    async def on_tasks(self, request: Request) -> Reply:
         supervisor = self._supervisor
         known = {task.name for task in supervisor.run.plan.tasks()}
         for name in request["tasks"]:
             if name not in known:
                 return {"error": f"there is no task {name}"}
         do = {"restart": supervisor.restart, "stop": supervisor.hold, "start": supervisor.release}[request["do"]]
-        costs = [] if request["do"] == "start" else self._costs(request["tasks"])
+        costs: list[str] = []
+        if request["do"] != "start":
+            costs = self._costs(request["tasks"], await self._have_saved(request["tasks"]))
+            if supervisor.run.outcome:
+                return ENDING
+            gone = [name for name in request["tasks"] if name not in supervisor.statuses]
+            if gone:
+                return {"error": f"there is no task {gone[0]} any more"}
         do(request["tasks"], request["why"], request.get("id", ""))
         return {"is": "done", "costs": costs}
 
@@ -107,13 +122,34 @@ class Desk:
         if supervisor.run.outcome:
             return ENDING
         joining = as_found(found, time.time(), time.monotonic())
-        former, statuses = supervisor.run.plan, dict(supervisor.statuses)
+        ends = _ends(supervisor.changes(plan, addresses, secrets))
+        has_saved = await self._have_saved(ends)
+        if supervisor.run.outcome:
+            return ENDING
+        costs = self._costs(ends, has_saved)
         changes = supervisor.apply(plan, addresses, secrets, request.get("id", ""), joining)
-        costs = _costs(former, statuses, _ends(changes))
         return {"is": "changed", "changes": _lines(changes), "costs": costs}
 
-    def _costs(self, ends: Iterable[str]) -> list[str]:
-        return _costs(self._supervisor.run.plan, self._supervisor.statuses, ends)
+    async def _have_saved(self, ends: Iterable[str]) -> bool:
+        """Has the chief save when parameter servers end and it does not, so that only what comes after that is lost.
+        Whether it has."""
+        run, statuses = self._supervisor.run, self._supervisor.statuses
+        chief = run.plan.chief
+        names = _running(statuses, ends)
+        if self._save is None or not planned_ends.needs_checkpoint(run.plan, names):
+            return False
+        status = statuses.get(chief)
+        if status is None or status.state != state.RUNNING or chief not in run.addresses:
+            return False
+        settings = run.actual.task(chief).settings
+        if settings.readiness.kind != "grpc":
+            return False
+        return await self._save(run.addresses[chief], settings.grace_period_s)
+
+    def _costs(self, ends: Iterable[str], has_saved: bool = False) -> list[str]:
+        """In which order those of these tasks end that run, and what it costs."""
+        names = _running(self._supervisor.statuses, ends)
+        return planned_ends.in_words(self._supervisor.run.plan, names, has_saved)
 
     async def _addresses(self, plan: ClusterPlan, is_serious: bool) -> dict[str, str]:
         """What a task has it keeps where the file lets it. New ones are at port 0 unless the change is serious."""
@@ -182,10 +218,8 @@ def _ends(changes: tuple[Change, ...]) -> list[str]:
     return [change.task for change in changes if change.verb in (RESTART, STOP)]
 
 
-def _costs(plan: ClusterPlan, statuses: Mapping[str, TaskStatus], ends: Iterable[str]) -> list[str]:
-    """In which order those of these tasks end that run, and what it costs."""
-    names = {name for name in ends if name in statuses and statuses[name].state in state.WITH_PROCESS}
-    return planned_ends.in_words(plan, names)
+def _running(statuses: Mapping[str, TaskStatus], names: Iterable[str]) -> set[str]:
+    return {name for name in names if name in statuses and statuses[name].state in state.WITH_PROCESS}
 
 
 def _lines(changes: tuple[Change, ...]) -> list[str]:

@@ -37,6 +37,7 @@ from dtf.fetches import (
 from dtf.session_handles import HANDLE_OPS, TensorHandle, delete
 from dtf.wire import errors
 from dtf.wire.pb import config_pb2, graph_pb2
+from dtf.wire.task_notes import notes
 
 __all__ = ["InteractiveSession", "Session", "register_session_run_conversion_functions"]
 
@@ -329,6 +330,7 @@ class BaseSession:
                 raise _as_client_error(self._graph, error) from error.__cause__
             if run_metadata is not None and metadata is not None:
                 run_metadata.CopyFrom(metadata)
+            notes.runs += 1
             results = [_fetched(value) for value in results]
             for index, dtype in plan.kept:
                 results[index] = TensorHandle(results[index], dtype, self)

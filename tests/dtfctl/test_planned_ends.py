@@ -172,7 +172,10 @@ def test_an_end_of_its_own_is_judged_as_ever(world):
     ("ends", "told"),
     [
         ({"worker:1"}, []),
-        ({"ps:0"}, ["cost the steps since the last checkpoint of worker:0, which goes on"]),
+        (
+            {"ps:0"},
+            ["cost the steps since the last checkpoint of worker:0, which is asked for one (dtf's sessions save then)"],
+        ),
         (
             {"ps:0", "worker:0", "worker:1"},
             [

@@ -28,6 +28,7 @@ from dtf.run.threads.cancellation import CancellationManager
 from dtf.run.worker.request_ids import RecentRequestIds
 from dtf.wire import errors
 from dtf.wire.pb import config_pb2, device_attributes_pb2, master_pb2, worker_pb2
+from dtf.wire.task_notes import notes
 
 _STRINGS_ENCODED_AT_ONCE_MAX = 1000
 _REQUESTS_REMEMBERED_MAX = 100_000
@@ -212,9 +213,11 @@ class _WorkerMethods:
         self._status_tail = status_tail
         self._request_ids = RecentRequestIds(_REQUESTS_REMEMBERED_MAX)
 
-    def GetStatus(self, _: Buffer, answer: Answer) -> None:
+    def GetStatus(self, data: Buffer, answer: Answer) -> None:
+        if len(data):
+            notes.ask(bytes(data))
         response = worker_pb2.GetStatusResponse(device_attributes=map(_attributes, self._worker.get_status()))
-        answer.set((response.SerializeToString(), self._status_tail))
+        answer.set((response.SerializeToString(), self._status_tail, notes.report()))
 
     def CreateWorkerSession(self, data: Buffer, answer: Answer) -> None:
         def call() -> Any:

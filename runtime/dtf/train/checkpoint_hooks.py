@@ -6,14 +6,19 @@ Source: https://www.tensorflow.org/api_docs/python/tf/compat/v1/train/Checkpoint
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 from typing import Any
 
 from dtf import logging
 from dtf.build.graph import GraphKeys, get_default_graph
+from dtf.train.preemption import has_arrived
 from dtf.train.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
 from dtf.train.step_timer import SecondOrStepTimer
 from dtf.train.training_util import required_global_step_read, step_number
+from dtf.wire.task_notes import notes
+
+_HOLD_LOOK_S = 0.02
 
 
 class CheckpointSaverListener:
@@ -70,6 +75,7 @@ class CheckpointSaverHook(SessionRunHook):
         self._save_graph_def = save_graph_def
         self._steps_per_run = 0  # the most that a run was seen to add to the global step; 0: nothing seen yet
         self._step_before: int | None = None
+        self._is_noted = False
 
     def _set_steps_per_run(self, steps_per_run: int) -> None:
         self._steps_per_run = steps_per_run
@@ -99,12 +105,15 @@ class CheckpointSaverHook(SessionRunHook):
         self._summary_writer.add_meta_graph(create_meta_graph_def(graph=graph, saver_def=saver_def))
         self._save(session, step)
         self._timer.update_last_triggered_step(step)
+        self._note(True)
 
     def before_run(self, run_context: SessionRunContext) -> SessionRunArgs:
         return SessionRunArgs(self._global_step_tensor)
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
         before = step_number(run_values.results)
+        if notes.wanted != notes.saved:
+            self._save_as_asked(run_context.session)
         if self._step_before is not None:
             self._steps_per_run = max(self._steps_per_run, before - self._step_before)
         self._step_before = before
@@ -118,9 +127,29 @@ class CheckpointSaverHook(SessionRunHook):
                 run_context.request_stop()
 
     def end(self, session: Any) -> None:
+        self._note(False)
         step = self.save_now(session)
         for listener in self._listeners:
             listener.end(session, step)
+
+    def _note(self, can_save: bool) -> None:
+        """Tells a supervisor that may ask for a checkpoint whether there is somebody to ask."""
+        if can_save != self._is_noted:
+            self._is_noted = can_save
+            notes.savers += 1 if can_save else -1
+
+    def _save_as_asked(self, session: Any) -> None:
+        """Saves because a parameter server is about to be ended by somebody's plan, and makes no further step until it
+        has gone, or its supervisor has thought better of it. That it has gone is the error of the run here.
+        """
+        wanted = notes.wanted
+        step = self.save_now(session)
+        notes.saved = wanted
+        logging.info("Saved step %d as the supervisor asked: a parameter server is about to end.", step)
+        until = time.monotonic() + notes.hold_s
+        while notes.wanted == wanted and time.monotonic() < until and not has_arrived():
+            time.sleep(_HOLD_LOOK_S)
+            session.run(self._global_step_tensor)
 
     def save_now(self, session: Any) -> int:
         """Saves, if the newest checkpoint is not of this step already. Returns the global step."""
