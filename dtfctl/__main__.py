@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 
@@ -26,6 +27,10 @@ def _open_what_is_closed() -> None:
                 os.dup2(null, descriptor)
             os.set_inheritable(descriptor, True)
             setattr(sys, name, os.fdopen(descriptor, mode, closefd=False))
+    for stream in (sys.stdout, sys.stderr):
+        # What a terminal's encoding cannot say is spelled, for nobody's name is an error.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 if __name__ == "__main__":

@@ -13,13 +13,14 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from dtfctl import state, view
+from dtfctl import hints, state, view
 from dtfctl.client import Cluster
 from dtfctl.logs import EVERYTHING, Choice, Line, LogReader, OneOfEach, last_lines
 from dtfctl.progress import Progress, ProgressReader
 from dtfctl.store import Run
 from dtfctl.task import TaskStatus
 from dtfctl.terminal import Terminal
+from dtfctl.wording import coloured, printable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -168,7 +169,8 @@ def conclude(cluster: Cluster, terminal: Terminal, is_followed: bool = False) ->
     traceback that was shown already because the logs were followed."""
     run, statuses = cluster.load()
     restarts = sum(status.restarts for status in statuses.values())
-    after = f"after {time.time() - run.started_at:.0f}s" + (f" and {restarts} restarts" if restarts else "")
+    ended_at = run.ended_at or time.time()
+    after = f"after {ended_at - run.started_at:.0f}s" + (f" and {restarts} restarts" if restarts else "")
     facts = {"state": view.cluster_state(run), "restarts": restarts}
     say = terminal.say
     if run.outcome == "failed":
@@ -183,7 +185,7 @@ def conclude(cluster: Cluster, terminal: Terminal, is_followed: bool = False) ->
             say(f"    {line}", task=culprit)
         for name, what in run.followers:
             say(f"  then {name}: {what}", task=name)
-        say(f"All of it: dtfctl logs {culprit} (of {cluster.name})")
+        say(f"All of it: {hints.command('logs', cluster.name, culprit)}")
     else:
         why = f": {run.why}" if run.outcome == "stopped" else ""
         say(f"{run.plan.name} {run.outcome} {after}{why}", **facts)
@@ -255,7 +257,7 @@ class _Missing:
             if lines != self._lines.get(task):
                 self._lines[task] = lines
                 for line in lines:
-                    self._terminal.say(f"    {line[:200]}", task=task)
+                    self._terminal.say(f"    {coloured(line, is_kept=False)[:200]}", task=task)
 
     def _look(self, run: Run, statuses: dict[str, TaskStatus]) -> None:
         if time.monotonic() < self._looked_at + REPORT_INTERVAL_S / 4:
@@ -263,7 +265,7 @@ class _Missing:
         self._looked_at = time.monotonic()
         folder = self._cluster.paths.logs(run.number)
         for task, _ in view.missing(statuses, time.monotonic())[: self._terminal.size()[1]]:
-            self._last[task] = "".join(last_lines(folder, task, 1))
+            self._last[task] = "".join(coloured(line, is_kept=False) for line in last_lines(folder, task, 1))
 
 
 class Interrupts:
@@ -333,7 +335,7 @@ def _left(run: Run, left: Sequence[TaskStatus], count: int, width: int, height: 
     lines = [Text.assemble((run.plan.name, "bold"), f"  {count - len(left)} of {count} tasks are done")]
     for status in left:
         pid = f"  pid {status.pid}" if status.pid else ""
-        words = status.waiting_for or status.stop_why or status.reason
+        words = printable(status.waiting_for or status.stop_why or status.reason)
         lines.append(Text.assemble("  ", (status.name, "yellow"), f"  {status.state}{pid}  {words}"))
     return _clipped(lines, height)
 

@@ -10,6 +10,7 @@ import sys
 
 import click
 
+from dtfctl import hints
 from dtfctl.commands import files, hosts, inspect, lifecycle, logs, manual, tasks
 from dtfctl.commands.frame import SIGNALLED, Options
 
@@ -63,6 +64,7 @@ def commands(context: click.Context, state_dir: str | None, debug: bool) -> None
 
     CLUSTER is a cluster's name or its file. Without one, this folder's cluster.yaml is meant, or the only cluster.
     """
+    hints.remember_state_dir(state_dir)
     context.obj = Options(state_dir, debug)
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dtfctl.control_client import ControlClient, Reply
-from dtfctl.errors import SecretMissing, SupervisorHasGone, SupervisorUnreachable, UnknownCluster
+from dtfctl.errors import SecretMissing, StoreError, SupervisorHasGone, SupervisorUnreachable, UnknownCluster
 from dtfctl.expand import secret_key, thread_defaults
 from dtfctl.ownership import make_private
 from dtfctl.paths import ClusterPaths
@@ -368,8 +368,18 @@ def clusters(root: Path) -> list[Cluster]:
     return [Cluster(ClusterPaths(folder)) for folder in sorted(root.iterdir()) if (folder / "store.sqlite").exists()]
 
 
-def choose(root: Path, given: str | None) -> Cluster:
-    """The cluster that a command means: by name, by file, this folder's, or the only one. Raises UnknownCluster."""
+NAMED_MAX = 5
+"""So many clusters are named to choose from, running ones first."""
+
+
+def choose(
+    root: Path, given: str | None, say: Callable[[str], None] = lambda words: None, is_sure: bool = False
+) -> Cluster:
+    """The cluster that a command means: by name, by file, this folder's, or the newest that runs, else the newest.
+
+    Of several it says which one is meant; where one must be `is_sure`, before something is removed, it is to be named.
+    Raises UnknownCluster.
+    """
     known = clusters(root)
     if given is not None:
         for cluster in known:
@@ -380,12 +390,36 @@ def choose(root: Path, given: str | None) -> Cluster:
         raise UnknownCluster(f'no cluster is called "{given}"{_there_are(known)}')
     if os.path.isfile(CLUSTER_FILE):
         return _of_file(known, Path(CLUSTER_FILE))
-    for candidates in ([cluster for cluster in known if cluster.is_active()], known):
-        if len(candidates) == 1:
-            return candidates[0]
-        if candidates:
-            break
-    raise UnknownCluster(f"which cluster is meant?{_there_are(known)}")
+    return _newest(known, say, is_sure)
+
+
+def _newest(known: list[Cluster], say: Callable[[str], None], is_sure: bool) -> Cluster:
+    found = _by_age(known)
+    if not found:
+        raise UnknownCluster(f"no cluster was ever up, and this folder has no {CLUSTER_FILE}: dtfctl up FILE")
+    running = [cluster for cluster, is_over in found if not is_over]
+    candidates = running or [cluster for cluster, _ in found]
+    if len(candidates) > 1 or (is_sure and len(found) > 1 and not running):
+        if is_sure:
+            raise UnknownCluster(f"several clusters may be meant; name one{_there_are(known)}")
+        others = ", ".join(cluster.name for cluster in candidates[1 : NAMED_MAX + 1])
+        kind = "of those that run" if running else "of those that have ended"
+        say(f"{candidates[0].name} is meant, the newest {kind} (others: {others})")
+    return candidates[0]
+
+
+def _by_age(known: list[Cluster]) -> list[tuple[Cluster, bool]]:
+    """(cluster, whether it has ended) of those that were ever up: running ones first, then the newest first."""
+    rows = []
+    for cluster in known:
+        try:
+            found = cluster.find()
+        except StoreError:
+            rows.append((True, 0.0, cluster))
+            continue
+        if found is not None:
+            rows.append((found[0].is_over, -found[0].started_at, cluster))
+    return [(cluster, is_over) for is_over, _, cluster in sorted(rows, key=lambda row: row[:2])]
 
 
 def _of_file(known: list[Cluster], file: Path) -> Cluster:
@@ -400,7 +434,7 @@ def _of_file(known: list[Cluster], file: Path) -> Cluster:
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
-        raise UnknownCluster(f"{file} has several clusters, name one{_there_are(fitting)}")
+        raise UnknownCluster(f"{file} has several clusters; name one{_there_are(fitting)}")
     raise UnknownCluster(f"{file} was never up{_there_are(known)}")
 
 
@@ -409,4 +443,10 @@ def _with_file(known: list[Cluster], path: str) -> list[Cluster]:
 
 
 def _there_are(known: list[Cluster]) -> str:
-    return f" (there are {', '.join(cluster.name for cluster in known)})" if known else " (there are none)"
+    found = _by_age(known)
+    names = sorted(cluster.name for cluster, is_over in found if not is_over)
+    names += [f"{cluster.name} (ended)" for cluster, is_over in found if is_over]
+    if not names:
+        return " (there are none)"
+    rest = f"; and {len(names) - NAMED_MAX} more: dtfctl ls -a" if len(names) > NAMED_MAX else ""
+    return f" (there are {', '.join(names[:NAMED_MAX])}{rest})"

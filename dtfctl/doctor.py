@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from dtfctl import hints
 from dtfctl.checks import DOUBT, Where
 from dtfctl.client import Cluster, with_own_ssh
 from dtfctl.config import ClusterFile
@@ -64,7 +65,7 @@ def of_earlier_runs(clusters: Iterable[Cluster]) -> Iterator[Finding]:
         try:
             found = cluster.find()
         except StoreError as error:
-            to_do = f"dtfctl down {cluster.name} --purge"
+            to_do = hints.command("down", cluster.name, "--purge")
             yield Finding(WRONG, cluster.name, str(error).splitlines()[0], to_do)
             continue
         if found is None:
@@ -74,7 +75,8 @@ def of_earlier_runs(clusters: Iterable[Cluster]) -> Iterator[Finding]:
             tokens[run.token] = cluster.name
             if not cluster.has_supervisor():
                 words = "its run is not over, and nobody supervises it"
-                yield Finding(DOUBTFUL, cluster.name, words, f"dtfctl status {cluster.name} brings its supervisor back")
+                look = hints.command("status", cluster.name)
+                yield Finding(DOUBTFUL, cluster.name, words, f"{look} brings its supervisor back")
         for pid, host, command in run.strays:
             if host == "localhost" and Path(f"/proc/{pid}").exists():
                 yield Finding(DOUBTFUL, cluster.name, f"left behind: pid {pid}: {command}", f"kill -9 {pid}")

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from dtfctl import expand
+from dtfctl import expand, hints
 from dtfctl.plan import SPARSE, ClusterPlan, Place, Task, differences, unreachable_task
 
 START = "start"
@@ -141,10 +141,12 @@ def scaled(plan: ClusterPlan, job_name: str, replicas: int) -> ClusterPlan:
     if job is None:
         raise ValueError(f"there is no job {job_name} (there are {', '.join(each.name for each in plan.jobs)})")
     if replicas < 1:
-        raise ValueError(f"{job_name} needs at least one task; dtfctl stop {job_name} stops all of them")
+        stop = hints.command("stop", plan.name, job_name)
+        raise ValueError(f"{job_name} needs at least one task; to stop all of them: {stop}")
     places = list(job.places[:replicas])
     if replicas > len(places) and any(place.gpus or place.cpus for place in places):
-        raise ValueError(f"{job_name} has cores or GPUs dealt out: change replicas in the cluster file, then dtfctl up")
+        up = hints.command("up", plan.file)
+        raise ValueError(f"{job_name} has cores or GPUs dealt out: change replicas in {plan.file}, then {up}")
     hosts = {host.name: host for host in (*plan.hosts, *plan.idle_hosts)}
     others = [place for each in plan.jobs if each is not job for place in each.places]
     while len(places) < replicas:

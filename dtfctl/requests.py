@@ -9,7 +9,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 
-from dtfctl import host_failover, planned_ends, state
+from dtfctl import hints, host_failover, planned_ends, state
 from dtfctl import plan as plans
 from dtfctl.control import Reply, Request
 from dtfctl.control_protocol import plan_of
@@ -97,17 +97,18 @@ class Desk:
                 "changes": _lines(changes),
                 "costs": self._costs(_ends(changes)),
             }
+        down, up = hints.command("down", plan.name), hints.command("up", plan.file)
         strangers = {host.name: host for host in plan.remote_hosts if host.name not in supervisor.run.hosts}
         found = {name: host for name, host in request.get("hosts", {}).items() if name in strangers}
         if strangers.keys() - found.keys():
             names = ", ".join(sorted(strangers.keys() - found.keys()))
-            return {"error": f"{names} was not looked at: dtfctl up does that first"}
+            return {"error": f"{names} was not looked at: {up} does that first"}
         others = _changed_machines(supervisor.run.remote_hosts, plan.remote_hosts)
         if others:
             words = "would be another machine or folder under the same name"
-            return {"error": f"{', '.join(others)} {words}: give it a new name, or dtfctl down, then dtfctl up"}
+            return {"error": f"{', '.join(others)} {words}: give it a new name, or {down}, then {up}"}
         if plan.security != supervisor.run.plan.security:
-            return {"error": "security cannot change in a running cluster: dtfctl down, then dtfctl up"}
+            return {"error": f"security cannot change in a running cluster: {down}, then {up}"}
         while supervisor.run.leaving and not supervisor.run.outcome:
             # Two changes at once could not be told apart; the first has its grace periods.
             await asyncio.sleep(LOOK_AGAIN_S)

@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from dtfctl import hosts, state
+from dtfctl import hints, hosts, state
 from dtfctl import plan as plans
 from dtfctl import task as tasks
 from dtfctl.errors import StoreError
@@ -51,7 +51,8 @@ class Run:
     is repeated is not done twice. `generations` are the last ones of tasks that were there before, so that one that
     comes back goes on counting. `followers` are (task, what befell it) after the `root_cause`.
 
-    The times in the statuses belong to the machine's `boot`, `started_at` is the wall clock's.
+    The times in the statuses belong to the machine's `boot`, `started_at` and `ended_at` (0: not yet)
+    are the wall clock's.
     `outcome` with `why` is set once the end is decided, `is_over` when nothing of the run is left to do.
     """
 
@@ -69,6 +70,7 @@ class Run:
     grace_period_s: float | None = None
     root_cause: str = ""
     followers: tuple[tuple[str, str], ...] = ()
+    ended_at: float = 0.0
     held: Mapping[str, str] = field(default_factory=dict)
     former: ClusterPlan | None = None
     requests: tuple[str, ...] = ()
@@ -237,5 +239,6 @@ class Store:
     def _error(self, words: str) -> StoreError:
         return StoreError(
             f"{self._path}: {words}\n"
-            f"The state of this cluster cannot be read. `dtfctl down --purge` ends what runs and forgets it."
+            f"The state of this cluster cannot be read. This ends what runs and forgets it: "
+            f"{hints.command('down', self._path.parent.name, '--purge')}"
         )

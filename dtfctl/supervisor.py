@@ -264,6 +264,7 @@ class Supervisor:
         self.run = replace(
             self.run,
             is_over=True,
+            ended_at=self._store.wall_clock(),
             # Secrets that came with the environment are not kept longer than they serve.
             environment={},
             secrets={},

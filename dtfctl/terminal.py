@@ -16,6 +16,8 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, TextIO
 
+from dtfctl.wording import coloured
+
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
@@ -23,6 +25,8 @@ AUTO, TTY, PLAIN, JSON, QUIET = MODES = ("auto", "tty", "plain", "json", "quiet"
 
 DRAW_INTERVAL_S = 0.1
 FALLBACK_SIZE = (100, 40)
+LATEST_S = 250e9
+"""The year 9892."""
 
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -52,7 +56,7 @@ class Terminal:
             self._write(self._err, json.dumps({"time": rfc3339(time.time()), "message": text, **facts}) + "\n")
         elif self.mode != QUIET:
             self.wipe()
-            self._write(self._err, f"{text}\n")
+            self._write(self._err, f"{for_terminal(text, self._err)}\n")
 
     def show(self, lines: Sequence[str]) -> None:
         """Data."""
@@ -116,10 +120,16 @@ def rendered(renderable: RenderableType, width: int, colour: bool) -> list[str]:
     return [line.rstrip() for line in captured.get().rstrip("\n").split("\n")]
 
 
+def for_terminal(text: str, stream: TextIO) -> str:
+    """Words that may quote what came from outside, as a person sees them: nothing in them acts but their colours."""
+    return "\n".join(coloured(line, has_colour(stream)) for line in text.split("\n"))
+
+
 def has_colour(stream: TextIO) -> bool:
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def rfc3339(wall: float) -> str:
-    """UTC, with milliseconds."""
-    return datetime.fromtimestamp(wall, timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    """UTC, with milliseconds. A time that no calendar has, from a damaged file, is the nearest that one has."""
+    at = datetime.fromtimestamp(max(0.0, min(wall, LATEST_S)), timezone.utc)
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")

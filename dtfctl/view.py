@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 import shlex
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from dtfctl import host_failover, state
+from dtfctl import columns, host_failover, state
 from dtfctl.hosts import CONNECTED, UNREACHABLE
 from dtfctl.store import Happening, Run
 from dtfctl.task import TaskStatus
+from dtfctl.wording import printable
 
 if TYPE_CHECKING:
     from dtfctl.progress import Progress
@@ -53,9 +55,12 @@ def document(run: Run, statuses: Mapping[str, TaskStatus]) -> dict[str, Any]:
     }
 
 
-def table(run: Run, statuses: Mapping[str, TaskStatus], now: float, is_wide: bool = False) -> str:
+def table(
+    run: Run, statuses: Mapping[str, TaskStatus], now: float, is_wide: bool = False, is_coloured: bool = False
+) -> str:
     """`now` is the monotonic clock's."""
-    return "\n".join([headline(run), columns(rows(run, statuses, now, is_wide))])
+    cells = rows(run, statuses, now, is_wide)
+    return "\n".join([headline(run, is_coloured), *columns.lines(cells, is_coloured=is_coloured)])
 
 
 def rows(run: Run, statuses: Mapping[str, TaskStatus], now: float, is_wide: bool = False) -> list[list[str]]:
@@ -75,18 +80,10 @@ def rows(run: Run, statuses: Mapping[str, TaskStatus], now: float, is_wide: bool
                 _since(status, now),
                 run.addresses.get(status.name, "-"),
                 *wide,
-                status.waiting_for or _reason(status) or "-",
+                printable(status.waiting_for or _reason(status) or "-"),
             ]
         )
     return cells
-
-
-def columns(cells: list[list[str]]) -> str:
-    """Each column as wide as its widest cell."""
-    widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells
-    )
 
 
 def summary(run: Run, statuses: Mapping[str, TaskStatus]) -> dict[str, Any]:
@@ -103,20 +100,20 @@ def summary(run: Run, statuses: Mapping[str, TaskStatus]) -> dict[str, Any]:
     }
 
 
-def clusters_table(summaries: list[dict[str, Any]], now: float) -> str:
+def clusters_table(summaries: list[dict[str, Any]], now: float, is_coloured: bool = False) -> str:
     """`now` is the wall clock's."""
     cells = [["NAME", "STATE", "READY", "RESTARTS", "SINCE", "FILE"]]
     for each in summaries:
         if each["state"] == "damaged":
-            cells.append([each["name"], each["state"], "-", "-", "-", each["reason"]])
+            cells.append([each["name"], each["state"], "-", "-", "-", printable(each["reason"])])
             continue
         since = _age(now - datetime.fromisoformat(each["started"].replace("Z", "+00:00")).timestamp())
         ready = f"{each['ready']}/{each['tasks']}"
-        cells.append([each["name"], each["state"], ready, str(each["restarts"]), since, each["file"]])
-    return columns(cells)
+        cells.append([each["name"], each["state"], ready, str(each["restarts"]), since, printable(each["file"])])
+    return "\n".join(columns.lines(cells, is_coloured=is_coloured))
 
 
-def event(happening: Happening, width: int, is_json: bool) -> str:
+def event(happening: Happening, width: int, is_json: bool, is_coloured: bool = False) -> str:
     """One line of the history."""
     if is_json:
         document = {
@@ -127,7 +124,10 @@ def event(happening: Happening, width: int, is_json: bool) -> str:
         }
         return json.dumps(document)
     at = datetime.fromtimestamp(happening.time).isoformat(sep=" ", timespec="milliseconds")
-    return f"{at}  {happening.task or '-':{width}}  {happening.what:<10}  {happening.cause}".rstrip()
+    what = f"{printable(happening.what):<10}"
+    if is_coloured:
+        what = columns.coloured(what, happening.what, columns.EVENT_COLOURS)
+    return f"{at}  {happening.task or '-':{width}}  {what}  {printable(happening.cause)}".rstrip()
 
 
 def usage_rows(
@@ -161,7 +161,11 @@ def usage_document(
         "state": cluster_state(run),
         "progress": None
         if progress is None
-        else {"step": progress.step, "steps_per_s": progress.steps_per_s, "loss": progress.loss},
+        else {
+            "step": progress.step,
+            "steps_per_s": _finite(progress.steps_per_s),
+            "loss": _finite(progress.loss),
+        },
         "tasks": [
             {
                 "name": name,
@@ -175,6 +179,11 @@ def usage_document(
             for name, status in statuses.items()
         ],
     }
+
+
+def _finite(value: float | None) -> float | None:
+    """JSON knows no infinity."""
+    return value if value is not None and math.isfinite(value) else None
 
 
 def size(count: float) -> str:
@@ -205,14 +214,15 @@ def expansion(hosts: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def headline(run: Run) -> str:
-    words = f"{run.plan.name}: {cluster_state(run)}"
+def headline(run: Run, is_coloured: bool = False) -> str:
+    shown = cluster_state(run)
+    words = f"{run.plan.name}: {columns.coloured(shown, shown) if is_coloured else shown}"
     if run.outcome == "failed" or (run.outcome and not run.is_over):
-        words += f" ({'ending: ' if not run.is_over else ''}{run.why})"
+        words += f" ({'ending: ' if not run.is_over else ''}{printable(run.why)})"
     for away in (host for host in run.hosts.values() if host.state != CONNECTED and not run.is_over):
-        words += f"\n{away.name} is {away.state} since {_clock(away.since)}: {away.why}"
+        words += f"\n{away.name} is {away.state} since {_clock(away.since)}: {printable(away.why)}"
     for pid, host, command in run.strays:
-        words += f"\nleft behind: pid {pid} on {host}: {command}"
+        words += f"\nleft behind: pid {pid} on {host}: {printable(command)}"
     return words
 
 
@@ -222,7 +232,7 @@ def missing(statuses: Mapping[str, TaskStatus], now: float) -> list[tuple[str, s
     for status in statuses.values():
         if status.ready or status.state in (state.SUCCEEDED, state.STOPPED):
             continue
-        words = status.waiting_for if status.state == state.STARTING else status.reason
+        words = printable(status.waiting_for if status.state == state.STARTING else status.reason)
         since = f" ({_age(now - status.started_at)})" if status.started_at is not None else ""
         lines.append((status.name, f"{_state(status, now)}{since}" + (f": {words}" if words else "")))
     return lines

@@ -89,6 +89,7 @@ def add_to(group: click.Group) -> None:
     @click.argument("file", required=False, metavar="[FILE]")
     def init(options: Options, file: str | None) -> None:
         """Writes a commented cluster file to start from (default: cluster.yaml). Never overwrites one."""
+        from dtfctl import hints
         from dtfctl.client import CLUSTER_FILE
         from dtfctl.config import template
 
@@ -98,4 +99,5 @@ def add_to(group: click.Group) -> None:
                 new.write(template())
         except FileExistsError:
             fail(ERROR, f"{path} is there already; it is left as it is")
-        options.terminal().say(f"{path} is written. Next: dtfctl validate {path}, dtfctl up {path} --attach")
+        check, up = hints.command("validate", path), hints.command("up", path, "--attach")
+        options.terminal().say(f"{path} is written. Next: {check}; {up}")

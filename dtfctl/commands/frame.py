@@ -62,6 +62,7 @@ def command(group: click.Group, *arguments: Any, **settings: Any) -> Callable[[C
 def _run(function: Callable[..., None], options: Options, values: tuple[Any, ...], named: dict[str, Any]) -> None:
     """Operating errors become one message; anything else is dtfctl's own mistake, and says so."""
     from dtfctl.errors import DtfctlError
+    from dtfctl.wording import reason_and_file, reason_of
 
     try:
         function(options, *values, **named)
@@ -70,11 +71,14 @@ def _run(function: Callable[..., None], options: Options, values: tuple[Any, ...
     except (DtfctlError, OSError) as error:
         if options.debug:
             raise
-        fail(error.exit_status if isinstance(error, DtfctlError) else ERROR, str(error))
+        if isinstance(error, DtfctlError):
+            fail(error.exit_status, str(error))
+        fail(ERROR, reason_and_file(error))
     except Exception as error:
         if options.debug:
             raise
-        fail(ERROR, f"this is a mistake in dtfctl itself: {type(error).__name__}: {error}  (--debug shows where)")
+        words = f"{type(error).__name__}: {reason_of(error)}"
+        fail(ERROR, f"this is a mistake in dtfctl itself: {words}  (--debug shows where)")
 
 
 def takes_files(function: Callable) -> Callable:
@@ -180,19 +184,37 @@ def tell_troubles(troubles: Iterable[Trouble], say: Callable[[str], None]) -> No
         fail(USAGE, "\n       ".join(wrong))
 
 
-def choose(options: Options, given: str | None) -> Cluster:
+def choose(options: Options, given: str | None, is_sure: bool = False) -> Cluster:
     from dtfctl import client
     from dtfctl.paths import state_root
 
-    return client.choose(state_root(options.state_dir), given)
+    return client.choose(state_root(options.state_dir), given, options.terminal().say, is_sure)
 
 
 def choose_active(options: Options, given: str | None) -> Cluster:
     """Fails when the cluster does not run."""
     cluster = choose(options, given)
     if not cluster.is_active():
-        fail(NOT_RUNNING, f"{cluster.name} is not running; start it: dtfctl up")
+        found = cluster.find()
+        file = found[0].plan.file if found is not None else ""
+        fail(NOT_RUNNING, f"{cluster.name} is not running; start it: {again(cluster.name, file)}")
     return cluster
+
+
+def again(name: str, file: str) -> str:
+    """The command that starts a cluster anew."""
+    from dtfctl import hints
+
+    return hints.command("up", file, *(["-n", name] if file and not _is_named(file, name) else []))
+
+
+def _is_named(file: str, name: str) -> bool:
+    """Whether a cluster file's cluster has that name without being told so."""
+    try:
+        return load_plan(file).name == name
+    except Exception:
+        # It was moved or changed since then; the command shows what is wrong with it.
+        return True
 
 
 def complete_clusters(context: click.Context, _: click.Parameter, incomplete: str) -> list[Any]:
@@ -240,7 +262,9 @@ def quiet_ctrl_c() -> Iterator[None]:
 
 
 def fail(status: int, message: str) -> NoReturn:
-    print(f"{_red('error:')} {message}", file=sys.stderr, flush=True)
+    from dtfctl.terminal import for_terminal
+
+    print(f"{_red('error:')} {for_terminal(message, sys.stderr)}", file=sys.stderr, flush=True)
     sys.exit(status)
 
 

@@ -24,6 +24,7 @@ from dtfctl.commands.frame import (
     takes_tasks,
 )
 from dtfctl.commands.logs import Moment
+from dtfctl.terminal import has_colour
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -83,7 +84,7 @@ def add_to(group: click.Group) -> None:
         elif style == "json":
             print(json.dumps(rows, indent=2))
         else:
-            print(view.clusters_table(rows, time.time()))
+            print(view.clusters_table(rows, time.time(), has_colour(sys.stdout)))
 
     @command(group)
     @takes_tasks(is_required=False)
@@ -109,6 +110,7 @@ def add_to(group: click.Group) -> None:
         run, statuses = chosen.load()
         wanted = set(choose_tasks(list(statuses), tasks)) if tasks else None
         terminal = options.terminal()
+        is_coloured = has_colour(sys.stdout)
         width = max(map(len, statuses))
         told = 0
         with quiet_ctrl_c():
@@ -121,7 +123,7 @@ def add_to(group: click.Group) -> None:
                 ]
                 if tail is not None:
                     new, tail = new[max(0, len(new) - tail) :], None
-                terminal.show([view.event(happening, width, style == "json") for happening in new])
+                terminal.show([view.event(happening, width, style == "json", is_coloured) for happening in new])
                 told = len(history)
                 if run.is_over or not follow:
                     return
@@ -141,7 +143,7 @@ def add_to(group: click.Group) -> None:
         """
         import json
 
-        from dtfctl import view
+        from dtfctl import columns, view
 
         chosen = choose(options, cluster)
         terminal = options.terminal()
@@ -151,9 +153,12 @@ def add_to(group: click.Group) -> None:
                 if style == "json":
                     terminal.show([json.dumps(view.usage_document(run, statuses, usages, progress, time.time()))])
                 elif terminal.is_live and not once:
-                    terminal.draw(_drawing(view.headline(run), rows, str(progress or "")), is_now=True)
+                    drawing = _drawing(view.headline(run), rows, str(progress or ""), has_colour(sys.stderr))
+                    terminal.draw(drawing, is_now=True)
                 else:
-                    print(f"{view.headline(run)}  {progress or ''}".rstrip(), view.columns(rows), sep="\n")
+                    is_coloured = has_colour(sys.stdout)
+                    print(f"{view.headline(run, is_coloured)}  {progress or ''}".rstrip())
+                    print(*columns.lines(rows, is_coloured=is_coloured), sep="\n")
                 if once or run.is_over or (style == "table" and not terminal.is_live):
                     break
             terminal.keep()
@@ -168,7 +173,7 @@ def _shown(run: Run, statuses: dict[str, TaskStatus], style: str) -> str:
         return json.dumps(view.document(run, statuses), indent=2)
     if style == "name":
         return "\n".join(statuses)
-    return view.table(run, statuses, time.monotonic(), style == "wide")
+    return view.table(run, statuses, time.monotonic(), style == "wide", has_colour(sys.stdout))
 
 
 def _status_of(run: Run, statuses: dict[str, TaskStatus]) -> int:
@@ -190,7 +195,7 @@ def _watch(cluster: Cluster, terminal: Terminal, style: str) -> tuple[Run, dict[
         while True:
             if is_live:
                 rows = view.rows(run, statuses, time.monotonic(), style == "wide")
-                terminal.draw(_drawing(view.headline(run), rows, ""), is_now=True)
+                terminal.draw(_drawing(view.headline(run), rows, "", has_colour(sys.stderr)), is_now=True)
             else:
                 # The ages of things would make each text a new one.
                 key = repr((run, statuses))
@@ -248,40 +253,27 @@ def _usages(cluster: Cluster, run: Run, statuses: dict[str, TaskStatus]) -> dict
     return found
 
 
-def _drawing(heading: str, rows: list[list[str]], below: str) -> Callable[[int, int], RenderableType]:
+def _drawing(
+    heading: str, rows: list[list[str]], below: str, is_coloured: bool
+) -> Callable[[int, int], RenderableType]:
     def make(width: int, height: int) -> RenderableType:
         from rich.console import Group
-        from rich.table import Table
         from rich.text import Text
 
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-        for position, title in enumerate(rows[0]):
-            # In a narrow terminal it is the rest that gives way.
-            least = max(len(row[position]) for row in rows) if position < 2 else None
-            is_last = title == "LAST"
-            table.add_column(title, no_wrap=True, overflow="ellipsis", min_width=least, ratio=1 if is_last else None)
+        from dtfctl import columns
+
         room = height - len(heading.splitlines()) - 1 - bool(below)
         shown = rows[1:] if len(rows) - 1 <= room else rows[1 : max(1, room)]
-        for row in shown:
-            table.add_row(*(Text(cell, style=_STYLES.get(cell.split(" ")[0], "")) for cell in row))
-        parts: list[RenderableType] = [Text(heading, style="bold"), table]
+        titles, *lines = columns.lines([rows[0], *shown], width, is_coloured)
+        parts = [*(Text(line, style="bold") for line in heading.splitlines()), Text(titles, style="bold")]
+        parts += [Text.from_ansi(line) for line in lines]
         if len(shown) < len(rows) - 1:
             parts.append(Text(f"... and {len(rows) - 1 - len(shown)} more tasks", style="dim"))
         if below:
             parts.append(Text(below))
+        for part in parts:
+            part.no_wrap = True
+            part.overflow = "ellipsis"
         return Group(*parts)
 
     return make
-
-
-_STYLES = {
-    "running": "green",
-    "succeeded": "green",
-    "starting": "yellow",
-    "pending": "yellow",
-    "backoff": "yellow",
-    "stopping": "yellow",
-    "unreachable": "red",
-    "failed": "red",
-    "gave-up": "red",
-}

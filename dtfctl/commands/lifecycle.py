@@ -63,7 +63,7 @@ def add_to(group: click.Group) -> None:
         """
         import time
 
-        from dtfctl import validation
+        from dtfctl import hints, validation
         from dtfctl.attach import Interrupts, conclude, stay, wait_until_ready
         from dtfctl.client import Cluster
         from dtfctl.commands.logs import printer
@@ -94,14 +94,15 @@ def add_to(group: click.Group) -> None:
                     fail(TIMED_OUT, f"not ready within {timeout:g}s, and stopped")
                 exit_with_result(cluster)
             elif wait:
+                look, end = hints.command("status", plan.name), hints.command("down", plan.name)
                 if not wait_until_ready(cluster, deadline, terminal):
-                    fail(TIMED_OUT, f"not ready within {timeout:g}s; it goes on starting (dtfctl status, dtfctl down)")
+                    fail(TIMED_OUT, f"not ready within {timeout:g}s; it goes on starting ({look}; {end})")
                 run, _ = cluster.load()
                 if run.is_over:
                     conclude(cluster, terminal)
                     exit_with_result(cluster)
                 terminal.say(f"all tasks are ready after {time.monotonic() - started_at:.1f}s")
-                terminal.say(f"Next: dtfctl status{f' {name}' if name else ''}, dtfctl logs -f")
+                terminal.say(f"Next: {look}; {hints.command('logs', plan.name, '-f')}")
 
     @command(group)
     @takes_cluster
@@ -117,7 +118,7 @@ def add_to(group: click.Group) -> None:
         from dtfctl.errors import StoreError
 
         terminal = options.terminal()
-        chosen = choose(options, cluster)
+        chosen = choose(options, cluster, is_sure=purge)
         try:
             chosen.settle()
             if chosen.is_active():
@@ -161,18 +162,20 @@ def add_to(group: click.Group) -> None:
         """
         import time
 
+        from dtfctl import hints
         from dtfctl.attach import conclude, wait_until_ready
 
         terminal = options.terminal()
         chosen = choose(options, cluster)
+        look = hints.command("status", chosen.name)
         deadline = None if timeout is None else time.monotonic() + timeout
         if ready:
             if not wait_until_ready(chosen, deadline, terminal):
-                fail(TIMED_OUT, f"not ready within {timeout:g}s; it goes on starting (dtfctl status)")
+                fail(TIMED_OUT, f"not ready within {timeout:g}s; it goes on starting ({look})")
             if not chosen.load()[0].is_over:
                 return
         elif not chosen.wait_until(lambda run, _: run.is_over, deadline):
-            fail(TIMED_OUT, f"not done within {timeout:g}s; it goes on (dtfctl status)")
+            fail(TIMED_OUT, f"not done within {timeout:g}s; it goes on ({look})")
         conclude(chosen, terminal)
         exit_with_result(chosen)
 

@@ -134,11 +134,14 @@ def add_to(group: click.Group) -> None:
 def printer(
     terminal: Terminal, tasks: Sequence[str], is_prefixed: bool, has_times: bool = False
 ) -> Callable[[Sequence[Line]], None]:
-    """Prints whole lines, each after its task's name."""
+    """Prints whole lines, each after its task's name. Of what programs write only colours act on a terminal;
+    where there is none their lines are as they wrote them."""
     from dtfctl.terminal import has_colour, rfc3339
+    from dtfctl.wording import coloured
 
     width = max(map(len, tasks), default=0)
     is_coloured = has_colour(sys.stdout)
+    is_terminal = sys.stdout.isatty()
     prefixes: dict[str, str] = {}
 
     def prefix(task: str) -> str:
@@ -156,7 +159,7 @@ def printer(
             [
                 (prefix(line.task) if is_prefixed else "")
                 + (f"{rfc3339(line.time)} " if has_times else "")
-                + line.text
+                + (coloured(line.text, is_coloured) if is_terminal else line.text)
                 for line in lines
             ]
         )

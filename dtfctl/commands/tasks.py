@@ -15,6 +15,7 @@ from dtfctl.commands.frame import (
     UNKNOWN,
     Duration,
     Options,
+    again,
     choose_active,
     command,
     complete_tasks,
@@ -143,7 +144,8 @@ def _do(
     if "error" in reply:
         fail(ERROR, f"{chosen.name}: {reply['error']}")
     if reply["is"] == "ending":
-        fail(NOT_RUNNING, f"{chosen.name} is ending; dtfctl up starts it anew")
+        up = again(chosen.name, chosen.load()[0].plan.file)
+        fail(NOT_RUNNING, f"{chosen.name} is ending; then start it anew: {up}")
     for line in reply.get("costs", []):
         options.terminal().say(line)
     if not wait:
@@ -168,7 +170,7 @@ def _wait(
     """Until the tasks are as the command wants them. One that fails for good meanwhile ends the waiting."""
     import time
 
-    from dtfctl import state
+    from dtfctl import hints, state
     from dtfctl.attach import wait_for_tasks
 
     before = before or {}
@@ -183,11 +185,12 @@ def _wait(
     terminal = options.terminal()
     deadline = None if timeout is None else time.monotonic() + timeout
     if not wait_for_tasks(chosen, names, is_done, deadline, terminal):
-        fail(TIMED_OUT, f"not done within {timeout:g}s; it goes on (dtfctl status)")
+        fail(TIMED_OUT, f"not done within {timeout:g}s; it goes on ({hints.command('status', chosen.name)})")
     run, statuses = chosen.load()
     failed = [name for name in names if name in statuses and statuses[name].state in state.UNFORGIVEN]
     if failed and verb != "stop":
-        fail(ERROR, f"{failed[0]} {statuses[failed[0]].reason} (dtfctl logs {failed[0]})")
+        look = hints.command("logs", chosen.name, failed[0])
+        fail(ERROR, f"{failed[0]} {statuses[failed[0]].reason} ({look})")
     if run.is_over and verb != "stop" and not all(statuses[name].state == state.SUCCEEDED for name in names):
         fail(NOT_RUNNING, f"{chosen.name} has ended meanwhile: {run.outcome} ({run.why})")
 

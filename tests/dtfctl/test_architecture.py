@@ -13,7 +13,7 @@ SOURCES = sorted((ROOT / "dtfctl").rglob("*.py"))
 
 PURE = (
     "state plan task statuses hosts host_failover planned_ends restart reconcile plan_diff expand shell_line "
-    "program_line checks view errors"
+    "program_line checks view columns hints wording errors"
 ).split()
 OUTSIDE = {"asyncio", "fcntl", "socket", "sqlite3", "subprocess", "threading", "time", "random"}
 HOMES = {

@@ -318,8 +318,8 @@ def test_who_is_done_or_stopped_is_not_started_by_a_changed_file(make_world):
     ("text", "job", "replicas", "words"),
     [
         (CLUSTER, "wrker", 3, "there is no job wrker (there are ps, worker)"),
-        (CLUSTER, "worker", 0, "worker needs at least one task; dtfctl stop worker stops all of them"),
-        (CLUSTER + "cpus: 1\n", "worker", 3, "worker has cores or GPUs dealt out: change replicas in the"),
+        (CLUSTER, "worker", 0, "worker needs at least one task; to stop all of them: dtfctl stop -c trial worker"),
+        (CLUSTER + "cpus: 1\n", "worker", 3, "worker has cores or GPUs dealt out: change replicas in /"),
     ],
 )
 def test_a_scaling_that_only_the_file_can_describe_is_refused(text, job, replicas, words):

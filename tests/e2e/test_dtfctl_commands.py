@@ -323,6 +323,46 @@ def test_a_damaged_store_must_be_said_in_words_and_purged_with_its_processes(clu
         path.unlink()
     store.write_bytes(b"nonsense" * 1000)
     os.kill(cluster.keeper(), signal.SIGCONT)
-    assert "dtfctl down --purge" in cluster.run("status", "trial", status=1).stderr
+    assert "dtfctl down trial --purge" in cluster.run("status", "trial", status=1).stderr
     cluster.run("down", "trial", "--purge")
     assert not (cluster.state / "trial").exists()
+
+
+def test_outside_a_folder_with_a_cluster_the_newest_that_runs_is_meant(cluster, tmp_path):
+    text = "readiness: none\njobs: {worker: {program: sleep 1000}}"
+    file = cluster.folder / "cluster.yaml"
+    for name in ("old", "new", "ended"):
+        cluster.write(text)
+        cluster.run("up", "-n", name)
+    cluster.run("down", "ended", "--timeout", "0")
+    file.rename(cluster.folder / "elsewhere.yaml")
+    done = cluster.run("status")
+    assert done.stdout.startswith("new: running")
+    assert done.stderr == "new is meant, the newest of those that run (others: old)\n"
+    # Nothing is removed on a guess.
+    assert "name one (there are new, old, ended (ended))" in cluster.run("down", "--purge", status=4).stderr
+    cluster.run("down", "new", "--timeout", "0")
+    done = cluster.run("restart", "worker:0")
+    assert done.stderr.splitlines() == ["worker:0 restarted and ready"]
+    cluster.run("down", "old", "--timeout", "0")
+    hint = cluster.run("restart", "-c", "old", "worker:0", status=3).stderr
+    assert f"dtfctl up {file} -n old" in hint or f"dtfctl up {file}" in hint
+
+
+def test_waiting_for_a_run_that_has_ended_says_the_same_each_time(cluster):
+    cluster.write("name: trial\nreadiness: none\njobs: {worker: {program: exit 3}}\nrestart: never")
+    cluster.run("up", status=10)
+    first = cluster.run("wait", status=10).stderr
+    assert "trial failed after" in first and "dtfctl logs -c trial worker:0" in first
+    import sqlite3
+
+    with sqlite3.connect(cluster.state / "trial" / "store.sqlite") as store:
+        (document,) = store.execute("SELECT document FROM run").fetchone()
+        run = json.loads(document)
+        assert run["ended_at"] >= run["started_at"]
+        run["started_at"] -= 1000
+        run["ended_at"] -= 900
+        store.execute("UPDATE run SET document = ?", (json.dumps(run),))
+    store.close()
+    again = cluster.run("wait", status=10).stderr
+    assert "trial failed after 10" in again, "by the end of the run, not by the clock"
