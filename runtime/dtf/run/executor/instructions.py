@@ -281,14 +281,14 @@ def _argument_count(argument: opdef.ArgDef, attrs: Mapping[str, Any]) -> int:
 def _pass_references_on(
     graph_def: Any, index_of: dict[str, int], references: list[tuple[list[bool], list[bool]]]
 ) -> None:
-    """Lets an Identity of a reference pass the reference on, so that each consumer reads the variable when it runs.
+    """Lets what only hands a reference on hand on the reference, so that each consumer reads the variable when it runs.
 
-    That is what TensorFlow's shared buffers come to: a moving average that waits for the train op sees its updates. An
-    Identity that itself waits for something reads then, once.
+    That is what TensorFlow's shared buffers come to: a moving average that waits for the train op sees its updates, and
+    so do the iterations of a loop that a variable enters as a constant, and a branch that updates it first.
     """
     waiting: dict[tuple[int, int], list[int]] = {}
     for index, node in enumerate(graph_def.node):
-        if node.op in ALIASES and len(node.input) == 1:
+        if _may_pass_on(node):
             name, number = parse_tensor_name(node.input[0])
             source = index_of.get(name)
             if source is not None:
@@ -300,8 +300,18 @@ def _pass_references_on(
     ]
     while pending:
         for index in waiting.pop(pending.pop(), ()):
-            references[index] = ([True], [True])
-            pending.append((index, 0))
+            wanted, given = references[index]
+            references[index] = ([True, *wanted[1:]], [True] * len(given))
+            pending.extend((index, number) for number in range(len(given)))
+
+
+def _may_pass_on(node: Any) -> bool:
+    """Whether the outputs of a NodeDef are its first input: a copy's, a branch's, a loop's constant's."""
+    if node.op in ALIASES:
+        return len(node.input) == 1
+    if node.op == "Switch":
+        return len(node.input) > 1
+    return node.op == "Enter" and len(node.input) > 0 and node.attr["is_constant"].b
 
 
 def _reference_flags(node: kernels.KernelNode) -> tuple[list[bool], list[bool]]:
