@@ -378,6 +378,8 @@ def test_a_master_of_another_version_is_refused_in_words():
     from dtf.wire.pb import push_pb2
 
     class Answer:
+        peer = "a master"
+
         def work(self, function, *args):
             function(*args)
 

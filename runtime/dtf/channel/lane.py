@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import collections
 import contextlib
-import logging
 import socket
 import struct
 import threading
@@ -26,6 +25,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from dtf.channel import reactor, receive_buffers
+from dtf.run.lib import rate_limited_log
 from dtf.run.threads import growing_pool, reader_thread
 from dtf.wire import limits
 
@@ -196,8 +196,11 @@ class Lane:
             return _LOST
         except MemoryError:
             return "there is no memory for its message"
-        except Exception:
-            logging.getLogger("dtf").exception("a message of the channel failed")
+        except Exception as error:
+            rate_limited_log.shared.warn(
+                "failed messages", "a message of the channel failed: %s: %s (%s)", type(error).__name__, error,
+                rate_limited_log.place_of(error),
+            )  # fmt: skip
             return "a message failed"
 
     def _fail(self, reason: str) -> None:

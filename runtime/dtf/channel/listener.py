@@ -8,6 +8,7 @@ thread.
 
 from __future__ import annotations
 
+import errno
 import functools
 import logging
 import secrets
@@ -24,6 +25,7 @@ from dtf.channel.client import LARGE_FROM_BYTES, MEMORY_LANE
 from dtf.channel.endpoint import Endpoint, is_same_user, new_token, welcome
 from dtf.channel.lane import Buffer, Lane
 from dtf.channel.shared_memory import SharedMemory, find, is_possible
+from dtf.run.lib import rate_limited_log
 from dtf.run.threads import growing_pool, reader_thread
 from dtf.wire import errors
 from dtf.wire.credentials import Credentials
@@ -31,16 +33,24 @@ from dtf.wire.credentials import Credentials
 _STRANGERS_MAX = 1024
 _GREETING_TIMEOUT_S = 5.0
 _BACKLOG = 1024
+_SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+_SHORTAGE_PAUSE_S_MIN = 0.05
+_SHORTAGE_PAUSE_S_MAX = 1.0
 _MESSAGE_BYTES_MAX = 1 << 16
 
 
 class Answer:
     """The answer to one request. If the caller goes away first, what was given to `on_cancel` is called."""
 
-    __slots__ = ("_cancel", "_is_gone", "_reply")
+    __slots__ = ("_cancel", "_is_gone", "_reply", "peer")
 
-    def __init__(self, reply: Callable[[Sequence[Buffer], errors.OpError | None], None]) -> None:
-        """`reply(pieces, None)` or `reply((), error)` is called once, from any thread."""
+    def __init__(
+        self, reply: Callable[[Sequence[Buffer], errors.OpError | None], None], peer: str = ""
+    ) -> None:
+        """`reply(pieces, None)` or `reply((), error)` is called once, from any thread. `peer` is who asks, for
+        messages.
+        """
+        self.peer = peer
         self._reply: Callable[[Sequence[Buffer], errors.OpError | None], None] | None = reply
         self._cancel: Callable[[], Any] | None = None
         self._is_gone = False
@@ -108,6 +118,7 @@ class Listener:
         self._peers: dict[bytes, _Peer] = {}
         self._strangers = 0
         self._is_stopped = False
+        self._stopping = threading.Event()
         family, kind, protocol, _, place = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]
         tcp = socket.socket(family, kind, protocol)
         try:
@@ -140,6 +151,7 @@ class Listener:
             if self._is_stopped:
                 return
             self._is_stopped = True
+            self._stopping.set()
             peers = list(self._peers.values())
         self._wake.close()
         if not self._methods:
@@ -152,24 +164,43 @@ class Listener:
         with selectors.DefaultSelector() as selector:
             for sock in (*self._sockets, self._woken):
                 selector.register(sock, selectors.EVENT_READ)
+            pause_s = 0.0
             while not self._is_stopped:
+                shortage: Exception | None = None
                 for key, _ in selector.select():
                     if key.fileobj is not self._woken:
-                        self._accept_one(key.fileobj)
+                        shortage = self._accept_one(key.fileobj) or shortage
+                if shortage is None:
+                    pause_s = 0.0
+                    continue
+                # Who waits to be accepted is told of again and again, so without a pause this thread would spin.
+                pause_s = min(2 * pause_s or _SHORTAGE_PAUSE_S_MIN, _SHORTAGE_PAUSE_S_MAX)
+                rate_limited_log.shared.warn(
+                    "connections not accepted", "%s: no connection can be accepted for now: %s", self._name, shortage
+                )
+                self._stopping.wait(pause_s)
         self._close_sockets()
 
-    def _accept_one(self, listening: Any) -> None:
+    def _accept_one(self, listening: Any) -> Exception | None:
+        """Accepts a connection; what is lacking (descriptors, memory, threads) when that cannot be done now."""
         try:
             sock, _ = listening.accept()
-        except OSError:
-            return  # it has gone already
+        except OSError as error:
+            return error if error.errno in _SHORTAGES else None  # else it has gone already
         with self._lock:
             is_welcome = self._strangers < _STRANGERS_MAX
             self._strangers += is_welcome
-        if is_welcome:
-            threading.Thread(target=self._serve, args=(sock,), name="dtf-channel", daemon=True).start()
-        else:
+        if not is_welcome:
             sock.close()
+            return None
+        try:
+            threading.Thread(target=self._serve, args=(sock,), name="dtf-channel", daemon=True).start()
+        except RuntimeError as error:  # no more threads
+            sock.close()
+            with self._lock:
+                self._strangers -= 1
+            return error
+        return None
 
     def _close_sockets(self) -> None:
         for sock in (*self._sockets, self._woken):
@@ -183,10 +214,10 @@ class Listener:
             sock = self._secured(sock)
             known = welcome(sock, self._token)
             if known is None:
-                _logger.warning("%s: a stranger at the channel's port was cut off", self._name)
+                self._complain(sock, "it does not know the token")
         except OSError as error:
             if self._credentials is not None:
-                _logger.warning("%s: a stranger at the channel's port was cut off: %s", self._name, error)
+                self._complain(sock, str(error))
         finally:
             with self._lock:
                 self._strangers -= 1
@@ -198,7 +229,8 @@ class Listener:
             self._share(sock, identity)
             return
         with self._lock:
-            peer = None if self._is_stopped else self._peers.setdefault(identity, _Peer(self, identity))
+            fresh = _Peer(self, identity, peer_name(sock))
+            peer = None if self._is_stopped else self._peers.setdefault(identity, fresh)
         if peer is None:
             sock.close()
             return
@@ -206,6 +238,12 @@ class Listener:
         peer.add(lane, number)
         lane.send(lanes.WELCOME, 0, 0, 0, ["\n".join(self._method_names).encode()])
         lane.begin()
+
+    def _complain(self, sock: Any, reason: str) -> None:
+        rate_limited_log.shared.warn(
+            "strangers cut off", "%s: a stranger at the channel's port was cut off, %s: %s", self._name,
+            peer_name(sock), reason,
+        )  # fmt: skip
 
     def _share(self, sock: socket.socket, identity: bytes) -> None:
         """A peer offers memory for its large bodies. The socket is for this alone."""
@@ -239,7 +277,10 @@ class Listener:
             self._methods[number](request, answer)
         except Exception as error:
             if not isinstance(error, errors.OpError):
-                _logger.error("a request failed", exc_info=error)
+                rate_limited_log.shared.warn(
+                    "failed requests", "%s: a request of %s failed: %s: %s (%s)", self._name, answer.peer,
+                    type(error).__name__, error, rate_limited_log.place_of(error),
+                )  # fmt: skip
                 error = errors.InternalError(None, None, f"{type(error).__name__}: {error}")
             answer.fail(error)
 
@@ -253,9 +294,10 @@ class _Peer:
     `_running` and `_being_answered` are changed by single operations only.
     """
 
-    def __init__(self, listener: Listener, identity: bytes) -> None:
+    def __init__(self, listener: Listener, identity: bytes, name: str) -> None:
         self._listener = listener
         self._identity = identity
+        self._name = name
         self._lock = threading.Lock()
         self._lanes: dict[int, Lane] = {}
         self._running: dict[int, Answer] = {}
@@ -276,7 +318,8 @@ class _Peer:
             try:
                 body = find(self.memory, body)
             except ValueError as error:
-                _logger.warning("%s: a peer was cut off: %s", self._listener._name, error)
+                rate_limited_log.shared.warn("peers cut off", "%s: %s was cut off: %s", self._listener._name,
+                                             self._name, error)  # fmt: skip
                 lane.close(str(error))
                 return
             kind ^= lanes.IN_MEMORY
@@ -284,7 +327,7 @@ class _Peer:
             if flags & lanes.NO_REPLY:
                 self._listener._call(number, body, _UNWANTED)
                 return
-            answer = Answer(functools.partial(self._reply, call_id))
+            answer = Answer(functools.partial(self._reply, call_id), self._name)
             self._running[call_id] = answer
             self._listener._call(number, body, answer)
         elif kind == lanes.CANCEL:
@@ -341,6 +384,17 @@ class _Peer:
         else:
             lane = self._lanes[max(self._lanes) if is_large else min(self._lanes)]
             lane.send(lanes.RESPONSE, 0, 0, call_id, pieces, size)
+
+
+def peer_name(sock: Any) -> str:
+    """Who is at the other end of a connection, for messages."""
+    if sock.family == socket.AF_UNIX:
+        return "a process of this host"
+    try:
+        host, port = sock.getpeername()[:2]
+    except (OSError, AttributeError):
+        return "somebody who has gone"
+    return f"{host}:{port}"
 
 
 _UNWANTED = Answer(lambda pieces, error: None)

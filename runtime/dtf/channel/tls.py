@@ -62,6 +62,7 @@ class TlsSocket:
         self.setsockopt = sock.setsockopt
         self.shutdown = sock.shutdown
         self.fileno = sock.fileno
+        self.getpeername = sock.getpeername
         self.close = sock.close
 
     def pending(self) -> bool:

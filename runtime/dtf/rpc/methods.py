@@ -8,7 +8,6 @@ that grows as long as its threads are busy, so that no number of waiting steps k
 from __future__ import annotations
 
 import functools
-import logging
 import time
 from collections.abc import Callable
 from typing import Any
@@ -22,6 +21,7 @@ from dtf.run.exchange.rendezvous import parse_key
 from dtf.run.executor.step import Device
 from dtf.run.interfaces import ServingMaster, ServingWorker
 from dtf.run.kernels import DEAD
+from dtf.run.lib import rate_limited_log
 from dtf.run.passes import parse_tensor_name
 from dtf.run.threads import growing_pool
 from dtf.run.threads.cancellation import CancellationManager
@@ -53,11 +53,14 @@ def methods(
     return table
 
 
-def as_op_error(error: BaseException) -> errors.OpError:
-    """What a caller gets to see of an error; one that is not an OpError is a bug, and logged."""
+def as_op_error(error: BaseException, peer: str = "") -> errors.OpError:
+    """What a caller, `peer`, gets to see of an error; one that is not an OpError is a bug, and logged."""
     if isinstance(error, errors.OpError):
         return error
-    _logger.error("a request failed", exc_info=error)
+    rate_limited_log.shared.warn(
+        "failed requests", "a request of %s failed: %s: %s (%s)", peer or "a peer", type(error).__name__, error,
+        rate_limited_log.place_of(error),
+    )  # fmt: skip
     return errors.InternalError(None, None, f"{type(error).__name__}: {error}")
 
 
@@ -297,7 +300,7 @@ class _WorkerMethods:
             try:
                 answer.set(messages.recv_tensor_response(value, time.time_ns() // 1000))
             except Exception as error:
-                answer.fail(as_op_error(error))
+                answer.fail(as_op_error(error, answer.peer))
 
         answer.on_cancel(self._worker.recv_tensor(request.step_id, request.rendezvous_key, done))
 
@@ -343,7 +346,7 @@ class _WorkerMethods:
         try:
             self._run_graph(data, answer)
         except Exception as error:
-            answer.fail(as_op_error(error))
+            answer.fail(as_op_error(error, answer.peer))
 
     def _run_graph(self, data: Buffer, answer: Answer) -> None:
         request, sends = messages.parse_apart(
@@ -361,7 +364,7 @@ class _WorkerMethods:
                     answer.set(_graph_response(keys, result))
                     return
                 except Exception as failure:
-                    error = as_op_error(failure)
+                    error = as_op_error(failure, answer.peer)
             if not request.store_errors_in_response_body:
                 answer.fail(error)
                 return
@@ -417,9 +420,6 @@ def _at_leisure(call: Callable[[], Any], answer: Answer) -> None:
             response = call()
             answer.set(response if isinstance(response, list) else (response.SerializeToString(),))
         except Exception as error:
-            answer.fail(as_op_error(error))
+            answer.fail(as_op_error(error, answer.peer))
 
     answer.work(run)
-
-
-_logger = logging.getLogger("dtf")

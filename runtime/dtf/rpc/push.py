@@ -155,7 +155,7 @@ class _DirectMethods:
             values = tensor_frames.unpack(data, _CALL.size)
             self._master.run_callable_async(f"{session:016x}", handle, values, answer.on_cancel, done)
         except Exception as error:
-            answer.set(_failure(as_op_error(error)))
+            answer.set(_failure(as_op_error(error, answer.peer)))
 
     def run(self, data: Buffer, answer: Answer) -> None:
         def done(values: Any = None, rest: Rest | None = None, error: errors.OpError | None = None) -> None:
@@ -171,7 +171,7 @@ class _DirectMethods:
             answer.on_cancel(functools.partial(self._worker.stop_step, step_id, cancellation))
             self._worker.run_prepared(run_id, step_id, values, done, cancellation)
         except Exception as error:
-            answer.set(_failure(as_op_error(error)))
+            answer.set(_failure(as_op_error(error, answer.peer)))
 
     def push(self, data: Buffer, answer: Answer) -> None:
         run_id, step_id, source, _ = _PUSH.unpack_from(data)
@@ -201,7 +201,7 @@ def _answer(call: Callable[[], list[Buffer]], answer: Answer) -> None:
     try:
         pieces = call()
     except Exception as error:
-        answer.set(_failure(as_op_error(error)))
+        answer.set(_failure(as_op_error(error, answer.peer)))
     else:
         answer.set([_OK, *pieces])
 

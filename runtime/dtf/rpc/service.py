@@ -185,7 +185,7 @@ def _handler(
     async def handle(request: bytes, context: Any) -> bytes:
         future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         waiting.add(future)
-        answer = Answer(lambda pieces, error: _resolve(future, pieces, error))
+        answer = Answer(lambda pieces, error: _resolve(future, pieces, error), context.peer())
         try:
             method(request, answer)
             return await future
@@ -193,7 +193,7 @@ def _handler(
             answer.cancel()
             raise
         except Exception as error:
-            code, details, metadata = status.encode(as_op_error(error))
+            code, details, metadata = status.encode(as_op_error(error, answer.peer))
             await context.abort(code, details, metadata)
             raise  # abort has raised already
         finally:
