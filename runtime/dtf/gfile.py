@@ -32,6 +32,8 @@ class GFile:
     Raises:
       InvalidArgumentError: another mode.
       NotFoundError, PermissionDeniedError, ...: by the methods, as the file system has it.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/gfile/GFile
     """
 
     def __init__(self, name: str | os.PathLike[str], mode: str = "r") -> None:
@@ -144,7 +146,16 @@ class FileStatistics:
 
 
 def Exists(filename: str) -> bool:  # noqa: N802  (TensorFlow's name, as all of this module)
-    """Whether there is a file or folder of that name."""
+    """Whether there is a file or folder of that name.
+
+    Args:
+      filename: a path.
+
+    Returns:
+      A bool.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/gfile/Exists
+    """
     return filesystems.exists(filename)
 
 
@@ -164,7 +175,16 @@ def Stat(filename: str) -> FileStatistics:  # noqa: N802
 
 
 def MakeDirs(dirname: str) -> None:  # noqa: N802
-    """Makes a folder and those above it; fine if it exists."""
+    """Makes a folder and those above it; fine if it exists.
+
+    Args:
+      dirname: a path.
+
+    Returns:
+      Nothing.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/gfile/MakeDirs
+    """
     with file_errors(dirname):
         filesystems.makedirs(dirname)
 

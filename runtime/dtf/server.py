@@ -43,6 +43,8 @@ class Server:
     """A task that is a worker for all masters of its cluster and a master for its own sessions.
 
     Several servers may run in one process. As a context manager it stops at the end of the block.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/Server
     """
 
     def __init__(

@@ -371,7 +371,10 @@ class BaseSession:
 
 
 class Session(BaseSession):
-    """A session; as a context manager also the default session, and its graph the default graph, closed at the end."""
+    """A session; as a context manager also the default session, and its graph the default graph, closed at the end.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/Session
+    """
 
     def __init__(self, target: str | bytes = "", graph: Graph | None = None, config: Any = None) -> None:
         super().__init__(target, graph, config)
@@ -412,7 +415,10 @@ class Session(BaseSession):
 
 
 class InteractiveSession(BaseSession):
-    """A session that is the default one from its construction until `close`."""
+    """A session that is the default one from its construction until `close`.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/InteractiveSession
+    """
 
     def __init__(self, target: str | bytes = "", graph: Graph | None = None, config: Any = None) -> None:
         super().__init__(target, graph, config)

@@ -45,6 +45,9 @@ def constant(
       name: the name of the operation.
       verify_shape: raise instead where `value` does not have that shape.
 
+    Returns:
+      A constant Tensor.
+
     Raises:
       TypeError: `value` is not of type `dtype`, or (verify_shape) not of the shape.
       ValueError: `value` is None, ragged, or too large for `shape`.

@@ -44,6 +44,8 @@ class Graph:
     """A set of operations and the tensors between them.
 
     Building is meant for one thread at a time, as in TensorFlow; `create_op` itself holds the lock `_lock`.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/Graph
     """
 
     def __init__(self) -> None:

@@ -33,6 +33,8 @@ class IndexedSlices:
       values: tensor of shape [N, D1, ...].
       indices: integer tensor of shape [N].
       dense_shape: integer tensor, the shape of the whole; may be None.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/IndexedSlices
     """
 
     __array_priority__ = 100
@@ -121,6 +123,8 @@ class SparseTensor:
 
     Raises:
       ValueError: the static shapes do not fit together.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/SparseTensor
     """
 
     def __init__(self, indices: Any, values: Any, dense_shape: Any) -> None:

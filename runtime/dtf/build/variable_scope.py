@@ -536,6 +536,9 @@ def variable_scope(
       reuse: True, AUTO_REUSE, or None to inherit; what is set around holds inside, too.
       auxiliary_name_scope: whether to open a name scope as well.
 
+    Returns:
+      An iterator that gives the VariableScope to the block.
+
     Raises:
       ValueError: no name is given, or `reuse` with a default name.
       TypeError: an argument is of the wrong type.

@@ -155,6 +155,8 @@ class Variable(Operators):
 
     Raises:
       ValueError: there is no initial value, or its shape is not known though `validate_shape`.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/Variable
     """
 
     __array_priority__ = 100

@@ -55,6 +55,8 @@ class Estimator:
 
     Raises:
       ValueError: model_fn does not take what it would be given, or there are two model_dirs.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/estimator/Estimator
     """
 
     def __init__(

@@ -52,6 +52,8 @@ class RunConfig:
     Raises:
       ValueError: a value is out of range, or TF_CONFIG is wrong.
       NotImplementedError: a strategy is given.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/estimator/RunConfig
     """
 
     model_dir: str | None = None

@@ -57,6 +57,8 @@ class EstimatorSpec:
     Raises:
       ValueError: something is missing for the mode, is no scalar, or belongs to another graph.
       TypeError: something is of another type.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/estimator/EstimatorSpec
     """
 
     mode: str

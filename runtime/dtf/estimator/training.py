@@ -52,6 +52,8 @@ class TrainSpec:
 
     Raises:
       ValueError, TypeError: a value is out of range or of another type.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/estimator/TrainSpec
     """
 
     input_fn: Callable[..., Any]
@@ -78,6 +80,8 @@ class EvalSpec:
 
     Raises:
       ValueError, TypeError: a value is out of range or of another type.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/estimator/EvalSpec
     """
 
     input_fn: Callable[..., Any]

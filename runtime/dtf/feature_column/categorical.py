@@ -87,8 +87,13 @@ def categorical_column_with_vocabulary_list(
       default_value: the class of what is not in the list; -1 leaves it out.
       num_oov_buckets: instead, so many classes behind the list, to which the others are hashed.
 
+    Returns:
+      A categorical column.
+
     Raises:
       ValueError: the list is empty or has something twice, is of another dtype, or there are both ways for the others.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/feature_column/categorical_column_with_vocabulary_list
     """
     words = np.array(list(vocabulary_list))
     if not words.size:

@@ -61,9 +61,14 @@ def numeric_column(
       shape: of one example.
       default_value: for Examples without the feature.
 
+    Returns:
+      A dense column.
+
     Raises:
       ValueError: the dtype is not of numbers, or the shape is not positive.
       TypeError: `normalizer_fn` is no function.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/feature_column/numeric_column
     """
     sizes = (int(shape),) if isinstance(shape, int) else tuple(int(size) for size in shape)
     if any(size <= 0 for size in sizes):
@@ -109,8 +114,13 @@ def embedding_column(
       combiner: "mean", "sum", or "sqrtn", the sum divided by the root of how many there are.
       initializer: of the vectors; truncated normal values with a deviation of 1 / sqrt(dimension) by default.
 
+    Returns:
+      A dense column.
+
     Raises:
       ValueError: the dimension is not positive, or the combiner or initializer is none.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/feature_column/embedding_column
     """
     if dimension is None or dimension < 1:
         raise ValueError(f"Invalid dimension {dimension}.")

@@ -30,6 +30,8 @@ class Dense(Layer):
     Raises, when called:
       ValueError: the last dimension is not known.
       TypeError: the inputs are not of a floating dtype.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/layers/Dense
     """
 
     def __init__(
@@ -128,7 +130,21 @@ def dropout(
     training: Any = False,
     name: str | None = None,
 ) -> Tensor:
-    """While `training` (a Python bool or a bool scalar tensor), tf.nn.dropout with `rate`; else the inputs."""
+    """While `training` (a Python bool or a bool scalar tensor), tf.nn.dropout with `rate`; else the inputs.
+
+    Args:
+      inputs: a tensor of floating-point numbers.
+      rate: the probability with which an element becomes 0.
+      noise_shape: an int32 vector; dimensions of size 1 are kept or dropped as a whole.
+      seed: the seed of the operation.
+      training: a Python bool or a bool scalar tensor.
+      name: the name of the layer.
+
+    Returns:
+      A Tensor of the shape and dtype of `inputs`.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/layers/dropout
+    """
     return Dropout(rate, noise_shape, seed, name)(inputs, training=training)
 
 
@@ -157,5 +173,16 @@ class Flatten(Layer):
 
 
 def flatten(inputs: TensorLike, name: str | None = None, data_format: str = "channels_last") -> Tensor:
-    """[batch, ...] as [batch, elements]; channels that come first are moved to the end before."""
+    """[batch, ...] as [batch, elements]; channels that come first are moved to the end before.
+
+    Args:
+      inputs: a tensor [batch, ...].
+      name: the name of the layer.
+      data_format: "channels_last" or "channels_first".
+
+    Returns:
+      A Tensor [batch, elements].
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/layers/flatten
+    """
     return Flatten(data_format, name=name)(inputs)

@@ -42,6 +42,8 @@ class SavedModelBuilder:
     Raises:
       AssertionError: there is something in the folder.
       OpError: it cannot be made.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/saved_model/builder/SavedModelBuilder
     """
 
     def __init__(self, export_dir: str) -> None:

@@ -49,6 +49,8 @@ def load(
       RuntimeError: it has no graph with these tags; says which there are.
       ValueError: the files of the variables are missing.
       DataLossError: they are damaged.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/saved_model/loader/load
     """
     folder = os.fspath(export_dir)
     meta_graph = find_meta_graph(read_saved_model(folder), tags)

@@ -43,6 +43,8 @@ class StopAtStepHook(SessionRunHook):
 
     Raises:
       ValueError: both or neither are given.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/StopAtStepHook
     """
 
     def __init__(self, num_steps: int | None = None, last_step: int | None = None) -> None:
@@ -79,6 +81,8 @@ class StepCounterHook(SessionRunHook):
     Args:
       every_n_steps, every_n_secs: the interval, one of them.
       output_dir: folder of the event file, unless `summary_writer` is given.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/StepCounterHook
     """
 
     def __init__(
@@ -148,6 +152,8 @@ class LoggingTensorHook(SessionRunHook):
 
     Raises:
       ValueError: the intervals contradict each other, or `every_n_iter` is not positive.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/LoggingTensorHook
     """
 
     def __init__(
@@ -249,6 +255,8 @@ class SummarySaverHook(SessionRunHook):
 
     Raises:
       ValueError: both or neither of `scaffold` and `summary_op` are given.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/SummarySaverHook
     """
 
     def __init__(
@@ -348,6 +356,8 @@ class FinalOpsHook(SessionRunHook):
     Args:
       final_ops: fetches as `Session.run` takes them.
       final_ops_feed_dict: fed to them.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/FinalOpsHook
     """
 
     def __init__(self, final_ops: Any, final_ops_feed_dict: dict[Any, Any] | None = None) -> None:

@@ -51,6 +51,8 @@ class CheckpointSaverHook(SessionRunHook):
 
     Raises:
       ValueError: both `saver` and `scaffold` are given.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/CheckpointSaverHook
     """
 
     def __init__(

@@ -27,6 +27,15 @@ def latest_checkpoint(checkpoint_dir: str, latest_filename: str | None = None) -
     """The prefix of the newest complete checkpoint that the state file of `checkpoint_dir` names, or None.
 
     One whose files have gone or are not whole is passed over, with a warning, for the one before it.
+
+    Args:
+      checkpoint_dir: the folder of the checkpoints.
+      latest_filename: the name of the state file; "checkpoint" by default.
+
+    Returns:
+      The prefix as a str; None when there is no checkpoint.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/latest_checkpoint
     """
     state = get_checkpoint_state(checkpoint_dir, latest_filename)
     if state is None or not state.model_checkpoint_path:
@@ -40,7 +49,17 @@ def latest_checkpoint(checkpoint_dir: str, latest_filename: str | None = None) -
 
 
 def get_checkpoint_state(checkpoint_dir: str, latest_filename: str | None = None) -> Any:
-    """The CheckpointState of a folder with absolute paths, or None when there is none or it cannot be read."""
+    """The CheckpointState of a folder with absolute paths, or None when there is none or it cannot be read.
+
+    Args:
+      checkpoint_dir: the folder of the checkpoints.
+      latest_filename: the name of the state file; "checkpoint" by default.
+
+    Returns:
+      A CheckpointState message, or None.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/get_checkpoint_state
+    """
     from google.protobuf import text_format
 
     from dtf.wire.pb import checkpoint_state_pb2

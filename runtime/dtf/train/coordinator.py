@@ -33,6 +33,8 @@ class Coordinator:
     Args:
       clean_stop_exception_types: exceptions that mean an ordinary end when a thread reports them, not an error to
         raise again from `join`; (tf.errors.OutOfRangeError,) by default.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/Coordinator
     """
 
     def __init__(self, clean_stop_exception_types: Iterable[type[BaseException]] | None = None) -> None:

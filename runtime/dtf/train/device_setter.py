@@ -58,6 +58,8 @@ def replica_device_setter(
 
     Raises:
       TypeError: `cluster` or `ps_strategy` is of the wrong type.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/replica_device_setter
     """
     if cluster is not None:
         jobs = ClusterSpec(cluster).as_dict()

@@ -83,6 +83,8 @@ def batch(
 
     Raises:
       ValueError: shapes are not known, or nothing is given.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/batch
     """
     return maybe_batch(
         tensors, True, batch_size, num_threads, capacity, enqueue_many, shapes, dynamic_pad, allow_smaller_final_batch,

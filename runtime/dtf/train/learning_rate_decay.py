@@ -44,7 +44,21 @@ def exponential_decay(
     staircase: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """learning_rate * decay_rate ** (global_step / decay_steps), the exponent rounded down if `staircase`."""
+    """learning_rate * decay_rate ** (global_step / decay_steps), the exponent rounded down if `staircase`.
+
+    Args:
+      learning_rate: the first rate, a number or a scalar tensor.
+      global_step: the step, which must not be None.
+      decay_steps: after how many steps the rate is multiplied by `decay_rate`.
+      decay_rate: the factor.
+      staircase: change the rate only every `decay_steps` steps.
+      name: a name scope.
+
+    Returns:
+      A scalar Tensor of the dtype of `learning_rate`.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/exponential_decay
+    """
     with name_scope(name, "ExponentialDecay", [learning_rate, global_step, decay_steps, decay_rate]) as scope:
         rate = _rate(learning_rate, global_step)
         factor = math_ops.cast(decay_rate, rate.dtype)
@@ -94,8 +108,13 @@ def piecewise_constant(
       boundaries: rising numbers or scalar tensors of the dtype of `x`.
       values: one more than boundaries, all of one dtype.
 
+    Returns:
+      A scalar Tensor of the dtype of `values`.
+
     Raises:
       ValueError: the numbers of boundaries and values, or the dtypes, do not fit.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/piecewise_constant
     """
     if len(boundaries) != len(values) - 1:
         raise ValueError("The length of boundaries should be 1 less than the length of values")
@@ -138,7 +157,22 @@ def polynomial_decay(
     cycle: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """(learning_rate - end) * (1 - global_step / decay_steps) ** power + end; then end, or again if `cycle`."""
+    """(learning_rate - end) * (1 - global_step / decay_steps) ** power + end; then end, or again if `cycle`.
+
+    Args:
+      learning_rate: the first rate, a number or a scalar tensor.
+      global_step: the step, which must not be None.
+      decay_steps: after how many steps the last rate is reached.
+      end_learning_rate: the last rate.
+      power: the power of the polynomial.
+      cycle: begin again with a longer period when the step exceeds it.
+      name: a name scope.
+
+    Returns:
+      A scalar Tensor of the dtype of `learning_rate`.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/polynomial_decay
+    """
     values = [learning_rate, global_step, decay_steps, end_learning_rate, power]
     with name_scope(name, "PolynomialDecay", values) as scope:
         rate = _rate(learning_rate, global_step)

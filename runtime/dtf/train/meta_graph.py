@@ -173,6 +173,8 @@ def import_meta_graph(
     Raises:
       NotFoundError: there is no such file.
       ValueError: it holds no MetaGraphDef.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/import_meta_graph
     """
     from dtf.train.saver import Saver, all_saveable_objects
 

@@ -70,6 +70,11 @@ def MonitoredTrainingSession(  # noqa: N802  (TensorFlow's name)
       summary_dir: folder of the summaries; `checkpoint_dir` by default.
       save_graph_def: whether graph.pbtxt is written.
       recovery: how often and how long a lost session is made again (dtf's own argument).
+
+    Returns:
+      A MonitoredSession.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/MonitoredTrainingSession
     """
     if save_summaries_steps is USE_DEFAULT and save_summaries_secs is USE_DEFAULT:
         save_summaries_steps, save_summaries_secs = 100, None
@@ -259,6 +264,8 @@ class MonitoredSession(_MonitoredSession):
       hooks: SessionRunHooks, called in this order.
       stop_grace_period_secs: seconds that queue-runner threads have to end at the close.
       recovery: how often and how long a lost session is made again (dtf's own argument).
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/MonitoredSession
     """
 
     def __init__(

@@ -24,7 +24,10 @@ __all__ = ["ExponentialMovingAverage"]
 
 
 class ExponentialMovingAverage:
-    """Keeps shadow = decay * shadow + (1 - decay) * value for variables and tensors."""
+    """Keeps shadow = decay * shadow + (1 - decay) * value for variables and tensors.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/ExponentialMovingAverage
+    """
 
     def __init__(
         self, decay: Any, num_updates: Any = None, zero_debias: bool = False, name: str = "ExponentialMovingAverage"

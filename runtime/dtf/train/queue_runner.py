@@ -33,6 +33,8 @@ class QueueRunner:
 
     Raises:
       ValueError: both kinds of arguments, or neither, are given.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/QueueRunner
     """
 
     def __init__(
@@ -227,6 +229,8 @@ def start_queue_runners(
     Raises:
       ValueError: there is no session.
       TypeError: `sess` is not a session.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/start_queue_runners
     """
     sess = sess or get_default_session()
     if sess is None:

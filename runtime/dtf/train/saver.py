@@ -63,6 +63,8 @@ class Saver:
     Raises:
       ValueError: there is nothing to save, names are not unique, or arguments exclude each other.
       TypeError: something in `var_list` is no variable.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/Saver
     """
 
     def __init__(

@@ -37,6 +37,8 @@ class Scaffold:
       saver: a sharded Saver of all saveable objects by default.
       copy_from_scaffold: another Scaffold whose fields serve where none is given.
       local_init_feed_dict: fed to `local_init_op`.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/Scaffold
     """
 
     def __init__(

@@ -36,6 +36,8 @@ class SessionManager:
       local_init_run_options: RunOptions for `local_init_op`.
       local_init_feed_dict: fed to it.
       clock, sleep: time in seconds; passed in for tests.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/SessionManager
     """
 
     def __init__(

@@ -70,7 +70,10 @@ class SessionRunContext:
 
 
 class SessionRunHook:
-    """Base of all hooks; each method may be left as it is."""
+    """Base of all hooks; each method may be left as it is.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/SessionRunHook
+    """
 
     def begin(self) -> None:
         """Called once before the session is created; the last moment to add to the graph."""

@@ -43,6 +43,8 @@ class FileWriter:
     Raises:
       ValueError: a session is given.
       PermissionDeniedError, NotFoundError: the folder or file cannot be made.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/summary/FileWriter
     """
 
     def __init__(
@@ -213,8 +215,16 @@ class FileWriterCache:
 def summary_iterator(path: str) -> Iterator[Any]:
     """Yields the Event messages of an event file.
 
+    Args:
+      path: the path of an event file.
+
+    Returns:
+      An iterator over Event messages.
+
     Raises:
       NotFoundError, DataLossError: there is no such file; it is damaged, or cut short.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/summary_iterator
     """
     return read_events(path, allow_cut_end=False)
 

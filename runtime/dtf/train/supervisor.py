@@ -77,6 +77,8 @@ class Supervisor:
 
     Raises:
       ValueError: a variable of a worker that is not the chief has no device.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/Supervisor
     """
 
     USE_DEFAULT = 0

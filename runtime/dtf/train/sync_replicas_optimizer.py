@@ -61,6 +61,8 @@ class SyncReplicasOptimizer(Optimizer):
       ready_for_local_init_op: the names of the variables that these need and that are not initialized.
 
     The three are there after `apply_gradients`, for programs that use no hook.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/SyncReplicasOptimizer
     """
 
     local_step_init_op: Operation

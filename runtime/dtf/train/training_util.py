@@ -26,7 +26,17 @@ __all__ = [
 
 
 def global_step(sess: Any, global_step_tensor: Any) -> int:
-    """The value of a global step in a session."""
+    """The value of a global step in a session.
+
+    Args:
+      sess: a session that has initialised the variable.
+      global_step_tensor: the variable or tensor.
+
+    Returns:
+      A Python integer.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/global_step
+    """
     return step_number(sess.run(global_step_tensor))
 
 
@@ -47,8 +57,16 @@ def step_number(value: Any) -> int:
 def get_global_step(graph: Graph | None = None) -> Any:
     """The global step of the graph (the default one if None): a variable or tensor, or None if there is none.
 
+    Args:
+      graph: a Graph; the default one by default.
+
+    Returns:
+      A variable or tensor, or None.
+
     Raises:
       TypeError: what is there is not an integer scalar.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/get_global_step
     """
     step = find_global_step(graph)
     if step is not None:
@@ -96,8 +114,16 @@ def required_global_step_read(hook: str) -> Any:
 def create_global_step(graph: Graph | None = None) -> Variable:
     """Makes the global step: an int64 scalar variable "global_step" that starts at 0 and is not trained.
 
+    Args:
+      graph: a Graph; the default one by default.
+
+    Returns:
+      A variable.
+
     Raises:
       ValueError: the graph has one already.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/create_global_step
     """
     graph = graph or get_default_graph()
     if get_global_step(graph) is not None:
@@ -115,7 +141,16 @@ def create_global_step(graph: Graph | None = None) -> Variable:
 
 
 def get_or_create_global_step(graph: Graph | None = None) -> Variable:
-    """The global step of the graph, made if there is none."""
+    """The global step of the graph, made if there is none.
+
+    Args:
+      graph: a Graph; the default one by default.
+
+    Returns:
+      A variable or tensor.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/get_or_create_global_step
+    """
     graph = graph or get_default_graph()
     step = get_global_step(graph)
     return create_global_step(graph) if step is None else step

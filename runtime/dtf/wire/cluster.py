@@ -28,6 +28,8 @@ class ClusterSpec:
     Raises:
       TypeError: `cluster` is none of these, or an address or a job name is no string.
       ValueError: a task index is no number.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/ClusterSpec
     """
 
     def __init__(self, cluster: Any) -> None:

@@ -79,6 +79,8 @@ class Dataset:
     Args:
       variant_tensor: the node's output.
       element_spec: the structure of an element (see `tf.TensorSpec`).
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/data/Dataset
     """
 
     def __init__(self, variant_tensor: Tensor, element_spec: Any, options: Options | None = None) -> None:

@@ -81,9 +81,11 @@ class BasicRNNCell(LayerCell):
 class GRUCell(LayerCell):
     """The gated recurrent unit, arXiv 1406.1078.
 
-        reset, update = split(sigmoid([inputs, state] @ gates/kernel + gates/bias))
-        candidate = activation([inputs, reset * state] @ candidate/kernel + candidate/bias)
-        output = state = update * state + (1 - update) * candidate
+    reset, update = split(sigmoid([inputs, state] @ gates/kernel + gates/bias))
+    candidate = activation([inputs, reset * state] @ candidate/kernel + candidate/bias)
+    output = state = update * state + (1 - update) * candidate
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/nn/rnn_cell/GRUCell
     """
 
     def __init__(
@@ -141,9 +143,11 @@ class GRUCell(LayerCell):
 class LSTMCell(LayerCell):
     """The long short-term memory with forget gate, and if asked for peepholes and a projection (arXiv 1402.1128).
 
-        i, j, f, o = split([inputs, h] @ kernel + bias)
-        c = sigmoid(f + forget_bias + w_f_diag * c) * c + sigmoid(i + w_i_diag * c) * activation(j)
-        h = sigmoid(o + w_o_diag * c) * activation(c) @ projection/kernel
+    i, j, f, o = split([inputs, h] @ kernel + bias)
+    c = sigmoid(f + forget_bias + w_f_diag * c) * c + sigmoid(i + w_i_diag * c) * activation(j)
+    h = sigmoid(o + w_o_diag * c) * activation(c) @ projection/kernel
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/nn/rnn_cell/LSTMCell
     """
 
     def __init__(

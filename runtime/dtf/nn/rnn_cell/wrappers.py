@@ -32,7 +32,10 @@ __all__ = ["DeviceWrapper", "DropoutWrapper", "MultiRNNCell", "ResidualWrapper"]
 
 
 class MultiRNNCell(RNNCell):
-    """Cells one over the other: each takes the output of the one below; the last one's is the output."""
+    """Cells one over the other: each takes the output of the one below; the last one's is the output.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/nn/rnn_cell/MultiRNNCell
+    """
 
     def __init__(self, cells: Sequence[Any], state_is_tuple: bool = True) -> None:
         """
@@ -161,7 +164,10 @@ class DeviceWrapper(_Wrapper):
 
 
 class DropoutWrapper(_Wrapper):
-    """Dropout of the inputs, the outputs and the states of a cell; what a long short-term memory keeps is spared."""
+    """Dropout of the inputs, the outputs and the states of a cell; what a long short-term memory keeps is spared.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/nn/rnn_cell/DropoutWrapper
+    """
 
     def __init__(
         self,
