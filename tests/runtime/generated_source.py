@@ -25,7 +25,7 @@ NAMES = re.compile(
     r"step|shared|run|started|now|partial|single|DEAD|_|segment_\d+|function_\d+|task_\d+|[ck]\d+|s\d+(_\d+)?",
     re.ASCII,
 )
-ATTRIBUTES = {"finish", "skip", "record", "read", "is_initialized", "rendezvous", "add", "gather", "ride"}
+ATTRIBUTES = {"check", "finish", "skip", "record", "read", "is_initialized", "rendezvous", "add", "gather", "ride"}
 CHARACTERS = re.compile(r"[A-Za-z0-9_ \n.,:;=()\[\]]*")
 
 

@@ -145,6 +145,40 @@ def test_close_ends_an_endless_step(limit):
         assert not thread.is_alive() and isinstance(found[0], errors.CancelledError)
 
 
+def test_a_long_chain_of_kernels_ends_between_two_of_them():
+    counts, go_on = [], threading.Event()
+
+    def count(x):
+        counts.append(x)
+        go_on.wait(60)
+        return x
+
+    with tf.Graph().as_default():
+        chain = tf.constant(1.0)
+        for _ in range(100):
+            chain = tf.py_func(count, [chain], tf.float32)
+        session = tf.Session()
+        thread = threading.Thread(target=lambda: pytest.raises(errors.CancelledError, session.run, chain))
+        thread.start()
+        _wait_until(lambda: counts, "the chain does not begin")
+        closing = threading.Thread(target=session.close)
+        closing.start()
+        _wait_until(lambda: _is_cancelled(), "the step is not cancelled")
+        go_on.set()
+        thread.join(60)
+        closing.join(60)
+        assert len(counts) == 1
+
+
+def _is_cancelled():
+    for frame in sys._current_frames().values():
+        while frame is not None:
+            if frame.f_code.co_name == "_run_segments":
+                return frame.f_locals["self"].step.cancellation.is_cancelled
+            frame = frame.f_back
+    return False
+
+
 _INTERRUPTED = """
 import os, signal, threading
 import numpy as np

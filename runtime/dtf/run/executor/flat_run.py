@@ -152,6 +152,11 @@ class FlatRun:
                 self.shared[token] = DEAD
             self._advance([index])
 
+    def check(self) -> None:
+        """Raises CancelledError when the step has been cancelled: between the nodes of a segment."""
+        if self.step.cancellation.is_cancelled:
+            raise _cancelled()
+
     def record(self, index: int, start_ns: int, end_ns: int, outputs: tuple[Any, ...]) -> None:
         node = self._program.instructions[index].node
         assert self.step.collector is not None

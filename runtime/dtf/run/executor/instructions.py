@@ -71,6 +71,15 @@ class Instruction:
 CALLS_USERS = frozenset({"PyFunc", "PyFuncStateless"})
 """Operations that call functions of the user's, who may hold a lock of his own while he waits for another step."""
 
+HEAVY = CALLS_USERS | frozenset(
+    "MatMul BatchMatMul BatchMatMulV2 BatchMatMulV3 Einsum SparseMatMul SparseTensorDenseMatMul Conv2D "
+    "Conv2DBackpropInput Conv2DBackpropFilter Conv3D Conv3DBackpropInputV2 Conv3DBackpropFilterV2 "
+    "DepthwiseConv2dNative Svd Qr SelfAdjointEigV2 Cholesky MatrixInverse MatrixSolve MatrixSolveLs "
+    "MatrixTriangularSolve MatrixDeterminant MatrixExponential MatrixLogarithm MatrixSquareRoot RegexFullMatch "
+    "StaticRegexFullMatch RegexReplace StaticRegexReplace MatchingFiles ReadFile".split()
+)
+"""Ops that may take so long that it is worth asking before each whether the step should go on."""
+
 ALIASES = frozenset({"Identity", "StopGradient", "PreventGradient", "Snapshot"})
 """Ops whose output is their input under another name."""
 

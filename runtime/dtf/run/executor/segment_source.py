@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from dtf.run.exchange.endpoint_binding import WAYS, Push
 from dtf.run.executor.flat_run import single
 from dtf.run.executor.in_place import into
-from dtf.run.executor.instructions import ALIASES, MERGES, SENDS, Instruction
+from dtf.run.executor.instructions import ALIASES, HEAVY, MERGES, SENDS, Instruction
 from dtf.run.executor.segments import TOKEN, Segment
 from dtf.run.kernels import DEAD
 from dtf.wire.names import printable
@@ -26,6 +26,8 @@ from dtf.wire.names import printable
 if TYPE_CHECKING:
     from dtf.run.executor.flat_program import FlatProgram
 
+_NODES_UNCHECKED = 16
+"""A step that has been cancelled goes on for so many nodes at most, none of them heavy."""
 _SEND_OPS = SENDS | {"_Retval"}
 
 
@@ -51,8 +53,11 @@ class SegmentWriter:
     def write(self) -> None:
         self._line(-1, f"def segment_{self._segment.index}(step, shared, run):")
         before = len(self._lines)
-        for index in self._segment.instructions:
-            self._write_instruction(self._program.instructions[index])
+        for position, index in enumerate(self._segment.instructions):
+            instruction = self._program.instructions[index]
+            if position and (position % _NODES_UNCHECKED == 0 or instruction.op in HEAVY):
+                self._line(index, "    run.check()")
+            self._write_instruction(instruction)
         if len(self._lines) == before:
             self._line(-1, "    pass")
 
