@@ -109,6 +109,15 @@ def registered(call: Caller) -> dict[str, Any]:
 
 def attributes(call: Caller) -> dict[str, Any]:
     """Attributes of another kind than the contract's."""
+    return _answers(call, _with_attributes(is_deadly=False))
+
+
+def deadly_attributes(call: Caller) -> dict[str, Any]:
+    """Those that TensorFlow's server does not survive: for ours only."""
+    return _answers(call, _with_attributes(is_deadly=True))
+
+
+def _with_attributes(is_deadly: bool) -> dict[str, graph_pb2.GraphDef]:
     kinds = {
         "int": attr_value_pb2.AttrValue(i=3),
         "float": attr_value_pb2.AttrValue(f=1.5),
@@ -159,9 +168,14 @@ def attributes(call: Caller) -> dict[str, Any]:
     ]  # fmt: skip
     graphs = {}
     for (wanted, (node, attr)), (given, value) in itertools.product(declared.items(), kinds.items()):
+        if (given in _DEADLY or (wanted, given) == ("allowed string", "placeholder")) != is_deadly:
+            continue
         made = graphs[f"{wanted}: {given}"] = graph(*before, {"name": "a", **node, attr: value})
         made.library.function.append(function())
-    return _answers(call, graphs)
+    return graphs
+
+
+_DEADLY = ("tensor of a negative size", "tensor of a great size")
 
 
 def _tensor(*sizes: int) -> dict[str, Any]:
@@ -231,9 +245,6 @@ def calls(call: Caller) -> dict[str, Any]:
     made, f, node = case("great number of arguments")
     f.signature.input_arg[0].number_attr = "N"
     node.attr["f"].func.attr["N"].i = 1 << 40
-    made, f, node = case("negative number of arguments")
-    f.signature.input_arg[0].number_attr = "N"
-    node.attr["f"].func.attr["N"].i = -1
     made, f, _ = case("two functions of one name")
     made.library.function.add().CopyFrom(f)
     made, f, _ = case("two different functions of one name")
@@ -242,13 +253,19 @@ def calls(call: Caller) -> dict[str, Any]:
     case("name of an op")[1].signature.name = "Neg"
     for kind in ("If", "Case", "While"):
         for fault in ("", "unknown", "argument", "result", "condition"):
+            if (kind, fault) == ("While", "condition"):
+                continue  # it runs for ever
             graphs[f"{kind} {fault}"] = _control(kind, fault)
     return _answers(call, graphs)
 
 
 def recursion(call: Caller) -> dict[str, Any]:
-    """Functions that call themselves without end, and very many calls: for ours only."""
-    return _answers(call, {"direct": recursive("f"), "mutual": recursive("f", "g"), "doubling": doubling(30)})
+    """Functions that call themselves, and others that TensorFlow's server does not survive: for ours only."""
+    negative = calling(function())
+    graphs = {"direct": recursive("f"), "mutual": recursive("f", "g"), "negative number of arguments": negative}
+    negative.library.function[0].signature.input_arg[0].number_attr = "N"
+    negative.node[1].attr["f"].func.attr["N"].i = -1
+    return _answers(call, graphs)
 
 
 def recursive(*names: str, device: str = "") -> graph_pb2.GraphDef:
@@ -324,3 +341,6 @@ def _control(op: str, fault: str) -> graph_pb2.GraphDef:
         if fault == "condition":
             node.attr["branches"].list.SetInParent()
     return made
+
+
+FAMILIES = (names, registered, attributes, calls)

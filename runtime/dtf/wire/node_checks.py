@@ -86,8 +86,11 @@ def check_function(function: Any) -> None:
         check_node(node, internal=True)
 
 
-def check_attributes(node: Any) -> None:
+def check_attributes(node: Any, may_lack_values: bool = False) -> None:
     """Checks the attributes of a NodeDef, whose op is known, against the op's contract; missing ones are not sought.
+
+    `may_lack_values`: an attribute without a value stands for its default. That is what a look at an attribute that a
+    message does not have leaves behind.
 
     Raises:
       InvalidArgumentError: one is of another kind than declared, or has a value that is not allowed.
@@ -97,7 +100,9 @@ def check_attributes(node: Any) -> None:
         want = expected.get(name)
         if want is not None:
             kind = value.WhichOneof("value")
-            if (kind == "type" and value.type in want.good_types) or (kind is None and want.attr.has_default):
+            if kind == "type" and value.type in want.good_types:
+                continue
+            if kind is None and want.attr.has_default and (may_lack_values or want.field == "list"):
                 continue
             refusal = _refusal(want, value, kind, len(node.input))
             if refusal is not None:

@@ -89,10 +89,10 @@ class FunctionBody:
         """`reference` is the NameAttrList of a func attribute, `library` the functions of the graph.
 
         Raises:
-          InvalidArgumentError: the library has no such function.
+          NotFoundError: the library has no such function.
         """
         if reference.name not in library:
-            raise errors.InvalidArgumentError(None, None, f"Function {shown(reference.name)} is not defined.")
+            raise errors.NotFoundError(None, None, f"Function {shown(reference.name)} is not defined.")
         self._reference = reference
         self._library = library if isinstance(library, FunctionLibrary) else FunctionLibrary(library)
         self._body = self._library.body(reference)

@@ -252,7 +252,7 @@ def _bind(node_def: Any, library: Mapping[str, Any]) -> _Bound:
         op_def = opdef.get(node_def.op)
     except KeyError as error:
         raise errors.NotFoundError(None, None, f"{error.args[0]}\n\t [[{{{{node {node_def.name}}}}}]]") from None
-    check_attributes(node_def)
+    check_attributes(node_def, may_lack_values=True)
     attrs = {attr.name: attr.default for attr in op_def.attrs if attr.has_default}
     for name, value in node_def.attr.items():
         if not name.startswith("_") and value.WhichOneof("value") is not None:

@@ -15,6 +15,7 @@ from dtf.run.kernels import DEAD, kernel
 from dtf.run.kernels.logging import summarized
 from dtf.run.threads import reader_thread
 from dtf.wire import errors
+from dtf.wire.names import shown
 
 
 @kernel("NoOp", "ControlTrigger")
@@ -95,6 +96,9 @@ def _(node):
 
 @kernel("PartitionedCall", "StatefulPartitionedCall", asynchronous=True)
 def _(node):
+    name = node.attr("f").name
+    if name not in node.library:
+        raise errors.InvalidArgumentError(None, None, f"Failed to find the function {shown(name)} that is called")
     body = FunctionBody(node.attr("f"), node.library)
     body.check_signature(*([dtype.as_datatype_enum for dtype in node.attr(name)] for name in ("Tin", "Tout")))
     return lambda step, done, *arguments: body.call(step, arguments, done)

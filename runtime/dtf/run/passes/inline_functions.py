@@ -278,7 +278,7 @@ class _Lowering:
     def _function(self, reference: Any) -> Any:
         function = self._library.get(reference.name)
         if function is None:
-            raise errors.InvalidArgumentError(None, None, f"Function {shown(reference.name)} is not defined.")
+            raise errors.NotFoundError(None, None, f"Function {shown(reference.name)} is not defined.")
         return function
 
     # -- If and Case
