@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 REPORT_INTERVAL_S = 2.0
+REPEAT_S = 60.0
 TICK_S = 0.1
 TAIL = 10
-STEADY_EVENTS = ("retry", "fail", "give-up", "kill", "abandon", "renew")
+STEADY_EVENTS = ("retry", "fail", "give-up", "kill", "abandon", "renew", "stalled", "goes on")
 """What the history tells of a task that the user should see go by."""
 
 Show = Callable[[Sequence[Line]], None]
@@ -68,6 +69,7 @@ def wait_for_tasks(
     """Until all these tasks are as wanted, or gone, or the run is over; whether before the monotonic `deadline`.
     Meanwhile it shows the others' state: live, or from the second second on."""
     due_at = time.monotonic() + REPORT_INTERVAL_S
+    repeats = _Repeats()
     try:
         while True:
             run, statuses = cluster.load()
@@ -79,8 +81,8 @@ def wait_for_tasks(
                 return False
             if not terminal.is_live and now >= due_at:
                 due_at = now + REPORT_INTERVAL_S
-                for status in left:
-                    words = status.waiting_for or status.reason
+                for status in filter(repeats.is_due, left):
+                    words = status.stalled or status.waiting_for or status.reason
                     terminal.say(f"waiting for {status.name}: {status.state}" + (f": {words}" if words else ""))
             terminal.draw(lambda width, height: _left(run, left, len(names), width, height))  # noqa: B023
             wait_s = TICK_S if terminal.is_live else max(0.01, due_at - now)
@@ -231,6 +233,22 @@ class _Reporter:
             self._next_at = now + REPORT_INTERVAL_S
 
 
+class _Repeats:
+    """What is the same as before is said once in REPEAT_S, where it stays on the screen."""
+
+    def __init__(self) -> None:
+        self._said: dict[str, tuple[tuple[str, ...], float]] = {}
+
+    def is_due(self, status: TaskStatus) -> bool:
+        now = time.monotonic()
+        words = (status.state, status.stalled, status.waiting_for, status.reason)
+        said, at = self._said.get(status.name, ((), 0.0))
+        if words == said and now < at + REPEAT_S:
+            return False
+        self._said[status.name] = words, now
+        return True
+
+
 class _Missing:
     """Who is not ready, why, and what such a task wrote last unless that has been said: live, or once in a while."""
 
@@ -241,6 +259,7 @@ class _Missing:
         self._lines: dict[str, list[str]] = {}
         self._last: dict[str, str] = {}
         self._looked_at = 0.0
+        self._repeats = _Repeats()
 
     def tell(self, run: Run, statuses: dict[str, TaskStatus], is_last: bool = False) -> None:
         if self._terminal.is_live and not is_last:
@@ -252,6 +271,8 @@ class _Missing:
         self.due_at = time.monotonic() + REPORT_INTERVAL_S
         waited_s = time.time() - run.started_at
         for task, why in view.missing(statuses, time.monotonic()):
+            if not (self._repeats.is_due(statuses[task]) or is_last):
+                continue
             self._terminal.say(f"waiting {waited_s:.0f}s for {task}: {why}", task=task, why=why)
             lines = last_lines(self._cluster.paths.logs(run.number), task, 3)
             if lines != self._lines.get(task):

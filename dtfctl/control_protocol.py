@@ -8,7 +8,7 @@ from typing import Any
 from dtfctl import plan as plans
 from dtfctl.launchers.agent.protocol import FOUND
 from dtfctl.messages import BadMessage, each, fields, flag, maybe, name, number, one_of, system_text, table, text, whole
-from dtfctl.plan import FULL, POLICIES, SPARSE, SUCCESS_RULES, TLS, ClusterPlan, Settings
+from dtfctl.plan import FULL, POLICIES, PROGRESS, SPARSE, SUCCESS_RULES, TLS, ClusterPlan, Settings
 from dtfctl.typed import shape_of
 
 ID = text(100)
@@ -72,6 +72,7 @@ def _check_settings(settings: Settings, where: str) -> None:
     if not settings.program:
         raise BadMessage(f'"{where}.program" is empty')
     for key, probe in (("readiness", settings.readiness), ("liveness", settings.liveness)):
-        one_of("grpc", "tcp", "command", "file", "none")(probe.kind, f"{where}.{key}.kind")
+        kinds = ("grpc", "tcp", "command", "file", "none", *([PROGRESS] if key == "liveness" else []))
+        one_of(*kinds)(probe.kind, f"{where}.{key}.kind")
         number(0.001)(probe.interval_s, f"{where}.{key}.interval_s")
         number(0.001)(probe.timeout_s, f"{where}.{key}.timeout_s")

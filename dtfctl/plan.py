@@ -58,6 +58,10 @@ class RestartPolicy:
     alike: int = 4
 
 
+PROGRESS = "progress"
+"""The kind of a liveness probe that looks whether the training gets anywhere; its timeout is for how long not."""
+
+
 @dataclass(frozen=True)
 class Probe:
     """How a task is asked for its health: `kind` is grpc, tcp, command, file or none; `target` the command or path.
@@ -346,6 +350,10 @@ class ClusterPlan:
         """The name of the task that saves checkpoints: the chief, or else the first worker; "" where there is none."""
         jobs = {job.name for job in self.jobs}
         return next((f"{name}:0" for name in ("chief", "master", "worker") if name in jobs), "")
+
+    def job_decides(self, task: Task) -> bool:
+        """Whether the task's job is one that trains, by whose success that of the training is known."""
+        return task.job.name in self.success and not task.job.stops_last
 
     def deciding_tasks(self) -> Iterator[Task]:
         """Those whose success is that of the training."""

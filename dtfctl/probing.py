@@ -11,17 +11,23 @@ import math
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
+from pathlib import Path
 
-from dtfctl import expand, host_failover, state
+from dtfctl import expand, host_failover, standstill, state, task_notes
 from dtfctl.certificates import Certificates
-from dtfctl.plan import Probe, Task
+from dtfctl.plan import PROGRESS, Probe, Task
 from dtfctl.probe import Elsewhere, Question, ask
+from dtfctl.progress import ProgressReader
+from dtfctl.standstill import Standstill
 from dtfctl.supervisor import Supervisor
 from dtfctl.task import TaskStatus
 
 SLOW_AFTER_S = 10.0
 SLOW_INTERVAL_S = 0.5
 """A task that takes long to become ready is asked less often."""
+
+STEPS_INTERVAL_S = 5.0
+"""How often it is asked whether a training gets anywhere."""
 
 _Key = tuple[str, str]
 
@@ -41,6 +47,8 @@ class Probing:
         self._elsewhere = elsewhere
         self._wake = wake
         self._tls = None if certificates is None else certificates.client_context()
+        self._reader: ProgressReader | None = None
+        self._patience_s = _patience_s(supervisor.run.environment.get(standstill.VARIABLE, ""))
         self._variables = {} if certificates is None else certificates.of_client()
         self._asking: dict[_Key, tuple[int, Probe, asyncio.Task[None]]] = {}
 
@@ -49,7 +57,7 @@ class Probing:
         for name in names:
             status = self._supervisor.statuses.get(name)
             if status is None:
-                for what in ("ready", "alive", "notice"):
+                for what in ("ready", "alive", "steps", "notice"):
                     self._end((name, what))
                 continue
             for what, is_open, probe, asked in self._questions(status):
@@ -66,7 +74,12 @@ class Probing:
         has_process = status.pid is not None
         is_wanted = status.state in state.ALIVE or status.state == state.BACKOFF
         yield "ready", status.state == state.STARTING and has_process, settings.readiness, self._until_ready
-        yield "alive", status.state == state.RUNNING and has_process, settings.liveness, self._while_alive
+        is_running = status.state == state.RUNNING and has_process
+        by_steps = settings.liveness.kind == PROGRESS
+        yield "alive", is_running and not by_steps, settings.liveness, self._while_alive
+        trains = is_running and self._supervisor.run.plan.job_decides(self._supervisor.run.task(status.name))
+        patience = settings.liveness if by_steps else Probe(PROGRESS, timeout_s=math.inf)
+        yield "steps", trains, patience, self._while_training
         yield "notice", is_wanted, settings.preemption, self._for_notice
 
     def _keep(
@@ -121,6 +134,11 @@ class Probing:
                 return
             if self._supervisor.note_waiting(task.name, status.generation, missing):
                 self._wake()
+            waited_s = now - (status.started_at or begun)
+            if probe.kind == "grpc" and waited_s >= standstill.PORT_CLOSED_S and missing.endswith("is not open yet"):
+                why = f"{missing}: {standstill.NO_SERVER}"
+                if self._supervisor.note_stalled(task.name, status.generation, why, waited_s):
+                    self._wake()
             is_slow = now - begun > SLOW_AFTER_S
             await asyncio.sleep(max(probe.interval_s, SLOW_INTERVAL_S if is_slow else 0))
 
@@ -137,6 +155,46 @@ class Probing:
                 self._wake()
                 return
 
+    async def _while_training(self, task: Task, status: TaskStatus, probe: Probe) -> None:
+        """Looks now and then whether it gets anywhere; with `liveness: progress` it is restarted where it does not."""
+        still = Standstill()
+        patience_s = min(self._patience_s, probe.timeout_s)
+        while True:
+            await asyncio.sleep(min(STEPS_INTERVAL_S, patience_s / 4))
+            run = self._supervisor.run
+            now = time.monotonic()
+            ended = standstill.ended_server(run.plan, self._supervisor.statuses, now)
+            notes = None
+            if task.settings.readiness.kind == "grpc" and task.name in run.addresses:
+                notes = await task_notes.ask(run.addresses[task.name], self._tls)
+            step = await self._global_step() if task.name == run.plan.chief else None
+            stood_s = still.look(None if notes is None else notes.runs, step, now)
+            why = ""
+            if ended is not None:
+                why, stood_s = ended[0], now - ended[1]
+            elif stood_s >= patience_s:
+                why = still.words
+            if self._supervisor.note_stalled(task.name, status.generation, why, stood_s):
+                self._wake()
+            if why and stood_s >= probe.timeout_s:
+                words = f"hung: no progress for {stood_s:.0f}s: {why}"
+                self._supervisor.note_ailing(task.name, status.generation, words)
+                self._wake()
+                return
+
+    async def _global_step(self) -> int | None:
+        """Of the event files and checkpoints, None where there are none to be seen from here."""
+        folder = self._supervisor.run.plan.checkpoint_dir
+        if not folder:
+            return None
+        if self._reader is None:
+            self._reader = ProgressReader(Path(folder), is_late=True)
+        try:
+            progress = await asyncio.to_thread(self._reader.poll)
+        except OSError:
+            return None
+        return None if progress is None else progress.step
+
     async def _for_notice(self, task: Task, status: TaskStatus, probe: Probe) -> None:
         what = f"the file {probe.target} is there" if probe.kind == "file" else "the provider's notice came"
         while True:
@@ -144,3 +202,11 @@ class Probing:
             if self._supervisor.note_notice(task.name, "" if missing else f"preempted: {what}"):
                 self._wake()
             await asyncio.sleep(probe.interval_s)
+
+
+def _patience_s(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        return standstill.PATIENCE_S
+    return seconds if 0 < seconds < math.inf else standstill.PATIENCE_S

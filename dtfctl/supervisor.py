@@ -85,14 +85,18 @@ class Supervisor:
             if not (self.run.outcome or ended.preempted):
                 plan = self.run.actual
                 ended = replace(ended, preempted=planned_ends.excuse(plan, event.task, status, ended, self.statuses))
-            self._put(status.move("exit", exit=ended, pid=None, waiting_for="", ailing=""))
+            self._put(
+                status.move(
+                    "exit", exit=ended, pid=None, waiting_for="", ailing="", stalled="", stalled_since=None
+                )
+            )
             self._note(event.task, "ended", str(event.exit))
 
     def note_ready(self, task: str, generation: int) -> None:
         status = self.statuses[task]
         if status.generation == generation and status.state == state.STARTING:
             now = self._clock()
-            self._put(status.move("ready", ready_at=now, waiting_for=""))
+            self._put(status.move("ready", ready_at=now, waiting_for="", stalled="", stalled_since=None))
             self._note(task, "ready", f"after {now - (status.started_at or now):.1f}s")
 
     def note_waiting(self, task: str, generation: int, waiting_for: str) -> bool:
@@ -109,6 +113,18 @@ class Supervisor:
         if status.generation == generation and status.state == state.RUNNING:
             self._put(replace(status, ailing=why))
             self._note(task, "hangs", why)
+
+    def note_stalled(self, task: str, generation: int, why: str, since_s: float = 0.0) -> bool:
+        """This process has got nowhere for `since_s` seconds, or ("") it does again. Returns whether that is new."""
+        status = self.statuses.get(task)
+        if status is None or status.generation != generation or status.state not in state.ALIVE:
+            return False
+        if bool(status.stalled) == bool(why):
+            return False
+        since = self._store.wall_clock() - since_s if why else None
+        self._put(replace(status, stalled=why, stalled_since=since))
+        self._note(task, "stalled" if why else "goes on", f"stalled: {why}" if why else "gets on again")
+        return True
 
     def note_notice(self, task: str, why: str) -> bool:
         """The machine of a task is about to be taken away, or ("") is not any more."""

@@ -62,6 +62,7 @@ class TaskStatus:
     the present one is thought to hang, `notice` why its machine is about to go. `host` is where its last process is or
     was, as the launchers know it. `reason` says in words how the task
     came into its state, `restart_reason` why it was last started again, `waiting_for` what its readiness still lacks.
+    `stalled` is why it gets nowhere though it runs, `stalled_since` since when by the wall clock.
     `planned_at` is when somebody last planned that a process of it ends while the cluster goes on, `planned_why` why.
     """
 
@@ -91,6 +92,8 @@ class TaskStatus:
     waiting_for: str = ""
     planned_at: float | None = None
     planned_why: str = ""
+    stalled: str = ""
+    stalled_since: float | None = None
 
     @property
     def ready(self) -> bool:

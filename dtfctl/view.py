@@ -49,6 +49,7 @@ def document(run: Run, statuses: Mapping[str, TaskStatus]) -> dict[str, Any]:
                 "address": run.addresses.get(status.name),
                 "restarts": status.restarts,
                 "reason": _reason(status),
+                **({"stalled": _stalled_document(status)} if status.stalled else {}),
             }
             for status in statuses.values()
         ],
@@ -60,7 +61,7 @@ def table(
 ) -> str:
     """`now` is the monotonic clock's."""
     cells = rows(run, statuses, now, is_wide)
-    return "\n".join([headline(run, is_coloured), *columns.lines(cells, is_coloured=is_coloured)])
+    return "\n".join([headline(run, is_coloured), *stalled(statuses), *columns.lines(cells, is_coloured=is_coloured)])
 
 
 def rows(run: Run, statuses: Mapping[str, TaskStatus], now: float, is_wide: bool = False) -> list[list[str]]:
@@ -226,16 +227,30 @@ def headline(run: Run, is_coloured: bool = False) -> str:
     return words
 
 
+def stalled(statuses: Mapping[str, TaskStatus]) -> list[str]:
+    """A line for each task that gets nowhere though it runs."""
+    return [
+        f"{status.name} stalled since {_clock(status.stalled_since or 0.0)}: {printable(status.stalled)}"
+        for status in statuses.values()
+        if status.stalled
+    ]
+
+
 def missing(statuses: Mapping[str, TaskStatus], now: float) -> list[tuple[str, str]]:
     """(task, why it is not ready) of those that are not."""
     lines = []
     for status in statuses.values():
         if status.ready or status.state in (state.SUCCEEDED, state.STOPPED):
             continue
-        words = printable(status.waiting_for if status.state == state.STARTING else status.reason)
+        starting = status.stalled or status.waiting_for
+        words = printable(starting if status.state == state.STARTING else status.reason)
         since = f" ({_age(now - status.started_at)})" if status.started_at is not None else ""
         lines.append((status.name, f"{_state(status, now)}{since}" + (f": {words}" if words else "")))
     return lines
+
+
+def _stalled_document(status: TaskStatus) -> dict[str, str]:
+    return {"since": _rfc3339(status.stalled_since or 0.0), "why": status.stalled}
 
 
 def _reason(status: TaskStatus) -> str:

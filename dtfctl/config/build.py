@@ -25,6 +25,7 @@ from dtfctl.plan import (
     ALL,
     ANY,
     FIRST,
+    PROGRESS,
     ClusterPlan,
     JobPlan,
     Limits,
@@ -67,6 +68,8 @@ _FIELDS = {
 """What a key of the file is called in the plan, where that is something else."""
 
 _PROBE_NUMBERS = ("interval", "timeout", "failures")
+PROGRESS_TIMEOUT_S = 600.0
+"""For how long a training may get nowhere under `liveness: progress`."""
 
 
 @dataclass(frozen=True)
@@ -352,6 +355,8 @@ class _Builder:
         given = {
             _FIELDS.get(name, name): each.value for name, each in found.items() if name in _PROBE_NUMBERS
         }
+        if kind == PROGRESS:
+            given = {"timeout_s": PROGRESS_TIMEOUT_S, **given}
         return replace(default, kind=kind, target=target, **given)
 
     # -- success

@@ -11,7 +11,7 @@ from typing import Any
 
 from dtfctl.config import values
 from dtfctl.config.kinds import AnyKind, Key, Kind, Section, Table
-from dtfctl.plan import POLICIES, SUCCESS_RULES
+from dtfctl.plan import POLICIES, PROGRESS, SUCCESS_RULES
 
 REPLICAS_MAX = 10_000
 PROBES = ("grpc", "tcp", "none")
@@ -86,14 +86,20 @@ RESTART = Section(
 def _probe(interval: str, failures: bool) -> Section:
     keys = {
         "probe": Key(
-            values.word(*PROBES), "grpc: the server answers GetStatus; tcp: the port takes connections; none."
+            values.word(*PROBES, *([PROGRESS] if failures else [])),
+            "grpc: the server answers GetStatus; tcp: the port takes connections; none."
+            + (" progress: it runs steps, or the global step grows." if failures else ""),
         ),
         "command": Key(
             values.TEMPLATE, "A shell line that exits with 0, in the task's folder and environment."
         ),
         "file": Key(values.TEMPLATE, "A file that is younger than the task's start."),
         "interval": Key(values.duration(0.01), "The time between two questions.", interval),
-        "timeout": Key(values.duration(0.01), "How long an answer may take.", "2s"),
+        "timeout": Key(
+            values.duration(0.01),
+            "How long an answer may take" + ("; of progress: how long nothing may move (10m)." if failures else "."),
+            "2s",
+        ),
     }
     if failures:
         keys["failures"] = Key(values.integer(1, 1000), "So many in a row, and the task is restarted.", "3")
