@@ -12,6 +12,7 @@ import pytest
 import dtf as tf
 from dtf import train
 from tests.interop import meta_graph_programs as programs
+from tests.interop import table_programs
 from tests.interop.tensorflow_process import needs_tensorflow
 
 pytestmark = needs_tensorflow
@@ -164,3 +165,20 @@ def test_graphs_are_cut_and_frozen_as_tensorflow_does(tensorflow, tmp_path):
     assert ours == theirs
     assert results == [[[10.0]], [[10.0]]]
     assert [run_frozen(tf, f"{tmp_path}/{who}") for who in ("ours", "theirs")] == results
+
+
+@pytest.mark.parametrize("who", ["ours", "theirs"])
+def test_tables_go_both_ways(tensorflow, tmp_path, who):
+    program = """
+    from tests.interop import table_programs
+
+    print(json.dumps(getattr(table_programs, sys.argv[1])(tf, sys.argv[2])))
+    """
+    prefix = str(tmp_path / "m")
+    if who == "ours":
+        saved = table_programs.save(tf, prefix)
+        assert tensorflow.run(program, "load", prefix) == saved
+    else:
+        saved = tensorflow.run(program, "save", prefix)
+        assert table_programs.load(tf, prefix) == saved
+    assert saved[0] == [2, 1, table_programs.COUNT - 1, table_programs.COUNT]

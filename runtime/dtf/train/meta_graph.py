@@ -22,6 +22,7 @@ from google.protobuf.message import DecodeError
 
 from dtf import logging
 from dtf.build.graph import Graph, GraphKeys, get_default_graph
+from dtf.build.saveable_object import SaveableObject
 from dtf.wire import errors, filesystems, opdef
 from dtf.wire.codec import python_to_attr
 from dtf.wire.files import UnreadableFileError, file_errors, write_atomically
@@ -277,6 +278,9 @@ def read_meta_graph_file(filename: str) -> Any:
 
 def _add_collection(message: Any, key: str, entries: list[Any], export_scope: str | None) -> None:
     if not entries:
+        return
+    if isinstance(entries[0], SaveableObject):
+        logging.info("The collection %s is not in the meta graph: what it holds has no message", key)
         return
     collection = meta_graph_pb2.CollectionDef()
     codec = _codec_of(key)

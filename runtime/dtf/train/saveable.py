@@ -12,60 +12,9 @@ from typing import Any
 from dtf.build.apply import apply_op
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.graph import Tensor, device
+from dtf.build.saveable_object import SaveableObject, SaveSpec
 from dtf.build.variables import Variable
-from dtf.wire.dtypes import DType
 from dtf.wire.tensor_shape import TensorShape
-
-
-class SaveSpec:
-    """One tensor of a checkpoint.
-
-    Args:
-      tensor: the tensor to save, or a function that makes it.
-      slice_spec: which part of the whole it is, in the text form of the op SaveV2; "" for a whole.
-      name: its name in the checkpoint.
-      dtype, device: needed when `tensor` is a function.
-    """
-
-    def __init__(
-        self, tensor: Any, slice_spec: str, name: str, dtype: DType | None = None, device: str | None = None
-    ) -> None:
-        self._tensor = tensor
-        self.slice_spec = slice_spec
-        self.name = name
-        self.dtype = (tensor.dtype if dtype is None else dtype).base_dtype
-        self.device: str = tensor.device if device is None else device
-
-    @property
-    def tensor(self) -> Tensor:
-        return self._tensor() if callable(self._tensor) else self._tensor
-
-
-class SaveableObject:
-    """Something with state that a Saver can save; a subclass says in `restore` how the state is set.
-
-    Args:
-      op: the object that has the state.
-      specs: its SaveSpecs, all on one device.
-      name: a name for messages.
-    """
-
-    def __init__(self, op: Any, specs: Sequence[SaveSpec], name: str) -> None:
-        self.op = op
-        self.specs = list(specs)
-        self.name = name
-
-    @property
-    def device(self) -> str:
-        return self.specs[0].device
-
-    def restore(self, restored_tensors: Sequence[Tensor], restored_shapes: Sequence[Tensor] | None) -> Any:
-        """Makes the op that sets the state from tensors in the order of `specs`.
-
-        Args:
-          restored_shapes: shapes to give the tensors first, when the Saver is one that reshapes.
-        """
-        raise NotImplementedError("a SaveableObject must say how it is restored")
 
 
 class VariableSaveable(SaveableObject):
@@ -109,8 +58,8 @@ def saveables_of(var_list: Any) -> list[SaveableObject]:
     """The saveables of a Saver's `var_list`, ordered by name.
 
     Args:
-      var_list: variables, PartitionedVariables, lists of the parts of one, or SaveableObjects; or a dict from
-        the names they shall have in the checkpoint.
+      var_list: variables, PartitionedVariables, lists of the parts of one, mutable tables, or SaveableObjects; or a
+        dict from the names they shall have in the checkpoint.
 
     Raises:
       ValueError: two have one name, one stands in the list twice, or a list is not of parts of one variable.
@@ -141,7 +90,7 @@ def _names_of(var_list: Iterable[Any]) -> dict[str, Any]:
 
     parts: dict[str, list[Any]] = {}
     for value in var_list:
-        if isinstance(value, SaveableObject) or _is_partitioned(value):
+        if isinstance(value, SaveableObject) or _is_partitioned(value) or _is_table(value):
             add(value.name, value)
         elif isinstance(value, list | tuple):
             parts.setdefault(value[0]._save_slice_info.full_name, []).extend(value)
@@ -159,6 +108,8 @@ def _names_of(var_list: Iterable[Any]) -> dict[str, Any]:
 def _saveables_for(name: str, value: Any) -> list[SaveableObject]:
     if isinstance(value, SaveableObject):
         return [value]
+    if _is_table(value):
+        return [value._saveable(name)]
     if _is_partitioned(value):
         value = list(value)
     elif isinstance(value, Variable) and value._save_slice_info is not None:
@@ -185,6 +136,10 @@ def _saveables_for(name: str, value: Any) -> list[SaveableObject]:
 def _is_partitioned(value: Any) -> bool:
     # By what it does: the class belongs to a module that need not be loaded for this.
     return type(value).__name__ == "PartitionedVariable"
+
+
+def _is_table(value: Any) -> bool:
+    return hasattr(value, "resource_handle") and hasattr(value, "_saveable")
 
 
 def _variable_tensor(value: Any) -> Tensor:

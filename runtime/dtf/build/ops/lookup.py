@@ -8,12 +8,15 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/lookup
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from typing import Any
 
 from dtf.build.apply import apply_op
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import add_to_collection, get_collection, name_scope
+from dtf.build.graph import add_to_collection, colocate_with, get_collection, name_scope
 from dtf.build.graph_keys import GraphKeys
+from dtf.build.saveable_object import SaveableObject, SaveSpec
 from dtf.build.shape_rules import no_outputs, scalar, shape_rule
 from dtf.build.sparse import SparseTensor
 from dtf.build.tensor import Operation, Tensor
@@ -80,6 +83,15 @@ class TextFileInitializer:
         self._vocab_size = -1 if vocab_size is None else vocab_size
         self._name = name or "text_file_init"
 
+    @property
+    def _shared_name(self) -> str | None:
+        """The name that tables over one file share, and so their contents; None where the file is not known yet."""
+        if isinstance(self._filename, Tensor):
+            return None
+        size = f"{self._vocab_size}_" if self._vocab_size >= 0 else ""
+        key, value = self._columns["key_index"], self._columns["value_index"]
+        return f"hash_table_{os.fspath(self._filename)}_{size}{key}_{value}"
+
     def initialize(self, table: LookupTableBase) -> Operation:
         """The operation that fills `table`; it joins the table initializers, a constant file name the assets."""
         with name_scope(self._name):
@@ -130,13 +142,11 @@ class LookupTableBase:
 
     def export(self, name: str | None = None) -> Any:
         """(keys, values), all of them."""
-        return apply_op(
-            "LookupTableExportV2",
-            name,
-            table_handle=self.resource_handle,
-            Tkeys=self.key_dtype,
-            Tvalues=self.value_dtype,
-        )
+        handle = self.resource_handle
+        with name_scope(name, f"{self.name.split('/')[-1]}_lookup_table_export_values"), colocate_with(handle.op):
+            return apply_op(
+                "LookupTableExportV2", None, table_handle=handle, Tkeys=self.key_dtype, Tvalues=self.value_dtype
+            )
 
 
 class HashTable(LookupTableBase):
@@ -150,7 +160,7 @@ class HashTable(LookupTableBase):
             name or "hash_table",
             key_dtype=initializer.key_dtype,
             value_dtype=initializer.value_dtype,
-            shared_name=shared_name,
+            shared_name=shared_name or getattr(initializer, "_shared_name", None),
             use_node_name_sharing=True,
         )
         super().__init__(handle, initializer.key_dtype, initializer.value_dtype, default_value)
@@ -212,8 +222,25 @@ class StaticVocabularyTable:
             return apply_op("SelectV2", condition=unknown, t=behind, e=ids)
 
 
+class _TableSaveable(SaveableObject):
+    """The entries of a mutable table, as `<name>-keys` and `<name>-values`."""
+
+    def __init__(self, table: MutableHashTable, name: str) -> None:
+        keys, values = table.export()
+        super().__init__(table, [SaveSpec(keys, "", f"{name}-keys"), SaveSpec(values, "", f"{name}-values")], name)
+
+    def restore(self, restored_tensors: Sequence[Tensor], restored_shapes: Sequence[Tensor] | None) -> Operation:
+        handle = self.op.resource_handle
+        with name_scope(f"{self.op.name.split('/')[-1]}_table_restore"), colocate_with(handle.op):
+            keys, values = restored_tensors
+            return apply_op("LookupTableImportV2", None, table_handle=handle, keys=keys, values=values)
+
+
 class MutableHashTable(LookupTableBase):
-    """A table that steps change. Its values have the shape of `default_value`."""
+    """A table that steps change. Its values have the shape of `default_value`.
+
+    With `checkpoint` Savers that save everything save it too, and a Saver's list may name it.
+    """
 
     def __init__(
         self,
@@ -236,6 +263,7 @@ class MutableHashTable(LookupTableBase):
             **({} if is_scalar else {"value_shape": default.shape}),
         )
         super().__init__(handle, key_dtype, value_dtype, default)
+        self._join_checkpoints(checkpoint)
 
     def insert(self, keys: Any, values: Any, name: str | None = None) -> Operation:
         """The operation that adds or changes entries."""
@@ -252,6 +280,15 @@ class MutableHashTable(LookupTableBase):
         return apply_op(
             "LookupTableRemoveV2", name, table_handle=self.resource_handle, keys=convert_to_tensor(keys, self.key_dtype)
         )
+
+
+    def _saveable(self, name: str) -> SaveableObject:
+        """What a Saver takes, with that name in checkpoints."""
+        return _TableSaveable(self, name)
+
+    def _join_checkpoints(self, checkpoint: bool) -> None:
+        if checkpoint:
+            add_to_collection(GraphKeys.SAVEABLE_OBJECTS, self._saveable(self.name))
 
 
 class DenseHashTable(MutableHashTable):
@@ -283,6 +320,7 @@ class DenseHashTable(MutableHashTable):
             use_node_name_sharing=True,
         )
         LookupTableBase.__init__(self, handle, key_dtype, value_dtype, default)
+        self._join_checkpoints(checkpoint)
 
 
 def tables_initializer(name: str = "init_all_tables") -> Operation:
@@ -330,6 +368,8 @@ def _(op: Operation) -> list[TensorShape]:
 
 @shape_rule("LookupTableExport", "LookupTableExportV2")
 def _(op: Operation) -> list[TensorShape]:
+    if op.inputs[0].op.type.startswith("MutableDense"):  # all its buckets, as a matrix
+        return [TensorShape(None), TensorShape(None)]
     return [TensorShape([None]), TensorShape([None]).concatenate(_value_shape(op))]
 
 

@@ -38,7 +38,8 @@ def _(node):
 @kernel("MutableDenseHashTable", "MutableDenseHashTableV2", stateful=True)
 def _(node):
     """Tables that are laid out as TensorFlow's do not exist here: empty and deleted keys are only kept out."""
-    buckets, make = node.attr("initial_num_buckets"), _table_maker(node, is_mutable=True)
+    buckets = node.attr("initial_num_buckets")
+    make = _table_maker(node, is_mutable=True, buckets=buckets)
 
     def make_dense(step, *keys):
         if any(np.ndim(key) for key in keys):
@@ -56,7 +57,7 @@ def _(node):
 _LEAST_BUCKETS = 4
 
 
-def _table_maker(node: Any, is_mutable: bool) -> Callable[..., Any]:
+def _table_maker(node: Any, is_mutable: bool, buckets: int = 0) -> Callable[..., Any]:
     types = node.attr("key_dtype"), node.attr("value_dtype")
     is_reference, by_node_name = node.op_def.outputs[0].is_ref, node.attr("use_node_name_sharing")
     value_shape = tuple(node.attrs["value_shape"].as_list()) if "value_shape" in node.attrs else ()
@@ -66,7 +67,7 @@ def _table_maker(node: Any, is_mutable: bool) -> Callable[..., Any]:
             node,
             step,
             LookupTable,
-            lambda name: LookupTable(name, *types, is_mutable, value_shape, reserved),
+            lambda name: LookupTable(name, *types, is_mutable, value_shape, reserved, buckets),
             always_shared=by_node_name,
         )
         table.check_same(*types)

@@ -6,6 +6,7 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/lookup
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -13,11 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from dtf.run.kernels.arguments import invalid, shape_text
+from dtf.run.kernels.arguments import invalid, shape_text, zero_of
+from dtf.run.lib.fingerprints import murmur64
 from dtf.wire import errors
 from dtf.wire.dtypes import DType
 
 __all__ = ["LookupTable"]
+
+_FULL_FROM = 0.8
+"""A dense table with a greater part of its buckets in use gets twice as many."""
 
 
 class LookupTable:
@@ -38,8 +43,12 @@ class LookupTable:
         is_mutable: bool,
         value_shape: Sequence[int] = (),
         reserved: Mapping[Any, str] = MappingProxyType({}),
+        buckets: int = 0,
     ) -> None:
-        """reserved: keys that stand for no entry in tables that say so (dense ones), and what each is called."""
+        """reserved: keys that stand for no entry in tables that say so (dense ones), and what each is called; the empty
+        key comes first. buckets: how many such a table begins with.
+        """
+        self._buckets = buckets
         self.name = name
         self.value_shape = tuple(value_shape)
         self._reserved = reserved
@@ -115,6 +124,11 @@ class LookupTable:
         """Adds or changes entries; first forgets the old ones when asked to. UnimplementedError unless mutable."""
         if not self.is_mutable:
             raise errors.UnimplementedError(None, None, f"Table {self.name} cannot be changed")
+        if self._buckets and replace_all:
+            keys = np.ravel(keys)  # [buckets, 1] as exported, and scalar values the same
+            if np.size(values) == keys.size * math.prod(self.value_shape):
+                values = np.reshape(values, (keys.size, *self.value_shape))
+            self._buckets = max(self._buckets, 1 << max(0, keys.size - 1).bit_length())
         wanted = np.shape(keys) + self.value_shape
         if np.shape(values) != wanted:
             raise invalid(f"Expected shape {shape_text(wanted)} for value, got {shape_text(np.shape(values))}")
@@ -137,11 +151,37 @@ class LookupTable:
     def export(self) -> tuple[np.ndarray, np.ndarray]:
         """All keys and all values, in the same order."""
         self._check_initialized()
+        if self._buckets:
+            return self._as_buckets()
         with self._lock:
             keys, values = list(self._values), list(self._values.values())
         exported = np.empty((len(values), *self.value_shape), self.value_dtype.as_numpy_dtype)
         exported[:] = values or exported
         return _vector(keys, self.key_dtype), exported
+
+    def _as_buckets(self) -> tuple[np.ndarray, np.ndarray]:
+        """Keys [buckets, 1] and values, those of scalars [buckets, 1] too, as TensorFlow's dense tables lay them out.
+
+        They take them over as they are: a key is at its hash, or in growing steps from there at the first free place.
+        """
+        with self._lock:
+            entries = list(self._values.items())
+            while len(entries) > self._buckets * _FULL_FROM:
+                self._buckets *= 2
+            count = self._buckets
+        empty = next(iter(self._reserved))
+        keys = np.full(count, empty, self.key_dtype.as_numpy_dtype)
+        values = np.full((count, *self.value_shape), zero_of(self.value_dtype.as_numpy_dtype))
+        values = values.astype(self.value_dtype.as_numpy_dtype, copy=False)
+        taken: set[int] = set()
+        for key, value in entries:
+            at, step = (murmur64(key) if isinstance(key, bytes) else int(key)) % count, 0
+            while at in taken:
+                step += 1
+                at = (at + step) % count
+            taken.add(at)
+            keys[at], values[at] = key, value
+        return keys[:, None], values if self.value_shape else values[:, None]
 
     def _check_keys(self, keys: np.ndarray) -> None:
         if not self._reserved:
