@@ -183,8 +183,11 @@ class Server:
         """The tasks of a cluster that a session brought, in which this one is what `server_def` says."""
         from dtf.rpc.peers import Peers
 
-        own_task = task_name(server_def.job_name, server_def.task_index, server_def.replica)
-        cluster = ClusterSpec(server_def.cluster)
+        try:
+            own_task = task_name(server_def.job_name, server_def.task_index, server_def.replica)
+            cluster = ClusterSpec(server_def.cluster)
+        except (ValueError, TypeError) as error:
+            raise errors.InvalidArgumentError(None, None, f"Malformed ServerDef: {error}") from None
         for job in cluster.jobs:
             for address in cluster.job_tasks(job):
                 if address is not None:

@@ -151,7 +151,7 @@ class _DirectMethods:
                 _answer(lambda: _packed(values), answer)
 
         try:
-            session, handle = _CALL.unpack_from(data)
+            session, handle = _head(_CALL, data)
             values = tensor_frames.unpack(data, _CALL.size)
             self._master.run_callable_async(f"{session:016x}", handle, values, answer.on_cancel, done)
         except Exception as error:
@@ -165,7 +165,7 @@ class _DirectMethods:
                 _answer(lambda: _packed(values, rest), answer)
 
         try:
-            run_id, step_id = _RUN.unpack_from(data)
+            run_id, step_id = _head(_RUN, data)
             values = _unpacked(data, _RUN.size)
             cancellation = CancellationManager()
             answer.on_cancel(functools.partial(self._worker.stop_step, step_id, cancellation))
@@ -174,13 +174,24 @@ class _DirectMethods:
             answer.set(_failure(as_op_error(error, answer.peer)))
 
     def push(self, data: Buffer, answer: Answer) -> None:
-        run_id, step_id, source, _ = _PUSH.unpack_from(data)
+        run_id, step_id, source, _ = _head(_PUSH, data)
         values, tags, labels = tensor_frames.unpack_tagged(data, _PUSH.size, DEAD)
+        if tags.count(tensor_frames.LABELLED) != len(labels):
+            raise errors.InvalidArgumentError(None, None, f"Malformed push: {len(labels)} labels for other tags.")
         keys: Sequence[int | str] = tags
         if labels:
             names = iter(labels)
             keys = [next(names) if tag == tensor_frames.LABELLED else tag for tag in tags]
         self._worker.push(Pushed(run_id, step_id, source, keys, values))
+
+
+def _head(layout: struct.Struct, data: Buffer) -> tuple[Any, ...]:
+    """The numbers at the beginning of a message. Raises InvalidArgumentError."""
+    if len(data) < layout.size:
+        raise errors.InvalidArgumentError(
+            None, None, f"Malformed message: {len(data)} bytes, and its head alone has {layout.size}."
+        )
+    return layout.unpack_from(data)
 
 
 def _packed(values: Sequence[Any], rest: Rest | None = None) -> list[Buffer]:

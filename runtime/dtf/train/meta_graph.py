@@ -326,16 +326,20 @@ def _restore_collection(
     values = getattr(collection, kind).value
     codec = _codec_of(key)
     if codec is not None and kind == "bytes_list" and codec.message_type is not None:
-        for data in values:
-            proto = codec.message_type.FromString(data)
-            if codec.message_type is variable_pb2.VariableDef:
-                # One object per variable, in however many collections it is.
-                name = f"{import_scope}/{proto.variable_name}" if import_scope else proto.variable_name
-                if name not in variables:
-                    variables[name] = codec.from_proto(proto, import_scope=import_scope)
-                graph.add_to_collection(key, variables[name])
-            else:
-                graph.add_to_collection(key, codec.from_proto(proto, import_scope=import_scope))
+        try:
+            for data in values:
+                proto = codec.message_type.FromString(data)
+                if codec.message_type is variable_pb2.VariableDef:
+                    # One object per variable, in however many collections it is.
+                    name = f"{import_scope}/{proto.variable_name}" if import_scope else proto.variable_name
+                    if name not in variables:
+                        variables[name] = codec.from_proto(proto, import_scope=import_scope)
+                    graph.add_to_collection(key, variables[name])
+                else:
+                    graph.add_to_collection(key, codec.from_proto(proto, import_scope=import_scope))
+        except (DecodeError, KeyError) as error:
+            words = error.args[0] if error.args else error
+            raise ValueError(f"The collection {key!r} of the meta graph is damaged: {words}") from error
         return
     for value in values:
         if kind == "node_list":

@@ -90,7 +90,7 @@ def unpack_tagged(data: Buffer, at: int = 0, dead: Any = None) -> tuple[list[Any
                 values.append(np.ndarray(sizes, dtype, data, begin + at))
             else:
                 values.extend(np.ndarray((count, *sizes), dtype, data, begin + at))
-    except (struct.error, ValueError, TypeError, KeyError, IndexError) as error:
+    except (struct.error, ValueError, TypeError, KeyError, IndexError, OverflowError) as error:
         raise errors.InvalidArgumentError(None, None, f"Malformed tensors: {error}") from None
     return values, manifest.tags, manifest.labels
 

@@ -275,6 +275,10 @@ def _bind(node_def: Any, library: Mapping[str, Any]) -> _Bound:
         ) from None
     try:
         return _Bound(node, row, row.function(node))
+    except KeyError as error:
+        # A kernel that is being made knows nothing but attributes: one of them names what is not there.
+        words = f"An attribute of Op '{node.op}' has a value that is not known: {error.args[0] if error.args else ''}"
+        raise with_node(errors.InvalidArgumentError(None, None, words), node) from error
     except Exception as error:
         raise with_node(error, node) from error
 

@@ -14,7 +14,7 @@ from dtf.run.executor.functions import FunctionBody
 from dtf.run.kernels import DEAD, kernel
 from dtf.run.kernels.logging import summarized
 from dtf.run.threads import reader_thread
-from dtf.wire import errors
+from dtf.wire import errors, limits
 from dtf.wire.names import shown
 
 
@@ -66,7 +66,12 @@ def _(node):
     """Stands for a value that the other branch makes; nobody looks at it, so its unknown sizes are 0."""
     dtype, shape = node.attr("dtype").as_numpy_dtype, node.attr("shape")
     sizes = [] if shape.ndims is None else [size or 0 for size in shape.as_list()]
-    return lambda: np.zeros(sizes, dtype)
+
+    def make():
+        limits.check_room(sizes, np.dtype(dtype).itemsize, node.attr("dtype").name)
+        return np.zeros(sizes, dtype)
+
+    return make
 
 
 @kernel("Assert", stateful=True)

@@ -53,7 +53,10 @@ def _sparse_groups(
 
 
 def _combined(node: Any, first: tuple[_Groups, tuple[int, ...]], second: tuple[_Groups, tuple[int, ...]]) -> Any:
-    operation = _OPERATIONS[as_text(node.attr("set_operation")).lower()]
+    name = as_text(node.attr("set_operation")).lower()
+    operation = _OPERATIONS.get(name)
+    if operation is None:
+        raise invalid(f"Invalid set_operation {name}.")
     (a_groups, a_lead), (b_groups, b_lead) = first, second
     if a_lead != b_lead:
         raise invalid(f"Mismatched shapes {shape_text(a_lead)} vs {shape_text(b_lead)}")

@@ -98,10 +98,15 @@ class WorkerSession:
 def devices_of_session(
     devices: Sequence[Device], server_def: tensorflow_server_pb2.ServerDef | None
 ) -> tuple[Device, ...]:
-    """The devices of a task by the name that a ServerDef gives to the task, if it tells of a cluster."""
+    """The devices of a task by the name that a ServerDef gives to the task, if it tells of a cluster. Raises
+    InvalidArgumentError when that is no name.
+    """
     if server_def is None or not server_def.cluster.job:
         return tuple(devices)
-    task = task_name(server_def.job_name, server_def.task_index, server_def.replica)
+    try:
+        task = task_name(server_def.job_name, server_def.task_index, server_def.replica)
+    except ValueError as error:
+        raise errors.InvalidArgumentError(None, None, f"Malformed ServerDef: {error}") from None
     return tuple(device._replace(name=_renamed(device.name, task)) for device in devices)
 
 
