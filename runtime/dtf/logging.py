@@ -14,6 +14,8 @@ import threading
 from collections import Counter
 from typing import Any
 
+from dtf.wire import forks
+
 __all__ = [
     "DEBUG", "ERROR", "FATAL", "INFO", "WARN", "debug", "error", "fatal", "flush", "get_verbosity", "info", "log",
     "log_every_n", "log_first_n", "log_if", "set_verbosity", "vlog", "warn", "warning",
@@ -46,6 +48,14 @@ _logger = logging.getLogger("dtf")
 _logger.addHandler(_StandardError())
 _counts: Counter[str] = Counter()
 _counts_lock = threading.Lock()
+
+
+def _begin_anew() -> None:
+    global _counts_lock
+    _counts_lock = threading.Lock()
+
+
+forks.in_child(_begin_anew)
 
 
 def set_verbosity(v: int) -> None:

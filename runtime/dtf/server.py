@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dtf.wire import credentials, errors
+from dtf.wire import credentials, errors, forks
 from dtf.wire.cluster import ClusterSpec, make_server_def, parse_target, split_address
 from dtf.wire.device import task_name
 from dtf.wire.pb import config_pb2
@@ -108,6 +108,7 @@ class Server:
         self._lock = threading.Lock()
         self._is_started = False
         self._stopped = threading.Event()
+        self._generation = forks.generation()
         if start:
             self.start()
 
@@ -150,8 +151,13 @@ class Server:
         `if job_name == "ps": server.join()` is often the worker's part, without an else.
 
         Raises:
+          FailedPreconditionError: the server was started before this process was forked.
           SystemExit: a training of this process, which minds SIGTERM itself (see `train.preemption`), was told to go.
         """
+        if self._generation != forks.generation():
+            raise errors.FailedPreconditionError(
+                None, None, f"The server of {self._task} runs in the process from which this one was forked."
+            )
         period_s = _SIGNAL_CHECK_PERIOD_S if threading.current_thread() is threading.main_thread() else None
         # A signal that another thread happens to take does not wake this one, so it looks up now and then.
         while not self._stopped.wait(period_s):
@@ -165,6 +171,8 @@ class Server:
         Args:
           grace_s: how long calls that are being answered may take.
         """
+        if self._generation != forks.generation():
+            return  # it is the parent's
         with self._lock:
             self._stopped.set()
             if not self._is_started:
@@ -317,6 +325,27 @@ class InProcessMaster:
         return values
 
 
+class MasterOfParent:
+    """Stands for the master of a session that was made before this process was forked."""
+
+    def close(self) -> None:
+        """Leaves the connections to the parent."""
+
+    def close_session(self, handle: str) -> None:
+        """Leaves the session to the parent."""
+
+    def __getattr__(self, name: str) -> Any:
+        return self._refuse
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise errors.FailedPreconditionError(
+            None,
+            None,
+            "This session was made before this process was forked; its threads and connections belong to process "
+            f"{os.getppid()}, the parent. Make a new session after the fork.",
+        )
+
+
 class _OneTask:
     """A `session_tasks.Tasks` of a session without a cluster."""
 
@@ -369,3 +398,13 @@ while_joining: list[Callable[[], None]] = []
 
 _servers: dict[str, Server] = {}
 _servers_lock = threading.Lock()
+
+
+def _begin_anew() -> None:
+    """In a forked process: servers are reached as those of another process."""
+    global _servers_lock
+    _servers_lock = threading.Lock()
+    _servers.clear()
+
+
+forks.in_child(_begin_anew)

@@ -14,6 +14,7 @@ import contextlib
 import logging
 import re
 import threading
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -35,7 +36,7 @@ from dtf.fetches import (
     register_session_run_conversion_functions,
 )
 from dtf.session_handles import HANDLE_OPS, TensorHandle, delete
-from dtf.wire import errors
+from dtf.wire import errors, forks
 from dtf.wire.pb import config_pb2, graph_pb2
 from dtf.wire.task_notes import notes
 
@@ -106,6 +107,7 @@ class BaseSession:
         self._dead_handles: list[str] = []
         self._master = server.find_master(self._target, self._config)
         self._closed = False
+        _sessions.add(self)
 
     @property
     def graph(self) -> Graph:
@@ -498,3 +500,22 @@ def _structure_key(fetches: Any) -> Any:
     else:
         return None
     return None if None in parts else (kind, *parts)
+
+
+_sessions: weakref.WeakSet[BaseSession] = weakref.WeakSet()
+_masters_of_parent: list[Any] = []
+"""Kept, since their end would end connections of the parent."""
+
+
+def _begin_anew() -> None:
+    """In a forked process: sessions at servers are the parent's. A session without a server is a copy, which is whole
+    only if no other thread was in the runtime.
+    """
+    for session in list(_sessions):
+        session._lock = threading.Lock()
+        if session._target or not forks.was_quiet():
+            _masters_of_parent.append(session._master)
+            session._master = server.MasterOfParent()
+
+
+forks.in_child(_begin_anew)

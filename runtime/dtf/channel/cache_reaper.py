@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 
 from dtf.run.threads import growing_pool
+from dtf.wire import forks
 
 __all__ = ["IDLE_S_MAX", "watch"]
 
@@ -36,3 +37,4 @@ def _look_round() -> None:
 
 
 _watched: dict[Forget, None] = {}
+forks.in_child(_watched.clear)  # the thread is the parent's

@@ -178,6 +178,11 @@ class Lane:
         self._queue.clear()
         self._on_lost(reason)
 
+    def leave_to_parent(self) -> None:
+        """In a forked process: closes this process's descriptor, so that the end of the parent ends the connection."""
+        self._is_closed = True
+        self._close_socket()
+
     def drain(self, timeout_s: float) -> None:
         """Waits until what was sent has been written, or the time is over."""
         if self._writing.acquire(timeout=timeout_s):

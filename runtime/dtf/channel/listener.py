@@ -17,6 +17,7 @@ import socket
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -27,7 +28,7 @@ from dtf.channel.lane import Buffer, Lane
 from dtf.channel.shared_memory import SharedMemory, find, is_possible
 from dtf.run.lib import rate_limited_log
 from dtf.run.threads import growing_pool, reader_thread
-from dtf.wire import errors
+from dtf.wire import errors, forks
 from dtf.wire.credentials import Credentials
 
 _STRANGERS_MAX = 1024
@@ -137,6 +138,7 @@ class Listener:
             sock.listen(_BACKLOG)
             sock.setblocking(False)
         self._wake, self._woken = socket.socketpair()
+        _listeners.add(self)
         self.endpoint = Endpoint(unix, tcp.getsockname()[1], self._token)
 
     def start(self, methods: Mapping[str, Method]) -> None:
@@ -402,3 +404,16 @@ _UNWANTED = Answer(lambda pieces, error: None)
 _UNWANTED.set(())
 
 _logger = logging.getLogger("dtf")
+
+
+_listeners: weakref.WeakSet[Listener] = weakref.WeakSet()
+
+
+def _begin_anew() -> None:
+    """In a forked process: closes its copies of the listening sockets, so that the parent's end frees the ports."""
+    for listener in list(_listeners):
+        listener._close_sockets()
+        listener._wake.close()
+
+
+forks.in_child(_begin_anew)

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 from dtf.channel.spin_wait import Lookout
 from dtf.run.lib import numpy_warnings
 from dtf.run.threads import reader_thread
+from dtf.wire import forks
 
 if TYPE_CHECKING:
     from dtf.channel.lane import Lane
@@ -312,6 +313,10 @@ def shared() -> Reactor:
 def _forget() -> None:
     """In a process that has been forked: the connections are those of the one that it comes from."""
     global _shared, _making
+    for reference in () if _shared is None else list(_shared._lanes.values()):
+        lane = reference()
+        if lane is not None:
+            lane.leave_to_parent()
     _shared = reader_thread.reader = None
     _making = threading.Lock()
     _mine.reactor = None
@@ -326,5 +331,4 @@ _mine = _Mine()
 _shared: Reactor | None = None
 _making = threading.Lock()
 _logger = logging.getLogger("dtf")
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+forks.in_child(_forget)

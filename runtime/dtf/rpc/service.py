@@ -25,7 +25,7 @@ from dtf.rpc.messages import Buffer
 from dtf.rpc.methods import as_op_error, methods
 from dtf.run.interfaces import ServingMaster, ServingWorker
 from dtf.run.threads import growing_pool
-from dtf.wire import errors
+from dtf.wire import errors, forks
 from dtf.wire.cluster import split_address
 from dtf.wire.credentials import Credentials
 
@@ -226,6 +226,8 @@ def _resolve(future: asyncio.Future[bytes], pieces: Sequence[Buffer], error: err
 
 _logger = logging.getLogger("dtf")
 
+_parents: list[Any] = []
+"""Loops of the process that this one was forked from. To end one would touch what both have open."""
 _loop_lock = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
 _loop_thread: threading.Thread | None = None
@@ -247,3 +249,14 @@ def _shared_loop() -> asyncio.AbstractEventLoop:
             _loop_thread = threading.Thread(target=_loop.run_forever, name="dtf-rpc-loop", daemon=True)
             _loop_thread.start()
         return _loop
+
+
+def _begin_anew() -> None:
+    """In a forked process: the loop's thread is the parent's."""
+    global _loop_lock, _loop, _loop_thread
+    if _loop is not None:
+        _parents.append(_loop)
+    _loop_lock, _loop, _loop_thread = threading.Lock(), None, None
+
+
+forks.in_child(_begin_anew)

@@ -15,6 +15,7 @@ in `Server.join` while its session is open is ended there.
 from __future__ import annotations
 
 import contextlib
+import os
 import queue
 import signal
 import threading
@@ -22,6 +23,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from dtf import logging, server
+from dtf.wire import forks
 
 STEP_PATIENCE_S = 3.0
 EXIT_STATUS = 128 + signal.SIGTERM
@@ -156,3 +158,30 @@ def _signal_main_thread() -> None:
 
 _NEVER_INTERRUPTED = contextlib.nullcontext()
 _watching: list[PreemptionNotice] = []
+
+
+def _before_fork() -> None:
+    """Holds SIGTERM back while the child still has this process's handler: Python would drop the signal there."""
+    if _watching:
+        _masks.append(signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM}))
+
+
+def _after_fork() -> None:
+    if _masks:
+        signal.pthread_sigmask(signal.SIG_SETMASK, _masks.pop())
+
+
+def _begin_anew() -> None:
+    """In a forked process: its parent's training is not its own, and SIGTERM ends it."""
+    for notice in _watching:
+        notice._is_watching = False
+    if _watching:
+        _watching.clear()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    _after_fork()
+
+
+_masks: list[Any] = []
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork)
+forks.in_child(_begin_anew)

@@ -20,7 +20,7 @@ from typing import Any
 
 from dtf import logging
 from dtf.build.graph import Graph
-from dtf.wire import errors
+from dtf.wire import errors, forks
 from dtf.wire.events import EventsWriter, read_events
 from dtf.wire.pb import event_pb2, graph_pb2, summary_pb2
 
@@ -237,18 +237,30 @@ class _Sink:
         self._queue: queue.Queue[Any] = queue.Queue(max(1, max_queue))
         self._flush_secs = flush_secs
         self._failed = False
+        self._generation = forks.generation()
         self._thread = threading.Thread(target=self._write, name="event-file-writer", daemon=True)
         self._thread.start()
 
     def put(self, event: Any) -> None:
+        if self._generation != forks.generation():
+            raise errors.FailedPreconditionError(
+                None,
+                None,
+                f"The event file {self._writer.path} was opened before this process was forked and belongs to the "
+                "parent; make a new FileWriter after the fork.",
+            )
         self._queue.put(event)
 
     def flush(self) -> None:
+        if self._generation != forks.generation():
+            return
         done = threading.Event()
         self._queue.put(done)
         done.wait()
 
     def close(self) -> None:
+        if self._generation != forks.generation():
+            return
         self._queue.put(None)
         self._thread.join()
 
@@ -281,3 +293,12 @@ class _Sink:
             if not self._failed:
                 logging.error("Events are lost, %s cannot be written: %s", self._writer.path, error)
             self._failed = True
+
+
+def _begin_anew() -> None:
+    """In a forked process: the writers, and their threads, are the parent's."""
+    FileWriterCache._lock = threading.Lock()
+    FileWriterCache._writers = {}
+
+
+forks.in_child(_begin_anew)

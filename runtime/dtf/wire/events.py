@@ -17,12 +17,13 @@ import os
 import socket
 import struct
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
 from google.protobuf.message import DecodeError
 
-from dtf.wire import errors, filesystems, limits
+from dtf.wire import errors, filesystems, forks, limits
 from dtf.wire.crc import masked_crc32c
 from dtf.wire.decompress import InflatingFile
 from dtf.wire.files import error_of, file_errors
@@ -137,6 +138,8 @@ class EventsWriter:
                     filesystems.remove(self.path)
                 raise
 
+        _writers.add(self)
+
     def write(self, event: Any) -> None:
         """Appends one Event message, or the bytes of one."""
         data = event if isinstance(event, bytes) else event.SerializeToString()
@@ -164,3 +167,22 @@ def _open_new(base: str, suffix: str) -> tuple[str, BinaryIO]:
             return path, filesystems.open(path, "xb")
         except FileExistsError:
             number += 1
+
+
+_writers: weakref.WeakSet[EventsWriter] = weakref.WeakSet()
+
+
+def _begin_anew() -> None:
+    """In a forked process: what the parent has not written yet must not be written twice."""
+    for writer in list(_writers):
+        writer._lock = threading.Lock()
+        if writer._file.closed:
+            continue
+        with contextlib.suppress(OSError):  # a file of another scheme has no descriptor
+            descriptor = writer._file.fileno()
+            nowhere = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+            os.dup2(nowhere, descriptor, inheritable=False)
+            os.close(nowhere)
+
+
+forks.in_child(_begin_anew)

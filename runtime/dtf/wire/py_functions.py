@@ -13,11 +13,21 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from dtf.wire import forks
+
 __all__ = ["find", "register"]
 
 Function = Callable[..., Any]
 
 _lock = threading.Lock()
+
+
+def _begin_anew() -> None:
+    global _lock
+    _lock = threading.Lock()
+
+
+forks.in_child(_begin_anew)
 _numbers = itertools.count()
 _functions: weakref.WeakValueDictionary[str, _Kept] = weakref.WeakValueDictionary()
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from dtf.run.state.resources import ResourceManager
 from dtf.run.threads.cancellation import CancellationManager
-from dtf.wire import errors
+from dtf.wire import errors, forks
 
 __all__ = ["Collector", "Device", "SessionState", "StepContext", "as_derived", "task_of"]
 
@@ -180,6 +180,14 @@ class StepContext:
 
 _making = threading.Lock()
 """Held while a step's own resources are made."""
+
+
+def _begin_anew() -> None:
+    global _making
+    _making = threading.Lock()
+
+
+forks.in_child(_begin_anew)
 
 
 def as_derived(error: errors.OpError) -> errors.OpError:

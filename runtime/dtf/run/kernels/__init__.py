@@ -49,7 +49,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dtf.wire import opdef
+from dtf.wire import forks, opdef
 from dtf.wire.registry import Table
 
 __all__ = ["DEAD", "Function", "Kernel", "KernelNode"]
@@ -232,3 +232,11 @@ _kernels: Table[Kernel] = Table("kernel")
 _faster: Table[Chooser] = Table("faster kernel")
 _loaded = False
 _load_lock = threading.RLock()
+
+
+def _begin_anew() -> None:
+    global _load_lock
+    _load_lock = threading.RLock()
+
+
+forks.in_child(_begin_anew)

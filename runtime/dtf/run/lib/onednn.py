@@ -12,8 +12,8 @@ https://uxlfoundation.github.io/oneDNN.
 
 All arrays are float32 and contiguous. Images are [batch, rows, columns, channels], which oneDNN reads as they are;
 filters are put into the order that its code wants, each time, which takes a hundredth of the convolution. The threads
-are OpenMP's: each Python thread that calls has its own, as many as asked for. As with every OpenMP program, a process
-that has used them must not fork and go on computing in the child.
+are OpenMP's: each Python thread that calls has its own, as many as asked for. A process forked from one that has used
+them computes with one thread, since OpenMP does not notice that the others are gone.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from dtf.wire import forks
 
 __all__ = ["AVERAGE", "BACK_TO_FILTERS", "BACK_TO_IMAGES", "FORWARD", "MAXIMUM", "Program", "SWITCH", "Window"]
 __all__ += ["convolution", "is_there", "pooling", "pooling_gradient"]
@@ -230,7 +232,7 @@ class _Library:
 
     def use_threads(self, count: int) -> None:
         """For what the calling thread prepares and runs from now on."""
-        self.functions.omp_set_num_threads(count)
+        self.functions.omp_set_num_threads(1 if _was_used_by_parent else count)
 
     def create(self, kind: str, *arguments: Any, way: str = "") -> _Object:
         """A new object of a kind. Raises RuntimeError when oneDNN refuses."""
@@ -379,3 +381,17 @@ def _paths() -> list[str]:
 
 
 _FILE = "libdnnl.so.3"
+
+
+def _is_loaded() -> bool:
+    return _library.cache_info().currsize > 0 and _library() is not None
+
+
+def _begin_anew() -> None:
+    global _was_used_by_parent
+    _was_used_by_parent = _was_used_by_parent or _is_loaded()
+
+
+_was_used_by_parent = False
+forks.in_parent_before(lambda: not _is_loaded())  # steps that are compiled have chosen their threads
+forks.in_child(_begin_anew)

@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from dtf.run.threads import reader_thread
-from dtf.wire import errors
+from dtf.wire import errors, forks
 
 if TYPE_CHECKING:
     from dtf.run.master.compiled_step import RegisteredPartition, RunningStep
@@ -140,4 +140,12 @@ class _Watchman:
             watch.look()
 
 
+    def begin_anew(self) -> None:
+        """In a forked process: the thread and the steps are the parent's."""
+        self._condition = threading.Condition()
+        self._watches = {}
+        self._is_awake = False
+
+
 watchman = _Watchman()
+forks.in_child(watchman.begin_anew)

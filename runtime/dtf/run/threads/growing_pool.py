@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dtf.run.lib import numpy_warnings
+from dtf.wire import forks
 
 __all__ = ["submit"]
 
@@ -25,12 +26,17 @@ def submit(function: Callable[..., None], *arguments: Any) -> None:
 
 
 class _Pool:
-    """Its lock guards `_idle`, the number of threads that nothing counts on yet."""
+    """Its lock guards the number of threads, and `_idle`: how many of them nothing counts on yet."""
 
     def __init__(self) -> None:
         self._work: queue.SimpleQueue[tuple[Callable[..., None], tuple[Any, ...]]] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._idle = 0
+        self._threads = 0
+
+    def is_quiet(self) -> bool:
+        """Whether no thread works, and none has to."""
+        return self._idle == self._threads and self._work.empty()
 
     def submit(self, function: Callable[..., None], arguments: tuple[Any, ...]) -> None:
         self._work.put((function, arguments))
@@ -38,6 +44,7 @@ class _Pool:
             if self._idle > 0:
                 self._idle -= 1
                 return
+            self._threads += 1
         threading.Thread(target=self._run, name="dtf-pool", daemon=True).start()
 
     def _run(self) -> None:
@@ -50,6 +57,7 @@ class _Pool:
                     if self._idle == 0:
                         continue  # something was put and counts on this thread
                     self._idle -= 1
+                    self._threads -= 1
                 return
             try:
                 function(*arguments)
@@ -60,4 +68,16 @@ class _Pool:
                 self._idle += 1
 
 
+def _is_quiet() -> bool:
+    return _pool.is_quiet()
+
+
+def _begin_anew() -> None:
+    """In a forked process: it has none of the threads."""
+    global _pool
+    _pool = _Pool()
+
+
 _pool = _Pool()
+forks.in_parent_before(_is_quiet)
+forks.in_child(_begin_anew)
