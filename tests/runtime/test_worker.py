@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dtf.run.exchange.push import Pushed
 from dtf.run.exchange.rendezvous import make_key
 from dtf.run.executor.step import Device
 from dtf.run.kernels import DEAD
@@ -173,6 +174,38 @@ def test_a_cancelled_receive_leaves_nothing_behind():
     with pytest.raises(errors.CancelledError):
         answer.get()
     assert worker.rendezvous.find(1) is None
+
+
+@pytest.mark.parametrize(
+    ("tasks", "home", "keys"),
+    [
+        ([], -1, []),
+        (["/job:other/replica:0/task:0"], 0, []),
+        (["/job:worker/replica:0/task:0"], 3, []),
+        (["/job:worker/replica:0/task:0"] * 2, 0, []),
+        (["/job:worker/replica:0/task:0"], 0, ["rubbish"]),
+        (["\n", "/job:worker/replica:0/task:0"], 0, ["a;b;c;d"]),
+    ],
+)
+def test_what_is_no_step_of_this_task_cannot_be_prepared(tasks, home, keys):
+    cluster = Cluster()
+    graph = cluster.worker.register_graph("s", negate().graph_def)
+    with pytest.raises(errors.InvalidArgumentError):
+        cluster.worker.prepare(5, "s", graph, keys, [], tasks, home)
+
+
+def test_a_push_of_a_task_that_takes_no_part_fails_the_step():
+    worker = Cluster().worker
+    graph = worker.register_graph("s", negate().graph_def)
+    worker.prepare(5, "s", graph, [key_of("x")], [key_of("y")], [worker.task], 0)
+    answer = Answer()
+    worker.direct.deliver(Pushed(5, 40, 7, [0], [np.float32(1)]))
+    worker.run_prepared(5, 40, [np.float32(1)], lambda values=None, rest=None, error=None: answer(values, error))
+    with pytest.raises(errors.OpError, match="was not to push|cancelled"):
+        answer.get()
+    good = Answer()
+    worker.run_prepared(5, 41, [np.float32(1)], lambda values=None, rest=None, error=None: good(values, error))
+    assert good.get() == [-1]
 
 
 def test_a_dead_value_is_given_as_dead():

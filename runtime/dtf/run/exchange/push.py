@@ -33,6 +33,7 @@ from dtf.run.threads import growing_pool
 from dtf.run.threads.cancellation import CancellationManager
 from dtf.run.worker.running_steps import RunningSteps, shown
 from dtf.wire import errors
+from dtf.wire.names import printable
 
 if TYPE_CHECKING:
     from dtf.run.executor.flat_program import FlatProgram
@@ -132,12 +133,24 @@ class DirectSteps:
         """Agrees to run a partition directly.
 
         Raises:
+          InvalidArgumentError: the tasks are not those of a step in which this one takes part, or a key is malformed.
           UnimplementedError: one of the tasks that this one exchanges tensors with cannot be reached over the channel.
         """
+        if self._own_task not in tasks or len(set(tasks)) != len(tasks) or home >= len(tasks):
+            raise errors.InvalidArgumentError(
+                None,
+                None,
+                f"{self._own_task} takes no part in a step of {printable(', '.join(tasks))} with the answer at {home}",
+            )
+        for key in (*send_keys, *recv_keys):
+            parse_key(key)
         outgoing: dict[str, list[str]] = {}
         incoming: dict[str, list[str]] = {task: [] for task in tasks}
         for is_sent, device, key in _edges_of(registered.graph_def):
-            task = task_of(device)
+            try:
+                task = task_of(device)
+            except ValueError as error:
+                raise errors.InvalidArgumentError(None, None, f"An edge between tasks: {error}") from None
             if task != self._own_task:
                 (outgoing if is_sent else incoming).setdefault(task, []).append(key)
         numbers = {task: {key: number for number, key in enumerate(sorted(keys))} for task, keys in outgoing.items()}
@@ -218,7 +231,10 @@ class DirectSteps:
             early = self._early.pop(step_id, ()) if self._early else ()
         for pushed in early:
             assert run is not None
-            run.arrive(pushed.source, pushed.keys, pushed.values)
+            try:
+                run.arrive(pushed.source, pushed.keys, pushed.values)
+            except LookupError:
+                cancel(_unknown_push(pushed))
 
     def ended(self, step_id: int) -> None:
         """It does not run any more."""
@@ -240,15 +256,22 @@ class DirectSteps:
 
         Raises:
           AbortedError: the compiled step is not known here.
+          InvalidArgumentError: the step has no such task or value.
         """
         prepared = self.find(pushed.run_id)
         if prepared.program is not None:
             running = self._running.get(pushed.step_id) or self._running_now(pushed)
             if running is not None and running[2] is not None:
-                running[2].arrive(pushed.source, pushed.keys, pushed.values)
+                try:
+                    running[2].arrive(pushed.source, pushed.keys, pushed.values)
+                except LookupError:
+                    raise _unknown_push(pushed) from None
             return []
-        known = prepared.incoming[pushed.source]
-        keys = [known[key] if type(key) is int else str(key) for key in pushed.keys]
+        try:
+            known = prepared.incoming[pushed.source]
+            keys = [known[key] if type(key) is int else str(key) for key in pushed.keys]
+        except LookupError:
+            raise _unknown_push(pushed) from None
         try:
             return self._rendezvous.step(pushed.step_id).send_all(keys, pushed.values)
         except errors.AbortedError:
@@ -411,6 +434,12 @@ class Outbox:
                 self.rest = keys, values
                 continue
             self._push(task, Pushed(prepared.run_id, self._step_id, prepared.own_index, keys, values))
+
+
+def _unknown_push(pushed: Pushed) -> errors.InvalidArgumentError:
+    return errors.InvalidArgumentError(
+        None, None, f"Task number {pushed.source} of the step pushed a value that it was not to push"
+    )
 
 
 _NOTHING: dict[str, int] = {}

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 from dtf.run.executor.step import task_of
 from dtf.run.interfaces import Done
 from dtf.wire import errors
+from dtf.wire.names import printable
 
 __all__ = ["ParsedKey", "Rendezvous", "StepRendezvous", "make_key", "parse_key"]
 
@@ -61,7 +62,7 @@ def parse_key(key: str) -> ParsedKey:
             return ParsedKey(parts[0], int(parts[1], 16), parts[2], parts[3], parts[4])
     except ValueError:
         pass
-    raise errors.InvalidArgumentError(None, None, f"Invalid rendezvous key: {key}")
+    raise errors.InvalidArgumentError(None, None, f"Invalid rendezvous key: {printable(key)}")
 
 
 class Rendezvous:
