@@ -39,7 +39,7 @@ from dtfctl.ownership import check_private
 from dtfctl.paths import ClusterPaths
 from dtfctl.plan import LOCALHOST, TLS, ClusterPlan, HostPlan, Task
 from dtfctl.probing import Probing
-from dtfctl.requests import HOLD_S, Desk, hold_ports
+from dtfctl.requests import Desk, hold_ports
 from dtfctl.store import Run, Store
 from dtfctl.supervisor import Supervisor
 from dtfctl.task import TaskStatus, after_restart_of_machine
@@ -265,7 +265,7 @@ class Daemon:
 
     async def _save(self, address: str, patience_s: float) -> bool:
         tls = None if self._certificates is None else self._certificates.client_context()
-        return await have_saved(address, tls, patience_s, HOLD_S)
+        return await have_saved(address, tls, patience_s)
 
     def _files(self, task: Task) -> dict[str, str]:
         """What a task is given as files."""

@@ -182,6 +182,16 @@ class Probing:
                 self._wake()
                 return
 
+    async def _let_chief_save(self) -> None:
+        """A parameter server is about to go, and the chief may stay: what it holds is saved first, if that can be."""
+        run = self._supervisor.run
+        chief = self._supervisor.statuses.get(run.plan.chief)
+        if chief is None or chief.state != state.RUNNING or chief.name not in run.addresses:
+            return
+        settings = run.task(chief.name).settings
+        if settings.readiness.kind == "grpc":
+            await task_notes.have_saved(run.addresses[chief.name], self._tls, settings.grace_period_s)
+
     async def _global_step(self) -> int | None:
         """Of the event files and checkpoints, None where there are none to be seen from here."""
         folder = self._supervisor.run.plan.checkpoint_dir
@@ -199,6 +209,9 @@ class Probing:
         what = f"the file {probe.target} is there" if probe.kind == "file" else "the provider's notice came"
         while True:
             missing = await ask(self._question(task, probe, math.inf))
+            present = self._supervisor.statuses.get(task.name)
+            if not missing and task.job.stops_last and present is not None and not present.notice:
+                await self._let_chief_save()
             if self._supervisor.note_notice(task.name, "" if missing else f"preempted: {what}"):
                 self._wake()
             await asyncio.sleep(probe.interval_s)

@@ -23,15 +23,12 @@ from dtfctl.task import TaskStatus
 
 ENDING: Reply = {"is": "ending"}
 LOOK_AGAIN_S = 0.02
-HOLD_S = 2.0
-"""How long a chief that has saved waits for the end of the parameter server."""
-
 Save = Callable[[str, float], Awaitable[bool]]
 
 
 class Desk:
     """`changing` is held while one change of the cluster file is made. `save` asks the task at an address for a
-    checkpoint within so many seconds, and says whether there is one; after that it makes no step for HOLD_S."""
+    checkpoint within so many seconds, and says whether there is one; after that it makes no step for a moment."""
 
     def __init__(
         self, supervisor: Supervisor, launcher: Launcher, changing: asyncio.Lock, save: Save | None = None

@@ -19,6 +19,8 @@ FIELD = 47_475
 ATTEMPT_TIMEOUT_S = 2.0
 LOOK_AGAIN_S = 0.03
 COUNT_MAX = 1 << 62
+HOLD_S = 2.0
+"""How long a chief that has saved waits for the end of the parameter server."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ async def ask(address: str, tls: ssl.SSLContext | None, request: bytes = b"") ->
         return None
 
 
-async def have_saved(address: str, tls: ssl.SSLContext | None, patience_s: float, hold_s: float) -> bool:
+async def have_saved(address: str, tls: ssl.SSLContext | None, patience_s: float, hold_s: float = HOLD_S) -> bool:
     """Asks the chief at `address` for a checkpoint and waits for it; whether it has saved within `patience_s`."""
     number = time.time_ns() // 1000
     request = request_for_checkpoint(number, hold_s)
