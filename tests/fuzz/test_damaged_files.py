@@ -70,3 +70,14 @@ def test_what_is_no_message_is_data_loss_and_what_tensorflow_raises(tmp_path):
     (tmp_path / "m.meta").write_bytes(b"\xff\xfe garbage")
     with pytest.raises(UnreadableFileError, match="Cannot parse file .*m.meta"):
         tf.train.import_meta_graph(str(tmp_path / "m.meta"))
+
+
+def test_text_that_nests_without_end_is_refused(tmp_path):
+    depth = 3000
+    text = "graph_def { node { " + "attr { key: 'f' value { func { " * depth + "} } } " * depth + "} }"
+    (tmp_path / "m.meta").write_text(text)
+    with pytest.raises(UnreadableFileError, match="Cannot parse file .*m.meta"):
+        tf.train.import_meta_graph(str(tmp_path / "m.meta"))
+    (tmp_path / "saved_model.pbtxt").write_text(f"meta_graphs {{ {text} }}")
+    with pytest.raises(UnreadableFileError, match="Cannot parse file .*saved_model.pbtxt"):
+        tf.saved_model.loader.load(tf.Session(), ["serve"], str(tmp_path))

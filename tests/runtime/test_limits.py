@@ -82,6 +82,13 @@ def test_a_repeated_constant_of_100_megabytes_must_work_and_take_none_of_them():
     assert run_graph_def(constants(1, [25 << 20]), ["c0:0"])[0].nbytes == 100 << 20
 
 
+def test_a_repeated_string_must_take_no_memory_either():
+    proto = declared([50 << 20], string_val=[b"x"])
+    proto.dtype = 7
+    value = codec.proto_to_array(proto)
+    assert value.shape == (50 << 20,) and value[-1] == b"x"
+
+
 @pytest.mark.parametrize("dtype, values", [(1, {"float_val": [1.0]}), (7, {"string_val": [b"x"]}), (7, {}), (9, {})])
 def test_a_constant_that_stands_for_more_than_the_limit_must_be_refused(dtype, values):
     proto = declared([1 << 20, 1 << 14], **values)

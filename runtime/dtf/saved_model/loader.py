@@ -96,7 +96,7 @@ def read_saved_model(export_dir: str) -> Any:
                 message.ParseFromString(data)
             else:
                 text_format.Parse(data.decode(), message, allow_unknown_field=True)
-        except (DecodeError, text_format.ParseError, UnicodeDecodeError) as error:
+        except (DecodeError, text_format.ParseError, UnicodeDecodeError, RecursionError) as error:
             raise UnreadableFileError(path, error) from error
         return message
     names = f"{constants.SAVED_MODEL_FILENAME_PBTXT}|{constants.SAVED_MODEL_FILENAME_PB}"

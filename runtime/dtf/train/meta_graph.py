@@ -269,7 +269,7 @@ def read_meta_graph_file(filename: str) -> Any:
         pass
     try:
         return text_format.Parse(data.decode(), message)
-    except (text_format.ParseError, UnicodeDecodeError) as error:
+    except (text_format.ParseError, UnicodeDecodeError, RecursionError) as error:
         raise UnreadableFileError(path, error) from error
 
 

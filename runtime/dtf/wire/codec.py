@@ -652,6 +652,8 @@ def _object_value(values: Any, dtype: DType, sizes: tuple[int, ...], count: int)
     if len(elements) < count:
         if not elements and dtype is not dtypes.string:
             raise _malformed(f"no values of type {dtype.name}")
+        if len(elements) <= 1 and count * _POINTER_BYTES >= _SHARED_FROM_BYTES and sizes:
+            return np.broadcast_to(_object_array(elements or [b""], (1,)).reshape(()), sizes)
         elements += [elements[-1] if elements else b""] * (count - len(elements))
     if dtype is not dtypes.string and sizes == ():
         return elements[0]
