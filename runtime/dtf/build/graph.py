@@ -40,10 +40,29 @@ __all__ = [
 GRAPH_PRODUCER_VERSION = 134
 
 
+class _Blocks:
+    """The device, colocation and control-dependency blocks that are open."""
+
+    def __init__(self, devices: DeviceStack | None = None, colocation: list[Operation] | None = None) -> None:
+        self.devices = devices or DeviceStack()
+        self.colocation = colocation or []
+        self.control_dependencies = ControlDependencies()
+
+    def copy(self) -> _Blocks:
+        """The same devices and colocations for another thread; nothing there waits for anything yet."""
+        return _Blocks(self.devices.copy(), list(self.colocation))
+
+
+class _BlocksOfThread(threading.local):
+    blocks: _Blocks | None = None
+
+
 class Graph:
     """A set of operations and the tensors between them.
 
-    Building is meant for one thread at a time, as in TensorFlow; `create_op` itself holds the lock `_lock`.
+    Threads may build one graph together: `create_op` holds the lock `_lock`, and each thread has name scopes and
+    variable scopes of its own. Device, colocation and control-dependency blocks count for all threads until
+    `switch_to_thread_local`, as in TensorFlow.
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/Graph
     """
@@ -53,9 +72,8 @@ class Graph:
         self._operations: dict[str, Operation] = {}
         self._operation_list: list[Operation] = []
         self._names = NameTable()
-        self._devices = DeviceStack()
-        self._control_dependencies = ControlDependencies()
-        self._colocation_stack: list[Operation] = []
+        self._blocks = _Blocks()
+        self._of_thread: _BlocksOfThread | None = None
         self._attr_scope_map: dict[str, Any] = {}
         self._gradient_overrides: dict[str, str] = {}
         self._container = ""
@@ -69,6 +87,45 @@ class Graph:
         self._producer = GRAPH_PRODUCER_VERSION
         self._seed: int | None = None
         self._op_seeds = itertools.count()  # for ops that have none of their own
+
+    # The blocks around new operations
+
+    def switch_to_thread_local(self) -> None:
+        """Gives each thread device, colocation and control-dependency blocks of its own from now on.
+
+        A thread starts with the device and colocation blocks that are open now.
+        """
+        if self._of_thread is None:
+            of_thread = _BlocksOfThread()
+            of_thread.blocks = self._blocks.copy()
+            of_thread.blocks.control_dependencies = self._blocks.control_dependencies
+            self._of_thread = of_thread
+
+    @property
+    def _open(self) -> _Blocks:
+        """The blocks that count for this thread."""
+        mine = self._of_thread
+        if mine is None:
+            return self._blocks
+        if mine.blocks is None:
+            mine.blocks = self._blocks.copy()
+        return mine.blocks
+
+    @property
+    def _devices(self) -> DeviceStack:
+        return self._open.devices
+
+    @property
+    def _control_dependencies(self) -> ControlDependencies:
+        return self._open.control_dependencies
+
+    @property
+    def _colocation_stack(self) -> list[Operation]:
+        return self._open.colocation
+
+    @_colocation_stack.setter
+    def _colocation_stack(self, stack: list[Operation]) -> None:
+        self._open.colocation = stack
 
     # Being the default, and closing
 

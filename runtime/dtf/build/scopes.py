@@ -7,6 +7,7 @@ of how nodes are stored.
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -21,11 +22,21 @@ _INNER_SCOPE_NAME = re.compile(r"[A-Za-z0-9_.\\/>-]*")
 
 
 class NameTable:
-    """The names in use, and the name scope that new ones are put in."""
+    """The names in use, and for each thread the name scope that new ones are put in. Its lock guards the names."""
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
-        self.scope = ""  # without the final slash
+        self._lock = threading.Lock()
+        self._of_thread = _NameScope()
+
+    @property
+    def scope(self) -> str:
+        """This thread's name scope, without the final slash."""
+        return self._of_thread.name
+
+    @scope.setter
+    def scope(self, name: str) -> None:
+        self._of_thread.name = name
 
     def unique(self, name: str, mark_as_used: bool = True) -> str:
         """`name` inside the current scope, with the first free suffix "_1", "_2", ... if it is taken.
@@ -33,7 +44,12 @@ class NameTable:
         Names that differ only in case count as the same one, because event files and checkpoints may end up on
         file systems that think so.
         """
-        full = f"{self.scope}/{name}" if self.scope else name
+        scope = self.scope
+        full = f"{scope}/{name}" if scope else name
+        with self._lock:
+            return self._unique(full, mark_as_used)
+
+    def _unique(self, full: str, mark_as_used: bool) -> str:
         key = full.lower()
         count = self._counts.get(key, 0)
         if mark_as_used:
@@ -66,6 +82,10 @@ class NameTable:
         return previous
 
 
+class _NameScope(threading.local):
+    name = ""
+
+
 def check_op_name(name: str) -> None:
     """Raises ValueError unless `name` may be the name of an operation."""
     if not _OP_NAME.fullmatch(name):
@@ -85,6 +105,12 @@ class DeviceStack:
     def pop(self) -> None:
         """Leaves the innermost block."""
         self._functions.pop()
+
+    def copy(self) -> DeviceStack:
+        """A stack of its own with the same blocks."""
+        copy = DeviceStack()
+        copy._functions = list(self._functions)
+        return copy
 
     def swap(self, functions: list[Any]) -> list[Any]:
         """Replaces the whole stack and returns the old one."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 import enum
 import functools
 import inspect
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -483,18 +484,43 @@ def _slices(size: int, parts: int) -> Iterator[tuple[int, int]]:
 
 @dataclass
 class _GraphState:
-    """What a graph knows of variable scopes."""
+    """What a graph knows of variable scopes: its variables, and for each thread the open scope."""
 
     store: VariableStore = field(default_factory=VariableStore)
-    current: VariableScope = field(default_factory=lambda: VariableScope(False))
-    # Scope name -> how often it was opened, for unique names of scopes with a default name.
-    opened: dict[str, int] = field(default_factory=dict)
+    of_thread: _ScopesOfThread = field(default_factory=lambda: _ScopesOfThread())
+
+    @property
+    def current(self) -> VariableScope:
+        """This thread's innermost scope."""
+        return self.of_thread.current
+
+    @current.setter
+    def current(self, scope: VariableScope) -> None:
+        self.of_thread.current = scope
+
+    @property
+    def opened(self) -> dict[str, int]:
+        """Scope name -> how often this thread opened it, for unique names of scopes with a default name."""
+        return self.of_thread.opened
+
+    @opened.setter
+    def opened(self, counts: dict[str, int]) -> None:
+        self.of_thread.opened = counts
+
+
+class _ScopesOfThread(threading.local):
+    def __init__(self) -> None:
+        self.current = VariableScope(False)
+        self.opened: dict[str, int] = {}
 
 
 def _state(graph: Graph | None = None) -> _GraphState:
-    entries = (graph or get_default_graph()).get_collection_ref(_STATE_KEY)
+    graph = graph or get_default_graph()
+    entries = graph.get_collection_ref(_STATE_KEY)
     if not entries:
-        entries.append(_GraphState())
+        with graph._lock:
+            if not entries:
+                entries.append(_GraphState())
     return entries[0]
 
 
