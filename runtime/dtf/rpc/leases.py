@@ -9,6 +9,7 @@ a process without such a lease makes, as TensorFlow's, stays until it is closed.
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import threading
@@ -223,6 +224,7 @@ class Leases:
     def _end_all(self, client: bytes, handles: list[str]) -> None:
         ended = [handle for handle in handles if self._end(handle)]
         if ended:
+            gc.collect()  # a session may be large, and a server that only waits would not be rid of it for long
             _logger.info("%d %s closed: their client has been gone for %.0f s", len(ended), self._what, GRACE_S)
         with self._lock:
             found = self._clients.get(client)

@@ -227,6 +227,8 @@ class MasterSession:
         with self._steps_lock:
             self._steps_ended.wait_for(lambda: not self._steps, timeout=_STEPS_END_TIMEOUT_S)
         self._tasks.leave()
+        self._compiled.clear()
+        self._callables.clear()
 
     def _closed(self) -> errors.OpError:
         return self._why_closed or errors.FailedPreconditionError(None, None, "Session is closed.")

@@ -91,6 +91,9 @@ class WorkerSession:
         """Leaves all groups, and ends the connections to a cluster of its own."""
         if self.collectives is not None:
             self.collectives.close()
+        # Graphs hold large constants, and no cycle keeps them for the garbage collector.
+        self.collectives = None
+        self.graphs.clear()
         if self._cluster is not None:
             self._cluster.close()
 
