@@ -12,11 +12,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
 import os
 import re
 import secrets
-import socket
 import time
 from collections.abc import Sequence
 
@@ -85,6 +83,9 @@ def _remove_if_abandoned(folder: str, name: str, present: Sequence[str]) -> None
 @functools.cache
 def _host() -> str:
     """8 digits for this host since it was started, and for the processes that see each other's numbers there."""
+    import hashlib  # only saves need these
+    import socket
+
     words = [socket.gethostname()]
     with contextlib.suppress(OSError):
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
