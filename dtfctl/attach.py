@@ -156,6 +156,8 @@ def stay_until_down(cluster: Cluster, interrupts: Interrupts, terminal: Terminal
                 return
             if interrupts.count > served:
                 served = interrupts.count
+                if served > 2:
+                    raise KeyboardInterrupt
                 if served == 1:
                     terminal.say("it is stopping (Ctrl-C again kills at once)")
                 else:

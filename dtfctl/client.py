@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import shlex
 import shutil
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -25,6 +26,7 @@ from dtfctl.plan import ClusterPlan, Secret, to_json
 from dtfctl.plan_diff import scaled
 from dtfctl.store import Run, Store
 from dtfctl.task import TaskStatus
+from dtfctl.wording import reason_and_file
 
 if TYPE_CHECKING:
     import subprocess
@@ -309,7 +311,20 @@ class Cluster:
             lines = self.paths.daemon_log.read_text(errors="replace").splitlines()[-5:]
         except FileNotFoundError:
             lines = []
-        return "\n".join(f"    {line}" for line in lines)
+        return "\n".join(f"    {line}" for line in lines or [self._why_no_log()])
+
+    def _why_no_log(self) -> str:
+        """A supervisor that could write nothing: what is known even so."""
+        folder = shlex.quote(str(self.paths.folder))
+        try:
+            room = os.statvfs(self.paths.folder)
+        except OSError as error:
+            return reason_and_file(error)
+        if not room.f_bavail or (room.f_files and not room.f_favail):
+            return f"the disk of {self.paths.folder} is full: df -h {folder}; make room, or use another --state-dir"
+        status = self._daemon.poll() if self._daemon is not None else None
+        ended = "" if status is None else f"it has ended with status {status}, and "
+        return f"{ended}its log has nothing: {self.paths.daemon_log}"
 
 
 def has_to_prepare(plan: ClusterPlan) -> bool:

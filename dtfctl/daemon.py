@@ -25,7 +25,7 @@ from dtfctl import plan as plans
 from dtfctl.certificates import Certificates
 from dtfctl.control import ControlServer, Reply, Request
 from dtfctl.control_protocol import plan_of
-from dtfctl.errors import DtfctlError, HostsUnusable, NotPrivate, PortTaken
+from dtfctl.errors import DtfctlError, HostsUnusable, NotPrivate, PortTaken, StoreUnwritable
 from dtfctl.host_failover import launcher_host
 from dtfctl.hosts import as_found
 from dtfctl.launchers.base import Event
@@ -35,6 +35,7 @@ from dtfctl.launchers.local import LocalLauncher, end_keeper
 from dtfctl.launchers.multi_host import HostsLauncher
 from dtfctl.launchers.remote import RemoteLauncher, remote_run
 from dtfctl.launchers.ssh import Ssh
+from dtfctl.messages import Complaints
 from dtfctl.ownership import check_private
 from dtfctl.paths import ClusterPaths
 from dtfctl.plan import LOCALHOST, TLS, ClusterPlan, HostPlan, Task
@@ -51,6 +52,9 @@ LOCK_ATTEMPTS = 10
 ROUND_PAUSE_S_MAX = 0.01
 RUNS_KEPT = 5
 """The logs of so many runs stay."""
+
+WRITE_AGAIN_S = 1.0
+"""Before what a full disk did not take is written again."""
 
 MOVE_PAUSE_S = 5.0
 """Before a spare that could not take a task over is asked again."""
@@ -98,6 +102,7 @@ class Daemon:
         self._work = asyncio.Event()
         self._begun = asyncio.Event()
         self._is_told_to_end = False
+        self._complaints = Complaints()
         self._changing = asyncio.Lock()
         self._probing: Probing | None = None
 
@@ -127,6 +132,9 @@ class Daemon:
         if self._probing is not None:
             self._probing.close()
         self._supervisor.end(await self._launcher.sweep())
+        while not self._supervisor.save():
+            self._complaints.tell(self._supervisor.unwritten)
+            await asyncio.sleep(WRITE_AGAIN_S)
         await self._launcher.close()
         if self._certificates is not None:
             self._certificates.forget()
@@ -154,7 +162,12 @@ class Daemon:
         while True:
             self._work.clear()
             begun = time.monotonic()
-            look_again_at = supervisor.step()
+            try:
+                look_again_at = supervisor.step()
+            except StoreUnwritable as error:
+                # What is not on disk is not done; tasks and keeper go on, and nobody is served worse by waiting.
+                self._complaints.tell(str(error))
+                look_again_at = time.monotonic() + WRITE_AGAIN_S
             took_s = time.monotonic() - begun
             self._control.publish()
             if supervisor.is_finished:

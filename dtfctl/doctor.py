@@ -24,12 +24,13 @@ from dtfctl import hints
 from dtfctl.checks import DOUBT, Where
 from dtfctl.client import Cluster, with_own_ssh
 from dtfctl.config import ClusterFile
-from dtfctl.errors import StoreError
+from dtfctl.errors import StoreError, StoreUnwritable
 from dtfctl.launchers.keeper import CHOSEN_PORTS, TOKEN, TOKEN_VARIABLE
 from dtfctl.paths import socket_address
 from dtfctl.plan import ClusterPlan
 from dtfctl.validation import troubles
 from dtfctl.view import size
+from dtfctl.wording import printable, reason_and_file, reason_of
 
 FINE, DOUBTFUL, WRONG = "ok", "doubt", "wrong"
 
@@ -48,15 +49,23 @@ class Finding:
 
     def __str__(self) -> str:
         then = f"\n{'':22}{self.to_do}" if self.to_do else ""
-        return f"{self.grade:<6}{self.subject:<16}{self.what}{then}"
+        return printable(f"{self.grade:<6}{self.subject:<16}{self.what}{then}", lines=True)
 
 
 def of_this_machine(root: Path) -> Iterator[Finding]:
-    yield from _python()
-    yield from _limits()
-    yield from _ports()
-    yield from _state_folder(root)
-    yield from _kernel()
+    yield from answered("python", _python())
+    yield from answered("limits", _limits())
+    yield from answered("ports", _ports())
+    yield from answered("state folder", _state_folder(root))
+    yield from answered("kernel", _kernel())
+
+
+def answered(subject: str, findings: Iterator[Finding]) -> Iterator[Finding]:
+    """The findings of a question; one that cannot be answered, on a full disk for instance, is itself a finding."""
+    try:
+        yield from findings
+    except OSError as error:
+        yield Finding(WRONG, subject, reason_and_file(error))
 
 
 def of_earlier_runs(clusters: Iterable[Cluster]) -> Iterator[Finding]:
@@ -65,7 +74,8 @@ def of_earlier_runs(clusters: Iterable[Cluster]) -> Iterator[Finding]:
         try:
             found = cluster.find()
         except StoreError as error:
-            to_do = hints.command("down", cluster.name, "--purge")
+            is_full = isinstance(error, StoreUnwritable)
+            to_do = "" if is_full else hints.command("down", cluster.name, "--purge")
             yield Finding(WRONG, cluster.name, str(error).splitlines()[0], to_do)
             continue
         if found is None:
@@ -171,10 +181,11 @@ def _state_folder(root: Path) -> Iterator[Finding]:
                 probe.bind(address)
         except OSError as error:
             to_do = "a local disk for --state-dir or DTFCTL_STATE_DIR"
-            yield Finding(WRONG, "state folder", f"no Unix socket can be made there: {error.strerror}", to_do)
-        with open(Path(folder) / "log", "w+b") as log:
-            log.write(bytes(1 << 20))
-            log.flush()
+            yield Finding(WRONG, "state folder", f"no Unix socket can be made there: {reason_of(error)}", to_do)
+        with open(Path(folder) / "log", "w+b", buffering=0) as log:
+            if log.write(bytes(1 << 20)) < 1 << 20:
+                yield Finding(WRONG, "logs", "the disk is full: not even a short log can be written", f"df -h {root}")
+                return
             arguments = ctypes.c_int64(0), ctypes.c_int64(1 << 19)
             if ctypes.CDLL(None, use_errno=True).fallocate(log.fileno(), 3, *arguments):
                 words = f"{os.strerror(ctypes.get_errno())}: its file system cannot give back the head of a log"

@@ -8,6 +8,7 @@ DtfctlError (exit status 1)
 |-- SupervisorUnreachable (7)  the daemon does not start or does not answer; the end of its log
     |   `-- SupervisorHasGone      in the middle of a conversation
 |-- StoreError (1)             the state on disk is damaged or of another version
+|   `-- StoreUnwritable           it cannot be written, on a full disk for instance; what is to be done about it
 |-- NotPrivate (1)             a folder of secrets that others may enter, or a socket that is another user's
 |-- CertificatesMissing (1)    security: tls cannot be had here; what to install, or which file is damaged
 |-- HostsUnusable (8)          hosts that cannot be reached or used; each with why, and the command that shows it
@@ -47,6 +48,10 @@ class SupervisorHasGone(SupervisorUnreachable):
 
 class StoreError(DtfctlError):
     pass
+
+
+class StoreUnwritable(StoreError):
+    """What is to be remembered waits until there is room again."""
 
 
 class HostsUnusable(DtfctlError):

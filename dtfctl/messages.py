@@ -15,10 +15,11 @@ launchers/agent/protocol.py. Shapes of dataclasses, for the plan and the store, 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
+import os
 import re
-import sys
 import time
 from collections.abc import Callable
 
@@ -100,7 +101,7 @@ class Complaints:
 
     def __init__(self, clock=time.monotonic, write=None):
         self._clock = clock
-        self._write = write or (lambda line: print(line, file=sys.stderr, flush=True))
+        self._write = write or _to_log
         self._since = clock()
         self._lines = 0
         self._untold = 0
@@ -116,6 +117,12 @@ class Complaints:
             return
         self._lines += 1
         self._write(" ".join(words.split())[:WORDS_MAX])
+
+
+def _to_log(line):
+    """The log may lie on a full disk; then nobody is the worse for it."""
+    with contextlib.suppress(OSError):
+        os.write(2, f"{line}\n".encode(errors="backslashreplace"))
 
 
 # -- shapes

@@ -55,6 +55,9 @@ class Desk:
 
     def down(self, request: Request) -> Reply:
         self._supervisor.stop(request["why"], request["grace_period_s"])
+        if self._supervisor.unwritten:
+            words = f"{self._supervisor.unwritten} (the tasks end; it is over once that can be written)"
+            return {"is": "stopping", "error": words}
         return {"is": "stopping"}
 
     async def on_tasks(self, request: Request) -> Reply:

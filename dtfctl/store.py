@@ -8,9 +8,11 @@ hold secrets.
 from __future__ import annotations
 
 import json
+import shlex
 import sqlite3
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +21,7 @@ from typing import Any
 from dtfctl import hints, hosts, state
 from dtfctl import plan as plans
 from dtfctl import task as tasks
-from dtfctl.errors import StoreError
+from dtfctl.errors import StoreError, StoreUnwritable
 from dtfctl.hosts import HostStatus
 from dtfctl.messages import BadMessage, checked
 from dtfctl.plan import ClusterPlan, HostPlan, Task
@@ -29,6 +31,8 @@ from dtfctl.wording import reason_of
 
 SCHEMA_VERSION = 3
 EVENTS_MAX = 10_000
+UNWRITABLE = ("disk is full", "readonly", "disk I/O", "unable to open")
+"""In what SQLite says of a disk that takes nothing more."""
 
 _SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS run (only INTEGER PRIMARY KEY CHECK (only = 1), document TEXT NOT NULL);
@@ -133,7 +137,7 @@ class Store:
         try:
             self._database = sqlite3.connect(path, isolation_level=None, timeout=10)
         except sqlite3.Error as error:
-            raise self._error(reason_of(error)) from None
+            raise self._error(error) from None
         try:
             path.chmod(0o600)
             self._database.execute("PRAGMA journal_mode = WAL")
@@ -146,7 +150,7 @@ class Store:
                 raise self._error(f"it was written by another version of dtfctl (schema {version})")
         except sqlite3.Error as error:
             self._database.close()
-            raise self._error(reason_of(error)) from None
+            raise self._error(error) from None
         except StoreError:
             self._database.close()
             raise
@@ -171,12 +175,11 @@ class Store:
                 raise BadMessage("a task is in a state that there is not")
             return Run(**document), {status.name: status for status in statuses}
         except (sqlite3.Error, ValueError, TypeError, KeyError) as error:
-            raise self._error(reason_of(error)) from None
+            raise self._error(error) from None
 
     def begin(self, run: Run, statuses: Iterable[TaskStatus]) -> None:
-        """A new run takes the place of the former one."""
-        with self._database:
-            self._database.execute("BEGIN IMMEDIATE")
+        """A new run takes the place of the former one. Raises StoreUnwritable, and then all is as it was."""
+        with self._writing(run):
             self._database.execute("DELETE FROM tasks")
             self._put(run, statuses)
 
@@ -187,12 +190,11 @@ class Store:
         happenings: Iterable[Happening] = (),
         forgotten: Iterable[str] = (),
     ) -> None:
-        """What is the same as before is not written again."""
+        """What is the same as before is not written again. Raises StoreUnwritable, and then all is as it was."""
         statuses, happenings, names = list(statuses), list(happenings), [(name,) for name in forgotten]
         if run is self._saved_run and not (statuses or happenings or names):
             return
-        with self._database:
-            self._database.execute("BEGIN IMMEDIATE")
+        with self._writing(run):
             self._put(run, statuses)
             self._database.executemany("DELETE FROM tasks WHERE name = ?", names)
             self._database.executemany(
@@ -211,6 +213,19 @@ class Store:
     def close(self) -> None:
         self._database.close()
 
+    @contextmanager
+    def _writing(self, run: Run) -> Iterator[None]:
+        """One transaction; what it has written is remembered only when it is on disk."""
+        positions = self._positions
+        try:
+            with self._database:
+                self._database.execute("BEGIN IMMEDIATE")
+                yield
+        except sqlite3.Error as error:
+            self._saved_run, self._positions = None, positions
+            raise self._error(error) from None
+        self._saved_run = run
+
     def _put(self, run: Run, statuses: Iterable[TaskStatus]) -> None:
         if run is not self._saved_run:
             plain = replace(
@@ -225,7 +240,6 @@ class Store:
             )
             document = json.dumps(asdict(plain))
             self._database.execute("INSERT OR REPLACE INTO run VALUES (1, ?)", (document,))
-            self._saved_run = run
             order = {task.name: position for position, task in enumerate((*run.plan.tasks(), *run.leaving))}
             if order != self._positions:
                 rows = [(position, name) for name, position in order.items()]
@@ -236,7 +250,12 @@ class Store:
             [(status.name, self._positions[status.name], json.dumps(tasks.to_json(status))) for status in statuses],
         )
 
-    def _error(self, words: str) -> StoreError:
+    def _error(self, error: Exception | str) -> StoreError:
+        words = error if isinstance(error, str) else reason_of(error)
+        if isinstance(error, sqlite3.OperationalError) and any(sign in words for sign in UNWRITABLE):
+            folder = self._path.parent
+            to_do = f"make room there: df -h {shlex.quote(str(folder))}"
+            return StoreUnwritable(f"{folder} cannot be written: {words}; {to_do}")
         return StoreError(
             f"{self._path}: {words}\n"
             f"The state of this cluster cannot be read. This ends what runs and forgets it: "

@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import partial
 
 from dtfctl import expand, host_failover, hosts, planned_ends, state
+from dtfctl.errors import StoreUnwritable
 from dtfctl.hosts import HostStatus
 from dtfctl.launchers.base import Event, Exited, Launch, Launcher, Listed, Reached, Started, Stray, Unreachable
 from dtfctl.paths import ClusterPaths
@@ -47,6 +48,7 @@ class Supervisor:
         self.run = run
         self.statuses = Statuses(statuses.values())
         self.is_finished = False
+        self.unwritten = ""
         self._store = store
         self._launcher = launcher
         self._paths = paths
@@ -289,6 +291,12 @@ class Supervisor:
         self._note("", self.run.outcome, self.run.why)
         self._commit()
 
+    def save(self) -> bool:
+        """Whether all is on disk; what could not be written is tried once more."""
+        if self.unwritten:
+            self._commit()
+        return not self.unwritten
+
     def _note_strays(self, strays: tuple[Stray, ...]) -> None:
         self.run = replace(
             self.run, strays=(*self.run.strays, *((stray.pid, stray.host, stray.command) for stray in strays))
@@ -491,10 +499,18 @@ class Supervisor:
     def _commit(self) -> None:
         """To the disk first, then into the world."""
         changed = [self.statuses[name] for name in sorted(self._changed) if name in self.statuses]
-        self._store.save(self.run, changed, self._happenings, self._forgotten)
-        self._changed.clear()
-        self._forgotten.clear()
-        self._happenings.clear()
+        try:
+            self._store.save(self.run, changed, self._happenings, self._forgotten)
+        except StoreUnwritable as error:
+            self.unwritten = str(error)
+            if not self.run.outcome:
+                raise
+            # What ends a cluster is right whoever does it again; so it need not wait for room on the disk.
+        else:
+            self.unwritten = ""
+            self._changed.clear()
+            self._forgotten.clear()
+            self._happenings.clear()
         effects, self._effects = self._effects, []
         for effect in effects:
             effect()

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import click
 
 from dtfctl.commands.frame import ERROR, OK, UNKNOWN, Options, choose, command, fail, names_cluster, takes_files
+
+if TYPE_CHECKING:
+    from dtfctl.client import Cluster
 
 
 def add_to(group: click.Group) -> None:
@@ -48,7 +53,8 @@ def add_to(group: click.Group) -> None:
         from dtfctl.paths import state_root
 
         root = state_root(options.state_dir)
-        findings = [*practice.of_this_machine(root), *practice.of_earlier_runs(clusters(root))]
+        earlier = practice.answered("earlier runs", practice.of_earlier_runs(clusters(root)))
+        findings = [*practice.of_this_machine(root), *earlier]
         if file or more or Path(CLUSTER_FILE).is_file():
             try:
                 read = read_files(file, more, settings)
@@ -56,10 +62,20 @@ def add_to(group: click.Group) -> None:
             except ConfigError as error:
                 findings.append(practice.Finding(practice.WRONG, "cluster file", str(error)))
             else:
-                is_running = any(each.name == plan.name and each.is_active() for each in clusters(root))
-                findings += practice.of_plan(read, plan, root, is_running)
+                is_running = _is_running(clusters(root), plan.name)
+                findings += practice.answered("cluster file", practice.of_plan(read, plan, root, is_running))
         if style == "json":
             print(json.dumps([vars(finding) for finding in findings], indent=2))
         else:
             print("\n".join(map(str, findings)))
         sys.exit(ERROR if any(finding.grade == practice.WRONG for finding in findings) else OK)
+
+
+def _is_running(clusters: Iterable[Cluster], name: str) -> bool:
+    """Whether that cluster runs, as far as its state can be read."""
+    from dtfctl.errors import StoreError
+
+    try:
+        return any(each.name == name and each.is_active() for each in clusters)
+    except StoreError:
+        return False

@@ -124,8 +124,9 @@ def add_to(group: click.Group) -> None:
             if chosen.is_active():
                 with Interrupts() as interrupts:
                     reply = chosen.down("stopped by dtfctl down", timeout)
-                    if "error" in reply:
-                        terminal.say(f"{chosen.name}: {reply['error']}")
+                    if "error" in reply and "is" in reply:
+                        # Nobody can see from here when it is over.
+                        fail(ERROR, f"{chosen.name}: {reply['error']}")
                     stay_until_down(chosen, interrupts, terminal)
                 conclude(chosen, terminal)
             else:

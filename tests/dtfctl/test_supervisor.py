@@ -6,6 +6,7 @@ import signal
 
 import pytest
 
+from dtfctl.errors import StoreUnwritable
 from dtfctl.launchers.base import Exited, Listed, Stray
 from dtfctl.task import Exit
 from dtfctl.view import cluster_state, document
@@ -265,3 +266,40 @@ def test_the_success_of_one_may_be_that_of_all(tmp_path, success, worker):
     world.supervisor.step()
     assert world.supervisor.run.outcome == "succeeded"
     world.store.close()
+
+
+def fill_disk(world):
+    """As much as SQLite knows of a full disk."""
+    (pages,) = world.store._database.execute("PRAGMA page_count").fetchone()
+    world.store._database.execute(f"PRAGMA max_page_count = {pages}")
+
+
+def make_room(world):
+    world.store._database.execute("PRAGMA max_page_count = 1000000")
+
+
+def test_what_a_full_disk_does_not_take_is_not_done_until_there_is_room(world):
+    world.make_ready()
+    fill_disk(world)
+    with pytest.raises(StoreUnwritable, match="database or disk is full; make room there: df -h"):
+        world.supervisor.restart(["worker:0"], "x" * 100_000, "request")
+    with pytest.raises(StoreUnwritable):
+        world.supervisor.step()
+    assert world.launcher.signals == []
+    make_room(world)
+    world.supervisor.step()
+    assert ("worker:0", signal.SIGTERM) in world.launcher.signals
+    assert any("restart" in line or "xxx" in line for line in world.history())
+
+
+def test_a_cluster_can_be_ended_on_a_full_disk_and_its_end_is_on_record_once_there_is_room(world):
+    world.make_ready()
+    fill_disk(world)
+    world.supervisor.stop("y" * 100_000)
+    assert "make room there" in world.supervisor.unwritten
+    world.supervisor.step()
+    assert {"worker:0", "worker:1"} <= {task for task, *_ in world.launcher.signals}
+    assert not world.supervisor.save()
+    make_room(world)
+    assert world.supervisor.save() and not world.supervisor.unwritten
+    assert world.store.load()[0].outcome == "stopped"
