@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from dtf.build.constant import constant
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import GraphKeys, add_to_collection, get_collection, name_scope
+from dtf.build.graph import GraphKeys, add_to_collection, control_dependencies, get_collection, name_scope
 from dtf.build.ops import array as array_ops
+from dtf.build.ops import control_flow as control_flow_ops
 from dtf.build.ops import math as math_ops
 from dtf.build.ops import nn as nn_ops
 from dtf.build.ops import reductions, searching
@@ -88,7 +89,7 @@ def compute_weighted_loss(
         losses = convert_to_tensor(losses)
         exact = math_ops.cast(losses, dtypes.float32)
         weights = math_ops.cast(weights, exact.dtype)
-        check_weights(weights, exact)
+        weights = check_weights(weights, exact)
         weighted = math_ops.multiply(exact, weights)
         if reduction == Reduction.NONE:
             loss = weighted
@@ -331,12 +332,8 @@ def sparse_softmax_cross_entropy(
     with name_scope(scope, "sparse_softmax_cross_entropy_loss", [logits, labels, weights]) as scope_name:
         labels, logits = convert_to_tensor(labels), convert_to_tensor(logits)
         weights = convert_to_tensor(weights)
-        label_rank, logit_rank = labels.shape.ndims, logits.shape.ndims
-        if label_rank is not None and label_rank == logit_rank:
-            labels = array_ops.squeeze(labels, [-1])
-            label_rank -= 1
-        if weights.shape.ndims is not None and label_rank is not None and weights.shape.ndims == label_rank + 1:
-            weights = array_ops.squeeze(weights, [-1])
+        labels = without_last_one(labels, logits, 0)
+        weights = without_last_one(weights, labels, 1)
         losses = nn_ops.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits, name="xentropy")
         return compute_weighted_loss(losses, weights, scope_name, loss_collection, reduction)
 
@@ -400,10 +397,16 @@ def _as_floats(first: Any, second: Any) -> tuple[Tensor, Tensor]:
     return first, second
 
 
-def check_weights(weights: Tensor, losses: Tensor) -> None:
-    """Weights broadcast to the losses, never the other way round."""
-    if weights.shape.ndims in (None, 0) or losses.shape.ndims is None:
-        return
+def check_weights(weights: Tensor, losses: Tensor) -> Tensor:
+    """The weights, which broadcast to the losses, never the other way round.
+
+    Raises:
+      ValueError: they are known not to. What is not known is checked in the step: InvalidArgumentError.
+    """
+    if weights.shape.ndims == 0:
+        return weights
+    if weights.shape.ndims is None or losses.shape.ndims is None:
+        return _checked_in_the_step(weights, losses)
     fits = weights.shape.ndims == losses.shape.ndims
     if fits:
         try:
@@ -415,6 +418,51 @@ def check_weights(weights: Tensor, losses: Tensor) -> None:
             f"weights can not be broadcast to values. values.rank={losses.shape.ndims}. weights.rank="
             f"{weights.shape.ndims}. values.shape={losses.shape}. weights.shape={weights.shape}."
         )
+    sizes = zip(weights.shape.as_list(), losses.shape.as_list(), strict=True)
+    if all(size == 1 or (size is not None and size == wanted) for size, wanted in sizes):
+        return weights
+    return _checked_in_the_step(weights, losses)
+
+
+def _checked_in_the_step(weights: Tensor, losses: Tensor) -> Tensor:
+    with name_scope(None, "assert_broadcastable", [weights, losses]):
+        shape, wanted = array_ops.shape(weights), array_ops.shape(losses)
+
+        def fits() -> Tensor:
+            return reductions.reduce_all(math_ops.logical_or(math_ops.equal(shape, wanted), math_ops.equal(shape, 1)))
+
+        rank, wanted_rank = array_ops.rank(weights), array_ops.rank(losses)
+        same_rank = math_ops.equal(rank, wanted_rank)
+        broadcasts = math_ops.logical_or(
+            math_ops.equal(rank, 0), control_flow_ops.cond(same_rank, fits, lambda: constant(False))
+        )
+        told = ["weights can not be broadcast to values: weights.shape=", shape, "values.shape=", wanted]
+        with control_dependencies([control_flow_ops.Assert(broadcasts, told)]):
+            return array_ops.identity(weights)
+
+
+def without_last_one(tensor: Tensor, rank_of: Tensor, more: int, expand: bool = False) -> Tensor:
+    """`tensor` without its last dimension where it has `more` dimensions more than `rank_of`: seen in the step, where
+    a rank is not known. With `expand` it gets one where it has `more` fewer.
+    """
+    ranks = tensor.shape.ndims, rank_of.shape.ndims
+    may_squeeze = ranks[0] is None or ranks[0] > 0 and tensor.shape[-1:].is_compatible_with([1])
+    if ranks[0] is not None and ranks[1] is not None:
+        if ranks[0] - ranks[1] == more and may_squeeze:
+            return array_ops.squeeze(tensor, [-1])
+        return array_ops.expand_dims(tensor, -1) if expand and 0 < ranks[0] == ranks[1] - more else tensor
+    if ranks[0] == 0:
+        return tensor
+    difference = array_ops.rank(tensor) - array_ops.rank(rank_of)
+    made = tensor
+    if expand:
+        small = math_ops.logical_and(math_ops.equal(difference, -more), math_ops.greater(array_ops.rank(tensor), 0))
+        made = control_flow_ops.cond(small, lambda: array_ops.expand_dims(tensor, -1), lambda: tensor)
+    if not may_squeeze:
+        return made
+    return control_flow_ops.cond(
+        math_ops.equal(difference, more), lambda: array_ops.squeeze(tensor, [-1]), lambda: made
+    )
 
 
 def _count_present(losses: Tensor, weights: Tensor, per_example: bool = False) -> Tensor:

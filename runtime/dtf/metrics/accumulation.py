@@ -13,7 +13,7 @@ from dtf.build.ops import array as array_ops
 from dtf.build.ops import math as math_ops
 from dtf.build.tensor import Tensor
 from dtf.build.variables import Variable
-from dtf.losses import check_weights
+from dtf.losses import check_weights, without_last_one
 from dtf.wire import dtypes
 
 if TYPE_CHECKING:
@@ -54,12 +54,7 @@ def same_shape(labels: TensorLike, predictions: TensorLike) -> tuple[Tensor, Ten
       ValueError: they are known to be of different shapes.
     """
     labels, predictions = convert_to_tensor(labels), convert_to_tensor(predictions)
-    ranks = labels.shape.ndims, predictions.shape.ndims
-    if ranks[0] is not None and ranks[1] is not None:
-        if ranks[0] == ranks[1] + 1:
-            labels = array_ops.squeeze(labels, [-1])
-        elif ranks[1] == ranks[0] + 1:
-            predictions = array_ops.squeeze(predictions, [-1])
+    labels, predictions = without_last_one(labels, predictions, 1), without_last_one(predictions, labels, 1)
     labels.shape.assert_is_compatible_with(predictions.shape)
     return labels, predictions
 
@@ -71,11 +66,5 @@ def spread(weights: Any, values: Tensor) -> Tensor:
       ValueError: they do not broadcast to the values.
     """
     weights = math_ops.cast(weights, values.dtype)
-    ranks = weights.shape.ndims, values.shape.ndims
-    if ranks[0] is not None and ranks[1] is not None:
-        if ranks[0] == ranks[1] + 1:
-            weights = array_ops.squeeze(weights, [-1])
-        elif 0 < ranks[0] == ranks[1] - 1:
-            weights = array_ops.expand_dims(weights, -1)
-    check_weights(weights, values)
+    weights = check_weights(without_last_one(weights, values, 1, expand=True), values)
     return weights * array_ops.ones_like(values)

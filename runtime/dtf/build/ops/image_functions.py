@@ -8,9 +8,11 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/image
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dtf.build.apply import apply_op
+from dtf.build.constant import constant_value
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.graph import name_scope
 from dtf.build.ops import array as array_ops
@@ -226,18 +228,32 @@ def transpose(image: TensorLike, name: str | None = None) -> Tensor:
 transpose_image = transpose
 
 
-def rot90(image: TensorLike, k: int = 1, name: str | None = None) -> Tensor:
-    """Turned counter-clockwise by k times 90 degrees, k a Python number."""
+def rot90(image: TensorLike, k: Any = 1, name: str | None = None) -> Tensor:
+    """Turned counter-clockwise by k times 90 degrees; k is a scalar of integers, a tensor's too."""
 
-    def turn(image: Tensor, first: int) -> Tensor:
-        if k % 4 == 1:
+    def turn(image: Tensor, first: int, times: int) -> Tensor:
+        if times == 1:
             return _exchange(rearranging.reverse(image, [first + 1]), first)
-        if k % 4 == 2:
+        if times == 2:
             return rearranging.reverse(image, [first, first + 1])
-        return rearranging.reverse(_exchange(image, first), [first + 1]) if k % 4 == 3 else image
+        return rearranging.reverse(_exchange(image, first), [first + 1]) if times == 3 else image
 
-    with name_scope(name, "rot90", [image]):
-        return _turned(image, turn)
+    def turned(image: Tensor, first: int) -> Tensor:
+        number = convert_to_tensor(k, dtype=dtypes.int32, name="k")
+        number.shape.assert_has_rank(0)
+        times = constant_value(number)
+        if times is not None:
+            return turn(image, first, int(times) % 4)
+        number = math_ops.mod(number, 4)
+        branches = [(math_ops.equal(number, times), partial(turn, image, first, times)) for times in (1, 2, 3)]
+        made = control_flow_ops.case(branches, default=lambda: image, exclusive=True)
+        sizes = image.shape.as_list()
+        sizes[first : first + 2] = [None, None]
+        made.set_shape(sizes)
+        return made
+
+    with name_scope(name, "rot90", [image, k]):
+        return _turned(image, turned)
 
 
 def _exchange(image: Tensor, first: int) -> Tensor:

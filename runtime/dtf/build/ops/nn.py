@@ -242,6 +242,20 @@ def _with_axis_last(tensor: Tensor, axis: int, name: str = "transpose") -> Tenso
     return rearranging.transpose(tensor, order_, name=name)
 
 
+def _moved_to_end(tensor: Tensor, axis: int) -> Tensor:
+    """`axis` behind the others, which stay in their order."""
+    rank = tensor.shape.ndims
+    if rank is not None and not -rank <= axis < rank:
+        raise ValueError(f"axis {axis} is not in the valid range [{-rank}, {rank - 1}]")
+    if rank is not None:
+        others = [each for each in range(rank) if each != axis % rank]
+        return rearranging.transpose(tensor, [*others, axis % rank])
+    size = array_ops.rank(tensor)
+    position = axis if axis >= 0 else size + axis
+    order = joining.concat([math_ops.range(position), math_ops.range(position + 1, size), [position]], 0)
+    return rearranging.transpose(tensor, order)
+
+
 # Losses
 
 
@@ -303,7 +317,7 @@ def softmax_cross_entropy_with_logits_v2(
         labels = math_ops.cast(labels, precise.dtype)
         rank = precise.shape.ndims
         if axis != -1 and (rank is None or axis != rank - 1):
-            precise, labels = _with_axis_last(precise, axis), _with_axis_last(labels, axis)
+            precise, labels = _moved_to_end(precise, axis), _moved_to_end(labels, axis)
         if rank == 2 and labels.shape.ndims == 2:
             loss = apply_op("SoftmaxCrossEntropyWithLogits", scope, features=precise, labels=labels).loss
         else:

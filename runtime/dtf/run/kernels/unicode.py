@@ -70,34 +70,60 @@ def _(node):
 
 def _decoder(node: Any) -> Callable[[bytes], list[tuple[int, int]]]:
     """Returns a function from bytes to (code point, position of its first byte), with the node's way with errors."""
-    encoding, errors, replacement = _codec(node.attr("input_encoding")), as_text(node.attr("errors")), _spare(node)
+    named, errors, replacement = _codec(node.attr("input_encoding")), as_text(node.attr("errors")), _spare(node)
     replaced_controls = _CONTROL if node.attr("replace_control_characters") else frozenset()
 
     def decode(value: bytes) -> list[tuple[int, int]]:
         characters: list[tuple[int, int]] = []
-        at = 0
+        encoding, at = _byte_order(named, value)
+        mark = at
         while at < len(value):
             try:
                 good, wrong = value[at:].decode(encoding), None
             except UnicodeDecodeError as error:
                 good, wrong = value[at : at + error.start].decode(encoding), error
+                if encoding == "cp1252":
+                    # The five bytes without a character stand for the control characters of their number.
+                    good, wrong = good + chr(error.object[error.start]), None
             for character in good:
                 code = ord(character)
                 if code not in replaced_controls:
                     characters.append((code, at))
                 elif errors != "ignore":
                     characters.append((replacement, at))
-                at += len(character.encode(encoding))
+                at += 1 if encoding == "cp1252" else len(character.encode(encoding))
             if wrong is None:
+                if encoding == "cp1252":
+                    continue
                 break
             if errors == "strict":
                 raise invalid("Invalid formatting on input string")
             if errors == "replace":
                 characters.append((replacement, at))
             at += wrong.end - wrong.start
+        if mark and characters:
+            # The mark counts to the first character.
+            characters[0] = characters[0][0], 0
         return characters
 
     return decode
+
+
+_MARKS = {
+    "utf-16": ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be")),
+    "utf-32": ((codecs.BOM_UTF32_LE, "utf-32-le"), (codecs.BOM_UTF32_BE, "utf-32-be")),
+}
+
+
+def _byte_order(encoding: str, value: bytes) -> tuple[str, int]:
+    """The codec of a value, and the length of its byte-order mark. Without a mark the high byte comes first."""
+    marks = _MARKS.get(encoding)
+    if marks is None:
+        return encoding, 0
+    for mark, found in marks:
+        if value.startswith(mark):
+            return found, len(mark)
+    return f"{encoding}-be", 0
 
 
 def _spare(node: Any) -> int:
