@@ -97,3 +97,12 @@ def test_text_without_a_byte_order_mark_has_the_high_byte_first(graph, encoding,
     assert graph.run(transcoded) == b"ab"
     _, codes, starts = graph.run(list(decoded))
     assert codes.tolist() == [97, 98] and starts.tolist() == offsets
+
+
+def test_a_single_examples_string_keeps_its_nul_bytes(graph):
+    example = tf.train.Example()
+    example.features.feature["a"].bytes_list.value.append(b"ab\x00\x00")
+    keys = {"a": tf.FixedLenFeature([], tf.string), "b": tf.FixedLenFeature([], tf.string, default_value=b"d\x00")}
+    found = tf.parse_single_example(example.SerializeToString(), keys)
+    assert graph.run([tf.strings.length(found["a"]), tf.strings.length(found["b"])]) == [4, 2]
+    assert graph.run(tf.decode_raw(found["a"], tf.uint8)).tolist() == [97, 98, 0, 0]

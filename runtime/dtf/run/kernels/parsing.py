@@ -113,7 +113,7 @@ def _(node):
             feature = Feature(key, dtype, labels)
             values, row_splits = ragged_column(feature, feature.of(features), splits)
             ragged.append((values, row_splits[:0] if single else row_splits))
-        return _flat(*_columns(sparse, 3), [each[0] for each in dense] if single else dense, *_columns(ragged, 2))
+        return _flat(*_columns(sparse, 3), [each[0, ...] for each in dense] if single else dense, *_columns(ragged, 2))
 
     return parse_example
 
@@ -138,7 +138,7 @@ def _(node):
             feature = Feature(key, dtype, ())
             sparse.append(_of_single(sparse_column(feature, feature.of(features))))
         dense = _dense(features, dense_keys, dense_types, shapes, list(defaults), [])
-        return _flat(*_columns(sparse, 3), [each[0] for each in dense])
+        return _flat(*_columns(sparse, 3), [each[0, ...] for each in dense])
 
     return parse_single_example
 
@@ -352,7 +352,7 @@ class _SequenceParts:
             column = sparse_column(feature, feature.of(maps))
             sparse.append(_of_single(column) if single else column)
         dense = _dense(maps, dense_keys, self._context_dense, self._context_shapes, defaults, names)
-        return [*_columns(sparse, 3), [each[0] for each in dense] if single else dense]
+        return [*_columns(sparse, 3), [each[0, ...] for each in dense] if single else dense]
 
     def lists(
         self,
