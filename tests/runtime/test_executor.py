@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import weakref
 
@@ -10,6 +11,8 @@ import pytest
 
 from dtf.run import kernels
 from dtf.run.executor.executor import Executor, local_step, run_graph_def
+from dtf.run.executor.flat_program import FlatProgram
+from dtf.run.executor.instructions import read_graph
 from dtf.run.kernels import DEAD
 from dtf.run.state.resources import ResourceManager
 from dtf.wire import dtypes, errors
@@ -500,3 +503,19 @@ def test_a_step_that_wakes_another_goes_on_to_where_it_waits_itself_first(monkey
     waker.rendezvous.send(KEY.format("a"), np.float32(1))
     assert waker_outcome.error() is None and other_outcome.error() is None
     assert order == ["the waker wakes", "the waker goes on", "the other goes on"]
+
+
+def test_a_program_goes_with_its_constants_before_the_garbage_collector_comes():
+    g = GraphBuilder()
+    p = g.node("Placeholder", name="p", dtype=F32)
+    g.node("AddV2", g.const(np.ones(1000, np.float32)), p, T=F32)
+    program = FlatProgram(read_graph(g.graph_def))
+    functions = program._compile(careful=False, traced=False).functions
+    held = [weakref.ref(each) for each in functions[0].__globals__.values() if isinstance(each, np.ndarray)]
+    assert held
+    gc.disable()
+    try:
+        del program, functions
+        assert [each() for each in held] == [None] * len(held)
+    finally:
+        gc.enable()

@@ -6,6 +6,7 @@ Owns the one thread that asks; it ends when nobody keeps anything.
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Callable
 
 from dtf.run.threads import growing_pool
@@ -21,8 +22,11 @@ Forget = Callable[[float], bool]
 
 
 def watch(forget: Forget) -> None:
-    """Has `forget` called until it says that nothing is kept any more."""
-    _watched[forget] = None
+    """Calls `forget`, a bound method, now and then until it returns False or its object is gone.
+
+    The object is not kept for that: a region of a lost connection, whose peer frees no place any more, would stay.
+    """
+    _watched[weakref.WeakMethod(forget)] = None
     if len(_watched) == 1:
         growing_pool.submit(_look_round)
 
@@ -31,10 +35,12 @@ def _look_round() -> None:
     while _watched:
         time.sleep(IDLE_S_MAX / 2)
         now_s = time.monotonic()
-        for forget in list(_watched):
-            if not forget(now_s):
-                _watched.pop(forget, None)
+        for each in list(_watched):
+            forget = each()
+            if forget is None or not forget(now_s):
+                _watched.pop(each, None)
+            del forget  # or it would be kept until the next look
 
 
-_watched: dict[Forget, None] = {}
+_watched: dict[weakref.WeakMethod[Forget], None] = {}
 forks.in_child(_watched.clear)  # the thread is the parent's

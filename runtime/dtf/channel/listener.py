@@ -317,8 +317,11 @@ class _Peer:
 
     def on_frame(self, lane: Lane, kind: int, flags: int, number: int, call_id: int, body: Any) -> None:
         if kind & lanes.IN_MEMORY:
+            memory = self.memory
+            if memory is None and self._is_lost:
+                return
             try:
-                body = find(self.memory, body)
+                body = find(memory, body)
             except ValueError as error:
                 rate_limited_log.shared.warn("peers cut off", "%s: %s was cut off: %s", self._listener._name,
                                              self._name, error)  # fmt: skip
@@ -353,6 +356,8 @@ class _Peer:
             running = self._running.pop(call_id, None)
             if running is not None:
                 running.cancel()
+        # Its pages go back now, and not when the garbage collector finds the lanes, which know this object.
+        self.memory = None
         self._finishing.set()
 
     def finish(self, grace_s: float) -> None:
@@ -380,7 +385,8 @@ class _Peer:
             return
         size = sum(map(len, pieces))
         is_large = size >= LARGE_FROM_BYTES
-        place = self.memory.place(pieces, size) if is_large and self.memory is not None else None
+        memory = self.memory if is_large else None
+        place = memory.place(pieces, size) if memory is not None else None
         if place is not None:
             self._lanes[min(self._lanes)].send(lanes.RESPONSE | lanes.IN_MEMORY, 0, 0, call_id, (place,))
         else:

@@ -142,7 +142,9 @@ class FlatProgram:
         source = "\n".join(lines)
         filename = f"<dtf program {next(_program_numbers)}>"
         exec(compile(source, filename, "exec"), names)
-        functions = [names[f"segment_{segment.index}"] for segment in self.segments]
+        # Taken out, or each program would be a cycle of its functions and their globals: its constants would stay until
+        # the garbage collector comes.
+        functions = [names.pop(f"segment_{segment.index}") for segment in self.segments]
         return Variant(source, filename, owners, calls, functions)
 
 
