@@ -321,7 +321,7 @@ class Daemon:
         return {names[key]: {**asdict(usage), "at": at} for key, (usage, at) in found.items() if key in names}
 
     async def _part(self, supervisor: Supervisor) -> None:
-        """Lets go of the machines that the cluster file has no more. A change of the file must not come between."""
+        """Releases the machines that were removed from the cluster. A change of the file must not come between."""
         assert self._launcher is not None
         async with self._changing:
             for host in supervisor.parting():

@@ -46,21 +46,32 @@ class Change:
 
 
 def between(old: Given, new: Given, inherited: Callable[[Task], Mapping[str, str]]) -> tuple[Change, ...]:
-    """In the order of the new file, then what it has no more. `inherited` is the environment below each task's own."""
+    """In the order of the new plan, then what was removed. `inherited` is the environment below each task's own."""
     before = {task.name: task for task in old.plan.tasks()}
     found: list[Change] = []
     for task in new.plan.tasks():
         former = before.pop(task.name, None)
         if former is None:
-            found.append(Change(START, task.name, "it is new in the cluster file"))
+            found.append(Change(START, task.name, f"added: {_sizes(old.plan, new.plan, task)}"))
         elif causes := list(_why_restart(old, former, new, task, inherited)):
             found.append(Change(RESTART, task.name, "; ".join(causes)))
         elif changed := [key for key in _AT_ONCE if getattr(former.settings, key) != getattr(task.settings, key)]:
             words = ", ".join(key.removesuffix("_s") for key in changed)
             found.append(Change(ADOPT, task.name, f"{words}: from now on"))
-    found += [Change(STOP, name, "the cluster file has it no more") for name in reversed(before)]
+    found += [
+        Change(STOP, name, f"removed: {_sizes(old.plan, new.plan, task)}") for name, task in reversed(before.items())
+    ]
     found += [Change(ADOPT, "", f"{difference}, from now on") for difference in _of_the_cluster(old.plan, new.plan)]
     return tuple(found)
+
+
+def _sizes(old: ClusterPlan, new: ClusterPlan, task: Task) -> str:
+    """How many tasks the job of `task` has and will have, whoever asked for it: a file, or `scale`."""
+    job = task.name.partition(":")[0]
+    before, after = (next((len(each.places) for each in plan.jobs if each.name == job), 0) for plan in (old, new))
+    if not before or not after:
+        return f"the job {job} is {'new' if after else 'gone'}"
+    return f"{job} has {after} {'task' if after == 1 else 'tasks'}, before {before}"
 
 
 def _why_restart(
@@ -73,8 +84,8 @@ def _why_restart(
     after = _addresses(expand.cluster_spec(new.plan, task, new.addresses))
     told = list(_news(before, after))
     if told:
-        spared = "" if task.settings.cluster_spec == SPARSE else " (cluster_spec: sparse may spare it this)"
-        yield f"it must know {' and '.join(told)}{spared}"
+        avoid = "" if task.settings.cluster_spec == SPARSE else " (cluster_spec: sparse may avoid this)"
+        yield f"its ClusterSpec changes: {', '.join(told)}{avoid}"
     if moves:
         # All else is another there as a matter of course.
         return
@@ -114,11 +125,15 @@ def _news(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
     removed = [name for name in before if name not in after]
     moved = [name for name in after if before.get(name, after[name]) != after[name]]
     if added:
-        yield f"of {_names(added)}"
+        yield f"{_names(added)} {_were(added)} added"
     if removed:
-        yield f"that {_names(removed)} {'is' if len(removed) == 1 else 'are'} gone"
+        yield f"{_names(removed)} {_were(removed)} removed"
     if moved:
-        yield f"where {_names(moved)} {'is' if len(moved) == 1 else 'are'} now"
+        yield f"{_names(moved)} moved"
+
+
+def _were(names: list[str]) -> str:
+    return "was" if len(names) == 1 else "were"
 
 
 def _names(names: list[str]) -> str:

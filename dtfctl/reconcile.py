@@ -26,7 +26,7 @@ FOLLOWS_WITHIN_S = 30.0
 KILL_PATIENCE_S = 5.0
 """How long a process may outlive SIGKILL (uninterruptible in the kernel) before it is given up and named."""
 
-NOT_WANTED = "the cluster file has it no more"
+NOT_WANTED = "removed from the cluster"
 _TRAINING_DONE = "the training is done"
 
 

@@ -48,7 +48,7 @@ PRAGMA user_version = {SCHEMA_VERSION};
 class Run:
     """One `up` until its end. `addresses` are host:port by task, `secrets` values by source (expand.secret_key),
     `strays` what would not die, as [pid, host, command], `hosts` what is known of other machines, `moves` the hosts of
-    the tasks that a spare took over, `parting` the machines that the file has no more and that are still to be let go.
+    the tasks that a spare took over, `parting` the machines that were removed from the file and are to be released.
 
     `held` are the tasks that the user has stopped, each with why. `former` is the plan before the present one, while
     tasks that only it has are still ending. `requests` are the last commands that were carried out, so that one that

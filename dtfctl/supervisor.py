@@ -191,7 +191,7 @@ class Supervisor:
         Raises ValueError while tasks of the former one are still ending.
         """
         if self.run.leaving:
-            raise ValueError("tasks that the cluster file has no more are still ending")
+            raise ValueError("tasks that were removed from the cluster are still ending")
         if not self._is_new(request):
             return ()
         changes = self.changes(plan, addresses, secrets)

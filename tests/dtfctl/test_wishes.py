@@ -11,7 +11,7 @@ from dtfctl.hosts import HostStatus
 from dtfctl.plan_diff import Given, between, scaled
 from tests.dtfctl.fakes import CLUSTER, World, addresses_of, plan_of
 
-MUST_KNOW = "it must know of ps:1 and that worker:1 is gone (cluster_spec: sparse may spare it this)"
+MUST_KNOW = "its ClusterSpec changes: ps:1 was added, worker:1 was removed (cluster_spec: sparse may avoid this)"
 SPARSE = CLUSTER + "cluster_spec: sparse\n"
 
 
@@ -206,14 +206,14 @@ def test_with_sparse_specs_workers_come_and_go_without_anybody_restarting(make_w
     world = make_world(SPARSE)
     plan = world.supervisor.run.plan
     assert apply(world, scaled(plan, "worker", 4)) == [
-        "start worker:2 it is new in the cluster file",
-        "start worker:3 it is new in the cluster file",
+        "start worker:2 added: worker has 4 tasks, before 2",
+        "start worker:3 added: worker has 4 tasks, before 2",
     ]
     assert world.launcher.alive == dict.fromkeys(["ps:0", "worker:0", "worker:1", "worker:2", "worker:3"], 1)
     assert apply(world, scaled(world.supervisor.run.plan, "worker", 1)) == [
-        "stop worker:3 the cluster file has it no more",
-        "stop worker:2 the cluster file has it no more",
-        "stop worker:1 the cluster file has it no more",
+        "stop worker:3 removed: worker has 1 task, before 4",
+        "stop worker:2 removed: worker has 1 task, before 4",
+        "stop worker:1 removed: worker has 1 task, before 4",
     ]
     assert world.launcher.alive == {"ps:0": 1, "worker:0": 1}
     assert set(world.states()) == set(world.store.load()[1]) == {"ps:0", "worker:0"}
@@ -222,12 +222,12 @@ def test_with_sparse_specs_workers_come_and_go_without_anybody_restarting(make_w
 
 def test_with_full_specs_everybody_must_know_of_a_new_worker_and_the_plan_says_why(make_world):
     world = make_world()
-    must = "it must know of worker:2 (cluster_spec: sparse may spare it this)"
+    must = "its ClusterSpec changes: worker:2 was added (cluster_spec: sparse may avoid this)"
     assert apply(world, scaled(world.supervisor.run.plan, "worker", 3)) == [
         f"restart ps:0 {must}",
         f"restart worker:0 {must}",
         f"restart worker:1 {must}",
-        "start worker:2 it is new in the cluster file",
+        "start worker:2 added: worker has 3 tasks, before 2",
     ]
     assert world.launcher.alive == {"ps:0": 2, "worker:0": 2, "worker:1": 2, "worker:2": 1}
 
@@ -281,9 +281,9 @@ def test_the_removed_have_their_grace_period_and_another_change_waits_for_it(mak
             CLUSTER.replace("  ps: 1\n", "  ps: 2\n").replace("  worker: 2", "  worker: 1"),
             [
                 f"restart ps:0 {MUST_KNOW}",
-                "start ps:1 it is new in the cluster file",
+                "start ps:1 added: ps has 2 tasks, before 1",
                 f"restart worker:0 {MUST_KNOW}",
-                "stop worker:1 the cluster file has it no more",
+                "stop worker:1 removed: worker has 1 task, before 2",
             ],
         ),
     ],

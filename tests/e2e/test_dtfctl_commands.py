@@ -119,7 +119,7 @@ def test_up_on_a_running_cluster_must_show_and_do_what_the_file_has_changed_and_
     sparse = SLEEPERS.replace("worker: {", "worker: {cluster_spec: sparse, ")
     cluster.write(sparse.replace("replicas: 2, p", "replicas: 3, p"))
     plan = cluster.run("up", "--plan", status=20).stdout
-    assert re.search(r"^start     worker:2    it is new in the cluster file$", plan, re.M)
+    assert re.search(r"^start     worker:2    added: worker has 3 tasks, before 2$", plan, re.M)
     assert cluster.status() == before
     done = cluster.run("up")
     assert [line.strip() for line in done.stderr.splitlines() if line.startswith("    ")] == plan.splitlines()
