@@ -17,6 +17,7 @@ from dtf.wire import codec
 from dtf.wire.dtypes import as_dtype
 from dtf.wire.pb import attr_value_pb2
 from dtf.wire.registry import Table
+from dtf.wire.strings import string_scalar
 from dtf.wire.tensor_shape import TensorShape
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def constant_value(tensor: Any, partial: bool = False) -> np.ndarray | None:
     value = evaluate(tensor.op, tensor.value_index)
     if value is None:
         return None
-    value = np.asarray(value)
+    value = string_scalar(value) if isinstance(value, bytes) else np.asarray(value)
     if tensor.dtype.is_numpy_compatible and value.dtype != tensor.dtype.as_numpy_dtype:
         value = value.astype(tensor.dtype.as_numpy_dtype)
     # What is known once must not be fed something else: the graph has been built on it.

@@ -96,6 +96,8 @@ def categorical_column_with_vocabulary_list(
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/feature_column/categorical_column_with_vocabulary_list
     """
     words = np.array(list(vocabulary_list))
+    if words.dtype.kind in "SU":  # numpy's own strings, without the NULs at their ends
+        words = np.array(list(vocabulary_list), object)
     if not words.size:
         raise ValueError(f"vocabulary_list {vocabulary_list} must be non-empty, column_name: {key}")
     if len(set(words.tolist())) != words.size:

@@ -128,7 +128,8 @@ def values_to_array(values: Any, dtype: Any = None) -> tuple[np.ndarray, DType]:
         values = values.as_list()
     elif not isinstance(values, (np.ndarray, np.generic)) and hasattr(values, "__array__"):
         values = np.asarray(values)
-    if isinstance(values, (np.ndarray, np.generic)):
+    # An array of one of numpy's own strings would have lost its trailing zeros; they are Python's strings, too.
+    if isinstance(values, (np.ndarray, np.generic)) and not isinstance(values, (bytes, str)):
         return _from_numpy(np.asarray(values), wanted)
     return _from_python(values, wanted)
 

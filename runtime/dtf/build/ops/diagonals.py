@@ -116,6 +116,7 @@ def _(op):
 
 @shape_rule("MatrixDiag")
 def _(op):
+    op.inputs[0].shape.with_rank_at_least(1)
     dims = sizes_of(op.inputs[0])
     return unknown(op) if dims is None else [TensorShape([*dims, dims[-1]])]
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from dtf.run.datasets.dataset import Dataset, Element, Elements
 from dtf.wire import errors
+from dtf.wire.strings import filled
 
 __all__ = ["batched", "padded_batches"]
 
@@ -117,7 +118,7 @@ def _padded(number: int, values: Sequence[Any], shape: Sequence[int], padding: A
                     f"{axis} of size {sizes[axis]}, and shall be padded to {size}.",
                 )
             sizes[axis] = size
-    result = np.full((len(values), *sizes), np.asarray(padding)[()], values[0].dtype)
+    result = filled((len(values), *sizes), padding, values[0].dtype)
     for row, value in enumerate(values):
         corner: tuple[Any, ...] = (row, *[slice(size) for size in value.shape])
         result[corner] = value if rank else value[()]

@@ -6,13 +6,12 @@ import io
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO
 
-import numpy as np
-
 from dtf.run.datasets.dataset import Dataset, Element, Elements, Function, Scope
 from dtf.wire import errors, filesystems
 from dtf.wire.decompress import InflatingFile, decompress
 from dtf.wire.events import read_records
 from dtf.wire.files import file_errors
+from dtf.wire.strings import string_scalar
 
 __all__ = ["fixed_length_records", "generator", "indexed", "lines", "number_range", "tf_records"]
 
@@ -157,7 +156,7 @@ class _Records(Elements):
                 raise
             if record is not None:
                 self._taken += 1
-                return (np.array(record, object),)
+                return (string_scalar(record),)
             self._next_file()
         raise StopIteration
 

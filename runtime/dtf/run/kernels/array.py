@@ -24,6 +24,7 @@ from dtf.run.kernels.arguments import (
 )
 from dtf.run.kernels.tensor_list import zeros_like_variant
 from dtf.wire import dtypes, errors
+from dtf.wire.strings import filled
 from dtf.wire.tensor_shape import TensorShape
 
 # -- constants, placeholders and what passes its input on
@@ -291,7 +292,7 @@ def _(node):
             raise invalid(f"depth must be non-negative, got: {depth}")
         indices = np.asarray(indices)
         flat = indices.ravel()
-        out = np.full(room((flat.size, depth), dtype), off_value, dtype)
+        out = filled(room((flat.size, depth), dtype), off_value, dtype)
         rows = np.flatnonzero((flat >= 0) & (flat < depth))
         out[rows, flat[rows]] = on_value
         out = out.reshape(*indices.shape, depth)

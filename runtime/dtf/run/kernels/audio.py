@@ -14,6 +14,7 @@ import numpy as np
 
 from dtf.run.kernels import KernelNode, kernel
 from dtf.run.kernels.arguments import invalid, room, scalar, shape_text
+from dtf.wire.strings import string_scalar
 
 _HEADER = struct.Struct("<4sI4s4sIHHIIHH4sI")
 _FULL_SCALE = 32768
@@ -37,7 +38,7 @@ def _(node: KernelNode) -> Any:
             b"RIFF", 36 + len(data), b"WAVE", b"fmt ", 16, _PCM, channels, rate, rate * channels * 2, channels * 2, 16,
             b"data", len(data),
         )  # fmt: skip
-        return np.array(header + data, object)
+        return string_scalar(header + data)
 
     return encode
 

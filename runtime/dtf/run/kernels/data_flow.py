@@ -23,6 +23,7 @@ from dtf.run.state.accumulators import Accumulator, DenseSum, SparseSum
 from dtf.run.state.queues import FifoStorage, PriorityStorage, Queue, ShuffleStorage, Storage
 from dtf.run.state.resources import DEFAULT_CONTAINER, ResourceHandle
 from dtf.wire import dtypes, errors
+from dtf.wire.strings import string_scalar
 from dtf.wire.tensor_shape import TensorShape
 
 _Resource = TypeVar("_Resource")
@@ -286,7 +287,7 @@ def _(node):
         kept = _session_tensors(step)
         handle = f"{node.name};{next(kept.numbers)};{step.device_name}".encode()
         kept.values[handle] = value
-        return np.array(handle, object)
+        return string_scalar(handle)
 
     return get_session_handle
 

@@ -22,6 +22,7 @@ from dtf.run.state.resources import DEFAULT_CONTAINER, ResourceHandle
 from dtf.wire import errors
 from dtf.wire.dtypes import DType
 from dtf.wire.pb import resource_handle_pb2
+from dtf.wire.strings import string_scalar
 from dtf.wire.tensor_shape import TensorShape
 from dtf.wire.variants import Optional
 
@@ -106,7 +107,7 @@ def _(node):
         message = resource_handle_pb2.ResourceHandleProto(
             device=handle.device, container=handle.container, name=handle.name, maybe_type_name=handle.type_name
         )
-        return np.array(message.SerializeToString(), object)
+        return string_scalar(message.SerializeToString())
 
     return to_string
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from dtf.run.kernels import kernel
-from dtf.run.kernels.arguments import as_text, invalid, numpy_dtype, room, scalar, shape_text
+from dtf.run.kernels.arguments import as_text, invalid, numpy_dtype, room, scalar, shape_text, zero_of
+from dtf.wire.strings import filled
 
 
 @kernel("Diag")
@@ -50,7 +51,7 @@ def _(node):
         if np.ndim(diagonal) == 0:
             raise invalid("input must be at least 1-dim, received shape: []")
         size = diagonal.shape[-1]
-        out = np.zeros((*diagonal.shape, size), dtype)
+        out = filled((*diagonal.shape, size), zero_of(dtype), dtype)
         steps = np.arange(size)
         out[..., steps, steps] = diagonal
         return out
@@ -230,7 +231,7 @@ def _(node):
             if number > size:
                 raise invalid(f"{name} must be negative or less or equal to number of {what} ({size}) got: {number}")
         kept = ((lower < 0) | (distance <= lower)) & ((upper < 0) | (-distance <= upper))
-        return np.where(kept, value, np.zeros((), value.dtype))
+        return np.where(kept, value, filled((), zero_of(value.dtype), value.dtype))
 
     return matrix_band_part
 

@@ -25,6 +25,7 @@ from dtf.run.kernels.arguments import (
     zero_of,
 )
 from dtf.run.state.resources import Variable
+from dtf.wire.strings import filled
 
 # From how many elements on rows are grouped by a sort; how many rows may be looked up in a table; measured.
 _WIDE_ROW = 256
@@ -190,13 +191,15 @@ def _(node):
                 f"Requested more than 0 entries, but params is empty.  Params shape: {shape_text(params.shape)}"
             )
         rows = rows_of_nd_indices(indices, params.shape, "param shape")
-        return params.reshape(-1, *params.shape[depth:])[rows] if params.size else _empty_rows(params, rows, depth)
+        if not params.size:
+            return _empty_rows(params, rows, depth)
+        return np.asarray(params.reshape(-1, *params.shape[depth:])[rows], params.dtype)
 
     return gather_nd
 
 
 def _empty_rows(params: np.ndarray, rows: np.ndarray, depth: int) -> np.ndarray:
-    return np.zeros((*rows.shape, *params.shape[depth:]), params.dtype)
+    return filled((*rows.shape, *params.shape[depth:]), zero_of(params.dtype), params.dtype)
 
 
 def scatter_nd(function: np.ufunc | None, out: np.ndarray, indices: np.ndarray, updates: np.ndarray) -> None:

@@ -18,6 +18,7 @@ from dtf.run.kernels import KernelNode, kernel
 from dtf.run.kernels.arguments import as_text, invalid
 from dtf.run.lib import png
 from dtf.wire import errors, limits
+from dtf.wire.strings import string_scalar
 
 _JPEG, _GIF, _BMP = b"\xff\xd8\xff", (b"GIF87a", b"GIF89a"), b"BM"
 
@@ -235,7 +236,7 @@ def _(node):
             out, "JPEG", quality=quality, progressive=progressive, optimize=optimize, dpi=density,
             subsampling=subsampling,
         )  # fmt: skip
-        return np.array(out.getvalue(), object)
+        return string_scalar(out.getvalue())
 
     return encode
 

@@ -23,6 +23,7 @@ from dtf.wire import codec, dtypes, errors, filesystems, py_functions
 from dtf.wire.checkpoint import BundleWriter, merge_bundles
 from dtf.wire.checkpoint_v1 import Checkpoint, open_checkpoint, write_v1
 from dtf.wire.files import file_errors
+from dtf.wire.strings import string_scalar
 from dtf.wire.tensor_slices import parse_slice_spec
 from dtf.wire.unfinished import remove_abandoned
 
@@ -35,10 +36,6 @@ def _text(value: Any) -> str:
 
 def _texts(values: np.ndarray) -> list[str]:
     return [value.decode() for value in np.ravel(values).tolist()]
-
-
-def _string(value: str | bytes) -> np.ndarray:
-    return np.array(value.encode() if isinstance(value, str) else value, object)
 
 
 # -- checkpoints
@@ -165,14 +162,14 @@ def _(node):
 
 @kernel("ShardedFilename")
 def _(node):
-    return lambda base, shard, count: _string(
+    return lambda base, shard, count: string_scalar(
         f"{as_text(scalar(base, 'basename'))}-{scalar(shard, 'shard'):05d}-of-{scalar(count, 'num_shards'):05d}"
     )
 
 
 @kernel("ShardedFilespec")
 def _(node):
-    return lambda base, count: _string(
+    return lambda base, count: string_scalar(
         f"{as_text(scalar(base, 'basename'))}-?????-of-{scalar(count, 'num_shards'):05d}"
     )
 
@@ -185,7 +182,7 @@ def _(node):
     def read_file(step, filename):
         path = _text(filename)
         with file_errors(path), filesystems.open(path, "rb") as file:
-            return _string(file.read())
+            return string_scalar(file.read())
 
     return read_file
 
@@ -217,7 +214,7 @@ def _(node):
 @kernel("SerializeTensor")
 def _(node):
     dtype = node.attr("T")
-    return lambda tensor: _string(codec.array_to_proto(tensor, dtype).SerializeToString())
+    return lambda tensor: string_scalar(codec.array_to_proto(tensor, dtype).SerializeToString())
 
 
 @kernel("ParseTensor")
@@ -269,7 +266,7 @@ def _caller(node: Any) -> Any:
                 f"callback {token} is not found: the function was made in another process, or its graph is gone",
             )
         try:
-            returned = function(*(np.array(value) if isinstance(value, np.ndarray) else value for value in inputs))
+            returned = function(*map(_argument, inputs))
         except errors.OpError:
             raise
         except Exception as error:
@@ -282,6 +279,13 @@ def _caller(node: Any) -> Any:
         return arrays[0] if len(arrays) == 1 else arrays
 
     return call
+
+
+def _argument(value: Any) -> Any:
+    """What the function is given for a tensor: bytes or a numpy scalar for a scalar, else an array of its own."""
+    if not isinstance(value, np.ndarray):
+        return value
+    return np.array(value) if value.ndim else value[()]
 
 
 def _returned(token: str, i: int, value: Any, dtype: dtypes.DType) -> np.ndarray:

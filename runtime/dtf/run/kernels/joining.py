@@ -25,6 +25,7 @@ from dtf.run.kernels.arguments import (
     zero_of,
 )
 from dtf.run.kernels.gathering import scatter_rows
+from dtf.wire.strings import filled
 
 # -- joining and splitting
 
@@ -200,7 +201,7 @@ def _(node):
         pairs = _check_paddings(value, paddings)
         shape = np.shape(value)
         sizes = [size + before + after for size, (before, after) in zip(shape, pairs, strict=True)]
-        out = np.full(room(sizes, dtype), constant, dtype)
+        out = filled(room(sizes, dtype), constant, dtype)
         out[tuple(slice(before, before + size) for size, (before, _) in zip(shape, pairs, strict=True))] = value
         return out
 

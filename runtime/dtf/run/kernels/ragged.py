@@ -9,6 +9,8 @@ import numpy as np
 
 from dtf.run.kernels import kernel
 from dtf.run.kernels.arguments import as_text, check_indices, invalid, numpy_dtype, room, scalar, shape_text, vector
+from dtf.wire import dtypes
+from dtf.wire.strings import filled
 
 
 def check_splits(splits: Sequence[np.ndarray], count: int) -> None:
@@ -182,7 +184,7 @@ def _(node):
         order = np.argsort(np.concatenate([ids, missing]), kind="stable")
         places = np.empty(len(order), np.int64)
         places[order] = np.arange(len(order))
-        filler = np.full(len(missing), default, values.dtype)
+        filler = filled(len(missing), default, values.dtype)
         return (
             np.concatenate([ids, missing])[order], np.concatenate([values, filler])[order], empty, places[: len(ids)],
         )  # fmt: skip
@@ -192,6 +194,9 @@ def _(node):
 
 @kernel("RaggedFillEmptyRowsGrad")
 def _(node):
+    if node.attr("T") == dtypes.string:
+        raise invalid("RaggedFillEmptyRowsGrad adds gradients up; strings have no sum.")
+
     def fill_grad(places, grads):
         vector(places, "reverse_index_map")
         check_indices("reverse_index_map", places, len(grads))

@@ -14,6 +14,7 @@ from dtf.run.state import readers
 from dtf.run.state.queues import Queue
 from dtf.run.state.readers import Reader, Records
 from dtf.wire import errors
+from dtf.wire.strings import string_scalar
 
 
 def _reader(*ops: str) -> Callable[[Callable[[KernelNode], Records]], Callable[[KernelNode], Records]]:
@@ -69,7 +70,7 @@ def _(node):
 def _(node):
     def read(step, done, reader, queue):
         def report(records: list[tuple[bytes, bytes]]) -> None:
-            done(tuple(np.array(each, object) for each in records[0]))
+            done(tuple(map(string_scalar, records[0])))
 
         _read(step, done, reader, queue, 1, report)
 
@@ -152,7 +153,7 @@ def _(node):
 
 @kernel("ReaderSerializeState", "ReaderSerializeStateV2", stateful=True)
 def _(node):
-    return lambda step, handle: np.array(resource_of(step, handle, Reader).state(), object)
+    return lambda step, handle: string_scalar(resource_of(step, handle, Reader).state())
 
 
 @kernel("ReaderRestoreState", "ReaderRestoreStateV2", stateful=True)

@@ -10,7 +10,8 @@ import itertools
 import numpy as np
 
 from dtf.run.kernels import kernel
-from dtf.run.kernels.arguments import as_text, invalid, scalar_axis, shape_text, vector
+from dtf.run.kernels.arguments import as_text, invalid, scalar_axis, shape_text, vector, zero_of
+from dtf.wire.strings import filled
 
 # -- rearranging
 
@@ -160,7 +161,14 @@ def _space_to_batch(value: np.ndarray, block: list[int], paddings: list[list[int
     _check_blocks(value, block)
     spatial = len(block)
     rest = value.ndim - 1 - spatial
-    padded = np.pad(value, [(0, 0), *map(tuple, paddings), *[(0, 0)] * rest])
+    if value.dtype == object:
+        sizes = [size + before + after for size, (before, after) in zip(value.shape[1:], paddings, strict=False)]
+        padded = filled((value.shape[0], *sizes, *value.shape[1 + spatial :]), zero_of(value.dtype), object)
+        starts = [before for before, _ in paddings]
+        inside = tuple(slice(at, at + size) for at, size in zip([0, *starts], value.shape, strict=False))
+        padded[inside] = value
+    else:
+        padded = np.pad(value, [(0, 0), *map(tuple, paddings), *[(0, 0)] * rest])
     for i, size in enumerate(block):
         if padded.shape[i + 1] % size:
             raise invalid(f"padded_shape[{i}]={padded.shape[i + 1]} is not divisible by block_shape[{i}]={size}")

@@ -12,6 +12,8 @@ import numpy as np
 from dtf.run.kernels.arguments import invalid, room, shape_text, vector
 from dtf.run.kernels.gathering import rows_of_nd_indices, scatter_nd, scatter_rows
 from dtf.run.kernels.sparse_components import check_dimensions, reduced_axes, sparse_kernel
+from dtf.wire import dtypes
+from dtf.wire.strings import filled
 
 
 @sparse_kernel("SparseToDense")
@@ -39,7 +41,7 @@ def _(node):
             at = int(np.flatnonzero(np.diff(rows) <= 0)[0]) + 1
             how = "repeated" if rows[at] == rows[at - 1] else "out of order"
             raise invalid(f"indices[{at}] = {shape_text(places[at])} is {how}")
-        out = np.full(room(shape, dtype), default, dtype)
+        out = filled(room(shape, dtype), default, dtype)
         out.reshape(-1)[rows] = values
         return out
 
@@ -156,7 +158,7 @@ def _(node):
         added = np.zeros((len(missing), indices.shape[1]), np.int64)
         added[:, 0] = missing
         all_indices = np.concatenate([indices, added])
-        fill = np.full(len(missing), default, values.dtype)
+        fill = filled(len(missing), default, values.dtype)
         order = np.argsort(all_indices[:, 0], kind="stable")
         place = np.empty(len(order), np.int64)
         place[order] = np.arange(len(order))
@@ -167,6 +169,9 @@ def _(node):
 
 @sparse_kernel("SparseFillEmptyRowsGrad")
 def _(node):
+    if node.attr("T") == dtypes.string:
+        raise invalid("SparseFillEmptyRowsGrad adds gradients up; strings have no sum.")
+
     def fill_empty_rows_grad(reverse_index_map, grad_values):
         vector(reverse_index_map, "reverse_index_map")
         vector(grad_values, "grad_values")

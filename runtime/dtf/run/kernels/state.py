@@ -324,7 +324,7 @@ def _(node):
         indices = np.asarray(indices)
         check_indices("indices", indices, array.shape[batch_dims])
         if not batch_dims:
-            return np.take(array, indices, axis=0)
+            return np.asarray(np.take(array, indices, axis=0), array.dtype)
         batch = np.indices(indices.shape, sparse=True)[:batch_dims]
         return array[tuple([*batch, indices])]
 
@@ -339,7 +339,7 @@ def _(node):
     def slices(array, indices):
         depth = indices.shape[-1]
         rows = rows_of_nd_indices(indices, array.shape, "param shape")
-        return array.reshape(-1, *array.shape[depth:])[rows]
+        return np.asarray(array.reshape(-1, *array.shape[depth:])[rows], array.dtype)
 
     return gather
 

@@ -12,6 +12,7 @@ from dtf.run.kernels import kernel
 from dtf.run.kernels.arguments import as_text, invalid, room
 from dtf.wire import errors
 from dtf.wire.decompress import decompress
+from dtf.wire.strings import string_scalar
 
 # -- templates
 
@@ -27,7 +28,7 @@ def _(node):
     def string_format(*values):
         texts = [_summary(np.asarray(value), most) for value in values]
         text = parts[0] + "".join(text + part for text, part in zip(texts, parts[1:], strict=True))
-        return np.array(text.encode("utf-8", "surrogateescape"), object)
+        return string_scalar(text.encode("utf-8", "surrogateescape"))
 
     return string_format
 

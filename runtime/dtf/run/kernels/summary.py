@@ -18,6 +18,7 @@ from dtf.run.kernels import kernel
 from dtf.run.kernels.arguments import invalid
 from dtf.wire import codec
 from dtf.wire.pb import summary_pb2
+from dtf.wire.strings import string_scalar
 
 
 def _text(value: Any) -> str:
@@ -26,7 +27,7 @@ def _text(value: Any) -> str:
 
 
 def _serialized(summary: summary_pb2.Summary) -> np.ndarray:
-    return np.array(summary.SerializeToString(), object)
+    return string_scalar(summary.SerializeToString())
 
 
 @kernel("ScalarSummary")

@@ -15,6 +15,7 @@ import numpy as np
 from dtf.run.kernels import KernelNode, kernel
 from dtf.run.kernels.arguments import invalid, room, zero_of
 from dtf.wire.dtypes import DType
+from dtf.wire.strings import filled
 from dtf.wire.tensor_shape import TensorShape
 from dtf.wire.variants import Optional, TensorList
 
@@ -317,7 +318,7 @@ def zeros_like_variant(value: Any) -> Any:
         return zeros_like_list(_list(value))
     if value.values is None:
         return value
-    return Optional(tuple(zeros_like_variant(v) if _is_variant(v) else np.zeros_like(v) for v in value.values))
+    return Optional(tuple(zeros_like_variant(v) if _is_variant(v) else _zeros_like(v) for v in value.values))
 
 
 def add_lists(lists: Sequence[TensorList]) -> TensorList:
@@ -345,7 +346,7 @@ def zeros_like_list(items: TensorList) -> TensorList:
     def zeros(value: Any) -> Any:
         if value is None:
             return None
-        return zeros_like_variant(value) if _is_variant(value) else np.zeros_like(value)
+        return zeros_like_variant(value) if _is_variant(value) else _zeros_like(value)
 
     return items.with_values(map(zeros, items.values))
 
@@ -487,6 +488,10 @@ def _concatenated(items: TensorList, wanted: TensorShape, leading_dims: Sequence
     if not pieces:
         return np.zeros((0, *rest.as_list()), items.dtype.as_numpy_dtype), lengths
     return np.concatenate(pieces), lengths
+
+
+def _zeros_like(value: Any) -> np.ndarray:
+    return filled(np.shape(value), zero_of(value.dtype), value.dtype)
 
 
 def _joined(first: Any, second: Any, dtype: DType) -> TensorList:

@@ -16,6 +16,7 @@ from dtf.run.kernels.arguments import invalid
 from dtf.wire import dtypes
 from dtf.wire.dtypes import DType
 from dtf.wire.pb import example_pb2
+from dtf.wire.strings import filled
 
 __all__ = ["Column", "Feature", "dense_column", "parse", "ragged_column", "sparse_column"]
 
@@ -122,7 +123,7 @@ def _padded(feature: Feature, column: Column, inner: list[int], default: np.ndar
             )
     longest = max((array.size for array in arrays), default=0)
     filler = default.ravel()[0] if default.size else b"" if feature.dtype == dtypes.string else 0
-    out = np.full((len(arrays), longest), filler, feature.dtype.as_numpy_dtype)
+    out = filled((len(arrays), longest), filler, feature.dtype.as_numpy_dtype)
     for row, array in enumerate(arrays):
         out[row, : array.size] = array
     return out.reshape(len(arrays), longest // step if step else 0, *inner)

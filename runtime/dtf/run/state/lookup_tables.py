@@ -18,6 +18,7 @@ from dtf.run.kernels.arguments import invalid, shape_text, zero_of
 from dtf.run.lib.fingerprints import murmur64
 from dtf.wire import errors
 from dtf.wire.dtypes import DType
+from dtf.wire.strings import filled
 
 __all__ = ["LookupTable"]
 
@@ -170,9 +171,9 @@ class LookupTable:
                 self._buckets *= 2
             count = self._buckets
         empty = next(iter(self._reserved))
-        keys = np.full(count, empty, self.key_dtype.as_numpy_dtype)
-        values = np.full((count, *self.value_shape), zero_of(self.value_dtype.as_numpy_dtype))
-        values = values.astype(self.value_dtype.as_numpy_dtype, copy=False)
+        keys = filled(count, empty, self.key_dtype.as_numpy_dtype)
+        dtype = self.value_dtype.as_numpy_dtype
+        values = filled((count, *self.value_shape), zero_of(dtype), dtype)
         taken: set[int] = set()
         for key, value in entries:
             at, step = (murmur64(key) if isinstance(key, bytes) else int(key)) % count, 0
