@@ -106,3 +106,74 @@ def test_a_single_examples_string_keeps_its_nul_bytes(graph):
     found = tf.parse_single_example(example.SerializeToString(), keys)
     assert graph.run([tf.strings.length(found["a"]), tf.strings.length(found["b"])]) == [4, 2]
     assert graph.run(tf.decode_raw(found["a"], tf.uint8)).tolist() == [97, 98, 0, 0]
+
+
+@pytest.mark.parametrize("shape", [(4, 6, 3), (2, 4, 6, 3)])
+def test_images_of_unknown_rank_turn_in_the_step(graph, shape):
+    image = np.random.RandomState(1).uniform(size=shape).astype(np.float32)
+    x, k, first = placeholder(image, None), tf.placeholder(tf.int32, []), len(shape) - 3
+    found = [
+        tf.image.flip_left_right(x), tf.image.flip_up_down(x), tf.image.transpose_image(x), tf.image.rot90(x, k),
+        tf.image.rot90(x, -1), tf.image.random_flip_left_right(x)[..., 0, 0] * 0,
+    ]  # fmt: skip
+    assert all(tensor.shape.ndims is None for tensor in found[:-1])
+    axes = (first, first + 1)
+    expected = [
+        np.flip(image, first + 1), np.flip(image, first), np.swapaxes(image, *axes), np.rot90(image, 3, axes),
+        np.rot90(image, -1, axes), np.zeros(shape[:-2]),
+    ]  # fmt: skip
+    for got, want in zip(graph.run(found, {x: image, k: 3}), expected, strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_an_image_of_unknown_rank_is_cut_and_padded_as_a_single_one(graph):
+    image = np.random.RandomState(1).uniform(size=(4, 6, 3)).astype(np.float32)
+    x, height = tf.placeholder(tf.float32), tf.placeholder(tf.int32, [])
+    cut = tf.image.crop_to_bounding_box(x, 1, 1, height, 3)
+    padded = tf.image.pad_to_bounding_box(x, 1, 1, 8, 9)
+    both = tf.image.resize_image_with_crop_or_pad(x, 5, 4)
+    assert [each.shape.as_list() for each in (cut, padded, both)] == [[None, 3, None], [8, 9, None], [5, 4, None]]
+    got = graph.run([cut, padded, both], {x: image, height: 2})
+    np.testing.assert_array_equal(got[0], image[1:3, 1:4])
+    np.testing.assert_array_equal(got[1], np.pad(image, [(1, 3), (1, 2), (0, 0)]))
+    np.testing.assert_array_equal(got[2], np.pad(image[:, 1:5], [(0, 1), (0, 0), (0, 0)]))
+    for each in (cut, padded, both):
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            graph.run(each, {x: image[None], height: 2})
+    for refused in (lambda: tf.image.central_crop(x, 0.5), lambda: tf.image.resize_images(x, [3, 5])):
+        with pytest.raises(ValueError, match="known rank"):
+            refused()
+
+
+def test_a_size_in_which_one_side_is_fed_resizes(graph):
+    height = tf.placeholder(tf.int32, [])
+    resized = tf.image.resize_images(np.ones((4, 6, 3), np.float32), [height, 5])
+    assert graph.run(resized, {height: 3}).shape == (3, 5, 3)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, -1, -2, -3])
+def test_values_of_unknown_rank_are_sorted_along_any_axis(graph, axis):
+    values = np.random.RandomState(1).uniform(size=(2, 3, 4)).astype(np.float32)
+    x = tf.placeholder(tf.float32)
+    ordered, places, falling = graph.run(
+        [tf.sort(x, axis), tf.argsort(x, axis), tf.sort(x, axis, "DESCENDING")], {x: values}
+    )
+    np.testing.assert_array_equal(ordered, np.sort(values, axis))
+    np.testing.assert_array_equal(places, np.argsort(values, axis))
+    np.testing.assert_array_equal(falling, -np.sort(-values, axis))
+
+
+@pytest.mark.parametrize("knowledge", RANKS)
+@pytest.mark.parametrize("axes", [0, 1, 2, [[2], [0]], [[0, -1], [1, 0]], [[], []]])
+def test_tensordot_takes_ranks_and_axes_that_only_the_step_knows(graph, axes, knowledge):
+    a = np.random.RandomState(1).uniform(size=(3, 4, 4)).astype(np.float32)
+    b = (
+        np.random.RandomState(2)
+        .uniform(size=(4, 3) if axes in (1, [[2], [0]], [[0, -1], [1, 0]]) else (4, 4))
+        .astype(np.float32)
+    )
+    x, y = placeholder(a, knowledge), placeholder(b, knowledge)
+    along = tf.placeholder(tf.int32, np.shape(axes))
+    got = graph.run([tf.tensordot(x, y, axes), tf.tensordot(x, y, along)], {x: a, y: b, along: axes})
+    for each in got:
+        np.testing.assert_allclose(each, np.tensordot(a, b, axes), rtol=1e-4)

@@ -95,9 +95,7 @@ def adjust_gamma(image: TensorLike, gamma: TensorLike = 1, gain: Any = 1) -> Ten
 
 def adjust_hue(image: TensorLike, delta: TensorLike, name: str | None = None) -> Tensor:
     """Colors with their hue turned by delta in [-1, 1]."""
-    return _in_floats(
-        "adjust_hue", image, lambda images: apply_op("AdjustHue", images=images, delta=delta), name
-    )
+    return _in_floats("adjust_hue", image, lambda images: apply_op("AdjustHue", images=images, delta=delta), name)
 
 
 def adjust_saturation(image: TensorLike, saturation_factor: Any, name: str | None = None) -> Tensor:
@@ -194,17 +192,29 @@ def random_flip_up_down(image: TensorLike, seed: int | None = None) -> Tensor:
 def _random_flip(image: Any, axis: int, seed: int | None, scope: str) -> Tensor:
     with name_scope(None, scope, [image]) as name:
         image = convert_to_tensor(image, name="image")
-        if image.shape.with_rank_at_least(3).ndims == 3:
-            stays = random_ops.random_uniform([], 0, 1.0, seed=seed) >= 0.5
-            made = control_flow_ops.cond(
-                stays, lambda: image, lambda: rearranging.reverse(image, [axis]), name=name
+        rank = image.shape.with_rank_at_least(3).ndims
+        if rank is None:
+            return control_flow_ops.cond(
+                math_ops.equal(array_ops.rank(image), 3),
+                lambda: _flip_or_not(image, axis, seed, None),
+                lambda: _flip_each_or_not(image, axis, seed, None),
+                name=name,
             )
-            made.set_shape(image.shape)
-            return made
-        chance = random_ops.random_uniform(array_ops.shape(image)[:1], seed=seed)
-        flips = math_ops.cast(array_ops.reshape(math_ops.round(chance), [-1, 1, 1, 1]), image.dtype)
-        turned = rearranging.reverse(image, [axis + 1])
-        return math_ops.add(flips * turned, (1 - flips) * image, name=name)
+        return (_flip_or_not if rank == 3 else _flip_each_or_not)(image, axis, seed, name)
+
+
+def _flip_or_not(image: Tensor, axis: int, seed: int | None, name: str | None) -> Tensor:
+    stays = random_ops.random_uniform([], 0, 1.0, seed=seed) >= 0.5
+    made = control_flow_ops.cond(stays, lambda: image, lambda: rearranging.reverse(image, [axis]), name=name)
+    made.set_shape(image.shape)
+    return made
+
+
+def _flip_each_or_not(images: Tensor, axis: int, seed: int | None, name: str | None) -> Tensor:
+    chance = random_ops.random_uniform(array_ops.shape(images)[:1], seed=seed)
+    flips = math_ops.cast(array_ops.reshape(math_ops.round(chance), [-1, 1, 1, 1]), images.dtype)
+    turned = rearranging.reverse(images, [axis + 1])
+    return math_ops.add(flips * turned, (1 - flips) * images, name=name)
 
 
 # -- turning
@@ -247,9 +257,10 @@ def rot90(image: TensorLike, k: Any = 1, name: str | None = None) -> Tensor:
         number = math_ops.mod(number, 4)
         branches = [(math_ops.equal(number, times), partial(turn, image, first, times)) for times in (1, 2, 3)]
         made = control_flow_ops.case(branches, default=lambda: image, exclusive=True)
-        sizes = image.shape.as_list()
-        sizes[first : first + 2] = [None, None]
-        made.set_shape(sizes)
+        if image.shape.ndims is not None:
+            sizes = image.shape.as_list()
+            sizes[first : first + 2] = [None, None]
+            made.set_shape(sizes)
         return made
 
     with name_scope(name, "rot90", [image, k]):
@@ -263,6 +274,9 @@ def _exchange(image: Tensor, first: int) -> Tensor:
 def _turned(image: Any, turn: Callable[[Tensor, int], Tensor]) -> Tensor:
     image = convert_to_tensor(image, name="image")
     rank = image.shape.with_rank_at_least(3).ndims
+    if rank is None:
+        is_batch = math_ops.equal(array_ops.rank(image), 4)
+        return control_flow_ops.cond(is_batch, lambda: turn(image, 1), lambda: turn(image, 0))
     if rank not in (3, 4):
         raise ValueError(f"'image' must have 3 or 4 dimensions, got shape {image.shape}")
     return turn(image, rank - 3)
@@ -278,8 +292,8 @@ def central_crop(image: TensorLike, central_fraction: float) -> Tensor:
     image = convert_to_tensor(image, name="image")
     if central_fraction == 1:
         return image
-    rank = image.shape.with_rank_at_least(3).ndims
-    assert rank is not None
+    if image.shape.with_rank_at_least(3).ndims is None:
+        raise ValueError(f"central_crop needs an image of known rank, got {image!r}")
     height, width = _size(image)
     offsets, sizes = [], []
     for size in (height, width):
@@ -300,7 +314,7 @@ def crop_to_bounding_box(
 ) -> Tensor:
     """The part of an image that begins at the offsets."""
     with name_scope(None, "crop_to_bounding_box", [image]):
-        image = convert_to_tensor(image, name="image")
+        image = _single_if_unknown(image)
         rank = image.shape.with_rank_at_least(3).ndims
         assert rank is not None
         _check_fits(image, offset_height, offset_width, target_height, target_width)
@@ -330,7 +344,7 @@ def pad_to_bounding_box(
 ) -> Tensor:
     """The image at the offsets of an image of zeros."""
     with name_scope(None, "pad_to_bounding_box", [image]):
-        image = convert_to_tensor(image, name="image")
+        image = _single_if_unknown(image)
         rank = image.shape.with_rank_at_least(3).ndims
         assert rank is not None
         height, width = _size(image)
@@ -349,7 +363,7 @@ def pad_to_bounding_box(
 def resize_image_with_crop_or_pad(image: TensorLike, target_height: Any, target_width: Any) -> Tensor:
     """Cut around the middle, or padded evenly with zeros, to the given size."""
     with name_scope(None, "resize_image_with_crop_or_pad", [image]):
-        image = convert_to_tensor(image, name="image")
+        image = _single_if_unknown(image)
         height, width = _size(image)
         more_height, more_width = target_height - height, target_width - width
         cropped = crop_to_bounding_box(
@@ -379,6 +393,15 @@ def _larger(first: Any, second: Any) -> Any:
 def _smaller(first: Any, second: Any) -> Any:
     both = isinstance(first, int) and isinstance(second, int)
     return min(first, second) if both else math_ops.minimum(first, second)
+
+
+def _single_if_unknown(image: Any) -> Tensor:
+    """The image as a tensor; one of unknown rank is taken for a single image, and the step refuses a batch."""
+    image = convert_to_tensor(image, name="image")
+    if image.shape.ndims is None:
+        image = array_ops.identity(image)
+        image.set_shape([None, None, None])
+    return image
 
 
 def _size(image: Tensor) -> tuple[Any, Any]:
@@ -436,11 +459,15 @@ def resize_images(
     """
     with name_scope(name, "resize", [images, size]):
         images = convert_to_tensor(images, name="images")
+        if images.shape.ndims is None:
+            raise ValueError(f"resize_images needs images of known rank, got {images!r}")
         is_single = images.shape.ndims == 3
         batch = array_ops.expand_dims(images, 0) if is_single else images
         known = batch.shape.with_rank(4).as_list()[1:3]
         if preserve_aspect_ratio:
             size = _fitting(batch, size)
+        if not isinstance(size, Tensor) and any(isinstance(each, Tensor) for each in size):
+            size = joining.stack(size)
         if not isinstance(size, Tensor) and [int(each) for each in size] == known:
             return images
         size = convert_to_tensor(size, dtypes.int32, name="size")
@@ -480,7 +507,7 @@ def resize_image_with_pad(
 ) -> Tensor:
     """Resized without a change of the aspect ratio, and padded with zeros to the given size."""
     with name_scope(None, "resize_image_with_pad", [image]):
-        image = convert_to_tensor(image, name="image")
+        image = _single_if_unknown(image)
         is_single = image.shape.ndims == 3
         batch = array_ops.expand_dims(image, 0) if is_single else image
         shape = math_ops.cast(array_ops.shape(batch)[1:3], dtypes.float32)

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dtf.build.apply import apply_op
+from dtf.build.constant import constant_value
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.graph import name_scope
+from dtf.build.ops import dynamic_axes
 from dtf.build.ops.math import abs as absolute
 from dtf.build.ops.math import cast, conj, log, multiply, pow, real, sqrt, square, truediv
 from dtf.build.ops.reductions import reduce_max, reduce_sum
@@ -156,6 +158,7 @@ def tensordot(a: TensorLike, b: TensorLike, axes: Any, name: str | None = None) 
       a: the first tensor.
       b: the second tensor, of the dtype of `a`.
       axes: n, for the last n axes of `a` with the first n of `b`; or [axes of a, axes of b], lists of equal length.
+        A tensor of either form is allowed.
       name: the name of the operation.
 
     Returns:
@@ -168,7 +171,11 @@ def tensordot(a: TensorLike, b: TensorLike, axes: Any, name: str | None = None) 
     """
     with name_scope(name, "Tensordot", [a, b]) as name:
         a, b = _pair(a, b)
-        rank_a, rank_b = _known_rank(a), _known_rank(b)
+        rank_a, rank_b = a.shape.ndims, b.shape.ndims
+        axes_known = constant_value(axes) if isinstance(axes, Tensor) else axes
+        if rank_a is None or rank_b is None or axes_known is None or not _all_numbers(axes_known):
+            return dynamic_axes.tensordot(a, b, axes, name)
+        axes = axes_known
         axes_a, axes_b = _contracted_axes(axes, rank_a, rank_b)
         left, free_a = _as_matrix(a, rank_a, axes_a, contracted_last=True)
         right, free_b = _as_matrix(b, rank_b, axes_b, contracted_last=False)
@@ -182,10 +189,11 @@ def tensordot(a: TensorLike, b: TensorLike, axes: Any, name: str | None = None) 
         return result
 
 
-def _known_rank(x: Tensor) -> int:
-    if x.shape.ndims is None:
-        raise ValueError(f"tensordot needs tensors of known rank, got {x!r}")
-    return x.shape.ndims
+def _all_numbers(axes: Any) -> bool:
+    """Whether no axis is a tensor."""
+    if isinstance(axes, (list, tuple)):
+        return all(_all_numbers(each) for each in axes)
+    return not isinstance(axes, Tensor)
 
 
 def _contracted_axes(axes: Any, rank_a: int, rank_b: int) -> tuple[list[int], list[int]]:

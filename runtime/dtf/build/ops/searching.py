@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dtf.build.apply import apply_op
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.graph import name_scope
+from dtf.build.ops import dynamic_axes
 from dtf.build.ops.array import reshape, shape_of
 from dtf.build.ops.joining import stack
 from dtf.build.shape_rules import axis_within, broadcast, shape_rule, sizes_of
@@ -128,9 +129,10 @@ def _sorted(values: Any, axis: int, direction: str, want_values: bool) -> Tensor
         raise ValueError(f"Direction must be ASCENDING or DESCENDING, got {direction!r}")
     values = convert_to_tensor(values, name="values")
     rank = values.shape.with_rank_at_least(1).ndims
+    if rank is None and axis != -1:
+        moved = dynamic_axes.exchange_with_last(values, axis)
+        return dynamic_axes.exchange_with_last(_sorted(moved, -1, direction, want_values), axis)
     at = -1 if axis == -1 or rank is None else axis_within(axis, rank)
-    if at == -1 and axis != -1:
-        raise ValueError("Of values whose rank is not known only the last axis can be sorted.")
     swapped = None if rank is None or at in (-1, rank - 1) else list(range(rank))
     if swapped is not None:
         swapped[at], swapped[-1] = swapped[-1], swapped[at]
