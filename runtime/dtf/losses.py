@@ -228,13 +228,14 @@ def mean_pairwise_squared_error(
 ) -> Tensor:
     """The mean over pairs of elements of one example of (difference in predictions - difference in labels) ** 2.
 
-    predictions and labels are [examples, ...]; weights one per example, or one number.
+    predictions and labels are [examples, ...]; weights are [examples, 1, ...], or one number.
     """
     with name_scope(scope, "mean_pairwise_squared_error", [predictions, labels, weights]):
         weights = math_ops.cast(weights, dtypes.float32)
         predictions, labels = _as_floats(predictions, labels)
+        weights = check_weights(weights, labels)
         errors = predictions - labels
-        axes = list(range(1, errors.shape.ndims or 1))
+        axes = _axes_of_an_example(errors)
         square = reductions.reduce_sum(math_ops.square(errors), axis=axes, keepdims=True)
         total = reductions.reduce_sum(errors, axis=axes, keepdims=True)
         count = _count_present(errors, weights, per_example=True)
@@ -470,9 +471,14 @@ def _count_present(losses: Tensor, weights: Tensor, per_example: bool = False) -
     with name_scope(None, "num_present", [losses, weights]):
         present = math_ops.cast(math_ops.not_equal(weights, 0), losses.dtype) * array_ops.ones_like(losses)
         if per_example:
-            axes = list(range(1, losses.shape.ndims or 1))
-            return reductions.reduce_sum(present, axis=axes, keepdims=True)
+            return reductions.reduce_sum(present, axis=_axes_of_an_example(losses), keepdims=True)
         return reductions.reduce_sum(present)
+
+
+def _axes_of_an_example(batch: Tensor) -> Any:
+    """All axes but the first: a list, or a tensor where only the step knows the rank."""
+    rank = batch.shape.ndims
+    return math_ops.range(1, array_ops.rank(batch)) if rank is None else list(range(1, rank))
 
 
 def _ratio(loss: Tensor, divisor: Tensor) -> Tensor:

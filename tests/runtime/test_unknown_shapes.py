@@ -177,3 +177,30 @@ def test_tensordot_takes_ranks_and_axes_that_only_the_step_knows(graph, axes, kn
     got = graph.run([tf.tensordot(x, y, axes), tf.tensordot(x, y, along)], {x: a, y: b, along: axes})
     for each in got:
         np.testing.assert_allclose(each, np.tensordot(a, b, axes), rtol=1e-4)
+
+
+@pytest.mark.parametrize("knowledge", RANKS)
+@pytest.mark.parametrize("shape", [(3,), (3, 1)])
+def test_recall_at_k_sees_the_rank_of_labels_in_the_step(graph, shape, knowledge):
+    labels, scores = np.array([0, 2, 1]).reshape(shape), np.array([[3, 2, 1], [3, 2, 1], [1, 3, 2]], np.float32)
+    y, x = placeholder(labels, knowledge), placeholder(scores, knowledge)
+    w = tf.placeholder(tf.float32)
+    update = tf.metrics.recall_at_k(y, x, 2, weights=w)[1]
+    graph.run(tf.local_variables_initializer())
+    feeds = {y: labels, x: scores, w: [1, 2, 1]}
+    np.testing.assert_allclose(graph.run(update, feeds), 0.5)
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        graph.run(update, {**feeds, w: np.ones([3, 1])})
+
+
+@pytest.mark.parametrize("knowledge", RANKS)
+def test_the_pairwise_loss_sums_over_all_axes_of_an_example(graph, knowledge):
+    labels, guesses = np.zeros([2, 3], np.float32), np.array([[1, 2, 4], [0, 0, 3]], np.float32)
+    y, x, w = placeholder(labels, knowledge), placeholder(guesses, knowledge), tf.placeholder(tf.float32)
+    loss = tf.losses.mean_pairwise_squared_error(y, x, w)
+    feeds = {y: labels, x: guesses}
+    pairs = [(1 + 4 + 9) / 3, (0 + 9 + 9) / 3]
+    np.testing.assert_allclose(graph.run(loss, {**feeds, w: 1}), sum(pairs), rtol=1e-5)
+    np.testing.assert_allclose(graph.run(loss, {**feeds, w: [[1], [2]]}), pairs[0] + 2 * pairs[1], rtol=1e-5)
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        graph.run(loss, {**feeds, w: [1, 2]})

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.ops import array as array_ops
+from dtf.build.ops import control_flow as control_flow_ops
 from dtf.build.ops import math as math_ops
 from dtf.build.ops import reductions
 from dtf.build.ops.nn import top_k
@@ -22,7 +23,8 @@ from dtf.build.ops.state import assign_add
 from dtf.build.sparse import SparseTensor
 from dtf.build.tensor import Tensor
 from dtf.build.variable_scope import VariableScope, variable_scope
-from dtf.metrics.accumulation import Metric, collected, counter, ratio, spread
+from dtf.losses import check_weights
+from dtf.metrics.accumulation import Metric, collected, counter, ratio
 from dtf.wire import dtypes
 
 if TYPE_CHECKING:
@@ -170,8 +172,7 @@ class _Found:
         if isinstance(labels, SparseTensor):
             labels = sparse_tensor_to_dense(labels, _NO_LABEL, validate_indices=False)
         labels = math_ops.cast(convert_to_tensor(labels), dtypes.int64)
-        if labels.shape.ndims is not None and labels.shape.ndims + 1 == best.shape.ndims:
-            labels = array_ops.expand_dims(labels, -1)
+        labels = _as_rows(labels, best)
         return _Found(labels, best, _any_equal(best, labels))
 
     def right(self, class_id: int | None) -> Tensor:
@@ -187,6 +188,14 @@ class _Found:
         """The number in each row of the labels that are not among the best."""
         missed = math_ops.logical_and(_is_label(self.labels), math_ops.logical_not(_any_equal(self.labels, self.best)))
         return _number(_and_class(missed, self.labels, class_id))
+
+
+def _as_rows(labels: Tensor, best: Tensor) -> Tensor:
+    """The labels with a last dimension of 1 where they have one dimension less than the best classes."""
+    if labels.shape.ndims is None or best.shape.ndims is None:
+        is_less = math_ops.equal(array_ops.rank(labels) + 1, array_ops.rank(best))
+        return control_flow_ops.cond(is_less, lambda: array_ops.expand_dims(labels, -1), lambda: labels)
+    return array_ops.expand_dims(labels, -1) if labels.shape.ndims + 1 == best.shape.ndims else labels
 
 
 def _wanted(given: Any, labels: Tensor, predictions: Any) -> Tensor:
@@ -235,7 +244,7 @@ def _at(k: int | None, class_id: int | None) -> str:
 
 
 def _of_rows(weights: Any, rows: Tensor) -> Tensor:
-    return spread(math_ops.cast(weights, dtypes.float64), rows)
+    return check_weights(math_ops.cast(weights, dtypes.float64), rows) * array_ops.ones_like(rows)
 
 
 def _summed(name: str, rows: Tensor, weights: Any) -> Metric:
