@@ -10,13 +10,14 @@ from dtf.run.exchange.endpoint_binding import COMES_WITH, RIDES
 from dtf.run.exchange.rendezvous import make_key
 from dtf.run.executor.step import Device
 from dtf.run.kernels import may_wait
-from dtf.run.passes import Nodes
+from dtf.run.passes import Nodes, input_types
 from dtf.run.passes.coalesce_recvs import mark_arrivals
 from dtf.run.passes.inline_functions import lower
 from dtf.run.passes.optimize import optimize
 from dtf.run.passes.partition import partition
 from dtf.run.passes.place import choose_task, collect_requests, place
 from dtf.run.passes.prune import prune
+from dtf.run.passes.validate import check_edges
 from dtf.wire import errors
 from dtf.wire.pb import config_pb2, function_pb2, node_def_pb2
 
@@ -569,3 +570,22 @@ def test_edges_of_one_session_have_names_of_their_own():
         for _ in range(2)
     ]
     assert names[0] & names[1] == {"v", "a"}
+
+
+def test_an_attribute_that_a_file_leaves_out_has_its_default():
+    """Model files are written without attributes at their defaults; the types of edges do not depend on that."""
+    node = node_def_pb2.NodeDef(name="total", op="Sum", input=["x", "axis"])
+    node.attr["T"].type = 1
+    assert input_types(node) == [1, 3]  # Tidx is int32
+    assert "Tidx" not in node.attr
+    bare = node_def_pb2.NodeDef(name="total", op="Sum", input=["x", "axis"])
+    assert input_types(bare) == [0, 3]  # T has no default
+    constant = node_def_pb2.NodeDef(name="axis", op="Const")
+    constant.attr["dtype"].type = 3
+    check_edges([source(1), constant, node])
+
+
+def source(enum: int) -> node_def_pb2.NodeDef:
+    node = node_def_pb2.NodeDef(name="x", op="Placeholder")
+    node.attr["dtype"].type = enum
+    return node

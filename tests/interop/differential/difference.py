@@ -64,7 +64,8 @@ def _array_difference(value: np.ndarray, wanted: np.ndarray, factor: float) -> s
     else:
         rtol, atol = (factor * tolerance for tolerance in TOLERANCES[value.dtype.name])
         wide = np.complex128 if value.dtype.kind == "c" else np.float64
-        a, b = value.astype(wide), wanted.astype(wide)
+        with np.errstate(invalid="ignore"):  # a signalling NaN, as uninitialised memory may hold
+            a, b = value.astype(wide), wanted.astype(wide)
         with np.errstate(all="ignore"):
             same = np.isclose(a, b, rtol, atol, equal_nan=True)
             if value.dtype.kind == "c":

@@ -14,7 +14,9 @@ edges. It does not know devices, sessions or tasks.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
+from typing import Any
 
 from dtf.wire import dtypes, errors, opdef
 from dtf.wire.names import CONTROL, parse_tensor_name, tensor_name
@@ -78,10 +80,13 @@ def _types(node: node_def_pb2.NodeDef, arguments: tuple[opdef.ArgDef, ...]) -> l
     for argument in arguments:
         mark = _REFERENCE if argument.is_ref else 0
         if argument.type_list_attr:
-            types.extend(enum + mark for enum in node.attr[argument.type_list_attr].list.type)
+            name = argument.type_list_attr
+            listed = node.attr[name].list.type if name in node.attr else _default(node.op, name)
+            types.extend(enum + mark for enum in listed)
             continue
         enum = _type(node, argument)
-        count = node.attr[argument.number_attr].i if argument.number_attr else 1
+        number = argument.number_attr
+        count = 1 if not number else node.attr[number].i if number in node.attr else _default(node.op, number)
         types.extend([enum + mark] * count)
     return types
 
@@ -89,5 +94,17 @@ def _types(node: node_def_pb2.NodeDef, arguments: tuple[opdef.ArgDef, ...]) -> l
 def _type(node: node_def_pb2.NodeDef, argument: opdef.ArgDef) -> int:
     if argument.type is not None:
         return argument.type.as_datatype_enum
-    assert argument.type_attr is not None
-    return node.attr[argument.type_attr].type
+    name = argument.type_attr
+    assert name is not None
+    return node.attr[name].type if name in node.attr else _default(node.op, name)
+
+
+@functools.cache
+def _default(op: str, name: str) -> Any:
+    """The default of an attribute of dtypes or of a number, which a model file may leave out; nothing without one."""
+    attr = next(each for each in opdef.get(op).attrs if each.name == name)
+    if attr.type == "type":
+        return attr.default.as_datatype_enum if attr.has_default else 0
+    if attr.type == "list(type)":
+        return tuple(each.as_datatype_enum for each in attr.default) if attr.has_default else ()
+    return attr.default if attr.has_default else 0
