@@ -52,7 +52,7 @@ def test_a_setting_must_be_a_number(monkeypatch):
 
 
 def test_the_tour_must_name_every_setting():
-    tour = (Path(__file__).resolve().parents[2] / "runtime" / "README.md").read_text(encoding="utf-8")
+    tour = (Path(__file__).resolve().parents[2] / "runtime" / "concepts.md").read_text(encoding="utf-8")
     for limit in limits.ALL:
         assert limit.variable in tour
 
