@@ -8,7 +8,7 @@
     doubts ...... what is allowed and hardly meant                       positions . where a task's values stand
 
 A key that belongs to a task may stand under its job as the default of all tasks, and at the top as that of all jobs.
-Every error names file, line, column and key, and the nearest key that exists. The keys are listed in README.md.
+Every error names file, line, column and key, and the nearest key that exists. concepts.md lists the keys.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The table of all keys of the cluster file: what reads each, what it means, and its default.
 
 The reader, `dtfctl config`, `dtfctl schema` and the errors' suggestions all come from here. A default is written as
-in a file; the README has the same keys for people.
+in a file; concepts.md has the same keys for people.
 """
 
 from __future__ import annotations
