@@ -219,3 +219,17 @@ def test_sessions_of_clients_that_are_not_ours_stay():
         assert leases.client_in(raw) is None
         connection.close()
         assert response.session_handle in cluster.servers["worker", 0]._master._sessions
+
+
+def test_a_session_is_not_taken_for_unused_between_two_of_its_steps():
+    with tf.Graph().as_default():
+        one = tf.constant(1)
+        session = tf.Session()
+        session.run(one)
+        master = session._master._master
+        assert not master.abandon_session(session._handle)  # a step has run since
+        session.run(one)
+        assert not master.abandon_session(session._handle)
+        assert master.abandon_session(session._handle)
+        with pytest.raises(tf.errors.AbortedError):
+            session.run(one)

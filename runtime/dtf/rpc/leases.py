@@ -118,7 +118,11 @@ class Holder:
             if not self._handles:
                 self._is_held = False
                 return
-        cancel = self._connection.call_async(HOLD, (self._client,), self._ended)
+        try:
+            cancel = self._connection.call_async(HOLD, (self._client,), self._ended)
+        except errors.OpError as error:  # the connection is lost: it is tried again
+            self._ended(error=error)
+            return
         with self._lock:
             if self._handles:
                 self._cancel = cancel

@@ -194,9 +194,9 @@ class Master:
         session.close()
 
     def abandon_session(self, handle: str) -> bool:
-        """Closes a session whose client has gone. False: it runs a step, which then is of another client."""
+        """Closes a session whose client has gone. False: somebody has run a step in it since this was last asked."""
         session = self._sessions.get(handle)
-        if session is not None and session.is_running:
+        if session is not None and session.take_use():
             return False
         with contextlib.suppress(errors.OpError):  # it has been closed meanwhile, or a task has gone too
             self.close_session(handle)

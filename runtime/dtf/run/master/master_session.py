@@ -65,6 +65,7 @@ class MasterSession:
         self._steps_lock = threading.Lock()
         self._steps_ended = threading.Condition(self._steps_lock)
         self._steps: set[RunningStep] = set()
+        self._was_used = False
         self._is_closed = False
         self._why_closed: errors.OpError | None = None
         self._default_timeout_s = config.operation_timeout_in_ms / 1000 or None
@@ -193,6 +194,7 @@ class MasterSession:
             if self._is_closed:
                 raise self._closed()
             self._steps.add(step)
+            self._was_used = True
 
     def remove_step(self, step: RunningStep) -> None:
         """See `compiled_step.StepOwner`."""
@@ -205,6 +207,12 @@ class MasterSession:
     def is_running(self) -> bool:
         """Whether a step runs, those that wait for another part of a partial run left out."""
         return len(self._steps) > len(self._partial_runs)
+
+    def take_use(self) -> bool:
+        """Whether a step runs, or has begun since this was last asked."""
+        with self._steps_lock:
+            was_used, self._was_used = self._was_used, False
+        return was_used or self.is_running
 
     def close(self, why: errors.OpError | None = None) -> None:
         """Cancels the running steps, waits for them to end (10 s at most), and lets the tasks forget the session.

@@ -211,10 +211,12 @@ class LocalWorker:
         session.close()
 
     def abandon_session(self, handle: str) -> bool:
-        """Forgets a session whose master has gone. False: a step of it runs."""
+        """Forgets a session whose master has gone. False: a step of it runs, or has run since this was last asked."""
         session = self._sessions.get(handle)
-        if session is not None and self._running.of(session):
-            return False
+        if session is not None:
+            was_used, session.was_used = session.was_used, False
+            if was_used or self._running.of(session):
+                return False
         self.delete_worker_session(handle)
         return True
 
@@ -339,6 +341,7 @@ class LocalWorker:
         ends well is forgotten here, without `cleanup_graph`.
         """
         prepared = self.direct.find(run_id)
+        prepared.session.was_used = True
         if prepared.program is not None:
             return self.direct.run(prepared, prepared.program, step_id, values, done, cancellation)
         running = self._start_step(prepared.session, step_id, None, cancellation)
@@ -466,6 +469,7 @@ class LocalWorker:
         registered = session.graphs.get(graph_handle)
         if registered is None:
             raise self._unknown_graph(graph_handle)
+        session.was_used = True
         return session, registered
 
     def _session(self, handle: str) -> WorkerSession:

@@ -62,6 +62,7 @@ class WorkerSession:
         self.master_incarnation = master_incarnation
         self.state = SessionState()
         self.graphs: dict[str, RegisteredGraph] = {}
+        self.was_used = False  # by a step, since it was last asked whether its master has gone
         self.collectives: Any = None
         self.collective_leader = ""
         self._cluster = cluster
