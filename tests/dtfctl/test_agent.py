@@ -253,10 +253,10 @@ def test_an_agent_that_is_asked_nonsense_says_so(line):
     assert done.returncode == 0 and b"Traceback" not in done.stderr
 
 
-def test_a_talk_goes_on_after_a_request_that_is_none(tmp_path):
-    with talking(tmp_path) as agent:
+def test_a_talk_goes_on_after_a_request_that_is_none(home):
+    with talking(home) as agent:
         for request in ({"do": "usage", "id": 1, "pids": ["1"]}, {"do": "file", "id": 2}, {"do": "eval", "code": "1"}):
             agent.say(**request)
             assert agent.next("misunderstood")["error"]
-        agent.say(do="file", id=3, path=str(tmp_path / "nothing"), age_s=1.0)
+        agent.say(do="file", id=3, path=str(home / "nothing"), age_s=1.0)
         assert agent.next("checked")["missing"].endswith("nothing: No such file or directory")
