@@ -167,7 +167,7 @@ def _of_program(plan: ClusterPlan, task: Task, program: str | tuple[str, ...], c
 
 
 def _there(step: Step, plan: ClusterPlan, task: Task, copied: bool) -> Step:
-    """A step as it is to be asked of one machine: without that which is to be asked of the other."""
+    """The part of a step that one machine can check; the other machine checks the rest."""
     if not task.host.folder:
         return step
     base = os.path.join(task.working_dir, step.folder)

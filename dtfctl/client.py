@@ -48,7 +48,7 @@ class Cluster:
     def __init__(self, paths: ClusterPaths) -> None:
         self.paths = paths
         self._daemon: subprocess.Popen[bytes] | None = None
-        # Closed with this process: then a supervisor that nobody has given any work yet ends.
+        # This process closes it by ending; a supervisor that has no run yet ends then.
         self._leash = -1
         self._watch: ControlClient | None = None
 
@@ -191,8 +191,10 @@ class Cluster:
             self.wait_for_change(left_s)
 
     def settle(self, timeout_s: float = SETTLE_S) -> bool:
-        """While a supervisor is at work that has no run to look after (a former one ends, or a command that was
-        interrupted has begun one): until it has a run, or is gone. Returns whether that came in time."""
+        """Wait until a supervisor without a run has one, or is gone. Returns whether that came in time.
+
+        A former supervisor may be ending, or an interrupted command may have started one.
+        """
         deadline = time.monotonic() + timeout_s
         while self.has_supervisor() and not self.is_active():
             if time.monotonic() > deadline:

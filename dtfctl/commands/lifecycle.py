@@ -77,7 +77,7 @@ def add_to(group: click.Group) -> None:
             root = state_root(options.state_dir)
             cluster = Cluster(ClusterPaths(root / plan.name))
             _refuse_namesake(cluster, plan)
-            # Ports are told of where they are held.
+            # The keeper reports taken ports when it holds them.
             tell_troubles(validation.troubles(read, plan, root, has_ports=True), terminal.say)
             if is_plan:
                 _print_plan(cluster, plan)

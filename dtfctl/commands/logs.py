@@ -134,8 +134,10 @@ def add_to(group: click.Group) -> None:
 def printer(
     terminal: Terminal, tasks: Sequence[str], is_prefixed: bool, has_times: bool = False
 ) -> Callable[[Sequence[Line]], None]:
-    """Prints whole lines, each after its task's name. Of what programs write only colours act on a terminal;
-    where there is none their lines are as they wrote them."""
+    """Prints whole lines, each after its task's name.
+
+    On a terminal only a program's colours take effect; elsewhere its lines are printed as written.
+    """
     from dtfctl.terminal import has_colour, rfc3339
     from dtfctl.wording import coloured
 

@@ -186,7 +186,7 @@ SETTINGS = {
         values.ADDRESS, "The address by which the other tasks reach a task; by default its host's."
     ),
     "cluster_spec": Key(
-        values.word("full", "sparse"), "Whether a task is told of all tasks, or of itself and the ps.", "full"
+        values.word("full", "sparse"), "Whether a task knows the addresses of all tasks, or of itself and ps.", "full"
     ),
     "logs": Key(LOGS, "How much of the logs is kept."),
 }
