@@ -29,7 +29,8 @@ from google.protobuf.message import DecodeError
 from dtf.wire import dtypes, errors, filesystems, limits
 from dtf.wire.crc import crc32c, mask
 from dtf.wire.files import error_of, file_errors, written_aside
-from dtf.wire.index_table import read_table, read_varint, write_table, write_varint
+from dtf.wire.index_table import read_table, write_table
+from dtf.wire.tensor_proto import variant_from_proto, variant_to_proto
 from dtf.wire.tensor_shape import TensorShape, is_possible
 from dtf.wire.tensor_slices import (
     Extents,
@@ -42,7 +43,8 @@ from dtf.wire.tensor_slices import (
     spelled_out,
 )
 from dtf.wire.unfinished import new_token
-from dtf.wire.variants import is_variant, variant_of
+from dtf.wire.variants import is_variant
+from dtf.wire.varints import read_varint, varint
 
 _HEADER_KEY = b""
 _PRODUCER = 1
@@ -121,7 +123,7 @@ class BundleWriter:
 
     def _put(self, key: bytes, value: np.ndarray) -> None:
         if key in self._entries and not self._entries[key].slices:
-            raise errors.InvalidArgumentError(None, None, f"Adding duplicate key: {key.decode(errors='replace')}")
+            raise errors.InvalidArgumentError.of(f"Adding duplicate key: {key.decode(errors='replace')}")
         array = np.asarray(value)
         entry = self._new_entry(array, array.shape)
         chunks, crc = _encode(array)
@@ -160,8 +162,7 @@ class BundleReader:
         self.prefix = prefix
         index = index_file(prefix)
         try:
-            with filesystems.open(index, "rb") as file:
-                data = file.read()
+            data = filesystems.read_regular(index)
         except (FileNotFoundError, NotADirectoryError):
             raise no_such_checkpoint(prefix) from None
         except OSError as error:
@@ -169,15 +170,15 @@ class BundleReader:
         table = dict(read_table(data, index))
         header_bytes = table.pop(_HEADER_KEY, None)
         if header_bytes is None:
-            raise errors.DataLossError(None, None, f"{index}: the bundle has no header")
+            raise errors.DataLossError.of(f"{index}: the bundle has no header")
         try:
             header = tensor_bundle_pb2.BundleHeaderProto.FromString(header_bytes)
             self._entries = {key: tensor_bundle_pb2.BundleEntryProto.FromString(value) for key, value in table.items()}
         except DecodeError as error:
-            raise errors.DataLossError(None, None, f"{index}: an entry cannot be read") from error
+            raise errors.DataLossError.of(f"{index}: an entry cannot be read") from error
         if header.endianness != header.LITTLE:
             message = f"{index}: big-endian bundles cannot be read here"
-            raise errors.UnimplementedError(None, None, message)
+            raise errors.UnimplementedError.of(message)
         self._num_shards = header.num_shards
         limits.CHECKPOINT_SHARDS.check(self._num_shards, f"{index}: the number of its shards", errors.DataLossError)
         for key, entry in self._entries.items():
@@ -188,17 +189,17 @@ class BundleReader:
         what = f"{index_file(self.prefix)}: the entry of {key.decode(errors='replace')!r}"
         sizes = [dim.size for dim in entry.shape.dim]
         if entry.shape.unknown_rank or not is_possible(sizes) or not is_storable(entry.dtype):
-            raise errors.DataLossError(None, None, f"{what} has type {entry.dtype} and shape {sizes}")
+            raise errors.DataLossError.of(f"{what} has type {entry.dtype} and shape {sizes}")
         if entry.offset < 0 or entry.size < 0 or not 0 <= entry.shard_id < max(1, self._num_shards):
             where = f"{entry.size} bytes at {entry.offset} of shard {entry.shard_id} of {self._num_shards}"
-            raise errors.DataLossError(None, None, f"{what} names {where}")
+            raise errors.DataLossError.of(f"{what} names {where}")
         for stored in entry.slices:
             check_stored(stored, sizes, what)
         if not key.startswith(b"\0"):
             try:
                 key.decode()
             except UnicodeDecodeError:
-                raise errors.DataLossError(None, None, f"{what}: its name is not UTF-8") from None
+                raise errors.DataLossError.of(f"{what}: its name is not UTF-8") from None
 
     def keys(self) -> list[str]:
         """The names of all tensors and partitioned variables, sorted."""
@@ -262,7 +263,7 @@ class BundleReader:
             return self._entries[key]
         except KeyError:
             name = key.decode(errors="replace")
-            raise errors.NotFoundError(None, None, f"Key {name} not found in checkpoint {self.prefix}") from None
+            raise errors.NotFoundError.of(f"Key {name} not found in checkpoint {self.prefix}") from None
 
     def _read_entry(self, name: str, entry: Any, wanted: dtypes.DType | None = None) -> np.ndarray:
         path = data_file(self.prefix, entry.shard_id, self._num_shards)
@@ -272,16 +273,16 @@ class BundleReader:
         fits = entry.size == math.prod(shape) * dtype.size if dtype.size else entry.size >= math.prod(shape)
         if not fits or wanted not in (None, dtype):
             message = f"{path}: tensor {name} of shape {shape} and type {dtype.name} cannot have {entry.size} bytes"
-            raise errors.DataLossError(None, None, message)
+            raise errors.DataLossError.of(message)
         try:
             stored, there = filesystems.read_array(path, entry.offset, entry.size)
         except FileNotFoundError:
-            raise errors.NotFoundError(None, None, f"{path}: the checkpoint's data file is missing") from None
+            raise errors.NotFoundError.of(f"{path}: the checkpoint's data file is missing") from None
         except OSError as error:
             raise error_of(error, path) from error
         if len(stored) < entry.size:
             message = f"{path}: cut short: tensor {name} needs {entry.size} bytes at {entry.offset}, has {there}"
-            raise errors.DataLossError(None, None, message)
+            raise errors.DataLossError.of(message)
         if dtype is dtypes.string:
             array, crc = _decode_strings(stored, shape, f"{path}: tensor {name}")
         elif dtype is dtypes.variant:
@@ -290,7 +291,7 @@ class BundleReader:
             array = stored.view(dtype.as_numpy_dtype).reshape(shape)
             crc = crc32c(stored)
         if mask(crc) != entry.crc32c:
-            raise errors.DataLossError(None, None, f"{path}: Checksum does not match for tensor {name}")
+            raise errors.DataLossError.of(f"{path}: Checksum does not match for tensor {name}")
         return array
 
 
@@ -317,7 +318,7 @@ def merge_bundles(prefixes: Sequence[str], merged: str, delete_old_folders: bool
                 continue
             if key in entries:
                 message = f"Duplicate tensor {key.decode(errors='replace')} in the merged checkpoint {merged}"
-                raise errors.InvalidArgumentError(None, None, message)
+                raise errors.InvalidArgumentError.of(message)
             if not entry.slices:
                 entry.shard_id += first_shard
             entries[key] = entry
@@ -352,7 +353,7 @@ def data_file(prefix: str, shard: int, num_shards: int) -> str:
 def no_such_checkpoint(prefix: str) -> errors.NotFoundError:
     """The error for a prefix under which there is no checkpoint, in TensorFlow's words."""
     message = f"Unsuccessful TensorSliceReader constructor: Failed to find any matching files for {prefix}"
-    return errors.NotFoundError(None, None, message)
+    return errors.NotFoundError.of(message)
 
 
 def bundle_files(prefix: str) -> list[str]:
@@ -369,7 +370,7 @@ def _encode(array: np.ndarray) -> tuple[list[Any], int]:
     if _holds_variants(array):
         return _encode_variants(array)
     values = [value if isinstance(value, bytes) else str(value).encode() for value in array.reshape(-1)]
-    lengths = b"".join(write_varint(len(value)) for value in values)
+    lengths = b"".join(varint(len(value)) for value in values)
     crc = crc32c(_fixed_lengths([len(value) for value in values]))
     guard = struct.pack("<I", mask(crc))
     crc = crc32c(guard, crc)
@@ -385,14 +386,14 @@ def _decode_strings(stored: np.ndarray, shape: Sequence[int], what: str) -> tupl
             length, position = read_varint(data, position)
             lengths.append(length)
     except IndexError:
-        raise errors.DataLossError(None, None, f"{what}: string lengths are cut short") from None
+        raise errors.DataLossError.of(f"{what}: string lengths are cut short") from None
     crc = crc32c(_fixed_lengths(lengths))
     guard = data[position : position + 4]
     if guard != struct.pack("<I", mask(crc)):
-        raise errors.DataLossError(None, None, f"{what}: Checksum does not match for the string lengths")
+        raise errors.DataLossError.of(f"{what}: Checksum does not match for the string lengths")
     position += 4
     if sum(lengths) != len(data) - position:
-        raise errors.DataLossError(None, None, f"{what}: the string lengths do not add up")
+        raise errors.DataLossError.of(f"{what}: the string lengths do not add up")
     crc = crc32c(data[position:], crc32c(guard, crc))
     result = np.empty(len(lengths), object)
     for number, length in enumerate(lengths):
@@ -410,11 +411,11 @@ def _encode_variants(array: np.ndarray) -> tuple[list[Any], int]:
     """Of each: the length of its message, the message, and the checksum of all up to there."""
     chunks, crc = [], 0
     for value in array.reshape(-1):
-        message = (value.to_proto() if is_variant(value) else value).SerializeToString()
+        message = variant_to_proto(value).SerializeToString()
         crc = crc32c(message, crc32c(struct.pack("<Q", len(message)), crc))
         guard = struct.pack("<I", mask(crc))
         crc = crc32c(guard, crc)
-        chunks += [write_varint(len(message)), message, guard]
+        chunks += [varint(len(message)), message, guard]
     return chunks, crc
 
 
@@ -427,17 +428,17 @@ def _decode_variants(stored: np.ndarray, shape: Sequence[int], what: str) -> tup
         try:
             length, position = read_varint(data, position)
         except IndexError:
-            raise errors.DataLossError(None, None, f"{what}: cut short") from None
+            raise errors.DataLossError.of(f"{what}: cut short") from None
         message, guard = data[position : position + length], data[position + length : position + length + 4]
         crc = crc32c(message, crc32c(struct.pack("<Q", length), crc))
         if guard != struct.pack("<I", mask(crc)):
-            raise errors.DataLossError(None, None, f"{what}: Checksum does not match")
+            raise errors.DataLossError.of(f"{what}: Checksum does not match")
         crc = crc32c(guard, crc)
         position += length + 4
         try:
-            result[number] = variant_of(tensor_pb2.VariantTensorDataProto.FromString(message))
+            result[number] = variant_from_proto(tensor_pb2.VariantTensorDataProto.FromString(message))
         except (DecodeError, errors.InvalidArgumentError) as error:
-            raise errors.DataLossError(None, None, f"{what}: a variant cannot be read: {error}") from error
+            raise errors.DataLossError.of(f"{what}: a variant cannot be read: {error}") from error
     return result.reshape(shape), crc
 
 

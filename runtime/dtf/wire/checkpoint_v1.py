@@ -85,7 +85,7 @@ def write_v1(path: str, parts: Sequence[tuple[str, Sequence[int], Extents, np.nd
         data.ClearField("tensor_shape")
         key = slice_key(name, extents)
         if key in table:
-            raise errors.InvalidArgumentError(None, None, f"{path}: two values for {name} at {list(extents)}")
+            raise errors.InvalidArgumentError.of(f"{path}: two values for {name} at {list(extents)}")
         saved = messages.SavedSlice(name=name, slice=proto, data=data)
         table[key] = messages.SavedTensorSlices(data=saved).SerializeToString()
     with file_errors(path):
@@ -118,27 +118,26 @@ class TableReader:
             raise no_such_checkpoint(prefix)
         for path in paths:
             try:
-                with filesystems.open(path, "rb") as file:
-                    table = dict(read_table(file.read(), path))
+                table = dict(read_table(filesystems.read_regular(path), path))
             except OSError as error:
                 raise error_of(error, path) from error
             try:
                 slices = saved_tensor_slice_pb2.SavedTensorSlices.FromString(table.pop(b"", b""))
             except DecodeError as error:
-                raise errors.DataLossError(None, None, f"{path}: its table of contents cannot be read") from error
+                raise errors.DataLossError.of(f"{path}: its table of contents cannot be read") from error
             if not slices.HasField("meta"):
-                raise errors.DataLossError(None, None, f"{path}: not a checkpoint of format V1: no table of contents")
+                raise errors.DataLossError.of(f"{path}: not a checkpoint of format V1: no table of contents")
             for tensor in slices.meta.tensor:
                 what = f"{path}: the entry of {tensor.name!r}"
                 sizes = [dim.size for dim in tensor.shape.dim]
                 if tensor.shape.unknown_rank or not is_possible(sizes) or not is_storable(tensor.type):
-                    raise errors.DataLossError(None, None, f"{what} has type {tensor.type} and shape {sizes}")
+                    raise errors.DataLossError.of(f"{what} has type {tensor.type} and shape {sizes}")
                 for stored in tensor.slice:
                     check_stored(stored, sizes, what)
                 known = self._tensors.setdefault(tensor.name, tensor)
                 if known is not tensor:
                     if (known.type, known.shape) != (tensor.type, tensor.shape):
-                        raise errors.DataLossError(None, None, f"{what} contradicts that of another file")
+                        raise errors.DataLossError.of(f"{what} contradicts that of another file")
                     known.slice.extend(tensor.slice)
             self._values.update((key, (path, value)) for key, value in table.items())
 
@@ -190,14 +189,14 @@ class TableReader:
         try:
             return self._tensors[name]
         except KeyError:
-            raise errors.NotFoundError(None, None, f"Key {name} not found in checkpoint {self.prefix}") from None
+            raise errors.NotFoundError.of(f"Key {name} not found in checkpoint {self.prefix}") from None
 
     def _read_part(self, name: str, part: Extents, full_shape: Sequence[int]) -> np.ndarray:
         from dtf.wire.pb import saved_tensor_slice_pb2
 
         entry = self._values.get(slice_key(name, part))
         if entry is None:
-            raise errors.DataLossError(None, None, f"{self.prefix}: the values of tensor {name} at {part} are missing")
+            raise errors.DataLossError.of(f"{self.prefix}: the values of tensor {name} at {part} are missing")
         path, value = entry
         sizes = [size if length < 0 else length for (_, length), size in zip(part, full_shape, strict=True)]
         try:
@@ -206,7 +205,7 @@ class TableReader:
             data.dtype = self._tensor(name).type
             data.tensor_shape.CopyFrom(TensorShape(sizes).as_proto())
             if codec.repeated_bytes(data):  # a writer writes every element
-                raise errors.InvalidArgumentError(None, None, "values are missing")
+                raise errors.InvalidArgumentError.of("values are missing")
             return codec.proto_to_array(data)
         except (DecodeError, errors.InvalidArgumentError, errors.ResourceExhaustedError) as error:
-            raise errors.DataLossError(None, None, f"{path}: the values of tensor {name} cannot be read") from error
+            raise errors.DataLossError.of(f"{path}: the values of tensor {name} cannot be read") from error

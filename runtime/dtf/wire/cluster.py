@@ -153,8 +153,8 @@ def parse_target(target: str) -> str:
     """
     prefix, separator, address = target.partition("://")
     if prefix != "grpc" or not separator:
-        raise errors.InvalidArgumentError(
-            None, None, f"The session target {target!r} is not understood; it must be 'grpc://host:port'."
+        raise errors.InvalidArgumentError.of(
+            f"The session target {target!r} is not understood; it must be 'grpc://host:port'."
         )
     split_address(address)
     return address
@@ -169,9 +169,9 @@ def split_address(address: str) -> tuple[str, int]:
     host, separator, port = address.rpartition(":")
     bracketed = host.startswith("[") and host.endswith("]")
     if not separator or not host or (":" in host and not bracketed):
-        raise errors.InvalidArgumentError(None, None, f"Could not interpret {address!r} as a host:port pair.")
+        raise errors.InvalidArgumentError.of(f"Could not interpret {address!r} as a host:port pair.")
     if not (port.isascii() and port.isdecimal()) or int(port) > 65535:
-        raise errors.InvalidArgumentError(None, None, f"Could not interpret {port!r} as the port of {address!r}.")
+        raise errors.InvalidArgumentError.of(f"Could not interpret {port!r} as the port of {address!r}.")
     return (host[1:-1] if bracketed else host), int(port)
 
 
@@ -199,7 +199,7 @@ def _index(job: Any, index: Any) -> int:
     try:
         number = int(index)
     except (TypeError, ValueError):
-        raise ValueError(f"The task index {index!r} of job {job!r} is no number.") from None
+        raise ValueError(f"The task index {index!r} of job {job!r} is not a number.") from None
     if number < 0:
         raise ValueError(f"The task index {index!r} of job {job!r} is negative.")
     return number

@@ -78,8 +78,8 @@ class Credentials:
             context.load_cert_chain(certificate, key)
         except (ssl.SSLError, OSError, ValueError) as error:
             files = ", ".join(self.paths)
-            raise errors.FailedPreconditionError(
-                None, None, f"The files {files} are not an authority, a certificate and its key: {error}"
+            raise errors.FailedPreconditionError.of(
+                f"The files {files} are not an authority, a certificate and its key: {error}"
             ) from None
         return context
 
@@ -95,8 +95,8 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Credentials
         return None
     missing = [name for name, path in zip(VARIABLES, paths, strict=True) if not path]
     if missing:
-        raise errors.FailedPreconditionError(
-            None, None, f"TLS takes {', '.join(VARIABLES)} together; {' and '.join(missing)} is not set."
+        raise errors.FailedPreconditionError.of(
+            f"TLS takes {', '.join(VARIABLES)} together; {' and '.join(missing)} is not set."
         )
     contents = []
     for name, path in zip(VARIABLES, paths, strict=True):
@@ -104,7 +104,7 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Credentials
             with open(path, "rb") as file:
                 contents.append(file.read())
         except OSError as error:
-            raise errors.FailedPreconditionError(None, None, f"{name}: {path}: {error.strerror}") from None
+            raise errors.FailedPreconditionError.of(f"{name}: {path}: {error.strerror}") from None
     return Credentials(contents[0], contents[1], contents[2], (paths[0], paths[1], paths[2]))
 
 

@@ -40,13 +40,13 @@ def decompress(data: bytes, kind: str, what: str, most_bytes: int | None = None)
         try:
             found.append(stream.decompress(data, limit - size + 1))
         except zlib.error as error:
-            raise errors.DataLossError(None, None, f"{what}: {error}") from error
+            raise errors.DataLossError.of(f"{what}: {error}") from error
         size += len(found[-1])
         if size > limit:
             if most_bytes is None:
                 limits.DECOMPRESSED_BYTES.check(size, f"{what}: decompressed, at least")
             message = f"{what}: more than {limit} bytes when decompressed"
-            raise errors.ResourceExhaustedError(None, None, message)
+            raise errors.ResourceExhaustedError.of(message)
         data = stream.unused_data
         if not data:
             return found[0] if len(found) == 1 else b"".join(found)
@@ -101,7 +101,7 @@ class InflatingFile:
         try:
             self._ready += self._stream.decompress(self._waiting, _CHUNK_BYTES << 4)
         except zlib.error as error:
-            raise errors.DataLossError(None, None, f"{self._path}: {error}") from error
+            raise errors.DataLossError.of(f"{self._path}: {error}") from error
         self._waiting = self._stream.unconsumed_tail or self._stream.unused_data
         return True
 

@@ -7,9 +7,10 @@ graph's device stack (build) and the placer (run).
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
+
+from dtf.wire.text_cache import cached_by_text
 
 _KNOWN_TYPES = ("CPU", "GPU", "TPU")
 
@@ -107,7 +108,7 @@ def canonical_name(device: str | DeviceSpec | None) -> str:
     return device.to_string() if isinstance(device, DeviceSpec) else _format(*_parse(device))
 
 
-@functools.lru_cache(maxsize=4096)
+@cached_by_text(4096)
 def merge_devices(outer: str, inner: str) -> str:
     """The name with each part of `inner`, or of `outer` where `inner` has none."""
     return DeviceSpec.from_string(outer).make_merged_spec(DeviceSpec.from_string(inner)).to_string()
@@ -123,12 +124,13 @@ def merge_device(spec: str | DeviceSpec | None) -> Callable[[Any], str]:
     return device_function
 
 
+@cached_by_text(4096)
 def task_of(device: str) -> str:
-    """The task of a full device name: "/job:ps/replica:0/task:1/device:CPU:0" -> "/job:ps/replica:0/task:1"."""
-    job, replica, task, _, _ = _parse(device)
-    if job is None or task is None:
-        raise ValueError(f"the device {device!r} does not name a task")
-    return task_name(job, task, replica or 0)
+    """The task of a full device name: "/job:ps/replica:0/task:0/device:CPU:0" -> "/job:ps/replica:0/task:0"; ""
+    when it names none.
+    """
+    parts = [part for part in device.split("/") if part.startswith(("job:", "replica:", "task:"))]
+    return "/" + "/".join(parts) if parts else ""
 
 
 def task_name(job: str, task: int, replica: int = 0) -> str:
@@ -136,7 +138,7 @@ def task_name(job: str, task: int, replica: int = 0) -> str:
     return f"/job:{job}/replica:{replica}/task:{task}"
 
 
-@functools.lru_cache(maxsize=4096)
+@cached_by_text(4096)
 def _parse(spec: str) -> tuple[str | None, int | None, int | None, str | None, int | None]:
     job = replica = task = device_type = device_index = None
     seen_type = False
@@ -168,7 +170,7 @@ def _parse(spec: str) -> tuple[str | None, int | None, int | None, str | None, i
 
 def _number(text: str, part: str, spec: str) -> int:
     if not text.isdecimal():
-        raise ValueError(f"{text!r} is no number in the part {part!r} of the device spec {spec!r}.")
+        raise ValueError(f"{text!r} is not a number in the part {part!r} of the device spec {spec!r}.")
     return int(text)
 
 

@@ -26,7 +26,10 @@ This module owns the tree and the conversions between codes and classes. How an 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 OK = 0
 CANCELLED = 1
@@ -65,6 +68,11 @@ class OpError(Exception):
         self._message = message
         self._error_code = error_code
         self.derived = False
+
+    @classmethod
+    def of(cls, message: str) -> Self:
+        """An error of this kind that belongs to no node: `InvalidArgumentError.of("The port is taken")`."""
+        return cls(None, None, message)  # type: ignore[call-arg]  # each kind knows its code
 
     @property
     def message(self) -> str:

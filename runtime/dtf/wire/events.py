@@ -63,14 +63,14 @@ def read_records(path: str, allow_cut_end: bool = False, opened: _Opened | None 
                 return
             length = struct.unpack("<Q", header[:8])[0] if len(header) == 12 else 0
             if len(header) == 12 and struct.unpack("<I", header[8:])[0] != masked_crc32c(header[:8]):
-                raise errors.DataLossError(None, None, f"{path}: corrupted record at {offset}")
+                raise errors.DataLossError.of(f"{path}: corrupted record at {offset}")
             data, trailer = (_read(file, length, path), file.read(4)) if len(header) == 12 else (b"", b"")
             if len(data) != length or len(trailer) != 4:
                 if allow_cut_end:
                     return
-                raise errors.DataLossError(None, None, f"{path}: truncated record at {offset}")
+                raise errors.DataLossError.of(f"{path}: truncated record at {offset}")
             if struct.unpack("<I", trailer)[0] != masked_crc32c(data):
-                raise errors.DataLossError(None, None, f"{path}: corrupted record at {offset}")
+                raise errors.DataLossError.of(f"{path}: corrupted record at {offset}")
             yield data
 
 
@@ -102,7 +102,7 @@ def read_events(path: str, allow_cut_end: bool = True) -> Iterator[Any]:
         try:
             yield event_pb2.Event.FromString(record)
         except DecodeError as error:
-            raise errors.DataLossError(None, None, f"{path}: a record holds no Event: {error}") from error
+            raise errors.DataLossError.of(f"{path}: a record holds no Event: {error}") from error
 
 
 class EventsWriter:

@@ -58,10 +58,10 @@ def error_of(error: OSError, what: str) -> errors.OpError:
     """The OpError for what the operating system refused; its message begins with `what`, a path or prefix."""
     if error.errno is None:  # raised by a program: only the class says what it is
         kind = next((kind for known, kind in _CLASSES.items() if isinstance(error, known)), errors.UnknownError)
-        return kind(None, None, f"{what}; {error}")
+        return kind.of(f"{what}; {error}")
     kind = _KINDS.get(error.errno, errors.UnknownError)
     where = f": {error.filename}" if error.filename and os.fspath(error.filename) != what else ""
-    return kind(None, None, f"{what}; {error.strerror}{where}")
+    return kind.of(f"{what}; {error.strerror}{where}")
 
 
 def write_atomically(path: str, data: bytes) -> None:

@@ -16,18 +16,20 @@ Source: https://www.tensorflow.org/api_docs/python/tf/io/gfile
 from __future__ import annotations
 
 import builtins
+import errno
 import glob as _glob
 import os
 import re
 import shutil
 import stat as _stat
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from dtf.wire import errors
+from dtf.wire.file_system import FileSystem, Status
+from dtf.wire.fsspec_files import file_system
 
 __all__ = [
     "FileSystem", "LocalFiles", "Status", "copyfile", "dirname", "exists", "getmtime", "getsize", "glob", "isdir",
@@ -36,49 +38,6 @@ __all__ = [
 ]  # fmt: skip
 
 Path = str | os.PathLike[str]
-
-
-@dataclass(frozen=True)
-class Status:
-    """What there is at a path: its size in bytes, nanoseconds since the epoch of its last change, or a folder."""
-
-    size: int
-    mtime_ns: int
-    is_folder: bool
-
-
-class FileSystem(Protocol):
-    """One kind of file system. Paths come without a scheme where it is `file`, with it elsewhere."""
-
-    def open(self, path: str, mode: str, encoding: str | None) -> Any:
-        """A file object. Raises FileNotFoundError, OSError."""
-
-    def status(self, path: str) -> Status:
-        """Raises FileNotFoundError."""
-
-    def names(self, folder: str) -> list[str]:
-        """The names in a folder. Raises FileNotFoundError."""
-
-    def matching(self, pattern: str) -> list[str]:
-        """The paths that match a pattern, in no order."""
-
-    def make_folder(self, path: str) -> None:
-        """Raises FileExistsError, and FileNotFoundError when the one above is missing."""
-
-    def make_folders(self, path: str) -> None:
-        """Makes a folder and those above it; fine if it exists."""
-
-    def remove(self, path: str) -> None:
-        """Removes a file. Raises FileNotFoundError."""
-
-    def remove_folder(self, path: str) -> None:
-        """Removes an empty folder. Raises OSError when it is not."""
-
-    def remove_tree(self, path: str) -> None:
-        """Removes a folder and all in it."""
-
-    def replace(self, source: str, target: str) -> None:
-        """Renames a file or folder; a file that is there is replaced. Raises FileNotFoundError."""
 
 
 class LocalFiles:
@@ -131,6 +90,28 @@ def open(path: Path, mode: str = "r", encoding: str | None = None) -> Any:
     """A file object, as Python's own `open` gives it. Raises OSError."""
     system, inner = _system(path)
     return system.open(inner, mode, encoding)
+
+
+def read_regular(path: Path) -> bytes:
+    """All that a file holds. A pipe or a device, as a stranger's model may have, could keep its reader for ever.
+
+    Raises:
+      OSError: the file cannot be read.
+      DataLossError: it is a pipe, a device or the like.
+    """
+    system, inner = _system(path)
+    if system is not _LOCAL:
+        with system.open(inner, "rb", None) as file:
+            return bytes(file.read())
+    descriptor = os.open(inner, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
+    mode = os.fstat(descriptor).st_mode
+    if _stat.S_ISREG(mode):
+        with builtins.open(descriptor, "rb") as file:
+            return file.read()
+    os.close(descriptor)
+    if _stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    raise errors.DataLossError.of(f"{os.fspath(path)}: neither a file nor a folder, but a pipe, a device or the like")
 
 
 def stat(path: Path) -> Status:
@@ -257,7 +238,7 @@ def replace(source: Path, target: Path) -> None:
     other, target_inner = _system(target)
     if type(system) is not type(other) or (system is not _LOCAL and scheme_of(source) != scheme_of(target)):
         message = f"Renaming {os.fspath(source)} to {os.fspath(target)} not implemented"
-        raise errors.UnimplementedError(None, None, message)
+        raise errors.UnimplementedError.of(message)
     system.replace(inner, target_inner)
 
 
@@ -285,10 +266,10 @@ def read_array(path: Path, offset: int, size: int) -> tuple[np.ndarray, int]:
     Raises:
       OSError: FileNotFoundError, or the file cannot be read.
     """
+    there = max(0, getsize(path) - offset)  # 0 of a pipe, whose reader would wait
+    if there < size or not there:
+        return np.empty(0, np.uint8), there
     with open(path, "rb") as file:
-        there = max(0, getsize(path) - offset)
-        if there < size:
-            return np.empty(0, np.uint8), there
         if _system(path)[0] is _LOCAL:
             return np.fromfile(file, np.uint8, size, offset=offset), there
         file.seek(offset)
@@ -319,10 +300,8 @@ def _system(path: Path) -> tuple[FileSystem, str]:
         return _LOCAL, text
     if scheme == "file":
         return _LOCAL, _OF_HOST.sub("", text, count=1) or "/"
-    from dtf.wire.fsspec_files import file_system
-
     found = file_system(scheme)
     if found is None:
         message = f"File system scheme '{scheme}' not implemented (file: '{text}')"
-        raise errors.UnimplementedError(None, None, message)
+        raise errors.UnimplementedError.of(message)
     return found, text

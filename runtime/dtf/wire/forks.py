@@ -10,6 +10,10 @@ in the order of their registration, so a module's own comes after those of the m
 
     forks.in_child(_begin_anew)
 
+A lock of one object, which another thread may hold at the fork, is renewed by name:
+
+    forks.renew_in_child(self, "_lock")
+
 What belongs to the parent for good, such as a session at a server, remembers the `generation` in which it was made.
 """
 
@@ -18,12 +22,16 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import weakref
 from collections.abc import Callable
+from typing import Any
 
-__all__ = ["generation", "in_child", "in_parent_before", "was_quiet"]
+__all__ = ["generation", "in_child", "in_parent_before", "renew_in_child", "was_quiet"]
 
 _registered: list[Callable[[], None]] = []
 _looks: list[Callable[[], bool]] = []
+_owners: dict[int, tuple[weakref.ref[object], tuple[str, ...]]] = {}
+_RLOCK = type(threading.RLock())
 _generation = 0
 _was_quiet = True
 
@@ -31,6 +39,20 @@ _was_quiet = True
 def in_child(begin_anew: Callable[[], None]) -> None:
     """Has a function called in each process that is forked from this one. It must not wait for anything."""
     _registered.append(begin_anew)
+
+
+def renew_in_child(owner: object, *attributes: str) -> None:
+    """Has locks and events of `owner` replaced in each process that is forked from this one. It is not kept alive.
+
+    What another thread was changing under such a lock may be half done in the child; it is never waited for.
+    """
+    key = id(owner)
+
+    def forget(reference: weakref.ref[object]) -> None:
+        if (found := _owners.get(key)) is not None and found[0] is reference:
+            del _owners[key]
+
+    _owners[key] = weakref.ref(owner, forget), attributes
 
 
 def in_parent_before(is_quiet: Callable[[], bool]) -> None:
@@ -54,10 +76,25 @@ def _before() -> None:
     _now_quiet = threading.active_count() - known <= 1 and all(is_quiet() for is_quiet in _looks)
 
 
+def _renew(owner: object, attribute: str) -> None:
+    old = getattr(owner, attribute)
+    if isinstance(old, threading.Event):
+        new: Any = threading.Event()
+        if old.is_set():
+            new.set()
+    else:
+        new = threading.RLock() if isinstance(old, _RLOCK) else threading.Lock()
+    setattr(owner, attribute, new)
+
+
 def _in_child() -> None:
     global _generation, _was_quiet
     _generation += 1
     _was_quiet = _now_quiet
+    for reference, attributes in list(_owners.values()):
+        owner = reference()
+        for attribute in attributes if owner is not None else ():
+            _renew(owner, attribute)
     for begin_anew in _registered:
         try:
             begin_anew()

@@ -14,7 +14,7 @@ import functools
 import os
 from typing import Any
 
-from dtf.wire.filesystems import FileSystem, Status
+from dtf.wire.file_system import FileSystem, Status
 
 __all__ = ["FsspecFiles", "file_system"]
 

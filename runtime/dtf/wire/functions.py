@@ -56,8 +56,8 @@ def instantiate(function: Any, attrs: Mapping[str, Any], library: Library) -> An
             if value.WhichOneof("value") == "placeholder":
                 node.attr[name].CopyFrom(_attribute(attrs, value.placeholder))
         if node.name in bodies:
-            raise errors.InvalidArgumentError(
-                None, None, f"Function {function.signature.name} has two nodes with the name '{node.name}'"
+            raise errors.InvalidArgumentError.of(
+                f"Function {function.signature.name} has two nodes with the name '{node.name}'"
             )
         bodies.add(node.name)
         if node.op not in library and opdef.exists(node.op):
@@ -81,7 +81,7 @@ def instantiate(function: Any, attrs: Mapping[str, Any], library: Library) -> An
         for candidate in (text, f"{text}:0"):
             if candidate in names:
                 return names[candidate]
-        raise errors.InvalidArgumentError(None, None, f"Function {function.signature.name} has no tensor {shown(text)}")
+        raise errors.InvalidArgumentError.of(f"Function {function.signature.name} has no tensor {shown(text)}")
 
     for node in nodes:
         for index, text in enumerate(node.input):
@@ -218,13 +218,13 @@ def _outputs(node: Any, library: Library) -> list[tuple[str, int]]:
     try:
         op_def = opdef.get(node.op)
     except KeyError as error:
-        raise errors.NotFoundError(None, None, f"{error.args[0]} (node {node.name})") from None
+        raise errors.NotFoundError.of(f"{error.args[0]} (node {node.name})") from None
     return [(output.name, _output_count(output, node)) for output in op_def.outputs]
 
 
 def _attribute(attrs: Mapping[str, Any], name: str) -> Any:
     if name not in attrs:
-        raise errors.InvalidArgumentError(None, None, f"Function attribute {shown(name)} has no value")
+        raise errors.InvalidArgumentError.of(f"Function attribute {shown(name)} has no value")
     return attrs[name]
 
 
@@ -241,7 +241,7 @@ def _argument_count(argument: Any, attrs: Mapping[str, Any]) -> int:
         return len(_attribute(attrs, argument.type_list_attr).list.type)
     count = _attribute(attrs, argument.number_attr).i if argument.number_attr else 1
     if not 0 <= count <= OUTPUTS_MAX:
-        raise errors.InvalidArgumentError(None, None, f"Attr '{argument.number_attr}' is {count}, no number of tensors")
+        raise errors.InvalidArgumentError.of(f"Attr '{argument.number_attr}' is {count}, no number of tensors")
     return count
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 
 from dtf.wire import errors
 from dtf.wire.crc import masked_crc32c
+from dtf.wire.varints import read_varint, varint
 
 _MAGIC = 0xDB4775248B80FB57
 _FOOTER_SIZE = 48
@@ -54,10 +55,10 @@ def read_table(data: bytes, what: str) -> Iterator[tuple[bytes, bytes]]:
       DataLossError: the bytes are not a whole, undamaged table.
     """
     if len(data) < _FOOTER_SIZE:
-        raise errors.DataLossError(None, None, f"{what}: file is too short to be an sstable ({len(data)} bytes)")
+        raise errors.DataLossError.of(f"{what}: file is too short to be an sstable ({len(data)} bytes)")
     footer = data[-_FOOTER_SIZE:]
     if struct.unpack("<Q", footer[-8:])[0] != _MAGIC:
-        raise errors.DataLossError(None, None, f"{what}: not an sstable (bad magic number), or cut short")
+        raise errors.DataLossError.of(f"{what}: not an sstable (bad magic number), or cut short")
     try:
         _, _, position = _read_handle(footer, 0)
         offset, size, _ = _read_handle(footer, position)
@@ -75,30 +76,7 @@ def read_table(data: bytes, what: str) -> Iterator[tuple[bytes, bytes]]:
                 last = key
                 yield key, value
     except (IndexError, struct.error) as error:
-        raise errors.DataLossError(None, None, f"{what}: damaged sstable: {error}") from error
-
-
-def write_varint(value: int) -> bytes:
-    """A little-endian base-128 integer, as protobuf and LevelDB write it."""
-    out = bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def read_varint(data: bytes, position: int) -> tuple[int, int]:
-    """Returns (value, position after it). Raises IndexError where the data end, or the number has more than 64 bits."""
-    value = shift = 0
-    while shift <= 63:
-        byte = data[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value & 0xFFFFFFFFFFFFFFFF, position
-        shift += 7
-    raise IndexError("a number has more than 64 bits")
+        raise errors.DataLossError.of(f"{what}: damaged sstable: {error}") from error
 
 
 class _Block:
@@ -123,7 +101,7 @@ class _Block:
             self._count = 0
         elif self._count:
             shared = len(os.path.commonprefix([self.last, key]))
-        self.out += write_varint(shared) + write_varint(len(key) - shared) + write_varint(len(value))
+        self.out += varint(shared) + varint(len(key) - shared) + varint(len(value))
         self.out += key[shared:] + value
         self.last = key
         self._count += 1
@@ -149,7 +127,7 @@ def _after(last: bytes) -> bytes:
 
 
 def _append_block(out: bytearray, contents: bytes) -> bytes:
-    handle = write_varint(len(out)) + write_varint(len(contents))
+    handle = varint(len(out)) + varint(len(contents))
     typed = contents + bytes([_UNCOMPRESSED])
     out += typed + struct.pack("<I", masked_crc32c(typed))
     return handle
@@ -165,14 +143,14 @@ def _read_block(data: bytes, offset: int, size: int, what: str) -> bytes:
     typed = data[offset : offset + size + 1]
     trailer = data[offset + size + 1 : offset + size + 5]
     if len(typed) != size + 1 or len(trailer) != 4:
-        raise errors.DataLossError(None, None, f"{what}: truncated block at byte {offset}")
+        raise errors.DataLossError.of(f"{what}: truncated block at byte {offset}")
     if struct.unpack("<I", trailer)[0] != masked_crc32c(typed):
-        raise errors.DataLossError(None, None, f"{what}: block checksum mismatch at byte {offset}")
+        raise errors.DataLossError.of(f"{what}: block checksum mismatch at byte {offset}")
     if typed[-1] == _UNCOMPRESSED:
         return typed[:-1]
     if typed[-1] == _SNAPPY:
         return _unsnap(typed[:-1], what)
-    raise errors.DataLossError(None, None, f"{what}: unknown block compression {typed[-1]}")
+    raise errors.DataLossError.of(f"{what}: unknown block compression {typed[-1]}")
 
 
 def _entries(block: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -218,11 +196,11 @@ def _unsnap(data: bytes, what: str) -> bytes:
             length, offset = (tag >> 2) + 1, int.from_bytes(data[position : position + width], "little")
             position += width
         if not 0 < offset <= len(out):
-            raise errors.DataLossError(None, None, f"{what}: damaged Snappy block")
+            raise errors.DataLossError.of(f"{what}: damaged Snappy block")
         if offset >= length:
             out += out[len(out) - offset : len(out) - offset + length]
         else:  # the copy reads what it writes: what is there repeats itself
             out += (out[len(out) - offset :] * (length // offset + 1))[:length]
     if len(out) != size:
-        raise errors.DataLossError(None, None, f"{what}: Snappy block of {len(out)} bytes instead of {size}")
+        raise errors.DataLossError.of(f"{what}: Snappy block of {len(out)} bytes instead of {size}")
     return bytes(out)

@@ -48,7 +48,7 @@ class Limit:
         digits, unit = (text[:-1], text[-1:].upper()) if text[-1:].upper() in _UNITS else (text, "")
         if not digits.isdecimal():
             message = f"The environment variable {self.variable} must be a number such as 512M; it is {text!r}."
-            raise errors.InvalidArgumentError(None, None, message)
+            raise errors.InvalidArgumentError.of(message)
         return int(digits) * _UNITS.get(unit, 1)
 
     def allows(self, amount: int) -> bool:
@@ -59,9 +59,7 @@ class Limit:
         """Raises `kind`, ResourceExhaustedError by default, when `what` would take more than the limit."""
         limit = self.value
         if amount > limit:
-            raise kind(
-                None, None, f"{what}: {text_of(amount)} is more than the limit of {text_of(limit)} ({self.variable})"
-            )
+            raise kind.of(f"{what}: {text_of(amount)} is more than the limit of {text_of(limit)} ({self.variable})")
 
 
 MESSAGE_BYTES = Limit("DTF_MAX_MESSAGE_BYTES", None, "one message of a peer; half of the machine's memory by default")
@@ -75,23 +73,30 @@ DECOMPRESSED_BYTES = Limit("DTF_MAX_DECOMPRESSED_BYTES", 1 << 30, "one decompres
 IMAGE_ELEMENTS = Limit("DTF_MAX_IMAGE_ELEMENTS", 1 << 29, "height x width x channels x frames of an image file")
 CHECKPOINT_SHARDS = Limit("DTF_MAX_CHECKPOINT_SHARDS", 100_000, "data files that the index of a checkpoint declares")
 SESSIONS = Limit("DTF_MAX_SESSIONS", 10_000, "sessions that one task serves at a time")
+SESSIONS_PER_PEER = Limit(
+    "DTF_MAX_SESSIONS_PER_PEER", 5000, "sessions that processes of one address have open at one task"
+)
+SHARED_GRAPHS = Limit(
+    "DTF_MAX_SHARED_GRAPHS", 2000, "graphs at one task of masters without a session there, the last used ones"
+)
 FUNCTION_DEPTH = Limit("DTF_MAX_FUNCTION_DEPTH", 1000, "calls of functions inside of each other while a step runs")
 INLINED_NODES = Limit("DTF_MAX_INLINED_NODES", 50_000, "nodes of bodies that take the place of their calls in a graph")
 
 ALL = (
     MESSAGE_BYTES, TENSOR_BYTES, REPEATED_BYTES, DECOMPRESSED_BYTES, IMAGE_ELEMENTS, CHECKPOINT_SHARDS, SESSIONS,
-    FUNCTION_DEPTH, INLINED_NODES,
+    SESSIONS_PER_PEER, SHARED_GRAPHS, FUNCTION_DEPTH, INLINED_NODES,
 )  # fmt: skip
 
 _LOOKED_AT_FROM_BYTES = 1 << 28
 """Smaller tensors do not have the free memory looked at, which takes 100 us."""
 
 
-def check_room(shape: Sequence[int], element_bytes: int, type_name: str = "") -> None:
+def check_room(shape: Sequence[int], element_bytes: int, type_name: object = "") -> None:
     """Raises ResourceExhaustedError when there is no room for a tensor, before its memory is taken.
 
     Args:
       element_bytes: bytes per element; 8 for strings and other objects, which take at least that.
+      type_name: for the message.
     """
     size = math.prod(shape) * element_bytes
     if size < _LOOKED_AT_FROM_BYTES and TENSOR_BYTES.variable not in os.environ:
@@ -101,7 +106,7 @@ def check_room(shape: Sequence[int], element_bytes: int, type_name: str = "") ->
     TENSOR_BYTES.check(size, what)
     if size >= _LOOKED_AT_FROM_BYTES and size > (free := available_bytes()):
         message = f"{what}: {text_of(size)} is more than the {text_of(free)} of memory that are free"
-        raise errors.ResourceExhaustedError(None, None, message)
+        raise errors.ResourceExhaustedError.of(message)
 
 
 def text_of(amount: int) -> str:

@@ -15,8 +15,9 @@ Source: the runtime's behaviour in TensorFlow 2.21, compared in tests/interop/ba
 
 from __future__ import annotations
 
-import functools
 import re
+
+from dtf.wire.text_cache import cached_by_text
 
 __all__ = [
     "CONTROL", "is_device_name", "is_node_name", "is_word", "parse_tensor_name", "printable", "shown", "tensor_name",
@@ -46,13 +47,13 @@ def is_node_name(text: str, internal: bool = False) -> bool:
     return (_INTERNAL_NODE if internal else _NODE).fullmatch(text) is not None
 
 
-@functools.lru_cache(maxsize=4096)
+@cached_by_text(4096)
 def is_device_name(text: str) -> bool:
     """Whether the text is a device's name, full, partial or empty: "/job:ps/task:0/device:CPU:0", "/cpu:0", ""."""
     return _DEVICE.fullmatch(text) is not None
 
 
-@functools.lru_cache(maxsize=4096)
+@cached_by_text(4096)
 def is_word(text: str) -> bool:
     """Whether a function, an attribute or an op may have this name."""
     return text.isprintable() and _WORD.fullmatch(text) is not None

@@ -18,13 +18,13 @@ from typing import Any, NamedTuple
 
 from dtf.wire import codec, dtypes, errors, opdef
 from dtf.wire.names import is_device_name, is_node_name, is_word, shown
+from dtf.wire.tensor_shape import TENSORFLOW_RANK_MAX
 
 __all__ = ["OUTPUTS_MAX", "check_attributes", "check_function", "check_node", "refused"]
 
 OUTPUTS_MAX = 1 << 16
 """How many tensors one argument of a node may stand for, where its inputs do not show it."""
 _BASE_TYPES_MAX = 100
-_DIMENSIONS_MAX = 254
 _ELEMENTS_MAX = (1 << 63) - 1
 _DEVICE_ATTRS = frozenset({"send_device", "recv_device"})
 _TEXT_ATTRS = frozenset({"tensor_name", "frame_name"}) | _DEVICE_ATTRS
@@ -42,9 +42,9 @@ def check_node(node: Any, internal: bool = False) -> None:
       NotFoundError: what stands for its op cannot be the name of one.
     """
     if not is_node_name(node.name, internal):
-        raise errors.InvalidArgumentError(None, None, f"{shown(node.name)} is not a valid name of a node")
+        raise errors.InvalidArgumentError.of(f"{shown(node.name)} is not a valid name of a node")
     if not is_word(node.op):
-        raise errors.NotFoundError(None, None, f"Op type not registered {shown(node.op)} (node {shown(node.name)})")
+        raise errors.NotFoundError.of(f"Op type not registered {shown(node.op)} (node {shown(node.name)})")
     if node.device and not is_device_name(node.device):
         raise refused(node, f"Malformed device specification {shown(node.device)}")
     for name, value in node.attr.items():
@@ -71,34 +71,40 @@ def check_function(function: Any) -> None:
     """
     signature = function.signature
     if not is_word(signature.name):
-        raise errors.InvalidArgumentError(None, None, f"Malformed name of a function: {shown(signature.name)}")
+        raise errors.InvalidArgumentError.of(f"Malformed name of a function: {shown(signature.name)}")
     for argument in (*signature.input_arg, *signature.output_arg):
         if not is_node_name(argument.name, internal=True):
-            raise errors.InvalidArgumentError(
-                None, None, f"Function {shown(signature.name)}: Malformed name of an argument: {shown(argument.name)}"
+            raise errors.InvalidArgumentError.of(
+                f"Function {shown(signature.name)}: Malformed name of an argument: {shown(argument.name)}"
             )
     for attr in signature.attr:
         if not is_word(attr.name):
-            raise errors.InvalidArgumentError(
-                None, None, f"Function {shown(signature.name)}: Malformed name of an attribute: {shown(attr.name)}"
+            raise errors.InvalidArgumentError.of(
+                f"Function {shown(signature.name)}: Malformed name of an attribute: {shown(attr.name)}"
             )
     for node in function.node_def:
         check_node(node, internal=True)
 
 
-def check_attributes(node: Any, may_lack_values: bool = False) -> None:
+def check_attributes(node: Any, may_lack_values: bool = False) -> dict[str, Any]:
     """Checks the attributes of a NodeDef, whose op is known, against the op's contract; missing ones are not sought.
 
     `may_lack_values`: an attribute without a value stands for its default. That is what a look at an attribute that a
     message does not have leaves behind.
 
+    Returns:
+      the Python values of attributes that the contract does not have, which are kept: to check one is to read it.
+
     Raises:
       InvalidArgumentError: one is of another kind than declared, or has a value that is not allowed.
     """
+    surplus: dict[str, Any] = {}
     expected = _expected(node.op)
     for name, value in node.attr.items():
         want = expected.get(name)
-        if want is not None:
+        if want is None:
+            surplus[name] = _surplus_value(node, name, value)
+        else:
             kind = value.WhichOneof("value")
             if kind == "type" and value.type in want.good_types:
                 continue
@@ -109,6 +115,14 @@ def check_attributes(node: Any, may_lack_values: bool = False) -> None:
                 raise refused(node, refusal)
             if kind == "type":
                 want.good_types.add(value.type)
+    return surplus
+
+
+def _surplus_value(node: Any, name: str, value: Any) -> Any:
+    try:
+        return codec.attr_to_python(value)
+    except (TypeError, ValueError) as error:
+        raise refused(node, f"Attr '{name}' has a value that cannot be read: {error}") from None
 
 
 def refused(node: Any, message: str) -> errors.InvalidArgumentError:
@@ -177,8 +191,8 @@ def _type_refusal(enum: int) -> str | None:
 
 def _shape_refusal(shape: Any) -> str | None:
     sizes = [dim.size for dim in shape.dim]
-    if len(sizes) > _DIMENSIONS_MAX:
-        return f"is a shape of {len(sizes)} dimensions; at most {_DIMENSIONS_MAX} are possible"
+    if len(sizes) > TENSORFLOW_RANK_MAX:
+        return f"is a shape of {len(sizes)} dimensions; at most {TENSORFLOW_RANK_MAX} are possible"
     if any(size < -1 for size in sizes):
         return f"is a shape with the negative size {min(sizes)}"
     if math.prod(size for size in sizes if size > 0) > _ELEMENTS_MAX:

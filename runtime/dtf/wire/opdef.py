@@ -140,7 +140,7 @@ def get(name: str) -> OpDef:
       KeyError: the op is not in the table; the message lists near names.
     """
     try:
-        return parse(_lines()[name][0])
+        return parse(INTERNAL.get(name) or _lines()[name][0])
     except KeyError:
         import difflib  # slow to import, and seldom needed
 
@@ -171,6 +171,10 @@ def parse(line: str) -> OpDef:
         attrs,
         **{flag: True for flag in flags},
     )
+
+
+INTERNAL = {"_DeviceCopy": "_DeviceCopy(input: T) -> (output: T) {T: type, source: string, target: string}"}
+"""What the runtime puts into its own partitions; no contracts of TensorFlow's, and none that `exists` knows."""
 
 
 @functools.cache

@@ -10,6 +10,10 @@ cannot disagree. Does not touch tensors or ops.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
 
 # An int removes a dimension, a slice keeps one, None adds one: what numpy's basic indexing takes.
 Index = tuple["int | slice | None", ...]
@@ -17,9 +21,9 @@ Index = tuple["int | slice | None", ...]
 
 def slice_index(
     rank: int,
-    begin: Sequence[int],
-    end: Sequence[int],
-    strides: Sequence[int],
+    begin: Sequence[int] | np.ndarray,
+    end: Sequence[int] | np.ndarray,
+    strides: Sequence[int] | np.ndarray,
     begin_mask: int = 0,
     end_mask: int = 0,
     ellipsis_mask: int = 0,

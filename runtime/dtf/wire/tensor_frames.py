@@ -14,12 +14,13 @@ from __future__ import annotations
 import json
 import math
 import struct
+import threading
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from dtf.wire import codec, dtypes, errors
+from dtf.wire import codec, dtypes, errors, forks
 
 Buffer = Any
 
@@ -33,6 +34,8 @@ _PROTO = 255
 _ALIGNMENT = 16
 _COPIED_BYTES_MAX = 4096
 _REMEMBERED_MAX = 1024
+_REMEMBERED_BYTES_MAX = 1 << 20
+"""Of manifests: what a peer writes in one byte takes ten here."""
 
 
 def pack(
@@ -91,7 +94,7 @@ def unpack_tagged(data: Buffer, at: int = 0, dead: Any = None) -> tuple[list[Any
             else:
                 values.extend(np.ndarray((count, *sizes), dtype, data, begin + at))
     except (struct.error, ValueError, TypeError, KeyError, IndexError, OverflowError) as error:
-        raise errors.InvalidArgumentError(None, None, f"Malformed tensors: {error}") from None
+        raise errors.InvalidArgumentError.of(f"Malformed tensors: {error}") from None
     return values, manifest.tags, manifest.labels
 
 
@@ -115,6 +118,8 @@ class _Manifest:
             dtype = None
             if kind < _DEAD:
                 dtype = np.dtype(dtypes.as_dtype(kind).as_numpy_dtype)
+                if dtype.hasobject:
+                    raise ValueError("elements that are objects do not lie in a message")
                 if min(sizes, default=0) < 0 or math.prod(sizes) * dtype.itemsize != size:
                     raise ValueError("the sizes do not fit")
             before = runs[-1] if runs else None
@@ -141,10 +146,19 @@ def _manifest(data: Buffer, at: int) -> _Manifest:
     if found is None:
         found = _Manifest(text)
         if not label_bytes:
-            if len(_manifests) >= _REMEMBERED_MAX:
-                _manifests.clear()
-            _manifests[text] = found
+            _remember(text, found)
     return found
+
+
+def _remember(text: bytes, manifest: _Manifest) -> None:
+    global _remembered_bytes
+    with _remembering:
+        if len(_manifests) >= _REMEMBERED_MAX or _remembered_bytes + len(text) > _REMEMBERED_BYTES_MAX:
+            _manifests.clear()
+            _remembered_bytes = 0
+        if len(text) <= _REMEMBERED_BYTES_MAX and text not in _manifests:
+            _manifests[text] = manifest
+            _remembered_bytes += len(text)
 
 
 def _front(entries: tuple[bytes, ...], tags: tuple[int, ...] | None, labels: Sequence[str]) -> bytes:
@@ -204,4 +218,16 @@ def _odd(data: Buffer, kind: int, begin: int, size: int, dead: Any) -> Any:
 _PADDING = [bytes(count) for count in range(_ALIGNMENT)]
 _head_of: dict[tuple[Any, tuple[int, ...]], bytes] = {}
 _manifests: dict[bytes, _Manifest] = {}
+_remembered_bytes = 0
+_remembering = threading.Lock()
+"""Guards changes of both."""
 _fronts: dict[tuple[tuple[bytes, ...], tuple[int, ...] | None], bytes] = {}
+
+
+def _begin_anew() -> None:
+    """In a forked process: the lock may be held by a thread of the parent."""
+    global _remembering
+    _remembering = threading.Lock()
+
+
+forks.in_child(_begin_anew)

@@ -15,6 +15,21 @@ DimensionLike = Union[int, "Dimension", None]
 ShapeLike = Any  # TensorShape, TensorShapeProto, None, an int, or an iterable of DimensionLike
 
 
+_IN_GRAPH = "in_graph"
+
+
+def misfit(message: str, in_graph: str) -> ValueError:
+    """The error of two shapes, or of a shape and a rank, that do not go together; see `words_in_graph`."""
+    error = ValueError(message)
+    vars(error)[_IN_GRAPH] = in_graph
+    return error
+
+
+def words_in_graph(error: Exception) -> str:
+    """The message where inputs of an op do not fit: TensorFlow has other words there than for shapes by themselves."""
+    return str(vars(error).get(_IN_GRAPH, error))
+
+
 class Dimension:
     """The size of one dimension: a non-negative integer, or None when unknown.
 
@@ -37,7 +52,11 @@ class Dimension:
 
     def assert_is_compatible_with(self, other: DimensionLike) -> None:
         if not self.is_compatible_with(other):
-            raise ValueError(f"Dimensions {self} and {as_dimension(other)} are not compatible")
+            other = as_dimension(other)
+            raise misfit(
+                f"Dimensions {self} and {other} are not compatible",
+                f"Dimensions must be equal, but are {self} and {other}",
+            )
 
     def merge_with(self, other: DimensionLike) -> Dimension:
         """What both sides together know; a ValueError when they contradict each other."""
@@ -204,7 +223,8 @@ class TensorShape:
 
     def assert_is_compatible_with(self, other: ShapeLike) -> None:
         if not self.is_compatible_with(other):
-            raise ValueError(f"Shapes {self} and {as_shape(other)} are incompatible")
+            other = as_shape(other)
+            raise misfit(f"Shapes {self} and {other} are incompatible", _difference(self, other))
 
     def merge_with(self, other: ShapeLike) -> TensorShape:
         """What both shapes together know; a ValueError when they contradict each other."""
@@ -214,7 +234,7 @@ class TensorShape:
         if other._sizes is None:
             return self
         if not self.is_compatible_with(other):
-            raise ValueError(f"Shapes {self} and {other} are not compatible")
+            raise misfit(f"Shapes {self} and {other} are not compatible", _difference(self, other))
         pairs = zip(self._sizes, other._sizes, strict=True)
         return _of_sizes(tuple(theirs if mine is None else mine for mine, theirs in pairs))
 
@@ -238,27 +258,26 @@ class TensorShape:
         if self._sizes is None:
             return unknown_shape(rank)
         if len(self._sizes) != rank:
-            raise ValueError(f"Shape {self} must have rank {rank}")
+            raise _wrong_rank(self, f"must have rank {rank}", f"must be rank {rank}")
         return self
 
     def with_rank_at_least(self, rank: int) -> TensorShape:
         if self._sizes is not None and len(self._sizes) < rank:
-            raise ValueError(f"Shape {self} must have rank at least {rank}")
+            raise _wrong_rank(self, f"must have rank at least {rank}", f"must be at least rank {rank}")
         return self
 
     def with_rank_at_most(self, rank: int) -> TensorShape:
         if self._sizes is not None and len(self._sizes) > rank:
-            raise ValueError(f"Shape {self} must have rank at most {rank}")
+            raise _wrong_rank(self, f"must have rank at most {rank}", f"must be at most rank {rank}")
         return self
 
     def assert_has_rank(self, rank: int) -> None:
-        if self._sizes is not None and len(self._sizes) != rank:
-            raise ValueError(f"Shape {self} must have rank {rank}")
+        self.with_rank(rank)
 
     def assert_same_rank(self, other: ShapeLike) -> None:
         other = as_shape(other)
         if self._sizes is not None and other._sizes is not None and len(self._sizes) != len(other._sizes):
-            raise ValueError(f"Shapes {self} and {other} must have the same rank")
+            raise misfit(f"Shapes {self} and {other} must have the same rank", _difference(self, other))
 
     def as_proto(self) -> Any:
         """The `TensorShapeProto`."""
@@ -318,7 +337,7 @@ class TensorShape:
         return "(" + ", ".join("?" if size is None else str(size) for size in self._sizes) + ")"
 
     def __repr__(self) -> str:
-        return f"TensorShape({None if self._sizes is None else list(self._sizes)})"
+        return f"TensorShape({self.dims})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return TensorShape, (self._sizes,)
@@ -357,8 +376,38 @@ def dimension_value(value: Any) -> int | None:
     return size
 
 
+def bracketed(shape: TensorShape) -> str:
+    """The shape as TensorFlow's runtime writes it: [2,?], or <unknown>."""
+    if shape.ndims is None:
+        return "<unknown>"
+    return f"[{','.join('?' if size is None else str(size) for size in shape.as_list())}]"
+
+
+def _difference(first: TensorShape, second: TensorShape) -> str:
+    """The words for two shapes that are not the same."""
+    sizes, others = first.as_list(), second.as_list()
+    if len(sizes) != len(others):
+        return f"Shapes must be equal rank, but are {len(sizes)} and {len(others)}"
+    index = next(place for place, (mine, theirs) in enumerate(zip(sizes, others, strict=True))
+                 if None not in (mine, theirs) and mine != theirs)  # fmt: skip
+    return (
+        f"Dimension {index} in both shapes must be equal, but are {sizes[index]} and {others[index]}. "
+        f"Shapes are {bracketed(first)} and {bracketed(second)}."
+    )
+
+
+def _wrong_rank(shape: TensorShape, words: str, in_graph: str) -> ValueError:
+    return misfit(f"Shape {shape} {words}", f"Shape {in_graph} but is rank {shape.ndims}")
+
+
 def unknown_shape(rank: int | None = None) -> TensorShape:
-    """A shape of `rank` unknown dimensions, or of unknown rank."""
+    """A shape of `rank` unknown dimensions, or of unknown rank.
+
+    Raises:
+      ValueError: `rank` is negative or more than a tensor may have.
+    """
+    if rank is not None and not 0 <= rank <= TENSORFLOW_RANK_MAX:
+        raise ValueError(f"A shape has from 0 to {TENSORFLOW_RANK_MAX} dimensions, not {rank}")
     return _of_sizes(None if rank is None else (None,) * rank)
 
 
@@ -401,7 +450,9 @@ def _sizes_of(dims: ShapeLike) -> tuple[int | None, ...] | None:
 
 
 RANK_MAX = 64
-"""numpy's; TensorFlow's is 254."""
+"""numpy's."""
+TENSORFLOW_RANK_MAX = 254
+"""That of a shape that is only declared."""
 _ELEMENTS_MAX = 1 << 56
 
 

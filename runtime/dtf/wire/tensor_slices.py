@@ -9,6 +9,7 @@ dimension, and a length of -1 is the whole dimension.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -38,7 +39,7 @@ def parse_slice_spec(text: str) -> tuple[list[int], list[tuple[int, int]]]:
         if len(extents) != len(shape):
             raise ValueError("rank")
     except (ValueError, IndexError):
-        raise errors.InvalidArgumentError(None, None, f"not a tensor slice specification: {text!r}") from None
+        raise errors.InvalidArgumentError.of(f"not a tensor slice specification: {text!r}") from None
     return shape, extents
 
 
@@ -55,7 +56,7 @@ def spelled_out(extents: Extents, full_shape: Sequence[int]) -> list[tuple[int, 
     for (start, length), size in zip(spelled, full_shape, strict=True):
         if start < 0 or length < 0 or start + length > size:
             message = f"slice {list(extents)} does not lie within shape {list(full_shape)}"
-            raise errors.InvalidArgumentError(None, None, message)
+            raise errors.InvalidArgumentError.of(message)
     return spelled
 
 
@@ -79,12 +80,12 @@ def put_together(
       dtype: its dtype.
       full_shape: the shape of the whole.
       wanted: which part is asked for.
-      stored: which parts there are; they do not overlap.
+      stored: which parts there are.
       read_part: gives one of them.
 
     Raises:
       NotFoundError: the stored parts do not cover what is asked for.
-      DataLossError: a part has another shape than it should.
+      DataLossError: a part has another shape than it should, or parts overlap, as no writer lets them.
     """
     target_extents = spelled_out(wanted, full_shape)
     sizes = [length for _, length in target_extents]
@@ -97,16 +98,35 @@ def put_together(
             parts.append((extents, held, common))
             covered += math.prod(high - low for low, high in common)
     if covered < math.prod(sizes):
-        raise errors.NotFoundError(None, None, f"Tensor slices of {what} do not cover what is asked for")
+        raise errors.NotFoundError.of(f"Tensor slices of {what} do not cover the requested slice")
+    if covered > math.prod(sizes) or not _are_disjoint([common for _, _, common in parts], target_extents):
+        raise errors.DataLossError.of(f"Tensor slices of {what} overlap")
     limits.check_room(sizes, dtype.size or 8, dtype.name)
     result = np.empty(sizes, dtype.as_numpy_dtype)
     for extents, held, common in parts:
         part = read_part(extents)
         if list(part.shape) != [length for _, length in held]:
             message = f"{what}: the values at {list(extents)} have shape {list(part.shape)}"
-            raise errors.DataLossError(None, None, message)
+            raise errors.DataLossError.of(message)
         result[_within(common, target_extents)] = part[_within(common, held)]
     return result
+
+
+def _are_disjoint(parts: Sequence[Sequence[tuple[int, int]]], target: Sequence[tuple[int, int]]) -> bool:
+    """Whether parts of a target, together of its size, do not overlap, and so leave nothing of it out."""
+    if len(parts) < 2:
+        return True
+    whole = [(start, start + length) for start, length in target]
+    axes = {axis for part in parts for axis, (held, all_of_it) in enumerate(zip(part, whole, strict=True))
+            if held != all_of_it}  # fmt: skip
+    if len(axes) == 1:  # as partitioners cut
+        [axis] = axes
+        ends = sorted(part[axis] for part in parts)
+        return all(before[1] <= after[0] for before, after in itertools.pairwise(ends))
+    covered = np.zeros([length for _, length in target], bool)
+    for part in parts:
+        covered[_within(part, target)] = True
+    return bool(covered.all())
 
 
 def check_stored(proto: Any, full_shape: Sequence[int], what: str) -> None:
@@ -119,7 +139,7 @@ def check_stored(proto: Any, full_shape: Sequence[int], what: str) -> None:
     except errors.InvalidArgumentError:
         pass
     message = f"{what} has a slice {extents} that is not one of shape {list(full_shape)}"
-    raise errors.DataLossError(None, None, message)
+    raise errors.DataLossError.of(message)
 
 
 def extents_to_proto(extents: Extents) -> Any:

@@ -111,4 +111,4 @@ def _age_s() -> float:
         return float(text)
     except ValueError:
         message = f"The environment variable {AGE_VARIABLE} must be a number of seconds; it is {text!r}."
-        raise errors.InvalidArgumentError(None, None, message) from None
+        raise errors.InvalidArgumentError.of(message) from None

@@ -7,6 +7,7 @@ a new one. What the operations do is `run.kernels`'.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -16,9 +17,14 @@ from dtf.wire import errors
 from dtf.wire.dtypes import DType, as_dtype
 from dtf.wire.pb import tensor_pb2, tensor_shape_pb2
 from dtf.wire.tensor_shape import TensorShape
+from dtf.wire.varints import read_varint, varint
 
-__all__ = ["IteratorState", "Optional", "TensorList", "is_variant", "variant_of"]
+__all__ = ["Decode", "Encode", "IteratorState", "Optional", "TensorList", "is_variant", "variant_of"]
 
+Encode = Callable[[Any, DType | None], tensor_pb2.TensorProto]
+"""The message of a tensor that a variant holds: `tensor_proto.array_to_proto`, whose tensors may be variants again."""
+Decode = Callable[[tensor_pb2.TensorProto], Any]
+"""The tensor of such a message: `tensor_proto.proto_to_array`."""
 _LIST = "tensorflow::TensorList"
 _OPTIONAL = "tensorflow::data::Optional"
 _ITERATOR_STATE = "dtf::IteratorState"
@@ -48,43 +54,39 @@ class TensorList:
         """The same kind of list with other elements."""
         return TensorList(self.dtype, self.element_shape, tuple(values), self.max_num_elements)
 
-    def to_proto(self) -> tensor_pb2.VariantTensorDataProto:
+    def to_proto(self, encode: Encode) -> tensor_pb2.VariantTensorDataProto:
         """Its message: the elements that are set, and in the metadata which are not, dtype, limit and shape."""
-        from dtf.wire.codec import array_to_proto
-
         unset = [index for index, value in enumerate(self.values) if value is None]
         limit = self.max_num_elements & 0xFFFFFFFFFFFFFFFF
         numbers = [len(unset), *unset, self.dtype.as_datatype_enum, limit]
-        metadata = b"".join(map(_varint, numbers)) + self.element_shape.as_proto().SerializeToString()
-        tensors = [array_to_proto(value, self.dtype) for value in self.values if value is not None]
+        metadata = b"".join(map(varint, numbers)) + self.element_shape.as_proto().SerializeToString()
+        tensors = [encode(value, self.dtype) for value in self.values if value is not None]
         return tensor_pb2.VariantTensorDataProto(type_name=_LIST, metadata=metadata, tensors=tensors)
 
     @staticmethod
-    def from_proto(proto: Any) -> TensorList:
+    def from_proto(proto: Any, decode: Decode) -> TensorList:
         """The list of a message.
 
         Raises:
           InvalidArgumentError: the message contradicts itself.
         """
-        from dtf.wire.codec import proto_to_array
-
         try:
-            count, at = _read_varint(proto.metadata, 0)
+            count, at = read_varint(proto.metadata, 0)
             unset = set()
             for _ in range(count):
-                index, at = _read_varint(proto.metadata, at)
+                index, at = read_varint(proto.metadata, at)
                 unset.add(index)
-            enum, at = _read_varint(proto.metadata, at)
-            limit, at = _read_varint(proto.metadata, at)
+            enum, at = read_varint(proto.metadata, at)
+            limit, at = read_varint(proto.metadata, at)
             shape = TensorShape(tensor_shape_pb2.TensorShapeProto.FromString(proto.metadata[at:]))
             dtype = as_dtype(enum)
         except (DecodeError, IndexError, TypeError, ValueError) as error:
-            raise errors.InvalidArgumentError(None, None, f"Malformed tensor list: {error}") from None
+            raise errors.InvalidArgumentError.of(f"Malformed tensor list: {error}") from None
         total = len(proto.tensors) + len(unset)
         if any(index >= total for index in unset):
-            raise errors.InvalidArgumentError(None, None, "Malformed tensor list: an unset element is out of range")
+            raise errors.InvalidArgumentError.of("Malformed tensor list: an unset element is out of range")
         given = iter(proto.tensors)
-        values = tuple(None if index in unset else proto_to_array(next(given)) for index in range(total))
+        values = tuple(None if index in unset else decode(next(given)) for index in range(total))
         return TensorList(dtype, shape, values, limit - (1 << 64) if limit >> 63 else limit)
 
 
@@ -97,22 +99,18 @@ class Optional:
     shape: ClassVar[tuple[()]] = ()
     nbytes: ClassVar[int] = 0
 
-    def to_proto(self) -> tensor_pb2.VariantTensorDataProto:
+    def to_proto(self, encode: Encode) -> tensor_pb2.VariantTensorDataProto:
         """Its message."""
-        from dtf.wire.codec import array_to_proto
-
-        tensors = [array_to_proto(value) for value in self.values or ()]
+        tensors = [encode(value, None) for value in self.values or ()]
         metadata = b"\0" if self.values is None else b"\1"
         return tensor_pb2.VariantTensorDataProto(type_name=_OPTIONAL, metadata=metadata, tensors=tensors)
 
     @staticmethod
-    def from_proto(proto: Any) -> Optional:
+    def from_proto(proto: Any, decode: Decode) -> Optional:
         """The optional of a message."""
-        from dtf.wire.codec import proto_to_array
-
         if proto.metadata == b"\0":
             return Optional()
-        return Optional(tuple(map(proto_to_array, proto.tensors)))
+        return Optional(tuple(map(decode, proto.tensors)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,19 +123,15 @@ class IteratorState:
     shape: ClassVar[tuple[()]] = ()
     nbytes: ClassVar[int] = 0
 
-    def to_proto(self) -> tensor_pb2.VariantTensorDataProto:
+    def to_proto(self, encode: Encode) -> tensor_pb2.VariantTensorDataProto:
         """Its message."""
-        from dtf.wire.codec import array_to_proto
-
-        tensors = [array_to_proto(value) for value in self.tensors]
+        tensors = [encode(value, None) for value in self.tensors]
         return tensor_pb2.VariantTensorDataProto(type_name=_ITERATOR_STATE, metadata=self.text, tensors=tensors)
 
     @staticmethod
-    def from_proto(proto: Any) -> IteratorState:
+    def from_proto(proto: Any, decode: Decode) -> IteratorState:
         """The position of a message."""
-        from dtf.wire.codec import proto_to_array
-
-        return IteratorState(proto.metadata, tuple(map(proto_to_array, proto.tensors)))
+        return IteratorState(proto.metadata, tuple(map(decode, proto.tensors)))
 
 
 def is_variant(value: Any) -> bool:
@@ -145,30 +139,10 @@ def is_variant(value: Any) -> bool:
     return hasattr(value, "to_proto") and hasattr(value, "nbytes")
 
 
-def variant_of(proto: Any) -> Any:
+def variant_of(proto: Any, decode: Decode) -> Any:
     """The value of a VariantTensorDataProto; the message itself for what is not known here."""
     if proto.type_name == _LIST:
-        return TensorList.from_proto(proto)
+        return TensorList.from_proto(proto, decode)
     if proto.type_name == _ITERATOR_STATE:
-        return IteratorState.from_proto(proto)
-    return Optional.from_proto(proto) if proto.type_name == _OPTIONAL else proto
-
-
-def _varint(number: int) -> bytes:
-    encoded = bytearray()
-    while number > 0x7F:
-        encoded.append(number & 0x7F | 0x80)
-        number >>= 7
-    encoded.append(number)
-    return bytes(encoded)
-
-
-def _read_varint(data: bytes, at: int) -> tuple[int, int]:
-    number = shift = 0
-    while True:
-        byte = data[at]
-        number |= (byte & 0x7F) << shift
-        at += 1
-        shift += 7
-        if byte < 0x80:
-            return number, at
+        return IteratorState.from_proto(proto, decode)
+    return Optional.from_proto(proto, decode) if proto.type_name == _OPTIONAL else proto
