@@ -1,7 +1,7 @@
 """Channel: calls to one task over its lanes.
 
-Owns the calls that wait, their deadlines, and what it means when the connection is lost. Does not know the messages:
-requests are lists of buffers, responses bytes, or a memoryview of a large one's own buffer. Nothing is ever sent twice.
+Owns pending calls, their deadlines, and the errors when the connection is lost. Does not know the messages: requests
+are lists of buffers, responses bytes, or a memoryview of a large one's own buffer. Nothing is ever sent twice.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from dtf.channel import reactor
 from dtf.channel.endpoint import Endpoint, greet, is_same_user, new_connection_id
 from dtf.channel.lane import Buffer, Lane
 from dtf.channel.shared_memory import SharedMemory, find, is_possible
+from dtf.run.interfaces import Done
 from dtf.run.threads import growing_pool, reader_thread
 from dtf.wire import errors
 from dtf.wire.credentials import Credentials
@@ -28,13 +29,11 @@ from dtf.wire.credentials import Credentials
 LARGE_FROM_BYTES = 1 << 16
 """Messages of this size and more take the large lane."""
 MEMORY_LANE = 2
-"""The number with which a client greets that wants to share memory; the lanes are 0 and 1."""
+"""The lane number in the greeting of a connection for shared memory; the lanes are 0 and 1."""
 CONNECT_TIMEOUT_S = 1.0
 _HEARTBEAT_PERIOD_S = 10.0
 _HEARTBEAT_TIMEOUT_S = 10.0
 _TRUSTED_FOR_S = 0.005
-
-Done = Callable[..., None]
 
 
 class Channel:
@@ -42,7 +41,7 @@ class Channel:
     the lock guards the end.
 
     Attributes:
-      is_open: whether the connection has not been lost, as far as somebody has read; for others to look at.
+      is_open: whether the connection is open, as far as reads have shown; for other threads.
     """
 
     def __init__(
@@ -53,11 +52,11 @@ class Channel:
         on_lost: Callable[[], None] = lambda: None,
         credentials: Credentials | None = None,
     ) -> None:
-        """Connects: by Unix socket if that is on this host, else by TCP.
+        """Connects by Unix socket if the endpoint is on this host, else by TCP.
 
         Args:
           host: where the task is; its channel's port is in the endpoint.
-          where: what messages call the task.
+          where: the task's name in messages.
           on_lost: called when the connection is over.
           credentials: with them, TCP is wrapped in TLS, and a Unix socket must be another process's of this user.
 
@@ -69,7 +68,7 @@ class Channel:
         self._told_lost = on_lost
         self._reading = 2
         self._lock = threading.Lock()
-        self._pending: dict[int, Done] = {}
+        self._pending: dict[int, Done[Buffer]] = {}
         self._ids = itertools.count(1)
         self._lost: errors.OpError | None = None
         self.is_open = True
@@ -83,21 +82,21 @@ class Channel:
             for number in range(2):
                 sockets.append(_connect(endpoint, host, credentials))
                 if not greet(sockets[-1], endpoint.token, identity, number):
-                    raise OSError("it is another task that answers")
+                    raise OSError("another task answers there")
         except OSError as error:
             for sock in sockets:
                 sock.close()
-            raise errors.UnavailableError(None, None, f"{where}: no channel: {error}") from None
+            raise errors.UnavailableError.of(f"{where}: no channel: {error}") from None
         self._small, self._large = (Lane(sock, self._on_frame, self._on_lost, self._on_end) for sock in sockets)
         self._share_once = functools.partial(self._share, endpoint) if is_possible(sockets[1]) else None
         for lane in (self._small, self._large):
             lane.begin()
         if not self._wait(self._welcomed, CONNECT_TIMEOUT_S) or not self.is_open:
             self.close()
-            raise errors.UnavailableError(None, None, f"{where}: no channel: it does not answer")
+            raise errors.UnavailableError.of(f"{where}: no channel: it does not answer")
 
     def check(self) -> bool:
-        """Whether the connection is open; looks itself if nobody reads, and nothing has come in this moment."""
+        """Whether the connection is open; reads once itself if no thread reads and the last read was not just now."""
         if time.monotonic() >= self._last_frame + _TRUSTED_FOR_S:
             reactor.shared().glance()
         return self._lost is None
@@ -121,7 +120,7 @@ class Channel:
                     cancel()
                     self._wait(answered, -1)
                     if answered.was_cancelled:
-                        raise errors.DeadlineExceededError(None, None, f"{self.where}: no answer in time")
+                        raise errors.DeadlineExceededError.of(f"{self.where}: no answer in time")
                     break
                 self._check_alive()
         except BaseException:
@@ -133,7 +132,7 @@ class Channel:
         return answered.response
 
     def call_async(
-        self, method: str, request: Sequence[Buffer], done: Done, timeout_s: float | None = None
+        self, method: str, request: Sequence[Buffer], done: Done[Buffer], timeout_s: float | None = None
     ) -> Callable[[], None]:
         """Calls `done(response)` or `done(error=OpError)` later, from another thread. Returns what cancels the call."""
         if timeout_s is None:
@@ -141,22 +140,22 @@ class Channel:
         return self._start_timed(method, request, done, timeout_s)
 
     def tell(self, method: str, request: Sequence[Buffer]) -> None:
-        """Sends a request that wants no answer."""
+        """Sends a request that expects no answer."""
         number = self._numbers.get(method)
         if number is not None:
             self._send(lanes.NO_REPLY, number, 0, request)
 
     def close(self) -> None:
         """Ends the connection; waiting calls fail."""
-        self._on_lost("the connection has been closed here")
+        self._on_lost("this process has closed the connection")
         self._fail_pending()
 
     # --
 
-    def _start(self, method: str, request: Sequence[Buffer], done: Done) -> Callable[[], None]:
+    def _start(self, method: str, request: Sequence[Buffer], done: Done[Buffer]) -> Callable[[], None]:
         number = self._numbers.get(method)
         if number is None:
-            done(error=errors.UnimplementedError(None, None, f"{self.where} has no method {method}"))
+            done(error=errors.UnimplementedError.of(f"{self.where} has no method {method}"))
             return _nothing
         call_id = next(self._ids)
         self._pending[call_id] = done
@@ -166,7 +165,7 @@ class Channel:
         return functools.partial(self._cancel, call_id, lane)
 
     def _start_timed(
-        self, method: str, request: Sequence[Buffer], done: Done, timeout_s: float
+        self, method: str, request: Sequence[Buffer], done: Done[Buffer], timeout_s: float
     ) -> Callable[[], None]:
         expired = False
 
@@ -181,7 +180,7 @@ class Channel:
         def answered(response: Any = None, error: errors.OpError | None = None) -> None:
             timer.cancel()
             if expired and error is not None:
-                error = errors.DeadlineExceededError(None, None, f"{self.where}: no answer in time")
+                error = errors.DeadlineExceededError.of(f"{self.where}: no answer in time")
             if error is not None:
                 done(error=error)
             else:
@@ -192,7 +191,7 @@ class Channel:
         return cancel
 
     def _send(self, flags: int, number: int, call_id: int, request: Sequence[Buffer]) -> Lane:
-        """Sends a request the way that its size asks for; the lane that it went by."""
+        """Sends a request by the way that fits its size; returns the lane used."""
         size = sum(map(len, request))
         if size < LARGE_FROM_BYTES:
             self._small.send(lanes.REQUEST, flags, number, call_id, request, size)
@@ -206,7 +205,7 @@ class Channel:
         return self._large
 
     def _begin_to_share(self) -> None:
-        """A large body has come or gone by socket: the next ones shall lie in shared memory, where that can be."""
+        """After a large body went through a socket: offers shared memory for the next ones, if possible."""
         share, self._share_once = self._share_once, None
         if share is not None:
             growing_pool.submit(share)
@@ -226,7 +225,7 @@ class Channel:
         done = self._pending.pop(call_id, None)
         if done is not None:
             lane.send(lanes.CANCEL, 0, 0, call_id)
-            error = errors.CancelledError(None, None, f"{self.where}: the call was cancelled")
+            error = errors.CancelledError.of(f"{self.where}: the call was cancelled")
             error.derived = True
             done(error=error)
 
@@ -249,8 +248,8 @@ class Channel:
         return reader_thread.wait(answered, timeout_s)
 
     def _on_end(self) -> None:
-        """A lane has been read to its end. What has come on the other one still counts, so calls fail when both have
-        ended.
+        """A lane has been read to its end. Frames received on the other lane still count, so calls fail only when both
+        lanes have ended.
         """
         with self._lock:
             self._reading -= 1
@@ -293,7 +292,7 @@ class Channel:
         with self._lock:
             if self._lost is not None:
                 return
-            self._lost = errors.UnavailableError(None, None, f"{self.where}{what}: {reason}")
+            self._lost = errors.UnavailableError.of(f"{self.where}{what}: {reason}")
             self.is_open = False
         for each in (self._small, self._large):
             each.close(reason)
@@ -304,7 +303,7 @@ class Channel:
         for call_id in list(self._pending):
             done = self._pending.pop(call_id, None)
             if done is not None:
-                done(error=errors.UnavailableError(None, None, self._lost.message))
+                done(error=errors.UnavailableError.of(self._lost.message))
 
 
 class _Answered:
@@ -315,11 +314,11 @@ class _Answered:
     def __init__(self) -> None:
         self._over = threading.Lock()
         self._over.acquire()
-        self.response: Any = None
+        self.response: Buffer | None = None
         self.error: errors.OpError | None = None
         self.has_ended = False
 
-    def __call__(self, response: Any = None, error: errors.OpError | None = None) -> None:
+    def __call__(self, response: Buffer | None = None, error: errors.OpError | None = None) -> None:
         self.response, self.error = response, error
         self.has_ended = True
         self._over.release()

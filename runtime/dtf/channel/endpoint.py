@@ -1,8 +1,8 @@
-"""Where a task's channel listens, and how two ends prove to each other that they mean the same task.
+"""The endpoint of a task's channel, and how the two ends prove that they mean the same task.
 
 The endpoint travels inside GetStatusResponse, in a field that TensorFlow does not know and therefore skips. Its token
-is random, new with every start of a task: who can show it has asked this very incarnation, and a stranger or a
-restarted task behind the same port cannot. The token itself is never sent over the channel's sockets.
+is random and new at every start of a task. A peer that knows the token has asked this very incarnation; a stranger or
+a restarted task on the same port does not know it. The token itself is never sent over the channel's sockets.
 
     client -> server   greeting: magic, nonce, id of the connection, number of the lane
     server -> client   magic, nonce, HMAC(token, "server" + greeting + nonce)
@@ -39,7 +39,7 @@ class Endpoint(NamedTuple):
     """Where a channel listens.
 
     Attributes:
-      unix: name of an abstract Unix socket, for peers on the same host; "" if there is none.
+      unix: name of an abstract Unix socket, for peers on the same host; "" if not available.
       port: TCP port at the task's host.
       token: secret of the task's incarnation.
     """
@@ -55,13 +55,13 @@ class Endpoint(NamedTuple):
 
 
 def find_endpoint(status_response: bytes) -> Endpoint | None:
-    """The endpoint in a serialized GetStatusResponse, or None when there is none that can be used."""
+    """The endpoint in a serialized GetStatusResponse, or None if it has no usable one."""
     try:
         for field, value, _ in codec.message_fields(memoryview(status_response)):
             if field == STATUS_FIELD:
                 found = json.loads(bytes(value))
                 return Endpoint(str(found["unix"]), int(found["port"]), bytes.fromhex(found["token"]))
-    except Exception:  # somebody else's field
+    except Exception:  # a field of another extension
         return None
     return None
 
@@ -78,7 +78,8 @@ def new_connection_id() -> bytes:
 def is_same_user(sock: socket.socket) -> bool:
     """Whether the process at the other end of a connected Unix socket belongs to this process's user."""
     credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
-    return _PEER.unpack(credentials)[1] == os.geteuid()
+    user: int = _PEER.unpack(credentials)[1]
+    return user == os.geteuid()
 
 
 def greet(sock: Any, token: bytes, connection_id: bytes, lane: int) -> bool:

@@ -1,16 +1,16 @@
 """One socket of a channel: frames in, frames out.
 
-A frame is a header of 24 bytes and a body. Whoever has something to send puts it into the lane's queue and writes what
-is there as long as the socket takes it without waiting; when the socket is full, a thread of the pool writes the rest.
-So several messages that are ready at the same time leave in one sendmsg, nobody but that one thread ever waits for a
-slow reader, and the reading thread least of all: two peers cannot block each other. What waits is references to the
-arrays' memory, not copies.
+A frame is a header of 24 bytes and a body. A sender puts its frame into the lane's queue and writes from it as long as
+the socket accepts bytes without waiting. When the socket is full, a thread of the pool writes the rest. Messages that
+are ready at the same time thus leave in one sendmsg, and only that pool thread ever waits for a slow reader. The
+reading thread never waits to write, so two peers cannot block each other. The queue holds references to the arrays'
+memory, not copies.
 
-The process's `Reactor` says when something has come, and the thread that reads a frame also handles it. A large body
-is read by a thread of the pool, to which the lane belongs meanwhile, so that nobody else waits for it.
+The process's `Reactor` says when something has come, and the thread that reads a frame also handles it. A thread of
+the pool reads a large body and owns the lane meanwhile; no other thread waits for it.
 
 Bounds: a queue of `WAITING_FRAMES_MAX`, a body of `limits.MESSAGE_BYTES`, `STALL_S_MAX` without a byte taken by the
-peer. Who exceeds one is cut off.
+peer. A peer that exceeds a limit is disconnected.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ STALL_S_MAX = 120
 
 REQUEST, RESPONSE, ERROR, CANCEL, PING, PONG, WELCOME = range(1, 8)
 IN_MEMORY = 0x80
-"""Added to the kind of a frame whose body lies in shared memory; it names the place."""
+"""Added to the kind of a frame whose body is in shared memory; the frame holds its place."""
 NO_REPLY = 1
 """Flag of a REQUEST that wants no answer."""
 DERIVED = 1
@@ -58,8 +58,8 @@ _TRY_TO_WRITE = _WRITE | _NO_WAIT
 
 
 class Lane:
-    """A connected socket, after the greeting. `_writing` is held by whoever writes; `_queue` is safe by itself. What
-    reading needs belongs to the thread that reads, which `_reader.lane` tells.
+    """A connected socket, after the greeting. The writing thread holds `_writing`; `_queue` is thread-safe. The state
+    of reading belongs to the reading thread, which has this lane in `_reader.lane`.
     """
 
     def __init__(
@@ -77,8 +77,8 @@ class Lane:
             `reader_thread.before_long` before.
           on_lost: called once with the reason when the connection is over, from any thread.
           on_end: called once when nothing more will be read.
-          holds: what `on_frame` sends from the reading thread while further frames are there already leaves together
-            after the last of them. Only where `on_frame` never runs a kernel or anything else that may take long.
+          holds: frames that `on_frame` sends from the reading thread leave together, after the last frame that is
+            already received. Only for an `on_frame` that never runs a kernel or other long work.
         """
         sock.settimeout(None)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", STALL_S_MAX, 0))
@@ -91,10 +91,10 @@ class Lane:
                 if hasattr(socket, option):
                     sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
         self._socket = sock
-        # A connection that its owner has just let go is closed without the interpreter's complaint.
+        # Closes a connection whose owner has just dropped it, without a warning of the interpreter.
         self._close_socket = weakref.finalize(self, sock.close)
         self._close_socket.atexit = False
-        self._has_more = getattr(sock, "pending", None)
+        self._has_more: Callable[[], int] | None = getattr(sock, "pending", None)
         self._on_frame = on_frame
         self._on_lost = on_lost
         self._on_end = on_end
@@ -120,8 +120,8 @@ class Lane:
     def send(
         self, kind: int, flags: int, number: int, call_id: int, body: Sequence[Buffer] = (), size: int = -1
     ) -> None:
-        """Sends a frame, at once or soon; never waits. On a lost lane it does nothing: `on_lost` has told. `size` is
-        that of the body, if the caller knows it.
+        """Sends a frame, at once or soon; never waits. Does nothing on a lost lane: `on_lost` has reported it. `size`
+        is the body's size, if the caller knows it.
         """
         if self._is_closed:
             return
@@ -141,7 +141,7 @@ class Lane:
             self._flush()
 
     def read(self) -> None:
-        """Handles what has come, without waiting. Called by who reads for the reactor."""
+        """Handles what has come, without waiting. Called by the thread that reads for the reactor."""
         _reader.lane = self
         try:
             reason = self._guarded(self._read_available)
@@ -161,14 +161,15 @@ class Lane:
     @property
     def has_frames(self) -> bool:
         """Whether something has been received that is to be handled yet, when this thread has left."""
-        return self._end - self._start >= _HEADER.size or (self._has_more is not None and self._has_more())
+        return self._end - self._start >= _HEADER.size or (self._has_more is not None and self._has_more() > 0)
 
     def fileno(self) -> int:
         """The socket's descriptor, to wait for."""
-        return self._socket.fileno()
+        descriptor: int = self._socket.fileno()
+        return descriptor
 
     def close(self, reason: str) -> None:
-        """Ends the connection; who still has to read or write notices. Harmless when repeated."""
+        """Ends the connection; threads that read or write it notice. Harmless when repeated."""
         with self._closing:
             if self._is_closed:
                 return
@@ -192,7 +193,7 @@ class Lane:
     # -- reading
 
     def _guarded(self, read: Callable[[], str]) -> str:
-        """Why the connection is over, or "": what `read()` says, or what went wrong in it."""
+        """Why the connection ended, or "": the result of `read()`, or its error."""
         try:
             return read()
         except BlockingIOError:
@@ -200,7 +201,7 @@ class Lane:
         except OSError:
             return _LOST
         except MemoryError:
-            return "there is no memory for its message"
+            return "out of memory for its message"
         except Exception as error:
             rate_limited_log.shared.warn(
                 "failed messages", "a message of the channel failed: %s: %s (%s)", type(error).__name__, error,
@@ -209,9 +210,9 @@ class Lane:
             return "a message failed"
 
     def _fail(self, reason: str) -> None:
-        """Ends the connection; who reads it closes the socket."""
+        """Ends the connection; the reading thread closes the socket."""
         if _reader.lane is not self:
-            self.close(reason)  # and who reads meanwhile notices
+            self.close(reason)  # and the thread that reads meanwhile notices
             return
         self._is_over = True
         self._let_go()
@@ -222,9 +223,11 @@ class Lane:
             self._unsent.clear()
             self._close_socket()
         self._on_end()
+        # Lanes must not reference their owner: in a cycle, both would stay until the garbage collector runs.
+        self._on_frame = self._on_lost = self._on_end = _nothing
 
     def _read_available(self) -> str:
-        if self._end > self._start:  # left by a thread that had something else to do
+        if self._end > self._start:  # left by a thread that was called to other work
             reason = self._handle_frames()
             if reason or _reader.lane is not self:
                 return reason
@@ -246,7 +249,7 @@ class Lane:
         while self._end - self._start >= 24:
             kind, flags, number, mark, call_id, length = _HEADER.unpack_from(scratch, self._start)
             if mark != _MARK:
-                return "it sent something that is no message"
+                return "it sent an invalid message"
             begin = self._start + 24
             if begin + length > self._end:
                 if 24 + length <= _SCRATCH_BYTES // 2:
@@ -260,7 +263,7 @@ class Lane:
             body = bytes(view[begin : begin + length])
             self._start = begin + length
             if self._holds and self._start < self._end:
-                # While further frames wait here, what this thread sends waits too, and leaves in one piece.
+                # While further frames are received here, this thread's own frames wait and leave in one piece.
                 _reader.held = self._held
             on_frame(self, kind, flags, number, call_id, body)
             if _reader.lane is not self:
@@ -298,7 +301,7 @@ class Lane:
         return ""
 
     def _read_apart(self) -> None:
-        """Reads a large frame, and those that follow it at once, in a thread of the pool."""
+        """Reads a large frame, and frames that follow at once, in a thread of the pool."""
         _reader.lane, _reader.is_apart = self, True
         reader_thread.lend(self._put_back)
         try:
@@ -332,7 +335,7 @@ class Lane:
     # -- writing
 
     def _write_now(self, frame: tuple[Buffer, ...], size: int) -> None:
-        """Writes a frame that waits for no other: what nearly every one is. The lock is held, and let go."""
+        """Writes a frame without queueing, the usual case. The lock is held on entry and released."""
         try:
             sent = self._socket.sendmsg(frame, (), _TRY_TO_WRITE)
         except BlockingIOError:
@@ -351,7 +354,7 @@ class Lane:
             self._flush()
 
     def _flush(self) -> None:
-        # Whoever finds the lock taken may leave: its holder looks at the queue again after it has let go.
+        # A thread that finds the lock taken may return: its holder checks the queue again after releasing it.
         while self._queue and self._writing.acquire(blocking=False):
             try:
                 is_done = self._write(_TRY_TO_WRITE)
@@ -378,7 +381,7 @@ class Lane:
             self.close(f"it has taken nothing for {STALL_S_MAX} s")
 
     def _write(self, flags: int) -> bool:
-        """Writes until nothing is left. False when the socket takes no more for now. The lock is held."""
+        """Writes until nothing is left. Returns False when the socket is full. The lock is held."""
         unsent, queue = self._unsent, self._queue
         while True:
             while len(unsent) < _BUFFERS_AT_ONCE_MAX:
@@ -395,7 +398,7 @@ class Lane:
             self._forget_sent(sent)
 
     def _forget_sent(self, sent: int) -> None:
-        """So many bytes of what is to be written have been."""
+        """Removes so many written bytes from the queue."""
         unsent, done = self._unsent, 0
         for buffer in unsent:
             size = len(buffer)
@@ -418,6 +421,10 @@ class _LargeFrame:
         self.body = receive_buffers.take(length)
         self.filled = len(first)
         self.body[: self.filled] = first
+
+
+def _nothing(*_: Any) -> None:
+    """Swallows errors of a lane after its end."""
 
 
 class _Reader(threading.local):

@@ -1,9 +1,8 @@
 """Listener: answers calls that come over the channel.
 
 Owns the listening sockets and the connections of peers. The methods are given: `method(request, answer)` returns soon,
-and the answer is set or failed once, then or later, from any thread. Methods are called in the thread that reads the
-lane; what takes long goes through `Answer.work`, or says `reader_thread.before_long` itself. Waiting calls hold no
-thread.
+and the answer is set or failed once, then or later, from any thread. Methods run in the thread that reads the lane.
+Long work must go through `Answer.work` or call `reader_thread.before_long` first. Waiting calls hold no thread.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from dtf.channel import lane as lanes
@@ -38,17 +37,19 @@ _SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 _SHORTAGE_PAUSE_S_MIN = 0.05
 _SHORTAGE_PAUSE_S_MAX = 1.0
 _MESSAGE_BYTES_MAX = 1 << 16
+A_PROCESS_OF_THIS_HOST = "a process of this host"
+"""A peer at a Unix socket, for messages."""
 
 
 class Answer:
-    """The answer to one request. If the caller goes away first, what was given to `on_cancel` is called."""
+    """The answer to one request. If the caller disconnects first, the `on_cancel` callback runs."""
 
     __slots__ = ("_cancel", "_is_gone", "_reply", "peer")
 
     def __init__(
         self, reply: Callable[[Sequence[Buffer], errors.OpError | None], None], peer: str = ""
     ) -> None:
-        """`reply(pieces, None)` or `reply((), error)` is called once, from any thread. `peer` is who asks, for
+        """`reply(pieces, None)` or `reply((), error)` is called once, from any thread. `peer` names the caller in
         messages.
         """
         self.peer = peer
@@ -57,7 +58,7 @@ class Answer:
         self._is_gone = False
 
     def set(self, pieces: Sequence[Buffer]) -> None:
-        """The response, in pieces that may be the memory of arrays which nobody changes."""
+        """The response, in pieces that may be the memory of immutable arrays."""
         reply, self._reply, self._cancel = self._reply, None, None
         if reply is not None:
             reply(pieces, None)
@@ -69,8 +70,8 @@ class Answer:
             reply((), error)
 
     def work(self, function: Callable[..., None], *arguments: Any) -> None:
-        """Calls function(*arguments), which may take long or wait: here if this thread's owner can do without it, else
-        in the pool.
+        """Calls function(*arguments), which may take long or wait: in this thread if its owner can spare it, else in
+        the pool.
         """
         if reader_thread.is_spare():
             reader_thread.before_long()
@@ -87,7 +88,7 @@ class Answer:
             cancel()
 
     def cancel(self) -> None:
-        """The caller has gone away."""
+        """The caller has disconnected."""
         self._is_gone = True
         cancel, self._cancel = self._cancel, None
         if cancel is not None:
@@ -115,6 +116,7 @@ class Listener:
         self._token = new_token()
         self._methods: list[Method] = []
         self._method_names: list[str] = []
+        self._told: frozenset[int] = frozenset()
         self._lock = threading.Lock()
         self._peers: dict[bytes, _Peer] = {}
         self._strangers = 0
@@ -141,9 +143,15 @@ class Listener:
         _listeners.add(self)
         self.endpoint = Endpoint(unix, tcp.getsockname()[1], self._token)
 
-    def start(self, methods: Mapping[str, Method]) -> None:
-        """Begins to answer calls."""
+    def start(self, methods: Mapping[str, Method], told: Collection[str] | None = None) -> None:
+        """Begins to answer calls.
+
+        Args:
+          told: the methods that may be called without an answer; None: all. Long work must not be among them, since it
+            would not end with its caller.
+        """
         self._method_names = list(methods)
+        self._told = frozenset(i for i, name in enumerate(methods) if told is None or name in told)
         self._methods = list(methods.values())
         threading.Thread(target=self._accept, name="dtf-channel-accept", daemon=True).start()
 
@@ -175,20 +183,21 @@ class Listener:
                 if shortage is None:
                     pause_s = 0.0
                     continue
-                # Who waits to be accepted is told of again and again, so without a pause this thread would spin.
+                # A pending connection keeps the socket readable, so without a pause this thread would spin.
                 pause_s = min(2 * pause_s or _SHORTAGE_PAUSE_S_MIN, _SHORTAGE_PAUSE_S_MAX)
                 rate_limited_log.shared.warn(
-                    "connections not accepted", "%s: no connection can be accepted for now: %s", self._name, shortage
+                    "connections not accepted", "%s: cannot accept connections for now: %s", self._name, shortage
                 )
                 self._stopping.wait(pause_s)
         self._close_sockets()
 
     def _accept_one(self, listening: Any) -> Exception | None:
-        """Accepts a connection; what is lacking (descriptors, memory, threads) when that cannot be done now."""
+        """Accepts a connection; returns the missing resource (descriptors, memory, threads) if that is impossible
+        now."""
         try:
             sock, _ = listening.accept()
         except OSError as error:
-            return error if error.errno in _SHORTAGES else None  # else it has gone already
+            return error if error.errno in _SHORTAGES else None  # otherwise it has already gone
         with self._lock:
             is_welcome = self._strangers < _STRANGERS_MAX
             self._strangers += is_welcome
@@ -197,7 +206,7 @@ class Listener:
             return None
         try:
             threading.Thread(target=self._serve, args=(sock,), name="dtf-channel", daemon=True).start()
-        except RuntimeError as error:  # no more threads
+        except RuntimeError as error:  # the thread limit is reached
             sock.close()
             with self._lock:
                 self._strangers -= 1
@@ -209,7 +218,7 @@ class Listener:
             sock.close()
 
     def _serve(self, sock: Any) -> None:
-        """The greeting of one connection. Runs in a thread of its own, for a stranger may take his time."""
+        """The greeting of one connection. Runs in a thread of its own, because an unknown peer may be slow."""
         known = None
         try:
             sock.settimeout(_GREETING_TIMEOUT_S)
@@ -243,7 +252,7 @@ class Listener:
 
     def _complain(self, sock: Any, reason: str) -> None:
         rate_limited_log.shared.warn(
-            "strangers cut off", "%s: a stranger at the channel's port was cut off, %s: %s", self._name,
+            "strangers cut off", "%s: disconnected an unauthenticated peer at the channel's port, %s: %s", self._name,
             peer_name(sock), reason,
         )  # fmt: skip
 
@@ -260,7 +269,7 @@ class Listener:
                 _logger.debug("%s: no shared memory: %s", self._name, error)
 
     def _secured(self, sock: socket.socket) -> Any:
-        """The connection as it is used; raises OSError for one that is not to be trusted."""
+        """The authenticated connection; raises OSError if the peer is not trusted."""
         if self._credentials is None:
             return sock
         if sock.family == socket.AF_UNIX:
@@ -273,7 +282,7 @@ class Listener:
 
     def _call(self, number: int, request: Any, answer: Answer) -> None:
         if number >= len(self._methods):
-            answer.fail(errors.UnimplementedError(None, None, f"{self._name} has no method {number}"))
+            answer.fail(errors.UnimplementedError.of(f"{self._name} has no method {number}"))
             return
         try:
             self._methods[number](request, answer)
@@ -283,7 +292,7 @@ class Listener:
                     "failed requests", "%s: a request of %s failed: %s: %s (%s)", self._name, answer.peer,
                     type(error).__name__, error, rate_limited_log.place_of(error),
                 )  # fmt: skip
-                error = errors.InternalError(None, None, f"{type(error).__name__}: {error}")
+                error = errors.InternalError.of(f"{type(error).__name__}: {error}")
             answer.fail(error)
 
     def _forget(self, identity: bytes) -> None:
@@ -292,8 +301,8 @@ class Listener:
 
 
 class _Peer:
-    """One connection: its lanes, and the calls that have not been answered. Its lock guards `_lanes` and `_is_lost`;
-    `_running` and `_being_answered` are changed by single operations only.
+    """One connection: its lanes, and the unanswered calls. Its lock guards `_lanes` and `_is_lost`; `_running` and
+    `_being_answered` are changed by single operations only.
     """
 
     def __init__(self, listener: Listener, identity: bytes, name: str) -> None:
@@ -323,17 +332,20 @@ class _Peer:
             try:
                 body = find(memory, body)
             except ValueError as error:
-                rate_limited_log.shared.warn("peers cut off", "%s: %s was cut off: %s", self._listener._name,
+                rate_limited_log.shared.warn("peers cut off", "%s: disconnected %s: %s", self._listener._name,
                                              self._name, error)  # fmt: skip
                 lane.close(str(error))
                 return
             kind ^= lanes.IN_MEMORY
         if kind == lanes.REQUEST:
-            if flags & lanes.NO_REPLY:
+            if flags & lanes.NO_REPLY and number in self._listener._told:
                 self._listener._call(number, body, _UNWANTED)
                 return
             answer = Answer(functools.partial(self._reply, call_id), self._name)
-            self._running[call_id] = answer
+            if self._running.setdefault(call_id, answer) is not answer:
+                # The former call would have no owner, and its work would not end with this peer.
+                lane.close(f"it called twice under the number {call_id}")
+                return
             self._listener._call(number, body, answer)
         elif kind == lanes.CANCEL:
             running = self._running.pop(call_id, None)
@@ -343,7 +355,7 @@ class _Peer:
             lane.send(lanes.PONG, 0, 0, call_id)
 
     def on_lost(self, reason: str) -> None:
-        """Ends the other lane too, and tells whatever runs for this peer that nobody waits for it any more."""
+        """Ends the other lane too, and cancels all work for this peer."""
         with self._lock:
             if self._is_lost:
                 return
@@ -395,18 +407,18 @@ class _Peer:
 
 
 def peer_name(sock: Any) -> str:
-    """Who is at the other end of a connection, for messages."""
+    """The peer of a connection, for messages."""
     if sock.family == socket.AF_UNIX:
-        return "a process of this host"
+        return A_PROCESS_OF_THIS_HOST
     try:
         host, port = sock.getpeername()[:2]
     except (OSError, AttributeError):
-        return "somebody who has gone"
+        return "a disconnected peer"
     return f"{host}:{port}"
 
 
 _UNWANTED = Answer(lambda pieces, error: None)
-"""The answer to what wants none."""
+"""The answer to requests that expect none."""
 _UNWANTED.set(())
 
 _logger = logging.getLogger("dtf")

@@ -1,12 +1,12 @@
-"""Reactor: one thread reads all connections of the process, and who only waits reads in its stead.
+"""Reactor: one thread reads all connections of the process; a thread that only waits may read instead.
 
 The thread that reads a message also handles it: waking another one costs more than most messages. Before that takes
 long (`reader_thread.before_long`) it hands the reading over. There is always one thread of the reactor's own on
-duty. But a thread that waits for the end of a step or a call has nothing better to do than to read what ends it, so
-it takes the turn if it can; the one on duty then sleeps, looks every few milliseconds whether anybody reads, and
-goes on when nobody does. So a program that runs step after step wakes no thread but those of other processes.
+duty. A thread that waits for the end of a step or a call can itself read the message that ends it. It takes the turn
+if it can. The thread on duty then sleeps, checks every few milliseconds whether any thread reads, and resumes when
+none does. A program that runs step after step thus wakes no second thread of its own process.
 
-Owns who reads. Does not know frames: a `Lane` is told that something has come, and reads what there is.
+Owns which thread reads. Does not know frames: a `Readable` is called when its socket has data, and reads it.
 """
 
 from __future__ import annotations
@@ -21,29 +21,46 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from dtf.channel.spin_wait import Lookout
 from dtf.run.lib import numpy_warnings
 from dtf.run.threads import reader_thread
+from dtf.run.threads.reader_thread import Waiting
 from dtf.wire import forks
-
-if TYPE_CHECKING:
-    from dtf.channel.lane import Lane
-    from dtf.run.threads.reader_thread import Waiting
 
 __all__ = ["Reactor", "is_possible", "shared"]
 
 _ASIDE_S = 0.002
-"""How long nobody needs to read before the thread on duty does so again."""
+"""How long reading may pause before the thread on duty resumes."""
 _FAR_ASIDE_S = 0.25
 """How often it looks while a thread that waits has been reading for long; that one calls it when it stops."""
 _SPARE_IDLE_S = 30.0
 
 
+class Readable(Protocol):
+    """A connection that is read: a `lane.Lane`."""
+
+    @property
+    def has_frames(self) -> bool:
+        """Whether frames that came are not handled yet."""
+
+    def fileno(self) -> int:
+        """The number of its socket."""
+
+    def read(self) -> None:
+        """Reads and handles all that has come."""
+
+    def leave(self) -> None:
+        """Leaves the frames that came, and are not handled yet, to the thread that reads next."""
+
+    def leave_to_parent(self) -> None:
+        """In a forked process: the connection is the parent's."""
+
+
 class Reactor:
-    """Reads lanes. Who holds `_turn` reads; `_lock` guards `_has_spare` and `_has_begun`; all else is changed by single
-    operations.
+    """Reads lanes. The holder of `_turn` reads; `_lock` guards `_has_spare` and `_has_begun`; all other fields change
+    by single operations.
     """
 
     def __init__(self) -> None:
@@ -51,11 +68,11 @@ class Reactor:
         self._look = functools.partial(self._epoll.poll, 0)
         self._awaken = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._epoll.register(self._awaken, select.EPOLLIN)
-        self._lanes: dict[int, weakref.ref[Lane]] = {}
-        self._unfinished: deque[Lane] = deque()
+        self._lanes: dict[int, weakref.ref[Readable]] = {}
+        self._unfinished: deque[Readable] = deque()
         self._lookout = Lookout()
         self._turn = threading.Lock()
-        self._lane: Lane | None = None
+        self._lane: Readable | None = None
         self._lock = threading.Lock()
         self._has_begun = False
         self._has_spare = False
@@ -70,8 +87,9 @@ class Reactor:
         self._blocked: set[Waiting] = set()
         self._gives_way = False
 
-    def add(self, lane: Lane) -> None:
-        """Reads the lane from now on; first, what came with the greeting. The reactor does not keep it alive."""
+    def add(self, lane: Readable) -> None:
+        """Reads the lane from now on, starting with bytes received with the greeting. The reactor does not keep it
+        alive."""
         self._lanes[lane.fileno()] = weakref.ref(lane)
         self._announce_unfinished(lane)
         self._epoll.register(lane.fileno(), select.EPOLLIN)
@@ -80,19 +98,19 @@ class Reactor:
         if not has_begun:
             self._start_thread()
 
-    def release(self, lane: Lane) -> None:
-        """Does not read the lane any more: it is over, or another thread does so for now. Before its socket closes."""
+    def release(self, lane: Readable) -> None:
+        """Stops reading the lane: it has ended, or another thread reads it for now. Before its socket closes."""
         with contextlib.suppress(OSError, ValueError):
             self._epoll.unregister(lane.fileno())
 
-    def put_back(self, lane: Lane) -> None:
-        """Reads a lane again that has been released; first, what was left in it."""
+    def put_back(self, lane: Readable) -> None:
+        """Reads a released lane again, starting with its buffered bytes."""
         self._announce_unfinished(lane)
         with contextlib.suppress(OSError, ValueError):  # it has ended meanwhile
             self._epoll.register(lane.fileno(), select.EPOLLIN)
 
     def wait(self, waiting: Waiting, timeout_s: float) -> bool:
-        """Waits until it has ended, and meanwhile reads if nobody else does; see `reader_thread.wait`."""
+        """Waits until it has ended; reads meanwhile if no other thread does. See `reader_thread.wait`."""
         deadline = None if timeout_s < 0 else time.monotonic() + timeout_s
         self._waits += 1
         while not waiting.has_ended:
@@ -110,7 +128,7 @@ class Reactor:
         return waiting.wait_ended(-1)
 
     def tell_ended(self, waiting: Waiting) -> None:
-        """What somebody waits for has ended; see `reader_thread.tell_ended`."""
+        """Wakes the waiter of something that has ended; see `reader_thread.tell_ended`."""
         if self._reading_for is waiting and _mine.reactor is not self:
             os.eventfd_write(self._awaken, 1)
 
@@ -145,14 +163,14 @@ class Reactor:
                 self._call_if_needed(began)
 
     def _hand_over_aside(self) -> None:
-        """Before what takes long: whoever is on duty finds out soon enough that nobody reads."""
+        """Gives up reading before long work: the thread on duty takes over within milliseconds."""
         began = self._read_since
         self._leave_lane()
         self._end_turn()
         self._call_if_needed(began)
 
     def _call_if_needed(self, began: float) -> None:
-        """Calls the thread on duty where others wait for what nobody reads, or where it does not look often."""
+        """Wakes the thread on duty if other threads wait for unread messages, or if it checks too rarely."""
         self._waits += 1
         if self._blocked or time.monotonic() > began + _ASIDE_S:
             with contextlib.suppress(RuntimeError):  # it has been called already
@@ -182,7 +200,7 @@ class Reactor:
                 self._spare_called.acquire()  # it has just been called
 
     def _on_duty(self) -> None:
-        """Reads until it hands over."""
+        """Reads until another thread takes over."""
         while True:
             if self._gives_way and not self._is_needed():
                 self._step_aside()
@@ -227,7 +245,7 @@ class Reactor:
         try:
             self._start_thread()
         except RuntimeError as error:
-            _logger.warning("nobody reads until something has been done that takes long: %s", error)
+            _logger.warning("no thread can read until a long operation ends: %s", error)
             self._is_deserted = True
 
     # -- reading
@@ -243,18 +261,19 @@ class Reactor:
         self._turn.release()
 
     def _leave_lane(self) -> None:
-        """Leaves what has come by the lane in hand, and is not handled yet, to who reads next."""
+        """Leaves the current lane's unhandled bytes to the next reader."""
         lane = self._lane
         if lane is not None:
             lane.leave()
             self._keep_unfinished(lane)
 
-    def _announce_unfinished(self, lane: Lane) -> None:
-        """Has what is left in a lane read soon, of which its socket does not tell. The lane is not registered."""
+    def _announce_unfinished(self, lane: Readable) -> None:
+        """Schedules a read of a lane's buffered bytes, which its socket does not report. The lane is not
+        registered."""
         if self._keep_unfinished(lane):
             os.eventfd_write(self._awaken, 1)
 
-    def _keep_unfinished(self, lane: Lane) -> bool:
+    def _keep_unfinished(self, lane: Readable) -> bool:
         """Whether something is left in the lane, which then is read before any other."""
         is_unfinished = lane.has_frames
         if is_unfinished:
@@ -280,7 +299,7 @@ class Reactor:
             if lane is not None and not self._read_lane(lane):
                 return
 
-    def _read_lane(self, lane: Lane) -> bool:
+    def _read_lane(self, lane: Readable) -> bool:
         """False when the turn has been handed over."""
         self._lane = lane
         try:
@@ -311,7 +330,7 @@ def shared() -> Reactor:
 
 
 def _forget() -> None:
-    """In a process that has been forked: the connections are those of the one that it comes from."""
+    """In a forked process: the connections belong to the parent."""
     global _shared, _making
     for reference in () if _shared is None else list(_shared._lanes.values()):
         lane = reference()

@@ -1,9 +1,9 @@
-"""Memory for large bodies that come in, used again as soon as nobody looks at it any more.
+"""Buffers for large incoming bodies, used again once no array views them.
 
-Fresh memory is dear: the kernel clears each page when it is first touched, and where a hypervisor takes back what its
-guest has freed (free page reporting), the host must find the page again as well. 100 MB then cost 12 to 250 ms, where
-receiving them costs 20. The arrays decoded from a body are views of it, so that its reference count says when the last
-of them is gone; nobody has to give anything back.
+Fresh memory is expensive: the kernel clears each page at first use. Where a hypervisor reclaims its guest's freed
+pages (free page reporting), the host must also find the page again. 100 MB then cost 12 to 250 ms, while receiving
+them costs 20. The arrays decoded from a body are views of it. Its reference count thus shows when the last one is
+freed; no explicit release is needed.
 
 Owns what is kept: `KEPT_BYTES_MAX` at most, and nothing that was not needed for `cache_reaper.IDLE_S_MAX`. To forget
 a buffer that is still looked at is harmless: it is freed with its last view.
@@ -36,7 +36,7 @@ def take(length: int) -> memoryview:
 
 
 class ReceiveBuffers:
-    """Some buffers. The lock guards `_kept`, which is in the order in which they were last taken."""
+    """Some buffers. The lock guards `_kept`, which is ordered by last use."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -46,7 +46,7 @@ class ReceiveBuffers:
 
     @property
     def kept_bytes(self) -> int:
-        """What is kept, in use or not."""
+        """The bytes kept, in use or not."""
         with self._lock:
             return sum(buffer.nbytes for buffer in self._kept)
 
@@ -75,14 +75,16 @@ class ReceiveBuffers:
         return buffer.data[:length]
 
     def forget_idle(self, now_s: float) -> bool:
-        """Forgets what was not taken for `cache_reaper.IDLE_S_MAX` at `now_s` (monotonic clock); whether some stay."""
+        """Frees buffers not used for `cache_reaper.IDLE_S_MAX` at `now_s` (monotonic clock); returns whether some are
+        left."""
         with self._lock:
             self._forget(sum(taken_at_s <= now_s - cache_reaper.IDLE_S_MAX for taken_at_s in self._taken_at_s))
             self._is_watched = bool(self._kept)
             return self._is_watched
 
     def _find(self, length: int) -> int | None:
-        """Where a free buffer for so much is; of several the one that was used last, which the caches know best."""
+        """The index of a free buffer of this size; of several, the last used one, which is likeliest in the CPU
+        caches."""
         kept = self._kept
         for at in range(len(kept) - 1, -1, -1):
             if length <= kept[at].nbytes <= length + length // _SLACK and sys.getrefcount(kept[at]) <= _FREE_COUNT:
@@ -93,8 +95,8 @@ class ReceiveBuffers:
         del self._kept[:count], self._taken_at_s[:count]
 
 
-# What getrefcount says of an array that one list holds, measured because interpreters differ in what they count; and
-# whether the count tells the truth at all, which it does not when threads run without the global lock.
+# The getrefcount of an array that one list holds, measured because interpreters count differently. Without the global
+# interpreter lock the count cannot be used.
 _probe = [np.empty(1, np.uint8)]
 _FREE_COUNT = sys.getrefcount(_probe[0])
 _COUNTS_ARE_EXACT = getattr(sys, "_is_gil_enabled", lambda: True)()

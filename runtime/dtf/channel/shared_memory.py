@@ -1,12 +1,15 @@
-"""Large bodies between two processes of one host: written once into memory that both see, read where they lie.
+"""Large bodies between two processes of one host: written once into shared memory, read in place.
 
 Each end of a connection makes a `Region` that it alone fills, and hands its descriptor to the other end over a Unix
-socket (`SharedMemory`). A body is copied into a free place of the region, and only the place travels as a frame;
-the receiver views it there, and marks the place as free when the last view is gone. So a body costs one copy, where a
-socket costs two and the pages between them, and nobody waits: when there is no place, the socket takes the body.
+socket (`SharedMemory`). A body is copied into a free place of the region, and only the place is sent as a frame. The
+receiver views it there and marks the place as free when the last view is gone. A body thus costs one copy; a socket
+costs two and the pages between them. No thread waits: when no place is free, the body goes through the socket.
 
 Owns the layout of a region: `PLACES_MAX` bytes of marks (1: taken, 0: free again), then the places. A region is sparse;
 its pages come with their first use, and go back after `cache_reaper.IDLE_S_MAX` without use.
+
+The other end can write to what is read here, also after it was checked: numpy looks at the indices of a gather first,
+and uses them then. So only processes of one user share memory, who could do each other any harm in other ways.
 """
 
 from __future__ import annotations
@@ -27,6 +30,8 @@ from typing import Any
 import numpy as np
 
 from dtf.channel import cache_reaper
+from dtf.channel.endpoint import is_same_user
+from dtf.wire import limits
 
 __all__ = ["BODY_BYTES_MAX", "REGION_BYTES", "Region", "SharedMemory", "Window", "find", "is_possible"]
 
@@ -48,7 +53,7 @@ class Region:
     """Memory that this process fills. The lock guards the places."""
 
     def __init__(self) -> None:
-        """Raises OSError when the system has no such memory to give."""
+        """Raises OSError if the system cannot provide the memory."""
         self.descriptor = os.memfd_create("dtf", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         try:
             os.ftruncate(self.descriptor, REGION_BYTES)
@@ -67,13 +72,13 @@ class Region:
         self._is_watched = False
 
     def hand_over(self, sock: socket.socket) -> None:
-        """Sends the descriptor, which is not needed here any more."""
+        """Sends the descriptor, which this process no longer needs."""
         socket.send_fds(sock, [_OFFER], [self.descriptor])
         self._close()
 
     def place(self, body: Sequence[Buffer], size: int) -> bytes | None:
-        """Copies the pieces of a body of `size` bytes into a free place; what the other end finds it by. None: there is
-        no place.
+        """Copies the pieces of a body of `size` bytes into a free place; returns the reference for the other end.
+        None: no place is free.
         """
         if size > BODY_BYTES_MAX:
             return None
@@ -89,7 +94,7 @@ class Region:
         at = begin
         for piece in body:
             count = len(piece)
-            if count < _COPIED_BY_VIEW_BYTES_MAX:  # the quicker way as long as nobody waits for the interpreter
+            if count < _COPIED_BY_VIEW_BYTES_MAX:  # faster while no other thread waits for the interpreter
                 self._view[at : at + count] = piece
             else:
                 self._bytes[at : at + count] = np.frombuffer(piece, np.uint8)
@@ -97,7 +102,7 @@ class Region:
         return _PLACE.pack(mark, 0, begin, size)
 
     def forget_idle(self, now_s: float) -> bool:
-        """Gives the pages back to the system when the region has not been used for a while; whether it has pages."""
+        """Gives the pages back to the system if the region has been idle for a while; returns whether it has pages."""
         with self._lock:
             if now_s - self._used_at_s < cache_reaper.IDLE_S_MAX:
                 return True
@@ -110,7 +115,7 @@ class Region:
             return self._is_watched
 
     def _take(self, size: int) -> int | None:
-        """The first gap that is large enough, so that the same pages are used again and again."""
+        """The first gap that is large enough, so that the same pages are used repeatedly."""
         self._reap()
         if not self._marks:
             return None
@@ -141,26 +146,28 @@ class Region:
 
 
 class Window:
-    """The other end's region, as this process sees it."""
+    """The other end's region, mapped into this process."""
 
     def __init__(self, descriptor: int) -> None:
-        """Raises OSError when it is not what `Region` makes: one that could shrink would kill who looks at it."""
+        """Raises OSError unless it was made like `Region`'s: a file that could shrink would kill its reader."""
         seals = fcntl.fcntl(descriptor, fcntl.F_GET_SEALS)
         if os.fstat(descriptor).st_size != REGION_BYTES or seals & _SEALS != _SEALS:
-            raise OSError("it is no region of shared memory")
+            raise OSError("the file is not a shared-memory region")
         self._memory = mmap.mmap(descriptor, REGION_BYTES)
         self._marks = memoryview(self._memory)[:PLACES_MAX]
         self._views: dict[int, Any] = {}
 
     def find(self, place: bytes) -> memoryview:
-        """The body at a place, which is taken until the last view of it is gone. ValueError: there is none."""
+        """The body at a place, which is freed when the last view of it is gone. ValueError: not available."""
         if len(place) != _PLACE.size:
-            raise ValueError("it names no place")
+            raise ValueError("the message does not name a place")
         mark, _, begin, size = _PLACE.unpack(place)
         if mark >= PLACES_MAX or begin < PLACES_MAX or begin + size > REGION_BYTES or mark in self._views:
-            raise ValueError("there is no such place")
+            raise ValueError("the named place does not exist")
+        if size > BODY_BYTES_MAX or not limits.MESSAGE_BYTES.allows(size):
+            raise ValueError(f"a message of {size} bytes is more than {limits.MESSAGE_BYTES.variable} allows")
         body = np.frombuffer(self._memory, np.uint8, size, begin)
-        # Whoever looks at a part of it holds this array, which nobody else does.
+        # Every view of a part of it holds a reference to this array; nothing else does.
         self._views[mark] = weakref.ref(body, functools.partial(_release, self._marks, self._views, mark))
         return body.data
 
@@ -177,7 +184,7 @@ class SharedMemory:
         ... keep it, so that frames find it ...     ... keep it ...
         memory.begin(sock)                          memory.answer(sock)
 
-    Whoever gets the other's region has kept that before, so no place is named to somebody who cannot find it.
+    The receiver of a region stores it before it answers, so a place is never named to a peer that cannot find it.
     """
 
     def __init__(self, region: Region, window: Window) -> None:
@@ -187,7 +194,7 @@ class SharedMemory:
 
     @classmethod
     def offered(cls, sock: socket.socket) -> SharedMemory:
-        """Hands the client's region over and takes the server's. Raises OSError when there is none."""
+        """Hands the client's region over and takes the server's. Raises OSError if not available."""
         region = Region()
         region.hand_over(sock)
         return cls(region, _receive(sock))
@@ -199,11 +206,11 @@ class SharedMemory:
 
     @classmethod
     def accepted(cls, sock: socket.socket) -> SharedMemory:
-        """Takes the client's region. Raises OSError when there is none."""
+        """Takes the client's region. Raises OSError if not available."""
         return cls(Region(), _receive(sock))
 
     def answer(self, sock: socket.socket) -> None:
-        """Hands the server's region over, and uses it when the client has it."""
+        """Sends the server's region to the client, and uses it when the client has opened it."""
         self._region.hand_over(sock)
         self._may_place = sock.recv(1) == _READY
 
@@ -213,14 +220,14 @@ class SharedMemory:
 
 
 def is_possible(sock: Any) -> bool:
-    """Whether the ends of a connected socket can share memory."""
-    return hasattr(os, "memfd_create") and sock.family == socket.AF_UNIX
+    """Whether the ends of a connected socket can share memory, and may: they belong to one user."""
+    return hasattr(os, "memfd_create") and sock.family == socket.AF_UNIX and is_same_user(sock)
 
 
 def find(memory: SharedMemory | None, place: bytes) -> memoryview:
-    """The body at a place. Raises ValueError when there is none, as from a peer that sends rubbish."""
+    """The body at a place. Raises ValueError if it is invalid, as from a faulty peer."""
     if memory is None:
-        raise ValueError("it sent something that is no message")
+        raise ValueError("it sent an invalid message")
     return memory.find(place)
 
 

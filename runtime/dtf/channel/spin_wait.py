@@ -1,9 +1,9 @@
 """Lookout: whether it pays to look for the next message for a moment instead of going to sleep.
 
-A thread that sleeps is woken some ten microseconds after the message has come; on a virtual machine whose processor has
-gone idle, forty, and the sender pays as much again. Where messages follow each other fast, who looks for them meanwhile
-gets them at once; between two looks it lets others have the processor. But it keeps the interpreter from other threads
-of its process, so who has looked in vain does so less and less often.
+A sleeping thread wakes some ten microseconds after the message has arrived; on a virtual machine with an idle
+processor, forty. The sender pays as much again. Where messages follow each other fast, a spinning thread gets them at
+once; between two polls it yields the processor. Spinning takes the interpreter from other threads of its process, so a
+thread that polls in vain spins less and less often.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _Found = TypeVar("_Found")
 
 
 class Lookout:
-    """What one reader has learnt about its messages. Not for several threads at once."""
+    """One reader's record of when its messages arrive. Not for several threads at once."""
 
     __slots__ = ("_next_skips", "_skips")
 
@@ -31,7 +31,7 @@ class Lookout:
         self._next_skips = 1
 
     def look(self, attempt: Callable[[], _Found | None]) -> _Found | None:
-        """What `attempt()` gives as soon as that is something; None: the caller had better sleep."""
+        """The first non-None result of `attempt()`; None: the caller should sleep."""
         if self._skips:
             self._skips -= 1
             return None

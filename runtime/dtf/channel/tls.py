@@ -1,11 +1,11 @@
-"""TLS under a lane: what a lane asks of a socket, with the bytes on the wire sealed.
+"""TLS under a lane: the socket methods that a lane uses, with the bytes on the wire encrypted.
 
-Owns the handshake and the records; who trusts whom is in the credentials' contexts. OpenSSL works on memory here, and
-the socket is read and written by this module: so one thread may wait for bytes while another one sends, which an
-`ssl.SSLSocket` does not allow, and a large message costs one system call for many records.
+Owns the handshake and the records; the credentials' contexts decide trust. OpenSSL works on memory buffers here; this
+module reads and writes the socket. One thread can thus wait for bytes while another sends, which an `ssl.SSLSocket`
+does not allow. A large message costs one system call for many records.
 
-What was offered to `sendmsg` counts as sent once its sealed bytes have left. Until then the caller offers the same
-bytes again, as it does to a socket that was full, and they are not sealed a second time.
+Bytes offered to `sendmsg` count as sent once their encrypted form has left. Until then the caller offers the same
+bytes again, as with a full socket, and they are not encrypted twice.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class TlsSocket:
           server_name: the host that the other end must prove to be; None: this end is the server.
 
         Raises:
-          OSError: the socket failed; as ssl.SSLError: the other end speaks no TLS, or one does not trust the other.
+          OSError: the socket failed; as ssl.SSLError: the other end does not speak TLS, or one end does not trust the
+              other.
         """
         self._socket = sock
         self._incoming = ssl.MemoryBIO()
@@ -66,7 +67,7 @@ class TlsSocket:
         self.close = sock.close
 
     def pending(self) -> bool:
-        """Whether bytes may be here that the socket does not tell of."""
+        """Whether decrypted bytes may be buffered that the socket does not report."""
         return bool(self._tls.pending() or self._incoming.pending)
 
     def recv_into(self, buffer: Any, size: int = 0, flags: int = 0) -> int:
@@ -113,9 +114,9 @@ class TlsSocket:
                 self._send_outgoing()
                 self._take_in(0)
                 if self._is_over:
-                    raise ConnectionResetError("the other end has closed in the middle of the TLS handshake") from None
+                    raise ConnectionResetError("the peer closed the connection during the TLS handshake") from None
             except ssl.SSLError:
-                with contextlib.suppress(OSError):  # the other end is told why
+                with contextlib.suppress(OSError):  # send the reason to the other end
                     self._send_outgoing()
                 raise
         raise TimeoutError("the TLS handshake takes too long")
@@ -138,7 +139,7 @@ class TlsSocket:
         done = 0
         with self._lock:
             try:
-                while done < len(view) and self.pending():  # asking for what is not there costs an exception
+                while done < len(view) and self.pending():  # reading without data costs an exception
                     count = self._tls.read(len(view) - done, view[done:])
                     if not count:
                         self._is_over = True

@@ -1,1 +1,1 @@
-"""dtf.client: where programs look for `timeline`, as in TensorFlow's tensorflow.python.client."""
+"""dtf.client: where programs look for `timeline` and `device_lib`, as in TensorFlow's tensorflow.python.client."""

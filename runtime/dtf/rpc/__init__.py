@@ -1,23 +1,23 @@
-"""gRPC: TensorFlow's standard protocol, from both ends; and who uses the channel instead.
+"""gRPC: TensorFlow's standard protocol, client and server side.
 
-    methods      what the services' requests mean, whatever carries them
+    methods      the services' methods, independent of the transport
     service      serves a Master and a Worker on a port
     remote       RemoteMaster, RemoteWorker: the same two interfaces over a connection
-    peers        the tasks of a cluster as a master and a worker see them
-    discovery    a connection that moves to the faster channel when the other task is dtf
-    connection   gRPC to one task: calls, deadlines, cancelling, and what it means when nobody answers
+    peers        the tasks of a cluster for a master and a worker
+    discovery    a connection that switches to the faster channel if the other task is dtf
+    connection   gRPC to one task: calls, deadlines, cancelling, and the errors of a lost connection
     status       errors as gRPC statuses and back
-    messages     values inside requests and responses, without protobuf on large tensors
+    messages     values inside requests and responses; large tensors bypass protobuf
 
 Only this package imports grpc, and it is imported only when a server starts or a session has a remote target.
-Protobuf messages stop here: behind it are values and `errors.OpError`.
+Protobuf messages do not leave this package: its interfaces take values and raise `errors.OpError`.
 """
 
 import os
 
 from dtf.wire import limits
 
-# What gRPC logs of itself (a peer that goes away, a connection that is refused) reaches the caller as an error.
+# The caller gets an error for everything that gRPC would log (a lost peer, a refused connection).
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 MASTER_SERVICE = "tensorflow.MasterService"
@@ -29,8 +29,8 @@ _GRPC_BYTES_MAX = (1 << 31) - 1
 def message_options() -> list[tuple[str, int]]:
     """gRPC's options for the size of messages, sent ones unlimited, received ones bounded by `limits.MESSAGE_BYTES`.
 
-    gRPC knows no limit above 2 GB: beyond it there is none, as in TensorFlow. A compressed message could then stand for
-    any size, so servers refuse compression; below it, gRPC bounds what a message is after decompression.
+    gRPC has no limit above 2 GB; beyond that the size is unlimited, as in TensorFlow. A compressed message could then
+    expand to any size, so servers refuse compression; below it, gRPC bounds a message's size after decompression.
     """
     limit = limits.MESSAGE_BYTES.value
     options = [("grpc.max_send_message_length", -1)]

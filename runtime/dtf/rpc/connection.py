@@ -1,11 +1,11 @@
-"""One gRPC channel to one task: calls that wait and calls that call back, and what it means when nobody answers.
+"""One gRPC channel to one task: blocking and asynchronous calls, and the errors when the task does not answer.
 
-Owns the channel. Does not know the services' messages: requests and responses are bytes. `discovery` puts the faster
-way beside it.
+Owns the channel. Does not know the services' messages: requests and responses are bytes. `discovery` adds the faster
+channel.
 
 A call fails at once when the connection is lost or cannot be made; gRPC itself tries to reconnect in the background.
-Nothing is ever sent twice. `explain` looks at the port itself when gRPC could not talk to it, to tell a task that is
-not there from one that is not ours.
+Nothing is ever sent twice. When gRPC cannot connect, `explain` looks at the port itself. It distinguishes a missing
+task from a program that is not ours.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import grpc
 
 from dtf.rpc import WORKER_SERVICE, diagnose_peer, message_options, status
 from dtf.rpc.messages import Buffer, joined
-from dtf.run.interfaces import Done
+from dtf.run.interfaces import Cancel, Done
 from dtf.wire import errors
 from dtf.wire.cluster import split_address
 from dtf.wire.credentials import Credentials
@@ -43,8 +43,8 @@ class Connection:
     """A channel to `address` ("host:port"). Connects when the first call is made."""
 
     def __init__(self, address: str, name: str = "", credentials: Credentials | None = None) -> None:
-        """A connection to a task; `name` is what messages call it ("/job:ps/replica:0/task:0"). With credentials it
-        speaks TLS, and nothing else.
+        """A connection to a task; messages call the task `name` ("/job:ps/replica:0/task:0"). With credentials it
+        speaks only TLS.
         """
         split_address(address)
         self.address = address
@@ -69,13 +69,14 @@ class Connection:
           watch: the call may wait for long; send a heartbeat every 10 s, and give up when it is not answered.
 
         Raises:
-          OpError: what the task answered.
+          OpError: any error that the task answered.
           UnavailableError: it cannot be reached, the connection was lost, or it does not answer the heartbeat.
           DeadlineExceededError: there was no answer in time.
         """
         if not watch:
             try:
-                return self._method(method)(joined(request), timeout=timeout_s)
+                answer: bytes = self._method(method)(joined(request), timeout=timeout_s)
+                return answer
             except grpc.RpcError as error:
                 raise status.decode_call(error, self.where) from None
             except ValueError:  # grpc's word for a channel that this process has closed
@@ -91,7 +92,7 @@ class Connection:
             raise
 
     def call_async(
-        self, method: str, request: Request, done: Done, timeout_s: float | None = None
+        self, method: str, request: Request, done: Done[Buffer], timeout_s: float | None = None
     ) -> Callable[[], None]:
         """Calls `done(response)` or `done(error=OpError)` later, from another thread. Returns what cancels the call."""
         try:
@@ -107,7 +108,8 @@ class Connection:
                 done(error=status.decode_call(future, self.where))
 
         future.add_done_callback(answered)
-        return future.cancel
+        cancel: Cancel = future.cancel
+        return cancel
 
     def tell(self, method: str, request: Request) -> None:
         """Calls without caring for the answer."""
@@ -116,9 +118,9 @@ class Connection:
     def explain(self, error: errors.OpError) -> errors.OpError:
         """The error to report for a first contact that failed with `error`.
 
-        Unavailable or DeadlineExceeded mean that trying again may help. When the port is served by something else it
-        will not, and the result is a FailedPreconditionError that says what answered. Where the two ends do not trust
-        each other it is an UnauthenticatedError, which names both.
+        Unavailable or DeadlineExceeded mean that trying again may help. If another program serves the port, the result
+        is a FailedPreconditionError that describes its answer. Where the two ends do not trust each other it is an
+        UnauthenticatedError, which names both.
         """
         if error.error_code == errors.UNIMPLEMENTED:
             what = "a gRPC server that does not speak TensorFlow's protocol"
@@ -127,17 +129,17 @@ class Connection:
         else:
             distrust = diagnose_peer.why_no_trust(self.address, self._credentials)
             if distrust:
-                return errors.UnauthenticatedError(None, None, f"{self.where}: {distrust}")
+                return errors.UnauthenticatedError.of(f"{self.where}: {distrust}")
             found = diagnose_peer.who_answers(self.address)
             if found is None:
                 return error
             what = f"something else, which answered {found}"
-        return errors.FailedPreconditionError(
-            None, None, f"{self.where} is not a TensorFlow or dtf server: the port is served by {what}."
+        return errors.FailedPreconditionError.of(
+            f"{self.where} is not a TensorFlow or dtf server: the port is served by {what}."
         )
 
     channel = None
-    """It has no channel of ours."""
+    """It has no dtf channel."""
 
     def open_channel(self, on_lost: Callable[[], None]) -> bool:
         """False: see `discovery.DiscoveringConnection.open_channel`."""
@@ -158,25 +160,26 @@ class Connection:
     def _wait(self, future: Any) -> bytes:
         while True:
             try:
-                return future.result(timeout=_HEARTBEAT_PERIOD_S)
+                answer: bytes = future.result(timeout=_HEARTBEAT_PERIOD_S)
+                return answer
             except grpc.FutureTimeoutError:
                 self._check_alive()
             except grpc.FutureCancelledError:
-                raise errors.CancelledError(None, None, f"{self.where}: the call was cancelled") from None
+                raise errors.CancelledError.of(f"{self.where}: the call was cancelled") from None
             except grpc.RpcError:
                 raise status.decode_call(future, self.where) from None
 
     def _closed(self) -> errors.OpError:
-        return errors.UnavailableError(None, None, f"{self.where}: the connection has been closed here")
+        return errors.UnavailableError.of(f"{self.where}: this process has closed the connection")
 
     def _check_alive(self) -> None:
         try:
             self.call(_STATUS_METHOD, b"", _HEARTBEAT_TIMEOUT_S)
         except (errors.UnavailableError, errors.DeadlineExceededError) as error:
-            raise errors.UnavailableError(None, None, f"{self.where} has stopped answering: {error.message}") from None
+            raise errors.UnavailableError.of(f"{self.where} has stopped answering: {error.message}") from None
         except errors.OpError:
             pass  # it answers
 
 
 def _nothing(*_: Any, **__: Any) -> None:
-    """Cancels what was never sent, hears an answer that nobody wants."""
+    """Cancels a call that was never sent; ignores the answer."""

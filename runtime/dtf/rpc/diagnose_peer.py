@@ -1,7 +1,7 @@
-"""Who is at a port that gRPC could not talk to, and why the two ends do not trust each other.
+"""Diagnoses a port that gRPC could not connect to: which program answers there, and why TLS failed.
 
-Looks by itself, with plain sockets, after a first contact has failed; no call depends on it. What it says is for
-people: it asks whoever answers for words and names, and believes none of them.
+Uses plain sockets, and only after a call has failed; no call depends on it. Its results are only for error messages:
+it reads a greeting and certificate names without verifying them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ _PAGE_CHARACTERS_MAX = 80
 
 
 def who_answers(address: str) -> str | None:
-    """The first words of what listens at `address`, or None if it is HTTP/2, says nothing, or cannot be reached."""
+    """The first bytes that the server at `address` sends; None if it speaks HTTP/2, sends nothing, or is
+    unreachable."""
     received = _answer(address)
     if not received or _is_http2(received):
         return None
@@ -30,7 +31,7 @@ def who_answers(address: str) -> str | None:
 
 
 def why_no_trust(address: str, credentials: Credentials | None) -> str:
-    """Why a server at `address` and a client with these credentials do not talk; names both. "" if TLS is not why."""
+    """Why TLS fails between the server at `address` and a client with these credentials; "" if it does not."""
     found = _certificate(address)
     if credentials is None:
         if found is None:
@@ -43,19 +44,19 @@ def why_no_trust(address: str, credentials: Credentials | None) -> str:
     cluster, task = credentials.names
     own = f"this process is {task} of {cluster}"
     if found is None:
-        return f"it does not speak TLS, and {own}, which speaks nothing else" if _is_http2(_answer(address)) else ""
+        return f"it does not speak TLS, and {own}, which requires TLS" if _is_http2(_answer(address)) else ""
     issuer, subject = names_of(found)
     other = f"it is {subject} of {issuer}"
     refused = _refusal(address, credentials)
     if not refused:
         return ""
     if issuer != cluster:
-        return f"it belongs to another cluster: {other}, {own}"
-    return f"the certificates do not fit ({refused}): {other}, {own}"
+        return f"it belongs to another cluster: {other}; {own}"
+    return f"the certificates do not match ({refused}): {other}; {own}"
 
 
 def _certificate(address: str) -> bytes | None:
-    """The certificate that a server shows to anybody, in DER; None when it does not speak TLS."""
+    """The certificate that a server shows before authentication, in DER; None if it does not speak TLS."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -67,7 +68,7 @@ def _certificate(address: str) -> bytes | None:
 
 
 def _refusal(address: str, credentials: Credentials) -> str:
-    """What one of the two ends has against the other's certificate; "" for nothing."""
+    """Why one end rejects the other's certificate; "" if it does not."""
     host, _ = split_address(address)
     try:
         with (
@@ -90,7 +91,7 @@ def _connected(address: str) -> socket.socket:
 
 
 def _answer(address: str) -> bytes:
-    """The first bytes with which something answers a client of gRPC without TLS."""
+    """The first bytes that a server sends to a gRPC client without TLS."""
     received = b""
     try:
         with _connected(address) as probe:

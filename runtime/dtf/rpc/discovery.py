@@ -1,9 +1,9 @@
 """A connection that begins on gRPC and moves to the channel when the task turns out to have one.
 
-Owns which of the two carries a call. A task says where its channel listens in every answer to GetStatus, in a field
-that TensorFlow skips; so whoever asks for the status of a dtf task learns of it, nobody ever makes a call that fails,
-and a TensorFlow task is left in peace. When the channel is lost, as when the task restarts, calls go over gRPC again
-and find what gRPC finds, and one of them is a GetStatus.
+Owns which of the two carries a call. A task publishes its channel's endpoint in every answer to GetStatus, in a field
+that TensorFlow skips. A client that asks a dtf task for its status thus finds the channel without a failing call;
+TensorFlow tasks are not affected. When the channel is lost, for example because the task restarts, calls use gRPC
+again, and one of them is a GetStatus.
 
 DTF_CHANNEL=off keeps everything on gRPC.
 """
@@ -22,8 +22,9 @@ from dtf.channel import reactor
 from dtf.channel.client import Channel
 from dtf.channel.endpoint import find_endpoint
 from dtf.rpc import WORKER_SERVICE
-from dtf.rpc.connection import Connection, Done, Request
+from dtf.rpc.connection import Connection, Request
 from dtf.rpc.messages import Buffer
+from dtf.run.interfaces import Done
 from dtf.run.threads import growing_pool
 from dtf.wire import errors
 from dtf.wire.cluster import split_address
@@ -48,7 +49,7 @@ class Way(Protocol):
     ) -> Buffer: ...
 
     def call_async(
-        self, method: str, request: Request, done: Done, timeout_s: float | None = None
+        self, method: str, request: Request, done: Done[Buffer], timeout_s: float | None = None
     ) -> Callable[[], None]: ...
 
     def tell(self, method: str, request: Request) -> None: ...
@@ -79,8 +80,8 @@ def connect(address: str, name: str = "", credentials: Credentials | None = None
 class DiscoveringConnection:
     """A `Way`. The lock guards the change from one way to the other. `channel` is for others to look at.
 
-    `_ask_at` is when the next call may ask for the channel: at once in the beginning and after a loss, later when the
-    channel could not be reached, never while it is open or when the task has none.
+    `_ask_at` is the time of the next request for the channel: at once at the start and after a loss, later when the
+    channel was unreachable. It is never while the channel is open or when the task has none.
     """
 
     def __init__(self, address: str, name: str = "", credentials: Credentials | None = None) -> None:
@@ -108,7 +109,7 @@ class DiscoveringConnection:
         return response
 
     def call_async(
-        self, method: str, request: Request, done: Done, timeout_s: float | None = None
+        self, method: str, request: Request, done: Done[Buffer], timeout_s: float | None = None
     ) -> Callable[[], None]:
         channel = self.channel
         if channel is not None:
@@ -181,7 +182,7 @@ class DiscoveringConnection:
                 channel = Channel(endpoint, self._host, self.where, self._lose, self._credentials)
             except errors.OpError as error:
                 self._ask_at = time.monotonic() + _RETRY_S
-                _logger.info("%s; it is reached over gRPC", error.message)
+                _logger.info("%s; using gRPC", error.message)
                 return
             self.channel = channel
             if not channel.is_open:  # it was lost before it could be forgotten
@@ -195,10 +196,10 @@ class DiscoveringConnection:
             self._told_lost()
 
 
-def _closing(channel: Channel, done: Done) -> Done:
+def _closing(channel: Channel, done: Done[Buffer]) -> Done[Buffer]:
     """`done` of a heartbeat: a channel that does not answer it is given up."""
 
-    def answered(response: Any = None, error: errors.OpError | None = None) -> None:
+    def answered(response: Buffer = b"", error: errors.OpError | None = None) -> None:
         if error is None:
             done(response)
             return

@@ -1,13 +1,12 @@
 """Groups of collective operations as CompleteGroup carries them, in TensorFlow's messages.
 
-Owns how tasks of dtf know each other there: rings with TensorFlow's tasks, which move tensors by RecvBuf and agree on
-step ids first, are not supported, and said so at once.
+Owns how dtf tasks agree on a group. Rings with TensorFlow tasks are not supported and fail at once: TensorFlow moves
+tensors by RecvBuf and agrees on step ids first.
 """
 
 from __future__ import annotations
 
-from dtf.run.exchange.collective_groups import Membership
-from dtf.run.executor.step import Device
+from dtf.run.interfaces import Device, Membership
 from dtf.wire import errors
 from dtf.wire.pb import device_attributes_pb2, worker_pb2
 
@@ -30,10 +29,10 @@ def attributes(device: Device) -> device_attributes_pb2.DeviceAttributes:
 
 
 def member(request: worker_pb2.CompleteGroupRequest) -> Device:
-    """Who asks. Raises UnimplementedError for a task of TensorFlow's."""
+    """The asking member and its request. Raises UnimplementedError for a task of TensorFlow's."""
     told = request.device_attributes
     if told.physical_device_desc != _MARK:
-        raise errors.UnimplementedError(None, None, NO_MIXED_RINGS)
+        raise errors.UnimplementedError.of(NO_MIXED_RINGS)
     return Device(told.name, told.device_type, incarnation=told.incarnation)
 
 
@@ -50,10 +49,10 @@ def response(request: worker_pb2.CompleteGroupRequest, found: Membership) -> wor
 
 
 def membership(answer: worker_pb2.CompleteGroupResponse) -> Membership:
-    """What the leader answers. Raises UnimplementedError when it is a task of TensorFlow's."""
+    """The leader's answer. Raises UnimplementedError when it is a task of TensorFlow's."""
     mark, _, epoch = answer.communicator_key.rpartition(_EPOCH_MARK)
     if mark or not epoch.isdigit() or not answer.communicator_key.startswith(_EPOCH_MARK):
-        raise errors.UnimplementedError(None, None, NO_MIXED_RINGS)
+        raise errors.UnimplementedError.of(NO_MIXED_RINGS)
     members = tuple(
         Device(each.name, each.device_type, incarnation=each.incarnation) for each in answer.device_attributes
     )

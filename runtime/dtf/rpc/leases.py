@@ -1,14 +1,15 @@
 """Sessions end with the process that made them: a dtf client holds a call open at a task that keeps sessions for it.
 
-Owns both ends. A client names itself in CreateSession or CreateWorkerSession, in a field that TensorFlow skips; a dtf
-task answers with the same field, and only then the client calls Hold, which is answered never. So a dead process, whose
-connections the system ends, and a dead host, which keepalive finds, are known without a message. A connection may be
-lost for other reasons: a client has some seconds to hold again, and a session that somebody still uses is let be. What
-a process without such a lease makes, as TensorFlow's, stays until it is closed.
+Owns both ends. A client names itself in CreateSession or CreateWorkerSession, in a field that TensorFlow skips. A dtf
+task answers with the same field, and the client then calls Hold, a call that is never answered. So a dead process,
+whose connections the system ends, and a dead host, which keepalive finds, are known without a message. A connection
+may be lost for other reasons. A client therefore has some seconds to hold again, and a session in use by another
+client is kept. Sessions of clients without a lease, such as TensorFlow's, last until they are closed.
 """
 
 from __future__ import annotations
 
+import functools
 import gc
 import logging
 import os
@@ -44,9 +45,6 @@ GRACE_S = _grace_s()
 
 _ID_BYTES = 16
 _RETRY_S = 2.0
-_STOPPED_FOR_S = 3 * cache_reaper.IDLE_S_MAX / 2
-"""Who was not asked for so long has been stopped himself, and knows nothing of others."""
-
 _UNKNOWN = b"?"
 _MARK = codec.length_delimited(LEASE_FIELD, 0)
 
@@ -54,18 +52,18 @@ _logger = logging.getLogger("dtf")
 
 
 def client_in(message: Buffer) -> bytes | None:
-    """What the maker of a serialized request calls itself, b"" in a response; None in a message of TensorFlow's."""
+    """The client name in a serialized request; b"" in a response, None in a TensorFlow message."""
     try:
         for field, value, _ in codec.message_fields(memoryview(message)):
             if field == LEASE_FIELD:
                 return bytes(value)[:_ID_BYTES]
-    except (errors.OpError, TypeError):  # somebody else's field
+    except (errors.OpError, TypeError):  # a field of another extension
         return None
     return None
 
 
 def with_mark(client: bytes | None) -> tuple[bytes, ...]:
-    """What is appended to the response for a client that has a lease now; nothing for another."""
+    """The bytes to append to the response for a client with a lease; b"" for other clients."""
     return (_MARK,) if client else ()
 
 
@@ -82,7 +80,7 @@ class Holder:
 
     @property
     def field(self) -> bytes:
-        """What is appended to a request that makes a session."""
+        """The bytes to append to a request that makes a session."""
         return codec.length_delimited(LEASE_FIELD, _ID_BYTES) + self._client
 
     def made(self, handle: str, response: Buffer) -> None:
@@ -106,7 +104,7 @@ class Holder:
             cancel()
 
     def close(self) -> None:
-        """The connection is about to be closed: nothing is held any more."""
+        """The connection is about to be closed: sessions are no longer held."""
         with self._lock:
             self._handles.clear()
             cancel, self._cancel = self._cancel, None
@@ -118,10 +116,12 @@ class Holder:
             if not self._handles:
                 self._is_held = False
                 return
+            known = frozenset(self._handles)
+        ended = functools.partial(self._ended, known)
         try:
-            cancel = self._connection.call_async(HOLD, (self._client,), self._ended)
-        except errors.OpError as error:  # the connection is lost: it is tried again
-            self._ended(error=error)
+            cancel = self._connection.call_async(HOLD, (self._client,), ended)
+        except Exception as error:  # the connection is lost, or threads are lacking: it is tried again
+            ended(error=error)
             return
         with self._lock:
             if self._handles:
@@ -129,18 +129,25 @@ class Holder:
                 return
         cancel()
 
-    def _ended(self, response: Buffer = b"", error: errors.OpError | None = None) -> None:
-        """The connection was lost, the task stops or knows nothing of this client, or nothing is to be held."""
+    def _ended(self, known: frozenset[str], response: Buffer = b"", error: Exception | None = None) -> None:
+        """The connection was lost, the task stops or does not know this client, or the client has nothing to hold.
+        `known` are the sessions at the time of the call: the answer does not concern later sessions.
+        """
         with self._lock:
             self._cancel = None
             if error is None and bytes(response) == _UNKNOWN:
-                self._handles.clear()
+                self._handles -= known
             if not self._handles or self._connection.is_closed:
                 self._is_held = False
                 return
         again = threading.Timer(_RETRY_S, self._hold)
         again.daemon = True
-        again.start()
+        try:
+            again.start()
+        except RuntimeError as cannot_start:  # the thread limit is reached: the next session retries
+            _logger.warning("%s: cannot hold its sessions: %s", self._connection.where, cannot_start)
+            with self._lock:
+                self._is_held = False
 
 
 class _Client:
@@ -154,7 +161,7 @@ class Leases:
     """The task's end. Its lock guards the clients."""
 
     def __init__(self, end: Callable[[str], bool], what: str, clock: Callable[[], float] = time.monotonic) -> None:
-        """`end(handle)` ends a session, or gives False when somebody else uses it; `what` it is, for messages."""
+        """`end(handle)` ends a session, or returns False if another client uses it; `what` names it in messages."""
         self._end = end
         self._what = what
         self._clock = clock
@@ -178,7 +185,7 @@ class Leases:
                 self._forget_if_empty(client)
 
     def hold(self, client: bytes, answer: Answer) -> bool:
-        """The client is there until the answer's caller has gone. False: it has no sessions here."""
+        """The client is alive as long as the caller of this method is connected. False: it has no sessions here."""
         with self._lock:
             found = self._clients.get(client)
             if found is None or self._is_closed:
@@ -187,7 +194,7 @@ class Leases:
         return True
 
     def lost(self, client: bytes, answer: Answer) -> None:
-        """The caller of a Hold has gone."""
+        """The caller of a Hold has disconnected."""
         with self._lock:
             found = self._clients.get(client)
             if found is None:
@@ -200,7 +207,7 @@ class Leases:
         self._watch()
 
     def close(self) -> None:
-        """Answers who holds, as when the server stops."""
+        """Answers all pending Hold calls, as when the server stops."""
         with self._lock:
             self._is_closed = True
             answers = [answer for each in self._clients.values() for answer in each.holds]
@@ -209,24 +216,24 @@ class Leases:
             answer.set(())
 
     def look(self, now_s: float) -> bool:
-        """Ends what belongs to clients that have gone for good; says whether more may follow."""
+        """Ends the sessions of clients that have disconnected for good; returns whether others may follow."""
         gone: list[tuple[bytes, list[str]]] = []
         with self._lock:
-            stopped_s = now_s - self._looked_at
+            # What this process was late by, stopped or starved, it could not hear its clients in: it does not count.
+            late_s = max(0.0, now_s - self._looked_at - cache_reaper.IDLE_S_MAX / 2)
             self._looked_at = now_s
             unheld = {client: each for client, each in self._clients.items() if not each.holds}
             for client, each in unheld.items():
-                if stopped_s > _STOPPED_FOR_S:
-                    each.expires_at = max(each.expires_at, now_s + GRACE_S)
+                each.expires_at += late_s
                 if now_s >= each.expires_at:
-                    each.expires_at = now_s + GRACE_S  # for those that are still in use
+                    each.expires_at = now_s + GRACE_S  # for sessions that are still in use
                     gone.append((client, list(each.handles)))
         for client, handles in gone:
             growing_pool.submit(self._end_all, client, handles)
         return bool(unheld)
 
     def _end_all(self, client: bytes, handles: list[str]) -> None:
-        ended = [handle for handle in handles if self._end(handle)]
+        ended = [handle for handle in handles if self._is_unheld(client) and self._end(handle)]
         if ended:
             gc.collect()  # a session may be large, and a server that only waits would not be rid of it for long
             _logger.info("%d %s closed: their client has been gone for %.0f s", len(ended), self._what, GRACE_S)
@@ -235,6 +242,12 @@ class Leases:
             if found is not None:
                 found.handles.difference_update(ended)
                 self._forget_if_empty(client)
+
+    def _is_unheld(self, client: bytes) -> bool:
+        """Whether the client has not come back since it was found to be gone."""
+        with self._lock:
+            found = self._clients.get(client)
+            return found is not None and not found.holds
 
     def _forget_if_empty(self, client: bytes) -> None:
         found = self._clients[client]

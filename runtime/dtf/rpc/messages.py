@@ -1,33 +1,36 @@
 """Values inside requests and responses.
 
-Owns the fields of messages that carry tensors: a tensor's bytes go into the message as a piece of their own, which is
-the array's memory, and out of it as a view. Protobuf allows fields of a message in any order and repeated fields
-anywhere, so a message is the serialized rest of it followed by its tensors. Below a few kB protobuf itself is faster.
+Owns the message fields that carry tensors. Encoding adds a tensor's bytes as a separate piece, without a copy;
+decoding gives a view of the message. Protobuf allows fields in any order and repeated fields anywhere. A message is
+therefore its other fields serialized, followed by its tensors. Below a few kB protobuf itself is faster.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeVar
+
+from google.protobuf.message import Message
 
 from dtf.run.kernels import DEAD
 from dtf.wire import codec, errors
 from dtf.wire.pb import named_tensor_pb2, tensor_pb2
 
 Buffer = codec.Buffer
+_Message = TypeVar("_Message", bound=Message)
 
 
-def parse(message_class: Any, data: Buffer) -> Any:
+def parse(message_class: type[_Message], data: Buffer) -> _Message:
     """The message. Raises InternalError, gRPC's code for it, when `data` is not one."""
     try:
         return message_class.FromString(data if type(data) is bytes else bytes(data))
     except Exception:
-        raise errors.InternalError(None, None, f"Malformed {message_class.__name__}") from None
+        raise errors.InternalError.of(f"Malformed {message_class.__name__}") from None
 
 
 def parse_apart(message_class: Any, field: int, data: Buffer) -> tuple[Any, list[Any]]:
-    """The message without its repeated message field of that number, and the entries of that field: messages, or views
-    of the bytes of each when they are large.
+    """The message without its repeated message field of that number, and that field's entries: messages, or views of
+    the bytes of large ones.
     """
     if len(data) < codec.BY_HAND_FROM_BYTES:
         message = parse(message_class, data)
@@ -117,7 +120,7 @@ def joined(pieces: Iterable[Buffer]) -> bytes:
 
 
 def _add_tensor(pieces: list[Buffer], at: int, field: int, head: bytes, value: Any) -> int:
-    """Adds a NamedTensorProto of which `head` is the name; returns where the message ends now."""
+    """Adds a NamedTensorProto whose name is `head`; returns the new end of the message."""
     tensor = codec.encode_tensor(value)
     size = sum(map(len, tensor))
     if size >= codec.BY_HAND_FROM_BYTES:

@@ -1,8 +1,8 @@
-"""The methods of tensorflow.MasterService and tensorflow.WorkerService, whatever carries them.
+"""The methods of tensorflow.MasterService and tensorflow.WorkerService, independent of the transport.
 
 Owns what requests and responses mean. A method gets the request's bytes and an answer, which it sets or fails now or
-later, from any thread; it returns soon. RecvTensor that waits holds no thread; what may compute or wait runs in a pool
-that grows as long as its threads are busy, so that no number of waiting steps keeps another call out.
+later, from any thread; it returns soon. A waiting RecvTensor holds no thread. Methods that compute or wait run in a
+pool that grows while its threads are busy, so waiting steps never block another call.
 """
 
 from __future__ import annotations
@@ -12,14 +12,16 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from numpy import ndarray
+
 from dtf.channel.listener import Answer, Method
 from dtf.rpc import MASTER_SERVICE, WORKER_SERVICE, groups, messages, status
 from dtf.rpc.leases import HOLD, Leases, client_in, hold_method, with_mark
 from dtf.rpc.messages import Buffer
+from dtf.rpc.peer_sessions import PeerSessions
 from dtf.run.exchange.push import dead_fetch
 from dtf.run.exchange.rendezvous import parse_key
-from dtf.run.executor.step import Device
-from dtf.run.interfaces import ServingMaster, ServingWorker
+from dtf.run.interfaces import Device, GraphResult, Membership, ServingMaster, ServingWorker, StepResult, Value
 from dtf.run.kernels import DEAD
 from dtf.run.lib import rate_limited_log
 from dtf.run.passes import parse_tensor_name
@@ -37,8 +39,8 @@ _REQUESTS_REMEMBERED_MAX = 100_000
 def methods(
     master: ServingMaster, worker: ServingWorker, status_tail: bytes, leases: tuple[Leases, Leases]
 ) -> dict[str, Method]:
-    """The methods by name, "/service/method". `status_tail` goes behind the response of GetStatus; `leases` are those
-    of the master's sessions and of the worker's.
+    """The methods by name, "/service/method". `status_tail` is appended to the response of GetStatus; `leases` belong
+    to the master's sessions and to the worker's.
     """
     of_master, of_worker = leases
     table: dict[str, Method] = {HOLD: hold_method(*leases)}
@@ -54,14 +56,14 @@ def methods(
 
 
 def as_op_error(error: BaseException, peer: str = "") -> errors.OpError:
-    """What a caller, `peer`, gets to see of an error; one that is not an OpError is a bug, and logged."""
+    """The error to send to `peer`; an exception that is not an OpError is a bug, and is logged."""
     if isinstance(error, errors.OpError):
         return error
     rate_limited_log.shared.warn(
         "failed requests", "a request of %s failed: %s: %s (%s)", peer or "a peer", type(error).__name__, error,
         rate_limited_log.place_of(error),
     )  # fmt: skip
-    return errors.InternalError(None, None, f"{type(error).__name__}: {error}")
+    return errors.InternalError.of(f"{type(error).__name__}: {error}")
 
 
 class _MasterMethods:
@@ -70,12 +72,15 @@ class _MasterMethods:
     def __init__(self, master: ServingMaster, leases: Leases) -> None:
         self._master = master
         self._leases = leases
+        self._of_peers = PeerSessions(lambda handle: master.has_session(handle))
 
     def CreateSession(self, data: Buffer, answer: Answer) -> None:
         def call() -> Any:
             request = messages.parse(master_pb2.CreateSessionRequest, data)
             client = client_in(data)
+            self._of_peers.check(answer.peer)
             handle, version = self._master.create_session(request.graph_def, request.config, request.target)
+            self._of_peers.opened(answer.peer, handle)
             if client:
                 self._leases.grant(client, handle)
             response = master_pb2.CreateSessionResponse(session_handle=handle, graph_version=version)
@@ -161,20 +166,28 @@ class _MasterMethods:
         _at_leisure(call, answer)
 
     def RunCallable(self, data: Buffer, answer: Answer) -> None:
-        cancellation = CancellationManager()
-        answer.on_cancel(cancellation.start_cancel)
+        def done(result: StepResult | None = None, error: errors.OpError | None = None) -> None:
+            if error is not None:
+                answer.fail(error)
+            else:
+                assert result is not None
+                _at_leisure(lambda: respond(result), answer)
 
-        def call() -> Any:
-            request, feeds = messages.parse_apart(
-                master_pb2.RunCallableRequest, master_pb2.RunCallableRequest.FEED_FIELD_NUMBER, data
-            )
-            values, metadata = self._master.run_callable(
-                request.session_handle, request.handle, messages.values(feeds), request.request_id, cancellation
-            )
-            response = master_pb2.RunCallableResponse(metadata=metadata)
-            return messages.with_tensors(response, master_pb2.RunCallableResponse.FETCH_FIELD_NUMBER, values)
+        def respond(result: StepResult) -> list[Buffer]:
+            response = master_pb2.RunCallableResponse(metadata=result.metadata)
+            return messages.with_tensors(response, master_pb2.RunCallableResponse.FETCH_FIELD_NUMBER, result.values)
 
-        _at_leisure(call, answer)
+        def start() -> None:
+            try:
+                request, tensors = messages.parse_apart(
+                    master_pb2.RunCallableRequest, master_pb2.RunCallableRequest.FEED_FIELD_NUMBER, data
+                )
+                session, feeds = request.session_handle, messages.values(tensors)
+                self._master.start_callable(session, request.handle, feeds, answer.on_cancel, done, request.request_id)
+            except Exception as error:
+                answer.fail(as_op_error(error, answer.peer))
+
+        answer.work(start)
 
     def ReleaseCallable(self, data: Buffer, answer: Answer) -> None:
         def call() -> Any:
@@ -191,7 +204,7 @@ class _MasterMethods:
         options = request.options if request.options != config_pb2.RunOptions() else None
         given = messages.named_values(feeds)
         if len(given) < len(feeds):
-            raise errors.InvalidArgumentError(None, None, "A tensor is fed more than once.")
+            raise errors.InvalidArgumentError.of("A tensor is fed more than once.")
         values, metadata = self._master.run_step(
             request.session_handle,
             given,
@@ -213,6 +226,7 @@ class _WorkerMethods:
     def __init__(self, worker: ServingWorker, status_tail: bytes, leases: Leases) -> None:
         self._worker = worker
         self._leases = leases
+        self._of_peers = PeerSessions(lambda handle: worker.has_session(handle))
         self._status_tail = status_tail
         self._request_ids = RecentRequestIds(_REQUESTS_REMEMBERED_MAX)
 
@@ -225,6 +239,7 @@ class _WorkerMethods:
     def CreateWorkerSession(self, data: Buffer, answer: Answer) -> None:
         def call() -> Any:
             request = messages.parse(worker_pb2.CreateWorkerSessionRequest, data)
+            self._of_peers.check(answer.peer)
             self._worker.create_worker_session(
                 request.session_handle,
                 request.server_def,
@@ -232,6 +247,7 @@ class _WorkerMethods:
                 request.master_task,
                 request.master_incarnation,
             )
+            self._of_peers.opened(answer.peer, request.session_handle)
             client = client_in(data)
             if client:
                 self._leases.grant(client, request.session_handle)
@@ -240,13 +256,21 @@ class _WorkerMethods:
         _at_leisure(call, answer)
 
     def DeleteWorkerSession(self, data: Buffer, answer: Answer) -> None:
-        def call() -> Any:
-            request = messages.parse(worker_pb2.DeleteWorkerSessionRequest, data)
-            self._leases.forget(request.session_handle)
-            self._worker.delete_worker_session(request.session_handle)
-            return worker_pb2.DeleteWorkerSessionResponse()
+        def done(_: object = None, error: errors.OpError | None = None) -> None:
+            if error is not None:
+                answer.fail(error)
+            else:
+                answer.set((worker_pb2.DeleteWorkerSessionResponse().SerializeToString(),))
 
-        _at_leisure(call, answer)
+        def call() -> None:
+            try:
+                request = messages.parse(worker_pb2.DeleteWorkerSessionRequest, data)
+                self._leases.forget(request.session_handle)
+                self._worker.delete_worker_session(request.session_handle, done)
+            except Exception as error:
+                answer.fail(as_op_error(error, answer.peer))
+
+        answer.work(call)
 
     def RegisterGraph(self, data: Buffer, answer: Answer) -> None:
         def call() -> Any:
@@ -288,10 +312,10 @@ class _WorkerMethods:
         request = messages.parse(worker_pb2.RecvTensorRequest, data)
         self._request_ids.check(request.request_id, "RecvTensor (Worker)")
 
-        def done(value: Any = None, error: errors.OpError | None = None) -> None:
+        def done(value: Value = None, error: errors.OpError | None = None) -> None:
             if error is not None:
                 answer.fail(error)
-            elif getattr(value, "size", 0) > _STRINGS_ENCODED_AT_ONCE_MAX and value.dtype.hasobject:
+            elif isinstance(value, ndarray) and value.size > _STRINGS_ENCODED_AT_ONCE_MAX and value.dtype.hasobject:
                 growing_pool.submit(_encode, value)
             else:
                 _encode(value)
@@ -311,7 +335,7 @@ class _WorkerMethods:
         answer.set((worker_pb2.LoggingResponse().SerializeToString(),))
 
     def Tracing(self, _: Buffer, answer: Answer) -> None:
-        raise errors.UnimplementedError(None, None, "Tracing is not supported; ask for it step by step in RunOptions.")
+        raise errors.UnimplementedError.of("Tracing is not supported; ask for it step by step in RunOptions.")
 
     def GetStepSequence(self, data: Buffer, answer: Answer) -> None:
         request = messages.parse(worker_pb2.GetStepSequenceRequest, data)
@@ -328,19 +352,20 @@ class _WorkerMethods:
             self._worker.refuse_group(request.group_key, error)
             raise
 
-        def done(found: Any = None, error: errors.OpError | None = None) -> None:
+        def done(found: Membership | None = None, error: errors.OpError | None = None) -> None:
             if error is not None:
                 answer.fail(error)
             else:
+                assert found is not None
                 answer.set((groups.response(request, found).SerializeToString(),))
 
         answer.on_cancel(self._worker.complete_group(request.group_key, request.group_size, member, done))
 
     def CompleteInstance(self, _: Buffer, answer: Answer) -> None:
-        raise errors.UnimplementedError(None, None, groups.NO_MIXED_RINGS)
+        raise errors.UnimplementedError.of(groups.NO_MIXED_RINGS)
 
     def RecvBuf(self, _: Buffer, answer: Answer) -> None:
-        raise errors.UnimplementedError(None, None, groups.NO_MIXED_RINGS)
+        raise errors.UnimplementedError.of(groups.NO_MIXED_RINGS)
 
     def _start_graph(self, data: Buffer, answer: Answer) -> None:
         try:
@@ -358,7 +383,7 @@ class _WorkerMethods:
         for key in (*keys, *values):
             parse_key(key)
 
-        def done(result: Any = None, error: errors.OpError | None = None) -> None:
+        def done(result: GraphResult | None = None, error: errors.OpError | None = None) -> None:
             if error is None:
                 try:
                     answer.set(_graph_response(keys, result))
@@ -398,6 +423,7 @@ def _attributes(device: Device) -> device_attributes_pb2.DeviceAttributes:
         memory_limit=device.memory_limit,
         incarnation=device.incarnation,
         locality=device_attributes_pb2.DeviceLocality(),
+        physical_device_desc=device.description,
     )
 
 

@@ -14,7 +14,7 @@ from dtf.wire.device import task_name
 
 
 class Peers:
-    """A `session_tasks.Tasks`: one connection for each task that is ever asked for. Its lock guards the connections."""
+    """A `session_tasks.Tasks`: one connection for each requested task. Its lock guards the connections."""
 
     def __init__(
         self, cluster: ClusterSpec, own_task: str, own_worker: Worker, credentials: Credentials | None = None
@@ -36,7 +36,7 @@ class Peers:
         """The worker of a task.
 
         Raises:
-          InvalidArgumentError: the cluster has no such task, or its address is malformed.
+          InvalidArgumentError: the cluster does not contain the task, or its address is malformed.
         """
         worker = self._workers.get(task)
         if worker is None:
@@ -49,12 +49,12 @@ class Peers:
         return worker
 
     def address(self, task: str) -> str:
-        """ "host:port" of a task; an InvalidArgumentError when there is no such task."""
+        """ "host:port" of a task; raises InvalidArgumentError for an unknown task."""
         try:
             return self._addresses[task]
         except KeyError:
-            raise errors.InvalidArgumentError(
-                None, None, f"The cluster has no task {task}; it has {', '.join(self.names)}."
+            raise errors.InvalidArgumentError.of(
+                f"The cluster has no task {task}; it has {', '.join(self.names)}."
             ) from None
 
     def close(self) -> None:

@@ -1,14 +1,14 @@
-"""The requests that only dtf tasks and clients know: direct steps, and callables without protobuf.
+"""Requests between dtf tasks and clients only: pushed steps, and callables without protobuf.
 
-Owns their layout, from both ends. They go over the channel alone; who has none is spoken to in TensorFlow's protocol.
+Owns their layout, from both ends. Pushes use only the channel; peers without one are served by TensorFlow's protocol.
 
     Prepare      PushPrepareRequest (protos/dtf/push.proto) -> nothing
-    Run          run id, step id, values -> outcome, values, and what would be pushed last to who asks
+    Run          run id, step id, values -> outcome, values, and the last values pushed to the caller
     Push         run id, step id, source, values tagged with their keys' numbers; no answer
     RunCallable  session, callable, values -> outcome, values
 
-Values are laid out as `packing` does it. An outcome is a status code, 0 if all went well, whether the error only
-follows from another, and, instead of values, its message.
+Values have the layout of `tensor_frames`. An outcome is a status code, 0 for success, and whether the error is derived;
+an error's message takes the place of values.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from dtf.channel.listener import Answer, Method
 from dtf.rpc import messages
 from dtf.rpc.messages import Buffer
 from dtf.rpc.methods import as_op_error
-from dtf.run.exchange.push import Pushed, Rest
-from dtf.run.interfaces import ServingMaster, ServingWorker
+from dtf.run.interfaces import PreparedResult, Pushed, Rest, ServingMaster, ServingWorker, StepResult
 from dtf.run.kernels import DEAD
 from dtf.run.threads.cancellation import CancellationManager
 from dtf.wire import errors, tensor_frames
@@ -37,7 +36,7 @@ _PUSH = struct.Struct("<QQQQ")
 _CALL = struct.Struct("<QQ")
 _OUTCOME = struct.Struct("<II8x")
 _PUSHED = 1 << 31
-"""Added to the tags of what is pushed with an answer."""
+"""Added to the tags of values that are pushed with an answer."""
 
 
 VERSION = 1
@@ -53,7 +52,7 @@ def prepare_request(
     tasks: Sequence[str],
     home: int,
 ) -> bytes:
-    """What `LocalWorker.prepare` is called with."""
+    """The arguments of `LocalWorker.prepare`."""
     return push_pb2.PushPrepareRequest(
         version=VERSION,
         run_id=run_id,
@@ -67,7 +66,7 @@ def prepare_request(
 
 
 def run_request(run_id: int, step_id: int, values: Sequence[Any]) -> list[Buffer]:
-    """What `LocalWorker.run_prepared` is called with."""
+    """The arguments of `LocalWorker.run_prepared`."""
     return [_RUN.pack(run_id, step_id), *_packed(values)]
 
 
@@ -82,12 +81,12 @@ def push_request(pushed: Pushed) -> list[Buffer]:
 
 
 def callable_request(session_handle: str, callable_handle: int, values: Sequence[Any]) -> list[Buffer]:
-    """What `Master.run_callable` is called with."""
+    """The arguments of `Master.run_callable`."""
     return [_CALL.pack(int(session_handle, 16), callable_handle), *tensor_frames.pack(values)]
 
 
 def outcome_values(response: Buffer) -> list[Any]:
-    """The values of a response. Raises the error that it tells of."""
+    """The values of a response. Raises the error that it contains."""
     code, derived = _OUTCOME.unpack_from(response)
     if code:
         error = errors.error_from_code(code, bytes(response[_OUTCOME.size :]).decode("utf-8", "replace"))
@@ -96,29 +95,29 @@ def outcome_values(response: Buffer) -> list[Any]:
     return _unpacked(response, _OUTCOME.size)
 
 
-def run_outcome(response: Buffer) -> tuple[list[Any], Rest | None]:
-    """The values of a response to Run, and what was pushed with it. Raises the error that it tells of."""
+def run_outcome(response: Buffer) -> PreparedResult:
+    """The values of a response to Run, and the values pushed with it. Raises the error that it contains."""
     if response == _OK:
-        return [], None
+        return PreparedResult(())
     code, _ = _OUTCOME.unpack_from(response)
     if code:
-        return outcome_values(response), None
+        return PreparedResult(outcome_values(response))
     values, tags, _ = tensor_frames.unpack_tagged(response, _OUTCOME.size, DEAD)
     if not tags or tags[-1] < _PUSHED:
-        return values, None
+        return PreparedResult(values)
     first = 0 if tags[0] >= _PUSHED else next(place for place, tag in enumerate(tags) if tag >= _PUSHED)
-    return values[:first], ([tag - _PUSHED for tag in tags[first:]], values[first:])
+    return PreparedResult(values[:first], ([tag - _PUSHED for tag in tags[first:]], values[first:]))
 
 
 def methods(master: ServingMaster, worker: ServingWorker) -> dict[str, Method]:
     """The methods by name, for the channel."""
-    owner = _DirectMethods(master, worker)
+    owner = _PushMethods(master, worker)
     return {
         PREPARE: owner.prepare, RUN: owner.run, PUSH: owner.push, RUN_CALLABLE: owner.run_callable,
     }  # fmt: skip
 
 
-class _DirectMethods:
+class _PushMethods:
     def __init__(self, master: ServingMaster, worker: ServingWorker) -> None:
         self._master = master
         self._worker = worker
@@ -127,8 +126,8 @@ class _DirectMethods:
         def call() -> list[Buffer]:
             request = messages.parse(push_pb2.PushPrepareRequest, data)
             if request.version != VERSION:
-                raise errors.UnimplementedError(
-                    None, None, f"This task pushes values by version {VERSION}, but the master's is {request.version}."
+                raise errors.UnimplementedError.of(
+                    f"This task speaks push protocol version {VERSION}, but the master's is {request.version}."
                 )
             self._worker.prepare(
                 request.run_id,
@@ -144,25 +143,27 @@ class _DirectMethods:
         answer.work(_answer, call, answer)
 
     def run_callable(self, data: Buffer, answer: Answer) -> None:
-        def done(values: Any = None, error: errors.OpError | None = None) -> None:
+        def done(result: StepResult | None = None, error: errors.OpError | None = None) -> None:
             if error is not None:
                 answer.set(_failure(error))
             else:
-                _answer(lambda: _packed(values), answer)
+                assert result is not None
+                _answer(lambda: _packed(result.values), answer)
 
         try:
             session, handle = _head(_CALL, data)
             values = tensor_frames.unpack(data, _CALL.size)
-            self._master.run_callable_async(f"{session:016x}", handle, values, answer.on_cancel, done)
+            self._master.start_callable(f"{session:016x}", handle, values, answer.on_cancel, done)
         except Exception as error:
             answer.set(_failure(as_op_error(error, answer.peer)))
 
     def run(self, data: Buffer, answer: Answer) -> None:
-        def done(values: Any = None, rest: Rest | None = None, error: errors.OpError | None = None) -> None:
+        def done(result: PreparedResult | None = None, error: errors.OpError | None = None) -> None:
             if error is not None:
                 answer.set(_failure(error))
             else:
-                _answer(lambda: _packed(values, rest), answer)
+                assert result is not None
+                _answer(lambda: _packed(result.values, result.rest), answer)
 
         try:
             run_id, step_id = _head(_RUN, data)
@@ -177,7 +178,7 @@ class _DirectMethods:
         run_id, step_id, source, _ = _head(_PUSH, data)
         values, tags, labels = tensor_frames.unpack_tagged(data, _PUSH.size, DEAD)
         if tags.count(tensor_frames.LABELLED) != len(labels):
-            raise errors.InvalidArgumentError(None, None, f"Malformed push: {len(labels)} labels for other tags.")
+            raise errors.InvalidArgumentError.of(f"Malformed push: {len(labels)} labels for other tags.")
         keys: Sequence[int | str] = tags
         if labels:
             names = iter(labels)
@@ -188,14 +189,14 @@ class _DirectMethods:
 def _head(layout: struct.Struct, data: Buffer) -> tuple[Any, ...]:
     """The numbers at the beginning of a message. Raises InvalidArgumentError."""
     if len(data) < layout.size:
-        raise errors.InvalidArgumentError(
-            None, None, f"Malformed message: {len(data)} bytes, and its head alone has {layout.size}."
+        raise errors.InvalidArgumentError.of(
+            f"Malformed message: {len(data)} bytes, and its header needs {layout.size}."
         )
     return layout.unpack_from(data)
 
 
 def _packed(values: Sequence[Any], rest: Rest | None = None) -> list[Buffer]:
-    """Values, and what is pushed with them; nothing at all where there are none."""
+    """Encodes values and the values pushed with them; empty if there are no values."""
     if rest is None:
         return tensor_frames.pack(values) if values else []
     numbers, pushed = rest

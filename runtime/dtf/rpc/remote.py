@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import random
+import secrets
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
+
+from google.protobuf.message import Message
 
 from dtf.channel.client import Channel
 from dtf.rpc import MASTER_SERVICE, WORKER_SERVICE, groups, messages, push, status
@@ -12,16 +14,24 @@ from dtf.rpc.connection import Request
 from dtf.rpc.discovery import Way
 from dtf.rpc.leases import Holder
 from dtf.rpc.messages import Buffer
-from dtf.run.exchange.push import Pushed
 from dtf.run.exchange.retry import ask
-from dtf.run.executor.step import Device
-from dtf.run.interfaces import Cancel, Done
-from dtf.run.master.compiled_step import GraphResult
-from dtf.run.master.master import DeviceList
+from dtf.run.interfaces import (
+    Cancel,
+    Device,
+    DeviceList,
+    Done,
+    GraphResult,
+    Membership,
+    PreparedResult,
+    Pushed,
+    StepResult,
+    Value,
+)
 from dtf.run.threads.cancellation import CancellationManager
 from dtf.wire import errors
 from dtf.wire.pb import config_pb2, device_attributes_pb2, graph_pb2, master_pb2, tensorflow_server_pb2, worker_pb2
 
+_Message = TypeVar("_Message", bound=Message)
 _CONTROL_TIMEOUT_S = 60.0
 _CLOSE_TIMEOUT_S = 15.0
 _DEADLINE_SLACK_S = 2.0
@@ -43,7 +53,7 @@ class RemoteWorker:
         """The task's devices.
 
         Raises:
-          FailedPreconditionError: the port is served by something else.
+          FailedPreconditionError: another program serves the port.
           OpError: see `Connection.call`.
         """
         try:
@@ -52,8 +62,8 @@ class RemoteWorker:
             raise self._connection.explain(error) from None
         return devices_of(messages.parse(worker_pb2.GetStatusResponse, response).device_attributes)
 
-    def get_status_async(self, done: Done, timeout_s: float | None = None) -> None:
-        """Calls done(bytes) or done(error=...): a heartbeat."""
+    def heartbeat(self, done: Done[object], timeout_s: float | None = None) -> None:
+        """See `Worker.heartbeat`: GetStatus, whose answer is not read."""
         self._call_async("GetStatus", (), done, timeout_s)
 
     def create_worker_session(
@@ -76,14 +86,8 @@ class RemoteWorker:
         response = self._connection.call(f"/{WORKER_SERVICE}/CreateWorkerSession", data, _CONTROL_TIMEOUT_S)
         self._holder.made(handle, response)
 
-    def delete_worker_session(self, handle: str) -> None:
+    def delete_worker_session(self, handle: str, done: Done[object], timeout_s: float | None = None) -> None:
         """Lets the task forget a session."""
-        request = worker_pb2.DeleteWorkerSessionRequest(session_handle=handle)
-        self._holder.released(handle)
-        self._call("DeleteWorkerSession", request)
-
-    def delete_worker_session_async(self, handle: str, done: Done, timeout_s: float | None = None) -> None:
-        """As `delete_worker_session`, without waiting."""
         request = worker_pb2.DeleteWorkerSessionRequest(session_handle=handle)
         self._holder.released(handle)
         self._call_async("DeleteWorkerSession", (request.SerializeToString(),), done, timeout_s)
@@ -118,10 +122,10 @@ class RemoteWorker:
         session_handle: str,
         graph_handle: str,
         step_id: int,
-        sends: Sequence[tuple[str, Any]],
+        sends: Sequence[tuple[str, Value]],
         recv_keys: Sequence[str],
         options: worker_pb2.ExecutorOpts | None,
-        done: Done,
+        done: Done[GraphResult],
     ) -> Cancel:
         """Runs a partition; done(GraphResult) or done(error=...). Returns what cancels it."""
         request = worker_pb2.RunGraphRequest(
@@ -165,21 +169,21 @@ class RemoteWorker:
     ) -> None:
         """See `LocalWorker.prepare`. UnimplementedError also when there is no channel to the task."""
         if self._connection.channel is None:
-            raise errors.UnimplementedError(None, None, f"{self._connection.where} has no channel")
+            raise errors.UnimplementedError.of(f"{self._connection.where} has no channel")
         request = push.prepare_request(run_id, session_handle, graph_handle, send_keys, recv_keys, tasks, home)
         push.outcome_values(self._channel().call(push.PREPARE, (request,), _CONTROL_TIMEOUT_S))
 
-    def run_prepared(self, run_id: int, step_id: int, values: Sequence[Any], done: Done) -> Cancel:
+    def run_prepared(self, run_id: int, step_id: int, values: Sequence[Value], done: Done[PreparedResult]) -> Cancel:
         """See `LocalWorker.run_prepared`."""
 
         def answered(response: Buffer = b"", error: errors.OpError | None = None) -> None:
             if error is None:
                 try:
-                    results, rest = push.run_outcome(response)
+                    result = push.run_outcome(response)
                 except errors.OpError as failure:
                     error = failure
                 else:
-                    done(results, rest)
+                    done(result)
                     return
             done(error=error)
 
@@ -198,7 +202,7 @@ class RemoteWorker:
         """Empties resource containers; the default one if none is named."""
         self._call("CleanupAll", worker_pb2.CleanupAllRequest(container=containers))
 
-    def recv_tensor(self, step_id: int, key: str, done: Done) -> Cancel:
+    def recv_tensor(self, step_id: int, key: str, done: Done[Value]) -> Cancel:
         """Fetches a value from the step's rendezvous at the task: done(value) or done(error=...)."""
         request = worker_pb2.RecvTensorRequest(step_id=step_id, rendezvous_key=key, request_id=_new_request_id())
 
@@ -215,7 +219,7 @@ class RemoteWorker:
 
         return self._call_async("RecvTensor", (request.SerializeToString(),), answered)
 
-    def complete_group(self, group_key: int, group_size: int, device: Device, done: Done) -> Cancel:
+    def complete_group(self, group_key: int, group_size: int, device: Device, done: Done[Membership]) -> Cancel:
         """See `LocalWorker.complete_group`. UnimplementedError when the task is TensorFlow's."""
         request = worker_pb2.CompleteGroupRequest(
             group_key=group_key,
@@ -238,7 +242,7 @@ class RemoteWorker:
     def _channel(self) -> Channel:
         channel = self._connection.channel
         if channel is None or not channel.is_open:
-            raise errors.UnavailableError(None, None, f"{self._connection.where}: the connection was lost")
+            raise errors.UnavailableError.of(f"{self._connection.where}: the connection was lost")
         return channel
 
     def _call(
@@ -248,7 +252,7 @@ class RemoteWorker:
         return self._connection.call(method, (request.SerializeToString(),), None if watch else timeout_s, watch)
 
     def _call_async(
-        self, name: str, data: Request, done: Done, timeout_s: float | None = None
+        self, name: str, data: Request, done: Done[Buffer], timeout_s: float | None = None
     ) -> Cancel:
         return self._connection.call_async(f"/{WORKER_SERVICE}/{name}", data, done, timeout_s)
 
@@ -265,11 +269,11 @@ class RemoteMaster:
     def create_session(
         self, graph_def: graph_pb2.GraphDef, config: config_pb2.ConfigProto | None = None, target: str = ""
     ) -> tuple[str, int]:
-        """See `Master.create_session`. Waits for a server that is not there yet.
+        """See `Master.create_session`. Waits for the server to start.
 
         Raises:
           DeadlineExceededError: the server did not answer within config.operation_timeout_in_ms.
-          FailedPreconditionError: the port is served by something else.
+          FailedPreconditionError: another program serves the port.
         """
         request = master_pb2.CreateSessionRequest(graph_def=graph_def, config=config, target=target)
         timeout_s = config.operation_timeout_in_ms / 1000 if config is not None else 0.0
@@ -292,19 +296,19 @@ class RemoteMaster:
     def run_step(
         self,
         handle: str,
-        feeds: Mapping[str, Any],
+        feeds: Mapping[str, Value],
         fetches: Sequence[str],
         targets: Sequence[str] = (),
         options: config_pb2.RunOptions | None = None,
         partial_run_handle: str = "",
         request_id: int = 0,
         cancellation: CancellationManager | None = None,
-    ) -> tuple[list[Any], config_pb2.RunMetadata | None]:
+    ) -> StepResult:
         """See `Master.run_step`. Interrupting the call cancels the step."""
         if options is None and not partial_run_handle:
             results = self._run_as_callable(handle, feeds, fetches, targets)
             if results is not None:
-                return results, None
+                return StepResult(results)
         options = self._with_timeout(handle, options)
         request = master_pb2.RunStepRequest(
             session_handle=handle,
@@ -326,12 +330,13 @@ class RemoteMaster:
         if response.status_code:
             raise status.decode(response.status_code, response.status_error_message)
         found = messages.named_values(tensors)
-        return [_required(found, name) for name in fetches], response.metadata if options is not None else None
+        values = [_required(found, name) for name in fetches]
+        return StepResult(values, response.metadata if options is not None else None)
 
     def _run_as_callable(
-        self, handle: str, feeds: Mapping[str, Any], fetches: Sequence[str], targets: Sequence[str]
-    ) -> list[Any] | None:
-        """Runs a signature that has been run before as a callable, over the channel; None where that cannot be."""
+        self, handle: str, feeds: Mapping[str, Value], fetches: Sequence[str], targets: Sequence[str]
+    ) -> list[Value] | None:
+        """Runs a signature that has been run before as a callable, over the channel; None if that is impossible."""
         channel = self._connection.channel
         if channel is None or not channel.check():
             return None
@@ -367,13 +372,8 @@ class RemoteMaster:
         return self._call("MakeCallable", request, master_pb2.MakeCallableResponse).handle
 
     def run_callable(
-        self,
-        handle: str,
-        callable_handle: int,
-        feeds: Sequence[Any],
-        request_id: int = 0,
-        cancellation: CancellationManager | None = None,
-    ) -> tuple[list[Any], config_pb2.RunMetadata | None]:
+        self, handle: str, callable_handle: int, feeds: Sequence[Value], request_id: int = 0
+    ) -> StepResult:
         """See `Master.run_callable`. Interrupting the call cancels the step."""
         request = master_pb2.RunCallableRequest(
             session_handle=handle, handle=callable_handle, request_id=request_id or _new_request_id()
@@ -383,7 +383,8 @@ class RemoteMaster:
         response, fetches = messages.parse_apart(
             master_pb2.RunCallableResponse, master_pb2.RunCallableResponse.FETCH_FIELD_NUMBER, raw
         )
-        return messages.values(fetches), response.metadata if response.HasField("metadata") else None
+        metadata = response.metadata if response.HasField("metadata") else None
+        return StepResult(messages.values(fetches), metadata)
 
     def release_callable(self, handle: str, callable_handle: int) -> None:
         """See `Master.release_callable`."""
@@ -413,7 +414,7 @@ class RemoteMaster:
         self._connection.close()
 
     def _with_timeout(self, handle: str, options: config_pb2.RunOptions | None) -> config_pb2.RunOptions | None:
-        """The options with the session's timeout where they have none: TensorFlow's master leaves it to the client."""
+        """The options with the session's timeout as default; TensorFlow's master leaves the timeout to the client."""
         timeout_ms = self._timeouts_ms.get(handle)
         if not timeout_ms or (options is not None and options.timeout_in_ms):
             return options
@@ -425,7 +426,9 @@ class RemoteMaster:
     def _check_server(self, timeout_s: float) -> None:
         RemoteWorker(self._connection).get_status(timeout_s)
 
-    def _call(self, name: str, request: Any, response_class: Any, timeout_s: float | None = None) -> Any:
+    def _call(
+        self, name: str, request: Message, response_class: type[_Message], timeout_s: float | None = None
+    ) -> _Message:
         raw = self._connection.call(
             f"/{MASTER_SERVICE}/{name}", (request.SerializeToString(),), timeout_s, watch=timeout_s is None
         )
@@ -434,7 +437,10 @@ class RemoteMaster:
 
 def devices_of(attributes: Sequence[device_attributes_pb2.DeviceAttributes]) -> list[Device]:
     """Devices as a task reports them."""
-    return [Device(entry.name, entry.device_type, entry.memory_limit, entry.incarnation) for entry in attributes]
+    return [
+        Device(each.name, each.device_type, each.memory_limit, each.incarnation, each.physical_device_desc)
+        for each in attributes
+    ]
 
 
 def _graph_result(response: Buffer, recv_keys: Sequence[str]) -> GraphResult:
@@ -454,8 +460,8 @@ def _required(found: Mapping[str, Any], name: str) -> Any:
     try:
         return found[name]
     except KeyError:
-        raise errors.InternalError(None, None, f"The response has no value for {name}.") from None
+        raise errors.InternalError.of(f"The response has no value for {name}.") from None
 
 
 def _new_request_id() -> int:
-    return random.getrandbits(62) + 1
+    return secrets.randbits(62) + 1

@@ -1,13 +1,14 @@
 """Serves a master and a worker on one port, as tensorflow.MasterService and tensorflow.WorkerService.
 
-Owns the port, the event loop, and the channel beside them. All servers of a process share one loop in one thread
-(grpc.aio), which reads requests and writes responses; the `methods` do nothing in it that takes long.
+Owns the port, the event loop, and the channel's listener. All servers of a process share one loop in one thread
+(grpc.aio), which reads requests and writes responses. `methods` never runs long work in that thread.
 """
 
 from __future__ import annotations
 
 import asyncio
 import errno
+import functools
 import logging
 import socket
 import threading
@@ -19,7 +20,7 @@ import grpc
 import grpc.aio
 
 from dtf.channel.listener import Answer, Listener, Method
-from dtf.rpc import discovery, message_options, messages, push, status
+from dtf.rpc import WORKER_SERVICE, discovery, message_options, messages, push, status
 from dtf.rpc.leases import Leases
 from dtf.rpc.messages import Buffer
 from dtf.rpc.methods import as_op_error, methods
@@ -32,7 +33,7 @@ from dtf.wire.credentials import Credentials
 _OPTIONS = (
     ("grpc.so_reuseport", 0),
     ("grpc.http2.min_ping_interval_without_data_ms", 1000),
-    # A host that is gone says nothing. A client process may be stopped for half a minute and lose no step.
+    # A lost host closes no connection. A client process may be stopped for half a minute and lose no step.
     ("grpc.keepalive_time_ms", 10_000),
     ("grpc.keepalive_timeout_ms", 35_000),
     ("grpc.keepalive_permit_without_calls", 1),
@@ -41,8 +42,14 @@ _OPTIONS = (
 _JOINED_ON_LOOP_BYTES_MAX = 1 << 18
 _START_TIMEOUT_S = 30.0
 _FAREWELL_S = 0.2
-"""What gRPC has for the last answers of a server that stops."""
+"""The time for gRPC to send a stopping server's last answers."""
 _EAGER_SERVICE = "/tensorflow.eager.EagerService/"
+
+_TOLD = frozenset({push.PUSH, f"/{WORKER_SERVICE}/CleanupGraph"})
+"""Methods that tasks call without an answer."""
+
+_Future = asyncio.Future[bytes | errors.OpError]
+"""The future that a handler awaits. An error is its result, because raising it would make a cycle of frames."""
 
 
 class Service:
@@ -60,7 +67,7 @@ class Service:
 
         Args:
           name: of the task, for messages.
-          credentials: with them, only peers of the same cluster are let in, by TLS.
+          credentials: with credentials, only peers of the same cluster may connect, over TLS.
 
         Raises:
           UnknownError: the port is in use, or the address is not one of this machine's; names task and address.
@@ -76,18 +83,18 @@ class Service:
             Leases(lambda handle: worker.abandon_session(handle), "sessions of another master"),
         )
         self._methods = methods(master, worker, endpoint, self._leases)
-        self._direct_methods = push.methods(master, worker)
+        self._push_methods = push.methods(master, worker)
         self._stopped = False
-        self._waiting: set[asyncio.Future[bytes]] = set()
+        self._waiting: set[_Future] = set()
         self._server, self.port = _on_loop(self._open(address, credentials))
         if not self.port:
             self.stop(0)
-            raise errors.UnknownError(None, None, f"Could not start the server of {name} at {address}")
+            raise errors.UnknownError.of(f"Could not start the server of {name} at {address}")
 
     def start(self) -> None:
         """Begins to accept calls."""
         if self._listener is not None:
-            self._listener.start({**self._methods, **self._direct_methods})
+            self._listener.start({**self._methods, **self._push_methods}, _TOLD)
         _on_loop(self._server.start())
 
     def stop(self, grace_s: float = 0.5) -> None:
@@ -105,8 +112,8 @@ class Service:
         try:
             family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         except socket.gaierror as error:
-            raise errors.InvalidArgumentError(
-                None, None, f"{where}: the host name {host!r} does not resolve ({error.strerror})"
+            raise errors.InvalidArgumentError.of(
+                f"{where}: the host name {host!r} does not resolve ({error.strerror})"
             ) from None
         with socket.socket(family, kind, protocol) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -119,16 +126,16 @@ class Service:
                     why = "the port is in use by another process"
                 elif error.errno == errno.EADDRNOTAVAIL:
                     why = "this machine does not have that address"
-                raise errors.UnknownError(None, None, f"{where}: {why}") from None
+                raise errors.UnknownError.of(f"{where}: {why}") from None
 
     async def _stop(self, grace_s: float) -> None:
-        """Whoever is not answered within `grace_s` has lost a task. gRPC itself would call that cancelled."""
+        """Callers not answered within `grace_s` get UnavailableError; gRPC itself would report them as cancelled."""
         stopping = asyncio.ensure_future(self._server.stop(grace_s + _FAREWELL_S))
         if self._waiting:
             await asyncio.wait(list(self._waiting), timeout=grace_s)
         for future in list(self._waiting):
             if not future.done():
-                future.set_exception(errors.UnavailableError(None, None, f"{self._name} has shut down"))
+                future.set_result(errors.UnavailableError.of(f"{self._name} has shut down"))
         await stopping
 
     async def _open(self, address: str, credentials: Credentials | None) -> tuple[Any, int]:
@@ -144,8 +151,8 @@ class Service:
             return server, 0
 
 
-class _Handlers(grpc.GenericRpcHandler):
-    def __init__(self, methods: Mapping[str, Method], waiting: set[asyncio.Future[bytes]]) -> None:
+class _Handlers(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc ships no types
+    def __init__(self, methods: Mapping[str, Method], waiting: set[_Future]) -> None:
         self._methods = {
             name: grpc.unary_unary_rpc_method_handler(_handler(method, waiting)) for name, method in methods.items()
         }
@@ -159,11 +166,11 @@ class _Handlers(grpc.GenericRpcHandler):
 
 
 async def _refuse_eager(_: bytes, context: Any) -> bytes:
-    await context.abort(
-        grpc.StatusCode.UNIMPLEMENTED,
-        "This server is of dtf and runs graphs; eager execution is not supported. Use tf.compat.v1.Session.",
+    context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+    context.set_details(
+        "This server is of dtf and runs graphs; eager execution is not supported. Use tf.compat.v1.Session."
     )
-    raise AssertionError("abort raises")
+    return b""
 
 
 _NO_EAGER = grpc.unary_unary_rpc_method_handler(_refuse_eager)
@@ -173,36 +180,43 @@ def _listener(host: str, name: str, credentials: Credentials | None) -> Listener
     try:
         return Listener(host, name, credentials)
     except OSError as error:
-        _logger.warning("%s has no channel, everything goes over gRPC: %s", name, error)
+        _logger.warning("%s has no channel, so all calls use gRPC: %s", name, error)
         return None
 
 
-def _handler(
-    method: Method, waiting: set[asyncio.Future[bytes]]
-) -> Callable[[bytes, Any], Awaitable[bytes]]:
-    """What gRPC calls. As long as a call is not answered its future is among the `waiting`, on the loop."""
+def _handler(method: Method, waiting: set[_Future]) -> Callable[[bytes, Any], Awaitable[bytes]]:
+    """The handler that gRPC calls. As long as a call is not answered its future is among the `waiting`, on the
+    loop."""
 
     async def handle(request: bytes, context: Any) -> bytes:
-        future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        future: _Future = asyncio.get_running_loop().create_future()
         waiting.add(future)
-        answer = Answer(lambda pieces, error: _resolve(future, pieces, error), context.peer())
+        answer = Answer(functools.partial(_resolve, future), context.peer())
         try:
             method(request, answer)
-            return await future
+            response = await future
         except asyncio.CancelledError:
             answer.cancel()
             raise
         except Exception as error:
-            code, details, metadata = status.encode(as_op_error(error, answer.peer))
-            await context.abort(code, details, metadata)
-            raise  # abort has raised already
+            response = as_op_error(error, answer.peer)
         finally:
             waiting.discard(future)
+            del future, answer  # or the error that passes this frame would know itself by them
+        if isinstance(response, bytes):
+            return response
+        # Not context.abort: its exception ends in a cycle of frames, some 10 kB for each failed request.
+        code, details, metadata = status.encode(response)
+        del response
+        context.set_code(code)
+        context.set_details(details)
+        context.set_trailing_metadata(metadata)
+        return b""
 
     return handle
 
 
-def _resolve(future: asyncio.Future[bytes], pieces: Sequence[Buffer], error: errors.OpError | None) -> None:
+def _resolve(future: _Future, pieces: Sequence[Buffer], error: errors.OpError | None) -> None:
     """Sets what a handler waits for, from any thread."""
     is_on_loop = threading.current_thread() is _loop_thread
     if is_on_loop and sum(map(len, pieces)) > _JOINED_ON_LOOP_BYTES_MAX:
@@ -212,12 +226,9 @@ def _resolve(future: asyncio.Future[bytes], pieces: Sequence[Buffer], error: err
     def resolve() -> None:
         if future.done():
             return
-        if error is not None:
-            future.set_exception(error)
-        else:
-            future.set_result(response)
+        future.set_result(response)
 
-    response = messages.joined(pieces)
+    response = messages.joined(pieces) if error is None else error
     if is_on_loop:
         resolve()
         return
@@ -238,7 +249,7 @@ def _on_loop(coroutine: Any) -> Any:
     try:
         return asyncio.run_coroutine_threadsafe(coroutine, _shared_loop()).result(_START_TIMEOUT_S)
     except FutureTimeoutError:
-        raise errors.DeadlineExceededError(None, None, "The server's event loop does not answer") from None
+        raise errors.DeadlineExceededError.of("The server's event loop does not answer") from None
 
 
 def _shared_loop() -> asyncio.AbstractEventLoop:

@@ -1,6 +1,6 @@
 """Errors as gRPC statuses and back.
 
-The codes are the same numbers. Whether an error is derived travels twice: as a payload in the trailing metadata
+The codes have the same numbers. The flag that an error is derived is sent twice: in the trailing metadata
 `grpc-status-details-bin` (TensorFlow 2), and as a mark in the text (TensorFlow 1.15).
 """
 
@@ -41,7 +41,7 @@ def encode(error: errors.OpError) -> tuple[Any, str, Metadata]:
 
 
 def code_of(error: errors.OpError) -> Any:
-    """The code as the responses that carry errors have it."""
+    """The code as used in responses that carry errors."""
     return error.error_code
 
 
@@ -65,7 +65,7 @@ def decode(code: int, message: str, metadata: Iterable[tuple[str, Any]] | None =
             container = distributed_runtime_payloads_pb2.GrpcPayloadContainer()
             try:
                 container.ParseFromString(value)
-            except Exception:  # somebody else's details; the code and the text still count
+            except Exception:  # unknown details; use the code and the text
                 continue
             derived = derived or any(name.endswith("DerivedStatus") for name in container.payloads)
     if code == errors.UNKNOWN and "Stream removed" in message:
@@ -76,12 +76,12 @@ def decode(code: int, message: str, metadata: Iterable[tuple[str, Any]] | None =
 
 
 def decode_call(call: Any, where: str) -> errors.OpError:
-    """The error of a failed call. What gRPC itself reports is put into a sentence that begins with `where`."""
+    """The error of a failed call. An error of gRPC itself becomes a sentence that begins with `where`."""
     code = call.code().value[0]
     details = call.details() or ""
     if code == errors.CANCELLED and (details == "CANCELLED" or "RST_STREAM" in details):
         # These words are gRPC's own: the server has dropped the call, as one does that is being stopped.
-        return errors.UnavailableError(None, None, f"{where}: the call was dropped, the server may be shutting down")
+        return errors.UnavailableError.of(f"{where}: the call was dropped, the server may be shutting down")
     error = decode(code, details, call.trailing_metadata())
     if error.error_code in (errors.UNAVAILABLE, errors.DEADLINE_EXCEEDED) or (
         error.error_code == errors.CANCELLED and details in ("", "Locally cancelled by application!")
