@@ -1,29 +1,169 @@
-"""The seams of the runtime: what a master, a worker and an answer are, wherever they run.
+"""The seams of the runtime: masters, workers and the exchange of a step's values, wherever they run.
 
-Owns Protocols alone. `master.Master`, the server's `InProcessMaster` and rpc's `RemoteMaster` are Masters;
-`worker.LocalWorker` and rpc's `RemoteWorker` are Workers. So a session cannot tell a local master from a remote one,
-nor a master a local task from a remote one. A test holds each twin to its Protocol, defaults included.
+Owns Protocols, and the values that cross them. `master.Master`, the server's `InProcessMaster` and rpc's `RemoteMaster`
+are Masters; `worker.LocalWorker` and rpc's `RemoteWorker` are Workers. So a session cannot tell a local master from a
+remote one, nor a master a local task from a remote one. A `StepExchange` moves the values of one step at one task:
+`rendezvous.StepRendezvous` keeps them until a receiver asks (TensorFlow's RecvTensor), `push_exchange.PushExchange`
+sends them unasked. Kernels and compiled partitions know the Protocol alone. A test holds each twin to its Protocol,
+defaults included.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, TypeVar, overload
 
 if TYPE_CHECKING:
-    from dtf.run.exchange.push import Pushed
-    from dtf.run.executor.step import Device
-    from dtf.run.master.master import DeviceList
     from dtf.run.threads.cancellation import CancellationManager
     from dtf.wire import errors
-    from dtf.wire.pb import config_pb2, graph_pb2, tensorflow_server_pb2, worker_pb2
+    from dtf.wire.pb import config_pb2, graph_pb2, step_stats_pb2, tensorflow_server_pb2, worker_pb2
 
-__all__ = ["Cancel", "Done", "Master", "ServingMaster", "ServingWorker", "Worker"]
+__all__ = [
+    "Answer", "Cancel", "Device", "DeviceList", "Done", "GraphResult", "Key", "Master", "Membership", "Outputs",
+    "PreparedResult", "Pushed", "Rest", "ServingMaster", "ServingWorker", "StepExchange", "StepResult", "Value",
+    "Worker",
+]  # fmt: skip
 
-#: Takes an answer, once: `done(value)`, with as many values as the call has, or `done(error=OpError)`.
-Done: TypeAlias = Callable[..., None]
+Value: TypeAlias = object
+"""A tensor in this process: an array, a numpy scalar, bytes, a `ResourceHandle`, a variant, what a device's backend
+keeps, an unread `Variable`, or `kernels.DEAD`. The seams pass it on and do not look into it.
+"""
+
+Outputs: TypeAlias = object
+"""What a kernel gives: the value of its output, or a sequence of the values of several."""
+
+Answer = TypeVar("Answer", contravariant=True)
+
+
+class Done(Protocol[Answer]):
+    """Takes the answer to a call: called once, from any thread, with a value or with an error."""
+
+    @overload
+    def __call__(self, value: Answer, /) -> None: ...
+
+    @overload
+    def __call__(self, *, error: errors.OpError) -> None: ...
+
+
 #: Stops what has been started; does nothing when that is over.
 Cancel: TypeAlias = Callable[[], None]
+
+
+class Device(NamedTuple):
+    """A device as GetStatus reports it.
+
+    Attributes:
+      name: the full name, such as "/job:ps/replica:0/task:0/device:CPU:0".
+      device_type: "CPU", "GPU" ...
+      memory_limit: bytes.
+      incarnation: random and not zero, new with every start of the task: whoever holds another one spoke to a former
+        self.
+      description: what is known of the hardware; "" for a CPU.
+    """
+
+    name: str
+    device_type: str = "CPU"
+    memory_limit: int = 256 << 20
+    incarnation: int = 0
+    description: str = ""
+
+
+class Membership(NamedTuple):
+    """A complete group: its epoch, and its members' devices in the order of their ranks."""
+
+    epoch: int
+    members: tuple[Device, ...]
+
+
+class DeviceList(NamedTuple):
+    """What `Master.list_devices` found: devices of the master's own task, and of all others."""
+
+    local: tuple[Device, ...]
+    remote: tuple[Device, ...]
+
+
+class GraphResult(NamedTuple):
+    """What one partition gives: values by rendezvous key, and StepStats and its graph if they were asked for."""
+
+    values: dict[str, Value]
+    step_stats: step_stats_pb2.StepStats | None = None
+    graph_def: graph_pb2.GraphDef | None = None
+
+
+Key: TypeAlias = int | str
+"""The name of a value within a step: its rendezvous key, or the number that two tasks have agreed on for it."""
+
+Rest: TypeAlias = tuple[Sequence[int], Sequence[Value]]
+"""The numbers and values that are pushed with an answer."""
+
+
+class PreparedResult(NamedTuple):
+    """What a prepared partition gives: values in the order of its recv keys, and what is pushed with them."""
+
+    values: Sequence[Value]
+    rest: Rest | None = None
+
+
+class StepResult(NamedTuple):
+    """What a step gives its client: the values of its fetches in order, and metadata if options were given."""
+
+    values: list[Value]
+    metadata: config_pb2.RunMetadata | None = None
+
+
+class Pushed:
+    """Values for one task, from the task with the number `source` in the step. `keys` has the number of each value that
+    the tasks have agreed on, the rendezvous key of each other one.
+    """
+
+    __slots__ = ("keys", "run_id", "source", "step_id", "values")
+
+    def __init__(
+        self, run_id: int, step_id: int, source: int, keys: Sequence[Key], values: Sequence[Value]
+    ) -> None:
+        self.run_id = run_id
+        self.step_id = step_id
+        self.source = source
+        self.keys = keys
+        self.values = values
+
+
+class StepExchange(Protocol):
+    """How the values of one step reach and leave one task. Any thread may call any method at any time."""
+
+    def send(self, key: Key, value: Value, task: str | None = None) -> None:
+        """Takes a value for `task`, or for this one if that is None. Never waits; `flush` sees that it leaves.
+
+        Raises:
+          InternalError: the key was sent before and not yet received.
+          UnavailableError: the value had to leave at once, and the task cannot be reached.
+          OpError: why the step was aborted.
+        """
+
+    def send_grouped(self, key: Key, value: Value, task: str) -> None:
+        """As `send`, of one of several values that the task waits for together (see `piggyback`)."""
+
+    def send_piggybacked(self, key: Key, value: Value, task: str) -> None:
+        """As `send`, of a small value that the task uses only together with a later one (see `piggyback`)."""
+
+    def recv(self, key: str, done: Done[Value], task: str | None = None) -> None:
+        """Calls done(value) when `task` (None: this one) has sent the key; done(error=...) when the step is aborted
+        before. The value may be `kernels.DEAD`.
+        """
+
+    def computing(self) -> None:
+        """Says that the next values take long to make, so that each leaves without waiting for more."""
+
+    def flush(self, is_last: bool = False) -> None:
+        """Sends all values that have gathered for other tasks. `is_last`: the step has made its last one.
+
+        Raises:
+          UnavailableError: a task cannot be reached.
+        """
+
+    def abort(self, error: errors.OpError) -> None:
+        """Fails every waiting and later receive with `error`. Only the first call counts."""
+
 
 
 class Master(Protocol):
@@ -40,15 +180,15 @@ class Master(Protocol):
     def run_step(
         self,
         handle: str,
-        feeds: Mapping[str, Any],
+        feeds: Mapping[str, Value],
         fetches: Sequence[str],
         targets: Sequence[str] = (),
         options: config_pb2.RunOptions | None = None,
         partial_run_handle: str = "",
         request_id: int = 0,
         cancellation: CancellationManager | None = None,
-    ) -> tuple[list[Any], config_pb2.RunMetadata | None]:
-        """Runs one step: (values of `fetches` in order, metadata if `options` were given)."""
+    ) -> StepResult:
+        """Runs one step."""
 
     def partial_run_setup(
         self, handle: str, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str], request_id: int = 0
@@ -59,13 +199,8 @@ class Master(Protocol):
         """Compiles a signature; a handle for `run_callable`."""
 
     def run_callable(
-        self,
-        handle: str,
-        callable_handle: int,
-        feeds: Sequence[Any],
-        request_id: int = 0,
-        cancellation: CancellationManager | None = None,
-    ) -> tuple[list[Any], config_pb2.RunMetadata | None]:
+        self, handle: str, callable_handle: int, feeds: Sequence[Value], request_id: int = 0
+    ) -> StepResult:
         """Runs a callable; `feeds` in the order of its options."""
 
     def release_callable(self, handle: str, callable_handle: int) -> None:
@@ -90,15 +225,19 @@ class ServingMaster(Master, Protocol):
     def abandon_session(self, handle: str) -> bool:
         """Closes a session whose client has gone; False: somebody else uses it."""
 
-    def run_callable_async(
+    def has_session(self, handle: str) -> bool:
+        """Whether the session is open."""
+
+    def start_callable(
         self,
         handle: str,
         callable_handle: int,
-        feeds: Sequence[Any],
+        feeds: Sequence[Value],
         on_cancel: Callable[[Cancel], None],
-        done: Done,
+        done: Done[StepResult],
+        request_id: int = 0,
     ) -> None:
-        """Runs a callable: done(values) or done(error=...), here or later in another thread."""
+        """Runs a callable: done(StepResult) or done(error=...), here or later in another thread."""
 
 
 class Worker(Protocol):
@@ -107,8 +246,8 @@ class Worker(Protocol):
     def get_status(self, timeout_s: float | None = None) -> list[Device]:
         """The devices of the task."""
 
-    def get_status_async(self, done: Done, timeout_s: float | None = None) -> None:
-        """A heartbeat: done(anything) or done(error=...)."""
+    def heartbeat(self, done: Done[object], timeout_s: float | None = None) -> None:
+        """Asks whether the task answers: done(anything) or done(error=...)."""
 
     def cleanup_all(self, containers: Sequence[str] = ()) -> None:
         """Empties resource containers; the default one if none is named."""
@@ -123,11 +262,8 @@ class Worker(Protocol):
     ) -> None:
         """Makes a session known to the task."""
 
-    def delete_worker_session(self, handle: str) -> None:
-        """Has the task forget a session."""
-
-    def delete_worker_session_async(self, handle: str, done: Done, timeout_s: float | None = None) -> None:
-        """As `delete_worker_session`, without waiting."""
+    def delete_worker_session(self, handle: str, done: Done[object], timeout_s: float | None = None) -> None:
+        """Has the task forget a session: done(anything) or done(error=...)."""
 
     def register_graph(
         self,
@@ -146,10 +282,10 @@ class Worker(Protocol):
         session_handle: str,
         graph_handle: str,
         step_id: int,
-        sends: Sequence[tuple[str, Any]],
+        sends: Sequence[tuple[str, Value]],
         recv_keys: Sequence[str],
         options: worker_pb2.ExecutorOpts | None,
-        done: Done,
+        done: Done[GraphResult],
     ) -> Cancel:
         """Runs a partition: done(GraphResult) or done(error=...)."""
 
@@ -165,8 +301,8 @@ class Worker(Protocol):
     ) -> None:
         """Agrees that a registered partition will be run by `run_prepared`."""
 
-    def run_prepared(self, run_id: int, step_id: int, values: Sequence[Any], done: Done) -> Cancel:
-        """Runs what was prepared: done(values, rest) or done(error=...)."""
+    def run_prepared(self, run_id: int, step_id: int, values: Sequence[Value], done: Done[PreparedResult]) -> Cancel:
+        """Runs what was prepared: done(PreparedResult) or done(error=...)."""
 
     def open_push(self, on_lost: Callable[[], None]) -> bool:
         """Whether values can be pushed to the task; `on_lost` is called when they no longer can."""
@@ -177,10 +313,10 @@ class Worker(Protocol):
     def cleanup_graph(self, step_id: int) -> None:
         """Has the task forget a step. Does not wait."""
 
-    def recv_tensor(self, step_id: int, key: str, done: Done) -> Cancel:
+    def recv_tensor(self, step_id: int, key: str, done: Done[Value]) -> Cancel:
         """A value from the step's rendezvous at the task: done(value) or done(error=...)."""
 
-    def complete_group(self, group_key: int, group_size: int, device: Device, done: Done) -> Cancel:
+    def complete_group(self, group_key: int, group_size: int, device: Device, done: Done[Membership]) -> Cancel:
         """Asks the leader of a collective group: done(Membership) or done(error=...)."""
 
 
@@ -192,10 +328,10 @@ class ServingWorker(Worker, Protocol):
         session_handle: str,
         graph_handle: str,
         step_id: int,
-        sends: Sequence[tuple[str, Any]],
+        sends: Sequence[tuple[str, Value]],
         recv_keys: Sequence[str],
         options: worker_pb2.ExecutorOpts | None,
-        done: Done,
+        done: Done[GraphResult],
         is_partial: bool = False,
         is_last_partial_run: bool = False,
         cancellation: CancellationManager | None = None,
@@ -208,8 +344,8 @@ class ServingWorker(Worker, Protocol):
         self,
         run_id: int,
         step_id: int,
-        values: Sequence[Any],
-        done: Done,
+        values: Sequence[Value],
+        done: Done[PreparedResult],
         cancellation: CancellationManager | None = None,
     ) -> Cancel:
         """As `Worker.run_prepared`; `cancellation` goes to `stop_step`."""
@@ -217,7 +353,7 @@ class ServingWorker(Worker, Protocol):
     def stop_step(self, step_id: int, cancellation: CancellationManager) -> None:
         """Cancels what a call with this `cancellation` runs, also before that call returns."""
 
-    def send(self, step_id: int, key: str, value: Any) -> None:
+    def send(self, step_id: int, key: str, value: Value) -> None:
         """Puts a value into a step's rendezvous."""
 
     def refuse_group(self, group_key: int, error: errors.OpError) -> None:
@@ -226,11 +362,8 @@ class ServingWorker(Worker, Protocol):
     def step_sequence(self, graph_keys: Sequence[int]) -> dict[int, int]:
         """The next step id of each collective graph."""
 
-    def logging(self, request: worker_pb2.LoggingRequest) -> worker_pb2.LoggingResponse:
-        """The calls of past steps."""
-
-    def tracing(self, request: worker_pb2.TracingRequest) -> worker_pb2.TracingResponse:
-        """Starts a trace of the task."""
+    def has_session(self, handle: str) -> bool:
+        """Whether the session is known to the task."""
 
     def abandon_session(self, handle: str) -> bool:
         """Forgets a session whose master has gone; False: a step of it runs."""

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from dtf.run.datasets.dataset import Dataset, Element, Elements
-from dtf.wire import errors
+from dtf.run.lib.growth import Growth
+from dtf.wire import errors, limits
 from dtf.wire.strings import filled
 
 __all__ = ["batched", "padded_batches"]
@@ -36,7 +37,7 @@ def padded_batches(
     """
     for padding in paddings:
         if np.ndim(padding):
-            raise errors.InvalidArgumentError(None, None, "All padding values must be scalars")
+            raise errors.InvalidArgumentError.of("All padding values must be scalars")
 
     def join(elements: Sequence[Element]) -> Element:
         columns = zip(*elements, strict=True)
@@ -50,7 +51,7 @@ def padded_batches(
 
 def _batches(kind: str, dataset: Dataset, size: int, drop_remainder: bool, join: _Join) -> Dataset:
     if size <= 0:
-        raise errors.InvalidArgumentError(None, None, f"Batch size must be greater than zero, got {size}")
+        raise errors.InvalidArgumentError.of(f"Batch size must be greater than zero, got {size}")
     known = dataset.cardinality
     cardinality = known if known < 0 else known // size if drop_remainder else -(-known // size)
     return Dataset(kind, lambda scope: _Batches(dataset.start(scope), size, drop_remainder, join), cardinality)
@@ -62,12 +63,15 @@ class _Batches(Elements):
         self._source, self._size, self._drop_remainder, self._join = source, size, drop_remainder, join
 
     def __next__(self) -> Element:
-        elements = []
+        elements: list[Element] = []
+        growth = Growth("a batch")
         for _ in range(self._size):
             try:
-                elements.append(next(self._source))
+                element = next(self._source)
             except StopIteration:
                 break
+            growth.add(element, len(elements))
+            elements.append(element)
         if not elements or self._drop_remainder and len(elements) < self._size:
             raise StopIteration
         return self._join(elements)
@@ -85,9 +89,7 @@ def _stack(number: int, values: Sequence[Any]) -> Any:
         return result
     for index, value in enumerate(values):
         if value.shape != first.shape:
-            raise errors.InvalidArgumentError(
-                None,
-                None,
+            raise errors.InvalidArgumentError.of(
                 f"Cannot batch tensors with different shapes in component {number}. First element had shape "
                 f"{_text(first.shape)} and element {index} had shape {_text(value.shape)}.",
             )
@@ -101,9 +103,7 @@ def _padded(number: int, values: Sequence[Any], shape: Sequence[int], padding: A
     rank = len(shape)
     for value in values:
         if value.ndim != rank:
-            raise errors.InvalidArgumentError(
-                None,
-                None,
+            raise errors.InvalidArgumentError.of(
                 f"All elements in a batch must have the same rank as the padded shape for component {number}: "
                 f"expected rank {rank} but got element with rank {value.ndim}",
             )
@@ -111,13 +111,12 @@ def _padded(number: int, values: Sequence[Any], shape: Sequence[int], padding: A
     for axis, size in enumerate(shape):
         if size >= 0:
             if sizes[axis] > size:
-                raise errors.DataLossError(
-                    None,
-                    None,
+                raise errors.DataLossError.of(
                     f"Attempted to pad to a smaller size than the input element: component {number} has a dimension "
                     f"{axis} of size {sizes[axis]}, and shall be padded to {size}.",
                 )
             sizes[axis] = size
+    limits.check_room((len(values), *sizes), values[0].dtype.itemsize, values[0].dtype)
     result = filled((len(values), *sizes), padding, values[0].dtype)
     for row, value in enumerate(values):
         corner: tuple[Any, ...] = (row, *[slice(size) for size in value.shape])

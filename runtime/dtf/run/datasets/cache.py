@@ -6,12 +6,13 @@ import contextlib
 from typing import Any
 
 from dtf.run.datasets.dataset import Dataset, Element, Elements, Scope, restored_state, saved_state
+from dtf.run.lib.growth import Growth
 from dtf.wire import filesystems
 from dtf.wire.events import read_records, record_bytes
 from dtf.wire.files import file_errors
 from dtf.wire.pb import tensor_pb2
+from dtf.wire.tensor_proto import variant_from_proto, variant_to_proto
 from dtf.wire.unfinished import new_token
-from dtf.wire.variants import IteratorState
 
 __all__ = ["cached"]
 
@@ -48,6 +49,7 @@ class _Cached(Elements):
         self._scope, self._dataset, self._kept = scope, dataset, kept
         self._taken: list[Element] = []
         self._at = 0
+        self._growth = Growth("a cache")
         self._source = dataset.start(scope) if kept.elements is None else None
 
     def __next__(self) -> Element:
@@ -63,6 +65,7 @@ class _Cached(Elements):
             self.close()
             self._kept.elements, self._source, self._at = self._taken, None, len(self._taken)
             raise
+        self._growth.add(element, len(self._taken))
         self._taken.append(element)
         self._at += 1
         return element
@@ -95,7 +98,7 @@ class _FileCached(Elements):
         if self._records is not None:
             record = next(self._records)
             self._at += 1
-            return tuple(restored_state(IteratorState.from_proto(tensor_pb2.VariantTensorDataProto.FromString(record))))
+            return tuple(restored_state(variant_from_proto(tensor_pb2.VariantTensorDataProto.FromString(record))))
         if self._source is None:
             raise StopIteration
         try:
@@ -109,7 +112,7 @@ class _FileCached(Elements):
             raise
         # Opened for each element: nobody may come to close it.
         with file_errors(self._part), filesystems.open(self._part, "ab") as file:
-            file.write(record_bytes(saved_state(list(element)).to_proto().SerializeToString()))
+            file.write(record_bytes(variant_to_proto(saved_state(list(element))).SerializeToString()))
         self._at += 1
         return element
 

@@ -16,7 +16,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from dtf.run.executor.step import SessionState, StepContext
 from dtf.run.state.resources import ResourceManager
 from dtf.run.threads.cancellation import CancellationManager
 from dtf.wire import errors
-from dtf.wire.variants import IteratorState
+from dtf.wire.variants import Encode, IteratorState
 
 __all__ = [
     "INFINITE", "UNKNOWN", "Answer", "Dataset", "Element", "Elements", "Function", "Scope", "restored_state",
@@ -94,15 +94,13 @@ class Dataset:
     nbytes: ClassVar[int] = 0
     ndim: ClassVar[int] = 0
 
-    def to_proto(self) -> Any:
+    def to_proto(self, encode: Encode) -> NoReturn:
         """A dataset stays where it was made.
 
         Raises:
           UnimplementedError: always.
         """
-        raise errors.UnimplementedError(
-            None,
-            None,
+        raise errors.UnimplementedError.of(
             f"A dataset ({self.kind}) cannot be sent to another task or fetched: put the dataset and its iterator "
             "under one tf.device block",
         )
@@ -185,9 +183,9 @@ class Scope:
     def check(self) -> None:
         """Raises CancelledError when the scope has ended, or this thread is to stop."""
         if self.cancellation.is_cancelled:
-            raise errors.CancelledError(None, None, "The iterator was deleted or initialized anew")
+            raise errors.CancelledError.of("The iterator was deleted or initialized anew")
         if self.current.is_cancelled:
-            raise errors.CancelledError(None, None, "The step was cancelled while it waited for the next element")
+            raise errors.CancelledError.of("The step was cancelled while it waited for the next element")
 
     def step(self, cancellation: CancellationManager | None = None) -> StepContext:
         """The step in which a function is called; `cancellation` stops it, by default what interrupts this thread."""
@@ -263,7 +261,7 @@ class Answer:
             if cancellation is not None:
                 cancellation.deregister(token)
             if not self._is_here:
-                raise errors.CancelledError(None, None, "The step was cancelled while it waited for the next element")
+                raise errors.CancelledError.of("The step was cancelled while it waited for the next element")
         if self._error is not None:
             raise self._error
         return self._values
@@ -287,7 +285,7 @@ def saved_state(state: Any) -> IteratorState:
             return [plain(value) for value in node]
         if isinstance(node, np.ndarray | np.generic):
             if node.dtype == object and any(not isinstance(each, bytes) for each in np.asarray(node).flat):
-                raise errors.UnimplementedError(None, None, "The position of an iterator over variants cannot be saved")
+                raise errors.UnimplementedError.of("The position of an iterator over variants cannot be saved")
             tensors.append(np.asarray(node))
             return {"": len(tensors) - 1}
         return node
@@ -303,8 +301,8 @@ def restored_state(value: Any) -> Any:
     """
     if not isinstance(value, IteratorState):
         kind = getattr(value, "type_name", type(value).__name__)
-        raise errors.InvalidArgumentError(
-            None, None, f"This is not the position of one of this runtime's iterators but a variant of type '{kind}'"
+        raise errors.InvalidArgumentError.of(
+            f"This is not the position of one of this runtime's iterators but a variant of type '{kind}'"
         )
 
     def whole(node: Any) -> Any:
@@ -317,4 +315,4 @@ def restored_state(value: Any) -> Any:
     try:
         return whole(json.loads(value.text))
     except (ValueError, IndexError, TypeError) as error:
-        raise errors.InvalidArgumentError(None, None, f"Malformed position of an iterator: {error}") from None
+        raise errors.InvalidArgumentError.of(f"Malformed position of an iterator: {error}") from None

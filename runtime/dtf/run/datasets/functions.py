@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from typing import Any
 
@@ -12,7 +13,7 @@ from dtf.run.threads import growing_pool
 from dtf.run.threads.cancellation import CancellationManager
 from dtf.wire import errors
 
-__all__ = ["filtered", "mapped", "mapped_in_parallel", "reduced", "scanned", "taken_while"]
+__all__ = ["filtered", "mapped", "mapped_in_parallel", "reduced", "scanned", "single", "taken_while"]
 
 
 def mapped(dataset: Dataset, function: Function, preserve_cardinality: bool) -> Dataset:
@@ -44,9 +45,7 @@ class _Mapped(Elements):
 def _end_or(error: errors.OpError, preserve_cardinality: bool) -> BaseException:
     if not preserve_cardinality:
         return StopIteration()
-    return errors.InvalidArgumentError(
-        None, None, f"Function invocation produced OutOfRangeError: {error.message}"
-    )
+    return errors.InvalidArgumentError.of(f"Function invocation produced OutOfRangeError: {error.message}")
 
 
 def filtered(dataset: Dataset, predicate: Function) -> Dataset:
@@ -97,7 +96,7 @@ class _TakenWhile(Elements):
 def _truth(predicate: Function, scope: Scope, element: Element) -> bool:
     values = predicate.call(scope, element)
     if len(values) != 1 or np.ndim(values[0]) or np.asarray(values[0]).dtype != bool:
-        raise errors.InvalidArgumentError(None, None, "Filter predicate must return a scalar bool")
+        raise errors.InvalidArgumentError.of("Filter predicate must return a scalar bool")
     return bool(values[0])
 
 
@@ -139,6 +138,24 @@ def reduced(dataset: Dataset, function: Function, state: Element, scope: Scope) 
     finally:
         elements.close()
     return state
+
+
+def single(dataset: Dataset, scope: Scope) -> Element:
+    """The only element of one pass.
+
+    Raises:
+      InvalidArgumentError: there is none, or another one follows.
+    """
+    elements = dataset.start(scope)
+    try:
+        found = list(itertools.islice(elements, 2))
+    finally:
+        elements.close()
+    if len(found) != 1:
+        raise errors.InvalidArgumentError.of(
+            "Dataset had more than one element." if found else "Dataset was empty."
+        )
+    return found[0]
 
 
 # -- in parallel

@@ -29,7 +29,7 @@ def interleaved(dataset: Dataset, function: Function, cycle: int, block: int, ah
     """
     for name, value in (("cycle_length", cycle), ("block_length", block)):
         if value <= 0:
-            raise errors.InvalidArgumentError(None, None, f"`{name}` must be > 0, got {value}")
+            raise errors.InvalidArgumentError.of(f"`{name}` must be > 0, got {value}")
     return Dataset(
         "InterleaveDataset", lambda scope: _Interleaved(scope, dataset.start(scope), function, cycle, block, ahead)
     )
@@ -91,7 +91,7 @@ class _Interleaved(Elements):
         made = self._function.call(self._scope, argument)[0]
         dataset = made[()] if isinstance(made, np.ndarray) else made
         if not isinstance(dataset, Dataset):
-            raise errors.InvalidArgumentError(None, None, "The function must return a dataset")
+            raise errors.InvalidArgumentError.of("The function must return a dataset")
         elements = dataset.start(self._scope)
         return Prefetched(elements, self._scope, self._ahead) if self._ahead else elements
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 import weakref
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from dtf.run.datasets.dataset import Dataset, Element, Elements, Scope, restored_state, saved_state
 from dtf.run.datasets.prefetch import Prefetched
+from dtf.run.interfaces import Done
 from dtf.run.threads import growing_pool
 from dtf.run.threads.cancellation import CancellationManager
 from dtf.wire import errors
@@ -55,7 +57,7 @@ class Iterator:
         """Begins a pass over `dataset`; the one before ends, and what waits for it."""
         self._replace(_Pass(self, dataset, scope))
 
-    def next(self, cancellation: CancellationManager, done: Callable[..., None]) -> None:
+    def next(self, cancellation: CancellationManager, done: Done[Element]) -> None:
         """Calls done(element) or done(error=...): at once when it is there, else from another thread.
 
         Errors:
@@ -65,9 +67,7 @@ class Iterator:
         current = self._pass
         if current is None:
             done(
-                error=errors.FailedPreconditionError(
-                    None,
-                    None,
+                error=errors.FailedPreconditionError.of(
                     "GetNext() failed because the iterator has not been initialized. Ensure that you have run the "
                     "initializer operation for this iterator before getting the next element.",
                 )
@@ -86,7 +86,7 @@ class Iterator:
           FailedPreconditionError: there is no pass, or what it reads cannot be saved.
         """
         if self._pass is None:
-            raise errors.FailedPreconditionError(None, None, f"Iterator {self.name} has not been initialized")
+            raise errors.FailedPreconditionError.of(f"Iterator {self.name} has not been initialized")
         return saved_state(self._pass.save())
 
     def restore(self, position: Any) -> None:
@@ -98,16 +98,16 @@ class Iterator:
         """
         state = restored_state(position)
         if self._pass is None:
-            raise errors.FailedPreconditionError(
-                None, None, f"Iterator {self.name} must be initialized before its position is restored"
+            raise errors.FailedPreconditionError.of(
+                f"Iterator {self.name} must be initialized before its position is restored"
             )
         fresh = _Pass(self, self._pass.dataset, self._pass.scope.fresh())
         try:
             fresh.restore(state)
         except (ValueError, TypeError, KeyError, IndexError) as error:
             fresh.scope.close()
-            raise errors.InvalidArgumentError(
-                None, None, f"The position is not one of the dataset of iterator {self.name} ({fresh.dataset.kind})"
+            raise errors.InvalidArgumentError.of(
+                f"The position is not one of the dataset of iterator {self.name} ({fresh.dataset.kind})"
             ) from error
         self._replace(fresh)
 
@@ -135,7 +135,7 @@ class _Pass:
         self.dataset, self.scope = dataset, scope
         self._types, self._shapes = iterator.types, iterator.shapes
         self._lock = threading.Lock()
-        self._kept: list[Element] = []
+        self._kept: deque[Element] = deque()
         self._has_ended = False
         self._elements: Elements = dataset.start(scope)
 
@@ -163,7 +163,7 @@ class _Pass:
             if claim():
                 return outcome
             if not isinstance(outcome, errors.OpError):
-                self._kept.insert(0, outcome)
+                self._kept.appendleft(outcome)
             return None
 
     def save(self) -> Any:
@@ -175,13 +175,13 @@ class _Pass:
     def restore(self, state: Any) -> None:
         """Goes to such a position."""
         kept, self._has_ended, position = state
-        self._kept = [tuple(element) for element in kept]
+        self._kept = deque(tuple(element) for element in kept)
         if not self._has_ended:
             self._elements.restore(position)
 
     def _take(self) -> Element | errors.OpError:
         if self._kept:
-            return self._kept.pop(0)
+            return self._kept.popleft()
         if self._has_ended:
             return _end()
         try:
@@ -197,34 +197,28 @@ class _Pass:
 
     def _check(self, element: Element) -> None:
         if len(element) != len(self._types):
-            raise errors.InvalidArgumentError(
-                None,
-                None,
+            raise errors.InvalidArgumentError.of(
                 f"Number of components does not match: expected {len(self._types)} types but got {len(element)}.",
             )
         for number, (value, dtype, shape) in enumerate(zip(element, self._types, self._shapes, strict=True)):
             sizes = getattr(value, "shape", ())
             if not shape.is_compatible_with(sizes):
-                raise errors.InvalidArgumentError(
-                    None,
-                    None,
+                raise errors.InvalidArgumentError.of(
                     f"Number {number} of an element's components has shape {list(sizes)}, which is not compatible "
                     f"with the iterator's {shape}",
                 )
             kind = getattr(value, "dtype", None)
             if kind is not None and kind != dtype.as_numpy_dtype:
-                raise errors.InvalidArgumentError(
-                    None,
-                    None,
+                raise errors.InvalidArgumentError.of(
                     f"Data type mismatch at component {number}: expected {dtype.name} but got {as_dtype(kind).name}.",
                 )
 
 
 def _end() -> errors.OpError:
-    return errors.OutOfRangeError(None, None, "End of sequence")
+    return errors.OutOfRangeError.of("End of sequence")
 
 
-def _report(outcome: Element | errors.OpError, done: Callable[..., None]) -> None:
+def _report(outcome: Element | errors.OpError, done: Done[Element]) -> None:
     if isinstance(outcome, errors.OpError):
         done(error=errors.error_from_code(outcome.error_code, outcome.message))
     else:
@@ -234,7 +228,7 @@ def _report(outcome: Element | errors.OpError, done: Callable[..., None]) -> Non
 class _Waiting:
     """A step that waits for an element: it gets that, or its cancellation. `_lock` guards which came first."""
 
-    def __init__(self, source: _Pass, cancellation: CancellationManager, done: Callable[..., None]) -> None:
+    def __init__(self, source: _Pass, cancellation: CancellationManager, done: Done[Element]) -> None:
         self._source, self._cancellation, self._done = source, cancellation, done
         self._lock = threading.Lock()
         self._is_over = False
@@ -255,7 +249,7 @@ class _Waiting:
         except Exception as error:  # a fault of this runtime must not leave the step waiting
             if not self._ends():
                 return
-            outcome = errors.InternalError(None, None, f"{type(error).__name__}: {error}")
+            outcome = errors.InternalError.of(f"{type(error).__name__}: {error}")
         finally:
             self._taken.set()
         if outcome is not None:
@@ -279,4 +273,4 @@ class _Waiting:
 
 
 def _cancelled() -> errors.OpError:
-    return errors.CancelledError(None, None, "The step was cancelled while it waited for the next element")
+    return errors.CancelledError.of("The step was cancelled while it waited for the next element")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dtf.run.datasets.dataset import Dataset, Element, Elements, Scope
+from dtf.run.lib.growth import Growth
 from dtf.run.threads import growing_pool
 from dtf.run.threads.cancellation import CancellationManager
 from dtf.wire import errors
@@ -35,6 +36,7 @@ class Prefetched(Elements):
         self._source, self._scope, self._size = source, scope, size
         self._condition = threading.Condition()
         self._buffer: deque[Element | errors.OpError | None] = deque()
+        self._growth = Growth("a prefetch buffer")
         self._is_running = self._is_closed = self._pause = False
         self._making = CancellationManager()
         self._token: int | None = None
@@ -106,12 +108,13 @@ class Prefetched(Elements):
             item: Element | errors.OpError | None
             try:
                 item = next(self._source, None)
+                self._growth.add(item or (), len(self._buffer))
             except errors.OpError as error:
                 if making.is_cancelled:
                     break
                 item = error
             except Exception as error:  # a fault of this runtime must not leave the taker waiting
-                item = errors.InternalError(None, None, f"{type(error).__name__}: {error}")
+                item = errors.InternalError.of(f"{type(error).__name__}: {error}")
             with self._condition:
                 self._buffer.append(item)
                 self._condition.notify_all()

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from dtf.run.datasets.dataset import UNKNOWN, Dataset, Element, Elements, Scope
+from dtf.run.lib.growth import Growth
 from dtf.run.lib.philox import word_source
 from dtf.wire import errors
 
@@ -29,7 +30,7 @@ def shuffled(
       InvalidArgumentError: the size is not positive.
     """
     if size <= 0:
-        raise errors.InvalidArgumentError(None, None, f"buffer_size must be greater than zero, got {size}")
+        raise errors.InvalidArgumentError.of(f"buffer_size must be greater than zero, got {size}")
     if seeds == (0, 0):
         seeds = secrets.randbits(63), secrets.randbits(63)
     owner = _Owner()
@@ -82,25 +83,40 @@ class _Shuffled(Elements):
         self._scope, self._dataset, self._size, self._seeds, self._count = scope, dataset, size, seeds, count
         self._words = _Words(seeds.next())
         self._buffer: list[Element] = []
+        self._first = 0  # where the buffer begins: places before it have been drawn
+        self._growth = Growth("a shuffle buffer")
         self._rests: deque[int] = deque()
         self._source: Elements | None = None
         self._passes = 0
 
     def __next__(self) -> Element:
-        while len(self._buffer) < self._size and self._pull():
+        while self._count_in_buffer() < self._size and self._pull():
             pass
         while self._rests and not self._rests[0]:
             self._rests.popleft()
-            if self._buffer:
+            if self._count_in_buffer():
                 self._words = _Words(self._seeds.next())
-        if not self._buffer:
+        if not self._count_in_buffer():
             raise StopIteration
-        index = self._words.draw() % self._rests[0]
+        index = self._first + self._words.draw() % self._rests[0]
         self._rests[0] -= 1
         chosen = self._buffer[index]
-        self._buffer[index] = self._buffer[0]
-        self._buffer.pop(0)
+        self._buffer[index] = self._buffer[self._first]
+        self._drop_first()
         return chosen
+
+    def _count_in_buffer(self) -> int:
+        return len(self._buffer) - self._first
+
+    def _drop_first(self) -> None:
+        """Moves the beginning; the list is cut only when half of it is empty, so that an element costs the same in a
+        buffer of any size.
+        """
+        self._buffer[self._first] = ()
+        self._first += 1
+        if 2 * self._first >= len(self._buffer):
+            del self._buffer[: self._first]
+            self._first = 0
 
     def _pull(self) -> bool:
         """Takes one element more; False when there are none."""
@@ -110,21 +126,23 @@ class _Shuffled(Elements):
                 self._source = self._dataset.start(self._scope)
                 self._rests.append(0)
             try:
-                self._buffer.append(next(self._source))
+                element = next(self._source)
             except StopIteration:
                 self._source.close()
                 self._source = None
                 self._passes += 1
-                if self._count < 0 and not self._buffer:
+                if self._count < 0 and not self._count_in_buffer():
                     return False  # nothing, for ever
             else:
+                self._growth.add(element, self._count_in_buffer())
+                self._buffer.append(element)
                 self._rests[-1] += 1
                 return True
         return False
 
     def save(self) -> Any:
         return {
-            "buffer": [[np.asarray(each) for each in element] for element in self._buffer],
+            "buffer": [[np.asarray(each) for each in element] for element in self._buffer[self._first :]],
             "rests": list(self._rests),
             "passes": self._passes,
             "seeds": list(self._words.seeds),
@@ -134,7 +152,7 @@ class _Shuffled(Elements):
         }
 
     def restore(self, state: Any) -> None:
-        self._buffer = [tuple(element) for element in state["buffer"]]
+        self._buffer, self._first = [tuple(element) for element in state["buffer"]], 0
         self._rests = deque(state["rests"])
         self._passes = state["passes"]
         self._words = _Words(tuple(state["seeds"]), state["taken"])

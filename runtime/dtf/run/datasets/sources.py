@@ -72,8 +72,8 @@ class _Generated(Elements):
             raise StopIteration from None
 
     def save(self) -> Any:
-        raise errors.FailedPreconditionError(
-            None, None, "The position of a dataset made from a Python generator cannot be saved"
+        raise errors.FailedPreconditionError.of(
+            "The position of a dataset made from a Python generator cannot be saved"
         )
 
     def close(self) -> None:
@@ -122,9 +122,7 @@ def fixed_length_records(files: Sequence[str], header: int, record: int, footer:
         data = _contents(path, compression)
         body = len(data) - header - footer
         if body < 0 or body % record:
-            raise errors.InvalidArgumentError(
-                None,
-                None,
+            raise errors.InvalidArgumentError.of(
                 f"Excepted file {path} to have a body of a multiple of {record} bytes, but it is {body} bytes "
                 f"(a file of {len(data)} bytes, a header of {header} and a footer of {footer})",
             )
@@ -174,7 +172,7 @@ class _Records(Elements):
 def check_compression(compression: str) -> None:
     """Raises InvalidArgumentError for a compression that is none."""
     if compression not in ("", "ZLIB", "GZIP"):
-        raise errors.InvalidArgumentError(None, None, f"Unsupported compression_type: {compression}")
+        raise errors.InvalidArgumentError.of(f"Unsupported compression_type: {compression}")
 
 
 def _contents(path: str, compression: str) -> bytes:

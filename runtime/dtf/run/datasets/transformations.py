@@ -11,6 +11,7 @@ import numpy as np
 
 from dtf.run.datasets.dataset import INFINITE, UNKNOWN, Dataset, Element, Elements, Scope
 from dtf.run.datasets.sources import indexed
+from dtf.run.lib.growth import Growth
 from dtf.wire import errors
 
 __all__ = ["concatenate", "ignore_errors", "repeat", "shard", "skip", "take", "unbatch", "window", "zipped"]
@@ -99,8 +100,8 @@ class _Shard(Elements):
                 element = next(self._source)
             except StopIteration:
                 if self._require_non_empty and self._seen < self._count:
-                    raise errors.InvalidArgumentError(
-                        None, None, f"{self._seen} elements do not fill {self._count} shards that may not be empty"
+                    raise errors.InvalidArgumentError.of(
+                        f"{self._seen} elements do not fill {self._count} shards that may not be empty"
                     ) from None
                 raise
             self._seen += 1
@@ -246,8 +247,8 @@ class _Unbatched(Elements):
         sizes = {component.shape[0] if component.ndim else None for component in batch}
         if len(sizes) != 1 or None in sizes:
             shapes = ", ".join(str(list(component.shape)) for component in batch)
-            raise errors.InvalidArgumentError(
-                None, None, f"Input element must have the same batch size in each component, got shapes {shapes}"
+            raise errors.InvalidArgumentError.of(
+                f"Input element must have the same batch size in each component, got shapes {shapes}"
             )
         # A view of each row would keep an object scalar's dtype only as an array.
         self._batch = tuple(
@@ -284,7 +285,7 @@ def window(dataset: Dataset, size: int, shift: int, stride: int, drop_remainder:
     """
     for name, value in (("size", size), ("shift", shift), ("stride", stride)):
         if value <= 0:
-            raise errors.InvalidArgumentError(None, None, f"Window {name} must be greater than zero, got {value}")
+            raise errors.InvalidArgumentError.of(f"Window {name} must be greater than zero, got {value}")
     return Dataset("WindowDataset", lambda scope: _Windows(dataset.start(scope), size, shift, stride, drop_remainder))
 
 
@@ -294,6 +295,7 @@ class _Windows(Elements):
         self._source, self._size, self._shift, self._stride = source, size, shift, stride
         self._drop_remainder = drop_remainder
         self._buffer: deque[Element] = deque()
+        self._growth = Growth("a window")
         self._to_skip = 0
         self._ended = False
 
@@ -320,6 +322,7 @@ class _Windows(Elements):
             self._ended = True
             return
         if keep:
+            self._growth.add(element, len(self._buffer))
             self._buffer.append(element)
         else:
             self._to_skip -= 1

@@ -15,17 +15,15 @@ of the jobs chief, master and worker.
 from __future__ import annotations
 
 import logging
-import random
+import secrets
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
 
 from dtf.run.exchange.rendezvous import Rendezvous, StepRendezvous
-from dtf.run.executor.step import Device, task_of
-from dtf.run.interfaces import Done
+from dtf.run.interfaces import Device, Done, Membership, Worker
 from dtf.wire import errors
-from dtf.wire.device import DeviceSpec
+from dtf.wire.device import DeviceSpec, task_of
 
 __all__ = ["BROKEN", "Collectives", "Group", "GroupLeader", "Membership", "default_leader"]
 
@@ -36,13 +34,6 @@ _EPOCH_BIT = 1 << 57
 _LEADING_JOBS = ("chief", "master", "worker")
 
 
-class Membership(NamedTuple):
-    """A complete group: its epoch, and its members' devices in the order of their ranks."""
-
-    epoch: int
-    members: tuple[Device, ...]
-
-
 class GroupLeader:
     """Brings the members of groups together. Its lock guards `_forming`; nobody is told under it."""
 
@@ -50,7 +41,7 @@ class GroupLeader:
         self._lock = threading.Lock()
         self._forming: dict[int, _Forming] = {}
 
-    def join(self, group_key: int, group_size: int, device: Device, done: Done) -> Callable[[], None]:
+    def join(self, group_key: int, group_size: int, device: Device, done: Done[Membership]) -> Callable[[], None]:
         """Adds a member: done(Membership) when all have come, or done(error=OpError). Returns what takes it back.
 
         Errors:
@@ -58,7 +49,7 @@ class GroupLeader:
           AbortedError: the same device has joined again.
         """
         if group_size < 1:
-            done(error=errors.InvalidArgumentError(None, None, f"{BROKEN} {group_key} has the size {group_size}"))
+            done(error=errors.InvalidArgumentError.of(f"{BROKEN} {group_key} has the size {group_size}"))
             return _nothing
         member = _Member(device, done)
         told: list[_Member] = []
@@ -75,18 +66,18 @@ class GroupLeader:
                 del self._forming[group_key]
                 told = list(forming.members.values())
                 devices = sorted((each.device for each in told), key=lambda each: _order(each.name))
-                membership = Membership(_EPOCH_BIT | random.getrandbits(57), tuple(devices))
+                membership = Membership(_EPOCH_BIT | secrets.randbits(57), tuple(devices))
             names = ", ".join(sorted(map(task_of, forming.members)))
         if former is not None:
             message = f"{BROKEN} {group_key}: {device.name} has joined it again"
-            former.done(error=errors.AbortedError(None, None, message))
+            former.done(error=errors.AbortedError.of(message))
         _logger.info(
             "Collective group %d: %d of %d members are here: %s", group_key, len(forming.members), group_size, names
         )
         for each in told:
             if membership is not None:
                 each.done(membership)
-            else:
+            elif error is not None:
                 each.done(error=error)
 
         def leave() -> None:
@@ -97,7 +88,7 @@ class GroupLeader:
                 del forming.members[device.name]
                 if not forming.members:
                     del self._forming[group_key]
-            cancelled = errors.CancelledError(None, None, f"{BROKEN} {group_key}: {device.name} no longer waits for it")
+            cancelled = errors.CancelledError.of(f"{BROKEN} {group_key}: {device.name} no longer waits for it")
             cancelled.derived = True
             done(error=cancelled)
 
@@ -175,8 +166,8 @@ class Group:
         lines = [line for line in cause.message.splitlines() if line.strip()]
         message = f"{BROKEN} {self.key} has lost {task_of(member.name)}: {lines[0] if lines else cause}"
         if isinstance(cause, errors.UnimplementedError):
-            return errors.UnimplementedError(None, None, message)
-        return errors.AbortedError(None, None, message)
+            return errors.UnimplementedError.of(message)
+        return errors.AbortedError.of(message)
 
 
 class Collectives:
@@ -188,7 +179,7 @@ class Collectives:
     """
 
     def __init__(
-        self, device: Device, rendezvous: Rendezvous, worker: Callable[[str], Any], leader: Callable[[], str]
+        self, device: Device, rendezvous: Rendezvous, worker: Callable[[str], Worker], leader: Callable[[], str]
     ) -> None:
         """No groups yet.
 
@@ -205,7 +196,7 @@ class Collectives:
         self._joined: dict[int, _Joining] = {}
         self._is_closed = False
 
-    def group(self, key: int, size: int, done: Done) -> None:
+    def group(self, key: int, size: int, done: Done[Group]) -> None:
         """Calls done(Group) when the group is complete, or done(error=OpError). The first call joins it."""
         is_first = False
         with self._lock:
@@ -222,7 +213,7 @@ class Collectives:
         assert joining is not None
         if joining.size != size:
             message = f"{BROKEN} {key} has the size {joining.size} and, in another op, {size}"
-            done(error=errors.InvalidArgumentError(None, None, message))
+            done(error=errors.InvalidArgumentError.of(message))
             return
         if is_first:
             self._join(key, size, joining)
@@ -258,7 +249,7 @@ class Collectives:
                 joining.tell(done)
 
         if size == 1:
-            joined(Membership(_EPOCH_BIT | random.getrandbits(57), (self.device,)))
+            joined(Membership(_EPOCH_BIT | secrets.randbits(57), (self.device,)))
             return
         try:
             joining.cancel = self.worker(self.leader()).complete_group(key, size, self.device, joined)
@@ -274,10 +265,10 @@ class Collectives:
             return errors.error_from_code(error.error_code, error.message)
         kind = type(error) if isinstance(error, (errors.UnavailableError, errors.AbortedError)) else None
         message = f"{BROKEN} {key} cannot be formed by its leader {self.leader()}: {error.message}"
-        return kind(None, None, message) if kind else errors.error_from_code(error.error_code, message)
+        return kind.of(message) if kind else errors.error_from_code(error.error_code, message)
 
     def _has_left(self, key: int) -> errors.OpError:
-        return errors.AbortedError(None, None, f"{BROKEN} {key}: {task_of(self.device.name)} has left it")
+        return errors.AbortedError.of(f"{BROKEN} {key}: {task_of(self.device.name)} has left it")
 
 
 def default_leader(tasks: Iterable[str]) -> str:
@@ -293,7 +284,7 @@ def default_leader(tasks: Iterable[str]) -> str:
 @dataclass(frozen=True, eq=False)
 class _Member:
     device: Device
-    done: Done
+    done: Done[Membership]
 
 
 @dataclass
@@ -307,22 +298,20 @@ class _Joining:
     """A group that the session has asked for. `outcome` is the Group or why there is none."""
 
     size: int
-    waiting: list[Done] = field(default_factory=list)
+    waiting: list[Done[Group]] = field(default_factory=list)
     outcome: Group | errors.OpError | None = None
     cancel: Callable[[], None] = lambda: None
 
-    def tell(self, done: Done) -> None:
+    def tell(self, done: Done[Group]) -> None:
         if isinstance(self.outcome, Group):
             done(self.outcome)
-        else:
+        elif self.outcome is not None:
             done(error=self.outcome)
 
 
 def _sizes_differ(key: int, forming: _Forming, device: Device, size: int) -> errors.OpError:
     others = ", ".join(sorted(task_of(name) for name in forming.members if name != device.name))
-    return errors.InvalidArgumentError(
-        None,
-        None,
+    return errors.InvalidArgumentError.of(
         f"{BROKEN} {key}: members differ in its size: {task_of(device.name)} says {size}, {others} {forming.size}.",
     )
 

@@ -13,20 +13,21 @@ fails instead of waiting for a step that is over.
 
 from __future__ import annotations
 
-import functools
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from dtf.run.executor.step import task_of
-from dtf.run.interfaces import Done
+from dtf.run.interfaces import Done, Key, Value
 from dtf.wire import errors
+from dtf.wire.device import task_of
 from dtf.wire.names import printable
+from dtf.wire.text_cache import cached_by_text
 
-__all__ = ["ParsedKey", "Rendezvous", "StepRendezvous", "make_key", "parse_key"]
+__all__ = ["OUTSIDE", "ParsedKey", "Rendezvous", "StepRendezvous", "key_maker", "make_key", "parse_key"]
 
-"""done(value) or done(error=OpError). The value may be kernels.DEAD."""
+OUTSIDE = "0:0"
+"""The frame and iteration of all values outside of loops, whose keys are the same in every step."""
 
 _STEPS_REMEMBERED_MAX = 10_000
 
@@ -46,14 +47,29 @@ class ParsedKey(NamedTuple):
 
 
 def make_key(
-    source_device: str, source_incarnation: int, destination_device: str, tensor_name: str, frame_iteration: str = "0:0"
+    source_device: str,
+    source_incarnation: int,
+    destination_device: str,
+    tensor_name: str,
+    frame_iteration: str = OUTSIDE,
 ) -> str:
     """The key of a tensor. The incarnation may be given signed (as node attributes hold it) or unsigned."""
     incarnation = source_incarnation & 0xFFFFFFFFFFFFFFFF
     return f"{source_device};{incarnation:016x};{destination_device};{tensor_name};{frame_iteration}"
 
 
-@functools.lru_cache(maxsize=65536)
+def key_maker(attrs: Mapping[str, Any]) -> Callable[[str], str]:
+    """frame_iteration -> key, for a _Send or _Recv with these attributes."""
+    source, destination = attrs["send_device"].decode(), attrs["recv_device"].decode()
+    name, incarnation = attrs["tensor_name"].decode(), attrs["send_device_incarnation"]
+
+    def key_of(frame_iteration: str) -> str:
+        return make_key(source, incarnation, destination, name, frame_iteration)
+
+    return key_of
+
+
+@cached_by_text(65536)
 def parse_key(key: str) -> ParsedKey:
     """The parts of a key. Raises InvalidArgumentError when it is malformed."""
     parts = key.split(";")
@@ -62,7 +78,7 @@ def parse_key(key: str) -> ParsedKey:
             return ParsedKey(parts[0], int(parts[1], 16), parts[2], parts[3], parts[4])
     except ValueError:
         pass
-    raise errors.InvalidArgumentError(None, None, f"Invalid rendezvous key: {printable(key)}")
+    raise errors.InvalidArgumentError.of(f"Invalid rendezvous key: {printable(key)}")
 
 
 class Rendezvous:
@@ -140,57 +156,49 @@ class Rendezvous:
 
 
 class StepRendezvous:
-    """The table of one step. Its lock guards `_values`, `_waiters` and `_error`; callbacks run outside of it.
+    """The table of one step, and TensorFlow's way to move its values: a `StepExchange` that other tasks ask for them,
+    as it asks them. Its lock guards `_values`, `_waiters` and `_error`; callbacks run outside of it.
 
     Attributes:
       step_id: the step.
       remote: fetches a key from another task, `remote(task, step_id, key, done) -> cancel or None`; the worker sets it.
-      outbox: where values for other tasks go in a direct step (`direct`), in which none is fetched; else None.
     """
 
-    __slots__ = ("_error", "_lock", "_offers", "_remote_cancels", "_values", "_waiters", "outbox", "remote", "step_id")
+    __slots__ = ("_error", "_lock", "_offers", "_remote_cancels", "_values", "_waiters", "remote", "step_id")
 
     def __init__(self, step_id: int, remote: Callable[..., Callable[[], None] | None] | None = None) -> None:
         self.step_id = step_id
         self.remote = remote
-        self.outbox: Any = None
         self._lock = threading.Lock()
-        self._values: dict[str, Any] = {}
-        self._waiters: dict[str, Done] = {}
-        self._offers: dict[str, Callable[[], None]] = {}
+        self._values: dict[Key, Value] = {}
+        self._waiters: dict[Key, Done[Value]] = {}
+        self._offers: dict[Key, Callable[[], None]] = {}
         self._remote_cancels: dict[str, Callable[[], None]] = {}
         self._error: errors.OpError | None = None
 
     def __repr__(self) -> str:
-        return f"StepRendezvous({self.step_id}, values={sorted(self._values)}, waiters={sorted(self._waiters)})"
+        values, waiters = sorted(map(str, self._values)), sorted(map(str, self._waiters))
+        return f"StepRendezvous({self.step_id}, values={values}, waiters={waiters})"
 
     @property
     def is_unused(self) -> bool:
         """Whether no step runs on this table, and it holds nothing."""
         return self.remote is None and not self._values and not self._waiters and self._error is None
 
-    def send(self, key: str, value: Any, task: str | None = None) -> None:
-        """Hands a value over; never waits. `task` names the task that wants it, when it is not this one.
-
-        Raises:
-          InternalError: the key was sent before and not yet received.
-          OpError: why the step was aborted.
-        """
-        if task is not None and self.outbox is not None and self._error is None:
-            self.outbox.send(key, value, task)
-            return
+    def send(self, key: Key, value: Value, task: str | None = None) -> None:
+        """See `StepExchange.send`; never raises UnavailableError."""
         with self._lock:
             if self._error is not None:
                 raise self._error
             waiter = self._waiters.pop(key, None)
             if waiter is None:
                 if key in self._values:
-                    raise errors.InternalError(None, None, f"Duplicate send of {key} in step {self.step_id}")
+                    raise errors.InternalError.of(f"Duplicate send of {key} in step {self.step_id}")
                 self._values[key] = value
                 return
         waiter(value)
 
-    def offer(self, key: str, value: Any, taken: Callable[[], None]) -> None:
+    def offer(self, key: str, value: Value, taken: Callable[[], None]) -> None:
         """As `send`, and calls taken() once the value has been handed over to whoever receives it."""
         with self._lock:
             if self._error is not None:
@@ -198,16 +206,16 @@ class StepRendezvous:
             waiter = self._waiters.pop(key, None)
             if waiter is None:
                 if key in self._values:
-                    raise errors.InternalError(None, None, f"Duplicate send of {key} in step {self.step_id}")
+                    raise errors.InternalError.of(f"Duplicate send of {key} in step {self.step_id}")
                 self._values[key] = value
                 self._offers[key] = taken
                 return
         waiter(value)
         taken()
 
-    def send_all(self, keys: Sequence[str], values: Sequence[Any]) -> list[tuple[Done, Any]]:
+    def send_all(self, keys: Sequence[Key], values: Sequence[Value]) -> list[tuple[Done[Value], Value]]:
         """Hands values over; gives those that somebody waits for, with who does, to be called. Errors as `send`."""
-        awaited: list[tuple[Done, Any]] = []
+        awaited: list[tuple[Done[Value], Value]] = []
         with self._lock:
             if self._error is not None:
                 raise self._error
@@ -216,22 +224,26 @@ class StepRendezvous:
                 if waiter is not None:
                     awaited.append((waiter, value))
                 elif key in self._values:
-                    raise errors.InternalError(None, None, f"Duplicate send of {key} in step {self.step_id}")
+                    raise errors.InternalError.of(f"Duplicate send of {key} in step {self.step_id}")
                 else:
                     self._values[key] = value
         return awaited
 
+    def send_grouped(self, key: Key, value: Value, task: str) -> None:
+        """As `send`: no value waits for another one to be sent."""
+        self.send(key, value)
+
+    def send_piggybacked(self, key: Key, value: Value, task: str) -> None:
+        """As `send`: no value waits for another one to be sent."""
+        self.send(key, value)
+
     def computing(self) -> None:
-        """What is made from now on takes long."""
-        if self.outbox is not None:
-            self.outbox.computing()
+        """See `StepExchange.computing`; no value waits here."""
 
     def flush(self, is_last: bool = False) -> None:
-        """Sends what has gathered for other tasks. Raises UnavailableError when one cannot be reached."""
-        if self.outbox is not None:
-            self.outbox.flush()
+        """See `StepExchange.flush`; other tasks ask for their values."""
 
-    def take(self, key: str) -> Any:
+    def take(self, key: str) -> Value:
         """The value of a key that has been sent, at once. Raises KeyError when it has not, OpError when the step
         was aborted.
         """
@@ -240,12 +252,9 @@ class StepRendezvous:
                 raise self._error
             return self._values.pop(key)
 
-    def recv_async(self, key: str, done: Done, task: str | None = None) -> None:
-        """Calls done(value) when the key has been sent, or done(error=...) when the step is aborted before.
-
-        `task` names the task that makes the value, when it is not this one.
-        """
-        if task is not None and self.outbox is None:
+    def recv(self, key: str, done: Done[Value], task: str | None = None) -> None:
+        """See `StepExchange.recv`."""
+        if task is not None:
             self._recv_remote(key, done, task)
             return
         error: errors.OpError | None = None
@@ -257,7 +266,7 @@ class StepRendezvous:
             elif self._error is not None:
                 error = self._error
             elif key in self._waiters:
-                error = errors.InternalError(None, None, f"Duplicate receive of {key} in step {self.step_id}")
+                error = errors.InternalError.of(f"Duplicate receive of {key} in step {self.step_id}")
             else:
                 self._waiters[key] = done
                 return
@@ -268,7 +277,7 @@ class StepRendezvous:
         if taken is not None:
             taken()
 
-    def forget(self, key: str, done: Done) -> bool:
+    def forget(self, key: str, done: Done[Value]) -> bool:
         """Takes back a receive whose caller has given up. False when it has been, or is being, answered."""
         with self._lock:
             if self._waiters.get(key) != done:
@@ -277,7 +286,7 @@ class StepRendezvous:
             return True
 
     def abort(self, error: errors.OpError) -> None:
-        """Fails every waiting and later receive, and every later send, with `error`. Only the first call counts."""
+        """See `StepExchange.abort`; fails every later send too."""
         with self._lock:
             if self._error is not None:
                 return
@@ -293,18 +302,18 @@ class StepRendezvous:
         for cancel in cancels:
             cancel()
 
-    def _recv_remote(self, key: str, done: Done, task: str) -> None:
+    def _recv_remote(self, key: str, done: Done[Value], task: str) -> None:
         with self._lock:
             error = self._error
         if error is None and self.remote is None:
-            error = errors.InternalError(None, None, f"Task {task} cannot be reached from here; wanted {key}")
+            error = errors.InternalError.of(f"Task {task} cannot be reached from here; wanted {key}")
         if error is not None:
             done(error=error)
             return
         assert self.remote is not None
         answered = False
 
-        def answer(value: Any = None, error: errors.OpError | None = None) -> None:
+        def answer(value: Value = None, error: errors.OpError | None = None) -> None:
             nonlocal answered
             with self._lock:
                 answered = True
@@ -328,6 +337,6 @@ class StepRendezvous:
 
 
 def _derived_aborted(message: str) -> errors.OpError:
-    error = errors.AbortedError(None, None, message)
+    error = errors.AbortedError.of(message)
     error.derived = True
     return error

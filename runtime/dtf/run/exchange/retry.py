@@ -55,8 +55,8 @@ def ask(
             last = error
         waited_s = time.monotonic() - started
         if timeout_s is not None and waited_s >= timeout_s:
-            raise errors.DeadlineExceededError(
-                None, None, f"{where} did not answer for {waited_s:.1f} s. Last error: {last.message}"
+            raise errors.DeadlineExceededError.of(
+                f"{where} did not answer for {waited_s:.1f} s. Last error: {last.message}"
             ) from last
         if time.monotonic() >= next_log:
             next_log += _LOG_PERIOD_S
@@ -65,7 +65,7 @@ def ask(
         if timeout_s is not None:
             pause_s = min(pause_s, max(0.0, timeout_s - waited_s))
         if (stopped or _never).wait(pause_s):
-            raise errors.CancelledError(None, None, f"The session was closed while it waited for {where}.")
+            raise errors.CancelledError.of(f"The session was closed while it waited for {where}.")
 
 
 _never = threading.Event()

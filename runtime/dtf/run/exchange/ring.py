@@ -26,11 +26,12 @@ import numpy as np
 
 from dtf.run.exchange.collective_groups import BROKEN, Collectives, Group
 from dtf.run.exchange.rendezvous import make_key
-from dtf.run.executor.step import StepContext, task_of
-from dtf.run.interfaces import Done
+from dtf.run.executor.step import StepContext
+from dtf.run.interfaces import Device, Done, Outputs
 from dtf.run.master.step_monitor import watchman
 from dtf.run.threads import reader_thread
 from dtf.wire import errors
+from dtf.wire.device import task_of
 
 __all__ = ["Call", "Exchange", "all_gather", "all_reduce", "broadcast", "start"]
 
@@ -53,7 +54,7 @@ class Call:
     timeout_s: float = 0.0
 
 
-def start(step: StepContext, call: Call, begin: Callable[[Exchange], None], done: Done) -> None:
+def start(step: StepContext, call: Call, begin: Callable[[Exchange], None], done: Done[Outputs]) -> None:
     """Runs `begin(exchange)` once the group is complete; done(value) or done(error=OpError) when the exchange ends.
 
     Errors:
@@ -61,7 +62,9 @@ def start(step: StepContext, call: Call, begin: Callable[[Exchange], None], done
       InvalidArgumentError: members do not agree in what they do.
       DeadlineExceededError: the call's own limit has passed.
     """
-    collectives: Collectives = step.collectives
+    collectives = step.collectives
+    if collectives is None:
+        raise errors.InternalError.of("A step without a session takes part in no collective group")
     exchange = Exchange(call, collectives, step, done)
 
     def joined(group: Group | None = None, error: errors.OpError | None = None) -> None:
@@ -82,7 +85,7 @@ class Exchange:
     right after its last collective; a neighbour that does not come is not waited for long.
     """
 
-    def __init__(self, call: Call, collectives: Collectives, step: StepContext, done: Done) -> None:
+    def __init__(self, call: Call, collectives: Collectives, step: StepContext, done: Done[Outputs]) -> None:
         self._call = call
         self._collectives = collectives
         self._step = step
@@ -103,7 +106,7 @@ class Exchange:
     def is_watched(self) -> bool:
         """Begins to mind the step's cancellation and the time. False, and it has failed, when it is too late."""
         self._token = self._step.cancellation.register(self._cancelled)
-        watchman.add(self)  # type: ignore[arg-type]
+        watchman.add(self)
         if self._token is None:
             self._cancelled()
             return False
@@ -173,12 +176,13 @@ class Exchange:
         """Ends with an error, and breaks the group: nobody can go on in step with a member that has failed."""
         if self._is_over:
             return
-        told = error
         if self.group is not None and not _is_about_groups(error):
             told = self._explained(error)
             self.group.breaks(told)
-        elif self.group is not None and isinstance(error, errors.OpError):
-            told = self.group.breaks(error)
+        elif isinstance(error, errors.OpError):
+            told = error if self.group is None else self.group.breaks(error)
+        else:
+            told = errors.InternalError.of(repr(error))
         if self._close():
             self._done(error=told)
 
@@ -187,7 +191,7 @@ class Exchange:
         group = self._required_group()
         names = f"{task_of(group.left.name)} and {task_of(group.members[group.rank].name)}"
         message = f"{BROKEN} {group.key}: {names} do not agree in '{self._call.op}': {what}"
-        self.fail(errors.InvalidArgumentError(None, None, message))
+        self.fail(errors.InvalidArgumentError.of(message))
 
     def look(self) -> None:
         """What is due now and then, as `step_watch.Watch.look`."""
@@ -197,7 +201,7 @@ class Exchange:
             return
         if self._call.timeout_s and now >= self._began + self._call.timeout_s:
             message = f"{self._call.op} has taken more than its {self._call.timeout_s:g} s; {self._waits_for()}"
-            self.fail(errors.DeadlineExceededError(None, None, message))
+            self.fail(errors.DeadlineExceededError.of(message))
         elif now >= self._tell_at:
             self._tell_at = now + _TELL_AFTER_S
             _logger.warning("'%s' has waited for %.0f s: %s", self._call.op, now - self._began, self._waits_for())
@@ -217,9 +221,9 @@ class Exchange:
         def done(_: Any = None, error: errors.OpError | None = None) -> None:
             if error is not None:
                 message = f"it has stopped answering: {error.message}"
-                self.fail(group.loss_of(group.left, errors.UnavailableError(None, None, message)))
+                self.fail(group.loss_of(group.left, errors.UnavailableError.of(message)))
 
-        self._collectives.worker(task_of(group.left.name)).get_status_async(done, timeout_s=_HEARTBEAT_TIMEOUT_S)
+        self._collectives.worker(task_of(group.left.name)).heartbeat(done, timeout_s=_HEARTBEAT_TIMEOUT_S)
 
     def _explained(self, error: Exception) -> errors.OpError:
         """An error of this task in words that are right at every member."""
@@ -227,12 +231,12 @@ class Exchange:
         here = task_of(self.group.members[self.group.rank].name)
         if not isinstance(error, errors.OpError) or isinstance(error, errors.CancelledError):
             message = f"{BROKEN} {self.group.key} has lost {here}, which gave up '{self._call.op}': {error}"
-            return errors.AbortedError(None, None, message)
+            return errors.AbortedError.of(message)
         message = f"{BROKEN} {self.group.key}: '{self._call.op}' failed at {here}: {error.message}"
         return errors.error_from_code(error.error_code, message)
 
     def _cancelled(self) -> None:
-        error = errors.CancelledError(None, None, f"'{self._call.op}' was cancelled")
+        error = errors.CancelledError.of(f"'{self._call.op}' was cancelled")
         error.derived = True
         if self.group is not None:
             self.group.breaks(self._explained(error))
@@ -260,14 +264,14 @@ class Exchange:
             cancels, self._cancels = self._cancels, []
             self._value = None
             has_ended_well = self._finished_at is not None
-        watchman.forget(self)  # type: ignore[arg-type]
+        watchman.forget(self)
         self._step.cancellation.deregister(self._token)
         if not has_ended_well:
             for cancel in cancels:
                 cancel()
         return True
 
-    def _key(self, source: Any, destination: Any, part: str) -> str:
+    def _key(self, source: Device, destination: Device, part: str) -> str:
         return make_key(source.name, source.incarnation, destination.name, f"{self._prefix}:{part}")
 
     def _required_group(self) -> Group:
@@ -397,7 +401,7 @@ def broadcast(exchange: Exchange, value: Any, check: Callable[[Any], str]) -> No
         exchange.finish(came["value"])
 
     if count == 1:
-        exchange.fail(errors.InvalidArgumentError(None, None, "in a group of one there is nobody to receive from"))
+        exchange.fail(errors.InvalidArgumentError.of("a group of one has no other member to receive from"))
         return
     for what in ("source", "value"):
         exchange.receive(what, functools.partial(received, what))

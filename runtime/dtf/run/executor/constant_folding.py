@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from dtf.run.executor.broadcasts import is_broadcast, result_size
 from dtf.run.executor.instructions import Instruction
 
 __all__ = ["folded"]
@@ -47,6 +48,8 @@ def folded(instruction: Instruction, constants: Mapping[int, Any]) -> Any:
     values = [constants[source] for source, _ in instruction.inputs]
     try:
         if instruction.op in _MAKERS and not 0 <= _MAKERS[instruction.op](*values) <= _BYTES_MAX:
+            return None
+        if is_broadcast(instruction) and result_size(values) > _BYTES_MAX:
             return None
         value = instruction.function(*values)
     except Exception:

@@ -27,33 +27,55 @@ branch) that it depends on, and only instructions that depend on any are compile
 another task cannot be foreseen; when one arrives the step goes on with *careful* twins of the segments, which check
 everything.
 
-The first error stops the step: it cancels what waits and aborts the rendezvous; the step is over, and `done` called,
+The first error stops the step: it cancels what waits and aborts the exchange; the step is over, and `done` called,
 when all that had been started has ended. An error that only follows from another (cancelled, aborted) never hides the
 one it follows from.
 """
+
 from __future__ import annotations
 
+import copy
 import itertools
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from dtf.run.exchange.endpoint_binding import COMES_WITH, RIDES, Wiring, arrivals_of, wired
+from dtf.run.exchange.endpoint_binding import EndpointBinding, arrivals_of, bind, bind_loops
+from dtf.run.exchange.piggyback import Marks
 from dtf.run.exchange.rendezvous import StepRendezvous
+from dtf.run.executor.broadcasts import with_check
 from dtf.run.executor.flat_program import FlatProgram
-from dtf.run.executor.instructions import is_loop, read_graph
-from dtf.run.executor.step import Device, SessionState, StepContext
+from dtf.run.executor.flat_run import FlatRun
+from dtf.run.executor.functions import FunctionLibrary
+from dtf.run.executor.instructions import Instruction, is_loop, read_graph
+from dtf.run.executor.step import SessionState, StepContext
+from dtf.run.interfaces import Device
 from dtf.run.kernels import DEAD
+from dtf.run.passes.copies import with_copies
 from dtf.run.state.resources import ResourceManager
 from dtf.run.threads.cancellation import CancellationManager
 from dtf.wire import errors
 from dtf.wire.pb import graph_pb2, types_pb2
 
+if TYPE_CHECKING:
+    from dtf.run.executor.frames import FrameProgram
+
 __all__ = ["Executor", "local_step", "run_graph_def"]
 
 
+class Run(Protocol):
+    """One step of a partition."""
+
+    def start(self) -> None:
+        """Runs all that is ready; returns when nothing is left to do in this thread."""
+
+
 class Executor:
-    """One compiled partition. Immutable after construction; any number of steps may run at the same time."""
+    """One compiled partition. Immutable after construction; any number of steps may run at the same time.
+
+    Attributes:
+      has_loops: whether the partition has loop frames, so that a node may run many times in a step.
+    """
 
     def __init__(
         self,
@@ -69,35 +91,41 @@ class Executor:
         """
         self.session_state = session_state or SessionState()
         self.device = device
-        self._instructions = read_graph(graph_def, library)
-        self._comes_with = {node.name: node.attr[COMES_WITH].i for node in graph_def.node if COMES_WITH in node.attr}
-        self._rides = frozenset(node.name for node in graph_def.node if RIDES in node.attr)
-        self._program: Any
-        if is_loop(self._instructions):
-            from dtf.run.executor.frames import FrameProgram
+        if library is None:
+            functions = {function.signature.name: function for function in graph_def.library.function}
+            library = FunctionLibrary(functions, _compile_body)
+        self._instructions = read_graph(with_copies(graph_def, library), library)
+        self._marks = Marks.of(graph_def)
+        self.has_loops = is_loop(self._instructions)
+        self._program = _compiled(self._instructions, self.has_loops)
 
-            self._program = FrameProgram(self._instructions)
-        else:
-            self._program = FlatProgram(self._instructions)
+    def bound(self, binding: EndpointBinding) -> Executor:
+        """The same partition with its endpoints tied to a pushed step.
 
-    def wired(self, wiring: Wiring, sources: int) -> FlatProgram | None:
-        """The partition as a program whose endpoints are connected, `sources` being the number of tasks; None where
-        that cannot be done, as with loops.
+        Raises:
+          UnimplementedError: an endpoint that the binding does not know.
         """
-        if not isinstance(self._program, FlatProgram):
-            return None
-        instructions = wired(self._instructions, wiring, self._comes_with, self._rides)
-        if instructions is None:
-            return None
-        program = FlatProgram(instructions)
-        program.expect(arrivals_of(instructions, wiring, sources))
-        return program
+        bound = copy.copy(self)
+        if self.has_loops:
+            bound._instructions = bind_loops(self._instructions, binding)
+        else:
+            bound._instructions = bind(self._instructions, binding, self._marks)
+        bound._program = _compiled(bound._instructions, self.has_loops)
+        if isinstance(bound._program, FlatProgram):
+            bound._program.expect(arrivals_of(bound._instructions, binding))
+        return bound
+
+    def begin(self, step: StepContext, done: Callable[[errors.OpError | None], None]) -> Run:
+        """A run of the step that has not started; see `run_async`."""
+        if isinstance(self._program, FlatProgram):
+            return FlatRun(self._program, step, done)
+        return self._program.begin(step, done)
 
     def run_async(self, step: StepContext, done: Callable[[errors.OpError | None], None]) -> None:
         """Starts a step; returns when nothing is left to do in this thread. `done(None or the error)` is called
         exactly once,
         from any thread, after everything of the step has stopped."""
-        self._program.start(step, done)
+        self.begin(step, done).start()
 
     def run(self, step: StepContext) -> None:
         """Runs a step to its end. Raises the step's error."""
@@ -116,6 +144,18 @@ class Executor:
     def describe(self) -> str:
         """The compiled program as text."""
         return self._program.describe()
+
+
+def _compile_body(graph_def: graph_pb2.GraphDef, library: FunctionLibrary) -> Executor:
+    return Executor(graph_def, library=library)
+
+
+def _compiled(instructions: list[Instruction], has_loops: bool) -> FlatProgram | FrameProgram:
+    if has_loops:
+        from dtf.run.executor.frames import FrameProgram  # which most processes do without
+
+        return FrameProgram([with_check(each) for each in instructions])
+    return FlatProgram(instructions)
 
 
 def local_step(resources: ResourceManager | None = None, session: SessionState | None = None) -> StepContext:
@@ -154,7 +194,7 @@ def run_graph_def(
     Executor(_with_arguments(graph_def, fetches, list(feeds), targets), step.session).run(step)
     for index, name in enumerate(fetches):
         if step.results[index] is DEAD:
-            raise errors.InvalidArgumentError(None, None, f"The tensor returned for {name} was not valid.")
+            raise errors.InvalidArgumentError.of(f"The tensor returned for {name} was not valid.")
     return [step.results[index] for index in range(len(fetches))]
 
 
@@ -179,7 +219,7 @@ def _with_arguments(graph_def: Any, fetches: Sequence[str], feeds: Sequence[str]
             continue
         seen.add(name)
         if name not in by_name:
-            raise errors.NotFoundError(None, None, f"The graph has no node '{name}'")
+            raise errors.NotFoundError.of(f"The graph has no node '{name}'")
         node = result.node.add()
         node.CopyFrom(by_name[name])
         for position, text in enumerate(node.input):

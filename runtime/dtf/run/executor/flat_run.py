@@ -10,23 +10,21 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from dtf.run.executor.instructions import with_node
+from dtf.run.executor.flat_program import FlatProgram, Variant
+from dtf.run.executor.instructions import single, with_node
 from dtf.run.executor.segments import Segment, group_node
 from dtf.run.executor.step import StepContext
+from dtf.run.executor.step_status import Outcome
 from dtf.run.kernels import DEAD
 from dtf.run.lib import numpy_warnings
-from dtf.run.master.step_status import Outcome
 from dtf.run.threads import growing_pool, reader_thread, thread_pool
 from dtf.wire import errors
 
-if TYPE_CHECKING:
-    from dtf.run.executor.flat_program import FlatProgram, Variant
-
-__all__ = ["FlatRun", "single", "together"]
+__all__ = ["FlatRun"]
 
 _VERY_LONG_NS = 4_000_000
 """Of one that took longer than this, others need the first results before the last are there."""
@@ -304,7 +302,7 @@ class FlatRun:
         if self.careful:
             variant = self._program.variant(True, self.step.collector is not None)
         if segment.cost_ns > _VERY_LONG_NS:
-            self.step.rendezvous.computing()
+            self.step.exchange.computing()
         lock = self._lock_for_update() if segment.is_update else None
         started = time.perf_counter_ns()
         try:
@@ -350,31 +348,8 @@ class FlatRun:
         self._done(self.outcome.error)
 
 
-def together(completed: Sequence[tuple[Callable[[Any], None], Any]]) -> None:
-    """Calls done(value) of each pair, which completes asynchronous nodes; what they make ready runs after the last, in
-    this thread.
-
-    So the values of one message are all there before the first of them is used, and cost little more than one.
-    """
-    by_run: dict[FlatRun, list[tuple[int, Any]]] = {}
-    for done, value in completed:
-        target = getattr(done, "func", None)
-        run = getattr(target, "__self__", None)
-        if type(run) is FlatRun and target == run.finish:
-            by_run.setdefault(run, []).append((done.args[0], value))  # type: ignore[attr-defined]
-        else:
-            done(value)
-    for run, values in by_run.items():
-        run.finish_all(values)
-
-
-def single(value: Any) -> Any:
-    """The only value of a list output of length one."""
-    return value[0] if isinstance(value, (tuple, list)) else value
-
-
 def _cancelled() -> errors.OpError:
-    return errors.CancelledError(None, None, "Step was cancelled")
+    return errors.CancelledError.of("Step was cancelled")
 
 
 class _Thread(threading.local):

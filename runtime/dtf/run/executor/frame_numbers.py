@@ -6,7 +6,7 @@ TensorFlow uses for it: MurmurHash64A (Austin Appleby, public domain) with a fix
 
 from __future__ import annotations
 
-import functools
+from dtf.wire.text_cache import cached_by_text
 
 _WORD = (1 << 64) - 1
 _SEED = 0xDECAFCAFFE
@@ -23,7 +23,7 @@ def _combine(a: int, b: int) -> int:
     return a ^ ((b + _GOLDEN + (a << 10) + (a >> 4)) & _WORD)
 
 
-@functools.lru_cache(maxsize=1024)
+@cached_by_text(1024)
 def _hash(data: bytes) -> int:
     state = _SEED ^ (len(data) * _MULTIPLIER & _WORD)
     whole = len(data) & ~7

@@ -33,8 +33,8 @@ import numpy as np
 from dtf.run.executor.frame_numbers import frame_number
 from dtf.run.executor.instructions import CALLS_USERS, Instruction, with_node
 from dtf.run.executor.step import StepContext
+from dtf.run.executor.step_status import Outcome
 from dtf.run.kernels import DEAD
-from dtf.run.master.step_status import Outcome
 from dtf.run.threads import growing_pool, reader_thread
 from dtf.wire import errors
 
@@ -87,8 +87,8 @@ class FrameProgram:
         self.waiting_for = [len(each.inputs) + len(each.controls) for each in instructions]
         self.roots = [index for index, count in enumerate(self.waiting_for) if count == 0]
 
-    def start(self, step: StepContext, done: Callable[[errors.OpError | None], None]) -> None:
-        _FrameRun(self, step, done).start()
+    def begin(self, step: StepContext, done: Callable[[errors.OpError | None], None]) -> _FrameRun:
+        return _FrameRun(self, step, done)
 
     def describe(self) -> str:
         lines = []
@@ -229,7 +229,7 @@ class _FrameRun:
         cancellation, outcome, ready = self._step.cancellation, self._outcome, self._ready
         while ready:
             if cancellation.is_cancelled:
-                outcome.fail(errors.CancelledError(None, None, "Step was cancelled"))
+                outcome.fail(errors.CancelledError.of("Step was cancelled"))
             if outcome.error is not None:
                 ready.clear()
                 return
@@ -243,7 +243,7 @@ class _FrameRun:
         if isinstance(error, errors.OpError):
             self._outcome.fail(error)
         else:
-            self._outcome.fail(errors.InternalError(None, None, f"The step was interrupted: {error!r}"))
+            self._outcome.fail(errors.InternalError.of(f"The step was interrupted: {error!r}"))
 
     def _run(self, index: int, frame: _Frame, iteration: _Iteration, inputs: list[Any] | None) -> None:
         """Runs one ready node; `inputs` is None for a dead one."""

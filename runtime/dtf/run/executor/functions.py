@@ -1,8 +1,8 @@
 """Functions: the bodies that PartitionedCall, If, Case and While run.
 
-Owns the compiled body; what its nodes are is `wire.functions`'. Bodies are compiled when they are first called, since a
-function may call itself; all calls of one function with the same attributes share one body, so that thirty functions,
-each of which calls the next one twice, are thirty bodies and not a thousand million.
+Owns the compiled body; what its nodes are is `wire.functions`', and `executor` compiles them. Bodies are compiled when
+they are first called, since a function may call itself; all calls of one function with the same attributes share one
+body, so that thirty functions, each of which calls the next one twice, are thirty bodies and not a thousand million.
 
 Calls inside of each other, of a function that calls itself say, need no deep stack: every few levels another thread of
 the pool goes on. `limits.FUNCTION_DEPTH` bounds them.
@@ -13,42 +13,56 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
+from dtf.run.devices.backends import has_accelerators
 from dtf.run.executor.step import SessionState, StepContext
+from dtf.run.interfaces import Done, Value
 from dtf.run.threads import growing_pool
 from dtf.wire import errors, limits
 from dtf.wire.functions import argument_types, endless, instantiate, reachable, result_types
 from dtf.wire.names import shown
+from dtf.wire.pb import graph_pb2
 
-if TYPE_CHECKING:
-    from dtf.run.executor.executor import Executor
-
-__all__ = ["FunctionBody", "FunctionLibrary"]
+__all__ = ["CompiledBody", "FunctionBody", "FunctionLibrary"]
 
 _LEVELS_OF_A_STACK = 16
 """Calls inside of each other in one thread; each takes about twenty frames of Python's stack."""
 
 
-class FunctionLibrary(dict[str, Any]):
-    """FunctionDefs by name, and the bodies in use. Its lock guards what it found out."""
+class CompiledBody(Protocol):
+    """The compiled nodes of a function."""
 
-    def __init__(self, functions: Mapping[str, Any]) -> None:
+    def run_async(self, step: StepContext, done: Callable[[errors.OpError | None], None]) -> None:
+        """Runs them within a step: done(None or the error)."""
+
+
+class FunctionLibrary(dict[str, Any]):
+    """FunctionDefs by name, and the bodies in use. Its lock guards what it found out.
+
+    Attributes:
+      compile_body: makes a body of the nodes of a function and the library that they call.
+    """
+
+    def __init__(
+        self, functions: Mapping[str, Any], compile_body: Callable[[graph_pb2.GraphDef, FunctionLibrary], CompiledBody]
+    ) -> None:
         super().__init__(functions)
+        self.compile_body = compile_body
         self._lock = threading.Lock()
         # Weak, since a body's kernels know the library: what no graph calls any more goes at once.
         self._ending: set[str] = set()
-        self._bodies: weakref.WeakValueDictionary[tuple[str, bytes], _Body] = weakref.WeakValueDictionary()
+        self._bodies: weakref.WeakValueDictionary[tuple[str, bytes, str], _Body] = weakref.WeakValueDictionary()
 
-    def body(self, reference: Any) -> _Body:
-        """The body of a function with the attributes of `reference`, a NameAttrList."""
-        key = reference.name, reference.SerializeToString(deterministic=True)
+    def body(self, reference: Any, device: str) -> _Body:
+        """The body of a function with the attributes of `reference`, a NameAttrList, on a device."""
+        device = device if has_accelerators() else ""
+        key = reference.name, reference.SerializeToString(deterministic=True), device
         with self._lock:
             found = self._bodies.get(key)
             if found is None:
-                found = self._bodies[key] = _Body(reference, self)
+                found = self._bodies[key] = _Body(reference, self, device)
             return found
-
 
     def is_endless(self, name: str) -> bool:
         """Whether a function calls itself whatever its arguments are, or another that does."""
@@ -59,17 +73,18 @@ class FunctionLibrary(dict[str, Any]):
 class _Body:
     """What is compiled of a function. Its lock guards the compilation."""
 
-    def __init__(self, reference: Any, library: FunctionLibrary) -> None:
+    def __init__(self, reference: Any, library: FunctionLibrary, device: str) -> None:
         self._reference = reference
         self._library = library
+        self._device = device
         self._lock = threading.Lock()
-        self._executor: Executor | None = None
+        self._executor: CompiledBody | None = None
         self.result_count = 0
 
-    def executor(self) -> Executor:
+    def executor(self) -> CompiledBody:
         with self._lock:
             if self._executor is None:
-                from dtf.run.executor.executor import Executor
+                from dtf.run.passes.device_types import keep_in_host_memory, place_body  # for functions alone
                 from dtf.run.passes.validate import check_edges
 
                 function, attrs = self._library[self._reference.name], self._reference.attr
@@ -78,24 +93,30 @@ class _Body:
                 self.result_count = len(result_types(function, attrs))
                 graph_def = instantiate(function, attrs, self._library)
                 check_edges(graph_def.node)
-                self._executor = Executor(graph_def, library=self._library)
+                if self._device:
+                    place_body(graph_def, self._device)
+                elif has_accelerators():
+                    keep_in_host_memory(graph_def)
+                self._executor = self._library.compile_body(graph_def, self._library)
             return self._executor
 
 
 class FunctionBody:
     """A function with its attributes, ready to be called."""
 
-    def __init__(self, reference: Any, library: Mapping[str, Any]) -> None:
-        """`reference` is the NameAttrList of a func attribute, `library` the functions of the graph.
+    def __init__(self, reference: Any, library: Mapping[str, Any], device: str = "") -> None:
+        """`reference` is the NameAttrList of a func attribute, `library` the functions of the graph, `device` where
+        its nodes are that ask for none; "": the CPU. Arguments and results are in the host's memory.
 
         Raises:
           NotFoundError: the library has no such function.
         """
         if reference.name not in library:
-            raise errors.NotFoundError(None, None, f"Function {shown(reference.name)} is not defined.")
+            raise errors.NotFoundError.of(f"Function {shown(reference.name)} is not defined.")
         self._reference = reference
-        self._library = library if isinstance(library, FunctionLibrary) else FunctionLibrary(library)
-        self._body = self._library.body(reference)
+        assert isinstance(library, FunctionLibrary)
+        self._library = library
+        self._body = self._library.body(reference, device)
 
     def check_signature(self, given: Sequence[int], wanted: Sequence[int]) -> None:
         """Checks a call that gives tensors of these DataTypes and wants others.
@@ -109,17 +130,15 @@ class FunctionBody:
         ):  # fmt: skip
             count = min(len(theirs), len(ours)) if what == "gives" else None
             if theirs[:count] != list(ours[:count]):
-                raise errors.InvalidArgumentError(
-                    None,
-                    None,
+                raise errors.InvalidArgumentError.of(
                     f"Function {self._reference.name} {what} tensors of the types {theirs}, but its call is of "
                     f"{list(ours)}.",
                 )
 
-    def call(self, step: StepContext, arguments: tuple[Any, ...], done: Callable[..., None]) -> None:
+    def call(self, step: StepContext, arguments: tuple[Value, ...], done: Done[tuple[Value, ...]]) -> None:
         """Runs the body within a step: done(tuple of results), or done(error=OpError)."""
         if step.cancellation.is_cancelled:
-            done(error=errors.CancelledError(None, None, "Function call was cancelled"))
+            done(error=errors.CancelledError.of("Function call was cancelled"))
             return
         body = self._body
         is_deep = not (step.depth + 1) % _LEVELS_OF_A_STACK
@@ -135,7 +154,7 @@ class FunctionBody:
         frame.session = step.session.node_state(f"function {self._reference.name}", SessionState)
         token = step.cancellation.register(frame.cancellation.start_cancel)
         if token is None:
-            done(error=errors.CancelledError(None, None, "Function call was cancelled"))
+            done(error=errors.CancelledError.of("Function call was cancelled"))
             return
 
         def finish(error: errors.OpError | None) -> None:
@@ -160,9 +179,7 @@ class FunctionBody:
 
 
 def _recursion(name: str, how: str) -> errors.InvalidArgumentError:
-    return errors.InvalidArgumentError(
-        None,
-        None,
+    return errors.InvalidArgumentError.of(
         f"Function {name} calls itself, or one that does so, {how}. A recursive function must end by an If, a Case or "
         f"a Switch; its depth is limited by {limits.FUNCTION_DEPTH.variable}.",
     )

@@ -13,15 +13,17 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from dtf.run import kernels
-from dtf.run.executor.functions import FunctionLibrary
+from dtf.run.devices.backends import device_type_of
 from dtf.wire import codec, errors, opdef
 from dtf.wire.constant_sizes import check_repeated
 from dtf.wire.functions import plain_call
 from dtf.wire.names import CONTROL, parse_tensor_name, shown
 from dtf.wire.node_checks import check_attributes, check_node
+from dtf.wire.registry import UnknownNameError
 
 __all__ = [
-    "ALIASES", "MERGES", "RECVS", "SENDS", "Instruction", "in_running_order", "is_loop", "read_graph", "with_node",
+    "ALIASES", "MERGES", "RECVS", "SENDS", "Instruction", "in_running_order", "is_loop", "read_graph", "single",
+    "with_node",
 ]  # fmt: skip
 
 _LOOP_OPS = frozenset({"Enter", "RefEnter", "Exit", "RefExit", "NextIteration", "RefNextIteration"})
@@ -41,7 +43,7 @@ class Instruction:
       dereferences: per data input, whether a Variable arrives where the kernel wants its value.
       passes_reference: it is another name of a Variable, which its consumers read.
       has_list_output: whether the kernel may give a list although there is one output.
-      group: of a _Recv whose value is pushed: the number of the values that come together with it (see `wiring`).
+      group: of a _Recv whose value is pushed: the number of the values that come together with it (see `piggyback`).
     """
 
     index: int
@@ -96,8 +98,8 @@ SHOWN_AT_END = "_shown_at_end"
 """An attribute of the _Send of a fetch: a reference is sent as such, and read when the step has ended."""
 
 
-def read_graph(graph_def: Any, library: Mapping[str, Any] | None = None) -> list[Instruction]:
-    """The instructions of a GraphDef, in the order of its nodes. `library`: functions by name; else those in the graph.
+def read_graph(graph_def: Any, library: Mapping[str, Any]) -> list[Instruction]:
+    """The instructions of a GraphDef, in the order of its nodes. `library`: the functions that they may call, by name.
 
     Raises:
       NotFoundError: an op that nobody declared.
@@ -105,11 +107,9 @@ def read_graph(graph_def: Any, library: Mapping[str, Any] | None = None) -> list
         nowhere.
       ResourceExhaustedError: its constants stand for more than `limits.REPEATED_BYTES`.
     """
-    if library is None:
-        library = FunctionLibrary({function.signature.name: function for function in graph_def.library.function})
     index_of = {node.name: index for index, node in enumerate(graph_def.node)}
     if len(index_of) != len(graph_def.node):
-        raise errors.InvalidArgumentError(None, None, "The graph has two nodes of one name")
+        raise errors.InvalidArgumentError.of("The graph has two nodes of one name")
     check_repeated([graph_def.node])
     parts = [_bind(node, library) for node in graph_def.node]
     references = [_reference_flags(part.node) for part in parts]
@@ -124,22 +124,20 @@ def read_graph(graph_def: Any, library: Mapping[str, Any] | None = None) -> list
             name, output = parse_tensor_name(text)
             source = index_of.get(name)
             if source is None:
-                raise errors.InvalidArgumentError(
-                    None, None, f"Node '{node_def.name}': Unknown input node {shown(text)} (not in this partition)"
+                raise errors.InvalidArgumentError.of(
+                    f"Node '{node_def.name}': Unknown input node {shown(text)} (not in this partition)"
                 )
             if output == CONTROL:
                 controls.append(source)
                 continue
             if output >= parts[source].node.num_outputs:
-                raise errors.InvalidArgumentError(
-                    None, None, f"Node '{node_def.name}' wants output {output} of '{name}', which has no such output"
+                raise errors.InvalidArgumentError.of(
+                    f"Node '{node_def.name}' wants output {output} of '{name}', which has no such output"
                 )
             inputs.append((source, output))
         wants_reference = references[index][0]
         if len(inputs) != len(wants_reference):
-            raise errors.InvalidArgumentError(
-                None,
-                None,
+            raise errors.InvalidArgumentError.of(
                 f"Node '{node_def.name}' ({node_def.op}) has {len(inputs)} inputs, expected {len(wants_reference)}",
             )
         dereferences = tuple(
@@ -166,6 +164,11 @@ def read_graph(graph_def: Any, library: Mapping[str, Any] | None = None) -> list
 def is_loop(instructions: Iterable[Instruction]) -> bool:
     """Whether there are loop frames, which the flat program cannot express."""
     return any(instruction.op in _LOOP_OPS for instruction in instructions)
+
+
+def single(value: Any) -> Any:
+    """The only value of a list output of length one."""
+    return value[0] if isinstance(value, (tuple, list)) else value
 
 
 def in_running_order(instructions: list[Instruction]) -> list[int]:
@@ -200,13 +203,22 @@ def in_running_order(instructions: list[Instruction]) -> list[int]:
                 heapq.heappush(ready, rank(consumer))
     if len(order) != len(instructions):
         stuck = sorted(instructions[index].name for index, count in enumerate(missing) if count)
-        raise errors.InvalidArgumentError(
-            None, None, f"Graph is invalid, contains a cycle through {', '.join(stuck[:5])}"
-        )
+        raise errors.InvalidArgumentError.of(f"Graph is invalid, contains a cycle through {', '.join(stuck[:5])}")
     return order
 
 
 # What numpy and Python raise for arguments of the wrong shape, type or range.
+_BROADCAST = re.compile(r"operands could not be broadcast together with shapes \((\S*)\) \((\S*)\) ?$")
+
+
+def _plain(words: str) -> str:
+    """numpy's words for shapes that do not fit together, as TensorFlow's."""
+    found = _BROADCAST.match(words)
+    return words if found is None else "Incompatible shapes: [{}] vs. [{}]".format(
+        *(shape.rstrip(",") for shape in found.groups())
+    )
+
+
 _OF_ARGUMENTS = (ValueError, TypeError, IndexError, OverflowError)
 
 
@@ -229,7 +241,7 @@ def with_node(error: BaseException, node: kernels.KernelNode) -> errors.OpError:
     elif isinstance(error, MemoryError):
         code, words = errors.RESOURCE_EXHAUSTED, f"Out of memory: {error}"
     elif isinstance(error, _OF_ARGUMENTS):
-        words = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+        words = _plain(str(error)) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
         code = errors.INVALID_ARGUMENT
     else:
         code, words = errors.INTERNAL, f"{type(error).__name__}: {error}"
@@ -251,34 +263,28 @@ def _bind(node_def: Any, library: Mapping[str, Any]) -> _Bound:
     try:
         op_def = opdef.get(node_def.op)
     except KeyError as error:
-        raise errors.NotFoundError(None, None, f"{error.args[0]}\n\t [[{{{{node {node_def.name}}}}}]]") from None
-    check_attributes(node_def, may_lack_values=True)
+        raise errors.NotFoundError.of(f"{error.args[0]}\n\t [[{{{{node {node_def.name}}}}}]]") from None
+    surplus = check_attributes(node_def, may_lack_values=True)
     attrs = {attr.name: attr.default for attr in op_def.attrs if attr.has_default}
     for name, value in node_def.attr.items():
         if not name.startswith("_") and value.WhichOneof("value") is not None:
-            attrs[name] = codec.attr_to_python(value)
+            attrs[name] = surplus[name] if name in surplus else codec.attr_to_python(value)
     absent = [attr.name for attr in op_def.attrs if attr.name not in attrs]
     if absent:
-        raise errors.InvalidArgumentError(
-            None, None, f"Node '{node_def.name}' ({node_def.op}) is missing attr '{absent[0]}'"
-        )
+        raise errors.InvalidArgumentError.of(f"Node '{node_def.name}' ({node_def.op}) is missing attr '{absent[0]}'")
     counts = [_argument_count(argument, attrs) for argument in op_def.outputs]
     node = kernels.KernelNode(node_def.name, node_def.op, node_def.device, attrs, sum(counts), library)
     try:
-        row = kernels.lookup(node_def.op)
-    except LookupError:
-        raise errors.InvalidArgumentError(
-            None,
-            None,
+        return _Bound(node, *kernels.bind(node, device_type_of(node_def.device)))
+    except UnknownNameError:
+        raise errors.InvalidArgumentError.of(
             f"No OpKernel was registered to support Op '{node_def.op}' with these attrs.\n"
             f"\t [[{{{{node {node_def.name}}}}}]]",
         ) from None
-    try:
-        return _Bound(node, row, row.function(node))
     except KeyError as error:
         # A kernel that is being made knows nothing but attributes: one of them names what is not there.
         words = f"An attribute of Op '{node.op}' has a value that is not known: {error.args[0] if error.args else ''}"
-        raise with_node(errors.InvalidArgumentError(None, None, words), node) from error
+        raise with_node(errors.InvalidArgumentError.of(words), node) from error
     except Exception as error:
         raise with_node(error, node) from error
 
@@ -287,7 +293,7 @@ def _argument_count(argument: opdef.ArgDef, attrs: Mapping[str, Any]) -> int:
     if argument.type_list_attr is not None:
         return len(attrs[argument.type_list_attr])
     if argument.number_attr is not None:
-        return attrs[argument.number_attr]
+        return int(attrs[argument.number_attr])
     return 1
 
 

@@ -1,49 +1,26 @@
 """What a kernel may use while a step runs, and the values that a device and a session give it.
 
-Owns `Device`, `SessionState`, `StepContext` and the task names inside device names. Runs nothing.
+Owns `SessionState` and `StepContext`. Runs nothing.
 """
 
 from __future__ import annotations
 
 import copy
-import functools
 import threading
 from collections.abc import Callable, MutableMapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from dtf.run.interfaces import StepExchange
 from dtf.run.state.resources import ResourceManager
 from dtf.run.threads.cancellation import CancellationManager
 from dtf.wire import errors, forks
 
-__all__ = ["Collector", "Device", "SessionState", "StepContext", "as_derived", "task_of"]
+__all__ = ["Collector", "SessionState", "StepContext", "as_derived"]
+
+if TYPE_CHECKING:
+    from dtf.run.exchange.collective_groups import Collectives
 
 _State = TypeVar("_State")
-
-
-class Device(NamedTuple):
-    """A device as GetStatus reports it.
-
-    Attributes:
-      name: the full name, such as "/job:ps/replica:0/task:0/device:CPU:0".
-      device_type: "CPU".
-      memory_limit: bytes.
-      incarnation: random and not zero, new with every start of the task: whoever holds another one spoke to a former
-        self.
-    """
-
-    name: str
-    device_type: str = "CPU"
-    memory_limit: int = 256 << 20
-    incarnation: int = 0
-
-
-@functools.lru_cache(maxsize=4096)
-def task_of(device: str) -> str:
-    """The task of a full device name: "/job:ps/replica:0/task:0/device:CPU:0" -> "/job:ps/replica:0/task:0"; ""
-    when it names none.
-    """
-    parts = [part for part in device.split("/") if part.startswith(("job:", "replica:", "task:"))]
-    return "/" + "/".join(parts) if parts else ""
 
 
 class SessionState:
@@ -81,7 +58,7 @@ class StepContext:
       step_id: the master's number of the step.
       resources: variables and queues of the task (or of the session, when it is isolated).
       session: what this session keeps per node.
-      rendezvous: the step's `rendezvous.StepRendezvous`; of a wired step (see `wiring`) its `direct.Outbox`.
+      exchange: how values of the step reach and leave this task.
       cancellation: tells waiting kernels to give up.
       device_name: full name of the device.
       incarnation: of that device.
@@ -94,7 +71,7 @@ class StepContext:
 
     __slots__ = (
         "_step_resources", "arguments", "cancellation", "collectives", "collector", "depth", "device_name",
-        "frame_iteration",        "incarnation", "rendezvous", "resources", "results", "session", "step_id",
+        "exchange", "frame_iteration", "incarnation", "resources", "results", "session", "step_id",
     )  # fmt: skip
 
     def __init__(
@@ -102,7 +79,7 @@ class StepContext:
         step_id: int,
         resources: ResourceManager,
         session: SessionState,
-        rendezvous: Any,
+        exchange: StepExchange,
         cancellation: CancellationManager,
         device_name: str = "/job:localhost/replica:0/task:0/device:CPU:0",
         incarnation: int = 1,
@@ -110,12 +87,12 @@ class StepContext:
         arguments: Sequence[Any] = (),
         results: MutableMapping[int, Any] | list[Any] | None = None,
         frame_iteration: str = "0:0",
-        collectives: Any = None,
+        collectives: Collectives | None = None,
     ) -> None:
         self.step_id = step_id
         self.resources = resources
         self.session = session
-        self.rendezvous = rendezvous
+        self.exchange = exchange
         self.cancellation = cancellation
         self.device_name = device_name
         self.incarnation = incarnation
@@ -148,7 +125,7 @@ class StepContext:
         gets `error`, marked as derived.
         """
         self.cancellation.start_cancel(error)
-        self.rendezvous.abort(as_derived(error))
+        self.exchange.abort(as_derived(error))
 
     def call_frame(self, arguments: tuple[Any, ...]) -> StepContext:
         """The same step as seen by a function's body: its own arguments, results and cancellation."""
@@ -156,7 +133,7 @@ class StepContext:
             self.step_id,
             self.resources,
             self.session,
-            self.rendezvous,
+            self.exchange,
             CancellationManager(),
             self.device_name,
             self.incarnation,

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from dtf.run.devices.backends import CPU, device_type_of
 from dtf.wire import dtypes
 from dtf.wire.pb import graph_pb2, node_def_pb2, step_stats_pb2
 
@@ -41,10 +42,15 @@ class StepStatsCollector:
         """
         stats = step_stats_pb2.StepStats()
         nodes = {node.name: node for node in graph_def.node} if graph_def is not None else {}
-        device = stats.dev_stats.add(device=self._device_name)
+        devices = {self._device_name: stats.dev_stats.add(device=self._device_name)}
         for name, op, start_ns, end_ns, outputs in sorted(self._records, key=lambda record: record[2]):
             micros = max(1, (end_ns - start_ns) // 1000)
-            node = device.node_stats.add(
+            where = nodes[name].device if name in nodes else ""
+            if device_type_of(where) == CPU:
+                where = self._device_name
+            if where not in devices:
+                devices[where] = stats.dev_stats.add(device=where)
+            node = devices[where].node_stats.add(
                 node_name=name,
                 all_start_micros=start_ns // 1000,
                 op_end_rel_micros=micros,

@@ -29,35 +29,47 @@ arrives as a `resources.Variable`, a resource input as a `resources.ResourceHand
 `accepts_dead=True` is for the few kernels that want to see `DEAD` inputs; all others are skipped when one of their
 inputs is dead.
 
-A kernel with `faster="module"` may be computed by another library where that is installed. That module of this package
-is imported when such an op is first compiled, and registers who decides::
+Rows have a device type and a priority. Without them a row is the CPU's, of priority 0. The row of the highest priority
+that takes the node computes it: its type constraints fit, and its factory does not return None. `below` gives the
+function of the rows underneath, for the values that a row does not want::
 
-    @faster("Conv2D")
-    def _(node, plain):
-        return fn                                       # plain is numpy's function; it may be what is returned
+    @kernel("Conv2D", priority=ONEDNN)
+    def _(node):
+        plain = below(node, ONEDNN)
+        return fn                                       # None: oneDNN is not installed
+
+A row of `DEFAULT` serves all devices, the CPU too: it passes values on and never looks into them. Rows of other device
+types get and return the arrays of their `devices.DeviceBackend`, except for the arguments in host memory
+(`devices.host_memory`), which are numpy arrays. Their backend registers them: see `DeviceBackend.load_kernels`.
 """
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import importlib
 import pkgutil
-import re
 import threading
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, TypeVar
 
+from dtf.run.devices import host_memory
+from dtf.run.devices.backends import CPU, backend_of
 from dtf.wire import forks, opdef
-from dtf.wire.registry import Table
+from dtf.wire.dtypes import DType
+from dtf.wire.registry import UnknownNameError, unknown_name_message
+from dtf.wire.text_cache import cached_by_text
 
-__all__ = ["DEAD", "Function", "Kernel", "KernelNode"]
-__all__ += ["faster", "has_kernel", "kernel", "load_all", "lookup", "may_wait", "registered_ops"]
+__all__ = ["CPU", "DEAD", "DEFAULT", "ONEDNN", "Factory", "Function", "Kernel", "KernelNode"]
+__all__ += ["below", "bind", "has_kernel", "kernel", "load_all", "lookup", "may_wait", "register", "registered_ops"]
+__all__ += ["rows"]
 
 Function = Callable[..., Any]
 """What each step runs for a node."""
-Chooser = Callable[["KernelNode", Function], Function]
+
+DEFAULT = "DEFAULT"
+"""The device type of rows that serve every device."""
+ONEDNN = 10
+"""The priority of the rows that oneDNN computes."""
 
 
 class _Dead:
@@ -103,23 +115,34 @@ class KernelNode(NamedTuple):
         return opdef.get(self.op)
 
 
+Factory = Callable[[KernelNode], "Function | None"]
+_F = TypeVar("_F", bound=Factory)
+
+
 class Kernel(NamedTuple):
-    """One row of the table: the factory and how the function that it returns is to be called."""
+    """One row of the table: the factory and how the function that it returns is to be called.
 
-    factory: Callable[[KernelNode], Function]
-    stateful: bool
-    asynchronous: bool
-    accepts_dead: bool
-    takes_variable: bool
-    faster: str = ""
+    Attributes:
+      factory: makes the function of a node; None where it leaves the node to the rows of lower priority.
+      device_type: "CPU", "GPU" ... or DEFAULT.
+      priority: rows of a higher one are tried first.
+      host: names of arguments in host memory, on other devices than the CPU; None: those that TensorFlow keeps there.
+      types: the dtypes that a type attribute may have; attributes that are not named here may have any.
+    """
 
-    def function(self, node: KernelNode) -> Function:
-        """What each step runs for `node`: numpy's function, or what is chosen over it."""
-        plain = self.factory(node)
-        if not self.faster:
-            return plain
-        importlib.import_module(f"{__name__}.{self.faster}")
-        return _faster[node.op](node, plain)
+    factory: Factory
+    stateful: bool = False
+    asynchronous: bool = False
+    accepts_dead: bool = False
+    takes_variable: bool = False
+    device_type: str = CPU
+    priority: int = 0
+    host: frozenset[str] | None = None
+    types: Mapping[str, frozenset[DType]] | None = None
+
+    def fits(self, attrs: Mapping[str, Any]) -> bool:
+        """Whether the type constraints allow a node with these attributes."""
+        return self.types is None or all(attrs.get(name) in allowed for name, allowed in self.types.items())
 
 
 def kernel(
@@ -128,35 +151,119 @@ def kernel(
     asynchronous: bool = False,
     accepts_dead: bool = False,
     takes_variable: bool = False,
-    faster: str = "",
-) -> Callable[[Callable[[KernelNode], Function]], Callable[[KernelNode], Function]]:
-    """Registers the decorated factory for `ops`. A second registration of one op is an error that names both places.
+    device_type: str = CPU,
+    priority: int = 0,
+    host: Iterable[str] | None = None,
+    types: Mapping[str, Iterable[DType]] | None = None,
+) -> Callable[[_F], _F]:
+    """Registers the decorated factory for `ops`. A second row of one op, device type, priority and types is an error
+    that names both places.
 
-    With `takes_variable`, the function gets the Variable itself where its first input is a reference. `faster` is the
-    module that registers a `faster` function for these ops.
+    Args:
+      ops: the op types.
+      stateful, asynchronous, accepts_dead: how its functions are called; see this module's text.
+      takes_variable: the function gets the Variable itself where its first input is a reference.
+      device_type, priority, host, types: see `Kernel`.
+
+    Raises:
+      ValueError: there is such a row.
     """
 
-    def register(factory: Callable[[KernelNode], Function]) -> Callable[[KernelNode], Function]:
-        row = Kernel(factory, stateful or asynchronous, asynchronous, accepts_dead, takes_variable, faster)
+    def add(factory: _F) -> _F:
+        constraints = None if types is None else {name: frozenset(allowed) for name, allowed in types.items()}
+        in_host = None if host is None else frozenset(host)
+        is_stateful = stateful or asynchronous
+        calls = (is_stateful, asynchronous, accepts_dead, takes_variable)
+        row = Kernel(factory, *calls, device_type, priority, in_host, constraints)
         for op in ops:
-            _kernels.add(op, row, f"{factory.__code__.co_filename}:{factory.__code__.co_firstlineno}")
+            register(op, row)
         return factory
 
-    return register
+    return add
 
 
-def faster(*ops: str) -> Callable[[Chooser], Chooser]:
-    """Registers the decorated function, which is given a node and numpy's function for it, and returns what runs."""
-    return _faster(*ops)
+def register(op: str, row: Kernel) -> None:
+    """Adds a row; see `kernel`."""
+    code = getattr(row.factory, "__code__", None)
+    here = f"{code.co_filename}:{code.co_firstlineno}" if code is not None else repr(row.factory)
+    key = op, row.device_type, row.priority, repr(sorted((row.types or {}).items(), key=lambda item: item[0]))
+    with _load_lock:
+        if key in _places:
+            raise ValueError(f"second kernel for {op!r} at {here}; the first one is at {_places[key]}")
+        _places[key] = here
+        found = [*_rows.get((op, row.device_type), ()), row]
+        _rows[op, row.device_type] = tuple(sorted(found, key=lambda each: -each.priority))
 
 
-def lookup(op: str) -> Kernel:
-    """The kernel of `op`; only its family is imported. Unknown: a LookupError that lists near names."""
+def rows(op: str, device_type: str = CPU) -> tuple[Kernel, ...]:
+    """The rows of an op for a device type, those of DEFAULT included, the highest priority first. Only what may have
+    them is imported.
+    """
     _load_family(op)
-    return _kernels[op]
+    found = _rows.get((op, device_type), ())
+    if device_type != CPU and not found:
+        backend = backend_of(device_type)
+        if backend is not None:
+            backend.load_kernels(op)
+            found = _rows.get((op, device_type), ())
+    return found or _rows.get((op, DEFAULT), ())
 
 
-@functools.lru_cache(maxsize=4096)
+def has_own_rows(op: str, device_type: str) -> bool:
+    """Whether rows of exactly this device type are registered; nothing is imported."""
+    return (op, device_type) in _rows
+
+
+def forget(device_type: str) -> None:
+    """Removes the rows of a device type, when its backend goes."""
+    with _load_lock:
+        for row in [key for key in _rows if key[1] == device_type]:
+            del _rows[row]
+        for place in [key for key in _places if key[1] == device_type]:
+            del _places[place]
+
+
+def lookup(op: str, device_type: str = CPU) -> Kernel:
+    """The row of `op` with the highest priority. None: a LookupError that lists near names."""
+    found = rows(op, device_type)
+    if not found:
+        raise _unknown(op)
+    return found[0]
+
+
+def bind(node: KernelNode, device_type: str = CPU, priority_max: int | None = None) -> tuple[Kernel, Function]:
+    """The row that computes a node on a device type, and its function.
+
+    Args:
+      node: the node.
+      device_type: where it is.
+      priority_max: rows of a higher priority are passed over; None: none is.
+
+    Raises:
+      LookupError: no row takes the node; lists near names.
+    """
+    op, attrs = node.op, node.attrs
+    if device_type != CPU and host_memory.is_computed_there(op, attrs):
+        its_row, its_function = bind(node._replace(device=""))
+        return its_row._replace(device_type=device_type, host=host_memory.EVERYTHING), its_function
+    for row in rows(op, device_type):
+        if (priority_max is None or row.priority <= priority_max) and (row.types is None or row.fits(attrs)):
+            function = row.factory(node)
+            if function is not None:
+                return row, function
+    raise _unknown(op)
+
+
+def below(node: KernelNode, priority: int, device_type: str = CPU) -> Function:
+    """What computes the node where the row of this priority does not: the function of the rows underneath."""
+    return bind(node, device_type, priority - 1)[1]
+
+
+def _unknown(op: str) -> UnknownNameError:
+    return UnknownNameError(unknown_name_message("kernel", op, {name for name, _ in _rows} | _modules_of_ops().keys()))
+
+
+@cached_by_text(4096)
 def may_wait(op: str) -> bool:
     """Whether the kernel of `op` is asynchronous; of an op that has none here, True."""
     try:
@@ -168,16 +275,15 @@ def may_wait(op: str) -> bool:
         return True
 
 
-def has_kernel(op: str) -> bool:
-    """Whether `op` has a kernel."""
-    _load_family(op)
-    return op in _kernels
+def has_kernel(op: str, device_type: str = CPU) -> bool:
+    """Whether `op` has a kernel for a device type."""
+    return bool(rows(op, device_type))
 
 
 def registered_ops() -> list[str]:
-    """Sorted names of all ops that have a kernel."""
+    """Sorted names of all ops that have a kernel for the CPU."""
     load_all()
-    return _kernels.names()
+    return sorted({op for op, device_type in _rows if device_type in (CPU, DEFAULT)})
 
 
 def load_all() -> None:
@@ -193,43 +299,31 @@ def load_all() -> None:
 
 
 def _load_family(op: str) -> None:
-    """Imports the module that registers `op`; all of them when none seems to."""
-    if op in _kernels or _loaded:
+    """Imports the modules that register `op`, as the generated index says."""
+    if op in _known or _loaded:
         return
     with _load_lock:
-        made = [family for family, pattern in _NAMED_IN_PARTS.items() if re.match(pattern, op)]
-        for family in [*_families_that_name().get(op, ()), *made]:
-            importlib.import_module(f"{__name__}.{family}")
-            if op in _kernels:
-                return
-        load_all()
+        for module in _modules_of_ops().get(op, ()):
+            importlib.import_module(f"{__name__}.{module}")
+        _known.add(op)
 
 
 @functools.cache
-def _families_that_name() -> dict[str, list[str]]:
-    """Op -> modules in whose sources its name stands; empty where there are no sources.
+def _modules_of_ops() -> dict[str, list[str]]:
+    """Op -> modules. Most servers need a few of them; all would cost more time and memory."""
+    from dtf.run.kernels.op_index import OPS
 
-    Most servers need a few families only; importing the others would cost more time and memory than reading them.
-    """
     found: dict[str, list[str]] = {}
-    for module in pkgutil.iter_modules(__path__):
-        with contextlib.suppress(OSError):
-            text = (Path(__path__[0]) / f"{module.name}.py").read_text(encoding="utf-8")
-            for name in set(_NAME.findall(text)):
-                found.setdefault(name, []).append(module.name)
+    for module, ops in OPS.items():
+        for op in ops.split():
+            found.setdefault(op, []).append(module)
     return found
 
 
-_NAMED_IN_PARTS = {
-    "training": "(Resource)?(Sparse)?Apply",
-    "segment": "SparseSegment",
-    "image_resize": "Resize",
-    "random": "StatelessRandom",
-}
-"""Modules that put the names of some of their ops together."""
-_NAME = re.compile(r'"(_?[A-Z]\w+)"')
-_kernels: Table[Kernel] = Table("kernel")
-_faster: Table[Chooser] = Table("faster kernel")
+_rows: dict[tuple[str, str], tuple[Kernel, ...]] = {}
+_places: dict[tuple[str, str, int, str], str] = {}
+_known: set[str] = set()
+"""Ops whose modules have been imported."""
 _loaded = False
 _load_lock = threading.RLock()
 

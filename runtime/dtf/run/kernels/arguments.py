@@ -6,11 +6,15 @@ Owns no kernel.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+from dtf.run.interfaces import Done, Outputs, Value
+from dtf.run.kernels import KernelNode
 from dtf.wire import errors, limits
+
+_Shape = TypeVar("_Shape", bound=Sequence[int])
 
 
 def index_text(position: Sequence[int]) -> str:
@@ -18,7 +22,7 @@ def index_text(position: Sequence[int]) -> str:
     return f"[{','.join(map(str, position))}]" if len(position) else ""
 
 
-def shape_text(shape: Sequence[int]) -> str:
+def shape_text(shape: Sequence[int | None] | np.ndarray) -> str:
     """Returns a shape as TensorFlow's messages have it: "[2,3]"."""
     return f"[{','.join(map(str, shape))}]"
 
@@ -32,7 +36,7 @@ def check_indices(name: str, indices: np.ndarray, limit: int) -> None:
 
 def invalid(message: str) -> errors.OpError:
     """The InvalidArgumentError of a kernel, to which the executor adds the node."""
-    return errors.InvalidArgumentError(None, None, message)
+    return errors.InvalidArgumentError.of(message)
 
 
 def numpy_dtype(node: Any, attr: str = "T") -> Any:
@@ -80,9 +84,10 @@ def dimensions(shape: Any) -> tuple[int, ...]:
     return dims
 
 
-def room(shape: Sequence[int], dtype: Any) -> Sequence[int]:
+def room(shape: _Shape, dtype: Any) -> _Shape:
     """`shape`, for an array that is about to be made. ResourceExhaustedError where memory has no room for it."""
-    limits.check_room(shape, np.dtype(dtype).itemsize, str(np.dtype(dtype)))
+    kind = np.dtype(dtype)
+    limits.check_room(shape, kind.itemsize, kind)
     return shape
 
 
@@ -97,3 +102,17 @@ def scalar_axis(axis: Any, rank: int, what: str = "axis") -> int:
 def as_text(value: Any) -> str:
     """A string attribute as text, whether it came as bytes or not."""
     return value.decode() if isinstance(value, bytes) else value
+
+
+def of_components(node: KernelNode, done: Done[Outputs]) -> Done[Sequence[Value]]:
+    """`done` for a tuple of components: a single component is the value itself."""
+
+    def report(components: Sequence[Value] = (), error: errors.OpError | None = None) -> None:
+        if error is not None:
+            done(error=error)
+        elif node.num_outputs == 1:
+            done(components[0])
+        else:
+            done(components)
+
+    return report

@@ -7,10 +7,12 @@ Owns the arithmetic on one device's arrays. Does not own the ops' static shapes 
 from __future__ import annotations
 
 import math
+from typing import NoReturn
 
 import numpy as np
 
-from dtf.run.kernels import kernel
+from dtf.run.devices.backends import storage_of
+from dtf.run.kernels import DEFAULT, Function, KernelNode, kernel
 from dtf.run.kernels.arguments import (
     dimensions,
     invalid,
@@ -30,14 +32,16 @@ from dtf.wire.tensor_shape import TensorShape
 # -- constants, placeholders and what passes its input on
 
 
-@kernel("Const")
-def _(node):
-    value = node.attr("value")
+@kernel("Const", device_type=DEFAULT)
+def _(node: KernelNode) -> Function:
+    value, storage = node.attr("value"), storage_of(node.device)
+    if storage is not None:
+        value = storage.backend.copy_in(storage.number, value)
     return lambda: value
 
 
-@kernel("Placeholder", "PlaceholderV2")
-def _(node):
+@kernel("Placeholder", "PlaceholderV2", device_type=DEFAULT)
+def _(node: KernelNode) -> Function:
     dtype, shape = node.attr("dtype"), node.attr("shape")
     word = dtypes.runtime_name(dtype)
     message = f"You must feed a value for placeholder tensor '{node.name}' with dtype {word}"
@@ -45,35 +49,36 @@ def _(node):
         dims = ",".join("?" if dim is None else str(dim) for dim in shape.as_list())
         message += f" and shape [{dims}]"
 
-    def placeholder():
+    def placeholder() -> NoReturn:
         raise invalid(message)
 
     return placeholder
 
 
 @kernel(
-    "Identity", "RefIdentity", "Snapshot", "StopGradient", "PreventGradient", "PlaceholderWithDefault", "GuaranteeConst"
-)
-def _(node):
+    "Identity", "RefIdentity", "Snapshot", "StopGradient", "PreventGradient", "PlaceholderWithDefault",
+    "GuaranteeConst", device_type=DEFAULT,
+)  # fmt: skip
+def _(node: KernelNode) -> Function:
     return lambda value: value
 
 
-@kernel("IdentityN")
-def _(node):
+@kernel("IdentityN", device_type=DEFAULT)
+def _(node: KernelNode) -> Function:
     return lambda *values: values
 
 
 @kernel("DeepCopy")
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda value: np.array(value, copy=True)
 
 
 @kernel("CheckNumerics")
-def _(node):
+def _(node: KernelNode) -> Function:
     message = node.attr("message")
     message = message.decode() if isinstance(message, bytes) else message
 
-    def check_numerics(value):
+    def check_numerics(value: np.ndarray) -> np.ndarray:
         if not np.isfinite(value).all():
             found = [word for word, test in (("Inf", np.isinf), ("NaN", np.isnan)) if test(value).any()]
             raise invalid(f"{message} : Tensor had {' and '.join(found)} values")
@@ -83,10 +88,10 @@ def _(node):
 
 
 @kernel("EnsureShape")
-def _(node):
+def _(node: KernelNode) -> Function:
     expected = node.attr("shape")
 
-    def ensure_shape(value):
+    def ensure_shape(value: np.ndarray) -> np.ndarray:
         if not TensorShape(np.shape(value)).is_compatible_with(expected):
             wanted = "[" + ",".join("?" if dim is None else str(dim) for dim in expected.as_list()) + "]"
             raise invalid(
@@ -102,31 +107,31 @@ def _(node):
 
 
 @kernel("Shape")
-def _(node):
+def _(node: KernelNode) -> Function:
     dtype = numpy_dtype(node, "out_type")
     return lambda value: np.array(shape_of(value), dtype)
 
 
 @kernel("ShapeN")
-def _(node):
+def _(node: KernelNode) -> Function:
     dtype = numpy_dtype(node, "out_type")
     return lambda *values: [np.array(np.shape(value), dtype) for value in values]
 
 
 @kernel("Size")
-def _(node):
+def _(node: KernelNode) -> Function:
     dtype = numpy_dtype(node, "out_type")
     return lambda value: dtype(math.prod(shape_of(value)))
 
 
 @kernel("Rank")
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda value: np.int32(len(shape_of(value)))
 
 
 @kernel("Reshape")
-def _(node):
-    def reshape(tensor, shape):
+def _(node: KernelNode) -> Function:
+    def reshape(tensor: np.ndarray, shape: np.ndarray) -> np.ndarray:
         if len(shape_of(shape)) > 1:
             raise invalid(f"sizes input must be 1-D, not {shape_text(np.shape(shape))}")
         dims = shape.reshape(-1).tolist()
@@ -158,10 +163,10 @@ def _reshape_message(size: int, dims: list[int]) -> str:
 
 
 @kernel("Squeeze")
-def _(node):
+def _(node: KernelNode) -> Function:
     axes = tuple(node.attr("squeeze_dims"))
 
-    def squeeze(value):
+    def squeeze(value: np.ndarray) -> np.ndarray:
         shape = np.shape(value)
         for axis in axes:
             if not -len(shape) <= axis < len(shape):
@@ -176,8 +181,8 @@ def _(node):
 
 
 @kernel("ExpandDims")
-def _(node):
-    def expand_dims(value, axis):
+def _(node: KernelNode) -> Function:
+    def expand_dims(value: np.ndarray, axis: np.ndarray) -> np.ndarray:
         rank = np.ndim(value)
         position = int(np.reshape(axis, ()))
         if not -rank - 1 <= position <= rank:
@@ -188,8 +193,8 @@ def _(node):
 
 
 @kernel("BroadcastArgs")
-def _(node):
-    def broadcast_args(left, right):
+def _(node: KernelNode) -> Function:
+    def broadcast_args(left: np.ndarray, right: np.ndarray) -> np.ndarray:
         shapes = tuple(vector(left, "In[0]")), tuple(vector(right, "In[1]"))
         try:
             return np.array(np.broadcast_shapes(*shapes), left.dtype)
@@ -200,8 +205,8 @@ def _(node):
 
 
 @kernel("BroadcastGradientArgs")
-def _(node):
-    def broadcast_gradient_args(left, right):
+def _(node: KernelNode) -> Function:
+    def broadcast_gradient_args(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         dtype = left.dtype
         a, b = vector(left, "In[0]"), vector(right, "In[1]")
         if a == b:
@@ -221,8 +226,8 @@ def _incompatible(left: np.ndarray, right: np.ndarray) -> errors.OpError:
 
 
 @kernel("BroadcastTo")
-def _(node):
-    def broadcast_to(value, shape):
+def _(node: KernelNode) -> Function:
+    def broadcast_to(value: np.ndarray, shape: np.ndarray) -> np.ndarray:
         dims = dimensions(shape)
         room(dims, value.dtype)
         own = shape_of(value)
@@ -246,10 +251,10 @@ def _(node):
 
 
 @kernel("Fill")
-def _(node):
+def _(node: KernelNode) -> Function:
     dtype = numpy_dtype(node)
 
-    def fill(dims, value):
+    def fill(dims: np.ndarray, value: np.ndarray) -> np.ndarray:
         if np.ndim(dims) > 1:
             raise invalid(f"dims must represent a vector, got shape {shape_text(np.shape(dims))}")
         if np.ndim(value) > 1 or np.size(value) != 1:
@@ -260,13 +265,13 @@ def _(node):
 
 
 @kernel("Empty")
-def _(node):
+def _(node: KernelNode) -> Function:
     dtype = numpy_dtype(node, "dtype")
     return lambda shape: np.full(room(dimensions(shape), dtype), zero_of(dtype), dtype)
 
 
 @kernel("ZerosLike")
-def _(node):
+def _(node: KernelNode) -> Function:
     dtype = numpy_dtype(node)
     if node.attr("T") == dtypes.variant:
         return zeros_like_variant
@@ -276,37 +281,37 @@ def _(node):
 
 
 @kernel("OnesLike")
-def _(node):
+def _(node: KernelNode) -> Function:
     dtype = numpy_dtype(node)
     return lambda value: np.ones(np.shape(value), dtype)
 
 
 @kernel("OneHot")
-def _(node):
+def _(node: KernelNode) -> Function:
     axis, dtype = node.attr("axis"), numpy_dtype(node)
 
-    def one_hot(indices, depth, on_value, off_value):
-        depth = scalar(depth, "depth")
+    def one_hot(indices: np.ndarray, depth: np.ndarray, on_value: np.ndarray, off_value: np.ndarray) -> np.ndarray:
+        count = scalar(depth, "depth")
         on_value, off_value = scalar(on_value, "on_value"), scalar(off_value, "off_value")
-        if depth < 0:
-            raise invalid(f"depth must be non-negative, got: {depth}")
+        if count < 0:
+            raise invalid(f"depth must be non-negative, got: {count}")
         indices = np.asarray(indices)
         flat = indices.ravel()
-        out = filled(room((flat.size, depth), dtype), off_value, dtype)
-        rows = np.flatnonzero((flat >= 0) & (flat < depth))
+        out = filled(room((flat.size, count), dtype), off_value, dtype)
+        rows = np.flatnonzero((flat >= 0) & (flat < count))
         out[rows, flat[rows]] = on_value
-        out = out.reshape(*indices.shape, depth)
+        out = out.reshape(*indices.shape, count)
         return out if axis in (-1, indices.ndim) else np.moveaxis(out, -1, axis)
 
     return one_hot
 
 
 @kernel("Bitcast")
-def _(node):
+def _(node: KernelNode) -> Function:
     source, target = np.dtype(numpy_dtype(node)), np.dtype(numpy_dtype(node, "type"))
 
-    def bitcast(value):
-        array = np.ascontiguousarray(value).reshape(np.shape(value))
+    def bitcast(value: np.ndarray) -> np.ndarray:
+        array: np.ndarray = np.ascontiguousarray(value).reshape(np.shape(value))
         if target.itemsize > source.itemsize:
             ratio = target.itemsize // source.itemsize
             if array.ndim == 0 or array.shape[-1] != ratio:

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from dtf.run.kernels import kernel
-from dtf.run.kernels.arguments import as_text, dimensions, invalid, shape_text
+from dtf.run.kernels import Function, KernelNode, kernel
+from dtf.run.kernels.arguments import as_text, dimensions, invalid, room, shape_text
 
 
 def _row_writer(op: str, combine: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> None:
     @kernel(op)
-    def factory(node: Any) -> Callable[..., Any]:
-        def write(x, rows, values):
+    def factory(node: KernelNode) -> Function:
+        def write(x: np.ndarray, rows: np.ndarray, values: np.ndarray) -> np.ndarray:
             if np.ndim(rows) == 0:
                 rows, values = np.reshape(rows, 1), values[None]
             if rows.shape[0] != values.shape[0] or values.shape[1:] != x.shape[1:]:
@@ -45,8 +45,8 @@ _row_writer("InplaceSub", np.subtract)
 
 
 @kernel("UnravelIndex")
-def _(node):
-    def unravel(indices, dims):
+def _(node: KernelNode) -> Function:
+    def unravel(indices: np.ndarray, dims: np.ndarray) -> np.ndarray:
         if np.ndim(dims) != 1 or np.ndim(indices) > 1:
             raise invalid(
                 f"The indices can only be scalar or vector, got \"{shape_text(np.shape(indices))}\", and dims a vector"
@@ -66,11 +66,11 @@ def _(node):
 
 
 @kernel("DataFormatDimMap")
-def _(node):
+def _(node: KernelNode) -> Function:
     source, target = (as_text(node.attr(name)) for name in ("src_format", "dst_format"))
     places = np.array([target.index(letter) for letter in source])
 
-    def dim_map(axes):
+    def dim_map(axes: np.ndarray) -> np.ndarray:
         if np.size(axes) and (np.min(axes) < -len(source) or np.max(axes) >= len(source)):
             raise invalid(f"Source dimension index {axes} is not in [-{len(source)}, {len(source)})")
         return places[np.mod(axes, len(source))].astype(np.asarray(axes).dtype)
@@ -79,10 +79,10 @@ def _(node):
 
 
 @kernel("DataFormatVecPermute")
-def _(node):
+def _(node: KernelNode) -> Function:
     source, target = (as_text(node.attr(name)) for name in ("src_format", "dst_format"))
 
-    def permute(x):
+    def permute(x: np.ndarray) -> np.ndarray:
         letters_from, letters_to = source, target
         if len(x) == len(source) - 2:  # sizes of the spatial dimensions only
             letters_from, letters_to = (
@@ -97,16 +97,24 @@ def _(node):
 
 
 @kernel("EditDistance")
-def _(node):
+def _(node: KernelNode) -> Function:
     normalize = node.attr("normalize")
 
-    def edit_distance(h_indices, h_values, h_shape, t_indices, t_values, t_shape):
+    def edit_distance(
+        h_indices: np.ndarray,
+        h_values: np.ndarray,
+        h_shape: np.ndarray,
+        t_indices: np.ndarray,
+        t_values: np.ndarray,
+        t_shape: np.ndarray,
+    ) -> np.ndarray:
         if len(h_shape) != len(t_shape) or len(h_shape) < 2:
             raise invalid(f"hypothesis_shape and truth_shape should be of one rank of at least 2, got "
                           f"{shape_text(h_shape)} and {shape_text(t_shape)}")  # fmt: skip
         for shape in (h_shape, t_shape):
             dimensions(shape)
-        out = np.zeros(tuple(np.maximum(h_shape[:-1], t_shape[:-1])), np.float32)
+        sizes = tuple(np.maximum(h_shape[:-1], t_shape[:-1]).tolist())
+        out = np.zeros(room(sizes, np.float32), np.float32)
         hypotheses, truths = _sequences(h_indices, h_values), _sequences(t_indices, t_values)
         for place in {*hypotheses, *truths}:
             hypothesis, truth = hypotheses.get(place, []), truths.get(place, [])

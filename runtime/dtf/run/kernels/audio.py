@@ -6,13 +6,14 @@ recognition" (1980), with triangles that are equally wide on the mel scale.
 
 from __future__ import annotations
 
+import functools
 import math
 import struct
 from typing import Any
 
 import numpy as np
 
-from dtf.run.kernels import KernelNode, kernel
+from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import invalid, room, scalar, shape_text
 from dtf.wire.strings import string_scalar
 
@@ -22,7 +23,7 @@ _PCM = 1
 
 
 @kernel("EncodeWav")
-def _(node: KernelNode) -> Any:
+def _(node: KernelNode) -> Function:
     def encode(audio: np.ndarray, sample_rate: Any) -> Any:
         if audio.ndim != 2:
             raise invalid(f"audio must be 2-dimensional, got shape {shape_text(audio.shape)}")
@@ -44,7 +45,7 @@ def _(node: KernelNode) -> Any:
 
 
 @kernel("DecodeWav")
-def _(node: KernelNode) -> Any:
+def _(node: KernelNode) -> Function:
     wanted_channels, wanted_samples = node.attr("desired_channels"), node.attr("desired_samples")
 
     def decode(contents: Any) -> Any:
@@ -112,20 +113,21 @@ def _decoded(contents: bytes) -> tuple[np.ndarray, int]:
 
 
 @kernel("AudioSpectrogram")
-def _(node: KernelNode) -> Any:
+def _(node: KernelNode) -> Function:
     size, stride, squared = node.attr("window_size"), node.attr("stride"), node.attr("magnitude_squared")
     if size <= 1:
         raise invalid(f"window size must be > 1, got {size}")
     if stride <= 0:
         raise invalid(f"stride must be strictly positive, got {stride}")
     length = 1 << (size - 1).bit_length()
+    room((3, length), np.float64)  # the window and what it is made of
     window = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(size) / size)
 
     def spectrogram(samples: np.ndarray) -> np.ndarray:
         if samples.ndim != 2:
             raise invalid(f"input must be 2-dimensional, got shape {shape_text(samples.shape)}")
         count = max(0, (len(samples) - size) // stride + 1)
-        out = np.zeros((samples.shape[1], count, length // 2 + 1), np.float32)
+        out = np.zeros(room((samples.shape[1], count, length // 2 + 1), np.complex128), np.float32)
         if out.size:
             frames = np.lib.stride_tricks.sliding_window_view(samples.astype(np.float64), size, 0)[::stride]
             spectra = np.fft.rfft(frames * window, length)
@@ -137,11 +139,16 @@ def _(node: KernelNode) -> Any:
 
 
 @kernel("Mfcc")
-def _(node: KernelNode) -> Any:
+def _(node: KernelNode) -> Function:
     low, high = node.attr("lower_frequency_limit"), node.attr("upper_frequency_limit")
     bands, coefficients = node.attr("filterbank_channel_count"), node.attr("dct_coefficient_count")
-    numbers = np.arange(coefficients)[:, None] * (np.arange(bands) + 0.5)
-    cosines = math.sqrt(2.0 / max(bands, 1)) * np.cos(np.pi / max(bands, 1) * numbers)
+
+    @functools.cache  # made in the first step, which has a time limit
+    def cosines() -> np.ndarray:
+        room((3, coefficients, bands), np.float64)
+        numbers = np.arange(coefficients)[:, None] * (np.arange(bands) + 0.5)
+        table: np.ndarray = math.sqrt(2.0 / bands) * np.cos(np.pi / bands * numbers)
+        return table
 
     def mfcc(spectrogram: np.ndarray, sample_rate: Any) -> np.ndarray:
         if spectrogram.ndim != 3:
@@ -152,11 +159,12 @@ def _(node: KernelNode) -> Any:
                 f"Mfcc initialization failed for channel count {bins}, sample rate {rate} and filterbank_channel_count "
                 f"{bands}"
             )
+        room((6, bins, bands), np.float64)
         weights = _triangles(bins, bands, rate, low, high)
         if not weights.any():
             return np.zeros((*spectrogram.shape[:2], coefficients), np.float32)
         energies = np.sqrt(spectrogram.astype(np.float64)) @ weights
-        return (np.log(np.maximum(energies, 1e-12)) @ cosines.T).astype(np.float32)
+        return (np.log(np.maximum(energies, 1e-12)) @ cosines().T).astype(np.float32)
 
     return mfcc
 

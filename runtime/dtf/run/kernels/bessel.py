@@ -14,10 +14,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dtf.run.kernels import KernelNode, kernel
+from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.special import in_double
 
-Function = Callable[[np.ndarray], np.ndarray]
+_Elementwise = Callable[[np.ndarray], np.ndarray]
 
 _FAR = 25.0
 """From here on Hankel's expansions have terms below the last place of float64."""
@@ -141,7 +141,7 @@ def _unscaled(value: np.ndarray, exponent: np.ndarray) -> np.ndarray:
     return value * half * half
 
 
-_FUNCTIONS: dict[str, Function] = {
+_FUNCTIONS: dict[str, _Elementwise] = {
     "BesselI0e": lambda x: modified_first(0, x),
     "BesselI1e": lambda x: modified_first(1, x),
     # TensorFlow multiplies 0 by an infinite factor at infinity.
@@ -158,7 +158,7 @@ _FUNCTIONS: dict[str, Function] = {
 }
 
 
-def _register(op: str, function: Function) -> None:
+def _register(op: str, function: _Elementwise) -> None:
     @kernel(op)
     def factory(node: KernelNode) -> Function:
         return lambda x: in_double(function, x)

@@ -6,7 +6,6 @@ seeds. Source: https://www.tensorflow.org/extras/candidate_sampling.pdf
 
 from __future__ import annotations
 
-import bisect
 import math
 import threading
 from collections.abc import Callable
@@ -14,8 +13,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dtf.run.kernels import KernelNode, kernel
-from dtf.run.kernels.arguments import invalid
+from dtf.run.executor.step import StepContext
+from dtf.run.kernels import Function, KernelNode, kernel
+from dtf.run.kernels.arguments import invalid, room
 from dtf.run.kernels.random import seeded_draws
 from dtf.run.lib.philox import PhiloxDraws, word_source
 from dtf.wire import filesystems
@@ -65,14 +65,15 @@ class _Learned:
     """Every class that was ever a true one is likelier by one for each time. The lock guards the weights."""
 
     def __init__(self, node: KernelNode) -> None:
+        room((2, node.attr("range_max")), np.int64)
         self._weights = np.ones(node.attr("range_max"), np.int64)
         self._lock = threading.Lock()
-        self._sums: list[int] | None = None
+        self._sums: np.ndarray | None = None
 
     def draw(self, word: Callable[[], int]) -> int:
         if self._sums is None:
-            self._sums = np.cumsum(self._weights).tolist()
-        return bisect.bisect_right(self._sums, _below(word, self._sums[-1]))
+            self._sums = np.cumsum(self._weights)
+        return int(self._sums.searchsorted(_below(word, int(self._sums[-1])), side="right"))
 
     def probabilities(self, classes: np.ndarray) -> np.ndarray:
         return self._weights[classes] / self._weights.sum()
@@ -88,7 +89,11 @@ class _Fixed:
     """Given weights, by Walker's alias method."""
 
     def __init__(self, node: KernelNode) -> None:
-        weights = [1.0 if node.attr("num_reserved_ids") < 0 else 0.0] * node.attr("num_reserved_ids")
+        reserved = node.attr("num_reserved_ids")
+        if reserved > node.attr("range_max"):
+            raise invalid(f"range_max is {node.attr('range_max')}, but {reserved} ids are reserved")
+        room((2, max(reserved, 0)), np.float64)
+        weights = [0.0] * reserved
         path = node.attr("vocab_file").decode()
         given = _vocabulary_weights(path) if path else list(node.attr("unigrams"))
         weights += [weight ** node.attr("distortion") for weight in given]
@@ -144,7 +149,7 @@ def _below(word: Callable[[], int], limit: int) -> int:
 
 def _sampler(op: str, kind: type[Any]) -> None:
     @kernel(op, stateful=True)
-    def factory(node: KernelNode) -> Callable[..., Any]:
+    def factory(node: KernelNode) -> Function:
         count, unique, limit = node.attr("num_sampled"), node.attr("unique"), node.attr("range_max")
         seeds = node.attr("seed"), node.attr("seed2")
         if unique and count > limit:
@@ -199,14 +204,15 @@ def _sample(
 
 
 @kernel("AllCandidateSampler", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     count = node.attr("num_sampled")
 
-    def sample(step, true_classes):
+    def sample(step: StepContext, true_classes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         _check_true_classes(node, true_classes)
         outside = true_classes[(true_classes < 0) | (true_classes >= count)]
         if outside.size:
             raise invalid(f"`true_candidate` out of range [0, {count}), received {outside[0]}")
+        room((count,), np.int64)
         ones = np.ones(true_classes.shape, np.float32)
         return np.arange(count, dtype=np.int64), ones, np.ones(count, np.float32)
 
@@ -221,8 +227,8 @@ def _check_true_classes(node: KernelNode, true_classes: np.ndarray) -> None:
 
 
 @kernel("ComputeAccidentalHits")
-def _(node):
-    def hits(true_classes, sampled):
+def _(node: KernelNode) -> Function:
+    def hits(true_classes: np.ndarray, sampled: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         _check_true_classes(node, true_classes)
         places = {value: at for at, value in enumerate(sampled.tolist())}
         found = [

@@ -1,82 +1,90 @@
-"""Kernels that move values into and out of a partition: _Send and _Recv, _Arg and _Retval.
+"""Kernels that move values into and out of a partition, and between its devices: _Send and _Recv, _Arg and _Retval,
+_DeviceCopy.
 
-Own nothing but the keys; who carries a value is the matter of the step's rendezvous.
+Own nothing but the keys; the step's `StepExchange` carries the values.
 """
 
 from __future__ import annotations
 
-from dtf.run.exchange.rendezvous import make_key
-from dtf.run.executor.step import task_of
-from dtf.run.kernels import kernel
+import functools
+from typing import Any
+
+from dtf.run.devices.backends import backend_of, device_type_of, storage_of
+from dtf.run.exchange.rendezvous import OUTSIDE, key_maker
+from dtf.run.executor.step import StepContext
+from dtf.run.interfaces import Done, Outputs
+from dtf.run.kernels import DEFAULT, Function, KernelNode, kernel
 from dtf.run.state.resources import Variable
-
-OUTSIDE = "0:0"
-"""The frame and iteration of what is in no loop, where keys are always the same."""
+from dtf.wire.device import task_of
 
 
-@kernel("_Send", "_HostSend", stateful=True, accepts_dead=True)
-def _(node):
-    key_of = _key_maker(node)
+@kernel("_Send", "_HostSend", stateful=True, accepts_dead=True, device_type=DEFAULT)
+def _(node: KernelNode) -> Function:
+    key_of = key_maker(node.attrs)
     destination = task_of(node.attr("recv_device").decode())
     here = task_of(node.device) or task_of(node.attr("send_device").decode())
     remote_task = None if node.attr("client_terminated") or destination == here else destination
 
     outside = key_of(OUTSIDE)
 
-    def send(step, value):
+    def send(step: StepContext, value: Any) -> None:
         frame_iteration = step.frame_iteration
         key = outside if frame_iteration == OUTSIDE else key_of(frame_iteration)
         if type(value) is Variable:  # the worker reads it when the step has ended
             value.read()  # one without a value is told of here
-        step.rendezvous.send(key, value, remote_task)
+        step.exchange.send(key, value, remote_task)
 
     return send
 
 
-@kernel("_Recv", "_HostRecv", asynchronous=True)
-def _(node):
-    key_of = _key_maker(node)
+@kernel("_Recv", "_HostRecv", asynchronous=True, device_type=DEFAULT)
+def _(node: KernelNode) -> Function:
+    key_of = key_maker(node.attrs)
     source = task_of(node.attr("send_device").decode())
     here = task_of(node.device) or task_of(node.attr("recv_device").decode())
     remote_task = None if node.attr("client_terminated") or source == here else source
 
     outside = key_of(OUTSIDE)
 
-    def recv(step, done):
+    def recv(step: StepContext, done: Done[Outputs]) -> None:
         frame_iteration = step.frame_iteration
         key = outside if frame_iteration == OUTSIDE else key_of(frame_iteration)
-        step.rendezvous.recv_async(key, done, remote_task)
+        step.exchange.recv(key, done, remote_task)
 
     return recv
 
 
-@kernel("_Arg", stateful=True)
-def _(node):
+@kernel("_Arg", stateful=True, device_type=DEFAULT)
+def _(node: KernelNode) -> Function:
     index = node.attr("index")
     return lambda step: step.arguments[index]
 
 
-@kernel("_Retval", stateful=True, accepts_dead=True)
-def _(node):
+@kernel("_Retval", stateful=True, accepts_dead=True, device_type=DEFAULT)
+def _(node: KernelNode) -> Function:
     index = node.attr("index")
 
-    def retval(step, value):
+    def retval(step: StepContext, value: Any) -> None:
+        assert step.results is not None
         step.results[index] = value
 
     return retval
 
 
-@kernel("_ArrayToList", "_ListToArray")
-def _(node):
+@kernel("_ArrayToList", "_ListToArray", device_type=DEFAULT)
+def _(node: KernelNode) -> Function:
     return lambda *values: values
 
 
-def _key_maker(node):
-    """frame_iteration -> rendezvous key."""
-    source, destination = node.attr("send_device").decode(), node.attr("recv_device").decode()
-    name, incarnation = node.attr("tensor_name").decode(), node.attr("send_device_incarnation")
-
-    def key_of(frame_iteration):
-        return make_key(source, incarnation, destination, name, frame_iteration)
-
-    return key_of
+@kernel("_DeviceCopy", device_type=DEFAULT)
+def _(node: KernelNode) -> Function:
+    """Brings a value from one memory to another (see `passes.copies`); from one type of device to another by way of the
+    host's.
+    """
+    source = backend_of(device_type_of(node.attr("source").decode()))
+    target = storage_of(node.attr("target").decode())
+    if target is None:
+        return source.copy_out if source is not None else lambda value: value
+    if source is None or source is target.backend:
+        return functools.partial(target.backend.copy_in, target.number)
+    return lambda value: target.backend.copy_in(target.number, source.copy_out(value))

@@ -9,13 +9,14 @@ are rows of the image rather than rows of the window.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from dtf.run.kernels import kernel
+from dtf.run.kernels import Function, KernelNode, kernel
+from dtf.run.kernels.arguments import room
 from dtf.wire import errors
 from dtf.wire.window_shapes import Extent, channel_axis, window_extent
 
@@ -23,11 +24,11 @@ _BUFFER_BYTES = 2 << 20
 _FEW_CHANNELS = 4
 
 
-@kernel("Conv2D", faster="onednn_kernels")
-def _(node):
+@kernel("Conv2D")
+def _(node: KernelNode) -> Function:
     settings = convolution_settings(node)
 
-    def conv2d(images, filters):
+    def conv2d(images: np.ndarray, filters: np.ndarray) -> np.ndarray:
         images, filters = settings.channels_last(images), filters
         result_type = images.dtype
         images, filters = _computable(images), _computable(filters)
@@ -37,11 +38,11 @@ def _(node):
     return conv2d
 
 
-@kernel("Conv2DBackpropInput", faster="onednn_kernels")
-def _(node):
+@kernel("Conv2DBackpropInput")
+def _(node: KernelNode) -> Function:
     settings = convolution_settings(node)
 
-    def conv2d_backprop_input(sizes, filters, gradient):
+    def conv2d_backprop_input(sizes: np.ndarray, filters: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         convolution = settings.convolution(settings.shape_channels_last(sizes.tolist()), filters.shape)
         result_type = gradient.dtype
         gradient, filters = _computable(settings.channels_last(gradient)), _computable(filters)
@@ -51,11 +52,11 @@ def _(node):
     return conv2d_backprop_input
 
 
-@kernel("Conv2DBackpropFilter", faster="onednn_kernels")
-def _(node):
+@kernel("Conv2DBackpropFilter")
+def _(node: KernelNode) -> Function:
     settings = convolution_settings(node)
 
-    def conv2d_backprop_filter(images, sizes, gradient):
+    def conv2d_backprop_filter(images: np.ndarray, sizes: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         result_type = gradient.dtype
         images, gradient = _computable(settings.channels_last(images)), _computable(settings.channels_last(gradient))
         convolution = settings.convolution(images.shape, tuple(sizes.tolist()))
@@ -65,16 +66,16 @@ def _(node):
     return conv2d_backprop_filter
 
 
-@kernel("DepthwiseConv2dNative", faster="onednn_kernels")
-def _(node):
+@kernel("DepthwiseConv2dNative")
+def _(node: KernelNode) -> Function:
     settings = convolution_settings(node)
 
-    def depthwise(images, filters):
+    def depthwise(images: np.ndarray, filters: np.ndarray) -> np.ndarray:
         result_type = images.dtype
         images, filters = _computable(settings.channels_last(images)), _computable(filters)
         convolution = settings.convolution(images.shape, filters.shape)
         padded = convolution.pad(images)
-        result = np.zeros((*convolution.output_positions, *filters.shape[2:]), images.dtype)
+        result = np.zeros(room((*convolution.output_positions, *filters.shape[2:]), images.dtype), images.dtype)
         for row, column in convolution.positions():
             result += convolution.view(padded, row, column)[..., None] * filters[row, column]
         channels = filters.shape[2] * filters.shape[3]
@@ -83,17 +84,17 @@ def _(node):
     return depthwise
 
 
-@kernel("DepthwiseConv2dNativeBackpropInput", faster="onednn_kernels")
-def _(node):
+@kernel("DepthwiseConv2dNativeBackpropInput")
+def _(node: KernelNode) -> Function:
     settings = convolution_settings(node)
 
-    def depthwise_backprop_input(sizes, filters, gradient):
+    def depthwise_backprop_input(sizes: np.ndarray, filters: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         convolution = settings.convolution(settings.shape_channels_last(sizes.tolist()), filters.shape)
         result_type = gradient.dtype
         gradient, filters = _computable(settings.channels_last(gradient)), _computable(filters)
         convolution.check_gradient(gradient, filters.shape[2] * filters.shape[3])
         gradient = gradient.reshape(*gradient.shape[:3], *filters.shape[2:])
-        padded = np.zeros(convolution.padded_shape, gradient.dtype)
+        padded = np.zeros(room(convolution.padded_shape, gradient.dtype), gradient.dtype)
         for row, column in convolution.positions():
             convolution.view(padded, row, column)[...] += np.einsum("bhwcm,cm->bhwc", gradient, filters[row, column])
         return settings.back(convolution.crop(padded).astype(result_type, copy=False))
@@ -101,11 +102,11 @@ def _(node):
     return depthwise_backprop_input
 
 
-@kernel("DepthwiseConv2dNativeBackpropFilter", faster="onednn_kernels")
-def _(node):
+@kernel("DepthwiseConv2dNativeBackpropFilter")
+def _(node: KernelNode) -> Function:
     settings = convolution_settings(node)
 
-    def depthwise_backprop_filter(images, sizes, gradient):
+    def depthwise_backprop_filter(images: np.ndarray, sizes: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         result_type = gradient.dtype
         images, gradient = _computable(settings.channels_last(images)), _computable(settings.channels_last(gradient))
         shape = tuple(sizes.tolist())
@@ -113,7 +114,7 @@ def _(node):
         convolution.check_gradient(gradient, shape[2] * shape[3])
         gradient = gradient.reshape(*gradient.shape[:3], *shape[2:])
         padded = convolution.pad(images)
-        result = np.empty(shape, gradient.dtype)
+        result = np.empty(room(shape, gradient.dtype), gradient.dtype)
         for row, column in convolution.positions():
             result[row, column] = np.einsum("bhwc,bhwcm->cm", convolution.view(padded, row, column), gradient)
         return result.astype(result_type, copy=False)
@@ -146,26 +147,26 @@ class Convolution:
             channels,
         )
 
-    def forward(self, images, filters):
-        output = np.empty((*self.output_positions, filters.shape[3]), images.dtype)
+    def forward(self, images: np.ndarray, filters: np.ndarray) -> np.ndarray:
+        output = np.empty(room((*self.output_positions, filters.shape[3]), images.dtype), images.dtype)
         matrix = _rows(filters)
         for chunk, patches in self._patches(images):
             np.matmul(patches, matrix, out=_rows(output[chunk]))
         return output
 
-    def backprop_filter(self, images, gradient):
+    def backprop_filter(self, images: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         gradient = np.ascontiguousarray(gradient)
         total = np.zeros((self.filters[0] * self.filters[1] * self.filters[2], self.filters[3]), gradient.dtype)
         for chunk, patches in self._patches(images):
             total += patches.T @ _rows(gradient[chunk])
         return total.reshape(self.filters)
 
-    def backprop_input(self, filters, gradient):
+    def backprop_input(self, filters: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         if self.stride == (1, 1):
             return self._transposed().forward(gradient, np.ascontiguousarray(filters[::-1, ::-1].swapaxes(2, 3)))
         gradient = np.ascontiguousarray(gradient)
         matrix = np.ascontiguousarray(_rows(filters).T)
-        padded = np.zeros(self.padded_shape, gradient.dtype)
+        padded = np.zeros(room(self.padded_shape, gradient.dtype), gradient.dtype)
         for start in range(0, self.images[0], self._images_per_chunk(gradient.itemsize)):
             chunk = slice(start, start + self._images_per_chunk(gradient.itemsize))
             patches = (_rows(gradient[chunk]) @ matrix).reshape(*gradient[chunk].shape[:3], *self.filters[:3])
@@ -190,12 +191,12 @@ class Convolution:
             turned(self.columns, self.images[2], columns, self.dilation[1]),
         )
 
-    def check_gradient(self, gradient, depth: int | None = None) -> None:
+    def check_gradient(self, gradient: np.ndarray, depth: int | None = None) -> None:
         """Refuses a gradient that is not of the shape of the outputs; of `depth` channels, if not of the filters'."""
         expected = (*self.output_positions, self.filters[3] if depth is None else depth)
         if gradient.shape != expected:
-            raise errors.InvalidArgumentError(
-                None, None, f"Size of out_backprop doesn't match computed: actual = {list(gradient.shape)}, "
+            raise errors.InvalidArgumentError.of(
+                f"Size of out_backprop doesn't match computed: actual = {list(gradient.shape)}, "
                 f"computed = {list(expected)}",
             )
 
@@ -205,7 +206,7 @@ class Convolution:
             for column in range(self.filters[1]):
                 yield row, column
 
-    def view(self, padded, row: int, column: int):
+    def view(self, padded: np.ndarray, row: int, column: int) -> np.ndarray:
         """The elements of the padded images that the outputs see at one position of the window."""
         starts = row * self.dilation[0], column * self.dilation[1]
         rows, columns = (
@@ -214,11 +215,11 @@ class Convolution:
         )
         return padded[:, rows, columns]
 
-    def pad(self, images):
+    def pad(self, images: np.ndarray) -> np.ndarray:
         """The images with zeros around them; negative padding (of a transposed convolution) cuts them instead."""
         if self.padded_shape == self.images and self.rows.before == self.columns.before == 0:
             return images
-        padded = np.zeros(self.padded_shape, images.dtype)
+        padded = np.zeros(room(self.padded_shape, images.dtype), images.dtype)
         target, source = [slice(None)], [slice(None)]
         for extent, size in ((self.rows, self.images[1]), (self.columns, self.images[2])):
             source.append(slice(max(-extent.before, 0), size - max(-extent.after, 0)))
@@ -226,7 +227,7 @@ class Convolution:
         padded[tuple(target)] = images[tuple(source)]
         return padded
 
-    def crop(self, padded):
+    def crop(self, padded: np.ndarray) -> np.ndarray:
         _, height, width, _ = self.images
         return padded[
             :, self.rows.before : self.rows.before + height, self.columns.before : self.columns.before + width
@@ -236,7 +237,7 @@ class Convolution:
         one = self.rows.output * self.columns.output * self.filters[0] * self.filters[1] * self.filters[2] * itemsize
         return max(1, _BUFFER_BYTES // max(one, 1))
 
-    def _patches(self, images) -> Iterator[tuple[slice, np.ndarray]]:
+    def _patches(self, images: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
         """Yields (slice of the batch, its patches as a matrix [output positions, elements of a window])."""
         batch, height, width = self.output_positions
         window = self.filters[:3]
@@ -281,25 +282,25 @@ class ConvolutionSettings:
     dilation: tuple[int, int]
     explicit: tuple[list[int], list[int]]
 
-    def channels_last(self, images):
+    def channels_last(self, images: np.ndarray) -> np.ndarray:
         return np.moveaxis(images, 1, -1) if self.channels_first else images
 
-    def shape_channels_last(self, shape) -> tuple[int, ...]:
+    def shape_channels_last(self, shape: Sequence[int]) -> tuple[int, ...]:
         return (shape[0], shape[2], shape[3], shape[1]) if self.channels_first else tuple(shape)
 
-    def back(self, images):
+    def back(self, images: np.ndarray) -> np.ndarray:
         return np.ascontiguousarray(np.moveaxis(images, -1, 1) if self.channels_first else images)
 
     def convolution(self, images: tuple[int, ...], filters: tuple[int, ...]) -> Convolution:
         if len(images) != 4 or len(filters) != 4:
-            raise errors.InvalidArgumentError(
-                None, None, f"input and filter must be 4-dimensional: {list(images)} and {list(filters)}"
+            raise errors.InvalidArgumentError.of(
+                f"input and filter must be 4-dimensional: {list(images)} and {list(filters)}"
             )
         if filters[2] == 0:
-            raise errors.InvalidArgumentError(None, None, "filter depth must be strictly positive, got 0")
+            raise errors.InvalidArgumentError.of("filter depth must be strictly positive, got 0")
         if images[3] != filters[2]:
-            raise errors.InvalidArgumentError(
-                None, None, f"input depth must be equal to filter depth: {images[3]} vs {filters[2]}"
+            raise errors.InvalidArgumentError.of(
+                f"input depth must be equal to filter depth: {images[3]} vs {filters[2]}"
             )
         rows, columns = (
             window_extent(
@@ -316,14 +317,12 @@ class ConvolutionSettings:
         return Convolution(tuple(images), tuple(filters), self.stride, self.dilation, rows, columns)
 
 
-def convolution_settings(node) -> ConvolutionSettings:
+def convolution_settings(node: KernelNode) -> ConvolutionSettings:
     channels_first = channel_axis(node.attr("data_format").decode()) == 1
     height, width = (2, 3) if channels_first else (1, 2)
     strides, dilations = node.attr("strides"), node.attr("dilations")
     if any(strides[i] != 1 or dilations[i] != 1 for i in range(4) if i not in (height, width)):
-        raise errors.InvalidArgumentError(
-            None,
-            None,
+        raise errors.InvalidArgumentError.of(
             "Current implementation does not yet support strides or dilations in the batch and depth dimensions.",
         )
     explicit = explicit_paddings(node)
@@ -336,23 +335,23 @@ def convolution_settings(node) -> ConvolutionSettings:
     )
 
 
-def explicit_paddings(node) -> list[int]:
+def explicit_paddings(node: KernelNode) -> list[int]:
     """(before, after) of each of the four dimensions; zeros where the padding is not EXPLICIT."""
     given = list(node.attrs.get("explicit_paddings") or [])
     if node.attr("padding") != b"EXPLICIT":
         return [0] * 8
     if len(given) != 8:
-        raise errors.InvalidArgumentError(
-            None, None, f"explicit_paddings attribute must contain 8 values, but got: {len(given)}"
+        raise errors.InvalidArgumentError.of(
+            f"explicit_paddings attribute must contain 8 values, but got: {len(given)}"
         )
     return given
 
 
-def _computable(array):
+def _computable(array: np.ndarray) -> np.ndarray:
     """16-bit floats as float32, which BLAS multiplies."""
     return array.astype(np.float32) if array.dtype.itemsize == 2 and array.dtype.kind in "fV" else array
 
 
-def _rows(images):
+def _rows(images: np.ndarray) -> np.ndarray:
     """[batch, height, width, n] as a matrix; a view, since what is passed is contiguous."""
     return images.reshape(math.prod(images.shape[:-1]), images.shape[-1])

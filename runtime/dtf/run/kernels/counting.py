@@ -5,17 +5,15 @@ Numbers to count come dense, in the rows of a ragged tensor or in those of a spa
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
-from dtf.run.kernels import KernelNode, kernel
+from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import invalid, numpy_dtype, room
 from dtf.run.kernels.sparse_components import check_inside, sparse_kernel
 
-Array = Any  # an ndarray or a numpy scalar
-Function = Callable[..., Any]
+Array: TypeAlias = np.ndarray  # or a numpy scalar, which has its methods
 
 
 @kernel("Bincount")

@@ -11,17 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from dtf.run.kernels import KernelNode, kernel
-from dtf.run.kernels.arguments import invalid
+from dtf.run.kernels import Function, KernelNode, kernel
+from dtf.run.kernels.arguments import invalid, room
 from dtf.wire import errors
 
 
 @kernel("CTCLoss")
-def _(node):
+def _(node: KernelNode) -> Function:
     collapse, merge = node.attr("preprocess_collapse_repeated"), node.attr("ctc_merge_repeated")
     ignore_longer = node.attr("ignore_longer_outputs_than_inputs")
 
-    def ctc_loss(inputs, label_indices, label_values, lengths):
+    def ctc_loss(
+        inputs: np.ndarray, label_indices: np.ndarray, label_values: np.ndarray, lengths: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         if inputs.ndim != 3:
             raise invalid(f"inputs is not a 3-Tensor, got shape {list(inputs.shape)}")
         steps, batch, classes = inputs.shape
@@ -81,7 +83,7 @@ def _loss(
     scores = inputs - inputs.max(2, keepdims=True, initial=-np.inf)
     scores = scores - np.log(np.exp(scores).sum(2, keepdims=True))
     longest = 2 * max(map(len, labels), default=0) + 1
-    path = np.full((batch, longest), blank)
+    path = np.full(room((batch, longest), np.int64), blank)
     for row, values in enumerate(labels):
         path[row, 1 : 2 * len(values) : 2] = values
     sizes = np.array([2 * len(values) + 1 for values in labels])
@@ -99,6 +101,7 @@ def _loss(
             out[:, :by] = values[:, -by:]
         return out
 
+    room((8, steps, batch, longest), np.float64)  # alpha and beta, and what they are multiplied and added with
     alpha = np.full((steps, batch, longest), -np.inf)
     beta = np.full((steps, batch, longest), -np.inf)
     for at in range(steps):
@@ -140,17 +143,17 @@ def _checked(inputs: Any, lengths: Any) -> tuple[int, int, int]:
         raise invalid(f"sequence_length is not a vector, got shape {list(lengths.shape)}")
     steps, batch, classes = inputs.shape
     if lengths.shape != (batch,) or lengths.max() > steps:
-        raise errors.FailedPreconditionError(
-            None, None, f"sequence_length must be [{batch}] and not above {steps}, got {lengths}"
+        raise errors.FailedPreconditionError.of(
+            f"sequence_length must be [{batch}] and not above {steps}, got {lengths}"
         )
     return steps, batch, classes
 
 
 @kernel("CTCGreedyDecoder")
-def _(node: KernelNode):
+def _(node: KernelNode) -> Function:
     merge, blank_index = node.attr("merge_repeated"), node.attr("blank_index")
 
-    def decode(inputs, lengths):
+    def decode(inputs: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, ...]:
         steps, batch, classes = _checked(inputs, lengths)
         blank = blank_index + classes if blank_index < 0 else blank_index
         best = inputs.argmax(2)
@@ -171,15 +174,15 @@ def _(node: KernelNode):
 
 
 @kernel("CTCBeamSearchDecoder")
-def _(node: KernelNode):
+def _(node: KernelNode) -> Function:
     width, paths, merge = node.attr("beam_width"), node.attr("top_paths"), node.attr("merge_repeated")
 
-    def decode(inputs, lengths):
+    def decode(inputs: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, ...]:
         _, batch, _ = _checked(inputs, lengths)
         if paths > width:
             raise invalid("requested more paths than the beam width.")
         found: list[list[list[int]]] = [[] for _ in range(paths)]
-        scores = np.zeros((batch, paths), inputs.dtype)
+        scores = np.zeros(room((batch, paths), inputs.dtype), inputs.dtype)
         for row, length in enumerate(lengths.tolist()):
             best = _best_paths(inputs[:length, row].astype(np.float64), width)[:paths]
             if len(best) < paths:
@@ -210,6 +213,7 @@ def _best_paths(logits: np.ndarray, width: int) -> list[tuple[list[int], float]]
         place = {node: at for at, node in enumerate(nodes)}
         last = np.array([tree[node][1] for node in nodes])
         total = np.logaddexp(with_blank, with_label)
+        room((8, len(nodes), blank + 1), np.float64)
         # A label after itself is a new one only behind a blank.
         grown = np.where(np.arange(blank) == last[:, None], with_blank[:, None], total[:, None]) + scores[:blank]
         stay_blank = total + scores[blank]

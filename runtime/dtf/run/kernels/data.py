@@ -6,16 +6,30 @@ the tensors that they captured as `other_arguments`.
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from dtf.run.datasets import batching, cache, functions, interleave, prefetch, shuffle, sources, transformations
-from dtf.run.datasets.dataset import Dataset, Function, Scope
+from dtf.run.datasets import (
+    batching,
+    cache,
+    functions,
+    grouping,
+    interleave,
+    prefetch,
+    shuffle,
+    sources,
+    transformations,
+)
+from dtf.run.datasets.dataset import Dataset, Scope
+from dtf.run.datasets.dataset import Function as DatasetFunction
 from dtf.run.executor.functions import FunctionBody
-from dtf.run.kernels import KernelNode, kernel
+from dtf.run.executor.step import StepContext
+from dtf.run.interfaces import Done, Outputs
+from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import as_text, invalid, scalar
 from dtf.run.threads import growing_pool
 from dtf.wire import errors
@@ -36,12 +50,12 @@ def dataset_of(value: Any) -> Dataset:
 
 
 @kernel("TensorDataset")
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda *components: sources.indexed(node.op, 1, lambda index: components)
 
 
 @kernel("TensorSliceDataset")
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda *components: _slices(components)
 
 
@@ -70,10 +84,10 @@ def _boxed(value: Any) -> Any:
 
 
 @kernel("RangeDataset")
-def _(node):
+def _(node: KernelNode) -> Function:
     dtype = node.attr("output_types")[0].as_numpy_dtype
 
-    def make(start, stop, step):
+    def make(start: np.ndarray, stop: np.ndarray, step: np.ndarray) -> Dataset:
         if int(step) == 0:
             raise invalid("step must be a non-zero integer.")
         return sources.number_range(int(start), int(stop), int(step), dtype)
@@ -82,14 +96,14 @@ def _(node):
 
 
 @kernel("GeneratorDataset")
-def _(node):
+def _(node: KernelNode) -> Function:
     bodies = [FunctionBody(node.attr(f"{name}_func"), node.library) for name in ("init", "next", "finalize")]
     counts = [len(node.attr(f"T{name}_func_args")) for name in ("init", "next", "finalize")]
 
-    def make(*captured):
+    def make(*captured: Any) -> Dataset:
         taken, parts = 0, []
         for body, count in zip(bodies, counts, strict=True):
-            parts.append(Function(body, captured[taken : taken + count]))
+            parts.append(DatasetFunction(body, captured[taken : taken + count]))
             taken += count
         return sources.generator(*parts)
 
@@ -103,23 +117,30 @@ def _names(filenames: Any) -> list[str]:
 
 
 @kernel("TFRecordDataset")
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda files, compression, buffer: sources.tf_records(_names(files), as_text(scalar(compression, "type")))
 
 
 @kernel("TextLineDataset")
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda files, compression, buffer: sources.lines(_names(files), as_text(scalar(compression, "type")))
 
 
 @kernel("FixedLengthRecordDataset", "FixedLengthRecordDatasetV2")
-def _(node):
-    def make(files, header, record, footer, buffer, compression=b""):
-        header, record, footer = int(header), int(record), int(footer)
-        if record <= 0 or header < 0 or footer < 0:
-            raise invalid(f"`record_bytes` must be positive, the others not negative: {record}, {header}, {footer}")
+def _(node: KernelNode) -> Function:
+    def make(
+        files: np.ndarray,
+        header: np.ndarray,
+        record: np.ndarray,
+        footer: np.ndarray,
+        buffer: np.ndarray,
+        compression: np.ndarray | bytes = b"",
+    ) -> Dataset:
+        head, body, foot = int(header), int(record), int(footer)
+        if body <= 0 or head < 0 or foot < 0:
+            raise invalid(f"`record_bytes` must be positive, the others not negative: {body}, {head}, {foot}")
         text = compression.item() if isinstance(compression, np.ndarray) else compression
-        return sources.fixed_length_records(_names(files), header, record, footer, as_text(text))
+        return sources.fixed_length_records(_names(files), head, body, foot, as_text(text))
 
     return make
 
@@ -128,23 +149,23 @@ def _(node):
 
 
 @kernel("TakeDataset")
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda dataset, count: transformations.take(dataset_of(dataset), int(count))
 
 
 @kernel("SkipDataset")
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda dataset, count: transformations.skip(dataset_of(dataset), int(count))
 
 
 @kernel("RepeatDataset")
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda dataset, count: transformations.repeat(dataset_of(dataset), int(count))
 
 
 @kernel("ShardDataset")
-def _(node):
-    def make(dataset, count, index):
+def _(node: KernelNode) -> Function:
+    def make(dataset: Any, count: np.ndarray, index: np.ndarray) -> Dataset:
         if int(count) < 1:
             raise invalid(f"Number of shards must be greater than zero (currently num_shards = {int(count)}).")
         if not 0 <= int(index) < int(count):
@@ -158,57 +179,57 @@ def _(node):
 
 
 @kernel("ConcatenateDataset")
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda first, second: transformations.concatenate(dataset_of(first), dataset_of(second))
 
 
 @kernel("ZipDataset")
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda *datasets: transformations.zipped([dataset_of(each) for each in datasets])
 
 
 @kernel("UnbatchDataset")
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda dataset: transformations.unbatch(dataset_of(dataset))
 
 
 @kernel("WindowDataset")
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda dataset, size, shift, stride, drop: transformations.window(
         dataset_of(dataset), int(size), int(shift), int(stride), bool(drop)
     )
 
 
 @kernel("IgnoreErrorsDataset")
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda dataset: transformations.ignore_errors(dataset_of(dataset), node.attr("log_warning"))
 
 
 @kernel("OptionsDataset", "ModelDataset", "OptimizeDataset", "RewriteDataset", "FinalizeDataset")
-def _(node):
+def _(node: KernelNode) -> Function:
     """What these say is how TensorFlow's runtime may go about it; the elements are the same."""
     return lambda dataset, *_: dataset_of(dataset)
 
 
 @kernel("CacheDataset")
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda dataset, filename: cache.cached(dataset_of(dataset), as_text(scalar(filename, "filename")))
 
 
 @kernel("PrefetchDataset")
-def _(node):
-    def make(dataset, size):
-        size = int(size)
-        if size < _AUTOMATIC:
-            raise invalid(f"buffer_size must be >= 0 or -1 for automatic, got {size}")
-        size = _BUFFER_OF_AUTOMATIC if size == _AUTOMATIC else size
-        return prefetch.prefetched(dataset_of(dataset), size) if size else dataset_of(dataset)
+def _(node: KernelNode) -> Function:
+    def make(dataset: Any, size: np.ndarray) -> Dataset:
+        wanted = int(size)
+        if wanted < _AUTOMATIC:
+            raise invalid(f"buffer_size must be >= 0 or -1 for automatic, got {wanted}")
+        wanted = _BUFFER_OF_AUTOMATIC if wanted == _AUTOMATIC else wanted
+        return prefetch.prefetched(dataset_of(dataset), wanted) if wanted else dataset_of(dataset)
 
     return make
 
 
 @kernel("ShuffleDataset")
-def _(node):
+def _(node: KernelNode) -> Function:
     again = node.attr("reshuffle_each_iteration")
     return lambda dataset, size, seed, seed2: shuffle.shuffled(
         dataset_of(dataset), int(size), (int(seed), int(seed2)), again
@@ -216,7 +237,7 @@ def _(node):
 
 
 @kernel("ShuffleAndRepeatDataset")
-def _(node):
+def _(node: KernelNode) -> Function:
     again = node.attr("reshuffle_each_iteration")
     return lambda dataset, size, seed, seed2, count: shuffle.shuffled(
         dataset_of(dataset), int(size), (int(seed), int(seed2)), again, int(count)
@@ -224,15 +245,15 @@ def _(node):
 
 
 @kernel("BatchDataset", "BatchDatasetV2")
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda dataset, size, drop=False: batching.batched(dataset_of(dataset), int(size), bool(drop))
 
 
 @kernel("PaddedBatchDataset", "PaddedBatchDatasetV2")
-def _(node):
+def _(node: KernelNode) -> Function:
     count, drops = node.attr("N"), node.op == "PaddedBatchDatasetV2"
 
-    def make(dataset, size, *rest):
+    def make(dataset: Any, size: np.ndarray, *rest: Any) -> Dataset:
         shapes = [shape.tolist() for shape in rest[:count]]
         return batching.padded_batches(
             dataset_of(dataset), int(size), shapes, rest[count : 2 * count], drops and bool(rest[2 * count])
@@ -249,17 +270,17 @@ def _with_function(
 ) -> Callable[..., Dataset]:
     """make(dataset, function, *what follows the captured tensors)."""
     body, count = FunctionBody(node.attr(attr), node.library), len(node.attr("Targuments"))
-    return lambda dataset, *rest: make(dataset_of(dataset), Function(body, rest[:count]), *rest[count:])
+    return lambda dataset, *rest: make(dataset_of(dataset), DatasetFunction(body, rest[:count]), *rest[count:])
 
 
 @kernel("MapDataset")
-def _(node):
+def _(node: KernelNode) -> Function:
     keeps = node.attr("preserve_cardinality")
     return _with_function(node, lambda dataset, function: functions.mapped(dataset, function, keeps))
 
 
 @kernel("ParallelMapDataset", "ParallelMapDatasetV2")
-def _(node):
+def _(node: KernelNode) -> Function:
     keeps, ordered = node.attr("preserve_cardinality"), _is_ordered(node)
     return _with_function(
         node,
@@ -270,10 +291,12 @@ def _(node):
 
 
 @kernel("MapAndBatchDataset")
-def _(node):
+def _(node: KernelNode) -> Function:
     keeps = node.attr("preserve_cardinality")
 
-    def make(dataset, function, size, calls, drop):
+    def make(
+        dataset: Dataset, function: DatasetFunction, size: np.ndarray, calls: np.ndarray, drop: np.ndarray
+    ) -> Dataset:
         mapped = functions.mapped_in_parallel(dataset, function, _parallel_calls(calls), True, keeps)
         return batching.batched(mapped, int(size), bool(drop))
 
@@ -281,22 +304,22 @@ def _(node):
 
 
 @kernel("FilterDataset")
-def _(node):
+def _(node: KernelNode) -> Function:
     return _with_function(node, functions.filtered, "predicate")
 
 
 @kernel("TakeWhileDataset")
-def _(node):
+def _(node: KernelNode) -> Function:
     return _with_function(node, functions.taken_while, "predicate")
 
 
 @kernel("FlatMapDataset")
-def _(node):
+def _(node: KernelNode) -> Function:
     return _with_function(node, interleave.flat_mapped)
 
 
 @kernel("InterleaveDataset")
-def _(node):
+def _(node: KernelNode) -> Function:
     return _with_function(
         node,
         lambda dataset, function, cycle, block: interleave.interleaved(
@@ -309,7 +332,7 @@ def _(node):
     "ParallelInterleaveDataset", "ParallelInterleaveDatasetV2", "ParallelInterleaveDatasetV3",
     "ParallelInterleaveDatasetV4", "LegacyParallelInterleaveDatasetV2",
 )  # fmt: skip
-def _(node):
+def _(node: KernelNode) -> Function:
     return _with_function(
         node,
         lambda dataset, function, cycle, block, *_: interleave.interleaved(
@@ -319,43 +342,95 @@ def _(node):
 
 
 @kernel("ScanDataset")
-def _(node):
+def _(node: KernelNode) -> Function:
     body, count = FunctionBody(node.attr("f"), node.library), len(node.attr("Tstate"))
     return lambda dataset, *rest: functions.scanned(
-        dataset_of(dataset), Function(body, rest[count:]), rest[:count]
+        dataset_of(dataset), DatasetFunction(body, rest[count:]), rest[:count]
+    )
+
+
+@kernel("GroupByWindowDataset")
+def _(node: KernelNode) -> Function:
+    names = ("key_func", "reduce_func", "window_size_func")
+    bodies = [FunctionBody(node.attr(name), node.library) for name in names]
+    counts = [len(node.attr(f"T{name}_other_arguments")) for name in names]
+
+    def make(dataset: Any, *captured: Any) -> Dataset:
+        given = iter(captured)
+        parts = [
+            DatasetFunction(body, tuple(itertools.islice(given, count)))
+            for body, count in zip(bodies, counts, strict=True)
+        ]
+        return grouping.grouped(dataset_of(dataset), *parts)
+
+    return make
+
+
+@kernel("DirectedInterleaveDataset")
+def _(node: KernelNode) -> Function:
+    stops = bool(node.attr("stop_on_empty_dataset"))
+    return lambda selector, *datasets: grouping.chosen(
+        dataset_of(selector), [dataset_of(each) for each in datasets], stops
+    )
+
+
+@kernel("UniqueDataset")
+def _(_node: KernelNode) -> Function:
+    return lambda dataset: grouping.unique(dataset_of(dataset))
+
+
+@kernel("DatasetCardinality")
+def _(_node: KernelNode) -> Function:
+    return lambda dataset: np.int64(dataset_of(dataset).cardinality)
+
+
+@kernel("DatasetToSingleElement", asynchronous=True)
+def _(_node: KernelNode) -> Function:
+    return lambda step, done, dataset: _in_a_thread(
+        step, done, "DatasetToSingleElement", lambda scope: functions.single(dataset_of(dataset), scope)
     )
 
 
 @kernel("ReduceDataset", asynchronous=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     body, count = FunctionBody(node.attr("f"), node.library), len(node.attr("Tstate"))
 
-    def reduce(step, done, dataset, *rest):
-        scope = Scope.of_step(step)
-        token = step.cancellation.register(scope.close)
-        if token is None:
-            done(error=errors.CancelledError(None, None, "ReduceDataset was cancelled"))
-            return
-
-        def run() -> None:
-            outcome: dict[str, Any]
-            try:
-                values = functions.reduced(dataset_of(dataset), Function(body, rest[count:]), rest[:count], scope)
-                outcome = {"values": values}
-            except errors.OpError as error:
-                outcome = {"error": error}
-            except Exception as error:  # a fault of this runtime must not leave the step waiting
-                outcome = {"error": errors.InternalError(None, None, f"{type(error).__name__}: {error}")}
-            step.cancellation.deregister(token)
-            scope.close()
-            if "error" in outcome:
-                done(error=outcome["error"])
-            else:
-                done(outcome["values"])
-
-        growing_pool.submit(run)
+    def reduce(step: StepContext, done: Done[Outputs], dataset: Any, *rest: Any) -> None:
+        reducer = DatasetFunction(body, rest[count:])
+        _in_a_thread(
+            step,
+            done,
+            "ReduceDataset",
+            lambda scope: functions.reduced(dataset_of(dataset), reducer, rest[:count], scope),
+        )
 
     return reduce
+
+
+def _in_a_thread(step: StepContext, done: Done[Outputs], op: str, work: Callable[[Scope], Any]) -> None:
+    """Passes what work(scope) returns or raises to `done`."""
+    scope = Scope.of_step(step)
+    token = step.cancellation.register(scope.close)
+    if token is None:
+        done(error=errors.CancelledError.of(f"{op} was cancelled"))
+        return
+
+    def run() -> None:
+        outcome: dict[str, Any]
+        try:
+            outcome = {"values": work(scope)}
+        except errors.OpError as error:
+            outcome = {"error": error}
+        except Exception as error:  # a fault of this runtime must not leave the step waiting
+            outcome = {"error": errors.InternalError.of(f"{type(error).__name__}: {error}")}
+        step.cancellation.deregister(token)
+        scope.close()
+        if "error" in outcome:
+            done(error=outcome["error"])
+        else:
+            done(outcome["values"])
+
+    growing_pool.submit(run)
 
 
 def _is_ordered(node: KernelNode) -> bool:

@@ -17,8 +17,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from dtf.run.kernels import kernel
-from dtf.run.kernels.arguments import invalid
+from dtf.run.executor.step import StepContext
+from dtf.run.interfaces import Done, Outputs
+from dtf.run.kernels import Function, KernelNode, kernel
+from dtf.run.kernels.arguments import invalid, of_components
+from dtf.run.lib.growth import Growth
 from dtf.run.state.accumulators import Accumulator, DenseSum, SparseSum
 from dtf.run.state.queues import FifoStorage, PriorityStorage, Queue, ShuffleStorage, Storage
 from dtf.run.state.resources import DEFAULT_CONTAINER, ResourceHandle
@@ -58,7 +61,7 @@ def resource_of(step: Any, handle: Any, kind: type[_Resource]) -> _Resource:
         return step.resources.get(handle, kind)
 
     def missing() -> _Resource:
-        raise errors.NotFoundError(None, None, f"Resource {handle.name}/{kind.__name__} does not exist.")
+        raise errors.NotFoundError.of(f"Resource {handle.name}/{kind.__name__} does not exist.")
 
     return step.session.node_state(handle.name, missing)
 
@@ -75,22 +78,22 @@ def _text(value: Any) -> str:
 
 
 @kernel("FIFOQueue", "FIFOQueueV2", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     return _queue_maker(node, "FIFOQueue", FifoStorage)
 
 
 @kernel("PaddingFIFOQueue", "PaddingFIFOQueueV2", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     return _queue_maker(node, "PaddingFIFOQueue", FifoStorage)
 
 
 @kernel("PriorityQueue", "PriorityQueueV2", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     return _queue_maker(node, "PriorityQueue", PriorityStorage)
 
 
 @kernel("RandomShuffleQueue", "RandomShuffleQueueV2", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     seeds = (node.attr("seed"), node.attr("seed2"))
     seed = None if seeds == (0, 0) else abs(hash(seeds))
     least = node.attr("min_after_dequeue")
@@ -106,7 +109,7 @@ def _queue_maker(node: Any, kind: str, storage: Callable[[], Storage]) -> Callab
         types, shapes = [dtypes.int64, *types], [TensorShape([]), *shapes]
     is_reference = node.op_def.outputs[0].is_ref
 
-    def queue(step):
+    def queue(step: StepContext) -> Queue | ResourceHandle:
         found, handle = node_resource(
             node, step, Queue, lambda name: Queue(kind, name, storage(), capacity, types, shapes)
         )
@@ -117,33 +120,19 @@ def _queue_maker(node: Any, kind: str, storage: Callable[[], Storage]) -> Callab
 
 
 @kernel("QueueEnqueue", "QueueEnqueueV2", asynchronous=True)
-def _(node):
-    def enqueue(step, done, handle, *components):
+def _(node: KernelNode) -> Function:
+    def enqueue(step: StepContext, done: Done[Outputs], handle: ResourceHandle, *components: np.ndarray) -> None:
         resource_of(step, handle, Queue).enqueue(components, step.cancellation, done)
 
     return enqueue
 
 
 @kernel("QueueEnqueueMany", "QueueEnqueueManyV2", asynchronous=True)
-def _(node):
-    def enqueue_many(step, done, handle, *components):
+def _(node: KernelNode) -> Function:
+    def enqueue_many(step: StepContext, done: Done[Outputs], handle: ResourceHandle, *components: np.ndarray) -> None:
         resource_of(step, handle, Queue).enqueue_many(components, step.cancellation, done)
 
     return enqueue_many
-
-
-def _result(node: Any, done: Callable[..., None]) -> Callable[..., None]:
-    """`done` for a tuple of components: a single component is the value itself."""
-
-    def report(components: Any = (), error: errors.OpError | None = None) -> None:
-        if error is not None:
-            done(error=error)
-        elif node.num_outputs == 1:
-            done(components[0])
-        else:
-            done(components)
-
-    return report
 
 
 def _check_component_types(node: Any, queue: Queue) -> None:
@@ -156,47 +145,47 @@ def _check_component_types(node: Any, queue: Queue) -> None:
 
 
 @kernel("QueueDequeue", "QueueDequeueV2", asynchronous=True)
-def _(node):
-    def dequeue(step, done, handle):
+def _(node: KernelNode) -> Function:
+    def dequeue(step: StepContext, done: Done[Outputs], handle: ResourceHandle) -> None:
         queue = resource_of(step, handle, Queue)
         _check_component_types(node, queue)
-        queue.dequeue(step.cancellation, _result(node, done))
+        queue.dequeue(step.cancellation, of_components(node, done))
 
     return dequeue
 
 
 @kernel("QueueDequeueMany", "QueueDequeueManyV2", asynchronous=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     return _dequeue_many(node, allow_fewer=False)
 
 
 @kernel("QueueDequeueUpTo", "QueueDequeueUpToV2", asynchronous=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     return _dequeue_many(node, allow_fewer=True)
 
 
 def _dequeue_many(node: Any, allow_fewer: bool) -> Callable[..., None]:
-    def dequeue_many(step, done, handle, count):
+    def dequeue_many(step: StepContext, done: Done[Outputs], handle: ResourceHandle, count: np.ndarray) -> None:
         queue = resource_of(step, handle, Queue)
         _check_component_types(node, queue)
-        queue.dequeue_many(int(count), step.cancellation, _result(node, done), allow_fewer)
+        queue.dequeue_many(int(count), step.cancellation, of_components(node, done), allow_fewer)
 
     return dequeue_many
 
 
 @kernel("QueueClose", "QueueCloseV2", asynchronous=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     cancel = node.attr("cancel_pending_enqueues")
     return lambda step, done, handle: resource_of(step, handle, Queue).shut(cancel, step.cancellation, done)
 
 
 @kernel("QueueSize", "QueueSizeV2", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda step, handle: np.int32(len(resource_of(step, handle, Queue)))
 
 
 @kernel("QueueIsClosed", "QueueIsClosedV2", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda step, handle: np.bool_(resource_of(step, handle, Queue).is_closed)
 
 
@@ -204,12 +193,12 @@ def _(node):
 
 
 @kernel("ConditionalAccumulator", "ResourceConditionalAccumulator", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     return _accumulator_maker(node, "ConditionalAccumulator", DenseSum)
 
 
 @kernel("SparseConditionalAccumulator", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     return _accumulator_maker(node, "SparseConditionalAccumulator", SparseSum)
 
 
@@ -217,7 +206,7 @@ def _accumulator_maker(node: Any, kind: str, total: Any) -> Callable[..., Any]:
     dtype, shape, reduction = node.attr("dtype"), node.attr("shape"), _text(node.attr("reduction_type"))
     is_reference = node.op_def.outputs[0].is_ref
 
-    def accumulator(step):
+    def accumulator(step: StepContext) -> Accumulator | ResourceHandle:
         found, handle = node_resource(
             node, step, Accumulator, lambda name: Accumulator(kind, name, dtype, shape, reduction, total(shape))
         )
@@ -228,18 +217,25 @@ def _accumulator_maker(node: Any, kind: str, total: Any) -> Callable[..., Any]:
 
 
 @kernel("AccumulatorApplyGradient", "ResourceAccumulatorApplyGradient", stateful=True)
-def _(node):
-    def apply_gradient(step, handle, local_step, gradient):
+def _(node: KernelNode) -> Function:
+    def apply_gradient(step: StepContext, handle: ResourceHandle, local_step: np.ndarray, gradient: np.ndarray) -> None:
         resource_of(step, handle, Accumulator).apply(int(local_step), gradient)
 
     return apply_gradient
 
 
 @kernel("SparseAccumulatorApplyGradient", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     has_known_shape = node.attr("has_known_shape")
 
-    def apply_gradient(step, handle, local_step, indices, values, shape):
+    def apply_gradient(
+        step: StepContext,
+        handle: ResourceHandle,
+        local_step: np.ndarray,
+        indices: np.ndarray,
+        values: np.ndarray,
+        shape: np.ndarray,
+    ) -> None:
         known = shape if has_known_shape else np.zeros(0, np.int64)
         resource_of(step, handle, Accumulator).apply(int(local_step), (indices, values, known))
 
@@ -249,20 +245,20 @@ def _(node):
 @kernel(
     "AccumulatorTakeGradient", "ResourceAccumulatorTakeGradient", "SparseAccumulatorTakeGradient", asynchronous=True
 )
-def _(node):
-    def take_gradient(step, done, handle, num_required):
+def _(node: KernelNode) -> Function:
+    def take_gradient(step: StepContext, done: Done[Outputs], handle: ResourceHandle, num_required: np.ndarray) -> None:
         resource_of(step, handle, Accumulator).take(int(num_required), step.cancellation, done)
 
     return take_gradient
 
 
 @kernel("AccumulatorNumAccumulated", "ResourceAccumulatorNumAccumulated", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda step, handle: np.int32(resource_of(step, handle, Accumulator).num_accumulated)
 
 
 @kernel("AccumulatorSetGlobalStep", "ResourceAccumulatorSetGlobalStep", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda step, handle, new_step: resource_of(step, handle, Accumulator).set_global_step(int(new_step))
 
 
@@ -275,6 +271,7 @@ class _SessionTensors:
     def __init__(self) -> None:
         self.values: dict[bytes, Any] = {}
         self.numbers = itertools.count()
+        self.growth = Growth("the tensors that a session keeps")
 
 
 def _session_tensors(step: Any) -> _SessionTensors:
@@ -282,10 +279,11 @@ def _session_tensors(step: Any) -> _SessionTensors:
 
 
 @kernel("GetSessionHandle", stateful=True)
-def _(node):
-    def get_session_handle(step, value):
+def _(node: KernelNode) -> Function:
+    def get_session_handle(step: StepContext, value: np.ndarray) -> np.ndarray:
         kept = _session_tensors(step)
         handle = f"{node.name};{next(kept.numbers)};{step.device_name}".encode()
+        kept.growth.add((value,), len(kept.values))
         kept.values[handle] = value
         return string_scalar(handle)
 
@@ -293,18 +291,18 @@ def _(node):
 
 
 @kernel("GetSessionTensor", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     wanted = node.attr("dtype")
 
-    def get_session_tensor(step, handle):
+    def get_session_tensor(step: StepContext, handle: np.ndarray) -> Any:
         name = handle.item()
         values = _session_tensors(step).values
         if name not in values:
             raise invalid(f"The tensor with handle '{name.decode(errors='replace')}' is not in the session store.")
         kept = values[name]
         if dtypes.as_dtype(kept.dtype) != wanted:
-            raise errors.InternalError(
-                None, None, f"The tensor with handle '{name.decode()}' is {kept.dtype}, not {wanted.name}."
+            raise errors.InternalError.of(
+                f"The tensor with handle '{name.decode()}' is {kept.dtype}, not {wanted.name}."
             )
         return kept
 
@@ -312,8 +310,8 @@ def _(node):
 
 
 @kernel("DeleteSessionTensor", stateful=True)
-def _(node):
-    def delete_session_tensor(step, handle):
+def _(node: KernelNode) -> Function:
+    def delete_session_tensor(step: StepContext, handle: np.ndarray) -> None:
         name = handle.item()
         if _session_tensors(step).values.pop(name, None) is None:
             raise invalid(

@@ -15,8 +15,10 @@ import numpy as np
 from dtf.run.datasets.dataset import Scope
 from dtf.run.datasets.iterator import Iterator
 from dtf.run.executor.functions import FunctionBody
-from dtf.run.kernels import KernelNode, kernel
-from dtf.run.kernels.arguments import as_text, invalid
+from dtf.run.executor.step import StepContext
+from dtf.run.interfaces import Done, Outputs
+from dtf.run.kernels import Function, KernelNode, kernel
+from dtf.run.kernels.arguments import as_text, invalid, of_components
 from dtf.run.kernels.data import dataset_of
 from dtf.run.state.resources import DEFAULT_CONTAINER, ResourceHandle
 from dtf.wire import errors
@@ -31,15 +33,15 @@ _numbers = itertools.count()
 
 
 @kernel("Iterator", "IteratorV2", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda step: _handle(node, step)[1]
 
 
 @kernel("OneShotIterator", asynchronous=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     factory = FunctionBody(node.attr("dataset_factory"), node.library)
 
-    def make(step, done):
+    def make(step: StepContext, done: Done[Outputs]) -> None:
         iterator, handle = _handle(node, step)
 
         def start(results: Any = (), error: errors.OpError | None = None) -> None:
@@ -62,30 +64,24 @@ def _(node):
 
 
 @kernel("MakeIterator", stateful=True)
-def _(node):
-    def make(step, dataset, handle):
+def _(node: KernelNode) -> Function:
+    def make(step: StepContext, dataset: Any, handle: ResourceHandle) -> None:
         _iterator_of(step, handle).start(dataset_of(dataset), Scope.of_step(step))
 
     return make
 
 
 @kernel("IteratorGetNext", "IteratorGetNextSync", asynchronous=True)
-def _(node):
-    is_single = len(node.attr("output_types")) == 1
-
-    def get_next(step, done, handle):
-        iterator = _iterator_of(step, handle)
-        if is_single:
-            iterator.next(step.cancellation, lambda values=(), error=None: done(*values, error=error))
-        else:
-            iterator.next(step.cancellation, done)
+def _(node: KernelNode) -> Function:
+    def get_next(step: StepContext, done: Done[Outputs], handle: ResourceHandle) -> None:
+        _iterator_of(step, handle).next(step.cancellation, of_components(node, done))
 
     return get_next
 
 
 @kernel("IteratorGetNextAsOptional", asynchronous=True)
-def _(node):
-    def get_next(step, done, handle):
+def _(node: KernelNode) -> Function:
+    def get_next(step: StepContext, done: Done[Outputs], handle: ResourceHandle) -> None:
         def report(values: Any = (), error: errors.OpError | None = None) -> None:
             if error is None:
                 done(Optional(tuple(values)))
@@ -100,8 +96,8 @@ def _(node):
 
 
 @kernel("IteratorToStringHandle", stateful=True)
-def _(node):
-    def to_string(step, handle):
+def _(node: KernelNode) -> Function:
+    def to_string(step: StepContext, handle: ResourceHandle) -> np.ndarray:
         _iterator_of(step, handle)
         handle = _one(handle)
         message = resource_handle_pb2.ResourceHandleProto(
@@ -113,10 +109,10 @@ def _(node):
 
 
 @kernel("IteratorFromStringHandle", "IteratorFromStringHandleV2", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     types, shapes = list(node.attr("output_types")), list(node.attr("output_shapes"))
 
-    def from_string(step, text):
+    def from_string(step: StepContext, text: np.ndarray) -> ResourceHandle:
         try:
             message = resource_handle_pb2.ResourceHandleProto.FromString(text.item())
         except Exception:  # whatever protobuf raises for bytes that are no message
@@ -130,12 +126,12 @@ def _(node):
 
 
 @kernel("SerializeIterator", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda step, handle: _iterator_of(step, handle).save()
 
 
 @kernel("DeserializeIterator", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda step, handle, state: _iterator_of(step, handle).restore(_one(state))
 
 
@@ -170,7 +166,7 @@ def _iterator_of(step: Any, handle: Any) -> Iterator:
         return step.resources.get(handle, Iterator)
     found = _private.get(handle.name)
     if found is None:
-        raise errors.NotFoundError(None, None, f"Iterator {handle.name} does not exist: its session is over")
+        raise errors.NotFoundError.of(f"Iterator {handle.name} does not exist: its session is over")
     return found
 
 

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from dtf.run.kernels import kernel
+from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import as_text, invalid, numpy_dtype, room, scalar, shape_text, zero_of
 from dtf.wire.strings import filled
 
 
 @kernel("Diag")
-def _(node):
+def _(node: KernelNode) -> Function:
     dtype = numpy_dtype(node)
 
-    def diag(diagonal):
+    def diag(diagonal: np.ndarray) -> np.ndarray:
         if np.ndim(diagonal) == 0:
             raise invalid("Input must be at least rank 1, got 0")
         shape = np.shape(diagonal)
@@ -29,8 +29,8 @@ def _(node):
 
 
 @kernel("DiagPart")
-def _(node):
-    def diag_part(value):
+def _(node: KernelNode) -> Function:
+    def diag_part(value: np.ndarray) -> np.ndarray:
         half = value.ndim // 2
         if value.ndim % 2 or value.shape[:half] != value.shape[half:]:
             raise invalid(
@@ -44,14 +44,14 @@ def _(node):
 
 
 @kernel("MatrixDiag")
-def _(node):
+def _(node: KernelNode) -> Function:
     dtype = numpy_dtype(node)
 
-    def matrix_diag(diagonal):
+    def matrix_diag(diagonal: np.ndarray) -> np.ndarray:
         if np.ndim(diagonal) == 0:
             raise invalid("input must be at least 1-dim, received shape: []")
         size = diagonal.shape[-1]
-        out = filled((*diagonal.shape, size), zero_of(dtype), dtype)
+        out = filled(room((*diagonal.shape, size), dtype), zero_of(dtype), dtype)
         steps = np.arange(size)
         out[..., steps, steps] = diagonal
         return out
@@ -60,13 +60,13 @@ def _(node):
 
 
 @kernel("MatrixDiagPart")
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda value: np.diagonal(_matrices(value), axis1=-2, axis2=-1)
 
 
 @kernel("MatrixSetDiag")
-def _(node):
-    def matrix_set_diag(value, diagonal):
+def _(node: KernelNode) -> Function:
+    def matrix_set_diag(value: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
         size = min(_matrices(value).shape[-2:])
         if diagonal.shape != (*value.shape[:-2], size):
             raise invalid(
@@ -85,10 +85,10 @@ def _(node):
 
 
 @kernel("MatrixDiagPartV2", "MatrixDiagPartV3")
-def _(node):
+def _(node: KernelNode) -> Function:
     align = _alignment(node)
 
-    def matrix_diag_part(value, k, padding):
+    def matrix_diag_part(value: np.ndarray, k: np.ndarray, padding: np.ndarray) -> np.ndarray:
         low, high = _diagonal_range(k)
         rows, columns = _matrices(value).shape[-2:]
         _check_range(low, high, rows, columns)
@@ -96,7 +96,8 @@ def _(node):
         if np.size(padding) != 1:
             raise invalid("padding_value must be a scalar")
         padding = np.reshape(padding, ())
-        out = np.full((*value.shape[:-2], high - low + 1, width), padding, value.dtype)
+        shape = room((*value.shape[:-2], high - low + 1, width), value.dtype)
+        out = np.full(shape, padding, value.dtype)
         for number, (row, column, place) in enumerate(_diagonals(low, high, rows, columns, width, align)):
             out[..., number, place] = value[..., row, column]
         return out[..., 0, :] if low == high else out
@@ -105,10 +106,12 @@ def _(node):
 
 
 @kernel("MatrixDiagV2", "MatrixDiagV3")
-def _(node):
+def _(node: KernelNode) -> Function:
     align = _alignment(node)
 
-    def matrix_diag(diagonal, k, num_rows, num_cols, padding):
+    def matrix_diag(
+        diagonal: np.ndarray, k: np.ndarray, num_rows: np.ndarray, num_cols: np.ndarray, padding: np.ndarray
+    ) -> np.ndarray:
         low, high = _diagonal_range(k)
         bands = _as_bands(np.asarray(diagonal), low, high)
         width = bands.shape[-1]
@@ -137,10 +140,10 @@ def _(node):
 
 
 @kernel("MatrixSetDiagV2", "MatrixSetDiagV3")
-def _(node):
+def _(node: KernelNode) -> Function:
     align = _alignment(node)
 
-    def matrix_set_diag(value, diagonal, k):
+    def matrix_set_diag(value: np.ndarray, diagonal: np.ndarray, k: np.ndarray) -> np.ndarray:
         low, high = _diagonal_range(k)
         rows, columns = _matrices(value).shape[-2:]
         _check_range(low, high, rows, columns)
@@ -219,8 +222,8 @@ def _diagonals(
 
 
 @kernel("MatrixBandPart")
-def _(node):
-    def matrix_band_part(value, num_lower, num_upper):
+def _(node: KernelNode) -> Function:
+    def matrix_band_part(value: np.ndarray, num_lower: np.ndarray, num_upper: np.ndarray) -> np.ndarray:
         rows, columns = _matrices(value).shape[-2:]
         distance = np.arange(rows)[:, None] - np.arange(columns)
         lower, upper = scalar(num_lower, "num_lower"), scalar(num_upper, "num_upper")

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dtf.run.kernels import KernelNode, kernel
+from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import invalid
 
 _float = np.float32
@@ -53,13 +53,13 @@ class _Steps:
 
 
 @kernel("FakeQuantWithMinMaxArgs")
-def _(node):
+def _(node: KernelNode) -> Function:
     steps, bounds = _Steps(node), _bounds(node)
     return lambda inputs: steps.forward(inputs, *bounds)
 
 
 @kernel("FakeQuantWithMinMaxArgsGradient")
-def _(node):
+def _(node: KernelNode) -> Function:
     steps, bounds = _Steps(node), _bounds(node)
     return lambda grads, inputs: steps.backward(grads, inputs, *bounds)[0]
 
@@ -86,10 +86,10 @@ def _bounds_check(node: KernelNode) -> Callable[..., None]:
 
 
 @kernel("FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxVarsPerChannel")
-def _(node):
+def _(node: KernelNode) -> Function:
     steps, check = _Steps(node), _bounds_check(node)
 
-    def forward(inputs, low, high):
+    def forward(inputs: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         check(inputs, low, high)
         return steps.forward(inputs, low, high)
 
@@ -97,10 +97,12 @@ def _(node):
 
 
 @kernel("FakeQuantWithMinMaxVarsGradient", "FakeQuantWithMinMaxVarsPerChannelGradient")
-def _(node):
+def _(node: KernelNode) -> Function:
     steps, check, per_channel = _Steps(node), _bounds_check(node), "PerChannel" in node.op
 
-    def backward(grads, inputs, low, high):
+    def backward(
+        grads: np.ndarray, inputs: np.ndarray, low: np.ndarray, high: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         check(inputs, low, high)
         by_input, by_low, by_high = steps.backward(grads, inputs, low, high)
         axes = tuple(range(inputs.ndim - 1)) if per_channel else None

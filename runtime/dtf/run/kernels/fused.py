@@ -6,26 +6,27 @@ kernel, followed in place by what `fused_ops` names.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from dtf.run.kernels import KernelNode, kernel, lookup
+from dtf.run.kernels import Function, KernelNode, bind, kernel
 from dtf.run.kernels.arguments import invalid
 from dtf.wire import errors, opdef
 from dtf.wire.window_shapes import channel_axis
-
-Function = Callable[..., Any]
 
 
 @kernel("_FusedMatMul", "_FusedConv2D", "_FusedDepthwiseConv2dNative")
 def _(node: KernelNode) -> Function:
     plain = _plain(node, node.op.removeprefix("_Fused"))
     stages = [name.decode() for name in node.attr("fused_ops")]
-    unknown = [name for name in stages if name not in (*_ACTIVATIONS, "BiasAdd", "Add", "FusedBatchNorm")]
+    unknown = [name for name in stages if name not in (*_ACTIVATIONS, *_ARGUMENTS)]
     if unknown:
-        raise errors.UnimplementedError(None, None, f"Fusion of {unknown[0]} is not implemented: {stages}")
+        raise errors.UnimplementedError.of(f"Fusion of {unknown[0]} is not implemented: {stages}")
+    expected = sum(_ARGUMENTS.get(name, 0) for name in stages)
+    given = len(node.attr("TArgs")) if "TArgs" in node.attrs else node.attr("num_args")
+    if given != expected:
+        raise invalid(f"{node.op} with {[*stages]} must have {expected} extra arguments, but has {given}")
     data_format = node.attrs.get("data_format", b"NHWC").decode()
     epsilon = node.attrs.get("epsilon", 0.0)
     activations = [_plain(node, name, alpha=node.attr("leakyrelu_alpha")) for name in stages if name in _ACTIVATIONS]
@@ -60,7 +61,7 @@ def _(node: KernelNode) -> Function:
     plain = _plain(node, "FusedBatchNormV3")
     mode = node.attr("activation_mode").decode()
     if mode not in ("Identity", "Relu"):
-        raise errors.UnimplementedError(None, None, f"Fusion of batch normalisation and {mode} is not implemented")
+        raise errors.UnimplementedError.of(f"Fusion of batch normalisation and {mode} is not implemented")
 
     def fused(x: Any, scale: Any, offset: Any, mean: Any, variance: Any, *side_inputs: Any) -> Any:
         y, *statistics = plain(x, scale, offset, mean, variance)
@@ -80,7 +81,7 @@ def _(node: KernelNode) -> Function:
     def padded(images: Any, paddings: Any, filters: Any) -> Any:
         result = convolve(pad(images, paddings), filters)
         if not result.size:
-            raise errors.InvalidArgumentError(None, None, "Output tensor can't be empty")
+            raise errors.InvalidArgumentError.of("Output tensor can't be empty")
         return result
 
     if node.op == "FusedPadConv2D":
@@ -93,13 +94,16 @@ def _(node: KernelNode) -> Function:
     return resized
 
 
+_ARGUMENTS = {"BiasAdd": 1, "Add": 1, "FusedBatchNorm": 4}
+"""How many of the further arguments a stage takes."""
+
 _ACTIVATIONS = frozenset({"Relu", "Relu6", "Elu", "LeakyRelu", "Tanh", "Sigmoid"})
 
 
 def _plain(node: KernelNode, op: str, **attrs: Any) -> Function:
     """The kernel of `op` with its defaults, the attributes of `node`, and these."""
     defaults = {attr.name: attr.default for attr in opdef.get(op).attrs if attr.has_default}
-    return lookup(op).function(node._replace(op=op, attrs={**defaults, **node.attrs, **attrs}))
+    return bind(node._replace(op=op, attrs={**defaults, **node.attrs, **attrs}))[1]
 
 
 @kernel("_UnaryOpsComposition")

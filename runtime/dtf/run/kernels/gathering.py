@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dtf.run.kernels import kernel
+from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import (
     check_indices,
     dimensions,
@@ -134,12 +134,12 @@ def rows_of_nd_indices(indices: np.ndarray, shape: Sequence[int], what: str) -> 
 
 
 @kernel("Gather", takes_variable=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda params, indices: _gather_of(params, indices, 0, 0)
 
 
 @kernel("GatherV2", takes_variable=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     batch_dims = node.attr("batch_dims")
     return lambda params, indices, axis: _gather_of(params, indices, int(axis), batch_dims)
 
@@ -158,6 +158,8 @@ def _gather(params: np.ndarray, indices: Any, axis: int, batch_dims: int) -> np.
     batch_dims = batch_dims + indices.ndim if batch_dims < 0 else batch_dims
     check_indices("indices", indices, params.shape[position])
     if batch_dims == 0:
+        rest = params.size // max(params.shape[position], 1)
+        room((indices.size, rest), params.dtype)
         out = np.take(params, indices, position, mode="clip")  # which has been checked
         return out if isinstance(out, np.ndarray) else np.asarray(out, params.dtype)
     if params.shape[:batch_dims] != indices.shape[:batch_dims]:
@@ -167,6 +169,7 @@ def _gather(params: np.ndarray, indices: Any, axis: int, batch_dims: int) -> np.
         )
     # The gathered axis goes right behind the batch dimensions, so that one index array per batch does it.
     moved = np.moveaxis(params, position, batch_dims)
+    room((*indices.shape, *moved.shape[batch_dims + 1 :]), params.dtype)
     grid = np.ogrid[tuple(slice(size) for size in indices.shape[:batch_dims])]
     extra = indices.ndim - batch_dims
     places = tuple(part.reshape(part.shape + (1,) * extra) for part in grid)
@@ -177,8 +180,8 @@ def _gather(params: np.ndarray, indices: Any, axis: int, batch_dims: int) -> np.
 
 
 @kernel("GatherNd")
-def _(node):
-    def gather_nd(params, indices):
+def _(node: KernelNode) -> Function:
+    def gather_nd(params: np.ndarray, indices: np.ndarray) -> np.ndarray:
         if np.ndim(indices) < 1 or np.ndim(params) < 1:
             raise invalid("params and indices must be at least a vector")
         depth = indices.shape[-1]
@@ -193,13 +196,14 @@ def _(node):
         rows = rows_of_nd_indices(indices, params.shape, "param shape")
         if not params.size:
             return _empty_rows(params, rows, depth)
+        room((*rows.shape, *params.shape[depth:]), params.dtype)
         return np.asarray(params.reshape(-1, *params.shape[depth:])[rows], params.dtype)
 
     return gather_nd
 
 
 def _empty_rows(params: np.ndarray, rows: np.ndarray, depth: int) -> np.ndarray:
-    return filled((*rows.shape, *params.shape[depth:]), zero_of(params.dtype), params.dtype)
+    return filled(room((*rows.shape, *params.shape[depth:]), params.dtype), zero_of(params.dtype), params.dtype)
 
 
 def scatter_nd(function: np.ufunc | None, out: np.ndarray, indices: np.ndarray, updates: np.ndarray) -> None:
@@ -236,11 +240,11 @@ def scatter_nd(function: np.ufunc | None, out: np.ndarray, indices: np.ndarray, 
 
 
 @kernel("ScatterNd")
-def _(node):
+def _(node: KernelNode) -> Function:
     dtype = numpy_dtype(node)
     zero = zero_of(dtype)
 
-    def scatter_into_zeros(indices, updates, shape):
+    def scatter_into_zeros(indices: np.ndarray, updates: np.ndarray, shape: np.ndarray) -> np.ndarray:
         out = np.full(room(dimensions(shape), dtype), zero, dtype)
         scatter_nd(np.add, out, indices, updates)
         return out
@@ -249,7 +253,7 @@ def _(node):
 
 
 def _tensor_scatter(function: np.ufunc | None) -> Callable[..., np.ndarray]:
-    def tensor_scatter(tensor, indices, updates):
+    def tensor_scatter(tensor: np.ndarray, indices: np.ndarray, updates: np.ndarray) -> np.ndarray:
         out = np.array(tensor, order="C")
         scatter_nd(function, out, indices, updates)
         return out
@@ -258,35 +262,35 @@ def _tensor_scatter(function: np.ufunc | None) -> Callable[..., np.ndarray]:
 
 
 @kernel("ScatterNdNonAliasingAdd", "TensorScatterAdd")
-def _(node):
+def _(node: KernelNode) -> Function:
     return _tensor_scatter(np.add)
 
 
 @kernel("TensorScatterSub")
-def _(node):
+def _(node: KernelNode) -> Function:
     return _tensor_scatter(np.subtract)
 
 
 @kernel("TensorScatterMax")
-def _(node):
+def _(node: KernelNode) -> Function:
     return _tensor_scatter(np.maximum)
 
 
 @kernel("TensorScatterMin")
-def _(node):
+def _(node: KernelNode) -> Function:
     return _tensor_scatter(np.minimum)
 
 
 @kernel("TensorScatterUpdate")
-def _(node):
+def _(node: KernelNode) -> Function:
     return _tensor_scatter(None)
 
 
 @kernel("DynamicStitch", "ParallelDynamicStitch")
-def _(node):
+def _(node: KernelNode) -> Function:
     count, dtype = node.attr("N"), numpy_dtype(node)
 
-    def dynamic_stitch(*indices_and_data):
+    def dynamic_stitch(*indices_and_data: np.ndarray) -> np.ndarray:
         indices, data = indices_and_data[:count], indices_and_data[count:]
         rest = np.shape(data[0])[np.ndim(indices[0]) :]
         for i, (index, values) in enumerate(zip(indices, data, strict=True)):
@@ -320,10 +324,10 @@ def _covers(indices: Sequence[Any], size: int) -> bool:
 
 
 @kernel("DynamicPartition")
-def _(node):
+def _(node: KernelNode) -> Function:
     count = node.attr("num_partitions")
 
-    def dynamic_partition(data, partitions):
+    def dynamic_partition(data: np.ndarray, partitions: np.ndarray) -> list[np.ndarray]:
         if np.shape(data)[: np.ndim(partitions)] != np.shape(partitions):
             raise invalid(
                 f"data.shape must start with partitions.shape, got data.shape = {shape_text(np.shape(data))}, "

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from dtf.run.kernels import KernelNode, kernel
-from dtf.run.kernels.arguments import invalid, scalar
+from dtf.run.executor.step import StepContext
+from dtf.run.kernels import Function, KernelNode, kernel
+from dtf.run.kernels.arguments import invalid, room, scalar
 from dtf.run.kernels.random import seeded_draws
 from dtf.run.lib.philox import word_source
 
@@ -93,13 +94,13 @@ def _suppress_softly(
 
 
 @kernel("NonMaxSuppression")
-def _(node):
+def _(node: KernelNode) -> Function:
     threshold = _checked_threshold(node.attr("iou_threshold"))
     return lambda boxes, scores, count: _plain(boxes, scores, count, threshold)
 
 
 @kernel("NonMaxSuppressionV2", "NonMaxSuppressionV3")
-def _(node):
+def _(node: KernelNode) -> Function:
     return _plain
 
 
@@ -110,10 +111,12 @@ def _plain(boxes: Any, scores: Any, count: Any, threshold: Any, least: Any = -np
 
 
 @kernel("NonMaxSuppressionV4")
-def _(node):
+def _(node: KernelNode) -> Function:
     padded = node.attr("pad_to_max_output_size")
 
-    def suppress(boxes, scores, count, threshold, least):
+    def suppress(
+        boxes: np.ndarray, scores: np.ndarray, count: np.ndarray, threshold: np.ndarray, least: np.ndarray
+    ) -> tuple[np.ndarray, ...]:
         chosen = _plain(boxes, scores, count, threshold, least)
         return _padded(chosen, int(count)) if padded else chosen, np.int32(chosen.size)
 
@@ -121,10 +124,17 @@ def _(node):
 
 
 @kernel("NonMaxSuppressionV5")
-def _(node):
+def _(node: KernelNode) -> Function:
     padded = node.attr("pad_to_max_output_size")
 
-    def suppress(boxes, scores, count, threshold, least, sigma):
+    def suppress(
+        boxes: np.ndarray,
+        scores: np.ndarray,
+        count: np.ndarray,
+        threshold: np.ndarray,
+        least: np.ndarray,
+        sigma: np.ndarray,
+    ) -> tuple[np.ndarray, ...]:
         overlaps, most = _intersection_over_union(_checked_boxes(boxes, scores)), _checked_count(count)
         _checked_threshold(threshold)
         if float(sigma) < 0:
@@ -144,12 +154,15 @@ def _(node):
 
 
 def _padded(values: np.ndarray, count: int) -> np.ndarray:
+    room((count,), values.dtype)
     return np.concatenate([values, np.zeros(count - values.size, values.dtype)])
 
 
 @kernel("NonMaxSuppressionWithOverlaps")
-def _(node):
-    def suppress(overlaps, scores, count, threshold, least):
+def _(node: KernelNode) -> Function:
+    def suppress(
+        overlaps: np.ndarray, scores: np.ndarray, count: np.ndarray, threshold: np.ndarray, least: np.ndarray
+    ) -> np.ndarray:
         if overlaps.ndim != 2 or overlaps.shape[0] != overlaps.shape[1] or scores.shape != overlaps.shape[:1]:
             raise invalid(f"overlaps must be square and fit scores, got shape {list(overlaps.shape)}")
         chosen = _suppress(
@@ -161,17 +174,24 @@ def _(node):
 
 
 @kernel("CombinedNonMaxSuppression")
-def _(node):
+def _(node: KernelNode) -> Function:
     per_class, clipped = node.attr("pad_per_class"), node.attr("clip_boxes")
 
-    def suppress(boxes, scores, count, total, threshold, least):
+    def suppress(
+        boxes: np.ndarray,
+        scores: np.ndarray,
+        count: np.ndarray,
+        total: np.ndarray,
+        threshold: np.ndarray,
+        least: np.ndarray,
+    ) -> tuple[np.ndarray, ...]:
         if boxes.ndim != 4 or boxes.shape[3] != 4 or scores.ndim != 3 or boxes.shape[2] not in (1, scores.shape[2]):
             raise invalid(f"boxes must be [batch, boxes, 1 or classes, 4], got {list(boxes.shape)}")
         if int(count) <= 0 or int(total) <= 0:
             raise invalid(f"max_size_per_class and max_total_size must be positive, got {int(count)} and {int(total)}")
         batch, classes, most = len(boxes), scores.shape[2], int(count)
         size = min(int(total), most * classes) if per_class else int(total)
-        out = np.zeros((batch, size, 4), np.float32), np.zeros((batch, size), np.float32)
+        out = np.zeros(room((batch, size, 4), np.float32), np.float32), np.zeros((batch, size), np.float32)
         found_classes, numbers = np.zeros((batch, size), np.float32), np.zeros(batch, np.int32)
         for image in range(batch):
             found = []
@@ -196,14 +216,14 @@ def _(node):
 
 
 @kernel("SampleDistortedBoundingBox", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     sample = _crop_sampler(node)
     covered = node.attr("min_object_covered")
     return lambda step, image_size, boxes: sample(step, image_size, boxes, covered)
 
 
 @kernel("SampleDistortedBoundingBoxV2", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     return _crop_sampler(node)
 
 
@@ -214,7 +234,9 @@ def _crop_sampler(node: KernelNode) -> Callable[..., Any]:
     if attempts <= 0 or len(ratios) != 2 or len(areas) != 2 or min(ratios) <= 0 or min(areas) <= 0 or max(areas) > 1:
         raise invalid(f"Cannot sample with {attempts} attempts, aspect ratios {ratios} and areas {areas}")
 
-    def sample(step, image_size, boxes, covered):
+    def sample(
+        step: StepContext, image_size: np.ndarray, boxes: np.ndarray, covered: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         if image_size.shape != (3,):
             raise invalid(f"image_size must contain 3 elements, got shape {list(image_size.shape)}")
         if boxes.ndim != 3 or boxes.shape[2] != 4:

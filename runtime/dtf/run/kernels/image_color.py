@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
-from dtf.run.kernels import kernel
+from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import invalid, scalar
 from dtf.wire import errors
 
 
 @kernel("RGBToHSV")
-def _(node):
-    def rgb_to_hsv(images):
+def _(node: KernelNode) -> Function:
+    def rgb_to_hsv(images: np.ndarray) -> np.ndarray:
         _check_channels(images, errors.FailedPreconditionError)
         wide = _computable(images)
         return np.stack(_hsv(wide), -1).astype(images.dtype)
@@ -22,8 +20,8 @@ def _(node):
 
 
 @kernel("HSVToRGB")
-def _(node):
-    def hsv_to_rgb(images):
+def _(node: KernelNode) -> Function:
+    def hsv_to_rgb(images: np.ndarray) -> np.ndarray:
         _check_channels(images, errors.FailedPreconditionError)
         wide = _computable(images)
         return _rgb(wide[..., 0], wide[..., 1], wide[..., 2]).astype(images.dtype)
@@ -32,8 +30,8 @@ def _(node):
 
 
 @kernel("AdjustHue")
-def _(node):
-    def adjust_hue(images, delta):
+def _(node: KernelNode) -> Function:
+    def adjust_hue(images: np.ndarray, delta: np.ndarray) -> np.ndarray:
         scalar(delta, "delta")
         _check_channels(images)
         wide = _computable(images)
@@ -46,8 +44,8 @@ def _(node):
 
 
 @kernel("AdjustSaturation")
-def _(node):
-    def adjust_saturation(images, scale):
+def _(node: KernelNode) -> Function:
+    def adjust_saturation(images: np.ndarray, scale: np.ndarray) -> np.ndarray:
         scalar(scale, "scale")
         _check_channels(images)
         hue, saturation, value = _hsv(_computable(images))
@@ -57,8 +55,8 @@ def _(node):
 
 
 @kernel("AdjustContrastv2")
-def _(node):
-    def adjust_contrast(images, factor):
+def _(node: KernelNode) -> Function:
+    def adjust_contrast(images: np.ndarray, factor: np.ndarray) -> np.ndarray:
         scalar(factor, "contrast_factor")
         if images.ndim < 3:
             raise invalid(f"input must be at least 3-D, got shape{list(images.shape)}")
@@ -69,12 +67,12 @@ def _(node):
     return adjust_contrast
 
 
-def _check_channels(images: np.ndarray, error: Callable[..., errors.OpError] = errors.InvalidArgumentError) -> None:
+def _check_channels(images: np.ndarray, error: type[errors.OpError] = errors.InvalidArgumentError) -> None:
     if images.ndim < 1:
         raise invalid("input must be at least 1D, got a scalar")
     channels = images.shape[-1]
     if channels != 3:
-        raise error(None, None, f"input must have 3 channels but instead has {channels} channels.")
+        raise error.of(f"input must have 3 channels but instead has {channels} channels.")
 
 
 def _computable(images: np.ndarray) -> np.ndarray:
@@ -117,13 +115,13 @@ _COLORS = np.array(
 
 
 @kernel("DrawBoundingBoxes")
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda images, boxes: _draw(images, boxes, _COLORS if images.shape[-1] > 1 else np.ones((1, 1)))
 
 
 @kernel("DrawBoundingBoxesV2")
-def _(node):
-    def draw(images, boxes, colors):
+def _(node: KernelNode) -> Function:
+    def draw(images: np.ndarray, boxes: np.ndarray, colors: np.ndarray) -> np.ndarray:
         if not colors.size:
             return _draw(images, boxes, _COLORS if images.shape[-1] > 1 else np.ones((1, 1)))
         return _draw(images, boxes, colors)

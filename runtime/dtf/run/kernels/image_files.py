@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dtf.run.kernels import KernelNode, kernel
+from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import as_text, invalid
 from dtf.run.lib import png
 from dtf.wire import errors, limits
@@ -27,8 +27,8 @@ def _pillow() -> Any:
     try:
         import PIL.Image
     except ImportError:
-        raise errors.FailedPreconditionError(
-            None, None, "JPEG and GIF files need the package Pillow: pip install 'dtf[images]'"
+        raise errors.FailedPreconditionError.of(
+            "JPEG and GIF files need the package Pillow: pip install 'dtf[images]'"
         ) from None
     return PIL.Image
 
@@ -50,23 +50,23 @@ def _checked_channels(node: KernelNode, allowed: tuple[int, ...] = (0, 1, 3, 4))
 
 
 @kernel("DecodePng", "DecodeImage")
-def _(node):
+def _(node: KernelNode) -> Function:
     channels, dtype = _checked_channels(node), np.dtype(node.attr("dtype").as_numpy_dtype)
     animated = node.op == "DecodeImage" and node.attr("expand_animations")
     return lambda contents: _decoded(_contents(contents), channels, dtype, animated)
 
 
 @kernel("DecodeJpeg")
-def _(node):
+def _(node: KernelNode) -> Function:
     channels, ratio = _checked_channels(node, (0, 1, 3)), node.attr("ratio")
     return lambda contents: _decoded(_contents(contents), channels, np.dtype(np.uint8), False, ratio)
 
 
 @kernel("DecodeAndCropJpeg")
-def _(node):
+def _(node: KernelNode) -> Function:
     channels, ratio = _checked_channels(node, (0, 1, 3)), node.attr("ratio")
 
-    def decode_and_crop(contents, window):
+    def decode_and_crop(contents: np.ndarray, window: np.ndarray) -> np.ndarray:
         top, left, height, width = window.tolist()
         image = _decoded(_contents(contents), channels, np.dtype(np.uint8), False, ratio)
         beyond = top + height > image.shape[0] or left + width > image.shape[1]
@@ -78,13 +78,13 @@ def _(node):
 
 
 @kernel("DecodeBmp")
-def _(node):
+def _(node: KernelNode) -> Function:
     channels = _checked_channels(node)
     return lambda contents: _decoded(_contents(contents), channels, np.dtype(np.uint8), False)
 
 
 @kernel("DecodeGif")
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda contents: _decoded(_contents(contents), 3, np.dtype(np.uint8), True)
 
 
@@ -157,9 +157,14 @@ _PILLOW_RAISES = (OSError, SyntaxError, ValueError, IndexError, KeyError, TypeEr
 """By whatever in a file Pillow's readers stumble over."""
 
 
+_BYTES_WHILE_READ = 3
+
+
 def _check_size(kind: str, width: int, height: int, channels: int) -> None:
     what = f"{kind} size {width} x {height} too large"
     limits.IMAGE_ELEMENTS.check(width * height * channels, what, errors.InvalidArgumentError)
+    # Beside the result there is what the reader decodes, and what is converted to other channels.
+    limits.check_room((height, width, channels), _BYTES_WHILE_READ, kind)
 
 
 def _decode_bmp(data: bytes, channels: int) -> np.ndarray:
@@ -185,10 +190,10 @@ def _decode_bmp(data: bytes, channels: int) -> np.ndarray:
 
 
 @kernel("ExtractJpegShape")
-def _(node):
+def _(node: KernelNode) -> Function:
     dtype = node.attr("output_type").as_numpy_dtype
 
-    def extract_jpeg_shape(contents):
+    def extract_jpeg_shape(contents: np.ndarray) -> np.ndarray:
         data, at = _contents(contents), 2
         while data.startswith(_JPEG) and at + 9 < len(data):
             marker, size = data[at + 1], int.from_bytes(data[at + 2 : at + 4], "big")
@@ -207,10 +212,10 @@ def _(node):
 
 
 @kernel("EncodePng")
-def _(node):
+def _(node: KernelNode) -> Function:
     compression = node.attr("compression")
 
-    def encode(images):
+    def encode(images: np.ndarray) -> np.ndarray:
         if images.ndim < 3 or images.shape[-1] not in (1, 2, 3, 4):
             raise invalid(f"image must be at least rank 3 with 1, 2, 3 or 4 channels, got shape {list(images.shape)}")
         return _each_image(images, lambda image: png.encode_png(image, compression))
@@ -219,14 +224,14 @@ def _(node):
 
 
 @kernel("EncodeJpeg")
-def _(node):
+def _(node: KernelNode) -> Function:
     quality, progressive, optimize = (node.attr(name) for name in ("quality", "progressive", "optimize_size"))
     subsampling = 2 if node.attr("chroma_downsampling") else 0
     kind = as_text(node.attr("format"))
     per_inch = 1.0 if as_text(node.attr("density_unit")) == "in" else 2.54
     density = (round(node.attr("x_density") * per_inch), round(node.attr("y_density") * per_inch))
 
-    def encode(image):
+    def encode(image: np.ndarray) -> np.ndarray:
         wanted = {"grayscale": (1,), "rgb": (3,)}.get(kind, (1, 3))
         if image.ndim != 3 or image.shape[2] not in wanted:
             raise invalid(f"image must be 3-dimensional with {wanted} channels, got shape {list(image.shape)}")

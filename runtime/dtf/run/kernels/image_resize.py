@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from dtf.run.kernels import KernelNode, kernel
+from dtf.run.executor.step import StepContext
+from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import as_text, invalid, room, scalar
 from dtf.wire import errors
 
@@ -127,10 +128,10 @@ def _way(node: KernelNode) -> tuple[bool, bool]:
 
 def _resizer(op: str, taps: Callable[..., _Taps]) -> None:
     @kernel(op)
-    def forward(node: KernelNode) -> Callable[..., Any]:
+    def forward(node: KernelNode) -> Function:
         way = _way(node)
 
-        def resize(images, size):
+        def resize(images: np.ndarray, size: np.ndarray) -> np.ndarray:
             height, width = _checked(images, size)
             wide = images.astype(np.float32, copy=False)
             across = taps(images.shape[2], width, *way).apply(wide, 2)
@@ -139,10 +140,10 @@ def _resizer(op: str, taps: Callable[..., _Taps]) -> None:
         return resize
 
     @kernel(f"{op}Grad")
-    def backward(node: KernelNode) -> Callable[..., Any]:
+    def backward(node: KernelNode) -> Function:
         way = _way(node)
 
-        def resize_grad(grads, original):
+        def resize_grad(grads: np.ndarray, original: np.ndarray) -> np.ndarray:
             if grads.ndim != 4 or original.ndim != 4:
                 raise invalid(f"input_grad and the image must be 4-dimensional: {grads.shape}, {original.shape}")
             if 0 in grads.shape[1:3] or 0 in original.shape[1:3]:
@@ -160,10 +161,10 @@ _resizer("ResizeBicubic", _bicubic_taps)
 
 
 @kernel("ResizeArea")
-def _(node):
+def _(node: KernelNode) -> Function:
     align_corners = node.attr("align_corners")
 
-    def resize_area(images, size):
+    def resize_area(images: np.ndarray, size: np.ndarray) -> np.ndarray:
         height, width = _checked(images, size)
         across = _area_taps(images.shape[2], width, align_corners).apply(images.astype(np.float32, copy=False), 2)
         return _area_taps(images.shape[1], height, align_corners).apply(across, 1)
@@ -179,10 +180,10 @@ def _nearest(inputs: int, outputs: int, align_corners: bool, half_pixel: bool) -
 
 
 @kernel("ResizeNearestNeighbor")
-def _(node):
+def _(node: KernelNode) -> Function:
     way = _way(node)
 
-    def resize_nearest(images, size):
+    def resize_nearest(images: np.ndarray, size: np.ndarray) -> np.ndarray:
         height, width = _checked(images, size)
         rows, columns = _nearest(images.shape[1], height, *way), _nearest(images.shape[2], width, *way)
         return images.take(rows, 1).take(columns, 2)
@@ -191,10 +192,10 @@ def _(node):
 
 
 @kernel("ResizeNearestNeighborGrad")
-def _(node):
+def _(node: KernelNode) -> Function:
     way = node.attr("align_corners"), node.attr("half_pixel_centers")
 
-    def resize_nearest_grad(grads, size):
+    def resize_nearest_grad(grads: np.ndarray, size: np.ndarray) -> np.ndarray:
         height, width = _checked(grads, size, may_be_empty=True)
         rows, columns = _nearest(height, grads.shape[1], *way), _nearest(width, grads.shape[2], *way)
         out = np.zeros((grads.shape[0], height, width, grads.shape[3]), grads.dtype)
@@ -256,10 +257,12 @@ def _kernel_taps(kind: str, antialias: bool, inputs: int, outputs: int, scale: f
 
 
 @kernel("ScaleAndTranslate")
-def _(node):
+def _(node: KernelNode) -> Function:
     way = as_text(node.attr("kernel_type")), node.attr("antialias")
 
-    def scale_and_translate(images, size, scale, translation):
+    def scale_and_translate(
+        images: np.ndarray, size: np.ndarray, scale: np.ndarray, translation: np.ndarray
+    ) -> np.ndarray:
         height, width = _checked(images, size)
         wide = images.astype(np.float32, copy=False)
         down = _kernel_taps(*way, images.shape[1], height, float(scale[0]), float(translation[0])).apply(wide, 1)
@@ -269,10 +272,12 @@ def _(node):
 
 
 @kernel("ScaleAndTranslateGrad")
-def _(node):
+def _(node: KernelNode) -> Function:
     way = as_text(node.attr("kernel_type")), node.attr("antialias")
 
-    def scale_and_translate_grad(grads, original, scale, translation):
+    def scale_and_translate_grad(
+        grads: np.ndarray, original: np.ndarray, scale: np.ndarray, translation: np.ndarray
+    ) -> np.ndarray:
         _, height, width, _ = original.shape
         if not original.size:
             return np.zeros(original.shape, original.dtype)
@@ -295,7 +300,7 @@ class _Crops:
         if box_ind.shape != boxes.shape[:1]:
             raise invalid("box_ind has incompatible shape with boxes")
         if box_ind.size and (box_ind.min() < 0 or box_ind.max() >= shape[0]):
-            raise errors.OutOfRangeError(None, None, f"box_index has values outside [0, {shape[0]})")
+            raise errors.OutOfRangeError.of(f"box_index has values outside [0, {shape[0]})")
         self.height, self.width = int(shape[1]), int(shape[2])
         self.images = box_ind
         self.y = self._positions(boxes[:, 0], boxes[:, 2], self.height, rows)
@@ -329,10 +334,12 @@ class _Crops:
 
 
 @kernel("CropAndResize")
-def _(node):
+def _(node: KernelNode) -> Function:
     method, outside = as_text(node.attr("method")), node.attr("extrapolation_value")
 
-    def crop_and_resize(images, boxes, box_ind, crop_size):
+    def crop_and_resize(
+        images: np.ndarray, boxes: np.ndarray, box_ind: np.ndarray, crop_size: np.ndarray
+    ) -> np.ndarray:
         if images.ndim != 4:
             raise invalid(f"input image must be 4-D{list(images.shape)}")
         rows, columns = crop_size.tolist()
@@ -360,10 +367,12 @@ def _between(images: np.ndarray, crops: _Crops, rows: Any, left: Any, right: Any
 
 
 @kernel("CropAndResizeGradImage")
-def _(node):
+def _(node: KernelNode) -> Function:
     method, dtype = as_text(node.attr("method")), node.attr("T").as_numpy_dtype
 
-    def crop_and_resize_grad_image(grads, boxes, box_ind, image_size):
+    def crop_and_resize_grad_image(
+        grads: np.ndarray, boxes: np.ndarray, box_ind: np.ndarray, image_size: np.ndarray
+    ) -> np.ndarray:
         if grads.ndim != 4 or image_size.shape != (4,) or grads.shape[3] != image_size[3]:
             raise invalid(f"image_size and grads are incompatible: {image_size} and {list(grads.shape)}")
         crops = _Crops(image_size.tolist(), boxes, box_ind, *grads.shape[1:3])
@@ -382,8 +391,10 @@ def _(node):
 
 
 @kernel("CropAndResizeGradBoxes")
-def _(node):
-    def crop_and_resize_grad_boxes(grads, images, boxes, box_ind):
+def _(node: KernelNode) -> Function:
+    def crop_and_resize_grad_boxes(
+        grads: np.ndarray, images: np.ndarray, boxes: np.ndarray, box_ind: np.ndarray
+    ) -> np.ndarray:
         if grads.ndim != 4 or images.ndim != 4 or grads.shape[3] != images.shape[3]:
             raise invalid(f"image and grads depth differ: {list(images.shape)} and {list(grads.shape)}")
         rows, columns = grads.shape[1:3]
@@ -414,7 +425,7 @@ def _of_bounds(by_position: np.ndarray, size: int, count: int) -> tuple[np.ndarr
 
 @kernel("ExtractGlimpse", stateful=True)
 @kernel("ExtractGlimpseV2", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     centered, normalized = node.attr("centered"), node.attr("normalized")
     noise = as_text(node.attr("noise"))
     if node.attr("uniform_noise") and noise != "uniform":
@@ -423,12 +434,14 @@ def _(node):
     if noise not in ("uniform", "gaussian", "zero"):
         raise invalid(f"Unknown noise {noise!r}")
 
-    def extract_glimpse(step, images, size, offsets):
+    def extract_glimpse(step: StepContext, images: np.ndarray, size: np.ndarray, offsets: np.ndarray) -> np.ndarray:
         if offsets.ndim != 2 or offsets.shape[1] != 2:
             raise invalid(f"second dimension should be of size 2 (y,x), got shape {list(offsets.shape)}")
         batch, height, width, channels = images.shape
         rows, columns = size.tolist()
-        out = _glimpse_noise(noise, images, (batch, rows, columns, channels))
+        if min(rows, columns) < 0:
+            raise invalid(f"glimpse sizes must not be negative, got {rows} x {columns}")
+        out = _glimpse_noise(noise, images, room((batch, rows, columns, channels), np.float64))
         for image in range(batch):
             y, x = (float(value) for value in offsets[image])
             if normalized:
@@ -464,13 +477,13 @@ def _glimpse_noise(kind: str, images: np.ndarray, shape: tuple[int, ...]) -> np.
 
 
 @kernel("ImageProjectiveTransformV2")
-def _(node):
+def _(node: KernelNode) -> Function:
     warp = _warper(node)
     return lambda images, transforms, size: warp(images, transforms, size, _float(0))
 
 
 @kernel("ImageProjectiveTransformV3")
-def _(node):
+def _(node: KernelNode) -> Function:
     return _warper(node)
 
 
@@ -482,7 +495,7 @@ def _warper(node: KernelNode) -> Callable[..., Any]:
         raise invalid(f"Invalid fill_mode {fill}. Supported: {', '.join(_FOLDS)}")
     fold = _FOLDS[fill]
 
-    def warp(images, transforms, size, fill_value):
+    def warp(images: np.ndarray, transforms: np.ndarray, size: np.ndarray, fill_value: np.ndarray) -> np.ndarray:
         scalar(fill_value, "fill_value")
         if transforms.ndim != 2 or transforms.shape[1] != 8 or len(transforms) not in (1, len(images)):
             raise invalid(f"transforms must have shape [1 or batch, 8], got {list(transforms.shape)}")
@@ -490,6 +503,7 @@ def _warper(node: KernelNode) -> Callable[..., Any]:
         rows, columns = size.tolist()
         if rows <= 0 or columns <= 0:
             raise invalid("output dimensions must be positive")
+        room((batch, rows, columns, max(channels, 4)), np.float64)
         y, x = np.arange(rows, dtype=np.float32)[None, :, None], np.arange(columns, dtype=np.float32)[None, None, :]
         a0, a1, a2, b0, b1, b2, c0, c1 = transforms.T[:, :, None, None]
         depth = c0 * x + c1 * y + 1

@@ -9,15 +9,11 @@ Source: the NIST Digital Library of Mathematical Functions, chapters 6, 7, 8 and
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from dtf.run.kernels import KernelNode, kernel
+from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.special import digamma, in_double, lgamma
-
-Function = Callable[..., Any]
 
 
 def dawson(x: np.ndarray) -> np.ndarray:

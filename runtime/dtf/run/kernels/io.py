@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from dtf.run.kernels import kernel
+from dtf.run.executor.step import StepContext
+from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import as_text, invalid, scalar
 from dtf.run.threads import reader_thread
 from dtf.wire import codec, dtypes, errors, filesystems, py_functions
@@ -42,8 +43,14 @@ def _texts(values: np.ndarray) -> list[str]:
 
 
 @kernel("SaveV2", stateful=True)
-def _(node):
-    def save(step, prefix, tensor_names, shape_and_slices, *tensors):
+def _(node: KernelNode) -> Function:
+    def save(
+        step: StepContext,
+        prefix: np.ndarray,
+        tensor_names: np.ndarray,
+        shape_and_slices: np.ndarray,
+        *tensors: np.ndarray,
+    ) -> None:
         path = _text(prefix)
         _remove_abandoned(path)
         with _folder_of(path), BundleWriter(path) as writer:
@@ -58,12 +65,12 @@ def _(node):
 
 
 @kernel("Save", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda step, filename, tensor_names, *data: _save_v1(filename, tensor_names, [""] * len(data), data)
 
 
 @kernel("SaveSlices", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda step, filename, tensor_names, specs, *data: _save_v1(filename, tensor_names, _texts(specs), data)
 
 
@@ -78,13 +85,13 @@ def _save_v1(filename: Any, tensor_names: Any, specs: list[str], tensors: Any) -
 
 
 @kernel("Restore", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     wanted = node.attr("dt")
     return lambda step, pattern, name: _restore(_text(pattern), [_text(name)], [""], [wanted])[0]
 
 
 @kernel("RestoreSlice", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     wanted = node.attr("dt")
     return lambda step, pattern, name, spec: _restore(_text(pattern), [_text(name)], [_text(spec)], [wanted])[0]
 
@@ -123,10 +130,12 @@ def _folder_of(path: str) -> Iterator[None]:
 
 
 @kernel("RestoreV2", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     wanted = list(node.attr("dtypes"))
 
-    def restore(step, prefix, tensor_names, shape_and_slices):
+    def restore(
+        step: StepContext, prefix: np.ndarray, tensor_names: np.ndarray, shape_and_slices: np.ndarray
+    ) -> np.ndarray | list[np.ndarray]:
         values = _restore(_text(prefix), _texts(tensor_names), _texts(shape_and_slices), wanted)
         return values[0] if node.num_outputs == 1 else values
 
@@ -155,20 +164,20 @@ def _read(reader: Checkpoint, name: str, spec: str) -> np.ndarray:
 
 
 @kernel("MergeV2Checkpoints", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     delete = node.attr("delete_old_dirs")
     return lambda step, prefixes, merged: merge_bundles(_texts(prefixes), _text(merged), delete)
 
 
 @kernel("ShardedFilename")
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda base, shard, count: string_scalar(
         f"{as_text(scalar(base, 'basename'))}-{scalar(shard, 'shard'):05d}-of-{scalar(count, 'num_shards'):05d}"
     )
 
 
 @kernel("ShardedFilespec")
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda base, count: string_scalar(
         f"{as_text(scalar(base, 'basename'))}-?????-of-{scalar(count, 'num_shards'):05d}"
     )
@@ -178,8 +187,8 @@ def _(node):
 
 
 @kernel("ReadFile", stateful=True)
-def _(node):
-    def read_file(step, filename):
+def _(node: KernelNode) -> Function:
+    def read_file(step: StepContext, filename: np.ndarray) -> np.ndarray:
         path = _text(filename)
         with file_errors(path), filesystems.open(path, "rb") as file:
             return string_scalar(file.read())
@@ -188,8 +197,8 @@ def _(node):
 
 
 @kernel("WriteFile", stateful=True)
-def _(node):
-    def write_file(step, filename, contents):
+def _(node: KernelNode) -> Function:
+    def write_file(step: StepContext, filename: np.ndarray, contents: np.ndarray) -> None:
         path = _text(filename)
         with file_errors(path):
             filesystems.makedirs(filesystems.dirname(path) or ".")
@@ -200,8 +209,8 @@ def _(node):
 
 
 @kernel("MatchingFiles", stateful=True)
-def _(node):
-    def matching_files(step, pattern):
+def _(node: KernelNode) -> Function:
+    def matching_files(step: StepContext, pattern: np.ndarray) -> np.ndarray:
         found = [path for each in _texts(pattern) for path in filesystems.glob(each)]
         return np.array([path.encode() for path in sorted(found)], object)
 
@@ -212,16 +221,16 @@ def _(node):
 
 
 @kernel("SerializeTensor")
-def _(node):
+def _(node: KernelNode) -> Function:
     dtype = node.attr("T")
     return lambda tensor: string_scalar(codec.array_to_proto(tensor, dtype).SerializeToString())
 
 
 @kernel("ParseTensor")
-def _(node):
+def _(node: KernelNode) -> Function:
     wanted = node.attr("out_type")
 
-    def parse_tensor(serialized):
+    def parse_tensor(serialized: np.ndarray) -> np.ndarray:
         value = codec.decode_tensor(scalar(serialized, "Expected `serialized` to be a scalar: it"))
         dtype = dtypes.string if value.dtype == object else dtypes.as_dtype(value.dtype)
         if dtype != wanted:
@@ -243,13 +252,13 @@ _CLASS_OF_EXCEPTION: tuple[tuple[type[BaseException], Any], ...] = (
 
 
 @kernel("PyFunc", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     call = _caller(node)
     return lambda step, *inputs: call(*inputs)
 
 
 @kernel("PyFuncStateless")
-def _(node):
+def _(node: KernelNode) -> Function:
     return _caller(node)
 
 
@@ -260,9 +269,7 @@ def _caller(node: Any) -> Any:
         reader_thread.before_long()  # it may even run a session
         function = py_functions.find(token)
         if function is None:
-            raise errors.InternalError(
-                None,
-                None,
+            raise errors.InternalError.of(
                 f"callback {token} is not found: the function was made in another process, or its graph is gone",
             )
         try:
@@ -271,7 +278,7 @@ def _caller(node: Any) -> Any:
             raise
         except Exception as error:
             kind = next((kind for each, kind in _CLASS_OF_EXCEPTION if isinstance(error, each)), errors.UnknownError)
-            raise kind(None, None, f"{type(error).__name__}: {error}") from error
+            raise kind.of(f"{type(error).__name__}: {error}") from error
         values = [] if not types else list(returned) if isinstance(returned, (list, tuple)) else [returned]
         if len(values) != len(types):
             raise invalid(f"{token} returns {len(values)} values, but expects to see {len(types)} values.")

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dtf.run.kernels import kernel
+from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import (
     as_text,
     invalid,
@@ -31,20 +31,31 @@ from dtf.wire.strings import filled
 
 
 @kernel("Concat")
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda axis, *values: _concatenate(values, axis)
 
 
+_FEW = 8
+"""Inputs that nobody counts: together they are not far larger than the largest of them."""
+
+
 @kernel("ConcatV2")
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda *values_and_axis: _concatenate(values_and_axis[:-1], values_and_axis[-1])
 
 
 def _concatenate(values: Sequence[np.ndarray], axis: Any) -> np.ndarray:
+    _check_together(values)
     try:
         return np.concatenate(values, axis=legacy_scalar(axis, "concat dimension"))
     except ValueError:
         raise invalid(_concat_message([np.shape(value) for value in values], int(axis))) from None
+
+
+def _check_together(values: Sequence[np.ndarray]) -> None:
+    """Looks at the room for all inputs in one: a graph may name one large tensor many times."""
+    if len(values) > _FEW:
+        room((sum(value.size for value in values),), values[0].dtype)
 
 
 def _concat_message(shapes: list[tuple[int, ...]], axis: int) -> str:
@@ -66,21 +77,21 @@ def _concat_message(shapes: list[tuple[int, ...]], axis: int) -> str:
 
 
 @kernel("ParallelConcat")
-def _(node):
+def _(node: KernelNode) -> Function:
     expected = node.attr("shape")
 
-    def parallel_concat(*values):
+    def parallel_concat(*values: np.ndarray) -> np.ndarray:
         for i, value in enumerate(values):
             if np.shape(value)[:1] != (1,) or not expected[1:].is_compatible_with(np.shape(value)[1:]):
-                raise invalid(f"Input {i} of shape {shape_text(np.shape(value))} is no row of {expected}")
+                raise invalid(f"Input {i} of shape {shape_text(np.shape(value))} is not a row of {expected}")
         return np.concatenate(values, axis=0)
 
     return parallel_concat
 
 
 @kernel("ConcatOffset")
-def _(node):
-    def concat_offset(axis, *shapes):
+def _(node: KernelNode) -> Function:
+    def concat_offset(axis: np.ndarray, *shapes: np.ndarray) -> list[np.ndarray]:
         for i, shape in enumerate(shapes):
             vector(shape, f"input {i}")
         position = scalar_axis(axis, len(shapes[0]), "concat dimension")
@@ -102,10 +113,11 @@ def _(node):
 
 
 @kernel("Pack")
-def _(node):
+def _(node: KernelNode) -> Function:
     axis = node.attr("axis")
 
-    def pack(*values):
+    def pack(*values: np.ndarray) -> np.ndarray:
+        _check_together(values)
         try:
             return np.stack(values, axis)
         except ValueError:
@@ -122,10 +134,10 @@ def _(node):
 
 
 @kernel("Unpack")
-def _(node):
+def _(node: KernelNode) -> Function:
     axis, count = node.attr("axis"), node.attr("num")
 
-    def unpack(value):
+    def unpack(value: np.ndarray) -> list[np.ndarray]:
         position = scalar_axis(axis, np.ndim(value))
         if value.shape[position] != count:
             raise invalid(f"Input shape axis {position} must equal {count}, got shape {shape_text(value.shape)}")
@@ -136,10 +148,10 @@ def _(node):
 
 
 @kernel("Split")
-def _(node):
+def _(node: KernelNode) -> Function:
     count = node.attr("num_split")
 
-    def split(axis, value):
+    def split(axis: np.ndarray, value: np.ndarray) -> list[np.ndarray]:
         position = scalar_axis(axis, np.ndim(value), "-input rank(-dims) <= split_dim < input rank: split_dim")
         size = value.shape[position]
         if size % count:
@@ -153,10 +165,10 @@ def _(node):
 
 
 @kernel("SplitV")
-def _(node):
+def _(node: KernelNode) -> Function:
     count = node.attr("num_split")
 
-    def split_v(value, size_splits, axis):
+    def split_v(value: np.ndarray, size_splits: np.ndarray, axis: np.ndarray) -> list[np.ndarray]:
         position = scalar_axis(legacy_scalar(axis, "split_dim"), np.ndim(value), "split_dim")
         sizes, total = vector(size_splits, "size_splits"), value.shape[position]
         if len(sizes) != count:
@@ -193,11 +205,11 @@ def _check_paddings(value: np.ndarray, paddings: np.ndarray) -> list[list[int]]:
 
 
 @kernel("Pad", "PadV2")
-def _(node):
+def _(node: KernelNode) -> Function:
     dtype = numpy_dtype(node)
     zero = zero_of(dtype)
 
-    def pad(value, paddings, constant=zero):
+    def pad(value: np.ndarray, paddings: np.ndarray, constant: np.ndarray = zero) -> np.ndarray:
         pairs = _check_paddings(value, paddings)
         shape = np.shape(value)
         sizes = [size + before + after for size, (before, after) in zip(shape, pairs, strict=True)]
@@ -220,10 +232,10 @@ def _mirror_sources(size: int, before: int, after: int, mode: str) -> np.ndarray
 
 
 @kernel("MirrorPad")
-def _(node):
+def _(node: KernelNode) -> Function:
     mode = as_text(node.attr("mode"))
 
-    def mirror_pad(value, paddings):
+    def mirror_pad(value: np.ndarray, paddings: np.ndarray) -> np.ndarray:
         for axis, (before, after) in enumerate(_check_paddings(value, paddings)):
             if before or after or not value.shape[axis]:
                 value = np.take(value, _mirror_sources(value.shape[axis], before, after, mode), axis)
@@ -233,10 +245,10 @@ def _(node):
 
 
 @kernel("MirrorPadGrad")
-def _(node):
+def _(node: KernelNode) -> Function:
     mode = as_text(node.attr("mode"))
 
-    def mirror_pad_grad(gradient, paddings):
+    def mirror_pad_grad(gradient: np.ndarray, paddings: np.ndarray) -> np.ndarray:
         for axis, (before, after) in enumerate(_check_paddings(gradient, paddings)):
             if before or after or not gradient.shape[axis]:
                 sources = _mirror_sources(gradient.shape[axis] - before - after, before, after, mode)
@@ -250,8 +262,8 @@ def _(node):
 
 
 @kernel("Tile")
-def _(node):
-    def tile(value, multiples):
+def _(node: KernelNode) -> Function:
+    def tile(value: np.ndarray, multiples: np.ndarray) -> np.ndarray:
         if np.shape(multiples) != (np.ndim(value),):
             raise invalid(
                 f"Expected multiples argument to be a vector of length {np.ndim(value)} but got length "
@@ -268,16 +280,16 @@ def _(node):
 
 
 @kernel("_ParallelConcatStart")
-def _(node):
+def _(node: KernelNode) -> Function:
     shape, dtype = tuple(node.attr("shape").as_list()), numpy_dtype(node, "dtype")
     return lambda: np.full(room(shape, dtype), zero_of(dtype), dtype)
 
 
 @kernel("_ParallelConcatUpdate")
-def _(node):
+def _(node: KernelNode) -> Function:
     row = node.attr("loc")
 
-    def update(whole, part):
+    def update(whole: np.ndarray, part: np.ndarray) -> np.ndarray:
         if not 0 <= row < whole.shape[0]:
             raise invalid(f"loc {row} is not in [0, {whole.shape[0]})")
         # In place on purpose: the optimizer's graph reads the tensor of the _ParallelConcatStart after all updates.

@@ -6,17 +6,17 @@ take batches: the last two dimensions are the matrix.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from dtf.run.kernels import KernelNode, kernel
-from dtf.run.kernels.arguments import invalid, scalar
+from dtf.run.kernels import Function, KernelNode, kernel
+from dtf.run.kernels.arguments import invalid, room, scalar
 from dtf.wire import errors
 
-Array = Any  # an ndarray or a numpy scalar
-Function = Callable[..., Any]
+Array: TypeAlias = np.ndarray  # or a numpy scalar, which has its methods
 Factory = Callable[[KernelNode], Function]
 
 
@@ -35,6 +35,7 @@ def _matmul(node: KernelNode) -> Function:
         right = b.T if transpose_b else b
         if left.shape[1] != right.shape[0]:
             raise invalid(f"Matrix size-incompatible: In[0]: {_shape_text(a)}, In[1]: {_shape_text(b)}")
+        room((left.shape[0], right.shape[1]), a.dtype)
         return np.dot(left, right)
 
     return multiply if not _is_half(node.attr("T")) else _through_float32(multiply)
@@ -55,6 +56,10 @@ def _batch_matmul(node: KernelNode) -> Function:
         right = adjoint_of(y) if adjoint_y else y
         if left.shape[-1] != right.shape[-2]:
             raise invalid(f"Matrix size-incompatible: In[0]: {_shape_text(x)}, In[1]: {_shape_text(y)}")
+        if left.ndim == 2 and right.ndim == 2:
+            room((left.shape[0], right.shape[1]), left.dtype)
+        else:
+            room((*np.broadcast_shapes(left.shape[:-2], right.shape[:-2]), left.shape[-2], right.shape[-1]), left.dtype)
         return np.matmul(left, right)
 
     if not same_type:
@@ -74,9 +79,25 @@ def _sparse_matmul(node: KernelNode) -> Function:
         right = b.T if transpose_b else b
         if left.shape[1] != right.shape[0]:
             raise invalid(f"Matrix size incompatible: a: {_shape_text(a)}, b: {_shape_text(b)}")
+        room((left.shape[0], right.shape[1]), np.float32)
         return np.dot(left.astype(np.float32), right.astype(np.float32))
 
     return multiply
+
+
+def _einsum_shape(equation: str, operands: Sequence[np.ndarray]) -> tuple[int, ...]:
+    """The shape of the result, labels of unequal sizes and malformed equations aside: numpy refuses these."""
+    inputs, _, output = equation.replace(" ", "").partition("->")
+    sizes: dict[str, int] = {}
+    more: tuple[int, ...] = ()
+    for labels, operand in zip(inputs.split(","), operands, strict=False):
+        before, dots, behind = labels.partition("...")
+        if dots:
+            among = operand.shape[len(before) : operand.ndim - len(behind)]
+            more = tuple(map(max, itertools.zip_longest(among[::-1], more[::-1], fillvalue=1)))[::-1]
+        sizes |= zip(before, operand.shape, strict=False)
+        sizes |= zip(behind[::-1], operand.shape[::-1], strict=False)
+    return (*(more if "..." in output else ()), *(sizes.get(label, 1) for label in output.replace("...", "")))
 
 
 @kernel("Einsum")
@@ -85,6 +106,7 @@ def _einsum(node: KernelNode) -> Function:
     equation = equation.decode() if isinstance(equation, bytes) else equation
 
     def contract(*operands: np.ndarray) -> np.ndarray:
+        room(_einsum_shape(equation, operands), operands[0].dtype)
         return np.asarray(np.einsum(equation, *operands, optimize=True))
 
     return contract if not _is_half(node.attr("T")) else _through_float32(contract)
@@ -98,9 +120,7 @@ def _cross(node: KernelNode) -> Function:
         if a.ndim == 0:
             raise invalid("Input must be at least 1D")
         if a.shape[-1] != 3:
-            raise errors.FailedPreconditionError(
-                None, None, "Cross-products are only defined for 3-element vectors."
-            )
+            raise errors.FailedPreconditionError.of("Cross-products are only defined for 3-element vectors.")
         return np.cross(a, b)
 
     return cross
@@ -255,7 +275,13 @@ def _matrix_solve_ls(node: KernelNode) -> Function:
 @decomposition("Qr", failure="The QR decomposition failed.")
 def _qr(node: KernelNode) -> Function:
     mode = "complete" if node.attr("full_matrices") else "reduced"
-    return lambda matrix: tuple(np.linalg.qr(matrix, mode))  # type: ignore[call-overload]
+
+    def decompose(matrix: np.ndarray) -> tuple[np.ndarray, ...]:
+        if mode == "complete" and matrix.ndim > 1:
+            room((*matrix.shape[:-1], matrix.shape[-2]), matrix.dtype)
+        return tuple(np.linalg.qr(matrix, mode))  # type: ignore[call-overload]
+
+    return decompose
 
 
 @decomposition("Svd", failure="The singular value decomposition did not converge.")
@@ -266,6 +292,8 @@ def _svd(node: KernelNode) -> Function:
         if not compute_uv:
             nothing = np.empty((0,), matrix.dtype)
             return np.linalg.svd(matrix, compute_uv=False).astype(matrix.dtype), nothing, nothing
+        if full and matrix.ndim > 1:
+            room((*matrix.shape[:-2], max(matrix.shape[-2:]), max(matrix.shape[-2:])), matrix.dtype)
         u, s, v_adjoint = np.linalg.svd(matrix, full)
         return s.astype(matrix.dtype), u, adjoint_of(v_adjoint)
 

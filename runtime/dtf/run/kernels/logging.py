@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from dtf.run.kernels import kernel
+from dtf.run.executor.step import StepContext
+from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.wire import filesystems
 
 
@@ -32,11 +33,11 @@ class _Countdown:
 
 
 @kernel("Print", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     message, first_n, summarize = node.attr("message"), node.attr("first_n"), node.attr("summarize")
     message = message.decode() if isinstance(message, bytes) else message
 
-    def print_(step, value, *data):
+    def print_(step: StepContext, value: np.ndarray, *data: np.ndarray) -> np.ndarray:
         if step.session.node_state(node.name, lambda: _Countdown(first_n)).take():
             print(message + "".join(f"[{summarized(each, summarize)}]" for each in data), file=sys.stderr, flush=True)
         return value
@@ -45,11 +46,11 @@ def _(node):
 
 
 @kernel("PrintV2", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     stream, end = node.attr("output_stream"), node.attr("end")
     stream, end = (value.decode() if isinstance(value, bytes) else value for value in (stream, end))
 
-    def print_(step, text):
+    def print_(step: StepContext, text: np.ndarray) -> None:
         line = text.item().decode(errors="replace") + end
         if stream.startswith("file://"):
             with filesystems.open(stream[len("file://") :], "a") as file:
@@ -63,7 +64,7 @@ def _(node):
 
 
 @kernel("Timestamp", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda step: np.float64(time.time())
 
 

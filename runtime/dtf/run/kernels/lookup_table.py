@@ -4,16 +4,18 @@ reference.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from dtf.run.kernels import kernel
+from dtf.run.executor.step import StepContext
+from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import invalid
 from dtf.run.kernels.data_flow import node_resource, resource_of
 from dtf.run.state.lookup_tables import LookupTable
+from dtf.run.state.resources import ResourceHandle
 from dtf.wire import errors, filesystems
 from dtf.wire.files import file_errors
 
@@ -21,29 +23,29 @@ _WHOLE_LINE, _LINE_NUMBER = -2, -1
 
 
 @kernel("HashTable", "HashTableV2", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     return _table_maker(node, is_mutable=False)
 
 
 @kernel("MutableHashTable", "MutableHashTableV2", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     return _table_maker(node, is_mutable=True)
 
 
 @kernel("MutableHashTableOfTensors", "MutableHashTableOfTensorsV2", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     return _table_maker(node, is_mutable=True)
 
 
 @kernel("MutableDenseHashTable", "MutableDenseHashTableV2", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     """Tables that are laid out as TensorFlow's do not exist here: empty and deleted keys are only kept out."""
     buckets = node.attr("initial_num_buckets")
     make = _table_maker(node, is_mutable=True, buckets=buckets)
 
-    def make_dense(step, *keys):
+    def make_dense(step: StepContext, *keys: np.ndarray) -> LookupTable | ResourceHandle:
         if any(np.ndim(key) for key in keys):
-            raise errors.UnimplementedError(None, None, "Tables whose keys are no scalars are not supported")
+            raise errors.UnimplementedError.of("Tables whose keys are no scalars are not supported")
         if buckets < _LEAST_BUCKETS or buckets & (buckets - 1):
             raise invalid(f"Number of buckets must be at least {_LEAST_BUCKETS} and a power of 2, got: {buckets}")
         names = dict(zip((key.item() for key in keys), ("empty_key", "deleted_key"), strict=False))
@@ -62,7 +64,7 @@ def _table_maker(node: Any, is_mutable: bool, buckets: int = 0) -> Callable[...,
     is_reference, by_node_name = node.op_def.outputs[0].is_ref, node.attr("use_node_name_sharing")
     value_shape = tuple(node.attrs["value_shape"].as_list()) if "value_shape" in node.attrs else ()
 
-    def make(step, reserved=MappingProxyType({})):
+    def make(step: StepContext, reserved: Mapping[str, Any] = MappingProxyType({})) -> LookupTable | ResourceHandle:
         table, handle = node_resource(
             node,
             step,
@@ -77,12 +79,12 @@ def _table_maker(node: Any, is_mutable: bool, buckets: int = 0) -> Callable[...,
 
 
 @kernel("InitializeTable", "InitializeTableV2", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda step, handle, keys, values: resource_of(step, handle, LookupTable).initialize(keys, values)
 
 
 @kernel("InitializeTableFromTextFile", "InitializeTableFromTextFileV2", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     key_index, value_index = node.attr("key_index"), node.attr("value_index")
     most, skipped, delimiter = node.attr("vocab_size"), node.attr("offset"), node.attr("delimiter")
     mark = delimiter if isinstance(delimiter, bytes) else delimiter.encode()
@@ -94,22 +96,20 @@ def _(node):
             return number
         parts = line.split(mark)
         if index >= len(parts):
-            raise errors.InvalidArgumentError(
-                None,
-                None,
+            raise errors.InvalidArgumentError.of(
                 f"Invalid number of columns in line {number} ({line.decode(errors='replace')}): expected {index + 1}",
             )
         return dtype(parts[index]) if dtype is not np.object_ else parts[index]
 
-    def initialize(step, handle, filename):
+    def initialize(step: StepContext, handle: ResourceHandle, filename: np.ndarray) -> None:
         table = resource_of(step, handle, LookupTable)
         path = filename.item().decode()
         with file_errors(path), filesystems.open(path, "rb") as file:
             lines = file.read().splitlines()[skipped:]
         if most >= 0:
             if len(lines) < most:
-                raise errors.InvalidArgumentError(
-                    None, None, f"Invalid vocab_size in {path}: expected {most} but got {len(lines)}"
+                raise errors.InvalidArgumentError.of(
+                    f"Invalid vocab_size in {path}: expected {most} but got {len(lines)}"
                 )
             lines = lines[:most]
         columns = []
@@ -123,32 +123,32 @@ def _(node):
 
 
 @kernel("LookupTableFind", "LookupTableFindV2", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda step, handle, keys, default: resource_of(step, handle, LookupTable).find(keys, default)
 
 
 @kernel("LookupTableInsert", "LookupTableInsertV2", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda step, handle, keys, values: resource_of(step, handle, LookupTable).insert(keys, values)
 
 
 @kernel("LookupTableImport", "LookupTableImportV2", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda step, handle, keys, values: resource_of(step, handle, LookupTable).insert(
         keys, values, replace_all=True
     )
 
 
 @kernel("LookupTableRemoveV2", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda step, handle, keys: resource_of(step, handle, LookupTable).remove(keys)
 
 
 @kernel("LookupTableSize", "LookupTableSizeV2", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda step, handle: np.int64(len(resource_of(step, handle, LookupTable)))
 
 
 @kernel("LookupTableExport", "LookupTableExportV2", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda step, handle: resource_of(step, handle, LookupTable).export()

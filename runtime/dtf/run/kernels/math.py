@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
-from dtf.run.kernels import KernelNode, kernel, special
+from dtf.run.kernels import Function, KernelNode, kernel, special
 from dtf.run.kernels.arguments import invalid, room
 from dtf.run.kernels.tensor_list import add_variants
 from dtf.wire import dtypes, errors
 
-Array = Any  # an ndarray or a numpy scalar
-Function = Callable[..., Any]
+Array: TypeAlias = np.ndarray  # or a numpy scalar, which has its methods
 
 
 def direct(function: Function, *ops: str) -> None:
@@ -402,7 +401,7 @@ def _cast(node: KernelNode) -> Function:
     if source == target:
         return lambda x: x
     if "string" in (source.name, target.name):
-        raise errors.UnimplementedError(None, None, f"Cast {source.name} to {target.name} is not supported")
+        raise errors.UnimplementedError.of(f"Cast {source.name} to {target.name} is not supported")
     dtype = target.as_numpy_dtype
     if source.is_complex and not target.is_complex:
         return lambda x: x.real.astype(dtype)

@@ -13,9 +13,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dtf.run.kernels import KernelNode, kernel
+from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import invalid, numpy_dtype
-from dtf.run.kernels.linalg import Function, adjoint_of, check_square, decomposition
+from dtf.run.kernels.linalg import adjoint_of, check_square, decomposition
 
 _STEPS_MAX = 100
 

@@ -11,13 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from dtf.run.kernels import KernelNode, kernel
+from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import invalid, scalar, shape_text
 from dtf.run.kernels.reductions import column_sums
 from dtf.wire import errors
 from dtf.wire.window_shapes import channel_axis
-
-Function = Callable[..., Any]
 
 # Klambauer et al., "Self-Normalizing Neural Networks", arXiv 1706.02515.
 _SELU_SCALE = 1.0507009873554805
@@ -43,25 +41,25 @@ def _of_equal_shapes(node: KernelNode, function: Function) -> Function:
 
 
 @kernel("Relu")
-def _(node):
+def _(node: KernelNode) -> Function:
     zero = _number(node, 0)
     return lambda features: np.maximum(features, zero)
 
 
 @kernel("ReluGrad")
-def _(node):
+def _(node: KernelNode) -> Function:
     zero = _number(node, 0)
     return _of_equal_shapes(node, lambda gradients, features: np.multiply(gradients, np.greater(features, zero)))
 
 
 @kernel("Relu6")
-def _(node):
+def _(node: KernelNode) -> Function:
     zero, six = _number(node, 0), _number(node, 6)
     return lambda features: np.minimum(np.maximum(features, zero), six)
 
 
 @kernel("Relu6Grad")
-def _(node):
+def _(node: KernelNode) -> Function:
     zero, six = _number(node, 0), _number(node, 6)
     return _of_equal_shapes(
         node, lambda gradients, features: np.multiply(gradients, (features > zero) & (features < six))
@@ -69,7 +67,7 @@ def _(node):
 
 
 @kernel("LeakyRelu")
-def _(node):
+def _(node: KernelNode) -> Function:
     alpha, zero = _number(node, node.attr("alpha")), _number(node, 0)
     if alpha <= 1:
         return lambda features: np.maximum(features, features * alpha)
@@ -77,19 +75,19 @@ def _(node):
 
 
 @kernel("LeakyReluGrad")
-def _(node):
+def _(node: KernelNode) -> Function:
     alpha, zero = _number(node, node.attr("alpha")), _number(node, 0)
     return _of_equal_shapes(node, lambda gradients, features: np.where(features > zero, gradients, gradients * alpha))
 
 
 @kernel("Elu")
-def _(node):
+def _(node: KernelNode) -> Function:
     zero = _number(node, 0)
     return lambda features: np.where(features < zero, np.expm1(np.minimum(features, zero)), features)
 
 
 @kernel("EluGrad")
-def _(node):
+def _(node: KernelNode) -> Function:
     zero, one = _number(node, 0), _number(node, 1)
     return _of_equal_shapes(
         node, lambda gradients, outputs: np.where(outputs < zero, gradients * (outputs + one), gradients)
@@ -97,7 +95,7 @@ def _(node):
 
 
 @kernel("Selu")
-def _(node):
+def _(node: KernelNode) -> Function:
     zero = _number(node, 0)
     scale, scaled_alpha = _number(node, _SELU_SCALE), _number(node, _SELU_SCALED_ALPHA)
     return lambda features: np.where(
@@ -106,7 +104,7 @@ def _(node):
 
 
 @kernel("SeluGrad")
-def _(node):
+def _(node: KernelNode) -> Function:
     zero = _number(node, 0)
     scale, scaled_alpha = _number(node, _SELU_SCALE), _number(node, _SELU_SCALED_ALPHA)
     return _of_equal_shapes(
@@ -115,16 +113,16 @@ def _(node):
 
 
 @kernel("Softplus")
-def _(node):
+def _(node: KernelNode) -> Function:
     zero = _number(node, 0)
     return lambda features: np.logaddexp(features, zero)
 
 
 @kernel("SoftplusGrad")
-def _(node):
+def _(node: KernelNode) -> Function:
     one = _number(node, 1)
 
-    def softplus_grad(gradients, features):
+    def softplus_grad(gradients: np.ndarray, features: np.ndarray) -> np.ndarray:
         # 1 / (1 + exp(-x)) overflows harmlessly for x far below zero: the quotient is then 0.
         with np.errstate(over="ignore"):
             return gradients / (np.exp(-features) + one)
@@ -133,13 +131,13 @@ def _(node):
 
 
 @kernel("Softsign")
-def _(node):
+def _(node: KernelNode) -> Function:
     one = _number(node, 1)
     return lambda features: features / (np.abs(features) + one)
 
 
 @kernel("SoftsignGrad")
-def _(node):
+def _(node: KernelNode) -> Function:
     one = _number(node, 1)
     return _of_equal_shapes(node, lambda gradients, features: gradients / np.square(np.abs(features) + one))
 
@@ -148,12 +146,12 @@ def _(node):
 
 
 @kernel("Softmax")
-def _(node):
+def _(node: KernelNode) -> Function:
     return _of_rows(_softmax)
 
 
 @kernel("LogSoftmax")
-def _(node):
+def _(node: KernelNode) -> Function:
     return _of_rows(_log_softmax)
 
 
@@ -169,20 +167,18 @@ def _of_rows(function: Function) -> Function:
 
 
 @kernel("SoftmaxCrossEntropyWithLogits")
-def _(node):
-    def loss_and_backprop(features, labels):
+def _(node: KernelNode) -> Function:
+    def loss_and_backprop(features: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if features.shape != labels.shape:
             try:
                 features, labels = np.broadcast_arrays(features, labels)
             except ValueError:
-                raise errors.InvalidArgumentError(
-                    None,
-                    None,
+                raise errors.InvalidArgumentError.of(
                     "logits and labels must be broadcastable: "
                     f"logits_size={list(features.shape)} labels_size={list(labels.shape)}",
                 ) from None
         if features.ndim != 2:
-            raise errors.InvalidArgumentError(None, None, "logits and labels must be 2-dimensional")
+            raise errors.InvalidArgumentError.of("logits and labels must be 2-dimensional")
         log_probability, probability = _log_softmax_and_softmax(features)
         log_probability *= labels
         probability -= labels
@@ -192,21 +188,17 @@ def _(node):
 
 
 @kernel("SparseSoftmaxCrossEntropyWithLogits")
-def _(node):
-    def loss_and_backprop(features, labels):
+def _(node: KernelNode) -> Function:
+    def loss_and_backprop(features: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if features.ndim != 2 or np.shape(labels) != features.shape[:1]:
-            raise errors.InvalidArgumentError(
-                None,
-                None,
+            raise errors.InvalidArgumentError.of(
                 "logits and labels must have the same first dimension, got logits shape "
                 f"{list(np.shape(features))} and labels shape {list(np.shape(labels))}",
             )
         rows, classes = features.shape
         if rows and (labels.min() < 0 or labels.max() >= classes):
             wrong = labels[(labels < 0) | (labels >= classes)][0]
-            raise errors.InvalidArgumentError(
-                None,
-                None,
+            raise errors.InvalidArgumentError.of(
                 f"Received a label value of {wrong} which is outside the valid range of [0, {classes}).  "
                 f"Label values: {' '.join(map(str, labels[:100]))}",
             )
@@ -219,20 +211,20 @@ def _(node):
     return loss_and_backprop
 
 
-def _softmax(logits):
+def _softmax(logits: np.ndarray) -> np.ndarray:
     shifted = np.subtract(logits, np.max(logits, axis=-1, keepdims=True))
     np.exp(shifted, out=shifted)
     shifted /= shifted.sum(axis=-1, keepdims=True)
     return shifted
 
 
-def _log_softmax(logits):
+def _log_softmax(logits: np.ndarray) -> np.ndarray:
     shifted = np.subtract(logits, np.max(logits, axis=-1, keepdims=True))
     shifted -= np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
     return shifted
 
 
-def _log_softmax_and_softmax(logits):
+def _log_softmax_and_softmax(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     shifted = np.subtract(logits, np.max(logits, axis=-1, keepdims=True)) if logits.size else np.array(logits)
     probability = np.exp(shifted)
     total = probability.sum(axis=-1, keepdims=True)
@@ -245,15 +237,13 @@ def _log_softmax_and_softmax(logits):
 
 
 @kernel("BiasAdd", "BiasAddV1")
-def _(node):
+def _(node: KernelNode) -> Function:
     data_format = node.attr("data_format").decode() if node.op == "BiasAdd" else "NHWC"
 
-    def bias_add(value, bias):
+    def bias_add(value: np.ndarray, bias: np.ndarray) -> np.ndarray:
         axis = channel_axis(data_format, value.ndim)
         if np.ndim(bias) != 1 or value.shape[axis] != bias.shape[0]:
-            raise errors.InvalidArgumentError(
-                None,
-                None,
+            raise errors.InvalidArgumentError.of(
                 "Must provide as many biases as the last dimension of the input tensor: "
                 f"{list(np.shape(bias))} vs. {list(np.shape(value))}",
             )
@@ -265,10 +255,10 @@ def _(node):
 
 
 @kernel("BiasAddGrad")
-def _(node):
+def _(node: KernelNode) -> Function:
     data_format = node.attr("data_format").decode()
 
-    def bias_add_grad(gradient):
+    def bias_add_grad(gradient: np.ndarray) -> np.ndarray:
         if np.ndim(gradient) < 2:
             raise invalid(f"Input tensor must be at least 2D: {shape_text(np.shape(gradient))}")
         if channel_axis(data_format, gradient.ndim) == gradient.ndim - 1:
@@ -283,19 +273,19 @@ def _(node):
 
 
 @kernel("LRN")
-def _(node):
+def _(node: KernelNode) -> Function:
     norm = _local_norm(node)
     beta = _number(node, node.attr("beta"))
     return lambda images: images * norm(images)[0] ** -beta
 
 
 @kernel("LRNGrad")
-def _(node):
+def _(node: KernelNode) -> Function:
     norm = _local_norm(node)
     alpha, beta = _number(node, node.attr("alpha")), _number(node, node.attr("beta"))
     two = _number(node, 2)
 
-    def lrn_grad(gradients, images, outputs):
+    def lrn_grad(gradients: np.ndarray, images: np.ndarray, outputs: np.ndarray) -> np.ndarray:
         scale, band = norm(images)
         if not np.shape(gradients) == images.shape == np.shape(outputs):
             raise invalid("input_grads, input_image, and out_image should have the same shape")
@@ -305,14 +295,14 @@ def _(node):
     return lrn_grad
 
 
-def _local_norm(node):
+def _local_norm(node: KernelNode) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
     """A function of images that gives bias + alpha * (sum of squares of near channels), and the band matrix."""
     radius = node.attr("depth_radius")
     bias, alpha = _number(node, node.attr("bias")), _number(node, node.attr("alpha"))
 
-    def norm(images):
+    def norm(images: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if images.ndim != 4:
-            raise errors.InvalidArgumentError(None, None, "in must be 4-dimensional")
+            raise errors.InvalidArgumentError.of("in must be 4-dimensional")
         channel = np.arange(images.shape[-1])
         band = (np.abs(channel[:, None] - channel) <= radius).astype(images.dtype)
         return bias + alpha * (_as_matrix(np.square(images)) @ band).reshape(images.shape), band
@@ -321,13 +311,15 @@ def _local_norm(node):
 
 
 @kernel("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
-def _(node):
+def _(node: KernelNode) -> Function:
     data_format = node.attr("data_format").decode()
     epsilon, training = node.attr("epsilon"), node.attr("is_training")
     factor = node.attr("exponential_avg_factor")
     reserves_third = node.op == "FusedBatchNormV3"
 
-    def fused_batch_norm(x, scale, offset, mean, variance):
+    def fused_batch_norm(
+        x: np.ndarray, scale: np.ndarray, offset: np.ndarray, mean: np.ndarray, variance: np.ndarray
+    ) -> tuple[np.ndarray, ...]:
         axis, around = _channels(x, data_format)
         _check_channels(x, axis, scale=scale, offset=offset)
         for name, vector in (("estimated_mean", mean), ("estimated_variance", variance)):
@@ -359,11 +351,13 @@ def _(node):
 
 
 @kernel("FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3")
-def _(node):
+def _(node: KernelNode) -> Function:
     data_format = node.attr("data_format").decode()
     epsilon, training = node.attr("epsilon"), node.attr("is_training")
 
-    def fused_batch_norm_grad(y_backprop, x, scale, mean, variance, *_):
+    def fused_batch_norm_grad(
+        y_backprop: np.ndarray, x: np.ndarray, scale: np.ndarray, mean: np.ndarray, variance: np.ndarray, *_: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         axis, around = _channels(x, data_format)
         _check_channels(x, axis, scale=scale, mean=mean, variance=variance)
         if np.shape(y_backprop) != np.shape(x):
@@ -386,7 +380,7 @@ def _(node):
     return fused_batch_norm_grad
 
 
-def _channels(x, data_format):
+def _channels(x: np.ndarray, data_format: str) -> tuple[int, tuple[int, ...]]:
     """The channels' axis, and the shape that spreads one number per channel over x."""
     if np.ndim(x) not in (4, 5):
         raise invalid(f"input must be 4 or 5-dimensional{shape_text(np.shape(x))}")
@@ -394,7 +388,7 @@ def _channels(x, data_format):
     return axis, tuple(-1 if i == axis else 1 for i in range(x.ndim))
 
 
-def _check_channels(x, axis, **vectors):
+def _check_channels(x: np.ndarray, axis: int, **vectors: np.ndarray) -> None:
     """Refuses what is not one number per channel of x."""
     for name, vector in vectors.items():
         if np.ndim(vector) != 1:
@@ -404,7 +398,7 @@ def _check_channels(x, axis, **vectors):
                           f"{x.shape[axis]}")
 
 
-def _channel_mean(x, axis):
+def _channel_mean(x: np.ndarray, axis: int) -> np.ndarray:
     if axis == x.ndim - 1:
         return column_sums(_as_matrix(x)) / x.dtype.type(max(x.size // max(x.shape[-1], 1), 1))
     if not x.size:
@@ -412,7 +406,7 @@ def _channel_mean(x, axis):
     return x.mean(axis=tuple(i for i in range(x.ndim) if i != axis), dtype=x.dtype)
 
 
-def _as_matrix(x):
+def _as_matrix(x: np.ndarray) -> np.ndarray:
     """[..., n] as [m, n], also where there is nothing in it."""
     return x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
 
@@ -421,10 +415,10 @@ def _as_matrix(x):
 
 
 @kernel("L2Loss")
-def _(node):
+def _(node: KernelNode) -> Function:
     half = _number(node, 0.5)
 
-    def l2_loss(tensor):
+    def l2_loss(tensor: np.ndarray) -> np.ndarray:
         flat = np.reshape(tensor, -1)
         return np.dot(flat, flat) * half
 
@@ -432,21 +426,19 @@ def _(node):
 
 
 @kernel("InTopK")
-def _(node):
+def _(node: KernelNode) -> Function:
     k = node.attr("k")
     return lambda predictions, targets: _in_top_k(predictions, targets, k)
 
 
 @kernel("InTopKV2")
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda predictions, targets, k: _in_top_k(predictions, targets, scalar(k, "k"))
 
 
-def _in_top_k(predictions, targets, k):
+def _in_top_k(predictions: np.ndarray, targets: np.ndarray, k: int) -> np.ndarray:
     if predictions.ndim != 2 or np.shape(targets) != predictions.shape[:1]:
-        raise errors.InvalidArgumentError(
-            None,
-            None,
+        raise errors.InvalidArgumentError.of(
             "First dimension of predictions must match length of targets: "
             f"{list(np.shape(predictions))} against {list(np.shape(targets))}",
         )
@@ -459,26 +451,26 @@ def _in_top_k(predictions, targets, k):
 
 
 @kernel("TopK")
-def _(node):
+def _(node: KernelNode) -> Function:
     k = node.attr("k")
     return lambda values: _top_k(values, k, np.int32)
 
 
 @kernel("TopKV2")
-def _(node):
+def _(node: KernelNode) -> Function:
     index_type = node.attr("index_type").as_numpy_dtype
     return lambda values, k: _top_k(values, int(k), index_type)
 
 
-def _top_k(values, k, index_type):
+def _top_k(values: np.ndarray, k: int, index_type: type[np.generic]) -> tuple[np.ndarray, np.ndarray]:
     """The k largest of each row and their indices, in descending order, of equal ones the first first."""
     if np.ndim(values) < 1:
-        raise errors.InvalidArgumentError(None, None, "input must be >= 1-D, got shape []")
+        raise errors.InvalidArgumentError.of("input must be >= 1-D, got shape []")
     size = values.shape[-1]
     if k < 0:
-        raise errors.InvalidArgumentError(None, None, f"Need k >= 0, got {k}")
+        raise errors.InvalidArgumentError.of(f"Need k >= 0, got {k}")
     if size < k:
-        raise errors.InvalidArgumentError(None, None, f"input must have at least k columns. Had {size}, needed {k}")
+        raise errors.InvalidArgumentError.of(f"input must have at least k columns. Had {size}, needed {k}")
     if k == 1:
         indices = np.argmax(values, axis=-1)[..., None]
     else:
@@ -489,23 +481,23 @@ def _top_k(values, k, index_type):
 
 
 @kernel("NthElement")
-def _(node):
+def _(node: KernelNode) -> Function:
     reverse = node.attr("reverse")
 
-    def nth_element(values, n):
-        n = int(n)
-        if n < 0:
-            raise errors.InvalidArgumentError(None, None, f"n must be non-negative, got {n}")
-        if np.ndim(values) < 1 or values.shape[-1] <= n:
-            raise errors.InvalidArgumentError(
-                None, None, f"Input must have last dimension > n = {n}, got shape {list(np.shape(values))}"
+    def nth_element(values: np.ndarray, n: np.ndarray) -> np.ndarray:
+        place = int(n)
+        if place < 0:
+            raise errors.InvalidArgumentError.of(f"n must be non-negative, got {place}")
+        if np.ndim(values) < 1 or values.shape[-1] <= place:
+            raise errors.InvalidArgumentError.of(
+                f"Input must have last dimension > n = {place}, got shape {list(np.shape(values))}"
             )
-        position = values.shape[-1] - 1 - n if reverse else n
+        position = values.shape[-1] - 1 - place if reverse else place
         return np.partition(values, position, axis=-1)[..., position]
 
     return nth_element
 
 
-def _number(node, value):
+def _number(node: KernelNode, value: float) -> Any:
     """`value` as a scalar of the node's dtype, so that no arithmetic leaves that dtype."""
     return node.attr("T").as_numpy_dtype(value)

@@ -1,8 +1,8 @@
 """Convolutions and poolings by oneDNN, where it is installed, faster and otherwise the same.
 
-Owns for which of them that pays; how oneDNN is called is in `onednn`. All else stays with numpy's kernels: other types
-than float32, channels before rows, empty arrays, what is an error, and the shapes for which numpy's matrix products
-are as fast (measured; the table is in tests/bench/README.md):
+Owns the rows above numpy's, and for which of them that pays; how oneDNN is called is in `onednn`. All else stays with
+numpy's kernels: other types than float32, channels before rows, empty arrays, what is an error, and the shapes for
+which numpy's matrix products are as fast (measured; the table is in tests/bench/README.md):
 
 - windows of one element, which are nothing but a matrix product;
 - the filters' gradient from 32 input channels on.
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dtf.run.kernels import Function, KernelNode, faster
+from dtf.run.kernels import ONEDNN, Function, KernelNode, below, kernel
 from dtf.run.kernels.conv import Convolution, ConvolutionSettings, convolution_settings
 from dtf.run.kernels.pooling import PoolingSettings, pooling_settings, pooling_window
 from dtf.run.lib import onednn
@@ -26,11 +26,12 @@ _PROGRAMS_PER_NODE_MAX = 16
 """How many shapes of its inputs a node remembers; oneDNN itself remembers its code."""
 
 
-@faster("Conv2D", "DepthwiseConv2dNative")
-def _(node: KernelNode, plain: Function) -> Function:
+@kernel("Conv2D", "DepthwiseConv2dNative", priority=ONEDNN)
+def _(node: KernelNode) -> Function | None:
     program = _convolution_programs(node, onednn.FORWARD)
     if program is None:
-        return plain
+        return None
+    plain = below(node, ONEDNN)
 
     def convolve(images: Any, filters: Any) -> Any:
         if _are_float32(images, filters):
@@ -42,11 +43,12 @@ def _(node: KernelNode, plain: Function) -> Function:
     return convolve
 
 
-@faster("Conv2DBackpropInput", "DepthwiseConv2dNativeBackpropInput")
-def _(node: KernelNode, plain: Function) -> Function:
+@kernel("Conv2DBackpropInput", "DepthwiseConv2dNativeBackpropInput", priority=ONEDNN)
+def _(node: KernelNode) -> Function | None:
     program = _convolution_programs(node, onednn.BACK_TO_IMAGES)
     if program is None:
-        return plain
+        return None
+    plain = below(node, ONEDNN)
 
     def back_to_images(sizes: Any, filters: Any, gradient: Any) -> Any:
         if _are_float32(filters, gradient):
@@ -58,11 +60,12 @@ def _(node: KernelNode, plain: Function) -> Function:
     return back_to_images
 
 
-@faster("Conv2DBackpropFilter", "DepthwiseConv2dNativeBackpropFilter")
-def _(node: KernelNode, plain: Function) -> Function:
+@kernel("Conv2DBackpropFilter", "DepthwiseConv2dNativeBackpropFilter", priority=ONEDNN)
+def _(node: KernelNode) -> Function | None:
     program = _convolution_programs(node, onednn.BACK_TO_FILTERS)
     if program is None:
-        return plain
+        return None
+    plain = below(node, ONEDNN)
 
     def back_to_filters(images: Any, sizes: Any, gradient: Any) -> Any:
         if _are_float32(images, gradient):
@@ -74,11 +77,12 @@ def _(node: KernelNode, plain: Function) -> Function:
     return back_to_filters
 
 
-@faster("MaxPool", "AvgPool")
-def _(node: KernelNode, plain: Function) -> Function:
+@kernel("MaxPool", "AvgPool", priority=ONEDNN)
+def _(node: KernelNode) -> Function | None:
     program = _pooling_programs(node, onednn.pooling)
     if program is None:
-        return plain
+        return None
+    plain = below(node, ONEDNN)
 
     def pool(images: Any) -> Any:
         if _are_float32(images):
@@ -90,11 +94,12 @@ def _(node: KernelNode, plain: Function) -> Function:
     return pool
 
 
-@faster("MaxPoolGrad")
-def _(node: KernelNode, plain: Function) -> Function:
+@kernel("MaxPoolGrad", priority=ONEDNN)
+def _(node: KernelNode) -> Function | None:
     program = _pooling_programs(node, onednn.pooling_gradient)
     if program is None:
-        return plain
+        return None
+    plain = below(node, ONEDNN)
 
     def max_pool_back(images: Any, pooled: Any, gradient: Any) -> Any:
         if _are_float32(images, pooled, gradient) and pooled.shape == gradient.shape:
@@ -106,11 +111,12 @@ def _(node: KernelNode, plain: Function) -> Function:
     return max_pool_back
 
 
-@faster("AvgPoolGrad")
-def _(node: KernelNode, plain: Function) -> Function:
+@kernel("AvgPoolGrad", priority=ONEDNN)
+def _(node: KernelNode) -> Function | None:
     program = _pooling_programs(node, onednn.pooling_gradient)
     if program is None:
-        return plain
+        return None
+    plain = below(node, ONEDNN)
 
     def avg_pool_back(shape: Any, gradient: Any) -> Any:
         if _are_float32(gradient):

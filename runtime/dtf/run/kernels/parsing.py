@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from dtf.run.kernels import KernelNode, kernel
-from dtf.run.kernels.arguments import as_text, invalid, scalar, vector
+from dtf.run.kernels import Function, KernelNode, kernel
+from dtf.run.kernels.arguments import as_text, invalid, room, scalar, vector
 from dtf.run.lib.examples import Column, Feature, dense_column, parse, ragged_column, sparse_column
 from dtf.wire.tensor_shape import TensorShape
 
@@ -43,11 +43,11 @@ def _columns(columns: Sequence[tuple[Any, ...]], width: int) -> list[list[Any]]:
 
 
 @kernel("ParseExample")
-def _(node):
+def _(node: KernelNode) -> Function:
     sparse_types, dense_types = list(node.attr("sparse_types")), list(node.attr("Tdense"))
     shapes = _shapes(node, "dense_shapes")
 
-    def parse_example(serialized, names, *rest):
+    def parse_example(serialized: np.ndarray, names: np.ndarray, *rest: np.ndarray) -> Sequence[np.ndarray]:
         vector(serialized, "Expected serialized")
         _check_names(serialized, names)
         take = _taker(rest)
@@ -91,13 +91,20 @@ def _dense(
 
 
 @kernel("ParseExampleV2")
-def _(node):
+def _(node: KernelNode) -> Function:
     sparse_types, dense_types = list(node.attr("sparse_types")), list(node.attr("Tdense"))
     ragged_types = list(node.attr("ragged_value_types"))
     split_types = [dtype.as_numpy_dtype for dtype in node.attr("ragged_split_types")]
     shapes = _shapes(node, "dense_shapes")
 
-    def parse_example(serialized, names, sparse_keys, dense_keys, ragged_keys, *defaults):
+    def parse_example(
+        serialized: np.ndarray,
+        names: np.ndarray,
+        sparse_keys: np.ndarray,
+        dense_keys: np.ndarray,
+        ragged_keys: np.ndarray,
+        *defaults: np.ndarray,
+    ) -> Sequence[np.ndarray]:
         _check_names(serialized, names)
         labels = _texts(names)
         single = not np.ndim(serialized)
@@ -125,12 +132,12 @@ def _of_single(column: tuple[np.ndarray, np.ndarray, np.ndarray]) -> tuple[np.nd
 
 
 @kernel("ParseSingleExample")
-def _(node):
+def _(node: KernelNode) -> Function:
     sparse_types, dense_types = list(node.attr("sparse_types")), list(node.attr("Tdense"))
     sparse_keys, dense_keys = _texts(list(node.attr("sparse_keys"))), _texts(list(node.attr("dense_keys")))
     shapes = _shapes(node, "dense_shapes")
 
-    def parse_single_example(serialized, *defaults):
+    def parse_single_example(serialized: np.ndarray, *defaults: np.ndarray) -> Sequence[np.ndarray]:
         scalar(serialized, "Expected serialized")
         features = [each.features.feature for each in parse([serialized.item()])]
         sparse = []
@@ -144,7 +151,7 @@ def _(node):
 
 
 @kernel("DecodeJSONExample")
-def _(node):
+def _(node: KernelNode) -> Function:
     from google.protobuf import json_format
 
     from dtf.wire.pb import example_pb2
@@ -155,7 +162,7 @@ def _(node):
         except (json_format.ParseError, UnicodeDecodeError):
             raise invalid(f"Error while parsing JSON: {text.decode(errors='replace')}") from None
 
-    def decode(values):
+    def decode(values: np.ndarray) -> np.ndarray:
         out = np.empty(np.shape(values), object)
         out.reshape(-1)[:] = [one(value) for value in np.ravel(values)]
         return out
@@ -206,7 +213,8 @@ class _Lists:
             return arrays[0], lengths[0]
         empty: Any = b"" if self.feature.array([]).dtype == object else 0
         longest = int(lengths.max(initial=0))
-        out = np.full((len(arrays), longest, *sizes), empty, self.feature.dtype.as_numpy_dtype)
+        dtype = self.feature.dtype.as_numpy_dtype
+        out = np.full(room((len(arrays), longest, *sizes), dtype), empty, dtype)
         for row, array in enumerate(arrays):
             out[row, : len(array)] = array
         return out, lengths
@@ -236,12 +244,12 @@ class _Lists:
 
 
 @kernel("ParseSingleSequenceExample")
-def _(node):
+def _(node: KernelNode) -> Function:
     counts = [node.attr(f"N{kind}") for kind in
               ("context_sparse", "context_dense", "feature_list_sparse", "feature_list_dense")]  # fmt: skip
     parts = _SequenceParts(node)
 
-    def parse_single(serialized, missing, *rest):
+    def parse_single(serialized: np.ndarray, missing: np.ndarray, *rest: np.ndarray) -> Sequence[np.ndarray]:
         scalar(serialized, "Expected serialized")
         vector(missing, "Expected feature_list_dense_missing_assumed_empty")
         for key in rest[: sum(counts)]:
@@ -260,7 +268,7 @@ def _(node):
 
 
 @kernel("ParseSequenceExample")
-def _(node):
+def _(node: KernelNode) -> Function:
     parts = _SequenceParts(node)
     keys = {
         kind: _texts(list(node.attr(f"{kind}_keys")))
@@ -268,7 +276,7 @@ def _(node):
     }
     missing = set(_texts(list(node.attr("feature_list_dense_missing_assumed_empty"))))
 
-    def parse_sequence(serialized, labels, *defaults):
+    def parse_sequence(serialized: np.ndarray, labels: np.ndarray, *defaults: np.ndarray) -> Sequence[np.ndarray]:
         _check_names(serialized, labels)
         single = not np.ndim(serialized)
         examples, names = parse(np.ravel(serialized).tolist(), "SequenceExample"), _texts(labels)
@@ -284,7 +292,7 @@ def _(node):
 
 
 @kernel("ParseSequenceExampleV2")
-def _(node):
+def _(node: KernelNode) -> Function:
     parts = _SequenceParts(node)
     ragged = {
         kind: (
@@ -295,9 +303,17 @@ def _(node):
     }
 
     def parse_sequence(
-        serialized, labels, context_sparse, context_dense, context_ragged, list_sparse, list_dense, list_ragged,
-        missing, *defaults,
-    ):  # fmt: skip
+        serialized: np.ndarray,
+        labels: np.ndarray,
+        context_sparse: np.ndarray,
+        context_dense: np.ndarray,
+        context_ragged: np.ndarray,
+        list_sparse: np.ndarray,
+        list_dense: np.ndarray,
+        list_ragged: np.ndarray,
+        missing: np.ndarray,
+        *defaults: np.ndarray,
+    ) -> Sequence[np.ndarray]:
         single = not np.ndim(serialized)
         _check_names(serialized, labels)
         examples, names = parse(np.ravel(serialized).tolist(), "SequenceExample"), _texts(labels)

@@ -6,38 +6,39 @@ element is copied.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from dtf.run.kernels import kernel
-from dtf.run.kernels.arguments import invalid
+from dtf.run.kernels import Function, KernelNode, kernel
+from dtf.run.kernels.arguments import invalid, room
 from dtf.run.kernels.conv import explicit_paddings
 from dtf.wire import errors
 from dtf.wire.window_shapes import Extent, channel_axis, window_extent
 
 
-@kernel("MaxPool", faster="onednn_kernels")
-def _(node):
+@kernel("MaxPool")
+def _(node: KernelNode) -> Function:
     settings = pooling_settings(node)
     return lambda images: _max_pool(images, settings, node.attr("ksize"), node.attr("strides"))
 
 
 @kernel("MaxPoolV2")
-def _(node):
+def _(node: KernelNode) -> Function:
     settings = pooling_settings(node)
     return lambda images, ksize, strides: _max_pool(images, settings, _sizes(ksize, "ksize"), _sizes(strides, "stride"))
 
 
-@kernel("MaxPoolGrad", faster="onednn_kernels")
-def _(node):
+@kernel("MaxPoolGrad")
+def _(node: KernelNode) -> Function:
     settings, ksize, strides = pooling_settings(node), node.attr("ksize"), node.attr("strides")
     return lambda images, pooled, gradient: _max_pool_grad(images, pooled, gradient, settings, ksize, strides)
 
 
 @kernel("MaxPoolGradV2")
-def _(node):
+def _(node: KernelNode) -> Function:
     settings = pooling_settings(node)
     return lambda images, pooled, gradient, ksize, strides: _max_pool_grad(
         images, pooled, gradient, settings, _sizes(ksize, "ksize"), _sizes(strides, "stride")
@@ -45,24 +46,24 @@ def _(node):
 
 
 @kernel("MaxPoolGradGrad")
-def _(node):
+def _(node: KernelNode) -> Function:
     settings, ksize, strides = pooling_settings(node), node.attr("ksize"), node.attr("strides")
     return lambda images, pooled, gradient: _max_pool_grad_grad(images, pooled, gradient, settings, ksize, strides)
 
 
 @kernel("MaxPoolGradGradV2")
-def _(node):
+def _(node: KernelNode) -> Function:
     settings = pooling_settings(node)
     return lambda images, pooled, gradient, ksize, strides: _max_pool_grad_grad(
         images, pooled, gradient, settings, _sizes(ksize, "ksize"), _sizes(strides, "stride")
     )
 
 
-@kernel("AvgPool", faster="onednn_kernels")
-def _(node):
+@kernel("AvgPool")
+def _(node: KernelNode) -> Function:
     settings, ksize, strides = pooling_settings(node), node.attr("ksize"), node.attr("strides")
 
-    def avg_pool(images):
+    def avg_pool(images: np.ndarray) -> np.ndarray:
         window = pooling_window(images.shape, settings, ksize, strides)
         padded = window.pad(settings.channels_last(images), 0)
         total = None
@@ -73,15 +74,15 @@ def _(node):
     return avg_pool
 
 
-@kernel("AvgPoolGrad", faster="onednn_kernels")
-def _(node):
+@kernel("AvgPoolGrad")
+def _(node: KernelNode) -> Function:
     settings, ksize, strides = pooling_settings(node), node.attr("ksize"), node.attr("strides")
 
-    def avg_pool_grad(shape, gradient):
+    def avg_pool_grad(shape: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         window = pooling_window(tuple(shape.tolist()), settings, ksize, strides)
         settings.check(gradient, window.output_shape, "out_backprop")
         share = settings.channels_last(gradient) / window.counts(gradient.dtype)
-        padded = np.zeros(window.padded_shape, gradient.dtype)
+        padded = np.zeros(room(window.padded_shape, gradient.dtype), gradient.dtype)
         for _, view in window.views(padded):
             view += share
         return settings.back(window.crop(padded))
@@ -89,21 +90,50 @@ def _(node):
     return avg_pool_grad
 
 
-def _max_pool(images, settings, ksize, strides):
+def _max_pool(
+    images: np.ndarray, settings: PoolingSettings, ksize: Sequence[int], strides: Sequence[int]
+) -> np.ndarray:
+    channels = 1 if settings.is_channels_first else 3
+    if len(images.shape) == 4 and ksize[channels] > 1:
+        return settings.back(_max_over_channels(settings.channels_last(images), ksize, strides, channels))
     window = pooling_window(images.shape, settings, ksize, strides)
     padded = window.pad(settings.channels_last(images), _lowest(images.dtype))
     best = None
     for _, view in window.views(padded):
         best = np.array(view) if best is None else np.maximum(best, view, out=best)
+    assert best is not None
     return settings.back(best)
 
 
-def _max_pool_grad(images, pooled, gradient, settings, ksize, strides):
+def _max_over_channels(images: np.ndarray, ksize: Sequence[int], strides: Sequence[int], channels: int) -> np.ndarray:
+    """The maximum of each group of channels; windows over channels cannot be over pixels too."""
+    size, stride = ksize[channels], strides[channels]
+    if max(each for axis, each in enumerate(ksize) if axis != channels) > 1:
+        raise errors.UnimplementedError.of(
+            "MaxPooling supports exactly one of pooling across depth or pooling across width/height."
+        )
+    if images.shape[3] % size != 0:
+        raise errors.UnimplementedError.of(
+            "Depthwise max pooling requires the depth window to evenly divide the input depth"
+        )
+    if size != stride:
+        raise errors.UnimplementedError.of("Depthwise max pooling requires the depth window to equal the depth stride")
+    return images.reshape(*images.shape[:3], images.shape[3] // size, size).max(axis=-1)
+
+
+def _max_pool_grad(
+    images: np.ndarray,
+    pooled: np.ndarray,
+    gradient: np.ndarray,
+    settings: PoolingSettings,
+    ksize: Sequence[int],
+    strides: Sequence[int],
+) -> np.ndarray:
     window = pooling_window(images.shape, settings, ksize, strides)
     settings.check(pooled, window.output_shape, "orig_output")
     settings.check(gradient, window.output_shape, "grad")
     gradient = settings.channels_last(gradient)
-    spread = np.zeros(window.padded_shape, gradient.dtype)
+    spread = np.zeros(room(window.padded_shape, gradient.dtype), gradient.dtype)
     views = dict(window.views(spread))
     overlapping = any(size > stride for size, stride in zip(window.size, window.stride, strict=True))
     for position, chosen in _first_maxima(images, pooled, settings, window):
@@ -114,7 +144,14 @@ def _max_pool_grad(images, pooled, gradient, settings, ksize, strides):
     return settings.back(window.crop(spread))
 
 
-def _max_pool_grad_grad(images, pooled, gradient, settings, ksize, strides):
+def _max_pool_grad_grad(
+    images: np.ndarray,
+    pooled: np.ndarray,
+    gradient: np.ndarray,
+    settings: PoolingSettings,
+    ksize: Sequence[int],
+    strides: Sequence[int],
+) -> np.ndarray:
     window = pooling_window(images.shape, settings, ksize, strides)
     settings.check(pooled, window.output_shape, "orig_output")
     settings.check(gradient, window.shape, "grad")
@@ -126,7 +163,9 @@ def _max_pool_grad_grad(images, pooled, gradient, settings, ksize, strides):
     return settings.back(result)
 
 
-def _first_maxima(images, pooled, settings, window):
+def _first_maxima(
+    images: np.ndarray, pooled: np.ndarray, settings: PoolingSettings, window: PoolingWindow
+) -> Iterator[tuple[tuple[int, int], np.ndarray]]:
     """Yields (position in the window, mask of the outputs whose maximum stands first there), in row-major order."""
     padded = window.pad(settings.channels_last(images), _lowest(images.dtype))
     pooled = settings.channels_last(pooled)
@@ -150,17 +189,17 @@ class PoolingSettings:
     def is_channels_first(self) -> bool:
         return channel_axis(self.data_format) == 1
 
-    def channels_last(self, images):
+    def channels_last(self, images: np.ndarray) -> np.ndarray:
         return np.moveaxis(images, 1, -1) if self.is_channels_first else images
 
-    def check(self, images, expected, what):
+    def check(self, images: np.ndarray, expected: tuple[int, ...], what: str) -> None:
         """Refuses images that are not of the shape `expected`, of which the channels are last."""
         if np.ndim(images) != 4 or self.channels_last(images).shape != expected:
-            raise errors.InvalidArgumentError(
-                None, None, f"Expected {what} shape to be {list(expected)}, but got {list(np.shape(images))}"
+            raise errors.InvalidArgumentError.of(
+                f"Expected {what} shape to be {list(expected)}, but got {list(np.shape(images))}"
             )
 
-    def back(self, images):
+    def back(self, images: np.ndarray) -> np.ndarray:
         return np.ascontiguousarray(np.moveaxis(images, -1, 1) if self.is_channels_first else images)
 
 
@@ -188,20 +227,20 @@ class PoolingWindow:
     def output_shape(self) -> tuple[int, ...]:
         return self.shape[0], self.rows.output, self.columns.output, self.shape[3]
 
-    def pad(self, images, filling):
+    def pad(self, images: np.ndarray, filling: float) -> np.ndarray:
         if self.padded_shape == self.shape:
             return images
-        padded = np.full(self.padded_shape, filling, images.dtype)
+        padded = np.full(room(self.padded_shape, images.dtype), filling, images.dtype)
         self.crop(padded)[...] = images
         return padded
 
-    def crop(self, padded):
+    def crop(self, padded: np.ndarray) -> np.ndarray:
         _, height, width, _ = self.shape
         return padded[
             :, self.rows.before : self.rows.before + height, self.columns.before : self.columns.before + width
         ]
 
-    def views(self, padded) -> Iterator[tuple[tuple[int, int], np.ndarray]]:
+    def views(self, padded: np.ndarray) -> Iterator[tuple[tuple[int, int], np.ndarray]]:
         """For each position in the window, the view of the elements that the outputs see there."""
         (row_stride, column_stride), rows, columns = self.stride, self.rows.output, self.columns.output
         for row in range(self.size[0]):
@@ -212,10 +251,10 @@ class PoolingWindow:
                     column : column + max((columns - 1) * column_stride + 1, 0) : column_stride,
                 ]
 
-    def counts(self, dtype):
+    def counts(self, dtype: np.dtype[Any]) -> np.ndarray:
         """How many elements that are no padding each output averages, [rows, columns, 1]."""
 
-        def along(size, window, stride, extent):
+        def along(size: int, window: int, stride: int, extent: Extent) -> np.ndarray:
             start = np.arange(extent.output) * stride - extent.before
             return np.minimum(start + window, size) - np.maximum(start, 0)
 
@@ -224,18 +263,20 @@ class PoolingWindow:
         return np.multiply.outer(rows, columns)[..., None].astype(dtype)
 
 
-def pooling_settings(node) -> PoolingSettings:
+def pooling_settings(node: KernelNode) -> PoolingSettings:
     return PoolingSettings(node.attr("padding").decode(), explicit_paddings(node), node.attr("data_format").decode())
 
 
-def pooling_window(shape, settings: PoolingSettings, ksize, strides) -> PoolingWindow:
+def pooling_window(
+    shape: Sequence[int], settings: PoolingSettings, ksize: Sequence[int], strides: Sequence[int]
+) -> PoolingWindow:
     if len(shape) != 4:
-        raise errors.InvalidArgumentError(None, None, f"tensor_in must be 4-dimensional, got shape {list(shape)}")
+        raise errors.InvalidArgumentError.of(f"tensor_in must be 4-dimensional, got shape {list(shape)}")
     order = (0, 2, 3, 1) if settings.is_channels_first else (0, 1, 2, 3)
     if any(ksize[order[i]] != 1 or strides[order[i]] != 1 for i in (0, 3)):
-        raise errors.UnimplementedError(
-            None, None, "Pooling is not yet supported on the batch or the depth dimension."
-        )
+        raise errors.UnimplementedError.of("Pooling is not yet supported on the batch or the depth dimension.")
+    if min(ksize) <= 0:
+        raise invalid(f"Sliding window ksize must be positive, got {list(ksize)}")
     _, height, width, _ = order
     rows, columns = (
         window_extent(
@@ -257,7 +298,7 @@ def pooling_window(shape, settings: PoolingSettings, ksize, strides) -> PoolingW
     )
 
 
-def _sizes(value, name: str) -> list[int]:
+def _sizes(value: np.ndarray, name: str) -> list[int]:
     """The four numbers of a size that comes as an input."""
     sizes = value.ravel().tolist()
     if len(sizes) != 4:
@@ -267,5 +308,5 @@ def _sizes(value, name: str) -> list[int]:
     return sizes
 
 
-def _lowest(dtype):
+def _lowest(dtype: np.dtype[Any]) -> float:
     return -np.inf if np.dtype(dtype).kind in "fV" else np.iinfo(dtype).min

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from dtf.run.kernels import KernelNode, kernel
+from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import as_text, invalid, legacy_scalar, scalar
 
 _MOST_BITS = 62
 
 
 @kernel("QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3", "QuantizeAndDequantizeV4")
-def _(node: KernelNode) -> Any:
+def _(node: KernelNode) -> Function:
     signed, given, narrow = node.attr("signed_input"), node.attr("range_given"), node.attr("narrow_range")
     axis, rounds_up = node.attr("axis"), as_text(node.attrs.get("round_mode", b"")) == "HALF_UP"
     fixed_bits, is_third = node.attrs.get("num_bits"), node.op.endswith("V3")
@@ -81,7 +81,7 @@ def _rounded(
 
 
 @kernel("QuantizeAndDequantizeV4Grad")
-def _(node: KernelNode) -> Any:
+def _(node: KernelNode) -> Function:
     axis = node.attr("axis")
 
     def run(grads: np.ndarray, inputs: np.ndarray, low: Any, high: Any) -> Any:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from dtf.run.kernels import kernel
+from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import as_text, check_indices, invalid, numpy_dtype, room, scalar, shape_text, vector
 from dtf.wire import dtypes
 from dtf.wire.strings import filled
@@ -37,22 +38,24 @@ def _places_in_rows(ids: np.ndarray) -> np.ndarray:
     return np.arange(len(ids)) - np.searchsorted(ids, ids, side="left")
 
 
+def _range_length(start: float, limit: float, delta: float) -> int:
+    return max(0, math.ceil((limit - start) / delta))
+
+
 @kernel("RaggedRange")
-def _(node):
+def _(node: KernelNode) -> Function:
     dtype, split_dtype = numpy_dtype(node), numpy_dtype(node, "Tsplits")
 
-    def ragged_range(starts, limits, deltas):
+    def ragged_range(starts: np.ndarray, limits: np.ndarray, deltas: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         sizes = {np.size(each) for each in (starts, limits, deltas) if np.ndim(each)}
         if len(sizes) > 1:
             raise invalid("starts, limits, and deltas must have the same shape")
         rows = sizes.pop() if sizes else 1
         if not np.all(deltas):
             raise invalid("Requires delta != 0")
-        parts = [
-            np.arange(start, limit, delta, dtype=dtype)
-            for start, limit, delta in zip(*(np.broadcast_to(each, rows) for each in (starts, limits, deltas)),
-                                           strict=True)
-        ]  # fmt: skip
+        bounds = [np.broadcast_to(each, rows).tolist() for each in (starts, limits, deltas)]
+        room((sum(_range_length(*each) for each in zip(*bounds, strict=True)),), dtype)
+        parts = [np.arange(*each, dtype=dtype) for each in zip(*bounds, strict=True)]
         splits = np.cumsum([0, *map(len, parts)]).astype(split_dtype)
         return splits, np.concatenate(parts) if parts else np.zeros(0, dtype)
 
@@ -60,18 +63,18 @@ def _(node):
 
 
 @kernel("RaggedGather")
-def _(node):
+def _(node: KernelNode) -> Function:
     count = node.attr("PARAMS_RAGGED_RANK")
 
-    def gather(*arguments):
+    def gather(*arguments: np.ndarray) -> list[np.ndarray]:
         splits, values, indices = arguments[:count], arguments[count], arguments[count + 1]
         check_splits(splits, len(values))
         check_indices("indices", indices, len(splits[0]) - 1)
         outer = []
         # The dimensions of `indices` but the first become rows of equal length.
         for axis in range(1, indices.ndim):
-            rows = int(np.prod(indices.shape[:axis]))
-            outer.append(np.arange(rows + 1) * indices.shape[axis])
+            count_of_rows = int(np.prod(indices.shape[:axis]))
+            outer.append(np.arange(count_of_rows + 1) * indices.shape[axis])
         chosen, inner = indices.reshape(-1), []
         for rows in splits:
             lengths = (rows[1:] - rows[:-1])[chosen]
@@ -84,10 +87,10 @@ def _(node):
 
 
 @kernel("RaggedTensorToSparse")
-def _(node):
+def _(node: KernelNode) -> Function:
     count = node.attr("RAGGED_RANK")
 
-    def to_sparse(*arguments):
+    def to_sparse(*arguments: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         splits, values = [np.ravel(each) for each in arguments[:count]], arguments[count]
         check_splits(splits, len(values))
         below = np.arange(len(values))
@@ -110,10 +113,10 @@ def _(node):
 
 
 @kernel("RaggedTensorToTensor")
-def _(node):
+def _(node: KernelNode) -> Function:
     kinds = [as_text(kind) for kind in node.attr("row_partition_types")]
 
-    def to_tensor(shape, values, default, *partitions):
+    def to_tensor(shape: np.ndarray, values: np.ndarray, default: np.ndarray, *partitions: np.ndarray) -> np.ndarray:
         if np.ndim(shape) > 1:
             raise invalid(f"Shape must be at most rank 1 but is rank {np.ndim(shape)}")
         if not np.ndim(shape) and int(shape) != -1:
@@ -170,8 +173,10 @@ def _partition_ids(kinds: Sequence[str], partitions: Sequence[Any]) -> tuple[int
 
 
 @kernel("RaggedFillEmptyRows")
-def _(node):
-    def fill(ids, values, row_count, default):
+def _(node: KernelNode) -> Function:
+    def fill(
+        ids: np.ndarray, values: np.ndarray, row_count: np.ndarray, default: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         count = int(row_count)
         if len(ids) != len(values):
             raise invalid(
@@ -193,11 +198,11 @@ def _(node):
 
 
 @kernel("RaggedFillEmptyRowsGrad")
-def _(node):
+def _(node: KernelNode) -> Function:
     if node.attr("T") == dtypes.string:
         raise invalid("RaggedFillEmptyRowsGrad adds gradients up; strings have no sum.")
 
-    def fill_grad(places, grads):
+    def fill_grad(places: np.ndarray, grads: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         vector(places, "reverse_index_map")
         check_indices("reverse_index_map", places, len(grads))
         kept = np.zeros(len(grads), bool)

@@ -8,16 +8,16 @@ numbers, and those of ParameterizedTruncatedNormal, come from numpy always; they
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from dtf.run.executor.step import StepContext
-from dtf.run.kernels import KernelNode, kernel
+from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import invalid, room
 from dtf.run.lib.philox import PhiloxDraws, scrambled_seed
 
-Array = Any  # an ndarray or a numpy scalar
+Array: TypeAlias = np.ndarray  # or a numpy scalar, which has its methods
 Draws = Any  # PhiloxDraws or UnseededDraws
 Draw = Callable[..., Any]  # draw(draws, *inputs) -> array
 _LIMIT64 = 1 << 64
@@ -33,7 +33,7 @@ def drawing(
 
     def register(factory: Callable[[KernelNode], Draw]) -> Callable[[KernelNode], Draw]:
         @kernel(*ops, stateful=True)
-        def with_draws(node: KernelNode) -> Callable[..., Any]:
+        def with_draws(node: KernelNode) -> Function:
             draw = factory(node)
             name, seed, seed2 = node.name, node.attr("seed"), node.attr("seed2")
             new = make or _draws
@@ -301,7 +301,7 @@ def _of_seeds(seed: Array) -> PhiloxDraws:
 
 def _of_stream(key: Array, counter: Array, algorithm: Array) -> PhiloxDraws:
     if int(algorithm) not in (_PHILOX, _AUTOMATIC):
-        raise invalid(f"Unsupported algorithm id: {int(algorithm)}; only Philox (1) is there")
+        raise invalid(f"Unsupported algorithm id: {int(algorithm)}; only Philox (1) is supported")
     if key.shape != (1,) or counter.ndim != 1 or counter.size < 2:
         raise invalid("key must have shape [1], and counter must be a vector with length at least 2")
     first, second = counter[:2].tolist()
@@ -312,13 +312,13 @@ _PHILOX, _AUTOMATIC = 1, 3
 
 
 @kernel("StatelessRandomUniformInt")
-def _(node):
+def _(node: KernelNode) -> Function:
     dtype = node.attr("dtype").as_numpy_dtype
     return lambda shape, seed, low, high: integers_between(_of_seeds(seed), shape, low, high, dtype)
 
 
 @kernel("StatelessRandomUniformIntV2")
-def _(node):
+def _(node: KernelNode) -> Function:
     dtype = node.attr("dtype").as_numpy_dtype
     return lambda shape, key, counter, algorithm, low, high: integers_between(
         _of_stream(key, counter, algorithm), shape, low, high, dtype
@@ -326,13 +326,13 @@ def _(node):
 
 
 @kernel("StatelessMultinomial")
-def _(node):
+def _(node: KernelNode) -> Function:
     dtype = node.attr("output_dtype").as_numpy_dtype
     return lambda logits, num_samples, seed: multinomial(_of_seeds(seed), logits, num_samples, dtype)
 
 
 @kernel("StatelessShuffle")
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda value, *stream: shuffled(_of_stream(*stream), value)
 
 
@@ -348,12 +348,12 @@ def _check_ends_with(sizes: tuple[int, ...], *parameters: Array) -> None:
 
 
 @kernel("StatelessRandomGammaV2")
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda shape, seed, alpha: _gamma_ending_with(_of_seeds(seed), shape, alpha)
 
 
 @kernel("StatelessRandomGammaV3")
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda shape, key, counter, algorithm, alpha: _gamma_ending_with(
         _of_stream(key, counter, algorithm), shape, alpha
     )
@@ -371,10 +371,10 @@ def _gamma_ending_with(draws: PhiloxDraws, shape: Array, alpha: Array) -> Array:
 
 
 @kernel("StatelessRandomPoisson")
-def _(node):
+def _(node: KernelNode) -> Function:
     dtype = node.attr("dtype").as_numpy_dtype
 
-    def stateless_poisson(shape, seed, rate):
+    def stateless_poisson(shape: np.ndarray, seed: np.ndarray, rate: np.ndarray) -> np.ndarray:
         sizes = sizes_of(shape)
         _check_ends_with(sizes, rate)
         if 0 in sizes:
@@ -385,10 +385,12 @@ def _(node):
 
 
 @kernel("StatelessRandomBinomial")
-def _(node):
+def _(node: KernelNode) -> Function:
     dtype = node.attr("dtype").as_numpy_dtype
 
-    def stateless_binomial(shape, seed, counts, probabilities):
+    def stateless_binomial(
+        shape: np.ndarray, seed: np.ndarray, counts: np.ndarray, probabilities: np.ndarray
+    ) -> np.ndarray:
         sizes = sizes_of(shape)
         _check_ends_with(sizes, counts, probabilities)
         if 0 in sizes:
@@ -400,8 +402,8 @@ def _(node):
 
 
 @kernel("StatelessRandomGetKeyCounter", "StatelessRandomGetKeyCounterAlg")
-def _(node):
-    def key_and_counter(seed):
+def _(node: KernelNode) -> Function:
+    def key_and_counter(seed: np.ndarray) -> tuple[Any, ...]:
         if seed.shape != (2,):
             raise invalid(f"seed must have shape [2], not {list(seed.shape)}")
         key, counter = scrambled_seed(*seed.tolist())
@@ -412,5 +414,5 @@ def _(node):
 
 
 @kernel("StatelessRandomGetAlg")
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda: np.int32(_PHILOX)

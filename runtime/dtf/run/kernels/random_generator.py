@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dtf.run.executor.step import StepContext
-from dtf.run.kernels import KernelNode, kernel
+from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import invalid, numpy_dtype
 from dtf.run.kernels.random import integers_between, sizes_of
 from dtf.run.kernels.state import read_resource
@@ -43,7 +43,7 @@ for _op, _method in {
 
 
 @kernel("StatefulUniformInt", stateful=True)
-def _(node: KernelNode) -> Callable[..., Any]:
+def _(node: KernelNode) -> Function:
     dtype = numpy_dtype(node, "dtype")
     return lambda step, handle, algorithm, shape, low, high: _drawn(
         step, handle, algorithm, lambda draws: integers_between(draws, shape, low, high, dtype)
@@ -51,10 +51,17 @@ def _(node: KernelNode) -> Callable[..., Any]:
 
 
 @kernel("StatefulRandomBinomial", stateful=True)
-def _(node: KernelNode) -> Callable[..., Any]:
+def _(node: KernelNode) -> Function:
     dtype = numpy_dtype(node, "dtype")
 
-    def binomial(step, handle, algorithm, shape, counts, chances):
+    def binomial(
+        step: StepContext,
+        handle: ResourceHandle,
+        algorithm: np.ndarray,
+        shape: np.ndarray,
+        counts: np.ndarray,
+        chances: np.ndarray,
+    ) -> np.ndarray:
         sizes = sizes_of(shape)
 
         def draw(draws: PhiloxDraws) -> np.ndarray:
@@ -70,12 +77,12 @@ def _(node: KernelNode) -> Callable[..., Any]:
 
 
 @kernel("RngSkip", stateful=True)
-def _(node: KernelNode) -> Callable[..., Any]:
+def _(node: KernelNode) -> Function:
     return lambda step, handle, algorithm, delta: _skip(step, handle, algorithm, delta)
 
 
 @kernel("RngReadAndSkip", stateful=True)
-def _(node: KernelNode) -> Callable[..., Any]:
+def _(node: KernelNode) -> Function:
     return _skip
 
 
@@ -91,7 +98,7 @@ def _skip(step: StepContext, handle: ResourceHandle, algorithm: Any, delta: Any)
 
 
 @kernel("NonDeterministicInts", stateful=True)
-def _(node: KernelNode) -> Callable[..., Any]:
+def _(node: KernelNode) -> Function:
     dtype = np.dtype(numpy_dtype(node, "dtype"))
     limits = np.iinfo(dtype)
     return lambda step, shape: np.random.default_rng().integers(
@@ -107,7 +114,7 @@ def _drawn(
     if np.ndim(algorithm):
         raise invalid(f"algorithm must be of shape [], not {list(np.shape(algorithm))}")
     if int(algorithm) != _PHILOX:
-        raise errors.UnimplementedError(None, None, f"There is no algorithm {int(algorithm)}; only Philox (1) is there")
+        raise errors.UnimplementedError.of(f"Unknown algorithm {int(algorithm)}; only Philox (1) is supported")
     with variable.lock:
         state = variable.read()
         if variable.dtype != dtypes.int64:

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from dtf.run.kernels import KernelNode, kernel
+from dtf.run.executor.step import StepContext
+from dtf.run.interfaces import Done, Outputs
+from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import as_text, invalid
 from dtf.run.kernels.data_flow import node_resource, resource_of
 from dtf.run.state import readers
@@ -22,7 +24,7 @@ def _reader(*ops: str) -> Callable[[Callable[[KernelNode], Records]], Callable[[
 
     def register(records_of: Callable[[KernelNode], Records]) -> Callable[[KernelNode], Records]:
         @kernel(*ops, stateful=True)
-        def make(node: KernelNode) -> Callable[..., Any]:
+        def make(node: KernelNode) -> Function:
             records, is_reference = records_of(node), node.op_def.outputs[0].is_ref
 
             def reader(step: Any) -> Any:
@@ -37,27 +39,27 @@ def _reader(*ops: str) -> Callable[[Callable[[KernelNode], Records]], Callable[[
 
 
 @_reader("IdentityReader", "IdentityReaderV2")
-def _(node):
+def _(node: KernelNode) -> Function:
     return readers.names
 
 
 @_reader("WholeFileReader", "WholeFileReaderV2")
-def _(node):
+def _(node: KernelNode) -> Function:
     return readers.whole_files
 
 
 @_reader("TextLineReader", "TextLineReaderV2")
-def _(node):
+def _(node: KernelNode) -> Function:
     return readers.lines(node.attr("skip_header_lines"))
 
 
 @_reader("TFRecordReader", "TFRecordReaderV2")
-def _(node):
+def _(node: KernelNode) -> Function:
     return readers.tf_records(as_text(node.attr("compression_type")))
 
 
 @_reader("FixedLengthRecordReader", "FixedLengthRecordReaderV2")
-def _(node):
+def _(node: KernelNode) -> Function:
     header, record, footer, hop = (node.attr(f"{name}_bytes") for name in ("header", "record", "footer", "hop"))
     if min(header, footer, hop) < 0 or record <= 0:
         others = f"{header}, {footer}, {hop}"
@@ -67,8 +69,8 @@ def _(node):
 
 
 @kernel("ReaderRead", "ReaderReadV2", asynchronous=True)
-def _(node):
-    def read(step, done, reader, queue):
+def _(node: KernelNode) -> Function:
+    def read(step: StepContext, done: Done[Outputs], reader: Any, queue: Any) -> None:
         def report(records: list[tuple[bytes, bytes]]) -> None:
             done(tuple(map(string_scalar, records[0])))
 
@@ -78,8 +80,8 @@ def _(node):
 
 
 @kernel("ReaderReadUpTo", "ReaderReadUpToV2", asynchronous=True)
-def _(node):
-    def read(step, done, reader, queue, count):
+def _(node: KernelNode) -> Function:
+    def read(step: StepContext, done: Done[Outputs], reader: Any, queue: Any, count: np.ndarray) -> None:
         most = int(count)
         if most < 1:
             raise invalid(f"num_records must be positive, got {most}")
@@ -96,8 +98,8 @@ def _(node):
 
 
 def _read(
-    step: Any,
-    done: Callable[..., None],
+    step: StepContext,
+    done: Done[Outputs],
     reader_handle: Any,
     queue_handle: Any,
     most: int,
@@ -142,25 +144,25 @@ def _read(
 
 
 @kernel("ReaderNumRecordsProduced", "ReaderNumRecordsProducedV2", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda step, handle: np.int64(resource_of(step, handle, Reader).records_produced)
 
 
 @kernel("ReaderNumWorkUnitsCompleted", "ReaderNumWorkUnitsCompletedV2", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda step, handle: np.int64(resource_of(step, handle, Reader).work_units_completed)
 
 
 @kernel("ReaderSerializeState", "ReaderSerializeStateV2", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda step, handle: string_scalar(resource_of(step, handle, Reader).state())
 
 
 @kernel("ReaderRestoreState", "ReaderRestoreStateV2", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda step, handle, state: resource_of(step, handle, Reader).restore(state.item())
 
 
 @kernel("ReaderReset", "ReaderResetV2", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda step, handle: resource_of(step, handle, Reader).reset()

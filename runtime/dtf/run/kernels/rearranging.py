@@ -9,8 +9,8 @@ import itertools
 
 import numpy as np
 
-from dtf.run.kernels import kernel
-from dtf.run.kernels.arguments import as_text, invalid, scalar_axis, shape_text, vector, zero_of
+from dtf.run.kernels import Function, KernelNode, kernel
+from dtf.run.kernels.arguments import as_text, invalid, room, scalar_axis, shape_text, vector, zero_of
 from dtf.wire.strings import filled
 
 # -- rearranging
@@ -28,20 +28,20 @@ def _permutation(perm: np.ndarray, rank: int) -> list[int]:
 
 
 @kernel("Transpose")
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda value, perm: np.transpose(value, _permutation(perm, np.ndim(value)))
 
 
 @kernel("ConjugateTranspose")
-def _(node):
+def _(node: KernelNode) -> Function:
     if not node.attr("T").is_complex:
         return lambda value, perm: np.transpose(value, _permutation(perm, np.ndim(value)))
     return lambda value, perm: np.conj(np.transpose(value, _permutation(perm, np.ndim(value))))
 
 
 @kernel("InvertPermutation")
-def _(node):
-    def invert_permutation(perm):
+def _(node: KernelNode) -> Function:
+    def invert_permutation(perm: np.ndarray) -> np.ndarray:
         size = len(vector(perm, "invert_permutation's input"))
         if size and (perm.min() < 0 or perm.max() >= size):
             bad = perm[(perm < 0) | (perm >= size)][0]
@@ -57,8 +57,8 @@ def _(node):
 
 
 @kernel("Reverse")
-def _(node):
-    def reverse(value, dims):
+def _(node: KernelNode) -> Function:
+    def reverse(value: np.ndarray, dims: np.ndarray) -> np.ndarray:
         if len(vector(dims, "'dims'")) != np.ndim(value):
             raise invalid(
                 "'dims' must have the same number of values as 'input' has dimensions. 'input' has "
@@ -70,8 +70,8 @@ def _(node):
 
 
 @kernel("ReverseV2")
-def _(node):
-    def reverse(value, axis):
+def _(node: KernelNode) -> Function:
+    def reverse(value: np.ndarray, axis: np.ndarray) -> np.ndarray:
         rank = np.ndim(value)
         axes = vector(axis, "'dims'")
         if rank == 0:
@@ -86,10 +86,10 @@ def _(node):
 
 
 @kernel("ReverseSequence")
-def _(node):
+def _(node: KernelNode) -> Function:
     seq_dim, batch_dim = node.attr("seq_dim"), node.attr("batch_dim")
 
-    def reverse_sequence(value, lengths):
+    def reverse_sequence(value: np.ndarray, lengths: np.ndarray) -> np.ndarray:
         if seq_dim >= np.ndim(value) or batch_dim >= np.ndim(value) or np.ndim(lengths) != 1:
             raise invalid(
                 f"input of shape {shape_text(np.shape(value))} must have the dimensions seq_dim {seq_dim} and "
@@ -112,8 +112,8 @@ def _(node):
 
 
 @kernel("Roll")
-def _(node):
-    def roll(value, shift, axis):
+def _(node: KernelNode) -> Function:
+    def roll(value: np.ndarray, shift: np.ndarray, axis: np.ndarray) -> np.ndarray:
         if np.ndim(value) < 1:
             raise invalid("input must be 1-D or higher")
         for what, numbers in (("shift", shift), ("axis", axis)):
@@ -128,14 +128,14 @@ def _(node):
 
 
 @kernel("SpaceToBatchND")
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda value, block, paddings: _space_to_batch(
         value, vector(block, "block_shape"), _pairs(paddings, "paddings", len(block))
     )
 
 
 @kernel("SpaceToBatch")
-def _(node):
+def _(node: KernelNode) -> Function:
     size = node.attr("block_size")
     return lambda value, paddings: _space_to_batch(value, [size, size], _pairs(paddings, "paddings", 2))
 
@@ -161,9 +161,10 @@ def _space_to_batch(value: np.ndarray, block: list[int], paddings: list[list[int
     _check_blocks(value, block)
     spatial = len(block)
     rest = value.ndim - 1 - spatial
+    sizes = [size + before + after for size, (before, after) in zip(value.shape[1:], paddings, strict=False)]
+    shape = room((value.shape[0], *sizes, *value.shape[1 + spatial :]), value.dtype)
     if value.dtype == object:
-        sizes = [size + before + after for size, (before, after) in zip(value.shape[1:], paddings, strict=False)]
-        padded = filled((value.shape[0], *sizes, *value.shape[1 + spatial :]), zero_of(value.dtype), object)
+        padded = filled(shape, zero_of(value.dtype), object)
         starts = [before for before, _ in paddings]
         inside = tuple(slice(at, at + size) for at, size in zip([0, *starts], value.shape, strict=False))
         padded[inside] = value
@@ -180,14 +181,14 @@ def _space_to_batch(value: np.ndarray, block: list[int], paddings: list[list[int
 
 
 @kernel("BatchToSpaceND")
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda value, block, crops: _batch_to_space(
         value, vector(block, "block_shape"), _pairs(crops, "crops", len(block))
     )
 
 
 @kernel("BatchToSpace")
-def _(node):
+def _(node: KernelNode) -> Function:
     size = node.attr("block_size")
     return lambda value, crops: _batch_to_space(value, [size, size], _pairs(crops, "crops", 2))
 
@@ -213,10 +214,10 @@ def _batch_to_space(value: np.ndarray, block: list[int], crops: list[list[int]])
 
 
 @kernel("SpaceToDepth")
-def _(node):
+def _(node: KernelNode) -> Function:
     size, channels_first = node.attr("block_size"), as_text(node.attr("data_format")) == "NCHW"
 
-    def space_to_depth(value):
+    def space_to_depth(value: np.ndarray) -> np.ndarray:
         value = np.moveaxis(value, 1, -1) if channels_first else value
         batch, height, width, depth = value.shape
         if height % size or width % size:
@@ -229,10 +230,10 @@ def _(node):
 
 
 @kernel("DepthToSpace")
-def _(node):
+def _(node: KernelNode) -> Function:
     size, channels_first = node.attr("block_size"), as_text(node.attr("data_format")) == "NCHW"
 
-    def depth_to_space(value):
+    def depth_to_space(value: np.ndarray) -> np.ndarray:
         value = np.moveaxis(value, 1, -1) if channels_first else value
         batch, height, width, depth = value.shape
         if depth % (size * size):
@@ -245,12 +246,12 @@ def _(node):
 
 
 @kernel("ExtractImagePatches")
-def _(node):
+def _(node: KernelNode) -> Function:
     (_, rows, columns, _), (_, row_step, column_step, _) = node.attr("ksizes"), node.attr("strides")
     (_, row_rate, column_rate, _), same = node.attr("rates"), as_text(node.attr("padding")) == "SAME"
     row_span, column_span = (rows - 1) * row_rate + 1, (columns - 1) * column_rate + 1
 
-    def extract_image_patches(images):
+    def extract_image_patches(images: np.ndarray) -> np.ndarray:
         batch, height, width, depth = images.shape
         if same:
             pads = [
@@ -258,6 +259,7 @@ def _(node):
                 for size, step, span in ((height, row_step, row_span), (width, column_step, column_span))
             ]
             halves = [(pad // 2, pad - pad // 2) for pad in pads]
+            room((batch, height + pads[0], width + pads[1], depth), images.dtype)
             images = np.pad(images, [(0, 0), *halves, (0, 0)])
         extents = [
             (size - span + step) // step if size - span + step >= 0 else -1
@@ -272,6 +274,6 @@ def _(node):
             return np.zeros((batch, *extents, rows * columns * depth), images.dtype)
         windows = np.lib.stride_tricks.sliding_window_view(images, (row_span, column_span), axis=(1, 2))
         windows = windows[:, ::row_step, ::column_step, :, ::row_rate, ::column_rate].transpose(0, 1, 2, 4, 5, 3)
-        return windows.reshape(*windows.shape[:3], rows * columns * depth)
+        return windows.reshape(room((*windows.shape[:3], rows * columns * depth), images.dtype))
 
     return extract_image_patches

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from dtf.run.kernels import KernelNode, kernel
+from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import invalid, shape_text
 from dtf.run.kernels.math import truncated_quotient
 from dtf.run.kernels.segment import highest, lowest
 
-Array = Any  # an ndarray or a numpy scalar
-Function = Callable[..., Any]
+Array: TypeAlias = np.ndarray  # or a numpy scalar, which has its methods
 
 _reduce_add: Function = np.add.reduce
 _reduce_multiply: Function = np.multiply.reduce
@@ -216,13 +215,13 @@ def _scan(op: str, accumulate: Function, identity: float) -> None:
         exclusive, reverse = node.attr("exclusive"), node.attr("reverse")
 
         def run(x: Array, axis: Array) -> Array:
-            axis = int(axis)
-            if not -x.ndim <= axis < x.ndim:
-                raise invalid(f"ScanOp: Expected scan axis in the range [{-x.ndim}, {x.ndim}), but got {axis}")
+            along = int(axis)
+            if not -x.ndim <= along < x.ndim:
+                raise invalid(f"ScanOp: Expected scan axis in the range [{-x.ndim}, {x.ndim}), but got {along}")
             if reverse:
-                x = np.flip(x, axis)
-            result = _shift_along(accumulate(x, axis), axis, identity) if exclusive else accumulate(x, axis)
-            return np.flip(result, axis) if reverse else result
+                x = np.flip(x, along)
+            result = _shift_along(accumulate(x, along), along, identity) if exclusive else accumulate(x, along)
+            return np.flip(result, along) if reverse else result
 
         return run
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dtf.run.kernels import KernelNode, kernel
+from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import invalid
 
 _Array = np.ndarray
@@ -107,10 +107,10 @@ class _Cell:
 
 
 @kernel("LSTMBlockCell")
-def _(node):
+def _(node: KernelNode) -> Function:
     cell, dtype = _Cell(node), node.attr("T").as_numpy_dtype
 
-    def step(*inputs):
+    def step(*inputs: np.ndarray) -> tuple[np.ndarray, ...]:
         x, cs_prev, h_prev, w, wci, wcf, wco, b = map(_wide, inputs)
         _check_lstm(x, cs_prev, h_prev, w, (wci, wcf, wco), b)
         return tuple(each.astype(dtype) for each in cell.step(x, cs_prev, h_prev, w, (wci, wcf, wco), b))
@@ -119,10 +119,10 @@ def _(node):
 
 
 @kernel("LSTMBlockCellGrad")
-def _(node):
+def _(node: KernelNode) -> Function:
     cell, dtype = _Cell(node), node.attr("T").as_numpy_dtype
 
-    def step_back(*inputs):
+    def step_back(*inputs: np.ndarray) -> tuple[np.ndarray, ...]:
         x, cs_prev, h_prev, w, wci, wcf, wco, b, *parts, cs_grad, h_grad = map(_wide, inputs)
         shape = _check_lstm(x, cs_prev, h_prev, w, (wci, wcf, wco), b)
         named = zip(("i", "cs", "f", "o", "ci", "co"), parts, strict=False)
@@ -134,10 +134,10 @@ def _(node):
 
 
 @kernel("BlockLSTM", "BlockLSTMV2")
-def _(node):
+def _(node: KernelNode) -> Function:
     cell, dtype = _Cell(node), node.attr("T").as_numpy_dtype
 
-    def run(steps, *inputs):
+    def run(steps: np.ndarray, *inputs: np.ndarray) -> tuple[np.ndarray, ...]:
         x, cs, h, w, wci, wcf, wco, b = map(_wide, inputs)
         cells = (cs.shape[-1],)
         _check({"wci": (wci, cells), "wcf": (wcf, cells), "wco": (wco, cells), "b": (b, (4 * cells[0],))})
@@ -153,10 +153,10 @@ def _(node):
 
 
 @kernel("BlockLSTMGrad", "BlockLSTMGradV2")
-def _(node):
+def _(node: KernelNode) -> Function:
     cell, dtype = _Cell(node), node.attr("T").as_numpy_dtype
 
-    def run_back(steps, *inputs):
+    def run_back(steps: np.ndarray, *inputs: np.ndarray) -> tuple[np.ndarray, ...]:
         x, cs_first, h_first, w, wci, wcf, wco, b, *parts, h, cs_grads, h_grads = map(_wide, inputs)
         for name, array, rank in (("cs_prev", cs_first, 2), ("wci", wci, 1), ("wcf", wcf, 1), ("wco", wco, 1)):
             if array.ndim != rank:
@@ -193,8 +193,10 @@ def _check_gru(x: _Array, h_prev: _Array, w_ru: _Array, w_c: _Array, b_ru: _Arra
 
 
 @kernel("GRUBlockCell")
-def _(node):
-    def step(x, h_prev, w_ru, w_c, b_ru, b_c):
+def _(node: KernelNode) -> Function:
+    def step(
+        x: np.ndarray, h_prev: np.ndarray, w_ru: np.ndarray, w_c: np.ndarray, b_ru: np.ndarray, b_c: np.ndarray
+    ) -> tuple[np.ndarray, ...]:
         _check_gru(x, h_prev, w_ru, w_c, b_ru, b_c)
         r, u = np.split(_sigmoid(np.concatenate([x, h_prev], 1) @ w_ru + b_ru), 2, 1)
         c = np.tanh(np.concatenate([x, h_prev * r], 1) @ w_c + b_c)
@@ -204,8 +206,19 @@ def _(node):
 
 
 @kernel("GRUBlockCellGrad")
-def _(node):
-    def step_back(x, h_prev, w_ru, w_c, b_ru, b_c, r, u, c, d_h):
+def _(node: KernelNode) -> Function:
+    def step_back(
+        x: np.ndarray,
+        h_prev: np.ndarray,
+        w_ru: np.ndarray,
+        w_c: np.ndarray,
+        b_ru: np.ndarray,
+        b_c: np.ndarray,
+        r: np.ndarray,
+        u: np.ndarray,
+        c: np.ndarray,
+        d_h: np.ndarray,
+    ) -> tuple[np.ndarray, ...]:
         shape = _check_gru(x, h_prev, w_ru, w_c, b_ru, b_c)
         _check({"r": (r, shape), "u": (u, shape), "c": (c, shape), "d_h": (d_h, shape)})
         width = x.shape[1]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dtf.run.kernels import kernel
+from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import invalid, numpy_dtype, scalar_axis, shape_text, vector
 from dtf.wire import errors
 
@@ -18,8 +18,8 @@ from dtf.wire import errors
 
 
 @kernel("Select")
-def _(node):
-    def select(condition, then, otherwise):
+def _(node: KernelNode) -> Function:
+    def select(condition: np.ndarray, then: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
         shape, chosen = np.shape(then), np.shape(condition)
         if chosen == shape[:1] and len(shape) > 1:
             condition = condition.reshape(-1, *[1] * (len(shape) - 1))
@@ -40,13 +40,13 @@ def _different_sizes(number: int, found: Sequence[int], wanted: Sequence[int]) -
 
 
 @kernel("SelectV2")
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda condition, then, otherwise: np.where(condition, then, otherwise)
 
 
 @kernel("Where")
-def _(node):
-    def where(condition):
+def _(node: KernelNode) -> Function:
+    def where(condition: np.ndarray) -> np.ndarray:
         if np.ndim(condition) == 0:
             raise invalid("WhereOp : Unhandled input dimensions: 0")
         return np.argwhere(condition).astype(np.int64)
@@ -55,26 +55,26 @@ def _(node):
 
 
 @kernel("Unique")
-def _(node):
+def _(node: KernelNode) -> Function:
     dtype = numpy_dtype(node, "out_idx")
 
     return lambda values: _unique_elements(values, dtype)[:2]
 
 
 @kernel("UniqueWithCounts")
-def _(node):
+def _(node: KernelNode) -> Function:
     dtype = numpy_dtype(node, "out_idx")
     return lambda values: _unique_elements(values, dtype)
 
 
 @kernel("UniqueV2")
-def _(node):
+def _(node: KernelNode) -> Function:
     dtype = numpy_dtype(node, "out_idx")
     return lambda values, axis: _unique_along(values, axis, dtype)[:2]
 
 
 @kernel("UniqueWithCountsV2")
-def _(node):
+def _(node: KernelNode) -> Function:
     dtype = numpy_dtype(node, "out_idx")
     return lambda values, axis: _unique_along(values, axis, dtype)
 
@@ -113,10 +113,10 @@ def _unique(values: np.ndarray, axis: int, dtype: Any) -> tuple[np.ndarray, np.n
 
 
 @kernel("ListDiff")
-def _(node):
+def _(node: KernelNode) -> Function:
     dtype = numpy_dtype(node, "out_idx")
 
-    def list_diff(values, excluded):
+    def list_diff(values: np.ndarray, excluded: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         unwanted = set(excluded.tolist())
         kept = np.array([i for i, value in enumerate(values.tolist()) if value not in unwanted], dtype)
         return values[kept], kept
@@ -125,17 +125,17 @@ def _(node):
 
 
 @kernel("LowerBound")
-def _(node):
+def _(node: KernelNode) -> Function:
     return _search("left", numpy_dtype(node, "out_type"))
 
 
 @kernel("UpperBound")
-def _(node):
+def _(node: KernelNode) -> Function:
     return _search("right", numpy_dtype(node, "out_type"))
 
 
 def _search(side: Any, dtype: Any) -> Callable[..., np.ndarray]:
-    def search(sorted_inputs, values):
+    def search(sorted_inputs: np.ndarray, values: np.ndarray) -> np.ndarray:
         if sorted_inputs.ndim != 2 or values.ndim != 2:
             raise invalid("sorted_inputs and values must be matrices, of one row per search")
         if sorted_inputs.shape[:1] != values.shape[:1]:

@@ -6,16 +6,16 @@ The rows are combined by `scatter_rows`, as everywhere in the runtime.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from dtf.run.kernels import KernelNode, kernel
+from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import room
 from dtf.run.kernels.gathering import scatter_rows
 from dtf.wire import errors
 
-Array = Any  # an ndarray or a numpy scalar
+Array: TypeAlias = np.ndarray  # or a numpy scalar, which has its methods
 
 
 def reduce_segments(ufunc: np.ufunc, initial: Any, data: Array, ids: Array, count: int) -> np.ndarray:
@@ -48,7 +48,7 @@ def _limits(dtype: np.dtype) -> Any:
         return np.finfo(dtype)
     import ml_dtypes
 
-    return ml_dtypes.finfo(dtype)
+    return ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
 
 
 # -- sorted segments: SegmentSum and its family --
@@ -56,7 +56,7 @@ def _limits(dtype: np.dtype) -> Any:
 
 def _segment_kernel(op: str, ufunc: np.ufunc, start: Callable[[np.dtype], Any], empty: int) -> None:
     @kernel(op)
-    def factory(node: KernelNode) -> Callable[..., Array]:
+    def factory(node: KernelNode) -> Function:
         def run(data: Array, ids: Array) -> np.ndarray:
             count = _check_sorted(data, ids)
             result = reduce_segments(ufunc, start(data.dtype), data, ids, count)
@@ -68,9 +68,9 @@ def _segment_kernel(op: str, ufunc: np.ufunc, start: Callable[[np.dtype], Any], 
 def _check_sorted(data: Array, ids: Array) -> int:
     """The number of segments of sorted `ids`, after the checks that TensorFlow makes."""
     if ids.ndim != 1:
-        raise errors.InvalidArgumentError(None, None, f"segment_ids should be a vector, got shape {_shape_text(ids)}")
+        raise errors.InvalidArgumentError.of(f"segment_ids should be a vector, got shape {_shape_text(ids)}")
     if data.ndim == 0 or len(data) != len(ids):
-        raise errors.InvalidArgumentError(None, None, "segment_ids should be the same size as dimension 0 of input.")
+        raise errors.InvalidArgumentError.of("segment_ids should be the same size as dimension 0 of input.")
     return _count_sorted(ids)
 
 
@@ -78,9 +78,9 @@ def _count_sorted(ids: np.ndarray) -> int:
     if not len(ids):
         return 0
     if ids[0] < 0:
-        raise errors.InvalidArgumentError(None, None, "segment ids must be >= 0")
+        raise errors.InvalidArgumentError.of("segment ids must be >= 0")
     if (ids[1:] < ids[:-1]).any():
-        raise errors.InvalidArgumentError(None, None, "segment ids are not increasing")
+        raise errors.InvalidArgumentError.of("segment ids are not increasing")
     return int(ids[-1]) + 1
 
 
@@ -108,7 +108,7 @@ _segment_kernel("SegmentMin", np.minimum, highest, 0)
 
 
 @kernel("SegmentMean")
-def _segment_mean(node: KernelNode) -> Callable[..., Array]:
+def _segment_mean(node: KernelNode) -> Function:
     def run(data: Array, ids: Array) -> np.ndarray:
         count = _check_sorted(data, ids)
         return _divide_rows(reduce_segments(np.add, 0, data, ids, count), np.bincount(ids, minlength=count))
@@ -128,21 +128,19 @@ def _divide_rows(sums: np.ndarray, divisors: np.ndarray) -> np.ndarray:
 
 def _unsorted_segment_kernel(op: str, ufunc: np.ufunc, start: Callable[[np.dtype], Any]) -> None:
     @kernel(op)
-    def factory(node: KernelNode) -> Callable[..., Array]:
+    def factory(node: KernelNode) -> Function:
         def run(data: Array, ids: Array, num_segments: Array) -> np.ndarray:
             count = int(num_segments)
             if count < 0:
-                raise errors.InvalidArgumentError(None, None, f"Input num_segments == {count} must not be negative.")
+                raise errors.InvalidArgumentError.of(f"Input num_segments == {count} must not be negative.")
             if data.shape[: ids.ndim] != ids.shape:
-                raise errors.InvalidArgumentError(
-                    None,
-                    None,
+                raise errors.InvalidArgumentError.of(
                     f"data.shape = {_shape_text(data)} does not start with segment_ids.shape = {_shape_text(ids)}",
                 )
             rows = np.reshape(ids, -1)
             values = np.reshape(data, (rows.size, *data.shape[ids.ndim :]))
             if rows.size and rows.max() >= count:
-                raise errors.InvalidArgumentError(None, None, _out_of_range(ids, count))
+                raise errors.InvalidArgumentError.of(_out_of_range(ids, count))
             if rows.size and rows.min() < 0:  # a negative id drops its row
                 kept = rows >= 0
                 rows, values = rows[kept], values[kept]
@@ -189,14 +187,14 @@ def _sparse_segment_kernels(combiner: str) -> None:
     divisor = _DIVISORS[combiner]
 
     @kernel(f"SparseSegment{combiner}", f"SparseSegment{combiner}WithNumSegments")
-    def forward(node: KernelNode) -> Callable[..., Array]:
+    def forward(node: KernelNode) -> Function:
         def run(data: Array, indices: Array, ids: Array, num_segments: Array | None = None) -> np.ndarray:
             if indices.shape != ids.shape:
-                raise errors.InvalidArgumentError(None, None, "segment_ids and indices should have same size.")
+                raise errors.InvalidArgumentError.of("segment_ids and indices should have same size.")
             count = _count_sorted(ids)
             if num_segments is not None:
                 if count > num_segments:
-                    raise errors.InvalidArgumentError(None, None, "segment ids must be < num_segments")
+                    raise errors.InvalidArgumentError.of("segment ids must be < num_segments")
                 count = int(num_segments)
             _check_indices(indices, len(data))
             sums = reduce_segments(np.add, 0, np.take(data, indices, axis=0), ids, count)
@@ -206,17 +204,15 @@ def _sparse_segment_kernels(combiner: str) -> None:
         return run
 
     @kernel(f"SparseSegment{combiner}Grad")
-    def backward(node: KernelNode) -> Callable[..., Array]:
+    def backward(node: KernelNode) -> Function:
         def run(grad: Array, indices: Array, ids: Array, output_dim0: Array) -> np.ndarray:
             rows = int(output_dim0)
             if rows == 0:
                 return np.zeros((0, *grad.shape[1:]), grad.dtype)
             if indices.shape != ids.shape:
-                raise errors.InvalidArgumentError(None, None, "segment_ids and indices should have same size.")
+                raise errors.InvalidArgumentError.of("segment_ids and indices should have same size.")
             if ids.size and (ids.min() < 0 or ids.max() >= len(grad)):
-                raise errors.InvalidArgumentError(
-                    None, None, f"Segment id {int(ids.max())} out of range [0, {len(grad)})."
-                )
+                raise errors.InvalidArgumentError.of(f"Segment id {int(ids.max())} out of range [0, {len(grad)}).")
             _check_indices(indices, rows)
             divisors = divisor(np.bincount(ids, minlength=len(grad)))
             scaled = grad if divisors is None else _divide_rows(grad, divisors)
@@ -225,13 +221,13 @@ def _sparse_segment_kernels(combiner: str) -> None:
         return run
 
     @kernel(f"SparseSegment{combiner}GradV2")
-    def sparse_backward(node: KernelNode) -> Callable[..., Any]:
+    def sparse_backward(node: KernelNode) -> Function:
         dense = backward(node)
 
         def run(grad: Array, indices: Array, ids: Array, dense_output_dim0: Array) -> tuple[np.ndarray, np.ndarray]:
             if np.ndim(indices) != 1 or indices.shape != np.shape(ids):
-                raise errors.InvalidArgumentError(
-                    None, None, "indices should be a vector, and segment_ids and indices should have same size."
+                raise errors.InvalidArgumentError.of(
+                    "indices should be a vector, and segment_ids and indices should have same size."
                 )
             if not int(dense_output_dim0):
                 return np.zeros((0, *grad.shape[1:]), grad.dtype), indices[:0]
@@ -246,9 +242,7 @@ def _check_indices(indices: np.ndarray, count: int) -> None:
     bad = (indices < 0) | (indices >= count)
     if bad.any():
         place = int(np.argmax(bad))
-        raise errors.InvalidArgumentError(
-            None, None, f"indices[{place}] == {int(indices[place])} out of range [0, {count})"
-        )
+        raise errors.InvalidArgumentError.of(f"indices[{place}] == {int(indices[place])} out of range [0, {count})")
 
 
 for _combiner in _DIVISORS:

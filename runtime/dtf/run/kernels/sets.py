@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dtf.run.kernels import kernel
+from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import as_text, invalid, shape_text
 
 _Groups = dict[tuple[int, ...], list[Any]]
@@ -81,21 +81,21 @@ def _sorted_results(
 
 
 @kernel("DenseToDenseSetOperation")
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda first, second: _combined(node, _dense_groups(first), _dense_groups(second))
 
 
 @kernel("DenseToSparseSetOperation")
-def _(node):
+def _(node: KernelNode) -> Function:
     validate = node.attr("validate_indices")
     return lambda first, *second: _combined(node, _dense_groups(first), _sparse_groups(validate, *second))
 
 
 @kernel("SparseToSparseSetOperation")
-def _(node):
+def _(node: KernelNode) -> Function:
     validate = node.attr("validate_indices")
 
-    def combine(*arguments):
+    def combine(*arguments: np.ndarray) -> tuple[np.ndarray, ...]:
         first, second = arguments[:3], arguments[3:]
         return _combined(node, _sparse_groups(validate, *first), _sparse_groups(validate, *second))
 
@@ -103,10 +103,10 @@ def _(node):
 
 
 @kernel("SetSize")
-def _(node):
+def _(node: KernelNode) -> Function:
     validate = node.attr("validate_indices")
 
-    def sizes(indices, values, shape):
+    def sizes(indices: np.ndarray, values: np.ndarray, shape: np.ndarray) -> np.ndarray:
         groups, lead = _sparse_groups(validate, indices, values, shape)
         out = np.zeros(lead, np.int32)
         for place, members in groups.items():

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dtf.run.kernels import KernelNode, kernel
+from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import invalid, numpy_dtype
 
 
@@ -23,7 +23,7 @@ def _check_rank(value: np.ndarray, rank: int) -> None:
 
 
 @kernel("FFT", "FFT2D", "FFT3D", "IFFT", "IFFT2D", "IFFT3D")
-def _(node: KernelNode) -> Any:
+def _(node: KernelNode) -> Function:
     dtype, rank = numpy_dtype(node, "Tcomplex"), _rank(node.op)
     transform: Any = np.fft.ifftn if node.op.startswith("I") else np.fft.fftn
 
@@ -37,7 +37,7 @@ def _(node: KernelNode) -> Any:
 
 
 @kernel("RFFT", "RFFT2D", "RFFT3D")
-def _(node: KernelNode) -> Any:
+def _(node: KernelNode) -> Function:
     dtype, rank = numpy_dtype(node, "Tcomplex"), _rank(node.op)
     _check_precision(node, "Treal", "Tcomplex", "forward")
 
@@ -53,7 +53,7 @@ def _(node: KernelNode) -> Any:
 
 
 @kernel("IRFFT", "IRFFT2D", "IRFFT3D")
-def _(node: KernelNode) -> Any:
+def _(node: KernelNode) -> Function:
     dtype, rank = numpy_dtype(node, "Treal"), _rank(node.op)
     _check_precision(node, "Tcomplex", "Treal", "backward")
 

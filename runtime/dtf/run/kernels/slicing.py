@@ -8,13 +8,14 @@ index here ends with an Ellipsis, which keeps the array.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from dtf.run.kernels import kernel
+from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import dimensions, invalid, numpy_dtype, room, shape_text, vector, zero_of
+from dtf.run.state.resources import Variable
 from dtf.wire.slicing import slice_index, sliced_shape
 
 _MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
@@ -24,8 +25,8 @@ _MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_ax
 
 
 @kernel("Slice")
-def _(node):
-    def slice_(value, begin, size):
+def _(node: KernelNode) -> Function:
+    def slice_(value: np.ndarray, begin: np.ndarray, size: np.ndarray) -> np.ndarray:
         shape = np.shape(value)
         begins, sizes = vector(begin, "begin"), vector(size, "size")
         if not len(begins) == len(sizes) == len(shape):
@@ -50,7 +51,7 @@ def _index_maker(node: Any) -> Callable[..., Any]:
     """The function from a shape and the three index tensors to the numpy index, with the node's masks."""
     masks = {mask: node.attr(mask) for mask in _MASKS}
 
-    def make(shape, begin, end, strides):
+    def make(shape: Sequence[int], begin: np.ndarray, end: np.ndarray, strides: np.ndarray) -> tuple[Any, ...]:
         bounds = vector(begin, "begin"), vector(end, "end"), vector(strides, "strides")
         try:
             index = slice_index(len(shape), *bounds, **masks)
@@ -63,16 +64,18 @@ def _index_maker(node: Any) -> Callable[..., Any]:
 
 
 @kernel("StridedSlice")
-def _(node):
+def _(node: KernelNode) -> Function:
     index = _index_maker(node)
     return lambda value, begin, end, strides: value[index(np.shape(value), begin, end, strides)]
 
 
 @kernel("StridedSliceGrad")
-def _(node):
+def _(node: KernelNode) -> Function:
     index, dtype = _index_maker(node), numpy_dtype(node)
 
-    def strided_slice_grad(shape, begin, end, strides, gradient):
+    def strided_slice_grad(
+        shape: np.ndarray, begin: np.ndarray, end: np.ndarray, strides: np.ndarray, gradient: np.ndarray
+    ) -> np.ndarray:
         out = np.full(room(dimensions(shape), dtype), zero_of(dtype), dtype)
         at = index(out.shape, begin, end, strides)
         if out[at].shape != np.shape(gradient):
@@ -84,10 +87,12 @@ def _(node):
 
 
 @kernel("StridedSliceAssign")
-def _(node):
+def _(node: KernelNode) -> Function:
     index = _index_maker(node)
 
-    def strided_slice_assign(variable, begin, end, strides, value):
+    def strided_slice_assign(
+        variable: Variable, begin: np.ndarray, end: np.ndarray, strides: np.ndarray, value: np.ndarray
+    ) -> Variable:
         with variable.lock:
             array = variable.writable()
             at = index(array.shape, begin, end, strides)
@@ -99,10 +104,12 @@ def _(node):
 
 
 @kernel("TensorStridedSliceUpdate")
-def _(node):
+def _(node: KernelNode) -> Function:
     index = _index_maker(node)
 
-    def tensor_strided_slice_update(tensor, begin, end, strides, value):
+    def tensor_strided_slice_update(
+        tensor: np.ndarray, begin: np.ndarray, end: np.ndarray, strides: np.ndarray, value: np.ndarray
+    ) -> np.ndarray:
         out = np.array(tensor)
         at = index(out.shape, begin, end, strides)
         if out[at].size:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from dtf.run.kernels import Function, KernelNode
 from dtf.run.kernels.arguments import invalid, room, shape_text, vector
 from dtf.run.kernels.gathering import rows_of_nd_indices, scatter_nd, scatter_rows
 from dtf.run.kernels.sparse_components import check_dimensions, reduced_axes, sparse_kernel
@@ -17,10 +18,12 @@ from dtf.wire.strings import filled
 
 
 @sparse_kernel("SparseToDense")
-def _(node):
+def _(node: KernelNode) -> Function:
     dtype, validate = node.attr("T").as_numpy_dtype, node.attr("validate_indices")
 
-    def sparse_to_dense(indices, output_shape, values, default):
+    def sparse_to_dense(
+        indices: np.ndarray, output_shape: np.ndarray, values: np.ndarray, default: np.ndarray
+    ) -> np.ndarray:
         shape = tuple(output_shape.tolist())
         places = np.asarray(indices, np.int64)
         places = places.reshape(-1, 1) if places.ndim < 2 else places
@@ -49,10 +52,10 @@ def _(node):
 
 
 @sparse_kernel("SparseTensorDenseMatMul")
-def _(node):
+def _(node: KernelNode) -> Function:
     adjoint_a, adjoint_b = node.attr("adjoint_a"), node.attr("adjoint_b")
 
-    def matmul(indices, values, shape, dense):
+    def matmul(indices: np.ndarray, values: np.ndarray, shape: np.ndarray, dense: np.ndarray) -> np.ndarray:
         right = np.conj(dense).T if adjoint_b else dense
         rows, columns, left = indices[:, 0], indices[:, 1], values
         height, width = int(shape[0]), int(shape[1])
@@ -66,7 +69,7 @@ def _(node):
             bad = np.flatnonzero((found < 0) | (found >= limit))
             if bad.size:
                 raise invalid(f"{name} index {found[bad[0]]} of a[{bad[0]}] is out of bounds (>= {limit})")
-        out = np.zeros((height, right.shape[1]), right.dtype)
+        out = np.zeros(room((height, right.shape[1]), right.dtype), right.dtype)
         scatter_rows(np.add, out, rows, left[:, None] * right[columns])
         return out
 
@@ -74,8 +77,8 @@ def _(node):
 
 
 @sparse_kernel("SparseTensorDenseAdd")
-def _(node):
-    def add(indices, values, shape, dense):
+def _(node: KernelNode) -> Function:
+    def add(indices: np.ndarray, values: np.ndarray, shape: np.ndarray, dense: np.ndarray) -> np.ndarray:
         if tuple(shape.tolist()) != np.shape(dense):
             raise invalid(
                 f"Shapes of a and b must be equal, got {shape_text(shape.tolist())} and {shape_text(np.shape(dense))}"
@@ -88,8 +91,8 @@ def _(node):
 
 
 @sparse_kernel("SparseReorder")
-def _(node):
-    def reorder(indices, values, shape):
+def _(node: KernelNode) -> Function:
+    def reorder(indices: np.ndarray, values: np.ndarray, shape: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         order = np.lexsort(indices.T[::-1])
         return indices[order], values[order]
 
@@ -97,8 +100,8 @@ def _(node):
 
 
 @sparse_kernel("SparseReshape")
-def _(node):
-    def reshape(indices, shape, new_shape):
+def _(node: KernelNode) -> Function:
+    def reshape(indices: np.ndarray, shape: np.ndarray, new_shape: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if np.ndim(indices) != 2:
             raise invalid("Input must be a matrix.")
         vector(shape, "Input shape")
@@ -146,13 +149,16 @@ def _truncated_quotient(x: np.ndarray, y: Any) -> np.ndarray:
 
 
 @sparse_kernel("SparseFillEmptyRows")
-def _(node):
-    def fill_empty_rows(indices, values, shape, default):
+def _(node: KernelNode) -> Function:
+    def fill_empty_rows(
+        indices: np.ndarray, values: np.ndarray, shape: np.ndarray, default: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         count = int(shape[0])
         rows = indices[:, 0]
         if len(rows) and (rows.min() < 0 or rows.max() >= count):
             at = int(np.flatnonzero((rows < 0) | (rows >= count))[0])
             raise invalid(f"indices({at}, 0) is invalid: {rows[at]} >= {count}")
+        room((count, indices.shape[1] + 2), np.int64)
         empty = np.bincount(rows, minlength=count)[:count] == 0
         missing = np.flatnonzero(empty)
         added = np.zeros((len(missing), indices.shape[1]), np.int64)
@@ -168,11 +174,11 @@ def _(node):
 
 
 @sparse_kernel("SparseFillEmptyRowsGrad")
-def _(node):
+def _(node: KernelNode) -> Function:
     if node.attr("T") == dtypes.string:
         raise invalid("SparseFillEmptyRowsGrad adds gradients up; strings have no sum.")
 
-    def fill_empty_rows_grad(reverse_index_map, grad_values):
+    def fill_empty_rows_grad(reverse_index_map: np.ndarray, grad_values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         vector(reverse_index_map, "reverse_index_map")
         vector(grad_values, "grad_values")
         outside = reverse_index_map[(reverse_index_map < 0) | (reverse_index_map >= len(grad_values))]
@@ -186,10 +192,10 @@ def _(node):
 
 
 @sparse_kernel("SparseConcat")
-def _(node):
+def _(node: KernelNode) -> Function:
     count, axis = node.attr("N"), node.attr("concat_dim")
 
-    def concat(*parts: Any):
+    def concat(*parts: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         indices, values, shapes = parts[:count], parts[count : 2 * count], parts[2 * count :]
         at = axis % len(shapes[0])
         for i, shape in enumerate(shapes):
@@ -214,10 +220,10 @@ def _(node):
 
 
 @sparse_kernel("SparseReduceSum")
-def _(node):
+def _(node: KernelNode) -> Function:
     keep_dims = node.attr("keep_dims")
 
-    def reduce_sum(indices, values, shape, axes):
+    def reduce_sum(indices: np.ndarray, values: np.ndarray, shape: np.ndarray, axes: np.ndarray) -> np.ndarray:
         rank = len(shape)
         check_dimensions(shape)
         reduced = reduced_axes(axes, rank)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from dtf.run.kernels import Function, KernelNode
 from dtf.run.kernels.arguments import invalid, room, shape_text, vector
 from dtf.run.kernels.sparse_components import check_dimensions, check_inside, reduced_axes, sparse_kernel
 from dtf.wire import errors
@@ -39,8 +40,16 @@ def check_same_shape(first: Any, second: Any) -> None:
 
 
 @sparse_kernel("SparseAdd")
-def _(node):
-    def add(a_indices, a_values, a_shape, b_indices, b_values, b_shape, threshold):
+def _(node: KernelNode) -> Function:
+    def add(
+        a_indices: np.ndarray,
+        a_values: np.ndarray,
+        a_shape: np.ndarray,
+        b_indices: np.ndarray,
+        b_values: np.ndarray,
+        b_shape: np.ndarray,
+        threshold: np.ndarray,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         check_same_shape(a_shape, b_shape)
         union, of_a, of_b = merge_indices(a_indices, b_indices)
         sums = np.zeros(len(union), a_values.dtype)
@@ -58,8 +67,10 @@ def _(node):
 
 
 @sparse_kernel("SparseAddGrad")
-def _(node):
-    def add_grad(grad, a_indices, b_indices, sum_indices):
+def _(node: KernelNode) -> Function:
+    def add_grad(
+        grad: np.ndarray, a_indices: np.ndarray, b_indices: np.ndarray, sum_indices: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         _check_row_gradient(grad, sum_indices, "sum_indices")
         both = np.concatenate([a_indices, b_indices])
         _, places, of_rows = merge_indices(sum_indices, both)
@@ -81,8 +92,15 @@ def _check_row_gradient(grad: np.ndarray, rows: np.ndarray, name: str) -> None:
 
 def _of_two(op: str, function: Callable[..., Any]) -> None:
     @sparse_kernel(op)
-    def factory(node: Any) -> Callable[..., Any]:
-        def combine(a_indices, a_values, a_shape, b_indices, b_values, b_shape):
+    def factory(node: KernelNode) -> Function:
+        def combine(
+            a_indices: np.ndarray,
+            a_values: np.ndarray,
+            a_shape: np.ndarray,
+            b_indices: np.ndarray,
+            b_values: np.ndarray,
+            b_shape: np.ndarray,
+        ) -> tuple[np.ndarray, np.ndarray]:
             check_same_shape(a_shape, b_shape)
             check_inside(a_indices, a_shape)
             check_inside(b_indices, b_shape)
@@ -103,8 +121,8 @@ _of_two("SparseSparseMinimum", np.minimum)
 
 def _with_dense(op: str, function: Callable[..., Any]) -> None:
     @sparse_kernel(op)
-    def factory(node: Any) -> Callable[..., Any]:
-        def combine(indices, values, shape, dense):
+    def factory(node: KernelNode) -> Function:
+        def combine(indices: np.ndarray, values: np.ndarray, shape: np.ndarray, dense: np.ndarray) -> np.ndarray:
             try:
                 spread = np.broadcast_to(dense, tuple(shape))
             except ValueError:
@@ -136,8 +154,10 @@ _with_dense("SparseDenseCwiseDiv", _quotient)
 
 
 @sparse_kernel("SparseSlice")
-def _(node):
-    def slice_(indices, values, shape, start, size):
+def _(node: KernelNode) -> Function:
+    def slice_(
+        indices: np.ndarray, values: np.ndarray, shape: np.ndarray, start: np.ndarray, size: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         if not len(start) == len(size) == len(shape):
             raise invalid(f"Expected start and size of {len(shape)} elements, got {len(start)} and {len(size)}")
         check_dimensions(shape)
@@ -150,8 +170,8 @@ def _(node):
 
 
 @sparse_kernel("SparseSliceGrad")
-def _(node):
-    def slice_grad(grad, indices, start, output_indices):
+def _(node: KernelNode) -> Function:
+    def slice_grad(grad: np.ndarray, indices: np.ndarray, start: np.ndarray, output_indices: np.ndarray) -> np.ndarray:
         _check_row_gradient(grad, output_indices, "output_indices")
         if len(vector(start, "The input_start")) != indices.shape[1]:
             raise invalid(
@@ -164,7 +184,7 @@ def _(node):
             )
         _, places, of_output = merge_indices(indices, output_indices + start)
         if not np.isin(of_output, places).all():
-            raise errors.InternalError(None, None, "Elements of backprop_val_grad aren't all propagated")
+            raise errors.InternalError.of("Elements of backprop_val_grad aren't all propagated")
         by_place = np.zeros(max([*places, *of_output], default=-1) + 1, grad.dtype)
         by_place[of_output] = grad
         return by_place[places]
@@ -173,10 +193,10 @@ def _(node):
 
 
 @sparse_kernel("SparseSplit")
-def _(node):
+def _(node: KernelNode) -> Function:
     count = node.attr("num_split")
 
-    def split(axis, indices, values, shape):
+    def split(axis: np.ndarray, indices: np.ndarray, values: np.ndarray, shape: np.ndarray) -> list[np.ndarray]:
         rank, at = len(shape), int(axis)
         if not -rank <= at < rank:
             raise invalid(f"Input axis should be in range [{-rank}, {rank}), got {at}")
@@ -216,7 +236,9 @@ def reduced_groups(indices: np.ndarray, shape: np.ndarray, axes: Any) -> tuple[l
 
 
 def _reduction(dense_op: str | None, sparse_op: str, function: Any) -> None:
-    def groups(keep_dims, indices, values, shape, axes):
+    def groups(
+        keep_dims: np.ndarray, indices: np.ndarray, values: np.ndarray, shape: np.ndarray, axes: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         kept, rows, places = reduced_groups(indices, shape, axes)
         out = np.zeros(len(rows), values.dtype)
         first_of = np.zeros(len(rows), np.int64)
@@ -235,7 +257,7 @@ def _reduction(dense_op: str | None, sparse_op: str, function: Any) -> None:
         return rows, out, out_shape.astype(np.int64)
 
     @sparse_kernel(sparse_op)
-    def sparse_factory(node: Any) -> Callable[..., Any]:
+    def sparse_factory(node: KernelNode) -> Function:
         keep_dims = node.attr("keep_dims")
         return lambda *arguments: groups(keep_dims, *arguments)
 
@@ -243,10 +265,10 @@ def _reduction(dense_op: str | None, sparse_op: str, function: Any) -> None:
         return
 
     @sparse_kernel(dense_op)
-    def dense_factory(node: Any) -> Callable[..., Any]:
+    def dense_factory(node: KernelNode) -> Function:
         keep_dims = node.attr("keep_dims")
 
-        def reduce(*arguments):
+        def reduce(*arguments: np.ndarray) -> np.ndarray:
             rows, values, shape = groups(keep_dims, *arguments)
             out = np.zeros(room(tuple(shape), values.dtype), values.dtype)
             out[tuple(rows.T)] = values if len(shape) else values[:1].sum(dtype=values.dtype)
@@ -260,8 +282,8 @@ _reduction(None, "SparseReduceSumSparse", np.add)
 
 
 @sparse_kernel("SparseSoftmax")
-def _(node):
-    def softmax(indices, values, shape):
+def _(node: KernelNode) -> Function:
+    def softmax(indices: np.ndarray, values: np.ndarray, shape: np.ndarray) -> np.ndarray:
         if len(shape) < 2:
             raise invalid(f"Input should have rank >= 2, but received shape: {shape_text(shape)}")
         _, rows, places = reduced_groups(indices, shape, [len(shape) - 1])

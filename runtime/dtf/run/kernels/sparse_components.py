@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dtf.run.kernels import KernelNode, kernel
+from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import invalid, shape_text
 
 Factory = Callable[[Any], Callable[..., Any]]
@@ -27,7 +27,7 @@ def sparse_kernel(*ops: str) -> Callable[[Factory], Factory]:
 
     def register(factory: Factory) -> Factory:
         @kernel(*ops)
-        def checked(node: KernelNode) -> Callable[..., Any]:
+        def checked(node: KernelNode) -> Function:
             function, places = factory(node), _places(node)
             if not places:
                 return function

@@ -6,13 +6,14 @@ Columns are sparse or dense matrices of int64 or strings; the sparse ones come f
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from dtf.run.kernels import kernel
-from dtf.run.kernels.arguments import invalid, scalar, shape_text
+from dtf.run.kernels import Function, KernelNode, kernel
+from dtf.run.kernels.arguments import invalid, room, scalar, shape_text
 from dtf.run.lib.fingerprints import fingerprint64
 from dtf.wire import dtypes
 
@@ -34,7 +35,7 @@ def concatenated_fingerprint(first: int, second: int) -> int:
 
 
 @kernel("SparseCross")
-def _(node):
+def _(node: KernelNode) -> Function:
     taken = [*node.attr("sparse_types"), *node.attr("dense_types")]
     if node.attr("out_type") != dtypes.string and node.attr("internal_type") == dtypes.string and dtypes.int64 in taken:
         raise invalid("Input values should be of the internal type string but received int64")
@@ -46,10 +47,10 @@ def _(node):
 
 
 @kernel("SparseCrossV2")
-def _(node):
+def _(node: KernelNode) -> Function:
     count = _column_arguments(node)
 
-    def cross(*arguments):
+    def cross(*arguments: np.ndarray) -> tuple[np.ndarray, ...]:
         separator = scalar(arguments[count], "Input separator")
         return _crosses(node, object, lambda features: separator.join(map(_as_bytes, features)))(*arguments[:count])
 
@@ -75,18 +76,22 @@ def _as_bytes(feature: Any) -> bytes:
 def _crosses(node: Any, dtype: Any, join: Callable[[Sequence[Any]], Any]) -> Callable[..., Any]:
     count = node.attr("N")
 
-    def cross(*arguments):
+    def cross(*arguments: np.ndarray) -> tuple[np.ndarray, ...]:
         indices, values = arguments[:count], arguments[count : 2 * count]
         shapes, dense = arguments[2 * count : 3 * count], arguments[3 * count :]
-        for shape in [*shapes, *(each.shape for each in dense)]:
-            if len(shape) != 2:
-                raise invalid(f"Expected matrices, got shape {shape_text(shape)}")
+        given: list[Sequence[int] | np.ndarray] = [*shapes, *(each.shape for each in dense)]
+        for each in given:
+            if len(each) != 2:
+                raise invalid(f"Expected matrices, got shape {shape_text(each)}")
         sizes = [int(shape[0]) for shape in shapes] + [len(each) for each in dense]
         if len(set(sizes)) > 1:
             raise invalid(f"Expected as many rows in all inputs, got {sizes}")
         rows = sizes[0] if sizes else 0
+        room((rows, 8 * (count + 1)), np.int64)  # a list for each row and column
         columns = [_rows_of(*each, rows) for each in zip(indices, values, strict=True)]
         columns += [each.tolist() for each in dense]
+        total = sum(math.prod(len(column[row]) for column in columns) for row in range(rows))
+        room((total, 16), np.int64)
         crossed = [
             [join(one) for one in itertools.product(*(column[row] for column in columns))] for row in range(rows)
         ]

@@ -13,12 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from dtf.run.kernels import kernel
+from dtf.run.executor.step import StepContext
+from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import as_text, invalid, numpy_dtype, shape_text
 from dtf.run.kernels.sparse_components import check_dimensions, check_inside
+from dtf.run.lib.growth import Growth
 from dtf.wire import codec
 from dtf.wire.dtypes import as_dtype
 from dtf.wire.pb.tensor_pb2 import TensorProto
+from dtf.wire.varints import varint
 
 _Parts = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -29,12 +32,14 @@ class SparseTensorsMap:
     def __init__(self, name: str) -> None:
         self.name = name
         self._tensors: dict[int, _Parts] = {}
+        self._growth = Growth(f"map {name} of sparse tensors")
         self._handles = itertools.count()
         self._lock = threading.Lock()
 
     def add(self, parts: _Parts) -> int:
         """Returns the handle under which `parts` can be taken."""
         with self._lock:
+            self._growth.add(parts, len(self._tensors))
             handle = next(self._handles)
             self._tensors[handle] = parts
             return handle
@@ -51,10 +56,10 @@ class SparseTensorsMap:
 
 
 @kernel("SerializeSparse")
-def _(node):
+def _(node: KernelNode) -> Function:
     pack = _packer(node)
 
-    def serialize(indices, values, shape):
+    def serialize(indices: np.ndarray, values: np.ndarray, shape: np.ndarray) -> np.ndarray:
         if np.ndim(values) != 1 or np.ndim(shape) != 1:
             found = f"{shape_text(values.shape)} and {shape_text(shape.shape)}"
             raise invalid(
@@ -66,10 +71,10 @@ def _(node):
 
 
 @kernel("SerializeManySparse")
-def _(node):
+def _(node: KernelNode) -> Function:
     pack = _packer(node)
 
-    def serialize(*parts):
+    def serialize(*parts: np.ndarray) -> np.ndarray:
         _checked(parts)
         check_dimensions(parts[2])
         check_inside(parts[0], parts[2])
@@ -82,10 +87,10 @@ def _(node):
 
 
 @kernel("DeserializeSparse", "DeserializeManySparse")
-def _(node):
+def _(node: KernelNode) -> Function:
     dtype = numpy_dtype(node, "dtype")
 
-    def deserialize(packed):
+    def deserialize(packed: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         if packed.ndim < 1 or packed.shape[-1] != 3:
             raise invalid(f"Serialized sparse should have 3 as the last dimension {shape_text(packed.shape)}")
         if node.op == "DeserializeManySparse" and packed.ndim < 2:
@@ -102,13 +107,13 @@ def _(node):
 
 
 @kernel("AddSparseToTensorsMap", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda step, *parts: np.int64(_map_of(node, step).add(_checked(parts)))
 
 
 @kernel("AddManySparseToTensorsMap", stateful=True)
-def _(node):
-    def add_many(step, *parts):
+def _(node: KernelNode) -> Function:
+    def add_many(step: StepContext, *parts: np.ndarray) -> np.ndarray:
         table = _map_of(node, step)
         return np.array([table.add(row) for row in _rows(parts)], np.int64)
 
@@ -116,10 +121,10 @@ def _(node):
 
 
 @kernel("TakeManySparseFromTensorsMap", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     dtype = numpy_dtype(node, "dtype")
 
-    def take_many(step, handles):
+    def take_many(step: StepContext, handles: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         table = _map_of(node, step)
         return _joined([table.take(int(handle)) for handle in handles], np.shape(handles), dtype)
 
@@ -176,17 +181,8 @@ def _message(array: np.ndarray) -> bytes:
     if array.dtype == object:  # strings as TensorFlow packs them: their lengths, then their bytes
         texts = array.tolist()
         proto = TensorProto(dtype=proto.dtype, tensor_shape=proto.tensor_shape)
-        proto.tensor_content = b"".join([*(_varint(len(text)) for text in texts), *texts])
+        proto.tensor_content = b"".join([*(varint(len(text)) for text in texts), *texts])
     return proto.SerializeToString(deterministic=True)
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value >= 128:
-        out.append(value % 128 + 128)
-        value //= 128
-    out.append(value)
-    return bytes(out)
 
 
 def _rows(parts: Sequence[Any]) -> list[_Parts]:

@@ -16,11 +16,11 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
-Array = Any  # an ndarray or a numpy scalar
+Array: TypeAlias = np.ndarray  # or a numpy scalar, which has its methods
 
 
 def erf(x: Array) -> Array:

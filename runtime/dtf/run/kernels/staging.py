@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from dtf.run.kernels import kernel
-from dtf.run.kernels.arguments import as_text, invalid
+from dtf.run.executor.step import StepContext
+from dtf.run.interfaces import Done, Outputs
+from dtf.run.kernels import Function, KernelNode, kernel
+from dtf.run.kernels.arguments import as_text, invalid, of_components
 from dtf.run.kernels.data_flow import node_resource, resource_of
+from dtf.run.state.resources import ResourceHandle
 from dtf.run.state.staging import Barrier, MapStagingArea, Mutex, MutexHold, StagingArea
 
 
@@ -29,43 +31,31 @@ def _map_area(node: Any, step: Any) -> MapStagingArea:
     )
 
 
-def _values(node: Any, done: Callable[..., None]) -> Callable[..., None]:
-    """`done` for a tuple: one output is its value itself."""
-
-    def report(values: Any = (), error: Any = None) -> None:
-        if error is not None:
-            done(error=error)
-        else:
-            done(values[0] if node.num_outputs == 1 else values)
-
-    return report
-
-
 # -- in order
 
 
 @kernel("Stage", asynchronous=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda step, done, *values: _area(node, step).put(values, step.cancellation, done)
 
 
 @kernel("Unstage", asynchronous=True)
-def _(node):
-    return lambda step, done: _area(node, step).take(step.cancellation, _values(node, done))
+def _(node: KernelNode) -> Function:
+    return lambda step, done: _area(node, step).take(step.cancellation, of_components(node, done))
 
 
 @kernel("StagePeek", asynchronous=True)
-def _(node):
-    return lambda step, done, index: _area(node, step).peek(int(index), step.cancellation, _values(node, done))
+def _(node: KernelNode) -> Function:
+    return lambda step, done, index: _area(node, step).peek(int(index), step.cancellation, of_components(node, done))
 
 
 @kernel("StageSize", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda step: np.int32(len(_area(node, step)))
 
 
 @kernel("StageClear", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda step: _area(node, step).clear()
 
 
@@ -73,17 +63,19 @@ def _(node):
 
 
 @kernel("MapStage", "OrderedMapStage", asynchronous=True)
-def _(node):
-    def stage(step, done, key, indices, *values):
+def _(node: KernelNode) -> Function:
+    def stage(
+        step: StepContext, done: Done[Outputs], key: np.ndarray, indices: np.ndarray, *values: np.ndarray
+    ) -> None:
         _map_area(node, step).put(int(key), indices.tolist(), values, step.cancellation, done)
 
     return stage
 
 
 @kernel("MapUnstage", "OrderedMapUnstage", asynchronous=True)
-def _(node):
-    def unstage(step, done, key, indices):
-        report = _values(node, done)
+def _(node: KernelNode) -> Function:
+    def unstage(step: StepContext, done: Done[Outputs], key: np.ndarray, indices: np.ndarray) -> None:
+        report = of_components(node, done)
 
         def without_key(value: Any = (), error: Any = None) -> None:
             report(error=error) if error is not None else report(value[1])
@@ -94,8 +86,8 @@ def _(node):
 
 
 @kernel("MapUnstageNoKey", "OrderedMapUnstageNoKey", asynchronous=True)
-def _(node):
-    def unstage(step, done, indices):
+def _(node: KernelNode) -> Function:
+    def unstage(step: StepContext, done: Done[Outputs], indices: np.ndarray) -> None:
         def flat(value: Any = (), error: Any = None) -> None:
             done(error=error) if error is not None else done((np.int64(value[0]), *value[1]))
 
@@ -106,25 +98,25 @@ def _(node):
 
 
 @kernel("MapPeek", "OrderedMapPeek", asynchronous=True)
-def _(node):
-    def peek(step, done, key, indices):
-        _map_area(node, step).peek(int(key), indices.tolist(), step.cancellation, _values(node, done))
+def _(node: KernelNode) -> Function:
+    def peek(step: StepContext, done: Done[Outputs], key: np.ndarray, indices: np.ndarray) -> None:
+        _map_area(node, step).peek(int(key), indices.tolist(), step.cancellation, of_components(node, done))
 
     return peek
 
 
 @kernel("MapSize", "OrderedMapSize", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda step: np.int32(len(_map_area(node, step)))
 
 
 @kernel("MapIncompleteSize", "OrderedMapIncompleteSize", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda step: np.int32(_map_area(node, step).incomplete_size)
 
 
 @kernel("MapClear", "OrderedMapClear", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda step: _map_area(node, step).clear()
 
 
@@ -132,7 +124,7 @@ def _(node):
 
 
 @kernel("Barrier", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     types, shapes = node.attr("component_types"), node.attr("shapes")
     if len(shapes) != len(types) or not all(shape.is_fully_defined() for shape in shapes):
         raise invalid("All of the component shapes must be specified")
@@ -141,10 +133,10 @@ def _(node):
 
 
 @kernel("BarrierInsertMany", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     component = node.attr("component_index")
 
-    def insert_many(step, handle, keys, values):
+    def insert_many(step: StepContext, handle: ResourceHandle, keys: np.ndarray, values: np.ndarray) -> None:
         if keys.ndim != 1 or values.shape[:1] != keys.shape:
             raise invalid(f"Expected keys of one dimension, and as many values, got {keys.shape} and {values.shape}")
         resource_of(step, handle, Barrier).insert_many(component, keys.tolist(), list(values))
@@ -153,29 +145,29 @@ def _(node):
 
 
 @kernel("BarrierTakeMany", asynchronous=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     # TensorFlow's kernel does not look at `wait_for_incomplete`.
     allow_small = node.attr("allow_small_batch")
 
-    def take_many(step, done, handle, count):
+    def take_many(step: StepContext, done: Done[Outputs], handle: ResourceHandle, count: np.ndarray) -> None:
         resource_of(step, handle, Barrier).take_many(int(count), allow_small, step.cancellation, done)
 
     return take_many
 
 
 @kernel("BarrierClose", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     cancel = node.attr("cancel_pending_enqueues")
     return lambda step, handle: resource_of(step, handle, Barrier).shut(cancel)
 
 
 @kernel("BarrierReadySize", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda step, handle: np.int32(resource_of(step, handle, Barrier).ready_size)
 
 
 @kernel("BarrierIncompleteSize", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda step, handle: np.int32(resource_of(step, handle, Barrier).incomplete_size)
 
 
@@ -183,18 +175,18 @@ def _(node):
 
 
 @kernel("MutexV2", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda step: node_resource(node, step, Mutex, Mutex)[1]
 
 
 @kernel("MutexLock", asynchronous=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda step, done, handle: resource_of(step, handle, Mutex).lock(step.cancellation, done)
 
 
 @kernel("ConsumeMutexLock", stateful=True)
-def _(node):
-    def consume(step, hold):
+def _(node: KernelNode) -> Function:
+    def consume(step: StepContext, hold: Any) -> None:
         if not isinstance(hold, MutexHold):
             raise invalid("Expected input to be a mutex lock")
         hold.release()

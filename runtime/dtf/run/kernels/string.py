@@ -9,16 +9,17 @@ from __future__ import annotations
 import base64
 import binascii
 import csv
+import math
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from dtf.run.kernels import kernel
+from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import invalid, room, scalar, shape_text, vector
 from dtf.run.lib.patterns import Pattern
-from dtf.wire import errors
+from dtf.wire import errors, limits
 
 
 def each_string(function: Callable[[bytes], Any], values: np.ndarray, dtype: Any = object) -> np.ndarray:
@@ -49,15 +50,16 @@ def _strings(values: Sequence[bytes]) -> np.ndarray:
 
 
 @kernel("StringJoin")
-def _(node):
+def _(node: KernelNode) -> Function:
     separator = _bytes(node.attr("separator"))
 
-    def string_join(*inputs):
+    def string_join(*inputs: np.ndarray) -> np.ndarray:
         shapes = {np.shape(value) for value in inputs if np.ndim(value)}
         if len(shapes) > 1:
             first, second = sorted(shapes)[:2]
             raise invalid(f"Input shapes do not match: {list(first)} vs. {list(second)}")
         shape = shapes.pop() if shapes else ()
+        _check_joined(inputs, math.prod(shape), len(separator))
         columns = [np.broadcast_to(value, shape).ravel() for value in inputs]
         out = np.empty(shape, object)
         out.reshape(-1)[:] = _strings([separator.join(parts) for parts in zip(*columns, strict=True)])
@@ -66,17 +68,23 @@ def _(node):
     return string_join
 
 
+def _check_joined(inputs: Sequence[Any], count: int, separator_bytes: int) -> None:
+    """Looks at the room for `count` strings, each with the scalars among the inputs in it."""
+    each = separator_bytes * max(len(inputs) - 1, 0) + sum(len(value.item()) for value in inputs if not np.ndim(value))
+    limits.check_room((count, each), 1, "string")
+
+
 @kernel("ReduceJoin")
-def _(node):
+def _(node: KernelNode) -> Function:
     keep_dims, separator = node.attr("keep_dims"), _bytes(node.attr("separator"))
 
-    def reduce_join(values, reduction_indices):
+    def reduce_join(values: np.ndarray, reduction_indices: np.ndarray) -> np.ndarray:
         rank = np.ndim(values)
         axes = [int(axis) for axis in np.ravel(reduction_indices)]
         for axis in axes:
             if not -rank <= axis < rank:
-                raise errors.OutOfRangeError(
-                    None, None, f"Invalid reduction dimension {axis} for input with {rank} dimension(s)"
+                raise errors.OutOfRangeError.of(
+                    f"Invalid reduction dimension {axis} for input with {rank} dimension(s)"
                 )
         axes = [axis % rank for axis in axes]
         if len(set(axes)) != len(axes):
@@ -106,10 +114,10 @@ def _ragged(rows: list[list[bytes]]) -> tuple[np.ndarray, np.ndarray, np.ndarray
 
 
 @kernel("StringSplit")
-def _(node):
+def _(node: KernelNode) -> Function:
     skip_empty = node.attr("skip_empty")
 
-    def string_split(values, delimiter):
+    def string_split(values: np.ndarray, delimiter: np.ndarray) -> tuple[np.ndarray, ...]:
         vector(values, "input")
         marks = _bytes(scalar(delimiter, "delimiter"))
         pattern = re.compile(b"[" + re.escape(marks) + b"]") if marks else None
@@ -126,10 +134,10 @@ def _(node):
 
 
 @kernel("StringSplitV2")
-def _(node):
+def _(node: KernelNode) -> Function:
     most = node.attr("maxsplit")
 
-    def string_split(values, separator):
+    def string_split(values: np.ndarray, separator: np.ndarray) -> tuple[np.ndarray, ...]:
         vector(values, "input")
         mark = _bytes(scalar(separator, "sep"))
         return _ragged([value.split(mark or None, most) for value in values])
@@ -141,7 +149,7 @@ def _(node):
 
 
 @kernel("StringLength")
-def _(node):
+def _(node: KernelNode) -> Function:
     in_characters = _text(node.attr("unit")) == "UTF8_CHAR"
 
     def length(value: bytes) -> int:
@@ -152,17 +160,17 @@ def _(node):
 
 
 @kernel("StringStrip")
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda values: each_string(bytes.strip, values)
 
 
 @kernel("StringLower")
-def _(node):
+def _(node: KernelNode) -> Function:
     return _change_case(node, bytes.lower, str.lower)
 
 
 @kernel("StringUpper")
-def _(node):
+def _(node: KernelNode) -> Function:
     return _change_case(node, bytes.upper, str.upper)
 
 
@@ -176,7 +184,7 @@ def _change_case(node: Any, of_bytes: Any, of_text: Any) -> Callable[..., np.nda
 
 
 @kernel("Substr")
-def _(node):
+def _(node: KernelNode) -> Function:
     in_characters = _text(node.attr("unit")) == "UTF8_CHAR"
 
     def cut(number: int, value: bytes, position: int, length: int) -> bytes:
@@ -188,7 +196,7 @@ def _(node):
         part = whole[start:] if length < 0 else whole[start : start + length]
         return part.encode() if in_characters else part
 
-    def substr(values, position, length):
+    def substr(values: np.ndarray, position: np.ndarray, length: np.ndarray) -> np.ndarray:
         if np.shape(position) != np.shape(length):
             raise invalid(
                 "pos and len should have the same shape, got: "
@@ -207,12 +215,12 @@ def _(node):
 
 
 @kernel("RegexFullMatch")
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda values, pattern: _full_match(values, Pattern.of(_bytes(scalar(pattern, "Pattern"))))
 
 
 @kernel("StaticRegexFullMatch")
-def _(node):
+def _(node: KernelNode) -> Function:
     pattern = Pattern(_bytes(node.attr("pattern")))
     return lambda values: _full_match(values, pattern)
 
@@ -222,7 +230,7 @@ def _full_match(values: np.ndarray, pattern: Pattern) -> np.ndarray:
 
 
 @kernel("RegexReplace")
-def _(node):
+def _(node: KernelNode) -> Function:
     is_global = node.attr("replace_global")
     return lambda values, pattern, rewrite: _replace(
         values, Pattern.of(_bytes(scalar(pattern, "Pattern"))), _bytes(scalar(rewrite, "Rewrite")), is_global
@@ -230,21 +238,28 @@ def _(node):
 
 
 @kernel("StaticRegexReplace")
-def _(node):
+def _(node: KernelNode) -> Function:
     is_global = node.attr("replace_global")
     pattern, rewrite = Pattern(_bytes(node.attr("pattern"))), _bytes(node.attr("rewrite"))
     return lambda values: _replace(values, pattern, rewrite, is_global)
 
 
 def _replace(values: np.ndarray, pattern: Pattern, rewrite: bytes, is_global: bool) -> np.ndarray:
-    return each_string(lambda value: pattern.replace(value, rewrite, is_global), values)
+    groups = rewrite.count(b"\\")
+
+    def replaced(value: bytes) -> bytes:
+        # At most, the rewrite stands between all bytes, and what its groups name is all of the value.
+        limits.check_room((len(value) + 1, len(rewrite)), 1 + groups, "string")
+        return pattern.replace(value, rewrite, is_global)
+
+    return each_string(replaced, values)
 
 
 # -- from and to numbers
 
 
 @kernel("AsString")
-def _(node):
+def _(node: KernelNode) -> Function:
     dtype = node.attr("T")
     precision, width, fill = node.attr("precision"), node.attr("width"), _text(node.attr("fill"))
     places = f".{precision}" if precision >= 0 else ""
@@ -273,7 +288,7 @@ def _(node):
 
 
 @kernel("StringToNumber")
-def _(node):
+def _(node: KernelNode) -> Function:
     dtype = node.attr("out_type").as_numpy_dtype
     convert: Callable[[bytes], Any] = int if np.issubdtype(dtype, np.integer) else float
 
@@ -291,7 +306,7 @@ def _(node):
 
 
 @kernel("EncodeBase64")
-def _(node):
+def _(node: KernelNode) -> Function:
     padded = node.attr("pad")
 
     def encode(value: bytes) -> bytes:
@@ -302,7 +317,7 @@ def _(node):
 
 
 @kernel("DecodeBase64")
-def _(node):
+def _(node: KernelNode) -> Function:
     def decode(value: bytes) -> bytes:
         bare = value.rstrip(b"=")
         if not re.fullmatch(rb"[A-Za-z0-9_-]*", bare) or len(bare) % 4 == 1:
@@ -316,11 +331,11 @@ def _(node):
 
 
 @kernel("DecodeRaw")
-def _(node):
+def _(node: KernelNode) -> Function:
     dtype = np.dtype(node.attr("out_type").as_numpy_dtype)
     swap = not node.attr("little_endian") and dtype.itemsize > 1
 
-    def decode_raw(values):
+    def decode_raw(values: np.ndarray) -> np.ndarray:
         lengths = {len(value) for value in np.ravel(values)}
         if len(lengths) > 1:
             raise invalid(
@@ -340,7 +355,7 @@ def _(node):
 
 
 @kernel("DecodeCSV")
-def _(node):
+def _(node: KernelNode) -> Function:
     types = [dtype.as_numpy_dtype for dtype in node.attr("OUT_TYPE")]
     missing = _bytes(node.attr("na_value")).decode("latin-1")
     chosen = list(node.attr("select_cols"))
@@ -360,7 +375,7 @@ def _(node):
         except (ValueError, OverflowError):
             raise invalid(f"Field {column} in record {record} is not a valid {np.dtype(dtype).name}: {text}") from None
 
-    def decode_csv(records, *defaults):
+    def decode_csv(records: np.ndarray, *defaults: np.ndarray) -> np.ndarray | list[np.ndarray]:
         if any(np.ndim(default) > 1 for default in defaults):
             raise invalid("Each record default should be at most rank 1")
         lines = [value.decode("latin-1") for value in np.ravel(records)]

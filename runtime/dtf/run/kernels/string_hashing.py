@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import numpy as np
 
-from dtf.run.kernels import kernel
+from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import as_text, invalid, scalar
 from dtf.run.kernels.string import each_string
 from dtf.run.lib.fingerprints import fingerprint64, murmur64, siphash
 
 
 @kernel("StringToHashBucketFast")
-def _(node):
+def _(node: KernelNode) -> Function:
     buckets = node.attr("num_buckets")
     return lambda values: each_string(lambda value: fingerprint64(value) % buckets, values, np.int64)
 
 
 @kernel("StringToHashBucket")
-def _(node):
+def _(node: KernelNode) -> Function:
     buckets = node.attr("num_buckets")
     return lambda values: each_string(lambda value: murmur64(value) % buckets, values, np.int64)
 
 
 @kernel("StringToHashBucketStrong")
-def _(node):
+def _(node: KernelNode) -> Function:
     buckets, key = node.attr("num_buckets"), tuple(node.attr("key"))
     if len(key) != 2:
         raise invalid("Key must have 2 elements")
@@ -31,8 +31,8 @@ def _(node):
 
 
 @kernel("Fingerprint")
-def _(node):
-    def fingerprint(data, method):
+def _(node: KernelNode) -> Function:
+    def fingerprint(data: np.ndarray, method: np.ndarray) -> np.ndarray:
         if as_text(scalar(method, "`method`")) != "farmhash64":
             raise invalid(f"Unsupported fingerprint method: {as_text(method.item())}")
         if not np.ndim(data):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dtf.run.kernels import kernel
+from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import as_text, invalid, room
 from dtf.wire import errors
 from dtf.wire.decompress import decompress
@@ -18,14 +18,14 @@ from dtf.wire.strings import string_scalar
 
 
 @kernel("StringFormat")
-def _(node):
+def _(node: KernelNode) -> Function:
     parts = as_text(node.attr("template")).split(as_text(node.attr("placeholder")))
     most = node.attr("summarize")
     if len(parts) - 1 != len(node.attr("T")):
         raise invalid(f"num placeholders in template and num inputs must match: {len(parts) - 1} vs. "
                       f"{len(node.attr('T'))}")  # fmt: skip
 
-    def string_format(*values):
+    def string_format(*values: np.ndarray) -> np.ndarray:
         texts = [_summary(np.asarray(value), most) for value in values]
         text = parts[0] + "".join(text + part for text, part in zip(texts, parts[1:], strict=True))
         return string_scalar(text.encode("utf-8", "surrogateescape"))
@@ -68,7 +68,7 @@ def _word(element: Any) -> str:
 
 
 @kernel("StringNGrams")
-def _(node):
+def _(node: KernelNode) -> Function:
     separator, left, right = (_bytes(node.attr(name)) for name in ("separator", "left_pad", "right_pad"))
     widths, pad_width = list(node.attr("ngram_widths")), node.attr("pad_width")
     keep_short = node.attr("preserve_short_sequences")
@@ -84,7 +84,7 @@ def _(node):
             made.append(separator.join([left] * pad + row + [right] * pad))
         return made
 
-    def string_n_grams(data, splits):
+    def string_n_grams(data: np.ndarray, splits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         shape, data, splits = np.shape(splits), np.ravel(data), np.ravel(splits)
         if not splits.size:
             return np.full(data.shape, b"", object), splits
@@ -102,18 +102,18 @@ def _(node):
 
 
 @kernel("UnsortedSegmentJoin")
-def _(node):
+def _(node: KernelNode) -> Function:
     separator = _bytes(node.attr("separator"))
 
-    def unsorted_segment_join(values, segment_ids, count):
+    def unsorted_segment_join(values: np.ndarray, segment_ids: np.ndarray, count: np.ndarray) -> np.ndarray:
         total, rank = int(count), np.ndim(segment_ids)
         if total < 0:
             raise invalid("Number of segments must be non-negative.")
         if not rank:
             raise invalid("Segment_id cannot have rank 0")
         if np.ndim(values) < rank:
-            raise errors.OutOfRangeError(
-                None, None, f"Invalid segment_id rank {rank} for input with {np.ndim(values)} dimension(s)"
+            raise errors.OutOfRangeError.of(
+                f"Invalid segment_id rank {rank} for input with {np.ndim(values)} dimension(s)"
             )
         if np.shape(values)[:rank] != np.shape(segment_ids):
             raise invalid(
@@ -137,7 +137,7 @@ def _(node):
 # -- bytes in strings
 
 @kernel("DecodeCompressed")
-def _(node):
+def _(node: KernelNode) -> Function:
     kind = as_text(node.attr("compression_type"))
     if kind not in ("", "ZLIB", "GZIP"):
         raise invalid(f"Only ZLIB, GZIP or NONE are supported compressions, got {kind}")
@@ -145,7 +145,7 @@ def _(node):
     def unpack(value: bytes) -> bytes:
         return decompress(value, kind, "DecodeCompressed")
 
-    def decode_compressed(values):
+    def decode_compressed(values: np.ndarray) -> np.ndarray:
         if not kind:
             return values
         out = np.empty(np.shape(values), object)
@@ -156,11 +156,11 @@ def _(node):
 
 
 @kernel("DecodePaddedRaw")
-def _(node):
+def _(node: KernelNode) -> Function:
     dtype = np.dtype(node.attr("out_type").as_numpy_dtype)
     swap = not node.attr("little_endian") and dtype.itemsize > 1
 
-    def decode_padded_raw(values, fixed_length):
+    def decode_padded_raw(values: np.ndarray, fixed_length: np.ndarray) -> np.ndarray:
         length = int(fixed_length)
         if length <= 0 or length % dtype.itemsize:
             raise invalid(f"fixed_length ({length}) must be a positive multiple of {dtype.itemsize}")

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dtf.run.kernels import kernel
+from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import invalid
 from dtf.wire import codec
 from dtf.wire.pb import summary_pb2
@@ -31,8 +31,8 @@ def _serialized(summary: summary_pb2.Summary) -> np.ndarray:
 
 
 @kernel("ScalarSummary")
-def _(node):
-    def scalar_summary(tags, values):
+def _(node: KernelNode) -> Function:
+    def scalar_summary(tags: np.ndarray, values: np.ndarray) -> np.ndarray:
         if np.shape(tags) != np.shape(values) and not (np.size(tags) == 1 and np.size(values) == 1):
             raise invalid(
                 f"tags and values are not the same shape: {list(np.shape(tags))} != {list(np.shape(values))}"
@@ -62,8 +62,8 @@ def _bucket_limits() -> np.ndarray:
 
 
 @kernel("HistogramSummary")
-def _(node):
-    def histogram_summary(tag, values):
+def _(node: KernelNode) -> Function:
+    def histogram_summary(tag: np.ndarray, values: np.ndarray) -> np.ndarray:
         numbers = np.ravel(values).astype(np.float64)
         finite = np.isfinite(numbers)
         if not finite.all():
@@ -95,8 +95,8 @@ def _fill_histogram(histogram: Any, values: np.ndarray) -> None:
 
 
 @kernel("MergeSummary")
-def _(node):
-    def merge_summary(*inputs):
+def _(node: KernelNode) -> Function:
+    def merge_summary(*inputs: np.ndarray) -> np.ndarray:
         merged = summary_pb2.Summary()
         seen = set()
         for serialized in (each for value in inputs for each in np.ravel(value)):
@@ -115,8 +115,8 @@ def _(node):
 
 
 @kernel("TensorSummary")
-def _(node):
-    def tensor_summary(tensor):
+def _(node: KernelNode) -> Function:
+    def tensor_summary(tensor: np.ndarray) -> np.ndarray:
         summary = summary_pb2.Summary()
         summary.value.add(node_name=node.name, tensor=codec.array_to_proto(tensor))
         return _serialized(summary)
@@ -125,8 +125,8 @@ def _(node):
 
 
 @kernel("TensorSummaryV2")
-def _(node):
-    def tensor_summary(tag, tensor, metadata):
+def _(node: KernelNode) -> Function:
+    def tensor_summary(tag: np.ndarray, tensor: np.ndarray, metadata: np.ndarray) -> np.ndarray:
         summary = summary_pb2.Summary()
         value = summary.value.add(tag=_text(tag), tensor=codec.array_to_proto(tensor))
         value.metadata.ParseFromString(metadata.item())
@@ -143,10 +143,10 @@ _NEARLY_ZERO = 1e-6
 
 
 @kernel("ImageSummary")
-def _(node):
+def _(node: KernelNode) -> Function:
     most, bad_color = node.attr("max_images"), np.asarray(node.attr("bad_color"), np.uint8)
 
-    def image_summary(tag, tensor):
+    def image_summary(tag: np.ndarray, tensor: np.ndarray) -> np.ndarray:
         if np.ndim(tensor) != 4 or tensor.shape[3] not in _PNG_COLOURS:
             raise invalid(
                 "Tensor must be 4-D with last dim 1, 3, or 4, not [" + ",".join(map(str, np.shape(tensor))) + "]"
@@ -204,13 +204,13 @@ def _png_chunk(kind: bytes, data: bytes) -> bytes:
 
 
 @kernel("AudioSummary")
-def _(node):
+def _(node: KernelNode) -> Function:
     most, rate = node.attr("max_outputs"), node.attr("sample_rate")
     return lambda tag, tensor: _audio_summary(tag, tensor, float(rate), most)
 
 
 @kernel("AudioSummaryV2")
-def _(node):
+def _(node: KernelNode) -> Function:
     most = node.attr("max_outputs")
     return lambda tag, tensor, rate: _audio_summary(tag, tensor, float(np.reshape(rate, ())), most)
 

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from dtf.run.kernels import kernel
+from dtf.run.executor.step import StepContext
+from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import invalid
 from dtf.run.state.resources import ResourceHandle
 from dtf.run.state.tensor_arrays import Stack, TensorArray
@@ -40,12 +41,12 @@ def _text(value: Any) -> str:
 
 
 @kernel("TensorArrayV3", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     dtype, shape = node.attr("dtype"), node.attr("element_shape")
     options = {name: node.attr(name) for name in ("dynamic_size", "clear_after_read", "identical_element_shapes")}
     name = _text(node.attr("tensor_array_name")) or node.name
 
-    def tensor_array(step, size):
+    def tensor_array(step: StepContext, size: np.ndarray) -> tuple[ResourceHandle, np.generic]:
         if int(size) < 0:
             raise invalid(f"Size should be >= 0, got {int(size)}")
         return _keep(step, TensorArray(dtype, int(size), shape, **options), name), _FLOW
@@ -54,16 +55,18 @@ def _(node):
 
 
 @kernel("TensorArrayGradV3", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     source = _text(node.attr("source"))
     return lambda step, handle, flow: (_gradient(step, handle, source, ()), flow)
 
 
 @kernel("TensorArrayGradWithShape", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     source = _text(node.attr("source"))
 
-    def gradient(step, handle, flow, shape_to_prepend):
+    def gradient(
+        step: StepContext, handle: Any, flow: np.ndarray, shape_to_prepend: np.ndarray
+    ) -> tuple[ResourceHandle, np.ndarray]:
         return _gradient(step, handle, source, tuple(shape_to_prepend.tolist())), flow
 
     return gradient
@@ -77,8 +80,8 @@ def _gradient(step: Any, handle: ResourceHandle, source: str, prepend: tuple[int
 
 
 @kernel("TensorArrayWriteV3", stateful=True)
-def _(node):
-    def write(step, handle, index, value, flow):
+def _(node: KernelNode) -> Function:
+    def write(step: StepContext, handle: Any, index: np.ndarray, value: np.ndarray, flow: np.ndarray) -> np.ndarray:
         _array(step, handle).write(int(index), value)
         return flow
 
@@ -86,15 +89,15 @@ def _(node):
 
 
 @kernel("TensorArrayReadV3", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda step, handle, index, flow: _array(step, handle).read(int(index))
 
 
 @kernel("TensorArrayGatherV3", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     dtype, shape = node.attr("dtype").as_numpy_dtype, node.attr("element_shape")
 
-    def gather(step, handle, indices, flow):
+    def gather(step: StepContext, handle: Any, indices: np.ndarray, flow: np.ndarray) -> np.ndarray:
         array = _array(step, handle)
         values = [array.read(index) for index in indices.tolist()]
         if not values:
@@ -126,8 +129,8 @@ def _stacked(values: list[Any]) -> np.ndarray:
 
 
 @kernel("TensorArrayScatterV3", stateful=True)
-def _(node):
-    def scatter(step, handle, indices, value, flow):
+def _(node: KernelNode) -> Function:
+    def scatter(step: StepContext, handle: Any, indices: np.ndarray, value: np.ndarray, flow: np.ndarray) -> np.ndarray:
         if len(indices) != len(value):
             raise invalid(f"Expected len(indices) == values.shape[0], but saw: {len(indices)} vs. {len(value)}")
         array = _array(step, handle)
@@ -139,10 +142,10 @@ def _(node):
 
 
 @kernel("TensorArrayConcatV3", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     dtype, rest = node.attr("dtype").as_numpy_dtype, node.attr("element_shape_except0")
 
-    def concat(step, handle, flow):
+    def concat(step: StepContext, handle: Any, flow: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         array = _array(step, handle)
         values = [array.read(index) for index in range(len(array))]
         lengths = np.array([len(value) for value in values], np.int64)
@@ -154,8 +157,8 @@ def _(node):
 
 
 @kernel("TensorArraySplitV3", stateful=True)
-def _(node):
-    def split(step, handle, value, lengths, flow):
+def _(node: KernelNode) -> Function:
+    def split(step: StepContext, handle: Any, value: np.ndarray, lengths: np.ndarray, flow: np.ndarray) -> np.ndarray:
         array = _array(step, handle)
         sizes = lengths.tolist()
         if sum(sizes) != len(value):
@@ -174,12 +177,12 @@ def _(node):
 
 
 @kernel("TensorArraySizeV3", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda step, handle, flow: np.int32(len(_array(step, handle)))
 
 
 @kernel("TensorArrayCloseV3", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda step, handle: _array(step, handle).close()
 
 
@@ -187,14 +190,14 @@ def _(node):
 
 
 @kernel("StackV2", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     dtype, name = node.attr("elem_type"), _text(node.attr("stack_name")) or node.name
     return lambda step, max_size: _keep(step, Stack(name, dtype, int(max_size)), name)
 
 
 @kernel("StackPushV2", stateful=True)
-def _(node):
-    def push(step, handle, value):
+def _(node: KernelNode) -> Function:
+    def push(step: StepContext, handle: Any, value: np.ndarray) -> np.ndarray:
         step.step_resources.get(handle, Stack).push(value)
         return value
 
@@ -202,10 +205,10 @@ def _(node):
 
 
 @kernel("StackPopV2", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda step, handle: step.step_resources.get(handle, Stack).pop()
 
 
 @kernel("StackCloseV2", stateful=True)
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda step, handle: step.step_resources.get(handle, Stack).close()

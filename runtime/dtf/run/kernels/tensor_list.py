@@ -7,12 +7,12 @@ Source: https://www.tensorflow.org/api_docs/python/tf/raw_ops (TensorListReserve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from dtf.run.kernels import KernelNode, kernel
+from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import invalid, room, zero_of
 from dtf.wire.dtypes import DType
 from dtf.wire.strings import filled
@@ -21,13 +21,13 @@ from dtf.wire.variants import Optional, TensorList
 
 
 @kernel("EmptyTensorList")
-def _(node: KernelNode) -> Callable[..., Any]:
+def _(node: KernelNode) -> Function:
     dtype = node.attr("element_dtype")
     return lambda shape, limit: TensorList(dtype, _shape(shape), (), int(limit))
 
 
 @kernel("TensorListReserve")
-def _(node: KernelNode) -> Callable[..., Any]:
+def _(node: KernelNode) -> Function:
     dtype = node.attr("element_dtype")
 
     def reserve(shape: Any, count: Any) -> TensorList:
@@ -40,7 +40,7 @@ def _(node: KernelNode) -> Callable[..., Any]:
 
 
 @kernel("TensorListFromTensor")
-def _(node: KernelNode) -> Callable[..., Any]:
+def _(node: KernelNode) -> Function:
     dtype = node.attr("element_dtype")
 
     def from_tensor(tensor: Any, shape: Any) -> TensorList:
@@ -58,12 +58,12 @@ def _(node: KernelNode) -> Callable[..., Any]:
 
 
 @kernel("TensorListLength")
-def _(node: KernelNode) -> Callable[..., Any]:
+def _(node: KernelNode) -> Function:
     return lambda items: np.int32(len(_list(items).values))
 
 
 @kernel("TensorListElementShape")
-def _(node: KernelNode) -> Callable[..., Any]:
+def _(node: KernelNode) -> Function:
     dtype = node.attr("shape_type").as_numpy_dtype
 
     def element_shape(items: Any) -> Any:
@@ -76,7 +76,7 @@ def _(node: KernelNode) -> Callable[..., Any]:
 
 
 @kernel("TensorListResize")
-def _(node: KernelNode) -> Callable[..., Any]:
+def _(node: KernelNode) -> Function:
     def resize(items: Any, size: Any) -> TensorList:
         if int(size) < 0:
             raise invalid(f"TensorListSlice expects size to be non-negative. Got: {int(size)}")
@@ -87,7 +87,7 @@ def _(node: KernelNode) -> Callable[..., Any]:
 
 
 @kernel("TensorListPushBack")
-def _(node: KernelNode) -> Callable[..., Any]:
+def _(node: KernelNode) -> Function:
     dtype = node.attr("element_dtype")
 
     def push_back(items: Any, value: Any) -> TensorList:
@@ -100,7 +100,7 @@ def _(node: KernelNode) -> Callable[..., Any]:
 
 
 @kernel("TensorListPopBack")
-def _(node: KernelNode) -> Callable[..., Any]:
+def _(node: KernelNode) -> Function:
     dtype = node.attr("element_dtype")
 
     def pop_back(items: Any, shape: Any) -> tuple[TensorList, Any]:
@@ -116,7 +116,7 @@ def _(node: KernelNode) -> Callable[..., Any]:
 
 
 @kernel("TensorListGetItem")
-def _(node: KernelNode) -> Callable[..., Any]:
+def _(node: KernelNode) -> Function:
     dtype = node.attr("element_dtype")
 
     def get_item(items: Any, index: Any, shape: Any) -> Any:
@@ -132,7 +132,7 @@ def _(node: KernelNode) -> Callable[..., Any]:
 
 
 @kernel("TensorListSetItem")
-def _(node: KernelNode) -> Callable[..., Any]:
+def _(node: KernelNode) -> Function:
     dtype, grows = node.attr("element_dtype"), node.attr("resize_if_index_out_of_bounds")
 
     def set_item(items: Any, index: Any, value: Any) -> TensorList:
@@ -152,7 +152,7 @@ def _(node: KernelNode) -> Callable[..., Any]:
 
 
 @kernel("TensorListStack")
-def _(node: KernelNode) -> Callable[..., Any]:
+def _(node: KernelNode) -> Function:
     dtype, count = node.attr("element_dtype"), node.attr("num_elements")
 
     def stack(items: Any, shape: Any) -> Any:
@@ -165,7 +165,7 @@ def _(node: KernelNode) -> Callable[..., Any]:
 
 
 @kernel("TensorListGather")
-def _(node: KernelNode) -> Callable[..., Any]:
+def _(node: KernelNode) -> Function:
     dtype = node.attr("element_dtype")
 
     def gather(items: Any, indices: Any, shape: Any) -> Any:
@@ -181,7 +181,7 @@ def _(node: KernelNode) -> Callable[..., Any]:
 
 
 @kernel("TensorListScatter", "TensorListScatterV2")
-def _(node: KernelNode) -> Callable[..., Any]:
+def _(node: KernelNode) -> Function:
     dtype = node.attr("element_dtype")
 
     def scatter(tensor: Any, indices: Any, shape: Any, count: Any = -1) -> TensorList:
@@ -194,13 +194,13 @@ def _(node: KernelNode) -> Callable[..., Any]:
 
 
 @kernel("TensorListScatterIntoExistingList")
-def _(node: KernelNode) -> Callable[..., Any]:
+def _(node: KernelNode) -> Function:
     dtype = node.attr("element_dtype")
     return lambda items, tensor, indices: _scattered(_list(items, dtype), tensor, indices, grows=True)
 
 
 @kernel("TensorListConcat", "TensorListConcatV2")
-def _(node: KernelNode) -> Callable[..., Any]:
+def _(node: KernelNode) -> Function:
     dtype = node.attr("element_dtype")
     known = node.attr("element_shape") if node.op == "TensorListConcat" else None
 
@@ -212,7 +212,7 @@ def _(node: KernelNode) -> Callable[..., Any]:
 
 
 @kernel("TensorListSplit")
-def _(node: KernelNode) -> Callable[..., Any]:
+def _(node: KernelNode) -> Function:
     dtype = node.attr("element_dtype")
 
     def split(tensor: Any, shape: Any, lengths: Any) -> TensorList:
@@ -237,7 +237,7 @@ def _(node: KernelNode) -> Callable[..., Any]:
 
 
 @kernel("TensorListConcatLists")
-def _(node: KernelNode) -> Callable[..., Any]:
+def _(node: KernelNode) -> Function:
     dtype = node.attr("element_dtype")
 
     def concat_lists(first: Any, second: Any) -> Any:
@@ -250,7 +250,7 @@ def _(node: KernelNode) -> Callable[..., Any]:
 
 
 @kernel("TensorListPushBackBatch")
-def _(node: KernelNode) -> Callable[..., Any]:
+def _(node: KernelNode) -> Function:
     dtype = node.attr("element_dtype")
 
     def push_back_batch(lists: Any, tensor: Any) -> Any:
@@ -268,22 +268,22 @@ def _(node: KernelNode) -> Callable[..., Any]:
 
 
 @kernel("OptionalNone")
-def _(node: KernelNode) -> Callable[..., Any]:
+def _(node: KernelNode) -> Function:
     return Optional
 
 
 @kernel("OptionalFromValue")
-def _(node: KernelNode) -> Callable[..., Any]:
+def _(node: KernelNode) -> Function:
     return lambda *values: Optional(values)
 
 
 @kernel("OptionalHasValue")
-def _(node: KernelNode) -> Callable[..., Any]:
+def _(node: KernelNode) -> Function:
     return lambda optional: np.bool_(_optional(optional).values is not None)
 
 
 @kernel("OptionalGetValue")
-def _(node: KernelNode) -> Callable[..., Any]:
+def _(node: KernelNode) -> Function:
     count = node.num_outputs
 
     def get_value(optional: Any) -> tuple[Any, ...]:

@@ -28,7 +28,9 @@ _BLOCK = 1 << 15  # elements
 Rule = Callable[..., None]
 
 
-def _update(name: str, sparse: bool = True, dense: bool = True, reference: bool = True):
+def _update(
+    name: str, sparse: bool = True, dense: bool = True, reference: bool = True
+) -> Callable[[Callable[[KernelNode], Rule]], Callable[[KernelNode], Rule]]:
     """Registers the decorated factory (node -> rule) for the forms of an op that TensorFlow has."""
 
     def register(factory: Callable[[KernelNode], Rule]) -> Callable[[KernelNode], Rule]:
@@ -42,18 +44,18 @@ def _update(name: str, sparse: bool = True, dense: bool = True, reference: bool 
 
 
 @_update("GradientDescent", sparse=False)
-def _(node):
-    def gradient_descent(var, grad, alpha):
+def _(node: KernelNode) -> Rule:
+    def gradient_descent(var: np.ndarray, grad: np.ndarray, alpha: np.ndarray) -> None:
         var -= grad * alpha
 
     return gradient_descent
 
 
 @_update("Momentum")
-def _(node):
+def _(node: KernelNode) -> Rule:
     nesterov = node.attr("use_nesterov")
 
-    def momentum(var, accum, grad, lr, momentum):
+    def momentum(var: np.ndarray, accum: np.ndarray, grad: np.ndarray, lr: np.ndarray, momentum: np.ndarray) -> None:
         accum *= momentum
         accum += grad
         if nesterov:
@@ -66,10 +68,12 @@ def _(node):
 
 
 @_update("KerasMomentum", reference=False)
-def _(node):
+def _(node: KernelNode) -> Rule:
     nesterov = node.attr("use_nesterov")
 
-    def keras_momentum(var, accum, grad, lr, momentum):
+    def keras_momentum(
+        var: np.ndarray, accum: np.ndarray, grad: np.ndarray, lr: np.ndarray, momentum: np.ndarray
+    ) -> None:
         step = grad * lr
         accum *= momentum
         accum -= step
@@ -83,10 +87,10 @@ def _(node):
 
 
 @_update("Adagrad")
-def _(node):
+def _(node: KernelNode) -> Rule:
     update_slots = node.attr("update_slots")
 
-    def adagrad(var, accum, grad, lr):
+    def adagrad(var: np.ndarray, accum: np.ndarray, grad: np.ndarray, lr: np.ndarray) -> None:
         if update_slots:
             accum += np.square(grad)
         step = np.sqrt(accum)
@@ -98,10 +102,10 @@ def _(node):
 
 
 @_update("AdagradV2")
-def _(node):
+def _(node: KernelNode) -> Rule:
     update_slots = node.attr("update_slots")
 
-    def adagrad(var, accum, grad, lr, epsilon):
+    def adagrad(var: np.ndarray, accum: np.ndarray, grad: np.ndarray, lr: np.ndarray, epsilon: np.ndarray) -> None:
         if update_slots:
             accum += np.square(grad)
         step = np.sqrt(accum)
@@ -114,8 +118,17 @@ def _(node):
 
 
 @_update("AdagradDA")
-def _(node):
-    def adagrad_da(var, gradients, squares, grad, lr, l1, l2, global_step):
+def _(node: KernelNode) -> Rule:
+    def adagrad_da(
+        var: np.ndarray,
+        gradients: np.ndarray,
+        squares: np.ndarray,
+        grad: np.ndarray,
+        lr: np.ndarray,
+        l1: np.ndarray,
+        l2: np.ndarray,
+        global_step: np.ndarray,
+    ) -> None:
         step = global_step.astype(var.dtype)
         gradients += grad
         squares += np.square(grad)
@@ -129,10 +142,21 @@ def _(node):
 
 
 @_update("Adam", sparse=False)
-def _(node):
+def _(node: KernelNode) -> Rule:
     nesterov = node.attr("use_nesterov")
 
-    def adam(var, m, v, grad, beta1_power, beta2_power, lr, beta1, beta2, epsilon):
+    def adam(
+        var: np.ndarray,
+        m: np.ndarray,
+        v: np.ndarray,
+        grad: np.ndarray,
+        beta1_power: np.ndarray,
+        beta2_power: np.ndarray,
+        lr: np.ndarray,
+        beta1: np.ndarray,
+        beta2: np.ndarray,
+        epsilon: np.ndarray,
+    ) -> None:
         step = _adam_moments(m, v, grad, beta1, beta2)
         np.sqrt(v, out=step)
         step += epsilon
@@ -147,8 +171,20 @@ def _(node):
 
 
 @_update("AdamWithAmsgrad", sparse=False, reference=False)
-def _(node):
-    def amsgrad(var, m, v, vhat, grad, beta1_power, beta2_power, lr, beta1, beta2, epsilon):
+def _(node: KernelNode) -> Rule:
+    def amsgrad(
+        var: np.ndarray,
+        m: np.ndarray,
+        v: np.ndarray,
+        vhat: np.ndarray,
+        grad: np.ndarray,
+        beta1_power: np.ndarray,
+        beta2_power: np.ndarray,
+        lr: np.ndarray,
+        beta1: np.ndarray,
+        beta2: np.ndarray,
+        epsilon: np.ndarray,
+    ) -> None:
         step = _adam_moments(m, v, grad, beta1, beta2)
         np.maximum(vhat, v, out=vhat)
         np.sqrt(vhat, out=step)
@@ -160,7 +196,7 @@ def _(node):
     return amsgrad
 
 
-def _adam_moments(m, v, grad, beta1, beta2):
+def _adam_moments(m: np.ndarray, v: np.ndarray, grad: np.ndarray, beta1: np.ndarray, beta2: np.ndarray) -> np.ndarray:
     """Moves both moments and returns an array that the caller may overwrite."""
     step = grad - m
     step *= 1 - beta1
@@ -172,13 +208,23 @@ def _adam_moments(m, v, grad, beta1, beta2):
     return step
 
 
-def _adam_rate(lr, beta1_power, beta2_power):
+def _adam_rate(lr: np.ndarray, beta1_power: np.ndarray, beta2_power: np.ndarray) -> np.ndarray:
     return lr * np.sqrt(1 - beta2_power) / (1 - beta1_power)
 
 
 @_update("AdaMax", sparse=False)
-def _(node):
-    def adamax(var, m, v, grad, beta1_power, lr, beta1, beta2, epsilon):
+def _(node: KernelNode) -> Rule:
+    def adamax(
+        var: np.ndarray,
+        m: np.ndarray,
+        v: np.ndarray,
+        grad: np.ndarray,
+        beta1_power: np.ndarray,
+        lr: np.ndarray,
+        beta1: np.ndarray,
+        beta2: np.ndarray,
+        epsilon: np.ndarray,
+    ) -> None:
         step = grad - m
         step *= 1 - beta1
         m += step
@@ -193,8 +239,17 @@ def _(node):
 
 
 @_update("RMSProp")
-def _(node):
-    def rms_prop(var, ms, mom, grad, lr, rho, momentum, epsilon):
+def _(node: KernelNode) -> Rule:
+    def rms_prop(
+        var: np.ndarray,
+        ms: np.ndarray,
+        mom: np.ndarray,
+        grad: np.ndarray,
+        lr: np.ndarray,
+        rho: np.ndarray,
+        momentum: np.ndarray,
+        epsilon: np.ndarray,
+    ) -> None:
         step = _move_mean_square(ms, grad, rho)
         np.add(ms, epsilon, out=step)
         _rms_step(var, mom, grad, step, lr, momentum)
@@ -203,8 +258,18 @@ def _(node):
 
 
 @_update("CenteredRMSProp")
-def _(node):
-    def centered_rms_prop(var, mg, ms, mom, grad, lr, rho, momentum, epsilon):
+def _(node: KernelNode) -> Rule:
+    def centered_rms_prop(
+        var: np.ndarray,
+        mg: np.ndarray,
+        ms: np.ndarray,
+        mom: np.ndarray,
+        grad: np.ndarray,
+        lr: np.ndarray,
+        rho: np.ndarray,
+        momentum: np.ndarray,
+        epsilon: np.ndarray,
+    ) -> None:
         step = _move_mean_square(ms, grad, rho)
         np.subtract(grad, mg, out=step)
         step *= 1 - rho
@@ -216,7 +281,7 @@ def _(node):
     return centered_rms_prop
 
 
-def _move_mean_square(ms, grad, rho):
+def _move_mean_square(ms: np.ndarray, grad: np.ndarray, rho: np.ndarray) -> np.ndarray:
     step = np.square(grad)
     step -= ms
     step *= 1 - rho
@@ -224,7 +289,9 @@ def _move_mean_square(ms, grad, rho):
     return step
 
 
-def _rms_step(var, mom, grad, mean_square, lr, momentum):
+def _rms_step(
+    var: np.ndarray, mom: np.ndarray, grad: np.ndarray, mean_square: np.ndarray, lr: np.ndarray, momentum: np.ndarray
+) -> None:
     """The rest of both RMSProp rules; overwrites `mean_square`."""
     step = np.sqrt(mean_square, out=mean_square)
     np.divide(grad, step, out=step)
@@ -235,8 +302,16 @@ def _rms_step(var, mom, grad, mean_square, lr, momentum):
 
 
 @_update("Adadelta")
-def _(node):
-    def adadelta(var, accum, accum_update, grad, lr, rho, epsilon):
+def _(node: KernelNode) -> Rule:
+    def adadelta(
+        var: np.ndarray,
+        accum: np.ndarray,
+        accum_update: np.ndarray,
+        grad: np.ndarray,
+        lr: np.ndarray,
+        rho: np.ndarray,
+        epsilon: np.ndarray,
+    ) -> None:
         square = np.square(grad)
         square *= 1 - rho
         accum *= rho
@@ -254,27 +329,57 @@ def _(node):
 
 
 @_update("Ftrl")
-def _(node):
+def _(node: KernelNode) -> Rule:
     multiply_linear_by_lr = node.attr("multiply_linear_by_lr")
 
-    def ftrl(var, accum, linear, grad, lr, l1, l2, lr_power):
+    def ftrl(
+        var: np.ndarray,
+        accum: np.ndarray,
+        linear: np.ndarray,
+        grad: np.ndarray,
+        lr: np.ndarray,
+        l1: np.ndarray,
+        l2: np.ndarray,
+        lr_power: np.ndarray,
+    ) -> None:
         _ftrl(var, accum, linear, grad, grad, lr, l1, l2, lr_power, multiply_linear_by_lr)
 
     return ftrl
 
 
 @_update("FtrlV2")
-def _(node):
+def _(node: KernelNode) -> Rule:
     multiply_linear_by_lr = node.attr("multiply_linear_by_lr")
 
-    def ftrl(var, accum, linear, grad, lr, l1, l2, l2_shrinkage, lr_power):
+    def ftrl(
+        var: np.ndarray,
+        accum: np.ndarray,
+        linear: np.ndarray,
+        grad: np.ndarray,
+        lr: np.ndarray,
+        l1: np.ndarray,
+        l2: np.ndarray,
+        l2_shrinkage: np.ndarray,
+        lr_power: np.ndarray,
+    ) -> None:
         shrunk = grad + 2 * l2_shrinkage * var
         _ftrl(var, accum, linear, grad, shrunk, lr, l1, l2, lr_power, multiply_linear_by_lr)
 
     return ftrl
 
 
-def _ftrl(var, accum, linear, grad, linear_grad, lr, l1, l2, lr_power, multiply_linear_by_lr):
+def _ftrl(
+    var: np.ndarray,
+    accum: np.ndarray,
+    linear: np.ndarray,
+    grad: np.ndarray,
+    linear_grad: np.ndarray,
+    lr: np.ndarray,
+    l1: np.ndarray,
+    l2: np.ndarray,
+    lr_power: np.ndarray,
+    multiply_linear_by_lr: bool,
+) -> None:
     """FTRL-Proximal (McMahan et al., "Ad Click Prediction", KDD 2013). `linear` may be kept multiplied by `lr`."""
     factor = lr if multiply_linear_by_lr else lr.dtype.type(1)
     old_power = np.power(accum, -lr_power)
@@ -292,8 +397,10 @@ def _ftrl(var, accum, linear, grad, linear_grad, lr, l1, l2, lr_power, multiply_
 
 
 @_update("ProximalGradientDescent")
-def _(node):
-    def proximal_gradient_descent(var, grad, alpha, l1, l2):
+def _(node: KernelNode) -> Rule:
+    def proximal_gradient_descent(
+        var: np.ndarray, grad: np.ndarray, alpha: np.ndarray, l1: np.ndarray, l2: np.ndarray
+    ) -> None:
         var -= grad * alpha
         _proximal(var, alpha, l1, l2)
 
@@ -301,8 +408,10 @@ def _(node):
 
 
 @_update("ProximalAdagrad")
-def _(node):
-    def proximal_adagrad(var, accum, grad, lr, l1, l2):
+def _(node: KernelNode) -> Rule:
+    def proximal_adagrad(
+        var: np.ndarray, accum: np.ndarray, grad: np.ndarray, lr: np.ndarray, l1: np.ndarray, l2: np.ndarray
+    ) -> None:
         accum += np.square(grad)
         rate = np.sqrt(accum)
         np.divide(lr, rate, out=rate)
@@ -312,13 +421,13 @@ def _(node):
     return proximal_adagrad
 
 
-def _proximal(var, rate, l1, l2):
+def _proximal(var: np.ndarray, rate: np.ndarray, l1: np.ndarray, l2: np.ndarray) -> None:
     if l1 > 0:
         var[...] = _shrunk(var, rate * l1)
     var /= 1 + rate * l2
 
 
-def _shrunk(array, by):
+def _shrunk(array: np.ndarray, by: np.ndarray) -> np.ndarray:
     """Each element moved towards zero by `by`, and no further than zero. A new array."""
     size = np.abs(array)
     size -= by
@@ -327,8 +436,16 @@ def _shrunk(array, by):
 
 
 @_update("AddSign", sparse=False)
-def _(node):
-    def add_sign(var, m, grad, lr, alpha, sign_decay, beta):
+def _(node: KernelNode) -> Rule:
+    def add_sign(
+        var: np.ndarray,
+        m: np.ndarray,
+        grad: np.ndarray,
+        lr: np.ndarray,
+        alpha: np.ndarray,
+        sign_decay: np.ndarray,
+        beta: np.ndarray,
+    ) -> None:
         step = _signs_agree(m, grad, beta)
         step *= sign_decay
         step += alpha
@@ -340,8 +457,16 @@ def _(node):
 
 
 @_update("PowerSign", sparse=False)
-def _(node):
-    def power_sign(var, m, grad, lr, logbase, sign_decay, beta):
+def _(node: KernelNode) -> Rule:
+    def power_sign(
+        var: np.ndarray,
+        m: np.ndarray,
+        grad: np.ndarray,
+        lr: np.ndarray,
+        logbase: np.ndarray,
+        sign_decay: np.ndarray,
+        beta: np.ndarray,
+    ) -> None:
         step = _signs_agree(m, grad, beta)
         step *= logbase * sign_decay
         np.exp(step, out=step)
@@ -352,7 +477,7 @@ def _(node):
     return power_sign
 
 
-def _signs_agree(m, grad, beta):
+def _signs_agree(m: np.ndarray, grad: np.ndarray, beta: np.ndarray) -> np.ndarray:
     """Moves the mean gradient and returns sign(gradient) * sign(mean). Bello et al., arXiv 1709.07417."""
     m *= beta
     m += grad * (1 - beta)
@@ -395,8 +520,8 @@ def _application(node: KernelNode, rule: Rule) -> Callable[[tuple[Any, ...]], No
         scalars = []
         for position in scalars_at:
             if shape_of(inputs[position]):
-                raise errors.InvalidArgumentError(
-                    None, None, f"{names[position]} is not a scalar: {list(np.shape(inputs[position]))}"
+                raise errors.InvalidArgumentError.of(
+                    f"{names[position]} is not a scalar: {list(np.shape(inputs[position]))}"
                 )
             scalars.append(inputs[position])
         variables, gradient = inputs[: len(slots)], np.asarray(inputs[gradient_at])
@@ -442,13 +567,13 @@ def _apply_sparse(
 ) -> None:
     rows = arrays[0].shape[0] if arrays[0].ndim else 0
     if arrays[0].ndim < 1:
-        raise errors.InvalidArgumentError(None, None, "var must be at least 1 dimensional")
+        raise errors.InvalidArgumentError.of("var must be at least 1 dimensional")
     if indices.ndim != 1 or gradient.shape != (*indices.shape, *arrays[0].shape[1:]):
         raise _mismatch(f"var, indices {list(indices.shape)} and grad", arrays[0], gradient)
     wrong = np.flatnonzero((indices < 0) | (indices >= rows))
     if wrong.size:
-        raise errors.InvalidArgumentError(
-            None, None, f"Index {indices[wrong[0]]} at offset {wrong[0]} in indices is out of range [0, {rows})"
+        raise errors.InvalidArgumentError.of(
+            f"Index {indices[wrong[0]]} at offset {wrong[0]} in indices is out of range [0, {rows})"
         )
     for positions in _rounds(indices):
         chosen = indices[positions]
@@ -473,6 +598,6 @@ def _rounds(indices: np.ndarray) -> Iterator[Any]:
 
 
 def _mismatch(what: str, variable: np.ndarray, other: np.ndarray) -> errors.InvalidArgumentError:
-    return errors.InvalidArgumentError(
-        None, None, f"{what} do not have the same shape{list(variable.shape)} {list(other.shape)}"
+    return errors.InvalidArgumentError.of(
+        f"{what} do not have the same shape{list(variable.shape)} {list(other.shape)}"
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dtf.run.kernels import kernel
+from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import as_text, invalid
 from dtf.run.kernels.string import each_string
 
@@ -17,7 +17,7 @@ _CONTROL = frozenset([*range(0x20), *range(0x7F, 0xA0)])
 
 
 @kernel("UnicodeTranscode")
-def _(node):
+def _(node: KernelNode) -> Function:
     decode = _decoder(node)
     encoding = _codec(node.attr("output_encoding"))
     return lambda values: each_string(
@@ -26,19 +26,19 @@ def _(node):
 
 
 @kernel("UnicodeDecode")
-def _(node):
+def _(node: KernelNode) -> Function:
     return _decode_rows(node)
 
 
 @kernel("UnicodeDecodeWithOffsets")
-def _(node):
+def _(node: KernelNode) -> Function:
     return _decode_rows(node)
 
 
 def _decode_rows(node: Any) -> Callable[..., Any]:
     decode, splits_type = _decoder(node), node.attr("Tsplits").as_numpy_dtype
 
-    def decode_rows(values):
+    def decode_rows(values: np.ndarray) -> tuple[np.ndarray, ...]:
         rows = [decode(value) for value in np.ravel(values)]
         splits = np.cumsum([0, *map(len, rows)]).astype(splits_type)
         characters = np.array([code for row in rows for code, _ in row], np.int32)
@@ -49,10 +49,10 @@ def _decode_rows(node: Any) -> Callable[..., Any]:
 
 
 @kernel("UnicodeEncode")
-def _(node):
+def _(node: KernelNode) -> Function:
     encoding, errors, replacement = _codec(node.attr("output_encoding")), as_text(node.attr("errors")), _spare(node)
 
-    def encode(values, splits):
+    def encode(values: np.ndarray, splits: np.ndarray) -> np.ndarray:
         if not splits.size or splits[0] != 0 or splits[-1] != values.size or (np.diff(splits) < 0).any():
             raise invalid("Values in input_splits must be ascending, from 0 to the number of input_values")
         good = (values >= 0) & (values < 0x110000) & ~((values >= _SURROGATES.start) & (values < _SURROGATES.stop))

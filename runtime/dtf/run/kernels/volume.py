@@ -7,13 +7,14 @@ faster kernels of two dimensions are in `conv` and `pooling`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from dtf.run.kernels import KernelNode, kernel
-from dtf.run.kernels.arguments import as_text, invalid
+from dtf.run.kernels import Function, KernelNode, kernel
+from dtf.run.kernels.arguments import as_text, invalid, room
 from dtf.wire.window_shapes import Extent, channel_axis, window_extent
 
 
@@ -39,7 +40,8 @@ class _Windows:
         self.outputs = tuple(extent.output for extent in self.extents)
 
     def padded(self, inputs: np.ndarray, filling: Any) -> np.ndarray:
-        out = np.full((inputs.shape[0], *self.padded_shape[1:-1], inputs.shape[-1]), filling, inputs.dtype)
+        shape = room((inputs.shape[0], *self.padded_shape[1:-1], inputs.shape[-1]), inputs.dtype)
+        out = np.full(shape, filling, inputs.dtype)
         self.crop(out)[...] = inputs
         return out
 
@@ -100,7 +102,9 @@ class _Layout:
         """An attribute's numbers of the spatial dimensions; the others must be 1."""
         values = list(node.attr(name))
         inner = values[self._spatial]
-        if np.prod(values) != np.prod(inner):
+        outer = list(values)
+        del outer[self._spatial]
+        if any(value != 1 for value in outer):
             raise invalid(f"{node.op} does not support {name} in the batch and depth dimensions: {values}")
         return inner
 
@@ -146,7 +150,7 @@ class _Convolution:
         data, weights = _wide(self._layout.channels_last(inputs)), _wide(filters)
         windows = self._windows(data.shape, weights.shape)
         padded = windows.padded(data, 0)
-        out = np.zeros((data.shape[0], *windows.outputs, weights.shape[4]), data.dtype)
+        out = np.zeros(room((data.shape[0], *windows.outputs, weights.shape[4]), data.dtype), data.dtype)
         for position in windows.positions():
             out += windows.view(padded, position) @ weights[position]
         return self._layout.back(out).astype(inputs.dtype, copy=False)
@@ -155,7 +159,7 @@ class _Convolution:
         weights, data = _wide(filters), _wide(self._layout.channels_last(grads))
         windows = self._windows(self._layout.shape_channels_last(sizes), weights.shape)
         self._check(windows, data, weights.shape[4])
-        padded = np.zeros(windows.padded_shape, data.dtype)
+        padded = np.zeros(room(windows.padded_shape, data.dtype), data.dtype)
         for position in windows.positions():
             windows.view(padded, position)[...] += data @ weights[position].T
         return self._layout.back(windows.crop(padded)).astype(grads.dtype, copy=False)
@@ -165,7 +169,7 @@ class _Convolution:
         windows = self._windows(data.shape, sizes)
         self._check(windows, back, sizes[4])
         padded = windows.padded(data, 0)
-        out = np.empty(tuple(sizes), data.dtype)
+        out = np.empty(room(tuple(sizes), data.dtype), data.dtype)
         flat = back.reshape(-1, back.shape[-1])
         for position in windows.positions():
             out[position] = windows.view(padded, position).reshape(-1, data.shape[-1]).T @ flat
@@ -179,18 +183,18 @@ class _Convolution:
 
 
 @kernel("Conv3D")
-def _(node):
+def _(node: KernelNode) -> Function:
     return _Convolution(node).forward
 
 
 @kernel("Conv3DBackpropInputV2")
-def _(node):
+def _(node: KernelNode) -> Function:
     convolution = _Convolution(node)
     return lambda sizes, filters, grads: convolution.by_input(sizes.tolist(), filters, grads)
 
 
 @kernel("Conv3DBackpropFilterV2")
-def _(node):
+def _(node: KernelNode) -> Function:
     convolution = _Convolution(node)
     return lambda inputs, sizes, grads: convolution.by_filter(inputs, sizes.tolist(), grads)
 
@@ -202,6 +206,8 @@ class _Pooling:
     def __init__(self, node: KernelNode, rank: int = 5) -> None:
         self.layout = _Layout(node, rank)
         self._size = self.layout.inner(node, "ksize")
+        if min(self._size) <= 0:
+            raise invalid(f"Sliding window ksize must be positive, got {list(node.attr('ksize'))}")
 
     def windows(self, shape: Sequence[int]) -> _Windows:
         return _Windows(
@@ -210,10 +216,10 @@ class _Pooling:
 
 
 @kernel("AvgPool3D")
-def _(node):
+def _(node: KernelNode) -> Function:
     pooling = _Pooling(node)
 
-    def avg_pool(inputs):
+    def avg_pool(inputs: np.ndarray) -> np.ndarray:
         data = _wide(pooling.layout.channels_last(inputs))
         windows = pooling.windows(data.shape)
         padded = windows.padded(data, 0)
@@ -224,15 +230,15 @@ def _(node):
 
 
 @kernel("AvgPool3DGrad")
-def _(node):
+def _(node: KernelNode) -> Function:
     pooling = _Pooling(node)
 
-    def avg_pool_grad(shape, grads):
+    def avg_pool_grad(shape: np.ndarray, grads: np.ndarray) -> np.ndarray:
         data = _wide(pooling.layout.channels_last(grads))
         windows = pooling.windows(pooling.layout.shape_channels_last(shape.tolist()))
         windows.check_outputs(data, "out_backprop")
         share = data / windows.counts().astype(data.dtype)
-        padded = np.zeros(windows.padded_shape, data.dtype)
+        padded = np.zeros(room(windows.padded_shape, data.dtype), data.dtype)
         for position in windows.positions():
             windows.view(padded, position)[...] += share
         return pooling.layout.back(windows.crop(padded)).astype(grads.dtype, copy=False)
@@ -241,10 +247,10 @@ def _(node):
 
 
 @kernel("MaxPool3D")
-def _(node):
+def _(node: KernelNode) -> Function:
     pooling = _Pooling(node)
 
-    def max_pool(inputs):
+    def max_pool(inputs: np.ndarray) -> np.ndarray:
         data = pooling.layout.channels_last(inputs)
         windows = pooling.windows(data.shape)
         padded = windows.padded(data, _lowest(data.dtype))
@@ -269,13 +275,13 @@ def _first_maxima(windows: _Windows, inputs: np.ndarray, pooled: np.ndarray) -> 
 
 
 @kernel("MaxPool3DGrad")
-def _(node):
+def _(node: KernelNode) -> Function:
     pooling = _Pooling(node)
 
-    def max_pool_grad(inputs, pooled, grads):
+    def max_pool_grad(inputs: np.ndarray, pooled: np.ndarray, grads: np.ndarray) -> np.ndarray:
         data, best, back = (pooling.layout.channels_last(each) for each in (inputs, pooled, grads))
         windows = pooling.windows(data.shape)
-        spread = np.zeros(windows.padded_shape, grads.dtype)
+        spread = np.zeros(room(windows.padded_shape, grads.dtype), grads.dtype)
         for position, chosen in _first_maxima(windows, data, best):
             windows.view(spread, position)[...] += back * chosen
         return pooling.layout.back(windows.crop(spread))
@@ -284,10 +290,10 @@ def _(node):
 
 
 @kernel("MaxPool3DGradGrad")
-def _(node):
+def _(node: KernelNode) -> Function:
     pooling = _Pooling(node)
 
-    def max_pool_grad_grad(inputs, pooled, grads):
+    def max_pool_grad_grad(inputs: np.ndarray, pooled: np.ndarray, grads: np.ndarray) -> np.ndarray:
         data, best, back = (pooling.layout.channels_last(each) for each in (inputs, pooled, grads))
         windows = pooling.windows(data.shape)
         padded = windows.padded(back, 0)
@@ -300,11 +306,11 @@ def _(node):
 
 
 @kernel("MaxPoolWithArgmax")
-def _(node):
+def _(node: KernelNode) -> Function:
     pooling, dtype = _Pooling(node, 4), node.attr("Targmax").as_numpy_dtype
     with_batch = node.attr("include_batch_in_index")
 
-    def max_pool_with_argmax(inputs):
+    def max_pool_with_argmax(inputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         windows = pooling.windows(inputs.shape)
         if not inputs.size:
             raise invalid(f"tensor_in must not be empty, got shape {list(inputs.shape)}")
@@ -339,10 +345,10 @@ def _flat_places(node: KernelNode, argmax: np.ndarray, inputs: np.ndarray) -> np
 
 
 @kernel("MaxPoolGradWithArgmax")
-def _(node):
+def _(node: KernelNode) -> Function:
     pooling = _Pooling(node, 4)
 
-    def max_pool_grad(inputs, grads, argmax):
+    def max_pool_grad(inputs: np.ndarray, grads: np.ndarray, argmax: np.ndarray) -> np.ndarray:
         windows = pooling.windows(inputs.shape)
         windows.check_outputs(grads, "grad")
         windows.check_outputs(argmax, "argmax")
@@ -354,7 +360,7 @@ def _(node):
 
 
 @kernel("MaxPoolGradGradWithArgmax")
-def _(node):
+def _(node: KernelNode) -> Function:
     return lambda inputs, grads, argmax: grads.ravel()[_flat_places(node, argmax, inputs)]
 
 
@@ -406,17 +412,17 @@ class _Dilation:
 
 
 @kernel("Dilation2D")
-def _(node):
+def _(node: KernelNode) -> Function:
     return _Dilation(node).forward
 
 
 @kernel("Dilation2DBackpropInput")
-def _(node):
+def _(node: KernelNode) -> Function:
     dilation = _Dilation(node)
 
-    def by_input(inputs, filters, grads):
+    def by_input(inputs: np.ndarray, filters: np.ndarray, grads: np.ndarray) -> np.ndarray:
         windows = dilation.windows(inputs, filters)
-        spread = np.zeros(windows.padded_shape, grads.dtype)
+        spread = np.zeros(room(windows.padded_shape, grads.dtype), grads.dtype)
         for _, position, chosen in dilation.winners(inputs, filters):
             windows.view(spread, position)[...] += grads * chosen
         return np.ascontiguousarray(windows.crop(spread))
@@ -425,10 +431,10 @@ def _(node):
 
 
 @kernel("Dilation2DBackpropFilter")
-def _(node):
+def _(node: KernelNode) -> Function:
     dilation = _Dilation(node)
 
-    def by_filter(inputs, filters, grads):
+    def by_filter(inputs: np.ndarray, filters: np.ndarray, grads: np.ndarray) -> np.ndarray:
         out = np.zeros(filters.shape, grads.dtype)
         for _, position, chosen in dilation.winners(inputs, filters):
             out[position] = (grads * chosen).sum((0, 1, 2))
@@ -441,15 +447,16 @@ def _(node):
 
 
 @kernel("ExtractVolumePatches")
-def _(node) -> Callable[..., Any]:
+def _(node: KernelNode) -> Function:
     layout = _Layout(node, 5)
     size = layout.inner(node, "ksizes")
 
-    def extract(inputs):
+    def extract(inputs: np.ndarray) -> np.ndarray:
         windows = _Windows(inputs.shape, size, layout.strides, [1, 1, 1], layout.padding, may_be_empty=True)
         if 0 in windows.outputs:
             return np.zeros((len(inputs), *windows.outputs, inputs.shape[-1] * int(np.prod(size))), inputs.dtype)
         padded = windows.padded(inputs, 0)
+        room((len(inputs), *windows.outputs, inputs.shape[-1] * math.prod(size)), inputs.dtype)
         return np.concatenate([windows.view(padded, position) for position in windows.positions()], -1)
 
     return extract

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dtf.run.kernels.arguments import invalid
-from dtf.wire import dtypes
+from dtf.wire import dtypes, limits
 from dtf.wire.dtypes import DType
 from dtf.wire.pb import example_pb2
 from dtf.wire.strings import filled
@@ -123,6 +123,7 @@ def _padded(feature: Feature, column: Column, inner: list[int], default: np.ndar
             )
     longest = max((array.size for array in arrays), default=0)
     filler = default.ravel()[0] if default.size else b"" if feature.dtype == dtypes.string else 0
+    limits.check_room((len(arrays), longest), 8, feature.dtype.name)
     out = filled((len(arrays), longest), filler, feature.dtype.as_numpy_dtype)
     for row, array in enumerate(arrays):
         out[row, : array.size] = array

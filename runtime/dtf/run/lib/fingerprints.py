@@ -7,8 +7,9 @@ Bernstein, "SipHash: a fast short-input PRF" (2012).
 
 from __future__ import annotations
 
-import functools
 import struct
+
+from dtf.wire.text_cache import cached_by_text
 
 __all__ = ["fingerprint64", "murmur64", "siphash"]
 
@@ -16,7 +17,7 @@ _MASK = (1 << 64) - 1
 _K0, _K1, _K2 = 0xC3A5C85C97CB3127, 0xB492B66FBE98F273, 0x9AE16A3B2F90404F
 
 
-@functools.lru_cache(maxsize=1 << 16)
+@cached_by_text(1 << 16)
 def fingerprint64(data: bytes) -> int:
     """FarmHash's Fingerprint64, an unsigned 64-bit number."""
     size = len(data)

@@ -23,6 +23,7 @@ import functools
 import logging
 import os
 import sysconfig
+import threading
 from collections.abc import Callable, Sequence
 from ctypes import byref, c_char_p, c_int, c_int64, c_size_t, c_void_p
 from dataclasses import dataclass
@@ -349,9 +350,14 @@ def _pooling_sides(window: Window) -> list[ctypes.Array[c_int64]]:
     return [_dims(window.stride), _dims(window.size), _gaps(window), _dims(window.before), _dims(window.after)]
 
 
-@functools.cache
 def _library() -> _Library | None:
     """The library, loaded once; None, and why in the log, where there is none that can be used."""
+    with _loading:  # two steps may want their first convolution at once; sysconfig fails then, and the log line doubles
+        return _loaded()
+
+
+@functools.cache
+def _loaded() -> _Library | None:
     log = logging.getLogger("dtf")
     for path in _paths():
         try:
@@ -381,10 +387,11 @@ def _paths() -> list[str]:
 
 
 _FILE = "libdnnl.so.3"
+_loading = threading.Lock()
 
 
 def _is_loaded() -> bool:
-    return _library.cache_info().currsize > 0 and _library() is not None
+    return _loaded.cache_info().currsize > 0 and _library() is not None
 
 
 def _begin_anew() -> None:

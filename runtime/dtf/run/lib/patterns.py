@@ -6,10 +6,10 @@ must never see such a pattern: it takes exponential time for some, and stops all
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 from dtf.wire import errors
+from dtf.wire.text_cache import cached_by_text
 
 __all__ = ["Pattern"]
 
@@ -37,15 +37,15 @@ class Pattern:
         except re2.error as error:
             reason = error.args[0] if error.args else ""
             text = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
-            raise errors.InvalidArgumentError(
-                None, None, f"Invalid pattern: {pattern.decode(errors='replace')}, error: {text}"
+            raise errors.InvalidArgumentError.of(
+                f"Invalid pattern: {pattern.decode(errors='replace')}, error: {text}"
             ) from None
         finally:
             re2.purge()  # its own cache would keep a gigabyte
         self._group_count: int = self._regexp.groups
 
     @staticmethod
-    @functools.lru_cache(maxsize=_CACHED_MAX)
+    @cached_by_text(_CACHED_MAX)
     def of(pattern: bytes) -> Pattern:
         """The same, kept for the next time. Errors as the constructor."""
         return Pattern(pattern)
@@ -87,7 +87,7 @@ class Pattern:
         return b"".join(out)
 
 
-@functools.lru_cache(maxsize=256)
+@cached_by_text(256)
 def _read_rewrite(rewrite: bytes) -> tuple[tuple[bytes | int, ...], int, bool]:
     """The pieces of a rewrite (bytes, or the number of a group), its highest group, and whether all of it is valid."""
     pieces: list[bytes | int] = []
@@ -135,11 +135,9 @@ def _re2() -> Any:
     try:
         import re2
     except ImportError as error:
-        raise errors.UnimplementedError(
-            None, None, f"Regular expressions need RE2: pip install google-re2 ({error})"
-        ) from None
+        raise errors.UnimplementedError.of(f"Regular expressions need RE2: pip install google-re2 ({error})") from None
     if not hasattr(re2, "Options") or not hasattr(re2, "purge"):
-        raise errors.UnimplementedError(
-            None, None, "Regular expressions need google-re2, but another package named re2 is installed."
+        raise errors.UnimplementedError.of(
+            "Regular expressions need google-re2, but another package named re2 is installed."
         )
     return re2

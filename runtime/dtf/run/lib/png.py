@@ -68,6 +68,7 @@ def decode_png(data: bytes, channels: int = 0, bits: int = 8) -> np.ndarray:
     in_file = _CHANNELS[color]
     size = width * height * max(in_file, channels)
     limits.IMAGE_ELEMENTS.check(size, f"PNG size {width} x {height} too large", errors.InvalidArgumentError)
+    limits.check_room((height, width, max(in_file, channels)), max(depth // 8, 1) * 3, "PNG")
     parts = _parts(width, height, in_file * depth, bool(interlaced))
     needed = sum(rows * (row_bytes + 1) for _, rows, _, row_bytes in parts)
     try:

@@ -42,6 +42,7 @@ class ClientGraph:
         self._lock = threading.RLock()
         self._nodes: Nodes = {}
         self._requests: dict[str, Request] | None = None
+        self._whole: Nodes = {}
         self._assigned: dict[str, str] = {}
         self._repeated_bytes = 0
 
@@ -54,9 +55,7 @@ class ClientGraph:
         """
         with self._lock:
             if version != self.version:
-                raise errors.AbortedError(
-                    None, None, f"Current version is {self.version} but caller expected {version}."
-                )
+                raise errors.AbortedError.of(f"Current version is {self.version} but caller expected {version}.")
             self.add(graph_def)
             self.version += 1
             return self.version
@@ -70,9 +69,7 @@ class ClientGraph:
         """
         with self._lock:
             if graph_def.versions.min_consumer > _CONSUMER_VERSION:
-                raise errors.InvalidArgumentError(
-                    None,
-                    None,
+                raise errors.InvalidArgumentError.of(
                     f"The graph needs a runtime of graph version {graph_def.versions.min_consumer}; "
                     f"this one is of {_CONSUMER_VERSION}.",
                 )
@@ -102,8 +99,14 @@ class ClientGraph:
             nodes = connect(self._nodes, connections, feeds) if connections else self._nodes
             needed = self._lowered(prune(nodes, feeds, fetches, targets), targets)
             if self._requests is None:
-                self._requests = collect_requests(self._lowered(self._nodes), self._assigned)
+                self._whole = self._lowered(self._nodes)
+                self._requests = collect_requests(self._whole, self._assigned)
             return needed, self._requests
+
+    def whole(self) -> Nodes:
+        """All nodes that `needed` has given requests for, as they were placed."""
+        with self._lock:
+            return self._whole
 
     def feeds_of(self, feeds: Sequence[str], fetch: str) -> frozenset[str]:
         """Which of the feeds a fetch needs."""
@@ -132,12 +135,10 @@ def _check_function(function: function_pb2.FunctionDef, known: Mapping[str, func
     if name not in known:
         check_function(function)
         if opdef.exists(name):
-            raise errors.InvalidArgumentError(
-                None, None, f"Cannot add function '{name}' because an op with the same name already exists."
+            raise errors.InvalidArgumentError.of(
+                f"Cannot add function '{name}' because an op with the same name already exists."
             )
     elif known[name] != function:
-        raise errors.InvalidArgumentError(
-            None,
-            None,
+        raise errors.InvalidArgumentError.of(
             f"Cannot add function '{name}' because a different function with the same name already exists.",
         )

@@ -12,58 +12,38 @@ from __future__ import annotations
 
 import functools
 import math
-import random
+import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 
-from dtf.run.exchange.push import Pushed, Rest, dead_fetch
+from dtf.run.exchange.push import dead_fetch
 from dtf.run.executor.instructions import CALLS_USERS
 from dtf.run.executor.step import as_derived
-from dtf.run.interfaces import ServingWorker, Worker
+from dtf.run.interfaces import Cancel, Done, GraphResult, PreparedResult, Pushed, ServingWorker, StepResult, Value
 from dtf.run.kernels import DEAD
 from dtf.run.master.prepare import Agreement
+from dtf.run.master.registered_partition import RegisteredPartition
 from dtf.run.master.step_monitor import Watch, watchman
 from dtf.run.threads import growing_pool, reader_thread
 from dtf.run.threads.cancellation import CancellationManager
 from dtf.wire import dtypes, errors
-from dtf.wire.pb import config_pb2, graph_pb2, step_stats_pb2, worker_pb2
+from dtf.wire.pb import config_pb2, graph_pb2, worker_pb2
 
 _STEP_ID_BITS = 57
 _LONG_START_S = 0.005
 
 
-class GraphResult(NamedTuple):
-    """What one partition gives: values by rendezvous key, and StepStats and its graph if they were asked for."""
-
-    values: dict[str, Any]
-    step_stats: step_stats_pb2.StepStats | None = None
-    graph_def: graph_pb2.GraphDef | None = None
-
-
-class RegisteredPartition(NamedTuple):
-    """A partition at its task: where it is, and which keys carry what of the client's tensors."""
-
-    task: str
-    address: str
-    worker: Worker
-    graph_handle: str
-    feeds: Mapping[str, str]
-    fetches: Mapping[str, str]
-    graph_def: graph_pb2.GraphDef
-    is_local: bool = False
-
-
 class StepOwner(Protocol):
     """What a running step needs of its session: to be found by whoever cancels it."""
 
-    def add_step(self, step: RunningStep) -> None:
+    def add_step(self, step: MasterStep) -> None:
         """Called before the step starts. Raises OpError when the session takes no more steps."""
 
-    def remove_step(self, step: RunningStep) -> None:
+    def remove_step(self, step: MasterStep) -> None:
         """Called when the step has ended."""
 
 
@@ -85,11 +65,11 @@ class CompiledStep:
     def run(
         self,
         owner: StepOwner,
-        feeds: Mapping[str, Any],
+        feeds: Mapping[str, Value],
         options: config_pb2.RunOptions | None = None,
         timeout_s: float | None = None,
         cancellation: CancellationManager | None = None,
-    ) -> tuple[list[Any], config_pb2.RunMetadata | None]:
+    ) -> StepResult:
         """Runs one step and returns the values of the fetches, in order.
 
         Args:
@@ -106,12 +86,8 @@ class CompiledStep:
         """
         step = self._enter(owner, feeds, options, cancellation)
         try:
-            watch = None if timeout_s is None else Watch(step, timeout_s)
-            if watch is None:
-                step.start()
-            else:
-                self._start_within(step, watch)
-            step.wait(watch)
+            self._start(step, timeout_s)
+            step.wait()
         except BaseException:
             step.abandon()
             raise
@@ -119,68 +95,64 @@ class CompiledStep:
             self._leave(owner, step)
         return self._outcome(step, options)
 
-    def run_async(
+    def begin(
         self,
         owner: StepOwner,
-        feeds: Mapping[str, Any],
+        feeds: Mapping[str, Value],
+        options: config_pb2.RunOptions | None,
         timeout_s: float | None,
-        on_cancel: Callable[[Callable[[], None]], None],
-        done: Callable[..., None],
+        on_cancel: Callable[[Cancel], None],
+        done: Done[StepResult],
     ) -> None:
-        """As `run` without options, but done(values) or done(error=OpError) is called when the step has ended, here or
-        in another thread; no thread waits meanwhile. `on_cancel` is given what stops the step.
+        """Starts one step, for which no thread waits: done(StepResult) or done(error=OpError) at its end, here or
+        in another thread. `on_cancel` is given the function that stops the step. Else as `run`.
         """
 
         def ended() -> None:
             self._leave(owner, step)
             try:
-                values, _ = self._outcome(step, None)
+                result = self._outcome(step, options)
             except errors.OpError as error:
                 done(error=error)
             else:
-                done(values)
+                done(result)
 
-        step = self._enter(owner, feeds, None, None)
+        step = self._enter(owner, feeds, options, None)
         step.when_ended(ended)
         on_cancel(step.abandon)  # which may be needed before the start returns
-        if timeout_s is not None:
-            step.watch(timeout_s)
-            if self._start_s > _LONG_START_S:
-                growing_pool.submit(step.start_apart)
-                return
         try:
-            step.start()
+            self._start(step, timeout_s)
         except BaseException:
             step.abandon()
             raise
         if timeout_s is None and not step.has_ended:
             step.watch(None)
 
-    def _start_within(self, step: RunningStep, watch: Watch) -> None:
-        """Starts a step that has a time limit. What may take long runs in another thread: if it cannot be stopped, the
-        one that waits can still go.
+    def _start(self, step: MasterStep, timeout_s: float | None) -> None:
+        """Starts a step. One with a time limit is watched from the beginning, and runs in another thread if its start
+        may take long: what cannot be stopped then holds nobody.
         """
+        if timeout_s is None:
+            step.start()
+            return
+        step.watch(timeout_s)
         if self._start_s > _LONG_START_S:
             growing_pool.submit(step.start_apart)
             return
-        watchman.add(watch)
         started = time.perf_counter()
-        try:
-            step.start()
-        finally:
-            watchman.forget(watch)
+        step.start()
         self.started(time.perf_counter() - started)
 
     def _enter(
         self,
         owner: StepOwner,
-        feeds: Mapping[str, Any],
+        feeds: Mapping[str, Value],
         options: config_pb2.RunOptions | None,
         cancellation: CancellationManager | None,
-    ) -> RunningStep:
+    ) -> MasterStep:
         self.check_feeds(feeds)
         run_id = self._agreement.run_id() if options is None else None
-        step = RunningStep(self, feeds, _executor_options(options), run_id)
+        step = MasterStep(self, feeds, _executor_options(options), run_id)
         owner.add_step(step)
         if cancellation is not None:
             step.obey(cancellation)
@@ -191,7 +163,7 @@ class CompiledStep:
         if self._start_s is not math.inf:
             self._start_s = seconds
 
-    def _leave(self, owner: StepOwner, step: RunningStep) -> None:
+    def _leave(self, owner: StepOwner, step: MasterStep) -> None:
         owner.remove_step(step)
         step.obey(None)
         if step.run_id is None or step.error is not None:
@@ -199,33 +171,31 @@ class CompiledStep:
                 partition.worker.cleanup_graph(step.step_id)
 
     def _outcome(
-        self, step: RunningStep, options: config_pb2.RunOptions | None
-    ) -> tuple[list[Any], config_pb2.RunMetadata | None]:
+        self, step: MasterStep, options: config_pb2.RunOptions | None
+    ) -> StepResult:
         if step.error is not None:
             if step.run_id is not None and step.error.error_code == errors.UNAVAILABLE:
                 self._agreement.end(step.run_id)
             raise step.error
         metadata = self._metadata(step, options) if options is not None else None
         values = step.values
-        return [self._value(values, name) for name in self._fetches], metadata
+        return StepResult([self._value(values, name) for name in self._fetches], metadata)
 
-    def check_feeds(self, feeds: Mapping[str, Any]) -> None:
+    def check_feeds(self, feeds: Mapping[str, Value]) -> None:
         """Raises InternalError, TensorFlow's code for it, when a feed is of another dtype than its tensor."""
         for name, value in feeds.items():
             given = getattr(value, "dtype", None)
             wanted = self._feed_dtypes.get(name)
             if wanted is not None and given is not None and given != wanted:
-                raise errors.InternalError(
-                    None, None, f"The feed for {name} is of {given}, but the tensor is of {wanted.name}."
-                )
+                raise errors.InternalError.of(f"The feed for {name} is of {given}, but the tensor is of {wanted.name}.")
 
-    def _value(self, values: dict[str, Any], name: str) -> Any:
+    def _value(self, values: dict[str, Value], name: str) -> Value:
         value = values.pop(name)
         if value is DEAD:
             raise dead_fetch(name)
         return value
 
-    def _metadata(self, step: RunningStep, options: config_pb2.RunOptions) -> config_pb2.RunMetadata | None:
+    def _metadata(self, step: MasterStep, options: config_pb2.RunOptions) -> config_pb2.RunMetadata | None:
         metadata = config_pb2.RunMetadata()
         for result in step.results:
             if result.step_stats is not None:
@@ -235,7 +205,7 @@ class CompiledStep:
         return metadata
 
 
-class RunningStep:
+class MasterStep:
     """One step in flight. Its lock guards what the partitions' answers change; the last one releases `_ended`."""
 
     __slots__ = (
@@ -246,8 +216,8 @@ class RunningStep:
     def __init__(
         self,
         compiled: CompiledStep,
-        feeds: Mapping[str, Any],
-        options: Any,
+        feeds: Mapping[str, Value],
+        options: worker_pb2.ExecutorOpts | None,
         run_id: int | None = None,
     ) -> None:
         self.compiled = compiled
@@ -255,9 +225,9 @@ class RunningStep:
         self._cancellation: tuple[CancellationManager, int | None] | None = None
         self._told_ended: Callable[[], None] | None = None
         self._watch: Watch | None = None
-        self.step_id = random.getrandbits(_STEP_ID_BITS) or 1
-        self.values: dict[str, Any] = {}
-        self.results: list[Any] = []
+        self.step_id = secrets.randbits(_STEP_ID_BITS) or 1
+        self.values: dict[str, Value] = {}
+        self.results: list[GraphResult] = []
         self.error: errors.OpError | None = None
         self._options = options
         self._lock = threading.Lock()
@@ -285,13 +255,15 @@ class RunningStep:
         self._told_ended = callback
 
     def watch(self, timeout_s: float | None) -> None:
-        """Has somebody mind the step, which has started and for which nobody waits."""
+        """Has the watchman mind the step, until it ends or a thread waits for it."""
         watch = Watch(self, timeout_s)
         with self._lock:
-            if self._pending:
-                self._watch = watch
-        if self._watch is watch:
-            watchman.add(watch)
+            if not self._pending:
+                return
+            self._watch = watch
+        watchman.add(watch)
+        if not self._pending:
+            watchman.forget(watch)
 
     @property
     def has_ended(self) -> bool:
@@ -312,19 +284,24 @@ class RunningStep:
             self.start()
         except BaseException as error:
             if not isinstance(error, errors.OpError):
-                error = errors.InternalError(None, None, f"The step could not be started: {error!r}")
+                error = errors.InternalError.of(f"The step could not be started: {error!r}")
             self.cancel(error)
             self.give_up()
         self.compiled.started(time.perf_counter() - started)
 
-    def wait(self, watch: Watch | None = None) -> None:
-        """Returns when every partition has answered or been given up; the outcome is in `error` and `values`. `watch`
-        minds it; None: one without a time limit.
+    def wait(self) -> None:
+        """Returns when every partition has answered or been given up; the outcome is in `error` and `values`. This
+        thread minds the step meanwhile, in the watchman's stead.
         """
         if self._ended.acquire(blocking=False):
             return
         reader_thread.before_long()
-        (watch or Watch(self, None)).wait()
+        watch = self._watch
+        if watch is None:
+            watch = Watch(self, None)
+        else:
+            watchman.forget(watch)
+        watch.wait()
 
     def wait_ended(self, timeout_s: float) -> bool:
         """Whether it ends within this time; -1: waits for it."""
@@ -342,7 +319,7 @@ class RunningStep:
 
     def abandon(self) -> None:
         """Stops the step because nobody waits for it any more."""
-        self.cancel(errors.CancelledError(None, None, "The caller of the step has gone."))
+        self.cancel(errors.CancelledError.of("The caller of the step disconnected."))
 
     def give_up(self) -> None:
         """Ends a step that has been stopped, although not every partition has answered: what computes there, such as a
@@ -360,13 +337,15 @@ class RunningStep:
             return [self.compiled.partitions[number] for number in self._pending]
 
     def _start(self, number: int, partition: RegisteredPartition) -> None:
-        def done(result: Any = None, rest: Rest | None = None, error: errors.OpError | None = None) -> None:
+        def done(
+            result: GraphResult | PreparedResult | None = None, error: errors.OpError | None = None
+        ) -> None:
             self._answered(number, partition, result, error)
-            if rest is not None:
+            if isinstance(result, PreparedResult) and result.rest is not None:
                 assert self.run_id is not None
                 home = self.compiled.partitions[-1]
                 assert home.is_local
-                home.worker.push(Pushed(self.run_id, self.step_id, number, *rest))
+                home.worker.push(Pushed(self.run_id, self.step_id, number, *result.rest))
 
         feeds = self._feeds
         here: dict[str, Any] = {}
@@ -377,7 +356,7 @@ class RunningStep:
                 cast(ServingWorker, partition.worker).stop_step, self.step_id, cancellation
             )
         if self.is_stopped or (self.error is not None and not self.error.derived):
-            done(error=as_derived(errors.CancelledError(None, None, "The step was stopped before it began.")))
+            done(error=as_derived(errors.CancelledError.of("The step was stopped before it began.")))
             return
         try:
             if self.run_id is not None:
@@ -406,7 +385,11 @@ class RunningStep:
             cancel()
 
     def _answered(
-        self, number: int, partition: RegisteredPartition, result: Any, error: errors.OpError | None
+        self,
+        number: int,
+        partition: RegisteredPartition,
+        result: GraphResult | PreparedResult | None,
+        error: errors.OpError | None,
     ) -> None:
         if error is not None and not partition.is_local:
             error = _with_task(error, partition.task)
@@ -420,9 +403,10 @@ class RunningStep:
                 stop = not error.derived and not ended
                 if self.error is None or (self.error.derived and not error.derived):
                     self.error = error
-            elif self.run_id is not None:
-                self.values.update(zip(partition.fetches, result, strict=True))
+            elif isinstance(result, PreparedResult):
+                self.values.update(zip(partition.fetches, result.values, strict=True))
             else:
+                assert result is not None
                 self.results.append(result)
                 for name, key in partition.fetches.items():
                     self.values[name] = result.values[key]
@@ -433,15 +417,15 @@ class RunningStep:
 
     def _end(self) -> None:
         self._ended.release()
-        if self._told_ended is None:
-            reader_thread.tell_ended(self)
-            return
         # What ends here is let go here, for a step may hold much memory: no cycle is left to the garbage collector.
-        told_ended, self._told_ended = self._told_ended, None
         watch, self._watch = self._watch, None
         if watch is not None:
             watchman.forget(watch)
-        told_ended()
+        told_ended, self._told_ended = self._told_ended, None
+        if told_ended is None:
+            reader_thread.tell_ended(self)
+        else:
+            told_ended()
 
     def _cancel_rest(self) -> None:
         with self._lock:
@@ -470,9 +454,9 @@ def may_go_on(graph_def: graph_pb2.GraphDef) -> bool:
 _LOOPS_AND_USERS = frozenset({"Enter", "RefEnter"}) | CALLS_USERS
 
 
-def _feed_dtypes(partitions: Sequence[RegisteredPartition]) -> dict[str, Any]:
+def _feed_dtypes(partitions: Sequence[RegisteredPartition]) -> dict[str, np.dtype[Any]]:
     """The numpy dtype of each feed that is an array."""
-    found: dict[str, Any] = {}
+    found: dict[str, np.dtype[Any]] = {}
     for partition in partitions:
         if not partition.feeds:
             continue

@@ -13,12 +13,12 @@ Only tasks that a step uses are ever contacted, when a step first uses them.
 from __future__ import annotations
 
 import contextlib
-import random
+import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
-from dtf.run.executor.step import Device
+from dtf.run.interfaces import Cancel, Device, DeviceList, Done, StepResult, Value
 from dtf.run.master.session_tasks import LIST_DEVICES_TIMEOUT_S, SessionTasks, Tasks
 from dtf.run.threads.cancellation import CancellationManager
 from dtf.run.worker.request_ids import RecentRequestIds
@@ -36,13 +36,6 @@ TasksOfCluster = Callable[[config_pb2.ConfigProto, str], Tasks]
 """(the config with its cluster_def, the session's target) -> the tasks. Raises InvalidArgumentError if the cluster does
 not have this server.
 """
-
-
-class DeviceList(NamedTuple):
-    """What `Master.list_devices` found: devices of the master's own task, and of all others."""
-
-    local: tuple[Device, ...]
-    remote: tuple[Device, ...]
 
 
 class Master:
@@ -88,7 +81,7 @@ class Master:
             merged.MergeFrom(config)
         from dtf.run.master.master_session import MasterSession  # which a ps, the master of nobody, does without
 
-        handle = f"{random.getrandbits(64):016x}"
+        handle = secrets.token_hex(8)  # who knows it may use the session
         session = MasterSession(handle, self._tasks_for(merged, target), merged)
         try:
             session.graph.add(graph_def)
@@ -111,15 +104,15 @@ class Master:
     def run_step(
         self,
         handle: str,
-        feeds: Mapping[str, Any],
+        feeds: Mapping[str, Value],
         fetches: Sequence[str],
         targets: Sequence[str] = (),
         options: config_pb2.RunOptions | None = None,
         partial_run_handle: str = "",
         request_id: int = 0,
         cancellation: CancellationManager | None = None,
-    ) -> tuple[list[Any], config_pb2.RunMetadata | None]:
-        """Runs one step and returns (values of `fetches` in order, metadata if `options` were given).
+    ) -> StepResult:
+        """Runs one step.
 
         `cancellation` stops the step when its caller has gone.
 
@@ -129,7 +122,7 @@ class Master:
         session = self._session(handle)
         self._request_ids.check(request_id, "RunStep (Master)")
         if partial_run_handle:
-            return session.run_partial(partial_run_handle, feeds, fetches, cancellation), None
+            return StepResult(session.run_partial(partial_run_handle, feeds, fetches, cancellation))
         return session.run(feeds, fetches, targets, options, cancellation)
 
     def partial_run_setup(
@@ -147,33 +140,31 @@ class Master:
         return session.make_callable(options)
 
     def run_callable(
-        self,
-        handle: str,
-        callable_handle: int,
-        feeds: Sequence[Any],
-        request_id: int = 0,
-        cancellation: CancellationManager | None = None,
-    ) -> tuple[list[Any], config_pb2.RunMetadata | None]:
-        """Runs a callable; `feeds` in the order of its options. `cancellation` stops it when its caller has gone."""
+        self, handle: str, callable_handle: int, feeds: Sequence[Value], request_id: int = 0
+    ) -> StepResult:
+        """Runs a callable for a client of this process, which waits; `feeds` in the order of its options."""
         session = self._session(handle)
         self._request_ids.check(request_id, "RunCallable")
-        return session.run_callable(callable_handle, feeds, cancellation)
+        return session.run_callable(callable_handle, feeds)
 
-    def run_callable_async(
+    def start_callable(
         self,
         handle: str,
         callable_handle: int,
-        feeds: Sequence[Any],
-        on_cancel: Callable[[Callable[[], None]], None],
-        done: Callable[..., None],
+        feeds: Sequence[Value],
+        on_cancel: Callable[[Cancel], None],
+        done: Done[StepResult],
+        request_id: int = 0,
     ) -> None:
-        """As `run_callable`, but calls done(values) or done(error=OpError), here or later in another thread. Without
-        metadata. `on_cancel` is given what stops the step.
+        """Runs a callable for a service: done(StepResult) or done(error=OpError), here or later in another
+        thread. `on_cancel` is given the function that stops the step.
 
         Raises:
           OpError: it has not even begun.
         """
-        self._session(handle).run_callable_async(callable_handle, feeds, on_cancel, done)
+        session = self._session(handle)
+        self._request_ids.check(request_id, "RunCallable")
+        session.start_callable(callable_handle, feeds, on_cancel, done)
 
     def release_callable(self, handle: str, callable_handle: int) -> None:
         """Forgets a callable. Harmless when it is not known."""
@@ -188,10 +179,12 @@ class Master:
         with self._lock:
             session = self._sessions.pop(handle, None)
         if session is None:
-            raise errors.AbortedError(
-                None, None, f"Session {handle} is not found. Possibly, this master has restarted."
-            )
+            raise errors.AbortedError.of(f"Session {handle} is not found. Possibly, this master has restarted.")
         session.close()
+
+    def has_session(self, handle: str) -> bool:
+        """Whether the session is open."""
+        return handle in self._sessions
 
     def abandon_session(self, handle: str) -> bool:
         """Closes a session whose client has gone. False: somebody has run a step in it since this was last asked."""
@@ -214,7 +207,7 @@ class Master:
             with self._lock:
                 session = self._sessions.get(handle)
             if session is None:
-                raise errors.InvalidArgumentError(None, None, f"Session {handle} is not found.")
+                raise errors.InvalidArgumentError.of(f"Session {handle} is not found.")
             return DeviceList(tuple(session.list_devices()), ())
         tasks = SessionTasks("", self._tasks, config_pb2.ConfigProto())
         local: list[Device] = []
@@ -239,7 +232,7 @@ class Master:
 
     def close(self) -> None:
         """Closes all sessions, as when the server stops: their clients have lost their master, UnavailableError."""
-        gone = errors.UnavailableError(None, None, f"{self._tasks.own_task} has shut down")
+        gone = errors.UnavailableError.of(f"{self._tasks.own_task} has shut down")
         with self._lock:
             self._gone = gone
             sessions = list(self._sessions.values())
@@ -252,23 +245,21 @@ class Master:
         if session is None:
             if self._gone is not None:
                 raise self._gone
-            raise errors.AbortedError(None, None, f"Session {handle} is not found.")
+            raise errors.AbortedError.of(f"Session {handle} is not found.")
         return session
 
     def _tasks_for(self, config: config_pb2.ConfigProto, target: str) -> Tasks:
         if self._tasks_of_cluster is not None and (
             config.use_per_session_threads or config.session_inter_op_thread_pool
         ):
-            raise errors.InvalidArgumentError(
-                None,
-                None,
+            raise errors.InvalidArgumentError.of(
                 "ConfigProto.use_per_session_threads and session_inter_op_thread_pool: the threads of a server belong "
                 "to all of its sessions.",
             )
         if not config.cluster_def.job:
             return self._tasks
         if self._tasks_of_cluster is None:
-            raise errors.InvalidArgumentError(
-                None, None, "ConfigProto.cluster_def needs a session whose target is a server of that cluster."
+            raise errors.InvalidArgumentError.of(
+                "ConfigProto.cluster_def needs a session whose target is a server of that cluster."
             )
         return self._tasks_of_cluster(config, target)

@@ -12,19 +12,19 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
+from dtf.run.exchange import piggyback
 from dtf.run.executor.instructions import SHOWN_AT_END
-from dtf.run.executor.step import Device
-from dtf.run.interfaces import ServingWorker, Worker
+from dtf.run.interfaces import Cancel, Device, Done, ServingWorker, StepResult, Value, Worker
 from dtf.run.kernels import may_wait
 from dtf.run.master.client_graph import ClientGraph
-from dtf.run.master.compiled_step import CompiledStep, RegisteredPartition, RunningStep
+from dtf.run.master.compiled_step import CompiledStep, MasterStep
 from dtf.run.master.endpoint_names import EndpointNames
 from dtf.run.master.partial_run import PartialRun
+from dtf.run.master.registered_partition import RegisteredPartition
 from dtf.run.master.session_tasks import LIST_DEVICES_TIMEOUT_S, SessionTasks, Tasks
 from dtf.run.passes import Nodes
-from dtf.run.passes.coalesce_recvs import mark_arrivals
 from dtf.run.passes.optimize import optimize
 from dtf.run.passes.partition import Partition, partition
 from dtf.run.passes.place import Request, choose_task, place, unplaceable
@@ -64,7 +64,7 @@ class MasterSession:
         self._edge_numbers = itertools.count()
         self._steps_lock = threading.Lock()
         self._steps_ended = threading.Condition(self._steps_lock)
-        self._steps: set[RunningStep] = set()
+        self._steps: set[MasterStep] = set()
         self._was_used = False
         self._is_closed = False
         self._why_closed: errors.OpError | None = None
@@ -72,12 +72,12 @@ class MasterSession:
 
     def run(
         self,
-        feeds: Mapping[str, Any],
+        feeds: Mapping[str, Value],
         fetches: Sequence[str],
         targets: Sequence[str],
         options: config_pb2.RunOptions | None,
         cancellation: CancellationManager | None = None,
-    ) -> tuple[list[Any], config_pb2.RunMetadata | None]:
+    ) -> StepResult:
         """Runs one step; see `Master.run_step`."""
         timeout_s = self._limit_s(options)
         signature = (tuple(feeds), tuple(fetches), tuple(targets))
@@ -106,17 +106,15 @@ class MasterSession:
     def run_partial(
         self,
         handle: str,
-        feeds: Mapping[str, Any],
+        feeds: Mapping[str, Value],
         fetches: Sequence[str],
         cancellation: CancellationManager | None = None,
-    ) -> list[Any]:
+    ) -> list[Value]:
         """One part of a partial run; `cancellation` ends the whole run."""
         with self._lock:
             run = self._partial_runs.get(handle)
         if run is None:
-            raise errors.InvalidArgumentError(
-                None,
-                None,
+            raise errors.InvalidArgumentError.of(
                 "Must run 'setup' before performing partial runs, and a partial run ends with its last fetch.",
             )
         is_finished = True
@@ -145,23 +143,17 @@ class MasterSession:
         self._callables[handle] = _Callable(compiled, signature[0], run_options, self._limit_s(run_options))
         return handle
 
-    def run_callable(
-        self, handle: int, feeds: Sequence[Any], cancellation: CancellationManager | None = None
-    ) -> tuple[list[Any], config_pb2.RunMetadata | None]:
+    def run_callable(self, handle: int, feeds: Sequence[Value]) -> StepResult:
         """See `Master.run_callable`."""
         found, named = self._callable(handle, feeds)
-        return found.compiled.run(self, named, found.options, found.timeout_s, cancellation)
+        return found.compiled.run(self, named, found.options, found.timeout_s)
 
-    def run_callable_async(
-        self,
-        handle: int,
-        feeds: Sequence[Any],
-        on_cancel: Callable[[Callable[[], None]], None],
-        done: Callable[..., None],
+    def start_callable(
+        self, handle: int, feeds: Sequence[Value], on_cancel: Callable[[Cancel], None], done: Done[StepResult]
     ) -> None:
-        """See `Master.run_callable_async`."""
+        """See `Master.start_callable`."""
         found, named = self._callable(handle, feeds)
-        found.compiled.run_async(self, named, found.timeout_s, on_cancel, done)
+        found.compiled.begin(self, named, found.options, found.timeout_s, on_cancel, done)
 
     def _limit_s(self, options: config_pb2.RunOptions | None) -> float | None:
         """How long a step may take: what its options say, else the session's limit; None: without one."""
@@ -169,14 +161,14 @@ class MasterSession:
             return options.timeout_in_ms / 1000
         return self._default_timeout_s
 
-    def _callable(self, handle: int, feeds: Sequence[Any]) -> tuple[_Callable, dict[str, Any]]:
+    def _callable(self, handle: int, feeds: Sequence[Value]) -> tuple[_Callable, dict[str, Value]]:
         """The callable, and its feeds by name."""
         found = self._callables.get(handle)
         if found is None:
-            raise errors.InvalidArgumentError(None, None, f"No such callable handle: {handle}")
+            raise errors.InvalidArgumentError.of(f"No such callable handle: {handle}")
         if len(feeds) != len(found.feeds):
-            raise errors.InvalidArgumentError(
-                None, None, f"The callable takes {len(found.feeds)} feeds, but {len(feeds)} were given."
+            raise errors.InvalidArgumentError.of(
+                f"The callable takes {len(found.feeds)} feeds, but {len(feeds)} were given."
             )
         return found, dict(zip(found.feeds, feeds, strict=True))
 
@@ -188,7 +180,7 @@ class MasterSession:
         """The devices of every task that answers in time."""
         return self._tasks.list_devices(self._default_timeout_s or LIST_DEVICES_TIMEOUT_S)
 
-    def add_step(self, step: RunningStep) -> None:
+    def add_step(self, step: MasterStep) -> None:
         """See `compiled_step.StepOwner`."""
         with self._steps_lock:
             if self._is_closed:
@@ -196,7 +188,7 @@ class MasterSession:
             self._steps.add(step)
             self._was_used = True
 
-    def remove_step(self, step: RunningStep) -> None:
+    def remove_step(self, step: MasterStep) -> None:
         """See `compiled_step.StepOwner`."""
         with self._steps_lock:
             self._steps.discard(step)
@@ -226,7 +218,7 @@ class MasterSession:
             steps = list(self._steps)
         self._tasks.stop_waiting(why)
         for step in steps:
-            step.cancel(why or errors.CancelledError(None, None, _CLOSED_BY_CALL))
+            step.cancel(why or errors.CancelledError.of(_CLOSED_BY_CALL))
         with self._lock:
             partial_runs = list(self._partial_runs.values())
             self._partial_runs.clear()
@@ -239,7 +231,7 @@ class MasterSession:
         self._callables.clear()
 
     def _closed(self) -> errors.OpError:
-        return self._why_closed or errors.FailedPreconditionError(None, None, "Session is closed.")
+        return self._why_closed or errors.FailedPreconditionError.of("Session is closed.")
 
     def _compile(self, signature: _Signature, timeout_s: float | None) -> CompiledStep:
         reader_thread.before_long()
@@ -260,22 +252,21 @@ class MasterSession:
         needed, requests = self.graph.needed(feeds, fetches, targets, connections)
         if self._is_closed:
             raise self._closed()
-        tasks = self._needed_tasks(needed, requests)
+        tasks = self._needed_tasks(needed, requests, timeout_s)
         if client_device is not None:
             tasks.add(self._tasks.own_task)
         joined = self._tasks.join_all(tasks, timeout_s)
         devices = {task: there.devices for task, there in joined.items()}
-        placed = place(
-            needed, requests, self._tasks.names, self._tasks.own_task, devices, self._config.allow_soft_placement
-        )
+        soft, whole = self._config.allow_soft_placement, self.graph.whole()
+        placed = place(needed, requests, self._tasks.names, self._tasks.own_task, devices, soft, whole)
         self.graph.assign(placed)
         if self._config.log_device_placement:
-            self._log_placement(placed)
+            self._log_placement(placed, [device for there in devices.values() for device in there])
         parts = partition(
             optimize(placed, self._config.graph_options), devices, client_device, self._edge_numbers
         )
         if len(parts) > 1:
-            mark_arrivals(parts, may_wait)
+            piggyback.mark(parts, may_wait)
         return [self._register_at(joined[task].worker, part) for task, part in parts.items()]
 
     def _register_at(self, worker: Worker, part: Partition) -> RegisteredPartition:
@@ -296,25 +287,39 @@ class MasterSession:
             part.task == self._tasks.own_task,
         )
 
-    def _needed_tasks(self, needed: Nodes, requests: Mapping[str, Request]) -> set[str]:
+    def _known_places(self, timeout_s: float | None) -> list[str]:
+        """The devices of this task, and the names of the others: nobody has asked them for theirs."""
+        own = self._tasks.own_task
+        devices = [device.name for device in self._tasks.join(own, timeout_s).devices]
+        return [*devices, *(task for task in self._tasks.names if task != own)]
+
+    def _needed_tasks(
+        self, needed: Nodes, requests: Mapping[str, Request], timeout_s: float | None
+    ) -> set[str]:
         tasks: set[str] = set()
         chosen: dict[Request, str] = {}
         for name, node in needed.items():
             request = requests.get(name)
             if request is None or request in chosen:
                 continue
-            task = None if request.conflict else choose_task(request, self._tasks.names, self._tasks.own_task)
+            is_impossible = request.is_impossible(self._config.allow_soft_placement)
+            task = None if is_impossible else choose_task(request, self._tasks.names, self._tasks.own_task)
             if task is None:
-                raise unplaceable(node, request, self._tasks.names)
+                raise unplaceable(node, request, self._known_places(timeout_s))
             chosen[request] = task
             tasks.add(task)
         return tasks or {self._tasks.own_task}
 
-    def _log_placement(self, placed: Nodes) -> None:
+    def _log_placement(self, placed: Nodes, devices: Sequence[Device]) -> None:
+        """Logs devices and nodes in the form of TensorFlow's log, which tools read."""
+        for device in devices:
+            if device.description and device.name not in self._logged:
+                self._logged.add(device.name)
+                _logger.warning("Device mapping: %s -> %s", device.name, device.description)
         for name, node in placed.items():
             if node.device and name not in self._logged:
                 self._logged.add(name)
-                _logger.warning("Placed %s (%s) on %s", name, node.op, node.device)
+                _logger.warning("%s: (%s): %s", name, node.op, node.device)
 
 
 def _show_references_at_end(part: Partition) -> None:

@@ -1,31 +1,31 @@
-"""Agreement: whether the partitions of one compiled step run directly.
+"""Agreement: whether the values of one compiled step are pushed.
 
-Owns the question to the tasks and when it is asked. What it means is told in `direct`.
+Owns the question to the tasks and when it is asked. Its meaning is in `exchange.push`.
 """
 
 from __future__ import annotations
 
 import math
-import random
+import secrets
 import threading
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from dtf.run.master.registered_partition import RegisteredPartition
 from dtf.run.threads import reader_thread
 from dtf.wire import errors
-
-if TYPE_CHECKING:
-    from dtf.run.master.compiled_step import RegisteredPartition
 
 __all__ = ["Agreement"]
 
 _ASK_AGAIN_S = 10.0
+_FIRST_PUSHED_STEP = 2
+"""A signature that runs once only is not worth the question."""
 
 
 class Agreement:
-    """Whether the partitions run directly (see `direct`): they are asked before the second step, and again some time
-    after one of them could not be reached. Its lock is held by who asks; other steps meanwhile go the usual way.
+    """Whether the tasks push the values of a compiled step (see `push`): they are asked before the second step,
+    and again some time after one of them could not be reached. The asking thread holds the lock; other steps meanwhile
+    use TensorFlow's protocol.
     """
 
     def __init__(self, session_handle: str, partitions: Sequence[RegisteredPartition]) -> None:
@@ -41,7 +41,7 @@ class Agreement:
         if self._run_id is not None or self._ask_at == math.inf:
             return self._run_id
         self._runs += 1
-        if self._runs < 2 or time.monotonic() < self._ask_at or not self._lock.acquire(blocking=False):
+        if self._runs < _FIRST_PUSHED_STEP or time.monotonic() < self._ask_at or not self._lock.acquire(blocking=False):
             return None
         try:
             self._ask()
@@ -57,7 +57,7 @@ class Agreement:
 
     def _ask(self) -> None:
         reader_thread.before_long()
-        run_id = random.getrandbits(63)
+        run_id = secrets.randbits(63)
         tasks = [partition.task for partition in self._partitions]
         home = next((number for number, partition in enumerate(self._partitions) if partition.is_local), -1)
         try:

@@ -15,11 +15,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from dtf.run.exchange.retry import ATTEMPT_TIMEOUT_S, ask
-from dtf.run.executor.step import Device, task_of
-from dtf.run.interfaces import Worker
+from dtf.run.interfaces import Device, Worker
 from dtf.run.worker.worker_session import devices_of_session
 from dtf.wire import errors
-from dtf.wire.device import DeviceSpec
+from dtf.wire.device import DeviceSpec, task_of
 from dtf.wire.pb import config_pb2, tensorflow_server_pb2
 
 LIST_DEVICES_TIMEOUT_S = 10.0
@@ -90,9 +89,7 @@ class SessionTasks:
         worker = self._tasks.worker(task)
         devices = self._ask(task, worker, timeout_s)
         if not any(device.name.startswith(task + "/") for device in devices):
-            raise errors.InvalidArgumentError(
-                None,
-                None,
+            raise errors.InvalidArgumentError.of(
                 f"{self.address(task)} is to be {task}, but the task that answers there calls itself "
                 f"{task_of(devices[0].name) if devices else 'nothing'}. Do all tasks have the same ClusterSpec?",
             )
@@ -155,7 +152,7 @@ class SessionTasks:
             self._joined.clear()
         waiting = threading.Semaphore(0)
         for task in joined:
-            task.worker.delete_worker_session_async(self._handle, lambda *_, **__: waiting.release(), _LEAVE_TIMEOUT_S)
+            task.worker.delete_worker_session(self._handle, lambda *_, **__: waiting.release(), _LEAVE_TIMEOUT_S)
         deadline = time.monotonic() + _LEAVE_TIMEOUT_S
         for _ in joined:
             waiting.acquire(timeout=max(0.0, deadline - time.monotonic()))
@@ -194,7 +191,7 @@ def _filter(names: Sequence[str], own_task: str, filters: Sequence[str]) -> tupl
         try:
             specs.append(DeviceSpec.from_string(text))
         except ValueError as error:
-            raise errors.InvalidArgumentError(None, None, f"Malformed device filter '{text}': {error}") from None
+            raise errors.InvalidArgumentError.of(f"Malformed device filter '{text}': {error}") from None
 
     def is_wanted(name: str) -> bool:
         task = DeviceSpec.from_string(name)

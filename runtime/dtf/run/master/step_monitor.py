@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Protocol
 
+from dtf.run.master.registered_partition import RegisteredPartition
 from dtf.run.threads import reader_thread
 from dtf.wire import errors, forks
 
-if TYPE_CHECKING:
-    from dtf.run.master.compiled_step import RegisteredPartition, RunningStep
-
-__all__ = ["Watch", "watchman"]
+__all__ = ["Watch", "WatchedStep", "watchman"]
 
 _PATROL_PERIOD_S = 0.1
 _PATROL_IDLE_ROUNDS = 20
@@ -28,6 +26,34 @@ _HEARTBEAT_PERIOD_S = 10.0
 _HEARTBEAT_TIMEOUT_S = 10.0
 
 
+class WatchedStep(reader_thread.Waiting, Protocol):
+    """A step in flight, as its watch sees it.
+
+    Attributes:
+      error: its error so far.
+      is_stopped: whether it has been cancelled.
+    """
+
+    error: errors.OpError | None
+    is_stopped: bool
+
+    def cancel(self, error: errors.OpError) -> None:
+        """Stops the step for the reason `error`, unless it has ended or has a root cause already."""
+
+    def give_up(self) -> None:
+        """Ends a step that has been stopped, although not every partition has answered."""
+
+    def pending_partitions(self) -> list[RegisteredPartition]:
+        """The partitions that have not answered yet."""
+
+
+class Looks(Protocol):
+    """Minds something in flight: a `Watch`, or a collective."""
+
+    def look(self) -> None:
+        """Does what is due."""
+
+
 class Watch:
     """Minds a step that did not end at once: its deadline, lone derived errors, tasks that vanish, and what goes on
     though the step has been stopped. Its time begins when it is made.
@@ -35,7 +61,7 @@ class Watch:
 
     __slots__ = ("_derived_since", "_next_heartbeat", "_started", "_step", "_stopped_since", "_timeout_s")
 
-    def __init__(self, step: RunningStep, timeout_s: float | None) -> None:
+    def __init__(self, step: WatchedStep, timeout_s: float | None) -> None:
         self._step = step
         self._timeout_s = timeout_s
         self._started = time.monotonic()
@@ -82,18 +108,18 @@ class Watch:
                 self._send_heartbeat(partition)
 
     def _send_heartbeat(self, partition: RegisteredPartition) -> None:
-        def done(_: Any = None, error: errors.OpError | None = None) -> None:
+        def done(_: object = None, error: errors.OpError | None = None) -> None:
             if error is not None:
                 message = f"{partition.task} at {partition.address} has stopped answering: {error.message}"
-                self._step.cancel(errors.UnavailableError(None, None, message))
+                self._step.cancel(errors.UnavailableError.of(message))
 
-        partition.worker.get_status_async(done, _HEARTBEAT_TIMEOUT_S)
+        partition.worker.heartbeat(done, _HEARTBEAT_TIMEOUT_S)
 
     def _deadline_error(self) -> errors.OpError:
         waited = time.monotonic() - self._started
         whom = ", ".join(partition.task for partition in self._step.pending_partitions())
-        return errors.DeadlineExceededError(
-            None, None, f"Timed out waiting for notification: the step has run for {waited:.1f} s; waiting for {whom}"
+        return errors.DeadlineExceededError.of(
+            f"Timed out waiting for notification: the step has run for {waited:.1f} s; waiting for {whom}"
         )
 
 
@@ -104,10 +130,10 @@ class _Watchman:
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
-        self._watches: dict[Watch, None] = {}
+        self._watches: dict[Looks, None] = {}
         self._is_awake = False
 
-    def add(self, watch: Watch) -> None:
+    def add(self, watch: Looks) -> None:
         """Looks at a step until it is forgotten."""
         self._watches[watch] = None
         if self._is_awake:
@@ -118,7 +144,7 @@ class _Watchman:
             self._is_awake = True
         threading.Thread(target=self._patrol, name="dtf-watch", daemon=True).start()
 
-    def forget(self, watch: Watch) -> None:
+    def forget(self, watch: Looks) -> None:
         """Its step has ended, and all that the step holds, large tensors perhaps, is free at once."""
         self._watches.pop(watch, None)
 

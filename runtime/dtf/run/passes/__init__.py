@@ -24,7 +24,7 @@ from dtf.wire.pb import node_def_pb2
 
 __all__ = [
     "CONTROL", "Nodes", "NodesView", "base_type", "input_types", "is_handle", "op_def", "output_types",
-    "parse_tensor_name", "set_type", "tensor_name",
+    "parse_tensor_name", "set_type", "tensor_name", "types_of",
 ]  # fmt: skip
 
 Nodes = dict[str, node_def_pb2.NodeDef]
@@ -75,19 +75,23 @@ def set_type(node: node_def_pb2.NodeDef, attr: str, enum: int) -> None:
     node.attr[attr].type = enum  # type: ignore[assignment]
 
 
+def types_of(node: node_def_pb2.NodeDef, argument: opdef.ArgDef) -> list[int]:
+    """The DataType enum of each tensor of one argument of a node; reference ones have 100 added."""
+    mark = _REFERENCE if argument.is_ref else 0
+    if argument.type_list_attr:
+        name = argument.type_list_attr
+        listed = node.attr[name].list.type if name in node.attr else _default(node.op, name)
+        return [enum + mark for enum in listed]
+    enum = _type(node, argument)
+    number = argument.number_attr
+    count = 1 if not number else node.attr[number].i if number in node.attr else _default(node.op, number)
+    return [enum + mark] * count
+
+
 def _types(node: node_def_pb2.NodeDef, arguments: tuple[opdef.ArgDef, ...]) -> list[int]:
     types: list[int] = []
     for argument in arguments:
-        mark = _REFERENCE if argument.is_ref else 0
-        if argument.type_list_attr:
-            name = argument.type_list_attr
-            listed = node.attr[name].list.type if name in node.attr else _default(node.op, name)
-            types.extend(enum + mark for enum in listed)
-            continue
-        enum = _type(node, argument)
-        number = argument.number_attr
-        count = 1 if not number else node.attr[number].i if number in node.attr else _default(node.op, number)
-        types.extend([enum + mark] * count)
+        types += types_of(node, argument)
     return types
 
 

@@ -26,17 +26,17 @@ def connect(nodes: NodesView, connections: Iterable[tuple[str, str]], feeds: Seq
     for source, target in connections:
         sender, receiver = parse_tensor_name(source), parse_tensor_name(target)
         if not _exists(nodes, sender):
-            raise errors.InvalidArgumentError(None, None, f"A connection begins at {source}, which does not exist.")
+            raise errors.InvalidArgumentError.of(f"A connection begins at {source}, which does not exist.")
         if not _exists(nodes, receiver):
-            raise errors.NotFoundError(None, None, f"A connection leads to {target}, which does not exist.")
+            raise errors.NotFoundError.of(f"A connection leads to {target}, which does not exist.")
         if receiver in replaced or receiver in fed:
-            raise errors.InvalidArgumentError(None, None, f"{target} is connected twice, or fed as well.")
+            raise errors.InvalidArgumentError.of(f"{target} is connected twice, or fed as well.")
         replaced[receiver] = sender
     result = {name: _redirected(node, replaced) for name, node in nodes.items()}
     for (target, _), (source, _) in replaced.items():
         if _reaches(result, source, source):
-            raise errors.InvalidArgumentError(
-                None, None, f"The connection from {source} to {target} makes a cycle: {source} would wait for itself."
+            raise errors.InvalidArgumentError.of(
+                f"The connection from {source} to {target} makes a cycle: {source} would wait for itself."
             )
     return result
 

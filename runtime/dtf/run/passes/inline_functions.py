@@ -219,8 +219,8 @@ class _Lowering:
         """Adds the nodes of a function; returns its results, and what waits for its effects, if it has any."""
         function = self._function(reference)
         if len(place.callers) >= _DEPTH_MAX:
-            raise errors.ResourceExhaustedError(
-                None, None, f"Function {reference.name} is called in more than {_DEPTH_MAX} others, on several tasks."
+            raise errors.ResourceExhaustedError.of(
+                f"Function {reference.name} is called in more than {_DEPTH_MAX} others, on several tasks."
             )
         graph_def = instantiate(function, reference.attr, self._library)
         self._inlined += len(graph_def.node)
@@ -278,7 +278,7 @@ class _Lowering:
     def _function(self, reference: Any) -> Any:
         function = self._library.get(reference.name)
         if function is None:
-            raise errors.NotFoundError(None, None, f"Function {shown(reference.name)} is not defined.")
+            raise errors.NotFoundError.of(f"Function {shown(reference.name)} is not defined.")
         return function
 
     # -- If and Case
@@ -451,9 +451,7 @@ class _Names:
             if node.op == "_Arg":
                 index = node.attr["index"].i
                 if index >= len(arguments):
-                    raise errors.InvalidArgumentError(
-                        None, None, f"{prefix} takes more than {len(arguments)} arguments"
-                    )
+                    raise errors.InvalidArgumentError.of(f"{prefix} takes more than {len(arguments)} arguments")
                 self._arguments[node.name] = _Argument(index, arguments[index], node.attr["T"].type)
 
     def argument(self, text: str) -> _Argument | None:

@@ -18,9 +18,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dtf.run.exchange.rendezvous import make_key
-from dtf.run.executor.step import Device, task_of
+from dtf.run.interfaces import Device
 from dtf.run.passes import CONTROL, Nodes, base_type, output_types, parse_tensor_name, set_type, tensor_name
 from dtf.run.passes.loop_frames import ControlLoop, Frame, LoopFrames
+from dtf.wire.device import task_of
 from dtf.wire.dtypes import float32
 from dtf.wire.pb import graph_pb2, node_def_pb2
 

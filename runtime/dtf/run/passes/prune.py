@@ -92,7 +92,7 @@ def _reachable(graph: _Fed, wanted: Iterable[str]) -> Nodes:
         try:
             node = graph.get(name)
         except KeyError:
-            raise errors.InvalidArgumentError(None, None, f"The graph has no node '{name}', an input") from None
+            raise errors.InvalidArgumentError.of(f"The graph has no node '{name}', an input") from None
         stack.append((name, node))
         for text in node.input:
             source = parse_tensor_name(text)[0]
@@ -143,19 +143,21 @@ def _endpoint(nodes: NodesView, op: str, tensor: str) -> node_def_pb2.NodeDef:
 
 
 def _check(nodes: NodesView, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str]) -> None:
-    for kind, tensors in (("feed", feeds), ("fetch", fetches)):
-        if len(set(tensors)) != len(tensors):
-            twice = next(name for position, name in enumerate(tensors) if name in tensors[:position])
-            raise errors.InvalidArgumentError(None, None, f"Endpoint \"{twice}\" {kind} more than once.")
+    seen: dict[tuple[str, int], str] = {}  # "y", "y:0" and "y:00" are one endpoint
+    for kind, tensors in (("fed", feeds), ("fetched", fetches)):
         for tensor in tensors:
-            if parse_tensor_name(tensor)[0] not in nodes:
-                what = "FeedInputs: unable to find feed output" if kind == "feed" else "FetchOutputs: unable to find"
-                raise errors.NotFoundError(None, None, f"{what} {tensor}")
-    both = set(feeds) & set(fetches)
-    if both:
-        raise errors.InvalidArgumentError(None, None, f"Tensor {min(both)} is both fed and fetched.")
+            endpoint = parse_tensor_name(tensor)
+            if endpoint[0] not in nodes:
+                what = "FeedInputs: unable to find feed output" if kind == "fed" else "FetchOutputs: unable to find"
+                raise errors.NotFoundError.of(f"{what} {tensor}")
+            former = seen.get(endpoint)
+            if former == kind:
+                raise errors.InvalidArgumentError.of(f"An endpoint is {kind} more than once: {', '.join(tensors)}")
+            if former is not None:
+                raise errors.InvalidArgumentError.of(f"Tensor {tensor} is both fed and fetched.")
+            seen[endpoint] = kind
     missing = [name for name in targets if name not in nodes]
     if missing:
-        raise errors.NotFoundError(None, None, f"Target nodes not found in the graph: {', '.join(missing)}")
+        raise errors.NotFoundError.of(f"Target nodes not found in the graph: {', '.join(missing)}")
     if not fetches and not targets:
-        raise errors.InvalidArgumentError(None, None, "Must specify at least one target to fetch or execute.")
+        raise errors.InvalidArgumentError.of("Must specify at least one target to fetch or execute.")

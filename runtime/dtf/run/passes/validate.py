@@ -31,8 +31,8 @@ def validate(added: Sequence[node_def_pb2.NodeDef], known: NodesView) -> None:
     for node in added:
         check_node(node)
         if node.name in graph:
-            raise errors.InvalidArgumentError(
-                None, None, f"The graph has a node '{node.name}' already; it cannot be added again."
+            raise errors.InvalidArgumentError.of(
+                f"The graph has a node '{node.name}' already; it cannot be added again."
             )
         graph[node.name] = node
     outputs: dict[str, list[int] | None] = {}
@@ -130,9 +130,7 @@ def _check_cycles(added: Sequence[node_def_pb2.NodeDef]) -> None:
                 ready.append(consumer)
     if finished < len(sources):
         stuck = min(name for name, count in waiting_for.items() if count)
-        raise errors.InvalidArgumentError(
-            None, None, f"The graph has a cycle: '{stuck}' waits for itself, in the end."
-        )
+        raise errors.InvalidArgumentError.of(f"The graph has a cycle: '{stuck}' waits for itself, in the end.")
 
 
 @functools.lru_cache(maxsize=256)

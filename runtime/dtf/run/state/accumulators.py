@@ -17,7 +17,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from dtf.run.kernels.gathering import scatter_rows
-from dtf.run.state.wait_queue import Done, Operation, WaitingLine, flush
+from dtf.run.lib.growth import Growth
+from dtf.run.state.wait_queue import Done, Operation, Outputs, WaitingLine, flush
 from dtf.run.threads.cancellation import CancellationManager
 from dtf.wire import errors
 from dtf.wire.dtypes import DType
@@ -50,7 +51,7 @@ class Accumulator:
 
     def __init__(self, kind: str, name: str, dtype: DType, shape: TensorShape, reduction_type: str, total: Sum) -> None:
         if reduction_type not in ("MEAN", "SUM"):
-            raise errors.InvalidArgumentError(None, None, f"reduction_type must be MEAN or SUM, got {reduction_type!r}")
+            raise errors.InvalidArgumentError.of(f"reduction_type must be MEAN or SUM, got {reduction_type!r}")
         self.kind = kind
         self.name = name
         self.dtype = dtype
@@ -75,9 +76,7 @@ class Accumulator:
         The shape may differ: the accumulator keeps that of the node that made it.
         """
         if (kind, dtype) != (self.kind, self.dtype):
-            raise errors.InvalidArgumentError(
-                None,
-                None,
+            raise errors.InvalidArgumentError.of(
                 f"Shared accumulator '{self.name}' is a {self.kind} of {self.dtype.name}, requested was a {kind} of "
                 f"{dtype.name}.",
             )
@@ -91,12 +90,10 @@ class Accumulator:
             self.num_accumulated += 1
         flush(self._lock, self._takers)
 
-    def take(self, num_required: int, cancellation: CancellationManager | None, done: Done) -> None:
+    def take(self, num_required: int, cancellation: CancellationManager | None, done: Done[Outputs]) -> None:
         """done(gradient) as soon as `num_required` are in; the global step then moves on by one."""
         if num_required < 1:
-            raise errors.InvalidArgumentError(
-                None, None, f"Argument num_required must be positive, but was {num_required}"
-            )
+            raise errors.InvalidArgumentError.of(f"Argument num_required must be positive, but was {num_required}")
 
         def attempt(operation: Operation) -> bool:
             if self.num_accumulated < num_required:
@@ -128,7 +125,7 @@ class Accumulator:
         """The container that held it is gone: everyone who waits gets a CancelledError."""
         with self._lock:
             ended = self._takers.drain(
-                lambda _: errors.CancelledError(None, None, f"{self.kind} '{self.name}' was removed")
+                lambda _: errors.CancelledError.of(f"{self.kind} '{self.name}' was removed")
             )
         for operation in ended:
             operation.report()
@@ -164,7 +161,8 @@ class DenseSum:
         assert self._sum is not None
         total, self._sum = self._sum, None
         if mean and self._is_own and total.dtype.kind in "fc":
-            return np.divide(total, np.asarray(count, total.dtype), out=total)
+            mean_of: np.ndarray = np.divide(total, np.asarray(count, total.dtype), out=total)
+            return mean_of
         return _divided(total, count) if mean else total
 
 
@@ -175,6 +173,7 @@ class SparseSum:
         """shape: of the dense tensor; a scalar's shape, which has no rows, says nothing, as an unknown one."""
         self._shape = TensorShape(None) if shape.ndims == 0 else shape
         self._gradients: list[tuple[np.ndarray, np.ndarray]] = []
+        self._growth = Growth("a sparse accumulator")
         self._row_shape: tuple[int, ...] | None = None
 
     def add(self, gradient: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
@@ -185,6 +184,7 @@ class SparseSum:
         distinct, inverse = np.unique(indices, return_inverse=True)
         sums = np.zeros((len(distinct), *self._row_shape), values.dtype)
         scatter_rows(np.add, sums, inverse, values)
+        self._growth.add((distinct, sums), len(self._gradients))
         self._gradients.append((distinct.astype(np.int64), sums))
 
     def take(self, mean: bool, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -223,7 +223,7 @@ class SparseSum:
 
 
 def _invalid(message: str) -> errors.OpError:
-    return errors.InvalidArgumentError(None, None, message)
+    return errors.InvalidArgumentError.of(message)
 
 
 def _divided(total: np.ndarray, count: Any) -> np.ndarray:

@@ -16,6 +16,7 @@ import numpy as np
 
 from dtf.run.kernels.arguments import invalid, shape_text, zero_of
 from dtf.run.lib.fingerprints import murmur64
+from dtf.run.lib.growth import Growth
 from dtf.wire import errors
 from dtf.wire.dtypes import DType
 from dtf.wire.strings import filled
@@ -58,6 +59,7 @@ class LookupTable:
         self.is_mutable = is_mutable
         self.is_initialized = is_mutable
         self._values: dict[Any, Any] = {}
+        self._growth = Growth(f"table {name}")
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -71,9 +73,7 @@ class LookupTable:
     def check_same(self, key_dtype: DType, value_dtype: DType) -> None:
         """Raises InvalidArgumentError when a node that shares this table by name has other dtypes."""
         if (key_dtype, value_dtype) != (self.key_dtype, self.value_dtype):
-            raise errors.InvalidArgumentError(
-                None,
-                None,
+            raise errors.InvalidArgumentError.of(
                 f"Conflicting key/value dtypes {key_dtype.name}->{value_dtype.name} with {self.key_dtype.name}->"
                 f"{self.value_dtype.name} for table {self.name}",
             )
@@ -86,21 +86,19 @@ class LookupTable:
           InvalidArgumentError: one key with two values, or keys and values of different number.
         """
         if np.size(keys) != np.size(values):
-            raise errors.InvalidArgumentError(
-                None, None, f"Keys and values must have the same size: {np.size(keys)} vs {np.size(values)}"
+            raise errors.InvalidArgumentError.of(
+                f"Keys and values must have the same size: {np.size(keys)} vs {np.size(values)}"
             )
         given: dict[Any, Any] = {}
         for key, value in zip(np.ravel(keys).tolist(), np.ravel(values).tolist(), strict=True):
             if given.setdefault(key, value) != value:
-                raise errors.InvalidArgumentError(
-                    None,
-                    None,
+                raise errors.InvalidArgumentError.of(
                     f"HashTable has different value for same key. Key {key!r} has {given[key]!r} and trying to add "
                     f"value {value!r}",
                 )
         with self._lock:
             if self.is_initialized and given != self._values:
-                raise errors.FailedPreconditionError(None, None, "Table already initialized.")
+                raise errors.FailedPreconditionError.of("Table already initialized.")
             self._values = given
             self.is_initialized = True
 
@@ -124,7 +122,7 @@ class LookupTable:
     def insert(self, keys: np.ndarray, values: np.ndarray, replace_all: bool = False) -> None:
         """Adds or changes entries; first forgets the old ones when asked to. UnimplementedError unless mutable."""
         if not self.is_mutable:
-            raise errors.UnimplementedError(None, None, f"Table {self.name} cannot be changed")
+            raise errors.UnimplementedError.of(f"Table {self.name} cannot be changed")
         if self._buckets and replace_all:
             keys = np.ravel(keys)  # [buckets, 1] as exported, and scalar values the same
             if np.size(values) == keys.size * math.prod(self.value_shape):
@@ -138,6 +136,7 @@ class LookupTable:
         rows = np.reshape(values, (-1, *self.value_shape))
         pairs = dict(zip(np.ravel(keys).tolist(), np.array(rows) if self.value_shape else rows.tolist(), strict=True))
         with self._lock:
+            self._growth.add(pairs.values(), len(self._values))
             if replace_all:
                 self._values = {}
             self._values.update((key, value) for key, value in pairs.items() if key not in self._reserved)
@@ -196,7 +195,7 @@ class LookupTable:
 
     def _check_initialized(self) -> None:
         if not self.is_initialized:
-            raise errors.FailedPreconditionError(None, None, "Table not initialized.")
+            raise errors.FailedPreconditionError.of("Table not initialized.")
 
 
 def _vector(values: list[Any], dtype: DType) -> np.ndarray:

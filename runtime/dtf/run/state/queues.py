@@ -21,9 +21,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dtf.run.state.wait_queue import Done, Operation, WaitingLine, flush
+from dtf.run.lib.growth import Growth
+from dtf.run.state.wait_queue import Done, Operation, Outputs, WaitingLine, flush
 from dtf.run.threads.cancellation import CancellationManager
-from dtf.wire import errors
+from dtf.wire import errors, limits
 from dtf.wire.dtypes import DType, runtime_name
 from dtf.wire.tensor_shape import TensorShape
 
@@ -160,6 +161,7 @@ class Queue:
         self.shapes = tuple(shapes)
         self.is_closed = False
         self._storage = storage
+        self._growth = Growth(f"{kind} '{name}'")
         self._lock = threading.RLock()
         self._enqueues = WaitingLine(self._lock)
         self._dequeues = WaitingLine(self._lock)
@@ -206,15 +208,16 @@ class Queue:
 
     # -- the five operations
 
-    def enqueue(self, element: Element, cancellation: CancellationManager | None, done: Done) -> None:
+    def enqueue(self, element: Element, cancellation: CancellationManager | None, done: Done[Outputs]) -> None:
         """Adds one element; waits while the queue is full.
 
         done(): added. done(error): InvalidArgumentError for another shape; CancelledError when the queue is closed.
         """
         self._check_element(element, leading=())
+        self._growth.add(element, len(self._storage))
         self._enqueue([element], cancellation, done)
 
-    def enqueue_many(self, components: Element, cancellation: CancellationManager | None, done: Done) -> None:
+    def enqueue_many(self, components: Element, cancellation: CancellationManager | None, done: Done[Outputs]) -> None:
         """Adds each slice along the first dimension as one element, as room allows."""
         sizes = [np.shape(component)[:1] for component in components]
         if any(not size for size in sizes):
@@ -226,10 +229,11 @@ class Queue:
                     f"{sizes[0][0]} entries, and component {i} has {size[0]}."
                 )
         self._check_element(components, leading=sizes[0])
+        self._growth.add(components, len(self._storage) + sizes[0][0])
         rows = [tuple(component[(i, ...)] for component in components) for i in range(sizes[0][0])]
         self._enqueue(rows, cancellation, done)
 
-    def dequeue(self, cancellation: CancellationManager | None, done: Done) -> None:
+    def dequeue(self, cancellation: CancellationManager | None, done: Done[Element]) -> None:
         """Takes one element; waits while there is none. done(components), or OutOfRangeError when closed and empty."""
 
         def attempt(operation: Operation) -> bool:
@@ -241,7 +245,7 @@ class Queue:
         self._wait(self._dequeues, Operation(attempt, done, cancellation, "Dequeue operation was cancelled"))
 
     def dequeue_many(
-        self, count: int, cancellation: CancellationManager | None, done: Done, allow_fewer: bool = False
+        self, count: int, cancellation: CancellationManager | None, done: Done[Element], allow_fewer: bool = False
     ) -> None:
         """Takes `count` elements, stacked along a new first dimension; waits until they are there.
 
@@ -283,7 +287,9 @@ class Queue:
         operation = Operation(attempt, give_back_when_cancelled, cancellation, "Dequeue operation was cancelled")
         self._wait(self._dequeues, operation)
 
-    def shut(self, cancel_pending_enqueues: bool, cancellation: CancellationManager | None, done: Done) -> None:
+    def shut(
+        self, cancel_pending_enqueues: bool, cancellation: CancellationManager | None, done: Done[Outputs]
+    ) -> None:
         """Closes the queue: nothing more is taken in, what is in it can still be taken out.
 
         Enqueues that wait are cancelled, or waited for: then the queue closes behind the last of them.
@@ -293,14 +299,14 @@ class Queue:
             with self._lock:
                 self.is_closed = True
                 ended = self._enqueues.drain(
-                    lambda waiting: errors.CancelledError(None, None, waiting.cancelled_message)
+                    lambda waiting: errors.CancelledError.of(waiting.cancelled_message)
                 )
         for operation in ended:
             operation.report()
 
         def attempt(operation: Operation) -> bool:
             if self.is_closed and not cancel_pending_enqueues:
-                return operation.fail(errors.CancelledError(None, None, f"Queue '{self.name}' is already closed."))
+                return operation.fail(errors.CancelledError.of(f"Queue '{self.name}' is already closed."))
             self.is_closed = True
             return True
 
@@ -314,7 +320,7 @@ class Queue:
                 operation
                 for line in (self._enqueues, self._dequeues)
                 for operation in line.drain(
-                    lambda _: errors.CancelledError(None, None, f"{self.kind} '{self.name}' was removed")
+                    lambda _: errors.CancelledError.of(f"{self.kind} '{self.name}' was removed")
                 )
             ]
         for operation in ended:
@@ -322,12 +328,12 @@ class Queue:
 
     # -- within
 
-    def _enqueue(self, rows: list[Element], cancellation: CancellationManager | None, done: Done) -> None:
+    def _enqueue(self, rows: list[Element], cancellation: CancellationManager | None, done: Done[Outputs]) -> None:
         waiting = deque(rows)
 
         def attempt(operation: Operation) -> bool:
             if self.is_closed:
-                return operation.fail(errors.CancelledError(None, None, f"{self.kind} '{self.name}' is closed."))
+                return operation.fail(errors.CancelledError.of(f"{self.kind} '{self.name}' is closed."))
             while waiting and (self.capacity is None or len(self._storage) < self.capacity):
                 self._storage.put(waiting.popleft())
                 operation.has_moved = True
@@ -343,9 +349,7 @@ class Queue:
 
     def _insufficient(self, requested: int, current: int | None = None) -> errors.OpError:
         size = len(self._storage) if current is None else current
-        return errors.OutOfRangeError(
-            None,
-            None,
+        return errors.OutOfRangeError.of(
             f"{self.kind} '{self.name}' is closed and has insufficient elements (requested {requested}, current "
             f"size {size})",
         )
@@ -370,6 +374,7 @@ class Queue:
         if not values:
             return np.zeros((0, *(dim or 0 for dim in self.shapes[i].as_list())), dtype)
         shape = np.max([np.shape(value) for value in values], axis=0).astype(int) if self.pads else np.shape(values[0])
+        limits.check_room((len(values), *shape), np.dtype(dtype).itemsize, self.dtypes[i].name)
         out = np.full((len(values), *shape), b"" if dtype == np.object_ else 0, dtype)
         for row, value in zip(out, values, strict=True) if out.ndim > 1 else ():
             row[tuple(slice(size) for size in np.shape(value))] = value
@@ -380,7 +385,7 @@ class Queue:
 
 
 def _invalid(message: str) -> errors.OpError:
-    return errors.InvalidArgumentError(None, None, message)
+    return errors.InvalidArgumentError.of(message)
 
 
 def _bound(capacity: int | None) -> int:

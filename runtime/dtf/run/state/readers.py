@@ -91,7 +91,7 @@ class Reader:
         """The counts, for `restore`. UnimplementedError in the middle of a file."""
         with self._lock:
             if self._records is not None:
-                raise errors.UnimplementedError(None, None, f"{self.name} cannot be saved in the middle of a file")
+                raise errors.UnimplementedError.of(f"{self.name} cannot be saved in the middle of a file")
             return json.dumps([self.records_produced, self.work_units_completed]).encode()
 
     def restore(self, state: bytes) -> None:
@@ -99,7 +99,7 @@ class Reader:
         try:
             produced, completed = map(int, json.loads(state))
         except (ValueError, TypeError):
-            raise errors.InvalidArgumentError(None, None, f"Could not parse state for {self.name}") from None
+            raise errors.InvalidArgumentError.of(f"Could not parse state for {self.name}") from None
         with self._lock:
             self._records = self._work = None
             self.records_produced, self.work_units_completed = produced, completed

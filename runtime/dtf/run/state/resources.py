@@ -19,6 +19,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from dtf.run.devices.backends import Storage
 from dtf.wire import errors
 from dtf.wire.codec import ResourceHandle
 from dtf.wire.dtypes import DType
@@ -47,16 +48,20 @@ class Variable:
       dtype: its base DType.
       declared_shape: what the node that made it says of its values (None: unknown, and for each unknown dimension).
       lock: a threading.RLock.
+      storage: the device whose memory its value is in; None: the host's. Its values are arrays of that backend then.
     """
 
-    __slots__ = ("__weakref__", "_array", "declared_shape", "dtype", "lock", "name")
+    __slots__ = ("__weakref__", "_array", "declared_shape", "dtype", "lock", "name", "storage")
 
-    def __init__(self, name: str, dtype: DType, shape: tuple[int | None, ...] | None = None) -> None:
+    def __init__(
+        self, name: str, dtype: DType, shape: tuple[int | None, ...] | None = None, storage: Storage | None = None
+    ) -> None:
         """An uninitialised variable. `shape` is the declared one: None for unknown, and None for each unknown
         dimension.
         """
         self.name = name
         self.dtype = dtype
+        self.storage = storage
         self.lock = threading.RLock()
         self.declared_shape = shape
         self._array: Any = None
@@ -84,7 +89,7 @@ class Variable:
         with self.lock:
             array = self._array
         if array is None:
-            raise errors.FailedPreconditionError(None, None, f"Attempting to use uninitialized value {self.name}")
+            raise errors.FailedPreconditionError.of(f"Attempting to use uninitialized value {self.name}")
         return array
 
     def look(self, function: Callable[[Any], _Result]) -> _Result:
@@ -125,8 +130,20 @@ class Variable:
             if self._array is None:
                 self.read()
             if not self._is_exclusive():
-                self._array = np.array(self._array)
-            return self._array
+                self._array = self._copied(self._array)
+            array: np.ndarray = self._array
+            return array
+
+    def allocate(self, shape: tuple[int, ...]) -> None:
+        """Makes the value an array of zeros, in the memory of the variable's device."""
+        dtype = np.dtype(self.dtype.as_numpy_dtype)
+        storage = self.storage
+        zeros = np.zeros(shape, dtype) if storage is None else storage.backend.allocate(storage.number, shape, dtype)
+        self.assign(zeros)
+
+    def _copied(self, array: Any) -> Any:
+        storage = self.storage
+        return np.array(array) if storage is None else storage.backend.copy_in(storage.number, array)
 
     def update(self, operation: _BinaryOperation, operand: Any) -> Any:
         """value = operation(value, operand), for a ufunc that keeps the shape; in place when nobody else sees the
@@ -151,11 +168,14 @@ class Variable:
         """Whether this variable's slot holds the only reference to memory that it owns. The lock is held."""
         array = self._array
         if type(array) is not np.ndarray:
-            return False
-        flags = array.flags
-        if not (flags.owndata and flags.writeable):
-            return False
-        del array, flags
+            if self.storage is None or not self.storage.backend.owns_memory(array):
+                return False
+            del array
+        else:
+            flags = array.flags
+            if not (flags.owndata and flags.writeable):
+                return False
+            del array, flags
         return _COUNTS_ARE_EXACT and sys.getrefcount(self._array) <= _UNSHARED_COUNT
 
 
@@ -218,7 +238,7 @@ class ResourceManager:
         key = (container or DEFAULT_CONTAINER, kind, name)
         with self._lock:
             if key in self._objects:
-                raise errors.AlreadyExistsError(None, None, f"Resource {_describe(*key)} already exists.")
+                raise errors.AlreadyExistsError.of(f"Resource {_describe(*key)} already exists.")
             self._objects[key] = resource
 
     def lookup(self, container: str, name: str, kind: type[_Resource]) -> _Resource | None:
@@ -230,8 +250,9 @@ class ResourceManager:
         key = (handle.container or DEFAULT_CONTAINER, kind, handle.name)
         found = self._objects.get(key)
         if found is None:
-            raise errors.NotFoundError(None, None, f"Resource {_describe(*key)} does not exist.")
-        return found
+            raise errors.NotFoundError.of(f"Resource {_describe(*key)} does not exist.")
+        resource: _Resource = found
+        return resource
 
     def delete(self, container: str, name: str, kind: type) -> None:
         """Removes an object and closes it, if it has a `close()`. Raises NotFoundError when it does not exist."""
@@ -239,7 +260,7 @@ class ResourceManager:
         with self._lock:
             resource = self._objects.pop(key, None)
         if resource is None:
-            raise errors.NotFoundError(None, None, f"Resource {_describe(*key)} does not exist.")
+            raise errors.NotFoundError.of(f"Resource {_describe(*key)} does not exist.")
         _close(resource)
 
     def delete_named(self, container: str, name: str) -> None:
@@ -251,7 +272,7 @@ class ResourceManager:
                 kind for at, kind, other in self._objects if at == (container or DEFAULT_CONTAINER) and other == name
             ]
         if not kinds:
-            raise errors.NotFoundError(None, None, f"Resource {container or DEFAULT_CONTAINER}/{name} does not exist.")
+            raise errors.NotFoundError.of(f"Resource {container or DEFAULT_CONTAINER}/{name} does not exist.")
         for kind in kinds:
             self.delete(container, name, kind)
 

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from dtf.run.state.wait_queue import Done, Operation, WaitingLine, flush
+from dtf.run.lib.growth import Growth
+from dtf.run.state.wait_queue import Done, Operation, Outputs, WaitingLine, flush
 from dtf.run.threads.cancellation import CancellationManager
 from dtf.wire import errors
 
@@ -33,7 +34,7 @@ class _Lines:
         self._lines: set[WaitingLine] = set()
 
     def run(
-        self, attempt: Callable[[Operation], bool], cancellation: CancellationManager | None, done: Done
+        self, attempt: Callable[[Operation], bool], cancellation: CancellationManager | None, done: Done[Any]
     ) -> None:
         """Reports to `done` when `attempt` has succeeded, now or after another operation has."""
         line = WaitingLine(self.lock)
@@ -59,14 +60,16 @@ class StagingArea:
     def __init__(self, capacity: int, memory_limit: int) -> None:
         self._capacity, self._memory_limit = capacity, memory_limit
         self._elements: deque[Element] = deque()
+        self._growth = Growth("a staging area")
         self._lines = _Lines("Stage")
 
     def __len__(self) -> int:
         return len(self._elements)
 
-    def put(self, element: Element, cancellation: CancellationManager | None, done: Done) -> None:
+    def put(self, element: Element, cancellation: CancellationManager | None, done: Done[Outputs]) -> None:
         """Adds a tuple; waits while there is no room."""
         check_memory(element, self._memory_limit)
+        self._growth.add(element, len(self._elements))
 
         def attempt(operation: Operation) -> bool:
             if not has_room(self._elements, element, self._capacity, self._memory_limit):
@@ -76,11 +79,11 @@ class StagingArea:
 
         self._lines.run(attempt, cancellation, done)
 
-    def take(self, cancellation: CancellationManager | None, done: Done) -> None:
+    def take(self, cancellation: CancellationManager | None, done: Done[Element]) -> None:
         """Removes the oldest tuple; waits while there is none."""
         self._get(0, self._elements.popleft, cancellation, done)
 
-    def peek(self, index: int, cancellation: CancellationManager | None, done: Done) -> None:
+    def peek(self, index: int, cancellation: CancellationManager | None, done: Done[Element]) -> None:
         """The tuple at `index`; waits while there are not so many."""
         self._get(index, lambda: self._elements[index], cancellation, done)
 
@@ -90,7 +93,13 @@ class StagingArea:
             self._elements.clear()
         self._lines.advance()
 
-    def _get(self, index: int, get: Callable[[], Element], cancellation: Any, done: Done) -> None:
+    def _get(
+        self,
+        index: int,
+        get: Callable[[], Element],
+        cancellation: CancellationManager | None,
+        done: Done[Element],
+    ) -> None:
         def attempt(operation: Operation) -> bool:
             if index >= len(self._elements):
                 return False
@@ -107,6 +116,7 @@ class MapStagingArea:
         self._capacity, self._memory_limit, self._size = capacity, memory_limit, size
         self._incomplete: dict[int, dict[int, Any]] = {}
         self._complete: dict[int, dict[int, Any]] = {}
+        self._growth = Growth("a staging area")
         self._lines = _Lines("Map stage")
 
     def __len__(self) -> int:
@@ -118,7 +128,12 @@ class MapStagingArea:
         return len(self._incomplete)
 
     def put(
-        self, key: int, indices: Sequence[int], values: Sequence[Any], cancellation: Any, done: Done
+        self,
+        key: int,
+        indices: Sequence[int],
+        values: Sequence[Any],
+        cancellation: CancellationManager | None,
+        done: Done[Outputs],
     ) -> None:
         """Adds the parts `indices` of the tuple `key`; the last of them waits while there is no room.
 
@@ -127,6 +142,7 @@ class MapStagingArea:
         """
         self._check(indices)
         check_memory(values, self._memory_limit)
+        self._growth.add(values, len(self._incomplete) + len(self._complete))
         with self._lines.lock:
             parts = {**self._incomplete.get(key, self._complete.get(key, {}))}
             for index in indices:
@@ -149,7 +165,14 @@ class MapStagingArea:
 
         self._lines.run(attempt, cancellation, done)
 
-    def take(self, key: int | None, indices: Sequence[int], ordered: bool, cancellation: Any, done: Done) -> None:
+    def take(
+        self,
+        key: int | None,
+        indices: Sequence[int],
+        ordered: bool,
+        cancellation: CancellationManager | None,
+        done: Done[Outputs],
+    ) -> None:
         """(key, the parts `indices`), removed; of any key (the least if `ordered`) without `key`. Waits for it."""
         self._check(indices)
 
@@ -167,7 +190,9 @@ class MapStagingArea:
 
         self._lines.run(attempt, cancellation, done)
 
-    def peek(self, key: int, indices: Sequence[int], cancellation: Any, done: Done) -> None:
+    def peek(
+        self, key: int, indices: Sequence[int], cancellation: CancellationManager | None, done: Done[Element]
+    ) -> None:
         """The parts `indices` of the whole tuple `key`; waits for it."""
         self._check(indices)
 
@@ -209,6 +234,7 @@ class Barrier:
         self._arrivals = itertools.count()
         self._is_closed = False
         self._is_cancelled = False
+        self._growth = Growth(f"barrier {name}")
         self._lines = _Lines("Barrier")
 
     @property
@@ -237,11 +263,12 @@ class Barrier:
         with self._lines.lock:
             new = sum(key not in self._incomplete for key in keys)
             if self._is_cancelled or self._is_closed and new:
-                raise errors.CancelledError(
-                    None, None, f"Barrier {self.name} is closed.  Pending enqueues cancelled: "
+                raise errors.CancelledError.of(
+                    f"Barrier {self.name} is closed.  Pending enqueues cancelled: "
                     f"{int(self._is_cancelled)}.  Number of new insertions: {new}.  Number of incomplete keys: "
                     f"{len(self._incomplete)}.",
                 )  # fmt: skip
+            self._growth.add(values, len(self._incomplete) + len(self._ready))
             for key, value in zip(keys, values, strict=True):
                 self._insert(component, key, value)
             # All that one insertion begins has one number.
@@ -261,7 +288,7 @@ class Barrier:
             heapq.heappush(self._ready, (index, arrival, key, parts))
 
     def take_many(
-        self, count: int, allow_small: bool, cancellation: CancellationManager | None, done: Done,
+        self, count: int, allow_small: bool, cancellation: CancellationManager | None, done: Done[Outputs],
     ) -> None:  # fmt: skip
         """(indices, keys, components), each stacked, of `count` whole tuples; waits until there are so many.
 
@@ -277,8 +304,8 @@ class Barrier:
                 coming = len(self._ready) + (0 if allow_small else len(self._incomplete))
                 wanted = min(count, coming) if allow_small else count
                 if coming < max(wanted, 1):
-                    return operation.fail(errors.OutOfRangeError(
-                        None, None, f"Barrier '{self.name}' is closed and has insufficient elements (requested "
+                    return operation.fail(errors.OutOfRangeError.of(
+                        f"Barrier '{self.name}' is closed and has insufficient elements (requested "
                         f"{count}, total size {coming})",
                     ))  # fmt: skip
             if len(self._ready) < wanted:
@@ -303,7 +330,7 @@ class Barrier:
         """
         with self._lines.lock:
             if self._is_closed and (self._is_cancelled or not cancel_pending_enqueues):
-                raise errors.CancelledError(None, None, f"Barrier '{self.name}' is already closed.")
+                raise errors.CancelledError.of(f"Barrier '{self.name}' is already closed.")
             self._is_closed = True
             if cancel_pending_enqueues:
                 self._is_cancelled = True
@@ -319,7 +346,7 @@ class Mutex:
         self._is_held = False
         self._lines = _Lines("Mutex lock")
 
-    def lock(self, cancellation: CancellationManager | None, done: Done) -> None:
+    def lock(self, cancellation: CancellationManager | None, done: Done[Outputs]) -> None:
         """done(MutexHold) when the lock is this caller's."""
 
         def attempt(operation: Operation) -> bool:
@@ -363,8 +390,8 @@ def has_room(held: Any, element: Sequence[Any], capacity: int, memory_limit: int
 def check_memory(element: Sequence[Any], memory_limit: int) -> None:
     """Raises ResourceExhaustedError for a tuple that can never have room."""
     if memory_limit and _bytes(element) > memory_limit:
-        raise errors.ResourceExhaustedError(
-            None, None, f"Attempted to insert tensors with combined size of '{_bytes(element)}' bytes into Staging "
+        raise errors.ResourceExhaustedError.of(
+            f"Attempted to insert tensors with combined size of '{_bytes(element)}' bytes into Staging "
             f"Area with a memory limit of '{memory_limit}'.",
         )  # fmt: skip
 
@@ -374,4 +401,4 @@ def _bytes(element: Sequence[Any]) -> int:
 
 
 def _invalid(message: str) -> errors.OpError:
-    return errors.InvalidArgumentError(None, None, message)
+    return errors.InvalidArgumentError.of(message)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from dtf.run.lib.growth import Growth
 from dtf.wire import errors, limits
 from dtf.wire.dtypes import DType
 from dtf.wire.tensor_shape import TensorShape
@@ -174,6 +175,7 @@ class Stack:
         self.dtype = dtype
         self._max_size = max_size
         self._values: list[Any] = []
+        self._growth = Growth(f"Stack[{name}]")
         self._is_closed = False
         self._lock = threading.Lock()
 
@@ -183,6 +185,7 @@ class Stack:
             self._check_open()
             if 0 <= self._max_size <= len(self._values):
                 raise _invalid(f"Stack[{self.name}] overflowed its max_size ({self._max_size})")
+            self._growth.add((value,), len(self._values))
             self._values.append(value)
 
     def pop(self) -> Any:
@@ -205,4 +208,4 @@ class Stack:
 
 
 def _invalid(message: str) -> errors.OpError:
-    return errors.InvalidArgumentError(None, None, message)
+    return errors.InvalidArgumentError.of(message)

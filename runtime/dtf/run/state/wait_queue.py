@@ -10,13 +10,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from dtf.run.interfaces import Done
+from dtf.run.interfaces import Done, Outputs
 from dtf.run.threads.cancellation import CancellationManager
 from dtf.wire import errors
 
-__all__ = ["Done", "Operation", "WaitingLine", "flush"]
-
-# Called as done(value) or done(error=OpError), exactly once.
+__all__ = ["Done", "Operation", "Outputs", "WaitingLine", "flush"]
 
 
 class Operation:
@@ -30,7 +28,7 @@ class Operation:
     def __init__(
         self,
         attempt: Callable[[Operation], bool],
-        done: Done,
+        done: Done[Any],
         cancellation: CancellationManager | None,
         cancelled_message: str,
     ) -> None:
@@ -78,7 +76,7 @@ class WaitingLine:
         if operation.cancellation is not None:
             operation.token = operation.cancellation.register(lambda: self._cancel(operation))
             if operation.token is None:
-                operation.fail(errors.CancelledError(None, None, operation.cancelled_message))
+                operation.fail(errors.CancelledError.of(operation.cancelled_message))
                 return False
         with self._lock:
             # Cancellation may have come between the registration and here; it then left its mark in `error`.
@@ -112,7 +110,7 @@ class WaitingLine:
     def _cancel(self, operation: Operation) -> None:
         with self._lock:
             if operation.error is None:
-                operation.fail(errors.CancelledError(None, None, operation.cancelled_message))
+                operation.fail(errors.CancelledError.of(operation.cancelled_message))
             try:
                 self._operations.remove(operation)
             except ValueError:

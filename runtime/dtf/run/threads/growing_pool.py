@@ -1,7 +1,8 @@
 """Threads for work that may wait: as many as are busy at the same time, so that no waiting work keeps other work out.
 
 Owns daemon threads that are started while all are busy, and end when they have been idle for a while. Work that only
-computes goes to `thread_pool`, which has a fixed number.
+computes goes to `thread_pool`, which has a fixed number. Where the system has no thread to give, work waits for one of
+those that are there: its owner often cannot be told, or holds a lock for it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from dtf.run.lib import numpy_warnings
+from dtf.run.lib import numpy_warnings, rate_limited_log
 from dtf.wire import forks
 
 __all__ = ["submit"]
@@ -26,7 +27,9 @@ def submit(function: Callable[..., None], *arguments: Any) -> None:
 
 
 class _Pool:
-    """Its lock guards the number of threads, and `_idle`: how many of them nothing counts on yet."""
+    """Its lock guards the number of threads, and `_idle`: how many of them nothing counts on yet; below 0, how much
+    work waits for a thread.
+    """
 
     def __init__(self) -> None:
         self._work: queue.SimpleQueue[tuple[Callable[..., None], tuple[Any, ...]]] = queue.SimpleQueue()
@@ -45,7 +48,13 @@ class _Pool:
                 self._idle -= 1
                 return
             self._threads += 1
-        threading.Thread(target=self._run, name="dtf-pool", daemon=True).start()
+        try:
+            threading.Thread(target=self._run, name="dtf-pool", daemon=True).start()
+        except RuntimeError as error:
+            with self._lock:
+                self._threads -= 1
+                self._idle -= 1
+            rate_limited_log.shared.warn("threads lacking", "work waits for a thread to be free: %s", error)
 
     def _run(self) -> None:
         numpy_warnings.turn_off()
@@ -54,7 +63,7 @@ class _Pool:
                 function, arguments = self._work.get(timeout=_IDLE_S)
             except queue.Empty:
                 with self._lock:
-                    if self._idle == 0:
+                    if self._idle <= 0:
                         continue  # something was put and counts on this thread
                     self._idle -= 1
                     self._threads -= 1

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from dtf.run.exchange.rendezvous import StepRendezvous
-from dtf.run.master.compiled_step import GraphResult
-from dtf.run.worker.worker_session import Done, RunningStep
+from dtf.run.interfaces import Done, GraphResult, Value
+from dtf.run.worker.worker_session import WorkerStep
 from dtf.wire import errors
 
 
 class PartialStep:
     """A step that several calls feed and fetch. Its lock guards the end and who waits for it."""
 
-    def __init__(self, running: RunningStep) -> None:
+    def __init__(self, running: WorkerStep, table: StepRendezvous) -> None:
         self.running = running
+        self._table = table
         self._lock = threading.Lock()
         self._is_over = False
         self._error: errors.OpError | None = None
@@ -33,17 +33,18 @@ class PartialStep:
         for waiter in waiters:
             waiter(error)
 
-    def part(self, sends: Sequence[tuple[str, Any]], recv_keys: Sequence[str], done: Done, is_last: bool) -> None:
+    def part(
+        self, sends: Sequence[tuple[str, Value]], recv_keys: Sequence[str], done: Done[GraphResult], is_last: bool
+    ) -> None:
         """One call: feeds, then waits for its fetches, and for the end if it is the last."""
-        rendezvous: StepRendezvous = self.running.step.rendezvous
         try:
             for key, value in sends:
-                rendezvous.send(key, value)
+                self._table.send(key, value)
         except errors.OpError as error:
             done(error=self._error or error)
             return
 
-        def received(values: dict[str, Any], error: errors.OpError | None) -> None:
+        def received(values: dict[str, Value], error: errors.OpError | None) -> None:
             if error is not None:
                 self._when_over(lambda cause: done(error=cause or error))
             elif is_last:
@@ -51,7 +52,7 @@ class PartialStep:
             else:
                 done(GraphResult(values))
 
-        _receive_all(rendezvous, recv_keys, received)
+        _receive_all(self._table, recv_keys, received)
 
     def _when_over(self, callback: Callable[[errors.OpError | None], None]) -> None:
         with self._lock:
@@ -62,19 +63,19 @@ class PartialStep:
 
 
 def _receive_all(
-    rendezvous: StepRendezvous, keys: Sequence[str], done: Callable[[dict[str, Any], errors.OpError | None], None]
+    table: StepRendezvous, keys: Sequence[str], done: Callable[[dict[str, Value], errors.OpError | None], None]
 ) -> None:
     """Receives several keys and calls done(values, the first error or None) when all have been answered."""
     if not keys:
         done({}, None)
         return
     lock = threading.Lock()
-    values: dict[str, Any] = {}
+    values: dict[str, Value] = {}
     failures: list[errors.OpError] = []
     missing = len(keys)
 
     def receive(key: str) -> None:
-        def received(value: Any = None, error: errors.OpError | None = None) -> None:
+        def received(value: Value = None, error: errors.OpError | None = None) -> None:
             nonlocal missing
             with lock:
                 if error is not None:
@@ -86,7 +87,7 @@ def _receive_all(
             if is_last:
                 done(values, failures[0] if failures else None)
 
-        rendezvous.recv_async(key, received)
+        table.recv(key, received)
 
     for key in keys:
         receive(key)

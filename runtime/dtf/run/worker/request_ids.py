@@ -26,9 +26,7 @@ class RecentRequestIds:
             return
         with self._lock:
             if request_id in self._ids:
-                raise errors.AbortedError(
-                    None, None, f"The same {what} request was received twice. request_id: {request_id}"
-                )
+                raise errors.AbortedError.of(f"The same {what} request was received twice. request_id: {request_id}")
             self._ids[request_id] = None
             if len(self._ids) > self._count_max:
                 self._ids.popitem(last=False)

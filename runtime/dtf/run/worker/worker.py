@@ -18,37 +18,36 @@ import itertools
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from dtf.run.exchange.collective_groups import Collectives, GroupLeader
-from dtf.run.exchange.push import DirectSteps, Pushed, give
-from dtf.run.exchange.rendezvous import Rendezvous, parse_key
+from dtf.run.exchange.push import PushedSteps
+from dtf.run.exchange.rendezvous import Rendezvous, StepRendezvous, parse_key
 from dtf.run.executor.executor import Executor
-from dtf.run.executor.flat_run import together
-from dtf.run.executor.step import Device, as_derived, task_of
+from dtf.run.executor.step import as_derived
 from dtf.run.executor.step_stats import StepStatsCollector
-from dtf.run.interfaces import Cancel, Done, Worker
+from dtf.run.interfaces import Cancel, Device, Done, GraphResult, Membership, PreparedResult, Pushed, Value, Worker
 from dtf.run.lib.allocator import keep_freed_memory
-from dtf.run.master.compiled_step import GraphResult
 from dtf.run.state.resources import ResourceManager
 from dtf.run.threads.cancellation import CancellationManager
 from dtf.run.worker.partial_step import PartialStep
-from dtf.run.worker.running_steps import RunningSteps, shown
 from dtf.run.worker.worker_session import (
     ClusterPeers,
     Peers,
     RegisteredGraph,
-    RunningStep,
     WorkerSession,
+    WorkerStep,
     derived,
     devices_of_session,
     recv_from,
 )
-from dtf.wire import errors
-from dtf.wire.device import DeviceSpec, task_name
+from dtf.run.worker.worker_steps import WorkerSteps, shown
+from dtf.wire import errors, limits
+from dtf.wire.device import DeviceSpec, task_name, task_of
 from dtf.wire.pb import config_pb2, graph_pb2, tensorflow_server_pb2, worker_pb2
 
 __all__ = ["LocalWorker"]
+
+_STEP_SEQUENCES_MAX = 10_000
 
 PeersOfCluster = Callable[[tensorflow_server_pb2.ServerDef], ClusterPeers]
 
@@ -61,7 +60,7 @@ class LocalWorker:
       devices: the task's devices; the first one is where everything runs.
       resources: shared by all sessions that are not isolated.
       rendezvous: the tables of all steps, for whoever brings tensors from elsewhere.
-      direct: the compiled steps whose tensors are pushed.
+      pushed_steps: the compiled steps whose tensors are pushed.
       collective_leader: the task that brings the groups of collective operations together.
     """
 
@@ -92,8 +91,8 @@ class LocalWorker:
         self._groups = GroupLeader()
         self._legacy = WorkerSession("", self.devices, self.resources)
         self._legacy.collectives = self._collectives(self._legacy)
-        self._running = RunningSteps()
-        self.direct = DirectSteps(self.task, self.rendezvous, self._running, lambda: self.peers)
+        self._running = WorkerSteps()
+        self.pushed_steps = PushedSteps(self.task, self.rendezvous, self._running, lambda: self.peers)
         self._partial: dict[int, PartialStep] = {}
         self._step_sequences: dict[int, int] = {}
         self._gone: errors.OpError | None = None
@@ -105,36 +104,31 @@ class LocalWorker:
         """The devices of the task."""
         return list(self.devices)
 
-    def get_status_async(self, done: Done, timeout_s: float | None = None) -> None:
-        """As `get_status`, through `done`."""
-        done(self.get_status())
+    def heartbeat(self, done: Done[object], timeout_s: float | None = None) -> None:
+        """The task is there: done(None)."""
+        done(None)
 
     def cleanup_all(self, containers: Sequence[str] = ()) -> None:
         """Removes all resources of these containers; of the default one when none is named."""
         self.resources.cleanup(containers)
 
-    def logging(self, request: worker_pb2.LoggingRequest) -> worker_pb2.LoggingResponse:
-        """The calls of past steps. None are kept, so the answer is empty."""
-        return worker_pb2.LoggingResponse()
-
-    def tracing(self, request: worker_pb2.TracingRequest) -> worker_pb2.TracingResponse:
-        """Raises UnimplementedError, as TensorFlow's worker does."""
-        raise errors.UnimplementedError(
-            None, None, "Tracing is not implemented; ask for a trace of a step with RunOptions"
-        )
-
     def step_sequence(self, graph_keys: Sequence[int]) -> dict[int, int]:
-        """The next step id of each collective graph, as the leader of a group hands them out."""
+        """The next step id of each collective graph, as the leader of a group hands them out. Those of the graphs that
+        were asked for last are remembered.
+        """
         with self._lock:
             for key in graph_keys:
-                self._step_sequences[key] = self._step_sequences.get(key, 0) + 1
-            return {key: self._step_sequences[key] for key in graph_keys}
+                self._step_sequences[key] = self._step_sequences.pop(key, 0) + 1
+            found = {key: self._step_sequences[key] for key in graph_keys}
+            while len(self._step_sequences) > _STEP_SEQUENCES_MAX:
+                del self._step_sequences[next(iter(self._step_sequences))]
+            return found
 
     def shut_down(self) -> None:
         """Stops every step and forgets every session. Whoever waits for any of it, or asks from now on, gets
         UnavailableError: its peers have lost a task, which is no cancellation of theirs.
         """
-        gone = errors.UnavailableError(None, None, f"{self.task} has shut down")
+        gone = errors.UnavailableError.of(f"{self.task} has shut down")
         with self._lock:
             self._gone = gone
             handles = list(self._sessions)
@@ -167,9 +161,12 @@ class LocalWorker:
         Raises:
           InvalidArgumentError: an address of the cluster is malformed.
           UnavailableError: the task has shut down.
+          ResourceExhaustedError: there are `limits.SESSIONS` already.
         """
         if self._gone is not None:
             raise self._gone
+        if handle not in self._sessions:
+            limits.SESSIONS.check(len(self._sessions) + 1, f"{self.task} cannot join another session: their number")
         cluster = None
         if server_def is not None and server_def.cluster.job and self._peers_of_cluster is not None:
             cluster = self._peers_of_cluster(server_def)
@@ -188,27 +185,34 @@ class LocalWorker:
             session.close()
         for old in stale:
             _logger.info("dropping session %s: its master %s has restarted", old, master_task)
-            self.delete_worker_session(old)
+            self._drop_session(old)
 
-    def delete_worker_session(self, handle: str) -> None:
-        """Forgets a session, its graphs and its isolated resources; its running steps are cancelled. Harmless when
-        repeated.
+    def delete_worker_session(self, handle: str, done: Done[object], timeout_s: float | None = None) -> None:
+        """Forgets a session, its graphs and its isolated resources; its running steps are cancelled. Then done(None).
+        Harmless when repeated.
         """
-        self._drop_session(handle, derived(errors.CancelledError(None, None, f"Session {handle} has been closed")))
+        self._drop_session(handle)
+        done(None)
 
-    def _drop_session(self, handle: str, why: errors.OpError) -> None:
-        """Forgets a session; its running steps end with `why`."""
+    def _drop_session(self, handle: str, why: errors.OpError | None = None) -> None:
+        """Forgets a session; its running steps end with `why`, or with CancelledError."""
+        if why is None:
+            why = derived(errors.CancelledError.of(f"Session {handle} has been closed"))
         with self._lock:
             session = self._sessions.pop(handle, None)
             running = self._running.of(session) if session is not None else []
         if session is None:
             return
-        self.direct.forget_session(handle)
+        self.pushed_steps.forget_session(handle)
         for step in running:
             step.cancel(why)
         if session.resources is not self.resources:
             session.resources.clear()
         session.close()
+
+    def has_session(self, handle: str) -> bool:
+        """Whether the session is known here."""
+        return handle in self._sessions
 
     def abandon_session(self, handle: str) -> bool:
         """Forgets a session whose master has gone. False: a step of it runs, or has run since this was last asked."""
@@ -217,13 +221,8 @@ class LocalWorker:
             was_used, session.was_used = session.was_used, False
             if was_used or self._running.of(session):
                 return False
-        self.delete_worker_session(handle)
+        self._drop_session(handle)
         return True
-
-    def delete_worker_session_async(self, handle: str, done: Done, timeout_s: float | None = None) -> None:
-        """As `delete_worker_session`, through `done`."""
-        self.delete_worker_session(handle)
-        done(None)
 
     # -- graphs
 
@@ -245,23 +244,40 @@ class LocalWorker:
             session.collective_leader = config.experimental.collective_group_leader
         handle = f"{next(self._graph_numbers):016x}"
         session.add_graph(handle, graph_def)
+        if session is self._legacy:
+            self._forget_least_used()
         return handle
+
+    def _forget_least_used(self) -> None:
+        """Bounds the graphs of masters that have no session here: nobody tells when such a master has gone. A living
+        one whose graph is forgotten meets what it meets when the task restarts.
+        """
+        graphs = self._legacy.graphs
+        forgotten: list[RegisteredGraph] = []
+        with self._lock:
+            while not limits.SHARED_GRAPHS.allows(len(graphs)):
+                forgotten.append(graphs.pop(next(iter(graphs))))
+        for registered in forgotten:
+            self.pushed_steps.forget_graph(registered)
 
     def deregister_graph(self, session_handle: str, graph_handle: str) -> None:
         """Forgets a partition. Raises AbortedError when it or the session is not known here."""
         session = self._session(session_handle)
-        if session.graphs.pop(graph_handle, None) is None:
+        with self._lock:
+            found = session.graphs.pop(graph_handle, None)
+        if found is None:
             raise self._unknown_graph(graph_handle)
+        self.pushed_steps.forget_graph(found)
 
     def run_graph(
         self,
         session_handle: str,
         graph_handle: str,
         step_id: int,
-        sends: Sequence[tuple[str, Any]],
+        sends: Sequence[tuple[str, Value]],
         recv_keys: Sequence[str],
         options: worker_pb2.ExecutorOpts | None,
-        done: Done,
+        done: Done[GraphResult],
         is_partial: bool = False,
         is_last_partial_run: bool = False,
         cancellation: CancellationManager | None = None,
@@ -288,17 +304,18 @@ class LocalWorker:
                 session, registered.executor, step_id, sends, recv_keys, done, is_last_partial_run, cancellation
             )
         collector = StepStatsCollector(session.devices[0].name) if options and options.record_timeline else None
-        running = self._start_step(session, step_id, collector, cancellation)
+        running, table = self._start_step(session, step_id, collector, cancellation)
 
-        def over(values: dict[str, Any] | None = None, error: errors.OpError | None = None) -> None:
-            if values is None:
+        def over(values: dict[str, Value] | None = None, error: errors.OpError | None = None) -> None:
+            if error is not None:
                 done(error=error)
                 return
+            assert values is not None
             stats = collector.step_stats(registered.graph_def) if collector is not None else None
             wanted = options is not None and options.record_partition_graphs
             done(GraphResult(values, stats, registered.graph_def if wanted else None))
 
-        return self._run(registered.executor, running, sends, recv_keys, over)
+        return self._run(registered.executor, running, table, sends, recv_keys, over)
 
     def prepare(
         self,
@@ -310,7 +327,7 @@ class LocalWorker:
         tasks: Sequence[str],
         home: int = -1,
     ) -> None:
-        """Agrees that a registered partition will be run by `run_prepared`, and its tensors pushed; see `direct`.
+        """Agrees that a registered partition will be run by `run_prepared`, its tensors pushed; see `exchange.push`.
 
         Args:
           run_id: the master's number for it, the same at all tasks.
@@ -325,39 +342,24 @@ class LocalWorker:
         """
         session, registered = self._graph(session_handle, graph_handle)
         if session.peers_recv is not None:
-            raise errors.UnimplementedError(None, None, "A session with a cluster of its own has no direct steps.")
-        self.direct.prepare(run_id, session, registered, send_keys, recv_keys, tasks, home)
+            raise errors.UnimplementedError.of("A session with a cluster of its own has no pushed steps.")
+        self.pushed_steps.prepare(run_id, session, registered, send_keys, recv_keys, tasks, home)
 
     def run_prepared(
         self,
         run_id: int,
         step_id: int,
-        values: Sequence[Any],
-        done: Done,
+        values: Sequence[Value],
+        done: Done[PreparedResult],
         cancellation: CancellationManager | None = None,
     ) -> Cancel:
-        """As `run_graph`, of what was prepared: `values` in the order of its send keys. Calls done(values, rest) with
+        """As `run_graph`, of what was prepared: `values` in the order of its send keys. Calls done(PreparedResult) with
         the values of its recv keys and what is left to push to the master's task, or done(error=OpError). A step that
         ends well is forgotten here, without `cleanup_graph`.
         """
-        prepared = self.direct.find(run_id)
+        prepared = self.pushed_steps.find(run_id)
         prepared.session.was_used = True
-        if prepared.program is not None:
-            return self.direct.run(prepared, prepared.program, step_id, values, done, cancellation)
-        running = self._start_step(prepared.session, step_id, None, cancellation)
-        running.step.rendezvous.outbox = self.direct.outbox(prepared, step_id)
-        self.direct.started(prepared, step_id, running.cancel)
-
-        def over(values: dict[str, Any] | None = None, error: errors.OpError | None = None) -> None:
-            self.direct.ended(step_id)
-            if values is None:
-                done(error=error)
-                return
-            self.rendezvous.forget(step_id)
-            give(list(values.values()), prepared.recv_keys, None, done)
-
-        sends = list(zip(prepared.send_keys, values, strict=True))
-        return self._run(prepared.registered.executor, running, sends, prepared.recv_keys, over)
+        return self.pushed_steps.run(prepared, step_id, values, done, cancellation)
 
     def open_push(self, on_lost: Callable[[], None]) -> bool:
         """True: a task can always push to itself."""
@@ -365,9 +367,7 @@ class LocalWorker:
 
     def push(self, pushed: Pushed) -> None:
         """Takes values that another task pushes, and runs what they make ready, in this thread."""
-        completed = self.direct.deliver(pushed)
-        if completed:
-            together(completed)
+        self.pushed_steps.deliver(pushed)
 
     def stop_step(self, step_id: int, cancellation: CancellationManager) -> None:
         """Cancels the step that a call with this `cancellation` runs, or is about to."""
@@ -382,13 +382,13 @@ class LocalWorker:
             running = self._running.find(step_id)
             self._partial.pop(step_id, None)
         if running is not None:
-            running.cancel(derived(errors.CancelledError(None, None, f"Step {step_id} was cleaned up")))
+            running.cancel(derived(errors.CancelledError.of(f"Step {step_id} was cleaned up")))
         self.rendezvous.cleanup(step_id)
-        self.direct.cleanup(step_id)
+        self.pushed_steps.cleanup(step_id)
 
     # -- tensors
 
-    def recv_tensor(self, step_id: int, key: str, done: Done) -> Cancel:
+    def recv_tensor(self, step_id: int, key: str, done: Done[Value]) -> Cancel:
         """Gives a tensor that a step of this task makes: done(value), where the value may be kernels.DEAD, or
         done(error=OpError).
 
@@ -402,16 +402,16 @@ class LocalWorker:
         except errors.OpError as error:
             done(error=error)
             return _nothing
-        table.recv_async(key, done)
+        table.recv(key, done)
 
         def cancel() -> None:
             if table.forget(key, done):
                 self.rendezvous.forget_unused(step_id)
-                done(error=derived(errors.CancelledError(None, None, f"The receive of {key} was cancelled")))
+                done(error=derived(errors.CancelledError.of(f"The receive of {key} was cancelled")))
 
         return cancel
 
-    def complete_group(self, group_key: int, group_size: int, device: Device, done: Done) -> Cancel:
+    def complete_group(self, group_key: int, group_size: int, device: Device, done: Done[Membership]) -> Cancel:
         """As the leader of a group: done(collective_groups.Membership) when all its members have asked."""
         return self._groups.join(group_key, group_size, device, done)
 
@@ -419,7 +419,7 @@ class LocalWorker:
         """As its leader, ends a group that is not complete yet."""
         self._groups.refuse(group_key, error)
 
-    def send(self, step_id: int, key: str, value: Any) -> None:
+    def send(self, step_id: int, key: str, value: Value) -> None:
         """Puts a tensor into a step's rendezvous here, as when a peer or the client brings it.
 
         Raises:
@@ -432,22 +432,21 @@ class LocalWorker:
     def _run(
         self,
         executor: Executor,
-        running: RunningStep,
-        sends: Sequence[tuple[str, Any]],
+        running: WorkerStep,
+        table: StepRendezvous,
+        sends: Sequence[tuple[str, Value]],
         recv_keys: Sequence[str],
-        over: Done,
+        over: Done[dict[str, Value]],
     ) -> Cancel:
         """Runs a step that has been entered: over(values by key), or over(error=...)."""
-        rendezvous = running.step.rendezvous
-
         def finished(error: errors.OpError | None) -> None:
             self._running.leave(running)
-            values: dict[str, Any] = {}
+            values: dict[str, Value] = {}
             if error is None:
                 try:
-                    values = {key: shown(rendezvous.take(key)) for key in recv_keys}
+                    values = {key: shown(table.take(key)) for key in recv_keys}
                 except KeyError as missing:
-                    error = errors.InternalError(None, None, f"The step did not produce {missing.args[0]}")
+                    error = errors.InternalError.of(f"The step did not produce {missing.args[0]}")
                 except errors.OpError as aborted:
                     error = aborted
             if error is not None:
@@ -457,7 +456,7 @@ class LocalWorker:
 
         try:
             for key, value in sends:
-                rendezvous.send(key, value)
+                table.send(key, value)
         except errors.OpError as error:
             finished(error)
             return _nothing
@@ -466,11 +465,19 @@ class LocalWorker:
 
     def _graph(self, session_handle: str, graph_handle: str) -> tuple[WorkerSession, RegisteredGraph]:
         session = self._session(session_handle)
-        registered = session.graphs.get(graph_handle)
+        registered = session.graphs.get(graph_handle) if session is not self._legacy else self._used_last(graph_handle)
         if registered is None:
             raise self._unknown_graph(graph_handle)
         session.was_used = True
         return session, registered
+
+    def _used_last(self, graph_handle: str) -> RegisteredGraph | None:
+        graphs = self._legacy.graphs
+        with self._lock:
+            found = graphs.pop(graph_handle, None)
+            if found is not None:
+                graphs[graph_handle] = found
+        return found
 
     def _session(self, handle: str) -> WorkerSession:
         if self._gone is not None:
@@ -479,16 +486,14 @@ class LocalWorker:
             return self._legacy
         session = self._sessions.get(handle)
         if session is None:
-            raise errors.AbortedError(
-                None,
-                None,
+            raise errors.AbortedError.of(
                 f'Session handle is not found: {handle}. Possibly this worker ("{self.task}") just restarted.',
             )
         return session
 
     def _unknown_graph(self, handle: str) -> errors.OpError:
-        return errors.AbortedError(
-            None, None, f'Graph handle is not found: {handle}. Possibly this worker ("{self.task}") just restarted.'
+        return errors.AbortedError.of(
+            f'Graph handle is not found: {handle}. Possibly this worker ("{self.task}") just restarted.'
         )
 
     def _check_incarnation(self, key: str) -> None:
@@ -499,9 +504,7 @@ class LocalWorker:
         local_part = parsed.source_device.rpartition("/")[2]
         device = next((each for each in self.devices if each.name.rpartition("/")[2] == local_part), self.devices[0])
         if parsed.source_incarnation != device.incarnation & 0xFFFFFFFFFFFFFFFF:
-            raise errors.AbortedError(
-                None,
-                None,
+            raise errors.AbortedError.of(
                 f"RecvTensor expects a different device incarnation: {parsed.source_incarnation} vs. "
                 f'{device.incarnation}. Your worker job ("{self.task}") was probably restarted. Check your worker job '
                 "for the reason why it was restarted.",
@@ -513,10 +516,11 @@ class LocalWorker:
         step_id: int,
         collector: StepStatsCollector | None,
         cancellation: CancellationManager | None,
-    ) -> RunningStep:
+    ) -> tuple[WorkerStep, StepRendezvous]:
+        """A step that moves its values in TensorFlow's way, and their table."""
         table = self.rendezvous.step(step_id)
         table.remote = session.peers_recv or self._recv_from_peer
-        return self._running.enter(session, step_id, table, collector, cancellation=cancellation)
+        return self._running.enter(session, step_id, table, collector, cancellation=cancellation), table
 
     def _collectives(self, session: WorkerSession) -> Collectives:
         own_task = task_of(session.devices[0].name)
@@ -526,7 +530,7 @@ class LocalWorker:
                 return self
             peers = session.peers or self.peers
             if peers is None:
-                raise errors.InvalidArgumentError(None, None, f"There is no task {task} in a cluster of one")
+                raise errors.InvalidArgumentError.of(f"There is no task {task} in a cluster of one")
             return peers(task)
 
         def leader() -> str:
@@ -534,7 +538,7 @@ class LocalWorker:
 
         return Collectives(session.devices[0], self.rendezvous, worker, leader)
 
-    def _recv_from_peer(self, task: str, step_id: int, key: str, done: Done) -> Callable[[], None] | None:
+    def _recv_from_peer(self, task: str, step_id: int, key: str, done: Done[Value]) -> Callable[[], None] | None:
         return recv_from(self.peers, task, step_id, key, done)
 
     def _run_partial(
@@ -542,17 +546,17 @@ class LocalWorker:
         session: WorkerSession,
         executor: Executor,
         step_id: int,
-        sends: Sequence[tuple[str, Any]],
+        sends: Sequence[tuple[str, Value]],
         recv_keys: Sequence[str],
-        done: Done,
+        done: Done[GraphResult],
         is_last: bool,
         cancellation: CancellationManager | None,
     ) -> Cancel:
         with self._lock:
             partial = self._partial.get(step_id)
         if partial is None:
-            running = self._start_step(session, step_id, None, cancellation)
-            partial = PartialStep(running)
+            running, table = self._start_step(session, step_id, None, cancellation)
+            partial = PartialStep(running, table)
             with self._lock:
                 self._partial[step_id] = partial
 

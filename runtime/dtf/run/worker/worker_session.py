@@ -7,14 +7,15 @@ another name, so its devices have other names too; they are the same devices.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
+from dtf.run.exchange.collective_groups import Collectives
 from dtf.run.executor.executor import Executor
-from dtf.run.executor.step import Device, SessionState, StepContext, task_of
-from dtf.run.interfaces import Cancel, Done, Worker
+from dtf.run.executor.step import SessionState, StepContext
+from dtf.run.interfaces import Cancel, Device, Done, Value, Worker
 from dtf.run.state.resources import ResourceManager
 from dtf.wire import errors
-from dtf.wire.device import task_name
+from dtf.wire.device import task_name, task_of
 from dtf.wire.names import is_device_name, shown
 from dtf.wire.pb import graph_pb2, tensorflow_server_pb2
 
@@ -63,7 +64,7 @@ class WorkerSession:
         self.state = SessionState()
         self.graphs: dict[str, RegisteredGraph] = {}
         self.was_used = False  # by a step, since it was last asked whether its master has gone
-        self.collectives: Any = None
+        self.collectives: Collectives | None = None
         self.collective_leader = ""
         self._cluster = cluster
         self.peers: Peers | None = None if cluster is None else cluster.worker
@@ -81,10 +82,10 @@ class WorkerSession:
         task = task_of(self.devices[0].name)
         for device in {node.device for node in graph_def.node}:
             if device and not is_device_name(device):
-                raise errors.InvalidArgumentError(None, None, f"Malformed device specification {shown(device)}")
+                raise errors.InvalidArgumentError.of(f"Malformed device specification {shown(device)}")
             if device and task_of(device) != task:
-                raise errors.InvalidArgumentError(
-                    None, None, f"The graph has nodes on {device}, but this session knows this task as {task}."
+                raise errors.InvalidArgumentError.of(
+                    f"The graph has nodes on {device}, but this session knows this task as {task}."
                 )
         self.graphs[graph_handle] = RegisteredGraph(Executor(graph_def, self.state, self.devices[0]), graph_def)
 
@@ -110,7 +111,7 @@ def devices_of_session(
     try:
         task = task_name(server_def.job_name, server_def.task_index, server_def.replica)
     except ValueError as error:
-        raise errors.InvalidArgumentError(None, None, f"Malformed ServerDef: {error}") from None
+        raise errors.InvalidArgumentError.of(f"Malformed ServerDef: {error}") from None
     return tuple(device._replace(name=_renamed(device.name, task)) for device in devices)
 
 
@@ -125,7 +126,7 @@ class RegisteredGraph(NamedTuple):
     graph_def: graph_pb2.GraphDef
 
 
-class RunningStep:
+class WorkerStep:
     """A step that runs here, and the session that it is one of."""
 
     __slots__ = ("session", "step")
@@ -137,14 +138,14 @@ class RunningStep:
     def cancel(self, error: errors.OpError | None = None) -> None:
         """Stops the step, which then ends with `error` or another that is marked as derived."""
         if error is None:
-            error = derived(errors.CancelledError(None, None, f"Step {self.step.step_id} was cancelled"))
+            error = derived(errors.CancelledError.of(f"Step {self.step.step_id} was cancelled"))
         self.step.cancel(error)
 
 
-def recv_from(peers: Peers | None, task: str, step_id: int, key: str, done: Done) -> Cancel | None:
+def recv_from(peers: Peers | None, task: str, step_id: int, key: str, done: Done[Value]) -> Cancel | None:
     if peers is None:
         done(
-            error=errors.InvalidArgumentError(None, None, f"There is no task {task} in a cluster of one; wanted {key}")
+            error=errors.InvalidArgumentError.of(f"There is no task {task} in a cluster of one; wanted {key}")
         )
         return None
     try:

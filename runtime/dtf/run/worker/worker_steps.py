@@ -1,4 +1,4 @@
-"""RunningSteps: the steps that run at one task, for whoever has to find one: to cancel it, or all of a session.
+"""WorkerSteps: the steps that run at one task, for whoever has to find one: to cancel it, or all of a session.
 
 Owns the table and what a step is given when it begins. Runs nothing.
 """
@@ -9,19 +9,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from dtf.run.executor.step import Collector, StepContext
+from dtf.run.interfaces import StepExchange
 from dtf.run.state.resources import Variable
 from dtf.run.threads.cancellation import CancellationManager
-from dtf.run.worker.worker_session import RunningStep, WorkerSession
+from dtf.run.worker.worker_session import WorkerSession, WorkerStep
 from dtf.wire import errors
 
-__all__ = ["RunningSteps", "shown"]
+__all__ = ["WorkerSteps", "shown"]
 
 
-class RunningSteps:
+class WorkerSteps:
     """The table is changed by single operations only."""
 
     def __init__(self) -> None:
-        self._steps: dict[int, RunningStep] = {}
+        self._steps: dict[int, WorkerStep] = {}
 
     def __len__(self) -> int:
         return len(self._steps)
@@ -30,12 +31,12 @@ class RunningSteps:
         self,
         session: WorkerSession,
         step_id: int,
-        rendezvous: Any,
+        exchange: StepExchange,
         collector: Collector | None = None,
         arguments: Sequence[Any] = (),
         results: list[Any] | None = None,
         cancellation: CancellationManager | None = None,
-    ) -> RunningStep:
+    ) -> WorkerStep:
         """Begins a step; the other arguments are as in `StepContext`. `cancellation` is the caller's, if he has one.
 
         Raises:
@@ -46,7 +47,7 @@ class RunningSteps:
             step_id,
             session.resources,
             session.state,
-            rendezvous,
+            exchange,
             cancellation or CancellationManager(),
             device.name,
             device.incarnation,
@@ -55,21 +56,21 @@ class RunningSteps:
             results,
             collectives=session.collectives,
         )
-        running = RunningStep(step, session)
+        running = WorkerStep(step, session)
         if self._steps.setdefault(step_id, running) is not running:
-            raise errors.AbortedError(None, None, f"Step {step_id} is running already")
+            raise errors.AbortedError.of(f"Step {step_id} is running already")
         return running
 
-    def leave(self, running: RunningStep) -> None:
+    def leave(self, running: WorkerStep) -> None:
         """It has ended: what only it had is let go."""
         self._steps.pop(running.step.step_id, None)
         running.step.forget_resources()
 
-    def find(self, step_id: int) -> RunningStep | None:
+    def find(self, step_id: int) -> WorkerStep | None:
         """The step of that number, if it runs here."""
         return self._steps.get(step_id)
 
-    def of(self, session: WorkerSession | None = None) -> list[RunningStep]:
+    def of(self, session: WorkerSession | None = None) -> list[WorkerStep]:
         """The steps of a session; None: all."""
         return [running for running in list(self._steps.values()) if session is None or running.session is session]
 

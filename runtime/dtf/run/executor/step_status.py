@@ -17,7 +17,7 @@ __all__ = ["Outcome"]
 class Outcome:
     """The error of one step, or None so far. Its lock guards `error`.
 
-    The first error cancels the step: kernels that wait give up, the rendezvous is aborted. What fails because of that
+    The first error cancels the step: kernels that wait give up, the exchange is aborted. What fails because of that
     must not hide the cause, so a derived error gives way to one that is not.
     """
 
@@ -31,7 +31,7 @@ class Outcome:
     def flush(self, is_last: bool = False) -> None:
         """Sends what has been made for other tasks; one that cannot be reached fails the step."""
         try:
-            self._step.rendezvous.flush(is_last)
+            self._step.exchange.flush(is_last)
         except errors.OpError as error:
             self.fail(error)
 
