@@ -1,1 +1,1 @@
-"""The half that makes a GraphDef: graphs, ops, gradients and variables. Knows nothing of how one is run."""
+"""The half that makes a GraphDef: graphs, ops, gradients and variables. Does not know how a graph is run."""

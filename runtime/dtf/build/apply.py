@@ -1,7 +1,7 @@
 """`apply_op`: adds an op to the graph from its contract alone.
 
-Owns what every public op function would otherwise repeat: conversion of inputs, inference of type and length
-attributes, defaults, checks, and the form of the result. The contracts are `opdef`'s.
+Owns the work common to all public op functions: converting inputs, inferring type and length attributes, defaults,
+checks, and the form of the result. The contracts are `opdef`'s.
 
     def matmul(a, b, transpose_a=False, name=None):
         return apply_op("MatMul", name, a=a, b=b, transpose_a=transpose_a)
@@ -17,7 +17,8 @@ from typing import Any
 
 from dtf.build import signature
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import Operation, Tensor, colocate_with, graph_of, name_scope
+from dtf.build.default_graph import colocate_with, graph_of, name_scope
+from dtf.build.graph import Operation, Tensor
 from dtf.wire import codec, opdef
 from dtf.wire.dtypes import DType, as_dtype
 from dtf.wire.opdef import ArgDef, AttrDef, OpDef
@@ -35,11 +36,11 @@ def apply_op(op_type: str, /, name: str | None = None, **inputs_and_attrs: Any) 
         An attribute that is None or left out has its default; type and length attributes follow from the inputs.
 
     Returns:
-      The Operation if the op has no outputs, its output if it has one (a list if that one is a list), else a
-      namedtuple of them, with the contract's names as fields.
+      The Operation if the op has no outputs. Its output if it has one (a list if that output is a list). Otherwise a
+      namedtuple of the outputs; its fields have the contract's names.
 
     Raises:
-      KeyError: there is no such op.
+      KeyError: the op is unknown.
       TypeError: an input or attribute is missing, unknown, or of a type that the op does not take.
       ValueError: a value is not allowed, inputs are of several graphs, or static shapes do not fit.
     """
@@ -62,7 +63,7 @@ def apply_op(op_type: str, /, name: str | None = None, **inputs_and_attrs: Any) 
 
 
 def outputs_of(op: Operation, get_attr: signature.GetAttr | None = None) -> Any:
-    """The outputs of `op` in the form in which `apply_op` returns them; `op` itself if it has none."""
+    """The outputs of `op` in the form that `apply_op` returns; `op` itself if it has no outputs."""
     op_def = op.op_def
     assert op_def is not None
     if not op_def.outputs:
@@ -88,7 +89,8 @@ def _beside(references: list[Tensor]) -> Iterator[None]:
 
 
 class _Call:
-    """One call of apply_op: `attrs` grows from what is given, through what the inputs imply, to everything."""
+    """One call of apply_op: `attrs` begins with the given attributes, then gets those that the inputs imply, then
+    defaults."""
 
     def __init__(self, op_def: OpDef, given: dict[str, Any]) -> None:
         self.op_def = op_def
@@ -111,7 +113,7 @@ class _Call:
         self._hints = self._find_hints()
 
     def graph_elements(self) -> Iterable[Any]:
-        """The inputs that may say in which graph the op is, lists flattened."""
+        """The inputs that may determine the graph of the op, lists flattened."""
         for value in self._given.values():
             if isinstance(value, list | tuple):
                 yield from value
@@ -127,7 +129,7 @@ class _Call:
         return inputs
 
     def fill_attrs(self) -> None:
-        """Adds the defaults of what was not given, and checks everything."""
+        """Adds defaults for missing attributes, and checks all attributes."""
         for attr in self.op_def.attrs:
             if attr.name not in self.attrs:
                 if not attr.has_default:
@@ -327,7 +329,7 @@ class _Call:
 
 
 def _attr_proto(value: Any, kind: str) -> attr_value_pb2.AttrValue:
-    # The common kinds are made here at once; they are most of what building a graph costs.
+    # A shortcut for the common kinds: they are most of the cost of building a graph.
     if kind == "type":
         return attr_value_pb2.AttrValue(type=value.as_datatype_enum)
     if kind == "bool":

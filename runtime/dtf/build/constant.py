@@ -1,7 +1,7 @@
 """Constants: `tf.constant`, and the values of tensors that are known before anything runs.
 
-`constant_value` is what static shape inference asks: the shape argument of a Reshape, the axis of a Concat. It
-follows a few ops (a table in this module) from constants and static shapes; it does not run kernels.
+Static shape inference uses `constant_value` for the shape argument of a Reshape or the axis of a Concat. It follows a
+few ops (a table in this module) from constants and static shapes; it does not run kernels.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dtf.build.graph import Operation, Tensor, get_default_graph
+from dtf.build.default_graph import get_default_graph
+from dtf.build.graph import Operation, Tensor
 from dtf.build.shape_rules import shape_rule
 from dtf.wire import codec
 from dtf.wire.dtypes import as_dtype
 from dtf.wire.pb import attr_value_pb2
 from dtf.wire.registry import Table
 from dtf.wire.strings import string_scalar
-from dtf.wire.tensor_shape import TensorShape
+from dtf.wire.tensor_shape import TensorShape, unknown_shape
 
 if TYPE_CHECKING:
     from dtf.build.tensor_like import DTypeLike, TensorLike
@@ -42,7 +43,7 @@ def constant(
     Args:
       value: a number, string, nested sequence or numpy array.
       dtype: the element type; by default float32 or int32 for Python numbers, numpy's own for arrays.
-      shape: the shape; where it has more elements than `value`, the last element stands for the rest.
+      shape: the shape; if it has more elements than `value`, the last element fills the rest.
       name: the name of the operation.
       verify_shape: raise instead where `value` does not have that shape.
 
@@ -68,7 +69,7 @@ def constant_value(tensor: Any, partial: bool = False) -> np.ndarray | None:
     """The value of `tensor` if it is known without running anything, as an array that must not be modified.
 
     Args:
-      tensor: a Tensor; an array is returned as it is.
+      tensor: a Tensor; an array is returned unchanged.
       partial: accepted for TensorFlow's sake; partly known values count as unknown.
     """
     if isinstance(tensor, np.ndarray):
@@ -84,7 +85,7 @@ def constant_value(tensor: Any, partial: bool = False) -> np.ndarray | None:
     value = string_scalar(value) if isinstance(value, bytes) else np.asarray(value)
     if tensor.dtype.is_numpy_compatible and value.dtype != tensor.dtype.as_numpy_dtype:
         value = value.astype(tensor.dtype.as_numpy_dtype)
-    # What is known once must not be fed something else: the graph has been built on it.
+    # A value used statically must not be fed: the graph has been built on it.
     tensor.graph.prevent_feeding(tensor)
     return value
 
@@ -96,7 +97,7 @@ def constant_scalar(tensor: Tensor) -> int | None:
 
 
 def constant_value_as_shape(tensor: Any) -> TensorShape:
-    """The static shape that the integer vector `tensor` stands for, as far as it is known; -1 means unknown.
+    """The known part of the static shape that the integer vector `tensor` holds; -1 means unknown.
 
     Raises:
       ValueError: `tensor` is not a vector, or holds sizes below -1.
@@ -131,7 +132,7 @@ def constant_value_as_shape(tensor: Any) -> TensorShape:
             raise ValueError(f"A shape cannot have the sizes {value.tolist()}.")
         return TensorShape([None if size == -1 else int(size) for size in value])
     length = tensor.shape.with_rank(1).as_list()[0]
-    return TensorShape(None if length is None else [None] * length)
+    return unknown_shape(length)
 
 
 def _as_size(tensor: Tensor) -> int | None:

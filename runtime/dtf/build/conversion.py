@@ -1,8 +1,8 @@
 """From Python values to tensors: `convert_to_tensor` and the registry of conversion functions.
 
-Owns the order in which the functions are asked and the check of their answers. Types that know how to become a
-tensor (variables, IndexedSlices) register themselves in their own modules; numbers, lists and arrays become
-constants, and lists with tensors in them are packed.
+Owns the order in which the functions are called and the check of their results. Convertible types (variables,
+IndexedSlices) register in their own modules. Numbers, lists and arrays become constants; lists that contain tensors
+are packed.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ Converter = Callable[..., Any]
 
 _registry: list[tuple[int, int, type | tuple[type, ...], Converter]] = []
 _by_type: dict[type, list[Converter]] = {}
+_FOREIGN = ("tensorflow", "keras", "tf_keras")
 
 
 def convert_to_tensor(
@@ -34,7 +35,7 @@ def convert_to_tensor(
     dtype_hint: Any = None,
     as_ref: bool = False,
 ) -> Tensor:
-    """The tensor that stands for a value in the default graph.
+    """The tensor for a value in the default graph.
 
     Args:
       value: a Tensor, variable, number, string, (nested) sequence, numpy array, or an object of a registered type.
@@ -50,7 +51,7 @@ def convert_to_tensor(
     Raises:
       ValueError: `value` is None, a tensor of another dtype than `dtype`, or ragged.
       TypeError: no function converts `value`, or not to `dtype`.
-      RuntimeError: a registered function answered with something else than a tensor.
+      RuntimeError: a registered function returned an object that is not a tensor.
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/convert_to_tensor
     """
@@ -113,7 +114,7 @@ def register_tensor_conversion_function(
       priority: smaller ones are asked first; of equal ones, the one registered first.
 
     Raises:
-      TypeError: `base_type` is no type, or `conversion_func` cannot be called.
+      TypeError: `base_type` is not a type, or `conversion_func` cannot be called.
     """
     types = base_type if isinstance(base_type, tuple) else (base_type,)
     if not types or not all(isinstance(each, type) for each in types):
@@ -131,8 +132,19 @@ def is_dense_tensor_like(value: Any) -> bool:
     )
 
 
+def is_foreign(kind: type) -> bool:
+    """Whether a class is TensorFlow's own; numpy would make constants of its eager tensors."""
+    return kind.__module__.partition(".")[0] in _FOREIGN
+
+
 def _converters(kind: type) -> list[Converter]:
     if kind not in _by_type:
+        if is_foreign(kind):
+            package = kind.__module__.partition(".")[0]
+            raise TypeError(
+                f"A {package} {kind.__name__} cannot be used with dtf: a program cannot mix tensors of TensorFlow "
+                "and of dtf; make all of them with dtf, or pass the value as a numpy array."
+            )
         _by_type[kind] = [convert for _, _, base, convert in _registry if issubclass(kind, base)]
     return _by_type[kind]
 
@@ -145,7 +157,7 @@ def _checked(tensor: Tensor, wanted: DType | None) -> Tensor:
     return tensor
 
 
-# What converts without registration by others
+# Types that convert without registration
 
 
 def _from_values(value: Any, dtype: DType | None = None, name: str | None = None, as_ref: bool = False) -> Any:
@@ -161,8 +173,17 @@ def _from_sequence(value: Any, dtype: DType | None = None, name: str | None = No
             value = [each.value if isinstance(each, Dimension) else each for each in value]
         return _from_values(value, dtype, name)
     if dtype is not None and dtype.base_dtype != found.base_dtype:
-        return NotImplemented
+        return _pack(_cast_inside(value, dtype.base_dtype), dtype.base_dtype, name or "packed")
     return _pack(value, found.base_dtype, name or "packed")
+
+
+def _cast_inside(value: Any, dtype: DType) -> Any:
+    """`value` with its tensors cast to `dtype`; Python values are kept."""
+    from dtf.build.apply import apply_op
+
+    if is_dense_tensor_like(value):
+        return value if value.dtype.base_dtype == dtype else apply_op("Cast", x=value, DstT=dtype)
+    return [_cast_inside(each, dtype) for each in value] if isinstance(value, (list, tuple)) else value
 
 
 def _tensor_dtype_inside(value: Any) -> DType | None:
@@ -178,7 +199,7 @@ def _tensor_dtype_inside(value: Any) -> DType | None:
 
 def _pack(values: Any, dtype: DType, name: str) -> Tensor:
     from dtf.build.apply import apply_op
-    from dtf.build.graph import name_scope
+    from dtf.build.default_graph import name_scope
 
     if _tensor_dtype_inside(values) is None:
         return convert_to_tensor(values, dtype, name)
@@ -212,7 +233,7 @@ register_tensor_conversion_function(object, _from_values, 200)
 
 
 def _fits(value: Any, dtype: DType) -> bool:
-    """Whether Python integers, if that is what `value` is made of, can be of an integer type without wrapping round."""
+    """Whether the Python integers in `value`, if any, fit an integer type without wrapping round."""
     if not dtype.is_integer:
         return True
     if isinstance(value, int):

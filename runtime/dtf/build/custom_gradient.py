@@ -1,7 +1,7 @@
 """`tf.custom_gradient`: a function whose gradient the program says itself.
 
-Its results leave through an IdentityN that also takes the arguments, so that the reverse walk goes from the results to
-the arguments by the given gradient alone and never into the function.
+Its results leave through an IdentityN that also takes the arguments. The reverse walk thus goes from the results to
+the arguments by the given gradient alone, never into the function.
 
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/custom_gradient
 """
@@ -16,11 +16,13 @@ from typing import Any
 from dtf.build import nest
 from dtf.build.apply import apply_op
 from dtf.build.conversion import convert_to_tensor
+from dtf.build.default_graph import get_default_graph
 from dtf.build.gradients import custom_gradients_of
-from dtf.build.graph import get_default_graph
 from dtf.build.ops import array as array_ops
+from dtf.build.ops import filling as filling_ops
 from dtf.build.tensor import Operation, Tensor
-from dtf.build.variables import Variable, global_variables, local_variables, trainable_variables
+from dtf.build.variable_collections import global_variables, local_variables, trainable_variables
+from dtf.build.variables import Variable
 
 __all__ = ["custom_gradient"]
 
@@ -62,7 +64,7 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
 
         def gradient(op: Operation, *grads: Any) -> list[Any]:
             given = [
-                array_ops.zeros_like(result) if grad is None else grad
+                filling_ops.zeros_like(result) if grad is None else grad
                 for result, grad in zip(flat, grads[: len(flat)], strict=True)
             ]
             if takes_variables:

@@ -1,7 +1,7 @@
 """A per-thread stack of "the current one": the default graph, the default session.
 
-Owns the stack and the check that blocks are left in the order in which they were entered. What stands on it, and
-what holds when nothing does, is the business of the module that makes one.
+Owns the stack and the check that blocks are left in reverse order of entry. The module that makes a stack defines its
+values, and the value when it is empty.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
 A function of the library, as graphs of TensorFlow's `tf.function` and control flow v2 bring them, has no gradient of
 its own here. Before the reverse walk goes through a call, the call is *opened*: the nodes of the body are added to the
-graph, those of an If or a Case as `tf.cond` would add them, those of a While as `tf.while_loop` would, and the call
-itself becomes an IdentityN of their results, under its own name. What the graph computes stays the same.
+graph. An If or a Case is added as `tf.cond` would add it, a While as `tf.while_loop` would. The call itself becomes an
+IdentityN of their results, under its own name. The graph's results do not change.
 
-A session that has seen the call before goes on calling; what is opened is computed beside it then, for the gradient.
+A session that has already received the call keeps calling it; the opened nodes then run in addition, for the gradient.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from dtf.build.apply import apply_op
-from dtf.build.graph import Operation, Tensor, control_dependencies, device, get_default_graph
+from dtf.build.default_graph import control_dependencies, device, get_default_graph
+from dtf.build.graph import Operation, Tensor
 from dtf.build.importer import import_graph_def
 from dtf.wire import dtypes, errors, opdef
 from dtf.wire.codec import python_to_attr
@@ -77,7 +78,7 @@ def _results(op: Operation, body: Callable[[Any], Callable[..., list[Tensor]]]) 
 
 
 def _loop(op: Operation, test: Callable[..., list[Tensor]], turn: Callable[..., list[Tensor]]) -> list[Tensor]:
-    """A loop whose variables are the inputs that change; the others are there for its functions as they are."""
+    """Makes a loop whose variables are the inputs that change; its functions use the other inputs directly."""
     from dtf.build.ops.control_flow import while_loop
 
     inputs = op.inputs
@@ -99,7 +100,7 @@ def _loop(op: Operation, test: Callable[..., list[Tensor]], turn: Callable[..., 
         lambda *values: _truth(test(*all_of(values))[0]),
         next_of,
         [inputs[index] for index in variables],
-        # What the call declares holds in all iterations, if what enters fits it.
+        # Shapes that the call declares hold in all iterations, if the initial values fit them.
         shape_invariants=[
             inputs[index].shape.most_specific_compatible_shape(TensorShape(shapes[index])) for index in variables
         ],
@@ -115,7 +116,7 @@ def _case(index: Tensor, arguments: Sequence[Tensor], branches: Sequence[Callabl
 
     if len(branches) == 1:
         return branches[0](*arguments)
-    # From the second on they are numbered from the second on; a negative index stands for the last one.
+    # From the second on they are numbered from the second on; a negative index means the last one.
     count = len(branches)
     is_last = apply_op(
         "LogicalOr",
@@ -188,7 +189,7 @@ def _needed(instance: Any, results: Sequence[str]) -> Any:
 
 
 def _become_identity(op: Operation, results: Sequence[Tensor]) -> None:
-    """Makes a call of an operation one that only passes on the results. Its outputs and its name stay."""
+    """Makes a call of an operation one that only passes on the results. Its outputs and its name do not change."""
     for tensor in set(op._inputs):
         tensor._consumers.remove(op)
     op._inputs = list(results)

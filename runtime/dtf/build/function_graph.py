@@ -1,7 +1,8 @@
-"""Functions made of Python functions: `trace` runs one once in a graph of its own and makes a FunctionDef of the nodes.
+"""Functions traced from Python functions: `trace` runs one once in a graph of its own and makes a FunctionDef of the
+nodes.
 
-Owns `FunctionGraph`, what happens to tensors of the surrounding graph that the body uses (they become arguments, or
-their nodes are copied), and the way from nodes to a FunctionDef, the reverse of `wire.functions`. Does not call
+Owns `FunctionGraph`, and how the body uses tensors of the surrounding graph: they become arguments, or their nodes are
+copied. Also owns the conversion of nodes to a FunctionDef, the reverse of `wire.functions`. Does not call
 functions: an op with an attribute of kind func does, or `call` here.
 
     function = trace(lambda x: x * factor, [tf.TensorSpec([], tf.float32)], "scale")
@@ -16,7 +17,8 @@ from typing import Any
 
 from dtf.build.apply import apply_op
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import Graph, Operation, Tensor, get_default_graph
+from dtf.build.default_graph import get_default_graph
+from dtf.build.graph import Graph, Operation, Tensor
 from dtf.wire import opdef
 from dtf.wire.dtypes import DType
 from dtf.wire.pb import attr_value_pb2, function_pb2
@@ -31,9 +33,9 @@ class TracedFunction:
 
     Attributes:
       name: its name there.
-      captured: tensors of the surrounding graph that it takes behind its own arguments.
+      captured: tensors of the surrounding graph that it takes after its own arguments.
       results: the body's tensors that it gives, for their dtypes and static shapes.
-      structure: what the Python function returned.
+      structure: the result of the Python function.
       is_stateful: whether a node of it has state.
     """
 
@@ -66,41 +68,50 @@ def trace(
     name: str,
     results_of: Callable[[Any], Sequence[Any]] | None = None,
     by_value: bool = False,
+    argument_names: Sequence[str] | None = None,
+    exact_name: bool = False,
 ) -> TracedFunction:
     """Runs `function` once with placeholders and adds what it builds to the default graph's library.
 
     Args:
       arguments: dtype and static shape of each.
       name: the start of the function's name, which is made unique in the library.
-      results_of: from what the function returned to the flat list of values to convert to results; called in the
+      results_of: a function from the Python function's result to the flat list of values to return; called in the
         body's graph. By default that is a list of values, or one value.
       by_value: copy the nodes of captured tensors into the body, so that the function captures nothing.
+      argument_names: the names of the arguments in the library.
+      exact_name: whether the function's name is `name` itself.
 
     Raises:
       ValueError: with `by_value`, a captured tensor comes from a node with state, or from a placeholder.
-      whatever the function raises.
+      Any error of the function.
     """
     outer = get_default_graph()
     graph = FunctionGraph(outer, by_value)
     with graph.as_default():
-        placeholders = [graph.add_argument(f"arg_{index}", *each) for index, each in enumerate(arguments)]
+        names = argument_names or [f"arg_{index}" for index in range(len(arguments))]
+        placeholders = [graph.add_argument(each, *kind) for each, kind in zip(names, arguments, strict=True)]
         structure = function(*placeholders)
         flat = results_of(structure) if results_of else structure if isinstance(structure, list) else [structure]
         results = [convert_to_tensor(each) for each in flat]
         results = [each if each.graph is graph else graph._taken_in(each, name) for each in results]
-    known = {each.signature.name for each in outer._library.function}
-    number = len(known)
-    while f"{name}_{number}" in known:
-        number += 1
-    proto = graph.function_def(f"{name}_{number}", results)
+    proto = graph.function_def(name if exact_name else _unused_name(outer, name), results)
     outer._library.function.append(proto)
     return TracedFunction(
         proto.signature.name, tuple(graph.captured), tuple(results), structure, proto.signature.is_stateful
     )
 
 
+def _unused_name(graph: Graph, name: str) -> str:
+    known = {each.signature.name for each in graph._library.function}
+    number = len(known)
+    while f"{name}_{number}" in known:
+        number += 1
+    return f"{name}_{number}"
+
+
 class FunctionGraph(Graph):
-    """The body of a function under construction. Its library is that of the surrounding graph.
+    """The body of a function under construction. Its library is the surrounding graph's library.
 
     Attributes:
       captured: tensors of the surrounding graph that the body uses, in the order of its last arguments.
@@ -160,7 +171,7 @@ class FunctionGraph(Graph):
         found = self._copies.get(op)
         if found is not None:
             return found
-        # Datasets count as stateful in their contracts, and are values all the same.
+        # Their contracts declare datasets stateful, but datasets are values.
         if op.op_def is not None and op.op_def.is_stateful and "Dataset" not in op.type:
             raise ValueError(f"Cannot capture a stateful node (name:{op.name}, type:{op.type}) by value.")
         if op.type in ("Placeholder", "PlaceholderV2", "PlaceholderWithDefault"):

@@ -1,9 +1,9 @@
 """Gradients: the table of gradient functions and the reverse walk over the graph, `tf.gradients`.
 
 A gradient function takes an operation and one gradient per output (a Tensor or IndexedSlices) and returns one per
-input, None where nothing flows. Those of an op family stand in `ops/<family>_grad.py`; these modules are imported
-when gradients are first asked for. How gradients go around loops is `ops.control_flow_grad`'s business, which the
-walk asks at each node.
+input, None where nothing flows. The gradients of an op family are in `ops/<family>_grad.py`; these modules are
+imported when gradients are first requested. `ops.control_flow_grad` handles gradients around loops; the walk calls it
+at each node.
 
     @gradient("Sin")
     def sin(op, grad):
@@ -22,8 +22,9 @@ from typing import Any
 
 from dtf.build.apply import apply_op
 from dtf.build.conversion import convert_to_tensor, convert_to_tensor_or_indexed_slices
+from dtf.build.default_graph import colocate_with, get_default_graph, name_scope
 from dtf.build.function_calls import CALLS, open_call
-from dtf.build.graph import Operation, Tensor, colocate_with, get_default_graph, name_scope
+from dtf.build.graph import Operation, Tensor
 from dtf.build.ops import load_gradients
 from dtf.build.ops.control_flow_context import is_loop_exit
 from dtf.build.ops.loop_gradients import LoopGradients, is_loop_switch
@@ -33,6 +34,7 @@ from dtf.wire.registry import Table
 
 __all__ = [
     "AggregationMethod", "NoGradient", "NotDifferentiable", "RegisterGradient", "UnconnectedGradients", "gradients",
+    "no_gradient",
 ]  # fmt: skip
 
 GradientFunction = Callable[..., Any]
@@ -56,7 +58,7 @@ class AggregationMethod:
 
 
 class UnconnectedGradients(enum.Enum):
-    """What `gradients` gives for an x on which no y depends."""
+    """The result of `gradients` for an x that no y depends on."""
 
     NONE = "none"
     ZERO = "zero"
@@ -70,6 +72,7 @@ def not_differentiable(*op_types: str) -> None:
 
 NotDifferentiable = not_differentiable
 NoGradient = not_differentiable
+no_gradient = not_differentiable
 
 
 def load() -> None:
@@ -93,13 +96,13 @@ def gradients(
     Args:
       ys: a tensor or a list of them.
       xs: a tensor or variable, or a list of them.
-      grad_ys: the gradient of each y; None, or None in the list, stands for ones.
+      grad_ys: the gradient of each y; None, or None in the list, means ones.
       name: the name scope of the new operations.
       colocate_gradients_with_ops: put them on the devices of the operations that they are the gradients of.
       gate_gradients: finish all gradients of an operation before any of them is used.
       aggregation_method: one of AggregationMethod.
       stop_gradients: tensors that count as constants.
-      unconnected_gradients: None or zeros for an x on which no y depends.
+      unconnected_gradients: None or zeros for an x that no y depends on.
 
     Returns:
       One Tensor or IndexedSlices per x, of the shape of x, or None.
@@ -180,7 +183,7 @@ class _Walk:
         self._loops.finish()
 
     def send(self, tensor: Tensor, grad: Any) -> None:
-        """Adds a gradient to those that have arrived at `tensor`."""
+        """Adds a gradient to the gradients collected for `tensor`."""
         self._grads.setdefault(tensor, []).append(grad)
 
     def has_gradient(self, tensor: Tensor) -> bool:
@@ -192,7 +195,7 @@ class _Walk:
         return _carries_gradient(tensor)
 
     def gradient_of(self, tensor: Tensor) -> Any:
-        """What has arrived at `tensor`, added up; None if nothing has."""
+        """The sum of the gradients collected for `tensor`, or None."""
         with self._place(tensor.op), self._loops.inside(tensor.op, before=True):
             return self._added_up(tensor)
 
@@ -235,8 +238,8 @@ class _Walk:
                     f"Num gradients {len(in_grads)} generated for op {op.name} (op type: {op.type}) "
                     f"do not match num inputs {len(op.inputs)}"
                 )
-            # What leads to no source is dropped here, before the gate would make the others wait for it: the gradient
-            # of the first layer for its images costs as much as that for its weights.
+            # Gradients that lead to no source are dropped before the gate, which would make the others wait for them.
+            # The first layer's gradient for its images costs as much as for its weights.
             in_grads = [
                 grad if tensor.op in self._pending else None for tensor, grad in zip(op.inputs, in_grads, strict=True)
             ]
@@ -342,7 +345,7 @@ def _open_calls(targets: Sequence[Tensor], sources: Sequence[Tensor]) -> None:
     """Puts the bodies of the functions between sources and targets into the graph; the walk goes through them."""
     while True:
         between = _between([y.op for y in targets], [x.op for x in sources])
-        calls = [op for op in between if op.type in CALLS]
+        calls = [op for op in between if op.type in CALLS and "_gradient_op_type" not in op._attrs]
         if not calls:
             return
         for op in calls:

@@ -1,8 +1,8 @@
-"""The graph under construction: `Graph`, the default graph, and the blocks that surround new nodes.
+"""The graph under construction: `Graph`, and the blocks that surround new nodes.
 
 Owns the registry of operations, collections, seeds, and `Graph.create_op`, the one place where nodes are made. The
 rules of names, devices and control dependencies are in `scopes`, nodes and edges in `tensor`, conversion of values
-in `conversion`. Knows nothing of sessions but which one is the default.
+in `conversion`; `default_graph` has the default graph and the functions that use it.
 
     graph = tf.Graph()
     with graph.as_default(), tf.device("/job:ps/task:0"), tf.name_scope("layer"):
@@ -25,16 +25,19 @@ from dtf.build.graph_keys import GraphKeys
 from dtf.build.scopes import ControlBlock, ControlDependencies, DeviceStack, NameTable, check_op_name
 from dtf.build.sparse import IndexedSlices
 from dtf.build.tensor import Operation, Tensor
-from dtf.wire import codec, opdef
+from dtf.wire import codec, forks, opdef
 from dtf.wire.dtypes import DType, as_dtype
 from dtf.wire.pb import attr_value_pb2, graph_pb2, versions_pb2
 
 __all__ = [
-    "Graph", "GraphKeys", "Operation", "Tensor", "add_to_collection", "add_to_collections", "colocate_with",
-    "container", "control_dependencies", "convert_to_tensor", "default_session_stack", "device", "get_collection",
-    "get_collection_ref", "get_default_graph", "get_default_session", "init_scope", "name_scope",
-    "register_tensor_conversion_function", "reset_default_graph",
-]  # fmt: skip
+    "Graph",
+    "GraphKeys",
+    "Operation",
+    "Tensor",
+    "convert_to_tensor",
+    "default_session_stack",
+    "register_tensor_conversion_function",
+]
 
 # The version of TensorFlow's graph format whose ops these graphs use; every consumer since then reads them.
 GRAPH_PRODUCER_VERSION = 134
@@ -49,7 +52,7 @@ class _Blocks:
         self.control_dependencies = ControlDependencies()
 
     def copy(self) -> _Blocks:
-        """The same devices and colocations for another thread; nothing there waits for anything yet."""
+        """The same devices and colocations for another thread, without its control dependencies."""
         return _Blocks(self.devices.copy(), list(self.colocation))
 
 
@@ -69,6 +72,7 @@ class Graph:
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
+        forks.renew_in_child(self, "_lock")
         self._operations: dict[str, Operation] = {}
         self._operation_list: list[Operation] = []
         self._names = NameTable()
@@ -86,7 +90,7 @@ class Graph:
         self._min_consumer = 0
         self._producer = GRAPH_PRODUCER_VERSION
         self._seed: int | None = None
-        self._op_seeds = itertools.count()  # for ops that have none of their own
+        self._op_seeds = itertools.count()  # for ops without a seed of their own
 
     # The blocks around new operations
 
@@ -131,7 +135,7 @@ class Graph:
 
     def as_default(self) -> AbstractContextManager[Graph]:
         """A context in which this graph is the default one of the current thread."""
-        return _default_graph_stack.using(self)
+        return default_graph_stack.using(self)
 
     def finalize(self) -> None:
         """Makes every further change an error."""
@@ -156,7 +160,7 @@ class Graph:
 
     @property
     def outermost(self) -> Graph:
-        """The graph that is no function's body: this one, or the one around it."""
+        """The outermost graph: this one, or the one around it."""
         return self
 
     @property
@@ -227,7 +231,7 @@ class Graph:
             return op
 
     def _taken_in(self, tensor: Tensor, name: str | None) -> Tensor:
-        """This graph's stand-in for a tensor of another graph; a plain graph has none."""
+        """This graph's replacement for a tensor of another graph; a plain graph has none and raises."""
         raise ValueError(f"{tensor} must be from the same graph as the operation that takes it ({name}).")
 
     def _make(
@@ -304,7 +308,7 @@ class Graph:
 
         Raises:
           TypeError: `name` is not a string.
-          KeyError: there is none.
+          KeyError: the name is not in the graph.
         """
         if not isinstance(name, str):
             raise TypeError(f"Operation names are strings (or similar), not {type(name).__name__}.")
@@ -315,14 +319,14 @@ class Graph:
 
         Raises:
           TypeError: `name` is not a string.
-          KeyError: there is none.
+          KeyError: the name is not in the graph.
         """
         if not isinstance(name, str):
             raise TypeError(f"Tensor names are strings (or similar), not {type(name).__name__}.")
         return self.as_graph_element(name, allow_tensor=True, allow_operation=False)
 
     def as_graph_element(self, obj: Any, allow_tensor: bool = True, allow_operation: bool = True) -> Any:
-        """The Tensor or Operation that `obj` (one of these, a name, or a variable) stands for.
+        """The Tensor or Operation that `obj` (one of these, a name, or a variable) refers to.
 
         Raises:
           TypeError: `obj` is nothing of the kind, or of the kind that is not allowed.
@@ -418,11 +422,11 @@ class Graph:
 
     @contextmanager
     def device(self, device_name_or_function: Any) -> Iterator[None]:
-        """A block whose operations ask for a device.
+        """A block whose operations request a device.
 
         Args:
-          device_name_or_function: a device string or DeviceSpec, whose parts fill in what inner blocks leave open; a
-            function of the operation that returns one; or None, to ignore the blocks around this one.
+          device_name_or_function: a device string or DeviceSpec, whose parts fill in parts that inner blocks leave
+            open; a function from the operation to a device; or None, to ignore the enclosing blocks.
         """
         self._devices.push(device_name_or_function)
         try:
@@ -432,7 +436,7 @@ class Graph:
 
     @contextmanager
     def colocate_with(self, op: Any, ignore_existing: bool = False) -> Iterator[None]:
-        """A block whose operations go to the device of `op`, whatever device blocks say.
+        """A block whose operations are placed on the device of `op`, regardless of device blocks.
 
         Args:
           op: an operation, a tensor or a variable; None, with `ignore_existing`, for no colocation.
@@ -528,7 +532,7 @@ class Graph:
 
     @contextmanager
     def gradient_override_map(self, op_type_map: dict[str, str]) -> Iterator[None]:
-        """A block in which ops of the given types use the gradient function of another name.
+        """A block in which ops of the given types use the gradient function registered under another name.
 
         Args:
           op_type_map: op type -> name given to `tf.RegisterGradient`.
@@ -592,7 +596,7 @@ class Graph:
 
     def get_all_collection_keys(self) -> list[Any]:
         """The names of the collections that have entries."""
-        return [name for name, entries in self._collections.items() if entries]
+        return [name for name, entries in self._collections.items() if entries and isinstance(name, str)]
 
     def clear_collection(self, name: Any) -> None:
         """Empties a collection."""
@@ -660,182 +664,7 @@ def colocation_op(value: Any) -> Operation:
 
 # The default graph and session
 
-_default_graph_stack = DefaultStack("graph")
-_global_default_graph = Graph()
+default_graph_stack = DefaultStack("graph")
 
 #: Sessions made the default with `with session:` or `session.as_default()`.
 default_session_stack = DefaultStack("session")
-
-
-def get_default_graph() -> Graph:
-    """The default graph of this thread, or the process-wide one outside of `with graph.as_default()`.
-
-    Returns:
-      A Graph.
-
-    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/get_default_graph
-    """
-    return _default_graph_stack.top() or _global_default_graph
-
-
-def get_default_session() -> Any:
-    """The innermost default session of this thread, or None."""
-    return default_session_stack.top()
-
-
-def reset_default_graph() -> None:
-    """Puts an empty graph in the place of the process-wide default one.
-
-    Returns:
-      Nothing.
-
-    Raises:
-      AssertionError: called inside `with graph.as_default()`.
-
-    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/reset_default_graph
-    """
-    global _global_default_graph
-    if not _default_graph_stack.is_empty():
-        raise AssertionError("Do not use tf.reset_default_graph() to clear nested graphs.")
-    _global_default_graph = Graph()
-
-
-# Blocks on the default graph
-
-
-@contextmanager
-def name_scope(name: str | None, default_name: str | None = None, values: Iterable[Any] | None = None) -> Iterator[str]:
-    """A block for the body of a function that makes ops; see `Graph.name_scope`.
-
-    Args:
-      name: the name that the caller of that function gave, or None.
-      default_name: the name if `name` is None.
-      values: tensors that the function got; the block makes their graph the default one.
-
-    Returns:
-      An iterator that gives the name of the scope, with its slash, to the block.
-
-    Raises:
-      ValueError: neither name is given, or `values` are of several graphs.
-
-    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/name_scope
-    """
-    if name is None and default_name is None and values is not None:
-        raise ValueError(
-            f"At least one of name ({name}) and default_name ({default_name}) must be provided."
-        )
-    graph = graph_of(values or [])
-    chosen = default_name if name is None else name
-    if graph is get_default_graph():
-        with graph.name_scope(chosen) as scope:
-            yield scope
-    else:
-        with graph.as_default(), graph.name_scope(chosen) as scope:
-            yield scope
-
-
-def graph_of(values: Iterable[Any]) -> Graph:
-    """The graph of the tensors, operations and variables among `values`; the default graph if there are none.
-
-    Raises:
-      ValueError: they are of several graphs.
-    """
-    current = get_default_graph()
-    if current.building_function:
-        return current  # which takes in what is of another graph
-    first: Any = None
-    for value in values:
-        graph = getattr(value, "graph", None)
-        if not isinstance(graph, Graph):
-            continue
-        if first is None:
-            first = value
-        elif graph is not first.graph:
-            raise ValueError(f"{value} must be from the same graph as {first}.")
-    return current if first is None else first.graph
-
-
-def device(device_name_or_function: Any) -> AbstractContextManager[None]:
-    """`Graph.device` of the default graph.
-
-    Args:
-      device_name_or_function: a name such as "/job:ps/task:0", a function from an operation to a name, or None.
-
-    Returns:
-      A context manager: operations made in its block are placed on the device.
-
-    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/device
-    """
-    return get_default_graph().device(device_name_or_function)
-
-
-def colocate_with(op: Any, ignore_existing: bool = False) -> AbstractContextManager[None]:
-    """`Graph.colocate_with` of the default graph."""
-    return get_default_graph().colocate_with(op, ignore_existing)
-
-
-def control_dependencies(control_inputs: Iterable[Any] | None) -> AbstractContextManager[None]:
-    """`Graph.control_dependencies` of the default graph.
-
-    Args:
-      control_inputs: a list of operations or tensors; None clears those of the blocks around.
-
-    Returns:
-      A context manager: operations made in its block wait for all of `control_inputs`.
-
-    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/control_dependencies
-    """
-    return get_default_graph().control_dependencies(control_inputs)
-
-
-def container(container_name: str) -> AbstractContextManager[str]:
-    """`Graph.container` of the default graph."""
-    return get_default_graph().container(container_name)
-
-
-@contextmanager
-def init_scope() -> Iterator[None]:
-    """A block outside every control flow construct and control dependency, in the same name scope."""
-    graph = get_default_graph()
-    with graph.control_dependencies(None):
-        yield
-
-
-def add_to_collection(name: Any, value: Any) -> None:
-    """`Graph.add_to_collection` of the default graph.
-
-    Args:
-      name: the name of the collection, such as one of GraphKeys.
-      value: any value.
-
-    Returns:
-      Nothing.
-
-    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/add_to_collection
-    """
-    get_default_graph().add_to_collection(name, value)
-
-
-def add_to_collections(names: Any, value: Any) -> None:
-    """`Graph.add_to_collections` of the default graph."""
-    get_default_graph().add_to_collections(names, value)
-
-
-def get_collection(key: Any, scope: str | None = None) -> list[Any]:
-    """`Graph.get_collection` of the default graph.
-
-    Args:
-      key: the name of the collection, such as one of GraphKeys.
-      scope: a regular expression that the start of a value's name matches; all values by default.
-
-    Returns:
-      A list of the values in the order in which they were added.
-
-    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/get_collection
-    """
-    return get_default_graph().get_collection(key, scope)
-
-
-def get_collection_ref(key: Any) -> list[Any]:
-    """`Graph.get_collection_ref` of the default graph."""
-    return get_default_graph().get_collection_ref(key)

@@ -9,9 +9,10 @@ import functools
 from typing import Any
 
 from dtf.build.constant import constant
+from dtf.build.default_graph import name_scope
 from dtf.build.gradients import gradients
-from dtf.build.graph import name_scope
 from dtf.build.ops import array as array_ops
+from dtf.build.ops import filling as filling_ops
 from dtf.build.ops import joining
 from dtf.build.ops.control_flow import while_loop
 from dtf.build.ops.tensor_array import TensorArray
@@ -31,8 +32,8 @@ def hessians(
 ) -> list[Tensor]:
     """For each x the second derivatives of the sum of `ys` by its elements, in the shape of x twice.
 
-    The arguments are those of `tf.gradients`. A loop takes the derivative of each element of the gradient, so that a
-    step costs about as much as one gradient for each element of x.
+    Args: see `tf.gradients`. A loop differentiates each element of the gradient. A step therefore costs about as much
+    as one gradient for each element of x.
 
     Raises:
       ValueError: `ys` do not depend on one of `xs`.
@@ -48,14 +49,14 @@ def hessians(
     found = []
     for first, x in zip(firsts, xs, strict=True):
         if first is None:
-            raise ValueError(f"There is no second derivative by {x.name}: ys do not depend on it.")
+            raise ValueError(f"ys have no second derivative with respect to {x.name}: they do not depend on it.")
         with name_scope(name, "hessians", [first]):
             flat = array_ops.reshape(first, [-1])
             count = array_ops.size(x)
 
             def body(i: Tensor, rows: TensorArray, flat: Tensor = flat, x: Any = x) -> tuple[Tensor, TensorArray]:
                 (second,) = derive(flat[i], x)
-                row = array_ops.zeros_like(x) if second is None else second
+                row = filling_ops.zeros_like(x) if second is None else second
                 return i + 1, rows.write(i, row)
 
             _, rows = while_loop(

@@ -1,7 +1,7 @@
 """`tf.import_graph_def`: adds the nodes of a GraphDef to the default graph.
 
-Owns the checks (op contracts, attributes, types, names), the order of nodes in graphs with loops, and what changes
-on the way: names get a prefix, defaults are filled in, colocation follows the names. The GraphDef may be
+Owns the checks (op contracts, attributes, types, names) and the order of nodes in graphs with loops. Also owns the
+changes of an import: names get a prefix, defaults are filled in, colocation follows the names. The GraphDef may be
 TensorFlow's own message; it is read through its serialized form.
 """
 
@@ -14,7 +14,8 @@ from typing import Any
 
 from dtf.build import shape_rules, signature
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import Graph, Operation, Tensor, get_default_graph, name_scope
+from dtf.build.default_graph import get_default_graph, name_scope
+from dtf.build.graph import Graph, Operation, Tensor
 from dtf.build.scopes import check_op_name
 from dtf.wire import codec, errors, opdef
 from dtf.wire.dtypes import DType, as_dtype
@@ -50,7 +51,7 @@ def import_graph_def(
         producer knows are dropped.
 
     Returns:
-      The operations and tensors asked for, or None if `return_elements` is None.
+      The requested operations and tensors, or None if `return_elements` is None.
 
     Raises:
       TypeError: an argument is of the wrong type.
@@ -124,7 +125,7 @@ class _Importer:
         """The new operation or tensor for a name in the GraphDef.
 
         Raises:
-          ValueError: there is none.
+          ValueError: the name is not found.
         """
         op_name, _, index = name.partition(":")
         op = self._made.get(op_name)
@@ -170,7 +171,7 @@ class _Importer:
         try:
             order = list(sorter.static_order())
         except graphlib.CycleError as error:
-            raise ValueError(f"The GraphDef has a cycle that is no loop: {' -> '.join(error.args[1])}") from None
+            raise ValueError(f"The GraphDef has a cycle outside of a loop: {' -> '.join(error.args[1])}") from None
         return (self._nodes[name] for name in order)
 
     def _is_back_edge(self, node: node_def_pb2.NodeDef, source: str) -> bool:
@@ -187,7 +188,7 @@ class _Importer:
         if name in graph._operations:
             raise ValueError(f"Node name '{name}' already exists in the Graph")
         check_op_name(name)
-        # Marks the name, and those of the scopes in it, as taken.
+        # Marks the name and its enclosing scopes as used.
         self._reserve(name)
         op_def = self._contract(node)
         attrs = self._attrs(node, op_def)
@@ -208,7 +209,7 @@ class _Importer:
             if shapes is not None and len(shapes.list.shape) == len(op.outputs):
                 for tensor, shape in zip(op.outputs, shapes.list.shape, strict=True):
                     tensor.set_shape(TensorShape(shape))
-        except Exception as error:  # a graph from elsewhere may ask for what no shape rule has thought of
+        except Exception as error:  # a graph of another program may have attributes that a shape rule does not expect
             raise ValueError(f"Node '{name}': {error}") from error
         graph._add(op)
         context = graph._get_control_flow_context()
@@ -282,7 +283,7 @@ class _Importer:
                 inputs.append(None)
             else:
                 inputs.append(self._tensor(text, node.name))
-        # Until the loop is closed, the value that enters it stands for the one that comes around.
+        # Until the loop is closed, the value that enters it takes the place of the next iteration's value.
         entering = next((tensor for tensor in inputs if tensor is not None), None)
         if entering is None and inputs:
             raise ValueError(f"Node '{node.name}': every input of this Merge comes around a loop.")
@@ -327,7 +328,7 @@ class _Importer:
     # Devices
 
     def _place(self, op: Operation) -> None:
-        """The requested device: that of the node, merged with the device blocks around the import."""
+        """The requested device: the node's device, merged with the device blocks around the import."""
         node = self._nodes[op.name[len(self._scope) :]]
         op._set_device(node.device)
         anchors = [group[len(_COLOCATION_PREFIX) :].decode() for group in op.colocation_groups()]
@@ -371,7 +372,7 @@ def _canonical(text: str) -> str:
 
 
 def _accepts(expected: DType, found: DType) -> bool:
-    """Whether an input of type `expected` takes `found`; a reference may stand for its value, not the reverse."""
+    """Whether an input of type `expected` accepts `found`; a reference can be used as its value, not the reverse."""
     return expected == found or not expected._is_ref_dtype and expected == found.base_dtype
 
 

@@ -1,8 +1,8 @@
 """Initializers: objects that make the first value of a variable from its shape.
 
 `tf.zeros_initializer` and the rest; the module itself is `tf.initializers`, where they have shorter names. Each is
-called with a shape (a list of ints), a dtype, and for a part of a partitioned variable a `partition_info` with the
-whole's `full_shape` and the part's `var_offset`.
+called with a shape (a list of ints) and a dtype. For a part of a partitioned variable it also gets a `partition_info`
+with the whole's `full_shape` and the part's `var_offset`.
 
 Sources: Glorot and Bengio 2010 (https://proceedings.mlr.press/v9/glorot10a.html), He et al. 2015
 (https://arxiv.org/abs/1502.01852), LeCun et al. 1998 ("Efficient BackProp"), Saxe et al. 2014
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,39 +40,55 @@ _TRUNCATED_DEVIATION = 0.87962566103423978
 
 @dataclass(frozen=True)
 class PartitionInfo:
-    """Where a part of a partitioned variable lies in the whole."""
+    """The position of a part of a partitioned variable in the whole."""
 
     full_shape: Sequence[int]
     var_offset: Sequence[int]
 
 
+class Initializer:
+    """Base of all initializers: converts their arguments to a dict and back."""
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments by name, the dtype by its name."""
+        given = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        given.pop("verify_shape", None)
+        given["dtype"] = as_dtype(given["dtype"]).name
+        return given
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Initializer:
+        """An initializer from the result of `get_config`."""
+        return cls(**config)
+
+
 @dataclass(frozen=True)
-class zeros_initializer:
+class zeros_initializer(Initializer):
     """All zeros."""
 
     dtype: Any = dtypes.float32
 
     def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
-        from dtf.build.ops import array
+        from dtf.build.ops import filling
 
-        return array.zeros(shape, dtype or self.dtype)
+        return filling.zeros(shape, dtype or self.dtype)
 
 
 @dataclass(frozen=True)
-class ones_initializer:
+class ones_initializer(Initializer):
     """All ones."""
 
     dtype: Any = dtypes.float32
 
     def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
-        from dtf.build.ops import array
+        from dtf.build.ops import filling
 
-        return array.ones(shape, dtype or self.dtype)
+        return filling.ones(shape, dtype or self.dtype)
 
 
 @dataclass(frozen=True)
-class constant_initializer:
-    """A given value, or values in row-major order of which the last one stands for the rest.
+class constant_initializer(Initializer):
+    """A given value, or values in row-major order; the last one is repeated for missing values.
 
     Args:
       value: a number, nested list or array.
@@ -101,7 +117,7 @@ class constant_initializer:
 
 
 @dataclass(frozen=True)
-class random_uniform_initializer:
+class random_uniform_initializer(Initializer):
     """Uniform between `minval` and `maxval`; 0 and 1 by default, the whole range for integers."""
 
     minval: Any = 0.0
@@ -116,7 +132,7 @@ class random_uniform_initializer:
 
 
 @dataclass(frozen=True)
-class random_normal_initializer:
+class random_normal_initializer(Initializer):
     """Normal."""
 
     mean: Any = 0.0
@@ -131,7 +147,7 @@ class random_normal_initializer:
 
 
 @dataclass(frozen=True)
-class truncated_normal_initializer:
+class truncated_normal_initializer(Initializer):
     """Normal, drawn again where it is more than two standard deviations from the mean."""
 
     mean: Any = 0.0
@@ -146,7 +162,7 @@ class truncated_normal_initializer:
 
 
 @dataclass(frozen=True)
-class uniform_unit_scaling_initializer:
+class uniform_unit_scaling_initializer(Initializer):
     """Uniform in a range that keeps the scale of the input: `factor * sqrt(3 / inputs)` to both sides of 0."""
 
     factor: float = 1.0
@@ -162,7 +178,7 @@ class uniform_unit_scaling_initializer:
 
 
 @dataclass(frozen=True)
-class variance_scaling_initializer:
+class variance_scaling_initializer(Initializer):
     """Random values whose variance is `scale` over the number of inputs, outputs, or their mean.
 
     Args:
@@ -240,7 +256,7 @@ def lecun_uniform(seed: int | None = None) -> variance_scaling_initializer:
 
 
 @dataclass(frozen=True)
-class orthogonal_initializer:
+class orthogonal_initializer(Initializer):
     """A matrix with orthonormal rows or columns, times `gain`; all dimensions but the last count as the rows.
 
     Raises:
@@ -270,7 +286,7 @@ class orthogonal_initializer:
 
 
 @dataclass(frozen=True)
-class identity_initializer:
+class identity_initializer(Initializer):
     """The identity matrix times `gain`.
 
     Raises:
@@ -291,7 +307,7 @@ class identity_initializer:
         return constant_tensor(whole, dtype or self.dtype)
 
 
-# `tf.initializers` is this module: the same under shorter names.
+# `tf.initializers` is this module, with shorter names as well.
 constant = constant_initializer
 glorot_normal = glorot_normal_initializer
 glorot_uniform = glorot_uniform_initializer

@@ -49,7 +49,7 @@ def map_structure(function: Callable[..., Any], *structures: Any) -> Any:
 
 
 def assert_same_structure(first: Any, second: Any) -> None:
-    """Raises ValueError unless both nest in the same way, and TypeError if their containers differ in kind."""
+    """Raises ValueError unless both have the same nesting, and TypeError if their containers differ in type."""
     if is_nested(first) != is_nested(second):
         raise ValueError(f"The two structures don't have the same nested structure: {first} and {second}.")
     if not is_nested(first):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Operators:
-    """The operators, all of which give a Tensor. Raises TypeError or ValueError if the operand does not convert."""
+    """The operators; each returns a Tensor. Raises TypeError or ValueError if the operand does not convert."""
 
     if TYPE_CHECKING:
 

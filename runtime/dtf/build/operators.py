@@ -1,7 +1,7 @@
 """Python's operators on tensors and variables: `x + 1`, `x[:, 0]`, `-x`.
 
-Owns which op each operator stands for, and the names that TensorFlow gives to those ops, so that graphs made by both
-have the same nodes. `install` puts the operators on a class.
+Owns the op for each operator. Names follow TensorFlow, so that both build graphs with the same nodes. `install` puts
+the operators on a class.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dtf.build.apply import apply_op
-from dtf.build.conversion import convert_to_tensor, is_dense_tensor_like
-from dtf.build.graph import Tensor, name_scope
+from dtf.build.conversion import convert_to_tensor, is_dense_tensor_like, is_foreign
+from dtf.build.default_graph import name_scope
+from dtf.build.graph import Tensor
 from dtf.build.sparse import SparseTensor
 from dtf.wire import dtypes
 from dtf.wire.dtypes import DType
@@ -41,7 +42,8 @@ def _forward(scope: str, function: Binary) -> Callable[[Any, Any], Any]:
                 try:
                     y = convert_to_tensor(y, _operand_dtype(x, y), name="y")
                 except (TypeError, ValueError):
-                    if hasattr(type(y), "__array_priority__") and not isinstance(y, np.ndarray | np.generic):
+                    is_array = isinstance(y, np.ndarray | np.generic)
+                    if hasattr(type(y), "__array_priority__") and not is_array and not is_foreign(type(y)):
                         return NotImplemented
                     raise
             return function(x, y, name)
@@ -60,7 +62,7 @@ def _reflected(scope: str, function: Binary) -> Callable[[Any, Any], Any]:
 
 
 def _operand_dtype(tensor: Any, other: Any) -> DType | None:
-    """The dtype that a Python value beside `tensor` gets; tensors keep theirs, and the op complains."""
+    """The dtype for a Python value next to `tensor`; tensors keep theirs, and the op raises on a mismatch."""
     return None if is_dense_tensor_like(other) else tensor.dtype.base_dtype
 
 

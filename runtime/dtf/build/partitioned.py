@@ -1,7 +1,7 @@
 """Variables in parts: `PartitionedVariable`, and the partitioners that say into how many.
 
-A partitioner is a function of a shape and a dtype that gives the number of parts per dimension, of which one may be
-more than 1. `variable_scope.get_variable` makes the parts; together with a device setter each lands on another ps.
+A partitioner is a function from a shape and a dtype to the number of parts per dimension; at most one number may
+exceed 1. `variable_scope.get_variable` makes the parts; together with a device setter each lands on another ps.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import Any
 
 from dtf.build.apply import apply_op
 from dtf.build.conversion import convert_to_tensor, register_tensor_conversion_function
-from dtf.build.graph import Graph, Tensor, name_scope
+from dtf.build.default_graph import name_scope
+from dtf.build.graph import Graph, Tensor
 from dtf.build.variables import Variable
 from dtf.wire import dtypes
 from dtf.wire.dtypes import DType, as_dtype
@@ -77,7 +78,7 @@ class PartitionedVariable:
 
     @property
     def partition_axis(self) -> int:
-        """The dimension along which the parts lie."""
+        """The dimension that is partitioned."""
         return next((axis for axis, parts in enumerate(self._partitions) if parts > 1), 0)
 
     def as_tensor(self) -> Tensor:
@@ -130,7 +131,7 @@ class PartitionedVariable:
 
 def fixed_size_partitioner(num_shards: int, axis: int = 0) -> Partitioner:
     """A partitioner into `num_shards` parts along `axis`, or as many as it has rows. Raises ValueError for a variable
-    that has no such axis.
+    without this axis.
     """
 
     def partition(shape: Any, dtype: Any = None, **_: Any) -> list[int]:
@@ -145,7 +146,7 @@ def variable_axis_size_partitioner(
     max_shard_bytes: int, axis: int = 0, bytes_per_string_element: int = 16, max_shards: int | None = None
 ) -> Partitioner:
     """A partitioner into parts of at most `max_shard_bytes` bytes each, `max_shards` of them at most. It raises
-    ValueError for a variable that has no such axis.
+    ValueError for a variable without this axis.
 
     Raises:
       ValueError: a bound is not positive.
@@ -170,7 +171,7 @@ def min_max_variable_partitioner(
     max_partitions: int = 1, axis: int = 0, min_slice_size: int = 256 << 10, bytes_per_string_element: int = 16
 ) -> Partitioner:
     """A partitioner into up to `max_partitions` parts, of at least `min_slice_size` bytes each. Raises ValueError for
-    a variable that has no such axis.
+    a variable without this axis.
 
     Raises:
       ValueError: a bound is not positive.
@@ -188,7 +189,7 @@ def min_max_variable_partitioner(
 
 
 def _whole(shape: Any, axis: int) -> list[int]:
-    """One part along each dimension, of which `axis` must be one."""
+    """One part along each dimension; `axis` must be one of the dimensions."""
     shape = TensorShape(shape)
     rank = len(shape.as_list())
     if not -rank <= axis < rank:

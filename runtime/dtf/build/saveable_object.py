@@ -1,7 +1,7 @@
-"""What a Saver can save beside variables: objects that name their tensors and make the op that restores them.
+"""Objects that a Saver saves besides variables: they name their tensors and make the op that restores them.
 
-Owns the two classes; who has state of its own (a lookup table, an iterator) subclasses, and joins the collection
-SAVEABLE_OBJECTS. Reading a Saver's list is train.saveable's.
+Owns the two base classes. An object with state of its own (a lookup table, an iterator) subclasses one and joins the
+collection SAVEABLE_OBJECTS. Reading a Saver's list is train.saveable's.
 
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/Saver
 """

@@ -1,7 +1,7 @@
-"""What surrounds a new node: unique names, the device stack, control dependencies, colocation.
+"""The scopes that a new node gets: unique names, the device stack, control dependencies, colocation.
 
-Owns the rules, each as a small object that `graph.Graph` holds and asks when it creates an operation; knows nothing
-of how nodes are stored.
+Owns the rules, each as a small object that `graph.Graph` holds and consults when it creates an operation. Does not
+know how nodes are stored.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from dtf.wire import forks
 from dtf.wire.device import DeviceSpec
 from dtf.wire.names import shown
 
@@ -27,6 +28,7 @@ class NameTable:
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
         self._lock = threading.Lock()
+        forks.renew_in_child(self, "_lock")
         self._of_thread = _NameScope()
 
     @property
@@ -41,8 +43,8 @@ class NameTable:
     def unique(self, name: str, mark_as_used: bool = True) -> str:
         """`name` inside the current scope, with the first free suffix "_1", "_2", ... if it is taken.
 
-        Names that differ only in case count as the same one, because event files and checkpoints may end up on
-        file systems that think so.
+        Names that differ only in case count as equal, because some file systems of event files and checkpoints ignore
+        case.
         """
         scope = self.scope
         full = f"{scope}/{name}" if scope else name
@@ -67,7 +69,7 @@ class NameTable:
     def enter(self, name: str | None) -> str:
         """Makes a new current scope and returns the previous one, for `scope` to be set back.
 
-        None or "" is the root; a name that ends in "/" is taken as it is, which is how a scope is entered again.
+        None or "" is the root. A name that ends in "/" is used unchanged; this re-enters an existing scope.
 
         Raises:
           ValueError: `name` is not a valid scope name.
@@ -107,7 +109,7 @@ class DeviceStack:
         self._functions.pop()
 
     def copy(self) -> DeviceStack:
-        """A stack of its own with the same blocks."""
+        """A separate stack with the same blocks."""
         copy = DeviceStack()
         copy._functions = list(self._functions)
         return copy
@@ -120,8 +122,8 @@ class DeviceStack:
     def apply(self, op: Operation) -> None:
         """Gives `op` its device, from the innermost block to the outermost.
 
-        A string fills in the parts that are still open; a function decides everything anew, from what the blocks
-        inside it have decided (`op.device`); None hides the blocks around it.
+        A string fills in the parts that are still open. A function may replace the device that inner blocks have
+        decided (`op.device`). None hides the enclosing blocks.
         """
         for function in reversed(self._functions):
             if function is None:
@@ -166,7 +168,7 @@ class ControlDependencies:
         """The control inputs of a new node with these data inputs.
 
         A block adds nothing if an input was made inside it: that input waits already. An operation that is a data
-        input is no control input as well.
+        input is not a control input as well.
         """
         inputs = set(input_ops)
         found: dict[Operation, None] = {}
@@ -182,7 +184,7 @@ class ControlDependencies:
 
 
 class ControlBlock:
-    """One block: what it waits for, and which operations were made inside it."""
+    """One block: the operations that it waits for, and the operations made inside it."""
 
     def __init__(self, ops: list[Operation]) -> None:
         self.ops = ops

@@ -1,8 +1,8 @@
 """Static shape inference: the table of shape rules, and the rules that many ops share.
 
-A rule is a function from an operation to the shapes of its outputs, a list of one TensorShape each; it raises
-ValueError for inputs that do not fit, and `infer` adds which op it was and what it got. Rules of one op family
-stand beside its public functions in `ops/<family>.py`; an op without a rule has unknown shapes.
+A rule is a function from an operation to a list of TensorShapes, one for each output. It raises ValueError for inputs
+that do not fit; `infer` adds the op and its inputs to the message. Rules of one op family are with its public
+functions in `ops/<family>.py`; an op without a rule has unknown shapes.
 
     @shape_rule("MatMul")
     def matmul(op):
@@ -16,8 +16,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from dtf.build import input_ranks
 from dtf.wire.registry import Table
-from dtf.wire.tensor_shape import TensorShape
+from dtf.wire.tensor_shape import TensorShape, bracketed, words_in_graph
 
 if TYPE_CHECKING:
     from dtf.build.tensor import Operation, Tensor
@@ -32,10 +33,14 @@ _UNKNOWN = TensorShape(None)
 
 
 def load() -> None:
-    """Fills the table with the rules of all families; those of `import dtf` alone are the common ones."""
+    """Loads the rules of all families; `import dtf` alone loads only the common ones."""
     from dtf.build.ops import load_shape_rules
 
     load_shape_rules()
+
+
+_OF_ARGUMENTS = (ValueError, TypeError, IndexError, ZeroDivisionError, OverflowError)
+"""All but the first are for inputs that a rule has not thought of, which a test of ranks finds."""
 
 
 def infer(op: Operation) -> None:
@@ -48,10 +53,13 @@ def infer(op: Operation) -> None:
     if rule is None:
         return
     try:
+        input_ranks.check(op)
         shapes = rule(op)
-    except ValueError as error:
-        inputs = ", ".join(str(tensor.shape) for tensor in op.inputs)
-        raise ValueError(f"{error} for '{op.name}' (op: '{op.type}') with input shapes: {inputs}.") from None
+    except _OF_ARGUMENTS as error:
+        inputs = ", ".join(bracketed(tensor.shape) for tensor in op.inputs)
+        cause = None if isinstance(error, ValueError) else error
+        words = words_in_graph(error)
+        raise ValueError(f"{words} for '{op.name}' (op: '{op.type}') with input shapes: {inputs}.") from cause
     assert len(shapes) == len(op.outputs), f"the shape rule of {op.type} gives {len(shapes)} shapes"
     for tensor, shape in zip(op.outputs, shapes, strict=True):
         tensor._shape = shape if isinstance(shape, TensorShape) else TensorShape(shape)
@@ -78,7 +86,7 @@ def no_outputs(op: Operation) -> list[TensorShape]:
 
 
 def merge_all(op: Operation) -> list[TensorShape]:
-    """All inputs must have one shape, which is that of every output."""
+    """All inputs must have one shape; every output has that shape."""
     shape = _UNKNOWN
     for tensor in op.inputs:
         shape = shape.merge_with(tensor.shape)
@@ -86,7 +94,7 @@ def merge_all(op: Operation) -> list[TensorShape]:
 
 
 def broadcast(op: Operation) -> list[TensorShape]:
-    """The outputs have the shape to which numpy broadcasts all inputs."""
+    """The outputs have the shape that numpy broadcasts all inputs to."""
     shape = op.inputs[0].shape
     for tensor in op.inputs[1:]:
         shape = broadcast_shape(shape, tensor.shape)
@@ -94,7 +102,7 @@ def broadcast(op: Operation) -> list[TensorShape]:
 
 
 def broadcast_shape(first: TensorShape, second: TensorShape) -> TensorShape:
-    """The shape to which two shapes broadcast, unknown sizes included.
+    """The broadcast shape of two shapes, which may have unknown sizes.
 
     Raises:
       ValueError: they do not.
@@ -111,15 +119,28 @@ def sizes_of(tensor: Tensor) -> list[int | None] | None:
     return None if tensor.shape.ndims is None else tensor.shape.as_list()
 
 
-def axis_within(axis: int, rank: int, what: str = "axis") -> int:
+def axis_within(axis: int, rank: int, words: str = "axis = {axis} not in [{low}, {rank})") -> int:
     """`axis` counted from the front.
+
+    Args:
+      words: the message where it is outside of the range.
 
     Raises:
       ValueError: it is outside of [-rank, rank).
     """
     if not -rank <= axis < rank:
-        raise ValueError(f"{what} {axis} is out of range [{-rank}, {rank})")
+        raise ValueError(words.format(axis=axis, low=-rank, rank=rank, last=rank - 1))
     return axis % rank
+
+
+def axis_of_rank(axis: int, rank: int) -> int:
+    """`axis` counted from the front; the error for an axis outside names the needed rank.
+
+    Raises:
+      ValueError: it is outside of [-rank, rank).
+    """
+    needed = axis + 1 if axis >= 0 else -axis
+    return axis_within(axis, rank, f"Shape must be at least rank {needed} but is rank {rank}")
 
 
 def _padded(shape: TensorShape, rank: int) -> list[int | None]:

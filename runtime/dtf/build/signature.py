@@ -1,4 +1,4 @@
-"""What an op's contract says once its attributes are known: the dtypes of its inputs and outputs.
+"""The dtypes of an op's inputs and outputs, from its contract and known attributes.
 
 Owns the expansion of `N*T`, `[Tlist]` and `Ref(T)`; does not convert or check values (`apply` does).
 """
@@ -20,7 +20,7 @@ def argument_types(args: Iterable[ArgDef], get_attr: GetAttr) -> list[DType]:
 
 
 def input_types(op_def: OpDef, get_attr: GetAttr) -> list[DType]:
-    """The dtypes that the contract asks of the inputs."""
+    """The dtypes that the contract requires of the inputs."""
     return argument_types(op_def.inputs, get_attr)
 
 
@@ -40,7 +40,7 @@ def types_of(arg: ArgDef, get_attr: GetAttr) -> list[DType]:
 
 
 def argument_lengths(args: Iterable[ArgDef], get_attr: GetAttr) -> list[int | None]:
-    """How many tensors each argument stands for; None for one that is not a list."""
+    """How many tensors each argument has; None for one that is not a list."""
     lengths: list[int | None] = []
     for arg in args:
         if arg.number_attr is not None:

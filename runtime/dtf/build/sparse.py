@@ -27,7 +27,7 @@ _LARGE_ELEMENTS = 100_000_000
 class IndexedSlices:
     """Slices `values[i]` of a larger tensor, at `indices[i]` of its first dimension.
 
-    What the gradient of a gather is. An index that comes twice means the sum of its slices.
+    The gradient of a gather: rows of values and their indices. An index that comes twice means the sum of its slices.
 
     Args:
       values: tensor of shape [N, D1, ...].
@@ -40,7 +40,7 @@ class IndexedSlices:
     __array_priority__ = 100
 
     def __init__(self, values: Tensor, indices: Tensor, dense_shape: Tensor | None = None) -> None:
-        from dtf.build.graph import graph_of
+        from dtf.build.default_graph import graph_of
 
         graph_of([each for each in (values, indices, dense_shape) if each is not None])
         self._values = values
@@ -114,7 +114,7 @@ class IndexedSlices:
 
 
 class SparseTensor:
-    """A tensor of which only some elements are stored.
+    """A tensor that stores only some of its elements.
 
     Args:
       indices: int64 tensor [N, rank], the coordinates of the stored elements.
@@ -128,8 +128,10 @@ class SparseTensor:
     """
 
     def __init__(self, indices: Any, values: Any, dense_shape: Any) -> None:
-        from dtf.build.graph import name_scope
+        from dtf.build.default_graph import name_scope
 
+        # The static shape that functions making sparse tensors know in addition to the values of `dense_shape`.
+        self._partial_shape: TensorShape | None = None
         with name_scope(None, "SparseTensor", [indices, values, dense_shape]):
             self._indices = convert_to_tensor(indices, int64, name="indices")
             self._values = convert_to_tensor(values, name="values")
@@ -188,11 +190,43 @@ class SparseTensor:
         """The static shape of the whole."""
         from dtf.build.constant import constant_value_as_shape
 
-        return constant_value_as_shape(self._dense_shape)
+        known = constant_value_as_shape(self._dense_shape)
+        return known if self._partial_shape is None else known.merge_with(self._partial_shape)
 
     def get_shape(self) -> TensorShape:
         """The static shape of the whole."""
         return self.shape
+
+    def __mul__(self, other: Any) -> SparseTensor:
+        return self._with_dense("SparseDenseCwiseMul", other)
+
+    def __truediv__(self, other: Any) -> SparseTensor:
+        return self._with_dense("SparseDenseCwiseDiv", other)
+
+    def _with_dense(self, op_type: str, dense: Any) -> SparseTensor:
+        from dtf.build.apply import apply_op
+
+        dense = convert_to_tensor(dense, None if isinstance(dense, Tensor) else self.dtype.base_dtype)
+        values = apply_op(
+            op_type, sp_indices=self._indices, sp_values=self._values, sp_shape=self._dense_shape, dense=dense
+        )
+        return SparseTensor(self._indices, values, self._dense_shape)
+
+    def consumers(self) -> list[Operation]:
+        """The operations that take the values."""
+        return self._values.consumers()
+
+    def with_values(self, new_values: Any) -> SparseTensor:
+        """The same indices and shape with other values."""
+        return SparseTensor(self._indices, new_values, self._dense_shape)
+
+    def set_shape(self, shape: Any) -> None:
+        """Adds what the caller knows to the static shape.
+
+        Raises:
+          ValueError: it contradicts what is known.
+        """
+        self._partial_shape = self.shape.merge_with(shape)
 
     def eval(self, feed_dict: dict[Any, Any] | None = None, session: Any = None) -> Any:
         """The parts' values as a SparseTensorValue, from `session` or the default session."""
@@ -212,7 +246,7 @@ class SparseTensor:
 def convert_to_tensor_or_sparse_tensor(
     value: TensorLike, dtype: DTypeLike | None = None, name: str | None = None
 ) -> Any:
-    """A SparseTensor as it is (a SparseTensorValue becomes one), anything else by `convert_to_tensor`.
+    """A SparseTensor unchanged, a SparseTensorValue as a SparseTensor, anything else by `convert_to_tensor`.
 
     Raises:
       RuntimeError: a SparseTensor of another element type.

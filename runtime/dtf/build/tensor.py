@@ -33,9 +33,9 @@ _FRAMES_MAX = 20
 class Operation:
     """One node of a graph.
 
-    Not made directly: use an op function, or `Graph.create_op`. Inputs, attributes and device of a node may still
-    change (back edges of loops, devices set by a caller) until a session has sent it; the underscored methods are
-    for the modules of this package that build graphs.
+    Not made directly: use an op function, or `Graph.create_op`. A node's inputs, attributes and device may change
+    (back edges of loops, devices set by a caller) until a session has sent it. The underscored methods are for the
+    modules of this package that build graphs.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class Operation:
         """The attribute `name` as a Python value (see `codec.attr_to_python`).
 
         Raises:
-          ValueError: the node has no such attribute.
+          ValueError: the node does not have the attribute.
         """
         if name in self._attr_values:
             value = self._attr_values[name]
@@ -135,7 +135,7 @@ class Operation:
         return copy.copy(value) if isinstance(value, list) else value
 
     def colocation_groups(self) -> list[bytes]:
-        """The groups, as b"loc:@name", with which this node shares a device; its own one if it names none."""
+        """The groups, as b"loc:@name", that this node shares a device with; its own group if it names none."""
         groups = []
         if "_class" in self._attrs:
             groups = [entry for entry in self._attrs["_class"].list.s if entry.startswith(_COLOCATION_PREFIX)]
@@ -216,8 +216,8 @@ class Operation:
 class Tensor(Operators):
     """One output of an Operation: a handle on a value that exists only while a session runs.
 
-    Two tensors are equal only if they are the same object, as in TensorFlow 1.x, so that they can be keys of a
-    feed dictionary.
+    Two tensors are equal only if they are the same object, as in TensorFlow 1.x. Tensors can thus be keys of a feed
+    dictionary.
     """
 
     # numpy arrays on the left of an operator leave the operation to us.
@@ -302,13 +302,13 @@ class Tensor(Operators):
     def _as_tf_output(self) -> tuple[Operation, int]:
         return self._op, self._value_index
 
-    # No __eq__: identity is what makes tensors keys of dictionaries. Named here so that a reader looks no further.
+    # No __eq__: tensors are dictionary keys by identity. Named here so that a reader looks no further.
     __hash__ = object.__hash__
 
     def __bool__(self) -> bool:
         raise TypeError(
-            "Using a `tf.Tensor` as a Python `bool` is not allowed. Compare with None (`if t is not None`) to ask "
-            "whether a tensor is there, and use tf.cond to act on the value of a tensor."
+            "Using a `tf.Tensor` as a Python `bool` is not allowed. Compare with None (`if t is not None`) to check "
+            "that a tensor was passed, and use tf.cond to act on the value of a tensor."
         )
 
     def __iter__(self) -> Any:
@@ -340,7 +340,7 @@ class Tensor(Operators):
 
 def session_for(graph: Graph, session: Any, what: str, action: str) -> Any:
     """`session`, or the default one, which must be of `graph`; `what` and `action` are words of the ValueErrors."""
-    from dtf.build.graph import get_default_session
+    from dtf.build.default_graph import get_default_session
 
     if session is None:
         session = get_default_session()

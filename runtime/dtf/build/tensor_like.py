@@ -1,6 +1,6 @@
-"""What public functions accept, for annotations only: no code imports this module at run time.
+"""Argument types of public functions, for annotations only: no code imports this module at run time.
 
-Owns the aliases that say what converts to a tensor, a dtype or a shape. What really converts is decided by
+Owns the aliases for values that convert to a tensor, a dtype or a shape. The conversions themselves are
 `conversion.convert_to_tensor`, `wire.dtypes.as_dtype` and `wire.tensor_shape.as_shape`.
 """
 

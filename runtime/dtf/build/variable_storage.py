@@ -1,8 +1,8 @@
-"""The two ways in which a graph holds a variable's value, and the ops that each one takes.
+"""The two ways in which a graph holds a variable's value, and the ops of each.
 
 A *reference* variable is an op whose output is the buffer itself (`VariableV2`, `Assign`); a *resource* variable is
-a handle that names the buffer (`VarHandleOp`, `AssignVariableOp`). `variables.Variable` is the same on top of both;
-which ops stand for creating, reading and changing the value is decided here.
+a handle that names the buffer (`VarHandleOp`, `AssignVariableOp`). `variables.Variable` is the same for both; this
+module chooses the ops that create, read and change the value.
 """
 
 from __future__ import annotations
@@ -11,15 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dtf.build.apply import apply_op
-from dtf.build.graph import (
-    Operation,
-    Tensor,
-    colocate_with,
-    control_dependencies,
-    device,
-    get_default_graph,
-    name_scope,
-)
+from dtf.build.default_graph import colocate_with, control_dependencies, device, get_default_graph, name_scope
+from dtf.build.graph import Operation, Tensor
 from dtf.wire.dtypes import DType
 from dtf.wire.tensor_shape import TensorShape
 
@@ -51,7 +44,7 @@ class ReferenceStorage:
         return self.tensor.dtype
 
     def read(self, name: str | None) -> Tensor:
-        """A copy-free view of the value as it is when this op runs."""
+        """A copy-free view of the value at the time when this op runs."""
         return apply_op("Identity", name, input=self.tensor)
 
     def read_beside(self, name: str) -> Tensor:
@@ -102,7 +95,7 @@ class ResourceStorage:
     is_resource = True
 
     def read(self, name: str | None) -> Tensor:
-        """The value as it is when this op runs; it is read beside the handle, whatever is colocated with what."""
+        """The value at the time when this op runs; the read is on the handle's device, regardless of colocation."""
         with colocate_with(None, ignore_existing=True), device(self.tensor.device or None):
             return apply_op("ReadVariableOp", name, resource=self.tensor, dtype=self.dtype)
 

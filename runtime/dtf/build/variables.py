@@ -1,7 +1,7 @@
-"""Variables: values that live on a device from one step to the next.
+"""Variables: values that a device keeps from one step to the next.
 
-Owns `Variable`, its serialized form (VariableDef), and the functions over the collections of variables. How a value
-is held and which ops change it is `variable_storage`'s; sharing by name is `variable_scope`'s.
+Owns `Variable` and its serialized form (VariableDef). `variable_storage` decides how a value is held and which ops
+change it, `variable_scope` shares variables by name, and `variable_collections` lists them.
 
     w = tf.Variable(tf.zeros([784, 10]), name="w")
     train = w.assign_sub(0.1 * gradient)
@@ -17,21 +17,10 @@ from typing import TYPE_CHECKING, Any
 from dtf.build import operators
 from dtf.build.apply import apply_op
 from dtf.build.conversion import convert_to_tensor, register_tensor_conversion_function
-from dtf.build.graph import (
-    Graph,
-    GraphKeys,
-    Operation,
-    Tensor,
-    control_dependencies,
-    device,
-    get_collection,
-    get_default_graph,
-    init_scope,
-    name_scope,
-)
+from dtf.build.default_graph import device, get_default_graph, init_scope, name_scope
+from dtf.build.graph import Graph, GraphKeys, Operation, Tensor
 from dtf.build.sparse import IndexedSlices
 from dtf.build.variable_storage import ReferenceStorage, ResourceStorage, Storage, create_reference, create_resource
-from dtf.wire import dtypes
 from dtf.wire.dtypes import DType, as_dtype
 from dtf.wire.pb import attr_value_pb2, variable_pb2
 from dtf.wire.tensor_shape import TensorShape, unknown_shape
@@ -43,12 +32,14 @@ else:
     Operators = object  # `operators.install` puts the real ones on the class
 
 __all__ = [
-    "Variable", "VariableAggregation", "VariableSynchronization", "all_variables", "assert_variables_initialized",
-    "disable_resource_variables", "enable_resource_variables", "global_variables", "global_variables_initializer",
-    "initialize_all_variables", "initialize_local_variables", "initialize_variables", "is_variable_initialized",
-    "local_variables", "local_variables_initializer", "model_variables", "moving_average_variables",
-    "report_uninitialized_variables", "resource_variables_enabled", "trainable_variables", "variables_initializer",
-]  # fmt: skip
+    "Variable",
+    "VariableAggregation",
+    "VariableSynchronization",
+    "disable_resource_variables",
+    "enable_resource_variables",
+    "is_variable_initialized",
+    "resource_variables_enabled",
+]
 
 _VARIABLE_OPS = ("Variable", "VariableV2", "VarHandleOp")
 
@@ -138,8 +129,8 @@ class Variable(Operators):
     """A tensor that keeps its value between steps; held by reference, or by handle with `use_resource`.
 
     Args:
-      initial_value: what the initializer assigns: a value, a tensor, or a function without arguments that makes
-        one (its ops then are on the variable's device, and it may be called inside control flow).
+      initial_value: the initial value: a value, a tensor, or a function without arguments that makes one. A function's
+        ops are on the variable's device, and it may be called inside control flow.
       trainable: whether optimizers train it by default.
       collections: the collections to add it to; GLOBAL_VARIABLES by default.
       validate_shape: whether the shape of `initial_value` is the shape for good; if not it is unknown.
@@ -148,10 +139,10 @@ class Variable(Operators):
       variable_def: a VariableDef of a variable that the graph already has; excludes all others but import_scope.
       dtype: the element type to convert `initial_value` to.
       expected_shape: deprecated; not looked at.
-      import_scope: the name scope in which `variable_def` was imported.
+      import_scope: the name scope that `variable_def` was imported into.
       constraint: a function that optimizers apply to the value after each update.
       use_resource: hold the value by handle; the default is set by `tf.enable_resource_variables`.
-      shape: the static shape, if it is to be less definite than that of `initial_value`.
+      shape: the static shape, if it is less definite than the shape of `initial_value`.
 
     Raises:
       ValueError: there is no initial value, or its shape is not known though `validate_shape`.
@@ -262,7 +253,7 @@ class Variable(Operators):
             raise ValueError(f"initial_value must have a shape specified: {value} (variable {scope})")
         return value.shape
 
-    # What it is
+    # Identity and properties
 
     @property
     def name(self) -> str:
@@ -356,11 +347,11 @@ class Variable(Operators):
     # Reading
 
     def value(self) -> Tensor:
-        """The value. Read once per step for a variable held by reference, anew at each use for one held by handle."""
+        """The value. Read once per step for a variable held by reference, at each use for one held by handle."""
         return self._storage.read(None) if self._storage.is_resource and not self._is_cached else self._snapshot
 
     def read_value(self) -> Tensor:
-        """The value as it is when this new op runs; control dependencies decide when that is."""
+        """The value when this new op runs; control dependencies decide when that is."""
         if not self._storage.is_resource:
             return self._storage.read("read")
         with name_scope("Read"):
@@ -436,11 +427,11 @@ class Variable(Operators):
         return self._scatter("ScatterDiv", sparse_delta, use_locking, name)
 
     def scatter_min(self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None) -> Any:
-        """Keeps the smaller of the rows and what `sparse_delta` has for them."""
+        """Keeps the smaller of each row and its row in `sparse_delta`."""
         return self._scatter("ScatterMin", sparse_delta, use_locking, name)
 
     def scatter_max(self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None) -> Any:
-        """Keeps the larger of the rows and what `sparse_delta` has for them."""
+        """Keeps the larger of each row and its row in `sparse_delta`."""
         return self._scatter("ScatterMax", sparse_delta, use_locking, name)
 
     def scatter_update(self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None) -> Any:
@@ -474,7 +465,7 @@ class Variable(Operators):
         Raises:
           ValueError: there is no session.
         """
-        from dtf.build.graph import get_default_session
+        from dtf.build.default_graph import get_default_session
 
         session = session or get_default_session()
         if session is None:
@@ -540,7 +531,7 @@ class Variable(Operators):
                 save_slice_info_def=message.save_slice_info_def, import_scope=import_scope
             )
 
-    # Identity is what makes variables keys of dictionaries, as for tensors.
+    # Variables are dictionary keys by identity, as tensors are.
     __hash__ = object.__hash__
 
     def __iter__(self) -> Any:
@@ -551,7 +542,6 @@ class Variable(Operators):
 
     def __repr__(self) -> str:
         return f"<tf.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}>"
-
 
 operators.install(Variable)
 
@@ -565,7 +555,6 @@ def _to_tensor(variable: Variable, dtype: DType | None = None, name: str | None 
     if as_ref:
         return variable._ref()
     return variable.value()
-
 
 register_tensor_conversion_function(Variable, _to_tensor, 90)
 
@@ -585,8 +574,8 @@ def _without_scope(name: str, scope: str | None) -> str:
 def _without_uninitialized_variables(variable_name: str, initial_value: Tensor) -> Tensor:
     """`initial_value` computed from the *initialized* values of the variables that it depends on.
 
-    The order in which initializers run is not defined; without this, a variable computed from another one might be
-    initialized before it. Where a loop or conditional stands in between, the value is left as it is.
+    Initializers run in no defined order; without this, a variable computed from another could be initialized first.
+    Across the boundary of a loop or conditional, the value is unchanged.
     """
     if not _depends_on_variable(initial_value, {}):
         return initial_value
@@ -615,7 +604,7 @@ def _rebuilt(variable_name: str, tensor: Tensor, done: dict[Operation, Operation
         if all(new is old for new, old in zip(inputs, op._inputs, strict=True)):
             done[op] = op
         else:
-            # What was a reference is a value now.
+            # A reference has become a value.
             op_type = op.type.removeprefix("Ref") if op.type in ("RefSwitch", "RefIdentity") else op.type
             name = f"{op.name}_{variable_name}"
             types = [output.dtype.base_dtype for output in op.outputs]
@@ -633,135 +622,8 @@ def _find_variable(tensor: Tensor) -> Variable | None:
     return None
 
 
-# Collections of variables
-
-
-def global_variables(scope: str | None = None) -> list[Any]:
-    """The variables shared by all tasks; those that a Saver saves by default.
-
-    Args:
-      scope: a regular expression that the start of the name matches; all by default.
-
-    Returns:
-      A list of variables.
-
-    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/global_variables
-    """
-    return get_collection(GraphKeys.GLOBAL_VARIABLES, scope)
-
-
-def all_variables() -> list[Any]:
-    """The old name of `global_variables`."""
-    return global_variables()
-
-
-def local_variables(scope: str | None = None) -> list[Any]:
-    """The variables that are each task's own, and are not saved.
-
-    Args:
-      scope: a regular expression that the start of the name matches; all by default.
-
-    Returns:
-      A list of variables.
-
-    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/local_variables
-    """
-    return get_collection(GraphKeys.LOCAL_VARIABLES, scope)
-
-
-def model_variables(scope: str | None = None) -> list[Any]:
-    """The variables that a model needs to predict."""
-    return get_collection(GraphKeys.MODEL_VARIABLES, scope)
-
-
-def trainable_variables(scope: str | None = None) -> list[Any]:
-    """The variables that optimizers train by default.
-
-    Args:
-      scope: a regular expression that the start of the name matches; all by default.
-
-    Returns:
-      A list of variables.
-
-    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/trainable_variables
-    """
-    return get_collection(GraphKeys.TRAINABLE_VARIABLES, scope)
-
-
-def moving_average_variables(scope: str | None = None) -> list[Any]:
-    """The variables of which an ExponentialMovingAverage keeps averages."""
-    return get_collection(GraphKeys.MOVING_AVERAGE_VARIABLES, scope)
-
-
-def variables_initializer(var_list: Any, name: str = "init") -> Operation:
-    """The operation that runs the initializers of `var_list`; does nothing for an empty list."""
-    from dtf.build.ops.control_flow import group
-
-    return group(*[variable.initializer for variable in var_list or []], name=name)
-
-
-def global_variables_initializer() -> Operation:
-    """The operation that initializes all global variables.
-
-    Returns:
-      An Operation.
-
-    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/initializers/global_variables
-    """
-    return variables_initializer(global_variables())
-
-
-def local_variables_initializer() -> Operation:
-    """The operation that initializes all local variables.
-
-    Returns:
-      An Operation.
-
-    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/initializers/local_variables
-    """
-    return variables_initializer(local_variables())
-
-
-initialize_variables = variables_initializer
-initialize_all_variables = global_variables_initializer
-initialize_local_variables = local_variables_initializer
-
-
 def is_variable_initialized(variable: Any) -> Tensor:
     """A scalar bool: whether `variable` has a value."""
     if isinstance(variable, Variable):
         return variable.is_initialized()
     return apply_op("IsVariableInitialized", None, ref=variable)
-
-
-def report_uninitialized_variables(
-    var_list: Any = None, name: str = "report_uninitialized_variables"
-) -> Tensor:
-    """The names of the variables without a value, a string vector.
-
-    Args:
-      var_list: the variables to look at; all global and local ones by default.
-    """
-    from dtf.build.ops import slicing
-
-    if var_list is None:
-        var_list = global_variables() + local_variables()
-    with name_scope(name), device("/cpu:0"):
-        if not var_list:
-            return convert_to_tensor([], dtypes.string)
-        flags = [is_variable_initialized(variable) for variable in var_list]
-        missing = apply_op("LogicalNot", None, x=apply_op("Pack", "stack", values=flags))
-        names = convert_to_tensor([variable.op.name for variable in var_list], dtypes.string)
-        return slicing.boolean_mask(names, missing)
-
-
-def assert_variables_initialized(var_list: Any = None) -> Operation | None:
-    """An operation that fails with FailedPreconditionError if a variable has no value; None without variables."""
-    variables = var_list if var_list is not None else global_variables() + local_variables()
-    if not variables:
-        return None
-    ranks = []
-    for variable in variables:
-        with control_dependencies([]):
-            ranks.append(apply_op("Rank", None, input=variable))
-    return apply_op("Pack", "stack", values=ranks).op

@@ -27,3 +27,6 @@ def _load(is_wanted: Callable[[str], bool]) -> None:
     for module in pkgutil.iter_modules(__path__):
         if is_wanted(module.name):
             importlib.import_module(f"{__name__}.{module.name}")
+
+
+import dtf.build.operators  # noqa: E402, F401 code that makes ops needs tensors with operators

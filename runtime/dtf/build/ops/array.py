@@ -1,8 +1,9 @@
-"""Array ops that make tensors or change how one is read: placeholders, identities, shapes, constants.
+"""Array ops that keep the elements of a tensor: placeholders, identities, shapes.
 
-Names, signatures and static shapes are TensorFlow 1.x's. Taking tensors apart is `slicing` and `gathering`; putting
-them together `joining`; moving elements about `rearranging` and `diagonals`; choosing by value `searching`; arithmetic
-`math`. What the ops compute is `run.kernels.array`; the gradients of all these families are `array_grad`.
+Names, signatures and static shapes are TensorFlow 1.x's. Making tensors is in `filling`; taking tensors apart in
+`slicing` and `gathering`; putting them together in `joining`; moving elements in `rearranging` and `diagonals`;
+choosing by value in `searching`; arithmetic in `math`. `run.kernels.array` computes the ops; the gradients of all these
+families are in `array_grad`.
 
 Reader's order: public functions by theme, then the shape rules in the same order.
 
@@ -20,7 +21,7 @@ import numpy as np
 from dtf.build.apply import apply_op
 from dtf.build.constant import constant, constant_scalar, constant_value, constant_value_as_shape
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import name_scope
+from dtf.build.default_graph import name_scope
 from dtf.build.ops.joining import stack
 from dtf.build.shape_rules import (
     axis_within,
@@ -34,7 +35,7 @@ from dtf.build.shape_rules import (
 from dtf.build.sparse import SparseTensor
 from dtf.build.tensor import Tensor
 from dtf.wire import dtypes
-from dtf.wire.tensor_shape import TensorShape, as_shape
+from dtf.wire.tensor_shape import TensorShape, as_shape, bracketed
 
 if TYPE_CHECKING:
     from dtf.build.tensor_like import DTypeLike, TensorLike
@@ -48,35 +49,23 @@ __all__ = [
     "constant",
     "ensure_shape",
     "expand_dims",
-    "fill",
     "guarantee_const",
     "identity",
     "identity_n",
-    "meshgrid",
     "newaxis",
-    "one_hot",
-    "ones",
-    "ones_like",
     "placeholder",
     "placeholder_with_default",
     "rank",
     "reshape",
-    "sequence_mask",
     "shape",
     "shape_n",
     "size",
     "sparse_placeholder",
     "squeeze",
     "stop_gradient",
-    "zeros",
-    "zeros_like",
 ]
 
 newaxis = None
-
-# Up to this many elements zeros() and ones() are constants of the graph rather than ops.
-_CONSTANT_ELEMENTS_MAX = 1000
-
 
 # -- placeholders and identities
 
@@ -86,7 +75,7 @@ def placeholder(dtype: DTypeLike, shape: Any = None, name: str | None = None) ->
 
     Args:
       dtype: the element type.
-      shape: what fed values must fit; None accepts any shape.
+      shape: the shape that fed values must fit; None accepts any shape.
       name: the name of the operation.
 
     Returns:
@@ -102,7 +91,7 @@ def placeholder_with_default(input: TensorLike, shape: Any, name: str | None = N
 
     Args:
       input: the default value.
-      shape: what fed values must fit, and what `input` fits.
+      shape: the shape that `input` and fed values must fit.
       name: the name of the operation.
 
     Returns:
@@ -122,11 +111,11 @@ def sparse_placeholder(dtype: DTypeLike, shape: Any = None, name: str | None = N
         dense_shape = placeholder(dtypes.int64, [rank_], name=f"{name}shape" if name else None)
     else:
         dense_shape = constant(known, dtypes.int64, name=f"{name}shape" if name else "Const")
-    return SparseTensor(
-        indices=placeholder(dtypes.int64, [None, rank_], name=f"{name}indices" if name else None),
-        values=placeholder(dtype, [None], name=f"{name}values" if name else None),
-        dense_shape=dense_shape,
-    )
+    values = placeholder(dtype, [None], name=f"{name}values" if name else None)
+    indices = placeholder(dtypes.int64, [None, rank_], name=f"{name}indices" if name else None)
+    made = SparseTensor(indices, values, dense_shape)
+    made._partial_shape = None if shape is None else as_shape(shape)
+    return made
 
 
 def identity(input: TensorLike, name: str | None = None) -> Tensor:
@@ -279,7 +268,7 @@ def reshape(tensor: TensorLike, shape: Any, name: str | None = None) -> Tensor:
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/reshape
     """
-    return apply_op("Reshape", name, tensor=tensor, shape=_shape_argument(shape))
+    return apply_op("Reshape", name, tensor=tensor, shape=shape_argument(shape))
 
 
 def squeeze(input: TensorLike, axis: Any = None, name: str | None = None, squeeze_dims: Any = None) -> Tensor:
@@ -329,11 +318,11 @@ def expand_dims(input: TensorLike, axis: Any = None, name: str | None = None, di
 
 def broadcast_to(input: TensorLike, shape: Any, name: str | None = None) -> Tensor:
     """`input` repeated to `shape` by numpy's rule."""
-    return apply_op("BroadcastTo", name, input=input, shape=_shape_argument(shape))
+    return apply_op("BroadcastTo", name, input=input, shape=shape_argument(shape))
 
 
 def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Tensor:
-    """The vector of the shape to which two shapes broadcast."""
+    """The shape vector that two shapes broadcast to."""
     return apply_op("BroadcastArgs", s0=shape_x, s1=shape_y)
 
 
@@ -342,73 +331,14 @@ def broadcast_static_shape(shape_x: TensorShape, shape_y: TensorShape) -> Tensor
     return broadcast_shape(shape_x, shape_y)
 
 
-# -- making tensors
+def with_dtype(value: Any, dtype: Any) -> Tensor:
+    """`value` as `dtype`, without an op when it already is."""
+    tensor = convert_to_tensor(value)
+    wanted = dtypes.as_dtype(dtype).base_dtype
+    return tensor if tensor.dtype.base_dtype == wanted else apply_op("Cast", x=tensor, DstT=wanted)
 
 
-def fill(dims: Any, value: TensorLike, name: str | None = None) -> Tensor:
-    """A tensor in which every element has one value.
-
-    Args:
-      dims: the shape, an int32 or int64 vector.
-      value: a scalar.
-      name: the name of the operation.
-
-    Returns:
-      A Tensor of shape `dims` and the dtype of `value`.
-
-    Raises:
-      InvalidArgumentError: at run time, a size is negative.
-
-    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/fill
-    """
-    return apply_op("Fill", name, dims=_shape_argument(dims), value=value)
-
-
-def zeros(shape: Any, dtype: DTypeLike = dtypes.float32, name: str | None = None) -> Tensor:
-    """Zeros; False for bool and empty strings for string.
-
-    Args:
-      shape: a list of integers, a TensorShape or an int32 or int64 vector.
-      dtype: the element type.
-      name: the name of the operation.
-
-    Returns:
-      A Tensor of `shape` and `dtype`.
-
-    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/zeros
-    """
-    return _filled(shape, dtypes.as_dtype(dtype), 0, name, "zeros")
-
-
-def ones(shape: Any, dtype: DTypeLike = dtypes.float32, name: str | None = None) -> Tensor:
-    """Ones; True for bool.
-
-    Args:
-      shape: a list of integers, a TensorShape or an int32 or int64 vector.
-      dtype: the element type.
-      name: the name of the operation.
-
-    Returns:
-      A Tensor of `shape` and `dtype`.
-
-    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/ones
-    """
-    return _filled(shape, dtypes.as_dtype(dtype), 1, name, "ones")
-
-
-def _filled(shape: Any, dtype: Any, number: int, name: str | None, default_name: str) -> Tensor:
-    dtype = dtype.base_dtype
-    value: Any = b"" if dtype == dtypes.string else bool(number) if dtype == dtypes.bool else number
-    with name_scope(name, default_name, [shape] if isinstance(shape, Tensor) else []) as scope:
-        if not isinstance(shape, Tensor):
-            static = _static_dims(shape)
-            if static is not None and math.prod(static) < _CONSTANT_ELEMENTS_MAX:
-                return constant(value if math.prod(static) else [], dtype, shape=static, name=scope)
-            shape = _shape_argument(shape)
-        return apply_op("Fill", scope, dims=shape, value=constant(value, dtype))
-
-
-def _static_dims(shape: Any) -> list[int] | None:
+def static_dims(shape: Any) -> list[int] | None:
     """A shape given as Python numbers, a TensorShape or an array, or None when a tensor is among the sizes."""
     if isinstance(shape, TensorShape):
         if not shape.is_fully_defined():
@@ -422,156 +352,10 @@ def _static_dims(shape: Any) -> list[int] | None:
     return [int(one) for one in sizes]
 
 
-def zeros_like(
-    tensor: TensorLike, dtype: DTypeLike | None = None, name: str | None = None, optimize: bool = True
-) -> Tensor:
-    """Zeros of the shape of another tensor.
-
-    Args:
-      tensor: what gives the shape.
-      dtype: the element type; that of `tensor` by default.
-      name: the name of the operation.
-      optimize: make a constant where the shape is known.
-
-    Returns:
-      A Tensor of the shape of `tensor`.
-
-    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/zeros_like
-    """
-    return _like(tensor, dtype, name, optimize, "zeros_like", "ZerosLike", zeros)
-
-
-def ones_like(
-    tensor: TensorLike, dtype: DTypeLike | None = None, name: str | None = None, optimize: bool = True
-) -> Tensor:
-    """Ones of the shape of another tensor.
-
-    Args:
-      tensor: what gives the shape.
-      dtype: the element type; that of `tensor` by default.
-      name: the name of the operation.
-      optimize: make a constant where the shape is known.
-
-    Returns:
-      A Tensor of the shape of `tensor`.
-
-    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/ones_like
-    """
-    return _like(tensor, dtype, name, optimize, "ones_like", "OnesLike", ones)
-
-
-def _like(
-    tensor: Any, dtype: Any, name: str | None, optimize: bool, default_name: str, op_type: str, make: Any
-) -> Tensor:
-    with name_scope(name, default_name, [tensor]) as scope:
-        tensor = convert_to_tensor(tensor)
-        wanted = tensor.dtype.base_dtype if dtype is None else dtypes.as_dtype(dtype)
-        if optimize and tensor.shape.is_fully_defined() and wanted != dtypes.variant:
-            return make(tensor.shape, wanted, name=scope)
-        if wanted != tensor.dtype.base_dtype:
-            return make(shape_of(tensor), wanted, name=scope)
-        if op_type == "OnesLike":
-            return apply_op("OnesLike", scope, x=tensor)
-        return apply_op("ZerosLike", scope, x=tensor)
-
-
-def one_hot(
-    indices: TensorLike,
-    depth: TensorLike,
-    on_value: Any = None,
-    off_value: Any = None,
-    axis: int | None = None,
-    dtype: DTypeLike | None = None,
-    name: str | None = None,
-) -> Tensor:
-    """Rows that have `on_value` at the place that each index names.
-
-    Args:
-      indices: integers of any shape. An index outside [0, depth) gives a row of `off_value`.
-      depth: the size of the new dimension, a scalar.
-      on_value: 1 by default.
-      off_value: 0 by default.
-      axis: where the new dimension goes; -1, the default, makes it the last.
-      dtype: the element type; that of the values, or float32 if neither value is given.
-      name: the name of the operation.
-
-    Returns:
-      A Tensor of the shape of `indices` with a dimension of size `depth` inserted.
-
-    Raises:
-      TypeError: the dtypes of `on_value`, `off_value` and `dtype` differ.
-
-    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/one_hot
-    """
-    with name_scope(name, "one_hot", [indices, depth, on_value, off_value]) as scope:
-        given = [value for value in (on_value, off_value) if value is not None]
-        if dtype is None:
-            dtype = convert_to_tensor(given[0]).dtype.base_dtype if given else dtypes.float32
-        on = convert_to_tensor(1 if on_value is None else on_value, dtype, name="on_value")
-        off = convert_to_tensor(0 if off_value is None else off_value, dtype, name="off_value")
-        return apply_op(
-            "OneHot", scope, indices=indices, depth=depth, on_value=on, off_value=off, axis=-1 if axis is None else axis
-        )
-
-
-def sequence_mask(
-    lengths: TensorLike, maxlen: Any = None, dtype: DTypeLike = dtypes.bool, name: str | None = None
-) -> Tensor:
-    """A mask of the first n places for each length n.
-
-    Args:
-      lengths: integers of any shape.
-      maxlen: the size of the new last dimension; the greatest length by default.
-      dtype: the element type of the mask.
-      name: the name of the operation.
-
-    Returns:
-      A Tensor of shape lengths.shape + [maxlen]; True, or 1, in the first lengths[i] places.
-
-    Raises:
-      ValueError: `maxlen` is not a scalar.
-
-    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/sequence_mask
-    """
-    with name_scope(name, "SequenceMask", [lengths]):
-        lengths = convert_to_tensor(lengths)
-        if maxlen is None:
-            longest = apply_op("Max", input=reshape(lengths, [-1]), reduction_indices=[0])
-            maxlen = apply_op("Maximum", x=constant(0, longest.dtype), y=longest)
-        else:
-            maxlen = convert_to_tensor(maxlen)
-        positions = apply_op("Range", start=constant(0, maxlen.dtype), limit=maxlen, delta=constant(1, maxlen.dtype))
-        row = with_dtype(positions, lengths.dtype)
-        mask = apply_op("Less", x=row, y=expand_dims(lengths, -1))
-        return mask if dtypes.as_dtype(dtype) == dtypes.bool else with_dtype(mask, dtype)
-
-
-def meshgrid(*args: Any, indexing: str = "xy", name: str | None = None) -> list[Tensor]:
-    """Coordinate arrays of a grid over the given vectors, as numpy.meshgrid."""
-    if indexing not in ("xy", "ij"):
-        raise ValueError(f"Argument `indexing` parameter must be either 'xy' or 'ij', got '{indexing}'")
-    with name_scope(name, "meshgrid", args):
-        count = len(args)
-        columns = [reshape(stack([arg]), [1] * i + [-1] + [1] * (count - i - 1)) for i, arg in enumerate(args)]
-        sizes = [size(arg) for arg in args]
-        if indexing == "xy" and count > 1:
-            columns[0] = reshape(columns[0], [1, -1] + [1] * (count - 2))
-            columns[1] = reshape(columns[1], [-1, 1] + [1] * (count - 2))
-            sizes[0], sizes[1] = sizes[1], sizes[0]
-        return [broadcast_to(column, stack(sizes)) for column in columns]
-
-
-def with_dtype(value: Any, dtype: Any) -> Tensor:
-    """`value` as `dtype`, without an op when it already is."""
-    tensor = convert_to_tensor(value)
-    wanted = dtypes.as_dtype(dtype).base_dtype
-    return tensor if tensor.dtype.base_dtype == wanted else apply_op("Cast", x=tensor, DstT=wanted)
-
-
-def _shape_argument(shape: Any) -> Any:
+def shape_argument(shape: Any) -> Any:
     """A shape as apply_op takes it: sizes may be numbers, Dimensions or scalar tensors."""
     if isinstance(shape, TensorShape):
-        sizes = _static_dims(shape) or []
+        sizes = static_dims(shape) or []
         return constant(sizes, dtypes.int64 if max(sizes, default=0) >> 31 else dtypes.int32, shape=[shape.ndims])
     if isinstance(shape, (list, tuple)):
         if not shape:
@@ -589,6 +373,7 @@ shape_rule(
     "Identity", "RefIdentity", "Snapshot", "StopGradient", "PreventGradient", "CheckNumerics", "GuaranteeConst",
     "DeepCopy", "ZerosLike", "OnesLike",
 )(unchanged)  # fmt: skip
+
 shape_rule("Rank", "Size")(scalar)
 
 
@@ -646,12 +431,13 @@ def _(op):
     value = constant_value(op.inputs[1])
     if not unknown_at:
         if product != elements:
-            raise ValueError(f"Cannot reshape a tensor with {elements} elements to shape {wanted} ({product} elements)")
+            target = f"shape {bracketed(wanted)} ({product} elements)"
+            raise ValueError(f"Cannot reshape a tensor with {elements} elements to {target}")
     elif len(unknown_at) == 1 and product:
         if elements % product:
             raise ValueError(
-                f"Cannot reshape a tensor with {elements} elements to shape {wanted}: {elements} is not divisible "
-                f"by {product}"
+                f"Dimension size must be evenly divisible by {product} but is {elements}: "
+                f"cannot reshape to shape {bracketed(wanted)}"
             )
         dims[unknown_at[0]] = elements // product
     elif value is not None and len(unknown_at) > 1:
@@ -668,7 +454,8 @@ def _(op):
         if None in dims:
             return unknown(op)
         return [TensorShape([dim for dim in dims if dim != 1])]
-    removed = {axis_within(axis, len(dims), "squeeze dimension") for axis in axes}
+    words = "squeeze_dims[{place}] not in [{{low}},{{rank}})."
+    removed = {axis_within(axis, len(dims), words.format(place=place)) for place, axis in enumerate(axes)}
     for axis in removed:
         if dims[axis] not in (None, 1):
             raise ValueError(f"Can not squeeze dim[{axis}], expected a dimension of 1, got {dims[axis]}")
@@ -682,13 +469,19 @@ def _(op):
         return unknown(op)
     if axis is None:
         return [TensorShape([None] * (len(dims) + 1))]
-    at = axis_within(axis, len(dims) + 1, "dim")
+    at = axis_within(axis, len(dims) + 1, "dim {axis} not in the interval [{low}, {last}].")
     return [TensorShape([*dims[:at], 1, *dims[at:]])]
 
 
 @shape_rule("BroadcastTo")
 def _(op):
-    return [constant_value_as_shape(op.inputs[1])]
+    given, wanted = op.inputs[0].shape, constant_value_as_shape(op.inputs[1])
+    if given.ndims is not None and wanted.ndims is not None:
+        tail = wanted.as_list()[wanted.ndims - given.ndims :] if given.ndims <= wanted.ndims else None
+        pairs = [] if tail is None else zip(given.as_list(), tail, strict=True)
+        if tail is None or any(size not in (1, to) and None not in (size, to) for size, to in pairs):
+            raise ValueError(f"Incompatible shapes: {bracketed(given)} cannot be broadcast to {bracketed(wanted)}")
+    return [wanted]
 
 
 @shape_rule("BroadcastArgs")
@@ -700,17 +493,3 @@ def _(op):
 @shape_rule("BroadcastGradientArgs")
 def _(op):
     return [TensorShape([None])] * 2
-
-
-@shape_rule("Fill", "Empty")
-def _(op):
-    return [constant_value_as_shape(op.inputs[0])]
-
-
-@shape_rule("OneHot")
-def _(op):
-    dims, depth, axis = sizes_of(op.inputs[0]), constant_scalar(op.inputs[1]), op.get_attr("axis")
-    if dims is None:
-        return unknown(op)
-    at = axis_within(axis, len(dims) + 1)
-    return [TensorShape([*dims[:at], depth, *dims[at:]])]

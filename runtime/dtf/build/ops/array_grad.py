@@ -1,8 +1,8 @@
 """Gradients of the array ops.
 
-Most array ops move elements about, so their gradients move them back: the gradient of a gather is a scatter, that of
-a split a concat, and so on. Owns nothing else; the public functions are those of `array`, `joining`, `slicing`,
-`gathering`, `rearranging`, `diagonals` and `searching`.
+Most array ops move elements, so their gradients move them back: the gradient of a gather is a scatter, the gradient of
+a split a concat. The public functions are in `array`, `joining`, `slicing`, `gathering`, `rearranging`, `diagonals`
+and `searching`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any
 from dtf.build.apply import apply_op
 from dtf.build.constant import constant, constant_value
 from dtf.build.conversion import convert_to_tensor
+from dtf.build.default_graph import colocate_with
 from dtf.build.gradients import gradient, not_differentiable
-from dtf.build.graph import colocate_with
-from dtf.build.ops import array, diagonals, gathering, joining, rearranging, searching, slicing
+from dtf.build.ops import array, diagonals, filling, gathering, joining, rearranging, searching, slicing
 from dtf.build.ops.math import cast, floormod, negative, range
 from dtf.build.ops.reductions import reduce_prod, reduce_sum
 from dtf.build.sparse import IndexedSlices
@@ -175,7 +175,7 @@ def _(op, grad):
         begin=begin,
         end=end,
         strides=strides,
-        value=array.zeros_like(value),
+        value=filling.zeros_like(value),
         **_masks(op),
     )
     by_value = slicing.strided_slice(grad, begin, end, strides, **_masks(op))
@@ -279,7 +279,7 @@ def _(op, grad):
 
 @gradient("ExtractImagePatches")
 def _(op, grad):
-    # Patches of an image of pixel numbers say from which pixel each place of a patch came; 0 is the padding.
+    # Patches of an image of pixel numbers say which pixel each place of a patch came from; 0 is the padding.
     images = op.inputs[0]
     shape = array.shape(images)
     batch, height, width, depth = (shape[i] for i in (0, 1, 2, 3))
@@ -315,7 +315,7 @@ def _(op, grad):
 
 @gradient("MatrixDiagPart", "MatrixDiagPartV2", "MatrixDiagPartV3")
 def _(op, grad):
-    zeros = array.zeros_like(op.inputs[0])
+    zeros = filling.zeros_like(op.inputs[0])
     whole = diagonals.matrix_set_diag(zeros, grad, k=_diagonal(op, 1), align=_alignment(op))
     return [whole, *[None] * (len(op.inputs) - 1)]
 
@@ -323,7 +323,7 @@ def _(op, grad):
 @gradient("MatrixSetDiag", "MatrixSetDiagV2", "MatrixSetDiagV3")
 def _(op, grad):
     where = {"k": _diagonal(op, 2), "align": _alignment(op)}
-    rest = diagonals.matrix_set_diag(grad, array.zeros_like(op.inputs[1]), **where)
+    rest = diagonals.matrix_set_diag(grad, filling.zeros_like(op.inputs[1]), **where)
     return [rest, diagonals.matrix_diag_part(grad, **where), *[None] * (len(op.inputs) - 2)]
 
 
@@ -370,7 +370,7 @@ def _gathered_rows(op: Any, grad: Any) -> IndexedSlices:
 
 
 def _gathered_along(op: Any, grad: Any, axis: Any, batch_dims: int) -> Tensor:
-    """Sums the slices of each index, with all batch dimensions as one, and all those before and behind the axis."""
+    """Sums the slices of each index, with all batch dimensions as one, and all those before and after the axis."""
     params, indices = op.inputs[0], op.inputs[1]
     if batch_dims < 0:
         if indices.shape.ndims is None:
@@ -413,7 +413,7 @@ def _(op, grad):
 
 @gradient("TensorScatterUpdate")
 def _(op, grad):
-    rest = gathering.tensor_scatter_update(grad, op.inputs[1], array.zeros_like(op.inputs[2]))
+    rest = gathering.tensor_scatter_update(grad, op.inputs[1], filling.zeros_like(op.inputs[2]))
     return [rest, None, gathering.gather_nd(grad, op.inputs[1])]
 
 
@@ -451,14 +451,14 @@ def _(op, *grads):
 @gradient("Select")
 def _(op, grad):
     condition = op.inputs[0]
-    zeros = array.zeros_like(op.inputs[1])
+    zeros = filling.zeros_like(op.inputs[1])
     return [None, searching.where(condition, grad, zeros), searching.where(condition, zeros, grad)]
 
 
 @gradient("SelectV2")
 def _(op, grad):
     condition, then, otherwise = op.inputs
-    zero = array.zeros([], grad.dtype.base_dtype)
+    zero = filling.zeros([], grad.dtype.base_dtype)
     return [
         None,
         _summed_to(searching.where_v2(condition, grad, zero), array.shape(then)),

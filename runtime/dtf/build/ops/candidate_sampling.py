@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from dtf.build.apply import apply_op
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import name_scope
+from dtf.build.default_graph import name_scope
 from dtf.build.ops import array as array_ops
+from dtf.build.ops import cross_entropy as cross_entropy_ops
 from dtf.build.ops import embedding, joining, reductions
+from dtf.build.ops import filling as filling_ops
 from dtf.build.ops import linalg as linalg_ops
 from dtf.build.ops import math as math_ops
-from dtf.build.ops import nn as nn_ops
 from dtf.build.ops.random import op_seeds
 from dtf.build.shape_rules import shape_rule
 from dtf.build.tensor import Operation, Tensor
@@ -180,7 +181,7 @@ def nce_loss(
       num_sampled: how many classes are sampled for a batch.
       num_classes: how many classes there are.
       num_true: how many classes are true for an example.
-      sampled_values: what a candidate sampler returned; the log-uniform one by default.
+      sampled_values: the result of a candidate sampler; by default of the log-uniform one.
       remove_accidental_hits: leave out samples that are true classes.
       partition_strategy: "mod" or "div", as for `embedding_lookup`.
       name: a name scope.
@@ -194,7 +195,7 @@ def nce_loss(
         weights, biases, labels, inputs, num_sampled, num_classes, num_true, sampled_values, True,
         remove_accidental_hits, partition_strategy, name, None,
     )  # fmt: skip
-    losses = nn_ops.sigmoid_cross_entropy_with_logits(labels=targets, logits=logits, name="sampled_losses")
+    losses = cross_entropy_ops.sigmoid_cross_entropy_with_logits(labels=targets, logits=logits, name="sampled_losses")
     return reductions.reduce_sum(losses, axis=1)
 
 
@@ -222,7 +223,7 @@ def sampled_softmax_loss(
       num_sampled: how many classes are sampled for a batch.
       num_classes: how many classes there are.
       num_true: how many classes are true for an example.
-      sampled_values: what a candidate sampler returned; the log-uniform one by default.
+      sampled_values: the result of a candidate sampler; by default of the log-uniform one.
       remove_accidental_hits: leave out samples that are true classes.
       partition_strategy: "mod" or "div", as for `embedding_lookup`.
       name: a name scope.
@@ -238,7 +239,7 @@ def sampled_softmax_loss(
         remove_accidental_hits, partition_strategy, name, seed,
     )  # fmt: skip
     targets = array_ops.stop_gradient(targets, name="labels_stop_gradient")
-    return nn_ops.softmax_cross_entropy_with_logits_v2(labels=targets, logits=logits)
+    return cross_entropy_ops.softmax_cross_entropy_with_logits_v2(labels=targets, logits=logits)
 
 
 def _sampled_logits(
@@ -295,8 +296,8 @@ def _sampled_logits(
             true_logits -= math_ops.log(true_expected)
             sampled_logits -= math_ops.log(sampled_expected)
         logits = joining.concat([true_logits, sampled_logits], 1, name="concat")
-        ones = array_ops.ones_like(true_logits) / num_true
-        return logits, joining.concat([ones, array_ops.zeros_like(sampled_logits)], 1)
+        ones = filling_ops.ones_like(true_logits) / num_true
+        return logits, joining.concat([ones, filling_ops.zeros_like(sampled_logits)], 1)
 
 
 # -- shape rules

@@ -1,8 +1,8 @@
-"""Checks as ops: `tf.assert_equal` and its kin, and checks of static properties.
+"""Checks as ops: `tf.assert_equal` and similar functions, and checks of static properties.
 
-Owns the comparisons and their messages. What can be told statically raises at once (ValueError, or
-InvalidArgumentError for values);
-the rest is an Assert op, which fails with InvalidArgumentError when it runs: put it into `tf.control_dependencies`.
+Owns the comparisons and their messages. A statically known violation raises at once (ValueError, or
+InvalidArgumentError for values). Otherwise the check is an Assert op that fails with InvalidArgumentError when it
+runs: put it into `tf.control_dependencies`.
 
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/debugging
 """
@@ -17,7 +17,7 @@ import numpy as np
 from dtf.build.apply import apply_op
 from dtf.build.constant import constant, constant_value
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import colocate_with, control_dependencies, get_default_graph, name_scope
+from dtf.build.default_graph import colocate_with, control_dependencies, get_default_graph, name_scope
 from dtf.build.ops.array import check_numerics, rank, shape
 from dtf.build.ops.control_flow import group
 from dtf.build.ops.reductions import reduce_all
@@ -58,8 +58,8 @@ __all__ = [
 
 
 def add_check_numerics_ops() -> Operation:
-    """An op that fails with InvalidArgumentError when a floating-point tensor of the default graph has a NaN or an
-    infinity; the message names the first one, in the order in which they were added.
+    """An op that fails with InvalidArgumentError if a floating-point tensor of the default graph has a NaN or an
+    infinity. The message names the first such tensor in insertion order.
 
     Raises:
       ValueError: the graph has conditionals or loops, whose tensors are not always there.
@@ -250,7 +250,7 @@ def _compare(
         known_x, known_y = constant_value(x), constant_value(y)
         if known_x is not None and known_y is not None and not np.all(static(known_x, known_y)):
             where = f" x ({x.name}) = {known_x.tolist()}, y ({y.name}) = {known_y.tolist()}"
-            raise errors.InvalidArgumentError(None, None, f"{message or ''}{texts[0]}{where}")
+            raise errors.InvalidArgumentError.of("\n".join([*_said(message), f"{texts[0]}{where}"]))
         holds = reduce_all(apply_op(op_type, x=x, y=y))
         return _assert(holds, data if data is not None else [*_said(message), *texts], summarize)
 
@@ -379,13 +379,13 @@ def assert_integer(x: TensorLike, message: str | None = None, name: str | None =
 
 
 def assert_proper_iterable(values: Any) -> None:
-    """TypeError for a tensor, an array or a string, which iterate but are no lists of values."""
+    """TypeError for a tensor, an array or a string, which are iterable but not lists of values."""
     if isinstance(values, (Tensor, np.ndarray, str, bytes)) or not hasattr(values, "__iter__"):
         raise TypeError(f'Expected argument "values" to be a "proper" iterable.  Found: {type(values)}')
 
 
 def assert_same_float_dtype(tensors: Sequence[Any] | None = None, dtype: DTypeLike | None = None) -> Any:
-    """The one floating dtype of the tensors, float32 without any. ValueError when there is no such dtype."""
+    """The one floating dtype of the tensors, float32 without any. ValueError if the dtype does not exist."""
     found = None if dtype is None else dtypes.as_dtype(dtype).base_dtype
     for tensor in tensors or ():
         own = tensor.dtype.base_dtype

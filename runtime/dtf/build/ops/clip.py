@@ -1,6 +1,6 @@
 """Clipping of tensors and gradients: by value, by norm, by the norm of many tensors together.
 
-Names, arguments and defaults are TensorFlow 1.x's. Made of ops of other families, but for ClipByValue's own function.
+Names, arguments and defaults are TensorFlow 1.x's. Made of ops of other families, except ClipByValue.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dtf.build.apply import apply_op
 from dtf.build.constant import constant
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import colocate_with, name_scope
+from dtf.build.default_graph import colocate_with, name_scope
 from dtf.build.ops.math import (
     add,
     cast,
@@ -40,12 +40,12 @@ def clip_by_value(t: TensorLike, clip_value_min: Any, clip_value_max: Any, name:
 
     Args:
       t: a Tensor or IndexedSlices.
-      clip_value_min: the lower bound, a scalar or a shape that broadcasts to that of `t`.
-      clip_value_max: the upper bound, the same.
+      clip_value_min: the lower bound, a scalar or of a shape that broadcasts to the shape of `t`.
+      clip_value_max: the upper bound, likewise.
       name: the name of the operation.
 
     Returns:
-      What `t` is, of the same shape and dtype.
+      The clipped tensor, of the shape and dtype of `t`.
 
     Raises:
       ValueError: the result would not have the shape of `t`.
@@ -71,7 +71,7 @@ def clip_by_norm(t: TensorLike, clip_norm: Any, axes: Any = None, name: str | No
       name: the name of the operation.
 
     Returns:
-      What `t` is, of the same shape and dtype.
+      The clipped tensor, of the shape and dtype of `t`.
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/clip_by_norm
     """

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dtf.build.graph import name_scope
-from dtf.build.ops.array import ones_like
+from dtf.build.default_graph import control_dependencies, name_scope
+from dtf.build.ops.array import identity
+from dtf.build.ops.check_ops import assert_less, assert_non_negative
+from dtf.build.ops.filling import ones_like
 from dtf.build.ops.gathering import scatter_nd
 from dtf.build.ops.joining import stack
 from dtf.build.ops.math import cast, maximum
@@ -39,9 +41,21 @@ def confusion_matrix(
     """
     with name_scope(name, "confusion_matrix", [labels, predictions, num_classes, weights]):
         labels, predictions = cast(labels, dtypes.int64), cast(predictions, dtypes.int64)
+        labels = _checked("labels", labels, num_classes)
+        predictions = _checked("predictions", predictions, num_classes)
         if num_classes is None:
             num_classes = maximum(reduce_max(predictions), reduce_max(labels)) + 1
         count = cast(num_classes, dtypes.int64)
         dtype = dtypes.as_dtype(dtype)
         values = cast(ones_like(labels) if weights is None else weights, dtype)
         return scatter_nd(stack([labels, predictions], axis=1), values, stack([count, count]))
+
+
+def _checked(word: str, classes: Any, num_classes: Any) -> Tensor:
+    """The class numbers, which are in [0, num_classes)."""
+    checks = [assert_non_negative(classes, message=f"`{word}` contains negative values")]
+    if num_classes is not None:
+        bound = cast(num_classes, classes.dtype)
+        checks.append(assert_less(classes, bound, message=f"`{word}` out of bound"))
+    with control_dependencies([each for each in checks if each is not None]):
+        return identity(classes)

@@ -1,7 +1,7 @@
 """Order and choice: `group`, `tuple`, `cond`, `case`, `while_loop`, `Assert`, and the shape rules of their ops.
 
-The public functions; what happens to the operations made inside a branch or a loop is `control_flow_context`'s, and
-their gradients are in `control_flow_grad`.
+Owns the public functions. `control_flow_context` handles operations made inside a branch or a loop; their gradients
+are in `control_flow_grad`.
 """
 
 from __future__ import annotations
@@ -13,15 +13,8 @@ from typing import TYPE_CHECKING, Any
 from dtf.build import nest
 from dtf.build.apply import apply_op
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import (
-    Operation,
-    Tensor,
-    colocate_with,
-    control_dependencies,
-    device,
-    get_default_graph,
-    name_scope,
-)
+from dtf.build.default_graph import colocate_with, control_dependencies, device, get_default_graph, name_scope
+from dtf.build.graph import Operation, Tensor
 from dtf.build.graph_keys import GraphKeys
 from dtf.build.ops.control_flow_context import CondContext, WhileContext
 from dtf.build.ops.control_flow_context import merge as _merge_tensors
@@ -42,7 +35,7 @@ _Pair = (1,).__class__
 
 
 def no_op(name: str | None = None) -> Operation:
-    """An operation that does nothing; what it waits for is its use.
+    """An operation that does nothing; use it for its control dependencies.
 
     Returns:
       An Operation.
@@ -55,7 +48,8 @@ def no_op(name: str | None = None) -> Operation:
 def group(*inputs: Any, name: str | None = None) -> Operation:
     """An operation that is done when all of `inputs` (operations, tensors, variables, nested) are.
 
-    One NoOp per device gathers what is there, so that a step needs one message per task and not one per input.
+    One NoOp per device gathers the inputs on that device, so that a step needs one message per task instead of one per
+    input.
 
     Args:
       *inputs: operations, tensors, variables, or nested lists of them.
@@ -114,7 +108,7 @@ def _identity(tensor: Tensor, name: str | None = None) -> Tensor:
 
 
 def tuple(tensors: Sequence[Any], name: str | None = None, control_inputs: Any = None) -> list[Any]:
-    """The same tensors (None stays None), each available only when all of them are.
+    """The same tensors (None stays None), each available only after all of them.
 
     Args:
       tensors: tensors or IndexedSlices.
@@ -172,18 +166,18 @@ def cond(
     fn1: Callable[[], Any] | None = None,
     fn2: Callable[[], Any] | None = None,
 ) -> Any:
-    """What `true_fn` returns if `pred` is true, else what `false_fn` returns.
+    """Returns the result of `true_fn` if `pred` is true, else the result of `false_fn`.
 
     Operations made inside a function run only if it is chosen; those made outside always run.
 
     Args:
       pred: a scalar bool tensor.
-      true_fn, false_fn: functions without arguments that return tensors in the same structure, or operations.
-      strict: give a list or tuple of one entry as such.
+      true_fn, false_fn: functions without arguments; both return tensors in the same structure, or operations.
+      strict: return a list or tuple of one entry unchanged, not as its entry.
       fn1, fn2: old names of the functions.
 
     Returns:
-      What the chosen function returns, in its structure.
+      The result of the chosen function, in its structure.
 
     Raises:
       TypeError: `pred` is a Python bool, a function cannot be called, or the dtypes differ.
@@ -270,7 +264,7 @@ def case(
     strict: bool = False,
     name: str = "case",
 ) -> Any:
-    """What the function of the first true predicate returns.
+    """Returns the result of the function of the first true predicate.
 
     Args:
       pred_fn_pairs: a list of (scalar bool tensor, function), or a dict of them, which is in no order.
@@ -278,7 +272,7 @@ def case(
       exclusive: make it an error when it runs that several are true.
 
     Returns:
-      What the chosen function returns, in its structure.
+      The result of the chosen function, in its structure.
 
     Raises:
       TypeError, ValueError: the pairs have another form.
@@ -345,14 +339,14 @@ def while_loop(
 
     Args:
       cond: from the loop variables to a scalar bool tensor.
-      body: from the loop variables to new ones, in the same structure and with the same dtypes.
+      body: a function from the loop variables to new ones, in the same structure and with the same dtypes.
       loop_vars: a list or tuple, nested, of tensors and TensorArrays.
-      shape_invariants: shapes that hold in all iterations; those of `loop_vars` by default.
+      shape_invariants: shapes that hold in all iterations; by default the shapes of `loop_vars`.
       parallel_iterations: how many iterations may be under way at once.
       back_prop: whether gradients are wanted.
-      swap_memory: accepted; there is no second memory to swap to.
+      swap_memory: accepted; dtf does not swap memory.
       maximum_iterations: an upper bound on the iterations.
-      return_same_structure: give a list of one variable as such.
+      return_same_structure: return a list of one variable unchanged, not as its entry.
 
     Returns:
       The loop variables after the last iteration, in their structure.

@@ -1,8 +1,8 @@
-"""Control flow contexts: what happens to an operation that is made inside a branch or a loop.
+"""Control flow contexts: the rules for operations made inside a branch or a loop.
 
-Owns `CondContext` and `WhileContext`, and the rule by which a value from outside gets in: through a Switch into a
-branch, through a constant Enter into a loop. The public functions that build branches and loops are in
-`control_flow`. A graph knows its current context and shows it each new operation (`add_op`).
+Owns `CondContext` and `WhileContext`, and how outside values enter: through a Switch into a branch, through a constant
+Enter into a loop. The public functions that build branches and loops are in `control_flow`. A graph knows its current
+context and shows it each new operation (`add_op`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Any
 from dtf.build import nest
 from dtf.build.apply import apply_op
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import Operation, Tensor, colocate_with, control_dependencies, get_default_graph
+from dtf.build.default_graph import colocate_with, control_dependencies, get_default_graph
+from dtf.build.graph import Operation, Tensor
 from dtf.build.graph_keys import GraphKeys
 from dtf.build.sparse import IndexedSlices
 from dtf.wire.tensor_shape import TensorShape
@@ -27,12 +28,12 @@ def is_loop_exit(op: Operation) -> bool:
 
 
 def is_loop_constant_enter(op: Operation) -> bool:
-    """Whether `op` hands a value into a loop that is the same in all iterations."""
+    """Whether `op` passes a loop-invariant value into a loop."""
     return op.type in ("Enter", "RefEnter") and op.get_attr("is_constant")
 
 
 def output_context(op: Operation) -> Any:
-    """The context in which the outputs of `op` are: the one around the loop if `op` is an exit."""
+    """The context of the outputs of `op`: the context around the loop if `op` is an exit."""
     context = op._get_control_flow_context()
     return context.outer if context is not None and is_loop_exit(op) else context
 
@@ -48,14 +49,14 @@ class CondContext:
 
     Args:
       pred: the scalar bool.
-      pivot: a value that is live only if this branch is taken; what has no inputs waits for it.
-      branch: 1 for the branch of true, 0 for that of false.
+      pivot: a value that is live only if this branch is taken; operations without inputs wait for it.
+      branch: 1 for the true branch, 0 for the false branch.
     """
 
     def __init__(self, pred: Tensor, pivot: Tensor, branch: int, name: str = "cond_text") -> None:
         graph = get_default_graph()
         self.outer: Any = graph._get_control_flow_context()
-        # What was current when this context was entered; once per `enter` that is still open.
+        # The context that was current at each `enter` that is still open.
         self._around: list[Any] = []
         self.name = graph.unique_name(name)
         self.pred = pred
@@ -91,7 +92,7 @@ class CondContext:
         return self is context or self.outer is not None and self.outer.is_inside(context)
 
     def add_value(self, tensor: Tensor) -> Tensor:
-        """What stands for `tensor` in this branch: itself, or the output of a Switch."""
+        """The form of `tensor` in this branch: the tensor itself, or the output of a Switch."""
         if tensor.name in self.values:
             return self.external.get(tensor.name, tensor)
         result = tensor
@@ -110,7 +111,7 @@ class CondContext:
         return result
 
     def add_op(self, op: Operation) -> None:
-        """Takes in a new operation: routes its inputs, ties it to the pivot if it has none."""
+        """Adds a new operation: routes its inputs, and makes it wait for the pivot if it has none."""
         if op._inputs:
             for index, tensor in enumerate(op.inputs):
                 inside = self.add_value(tensor)
@@ -128,7 +129,7 @@ class CondContext:
         """Calls `function` in this branch.
 
         Returns:
-          What it returned (None for no value), and that as tensors of this branch, flat.
+          The returned value (None without one), and its flat list of tensors of this branch.
         """
         result = function()
         if result is None:
@@ -161,7 +162,7 @@ class CondContext:
 
 
 class WhileContext:
-    """One loop. `build_loop` adds its nodes; the graph calls `add_op` for those of the condition and the body."""
+    """One loop. `build_loop` adds its nodes; the graph calls `add_op` for the nodes of the condition and the body."""
 
     def __init__(
         self,
@@ -176,7 +177,7 @@ class WhileContext:
             raise ValueError(f"`parallel_iterations` must be a positive integer: {parallel_iterations}")
         graph = get_default_graph()
         self.outer: Any = graph._get_control_flow_context()
-        # What was current when this context was entered; once per `enter` that is still open.
+        # The context that was current at each `enter` that is still open.
         self._around: list[Any] = []
         self.name = graph.unique_name(name)
         self.parallel_iterations = parallel_iterations
@@ -218,7 +219,7 @@ class WhileContext:
         return self is context or self.outer is not None and self.outer.is_inside(context)
 
     def add_value(self, tensor: Tensor) -> Tensor:
-        """What stands for `tensor` in this loop: itself, or the output of a constant Enter."""
+        """The form of `tensor` in this loop: the tensor itself, or the output of a constant Enter."""
         if tensor.name in self.values or tensor.op._get_control_flow_context() is self:
             return self.external.get(tensor.name, tensor)
         self.values.add(tensor.name)
@@ -247,7 +248,7 @@ class WhileContext:
         return state.real_value(tensor) if forward is state.forward else None
 
     def add_op(self, op: Operation) -> None:
-        """Takes in a new operation: routes its inputs, and ties it to the pivot if nothing else starts it."""
+        """Adds a new operation: routes its inputs, and makes it wait for the pivot if no input starts it."""
         if op._inputs:
             for index, tensor in enumerate(op.inputs):
                 inside = self.add_value(tensor)
@@ -255,7 +256,7 @@ class WhileContext:
                     op._update_input(index, inside)
             external = _remove_external_control_inputs(self, op)
             if not op._control_inputs and all(is_loop_constant_enter(tensor.op) for tensor in op._inputs):
-                # Constants of the loop are there in iterations that never happen, too.
+                # Constants of the loop are live even in iterations that never happen.
                 self._tie_to_pivot(op)
         else:
             external = _remove_external_control_inputs(self, op)
@@ -290,7 +291,7 @@ class WhileContext:
           The loop variables after the loop, in their structure.
 
         Raises:
-          TypeError, ValueError: the body returns something else than the loop variables' structure, dtypes or shapes.
+          TypeError, ValueError: the body's results differ from the loop variables in structure, dtypes or shapes.
         """
         flat = [convert_to_tensor(_flow_of(leaf)) for leaf in nest.flatten(loop_vars)]
         self.enter()
@@ -370,7 +371,7 @@ class WhileContext:
 
 
 def switch_ref_or_tensor(data: Tensor, pred: Tensor, name: str = "Switch") -> Any:
-    """(output_false, output_true) of a Switch beside `data`; references stay references."""
+    """(output_false, output_true) of a Switch for `data`; references remain references."""
     with colocate_with(data.op, ignore_existing=True):
         return apply_op("RefSwitch" if data.dtype._is_ref_dtype else "Switch", name, data=data, pred=pred)
 
@@ -407,7 +408,7 @@ def add_back_edge(merged: Tensor, value: Tensor, check_shape: bool = True) -> Te
     """Makes `value` what the Merge output `merged` is in the next iteration.
 
     Raises:
-      ValueError: the static shape of `value` is less definite than that of `merged`.
+      ValueError: the static shape of `value` is less definite than the shape of `merged`.
     """
     following = apply_op(
         "RefNextIteration" if value.dtype._is_ref_dtype else "NextIteration", None, data=value
@@ -517,7 +518,7 @@ def _remove_external_control_inputs(context: Any, op: Operation) -> list[Operati
 
 
 def _protect(op: Operation, context: Any) -> None:
-    """Forbids feeding and fetching of what is live only sometimes."""
+    """Forbids feeding and fetching tensors that are live only in some iterations or branches."""
     if context.outer is not None or not is_loop_exit(op):
         op.graph.prevent_fetching(op)
         for tensor in op.outputs:

@@ -6,22 +6,24 @@ from typing import Any
 
 from dtf.build.apply import apply_op
 from dtf.build.conversion import convert_to_tensor
+from dtf.build.default_graph import get_default_graph
 from dtf.build.gradients import gradient, not_differentiable
-from dtf.build.graph import Operation, get_default_graph
+from dtf.build.graph import Operation
 from dtf.build.ops import loop_gradients
 from dtf.build.ops.control_flow_context import CondContext, WhileContext, add_back_edge, switch_ref_or_tensor
 from dtf.build.sparse import IndexedSlices
 from dtf.wire import dtypes
 
 not_differentiable("NoOp", "Assert", "Abort", "ControlTrigger", "LoopCond", "RefSelect", "ToBool", "FakeParam")
-# Calls on the way are opened before the walk (`function_calls`): none of them is ever asked for a gradient.
+# Calls on the way are opened before the walk (`function_calls`), so none of them needs a gradient.
 not_differentiable("If", "StatelessIf", "While", "StatelessWhile", "Case", "StatelessCase")
 not_differentiable("PartitionedCall", "StatefulPartitionedCall")
 
 
 @gradient("Switch", "RefSwitch")
 def switch(op: Operation, *grads: Any) -> list[Any]:
-    """Of a branch: what comes back from the side that was taken. Of a loop: one more turn of the backward loop."""
+    """The gradient for a branch's input comes from the side that was taken. Of a loop: one more turn of the backward
+    loop."""
     context = op._get_control_flow_context()
     if isinstance(context, CondContext):
         if grads[1 - context.branch] is None:
@@ -51,7 +53,7 @@ def switch(op: Operation, *grads: Any) -> list[Any]:
 
 @gradient("Merge", "RefMerge")
 def merge(op: Operation, grad: Any, _: Any) -> list[Any]:
-    """The gradient goes to the side from which the value came."""
+    """The gradient goes to the side that supplied the value."""
     source = op.inputs[0].op
     context = source._get_control_flow_context()
     grad = _dense(grad)
@@ -82,7 +84,7 @@ def exit(op: Operation, grad: Any) -> list[Any]:
 
 @gradient("Enter", "RefEnter")
 def enter(op: Operation, grad: Any) -> list[Any]:
-    """The gradient leaves the backward loop; that of a constant of the loop is summed over the iterations."""
+    """The gradient leaves the backward loop; the gradient of a loop constant is summed over the iterations."""
     backward = _backward_loop()
     if backward is None or not backward.back_prop:
         return [grad]

@@ -1,7 +1,7 @@
 """Branches and loops in meta graphs: CondContext and WhileContext as messages, and back.
 
-The nodes of a graph do not say which branch or loop they belong to; who takes gradients of an imported graph has to
-know. Collections hold the outermost contexts, and those the ones inside of them.
+The nodes of a graph do not say which branch or loop they belong to, but gradients of an imported graph need that.
+Collections hold the outermost contexts, and those the ones inside of them.
 
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/export_meta_graph
 """
@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtf.build.graph import Tensor, get_default_graph
+from dtf.build.default_graph import get_default_graph
+from dtf.build.graph import Tensor
 from dtf.build.ops.control_flow_context import CondContext, WhileContext
 from dtf.wire.codec import python_to_attr
 from dtf.wire.pb import control_flow_pb2
@@ -28,14 +29,14 @@ def cond_to_proto(context: CondContext, export_scope: str | None = None) -> Any:
         pivot_name=_stripped(context.pivot.name, export_scope),
         branch=context.branch,
     )
-    # The predicate is made outside: it stands for itself.
+    # The predicate is made outside of the branch and used directly.
     external = {context.pred.name: context.pred, **context.external}
     _fill(message, context, external, export_scope)
     return message
 
 
 def cond_from_proto(message: Any, import_scope: str | None = None) -> CondContext:
-    """The context of a CondContextDef, whose nodes are in the default graph; those nodes are told."""
+    """Makes the context of a CondContextDef, and assigns it to its nodes in the default graph."""
     name, values, external = _names(message, import_scope)
     pred, pivot = (_tensor(each, import_scope) for each in (message.pred_name, message.pivot_name))
     context = CondContext(pred, pivot, message.branch, name)
@@ -68,7 +69,7 @@ def while_to_proto(context: WhileContext, export_scope: str | None = None) -> An
 
 
 def while_from_proto(message: Any, import_scope: str | None = None) -> WhileContext:
-    """The context of a WhileContextDef, whose nodes are in the default graph; those nodes are told."""
+    """Makes the context of a WhileContextDef, and assigns it to its nodes in the default graph."""
     name, values, external = _names(message, import_scope)
     limit = message.maximum_iterations_name
     context = WhileContext(
@@ -88,7 +89,7 @@ def while_from_proto(message: Any, import_scope: str | None = None) -> WhileCont
     for tensor in (*context.loop_exits, *context.loop_enters):
         tensor.op._set_control_flow_context(context)
     if import_scope:
-        # What enters the loop later, for a gradient, must meet what enters it now in one frame.
+        # Values that enter the loop later, for a gradient, must enter the same frame.
         for value in values:
             op = get_default_graph().as_graph_element(value).op
             if op.type in ("Enter", "RefEnter") and op._get_control_flow_context() is context:

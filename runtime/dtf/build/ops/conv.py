@@ -1,8 +1,8 @@
 """Convolution and pooling: the public functions of tf.nn and the shape rules of their ops.
 
-What "SAME", "VALID" and explicit padding mean is in `dtf.wire.window_shapes`, read here and by the kernels. Images are
-[batch, height, width, channels] ("NHWC") or [batch, channels, height, width] ("NCHW"), filters
-[height, width, channels in, channels out].
+`dtf.wire.window_shapes` defines "SAME", "VALID" and explicit padding, for this module and for the kernels. Images are
+[batch, height, width, channels] ("NHWC") or [batch, channels, height, width] ("NCHW"), filters [height, width,
+channels in, channels out].
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dtf.build.apply import apply_op
+from dtf.build.argument_names import one_of
 from dtf.build.constant import constant_value, constant_value_as_shape
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import name_scope
+from dtf.build.default_graph import name_scope
 from dtf.build.ops import array as array_ops
 from dtf.build.shape_rules import shape_rule
 from dtf.build.tensor import Operation, Tensor
@@ -74,7 +75,7 @@ def conv2d(
         "Conv2D",
         name,
         input=input,
-        filter=_renamed("filter", filter, "filters", filters),
+        filter=one_of("filter", filter, "filters", filters),
         strides=_four(strides, data_format, "strides"),
         padding=padding,
         explicit_paddings=explicit_paddings,
@@ -102,7 +103,7 @@ def conv2d_backprop_input(
         "Conv2DBackpropInput",
         name,
         input_sizes=input_sizes,
-        filter=_renamed("filter", filter, "filters", filters),
+        filter=one_of("filter", filter, "filters", filters),
         out_backprop=out_backprop,
         strides=_four(strides, data_format, "strides"),
         padding=padding,
@@ -172,7 +173,7 @@ def conv2d_transpose(
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/nn/conv2d_transpose
     """
-    value, filter = _renamed("value", value, "input", input), _renamed("filter", filter, "filters", filters)
+    value, filter = one_of("value", value, "input", input), one_of("filter", filter, "filters", filters)
     with name_scope(name, "conv2d_transpose", [value, filter, output_shape]) as scope:
         return conv2d_backprop_input(
             output_shape,
@@ -201,7 +202,7 @@ def conv1d(
 
     filters: [width, channels in, channels out]. Done as images of height 1.
     """
-    value = _renamed("value", value, "input", input)
+    value = one_of("value", value, "input", input)
     with name_scope(name, "conv1d", [value, filters]):
         data_format = data_format or "NWC"
         first = channel_axis(data_format, 3) == 1
@@ -230,18 +231,22 @@ def convolution(
     filters: TensorLike | None = None,
     dilations: Sequence[int] | None = None,
 ) -> Tensor:
-    """conv1d or conv2d, as the rank of the filter says; strides and dilations are of the spatial dimensions alone.
+    """conv1d, conv2d or conv3d, as the rank of the filter says; strides and dilations are of spatial dimensions alone.
 
     Raises:
-      ValueError: a filter that is neither.
+      ValueError: a filter of another rank.
     """
-    filter = convert_to_tensor(_renamed("filter", filter, "filters", filters), name="filter")
-    dilations = _renamed("dilation_rate", dilation_rate, "dilations", dilations)
+    filter = convert_to_tensor(one_of("filter", filter, "filters", filters), name="filter")
+    dilations = one_of("dilation_rate", dilation_rate, "dilations", dilations)
     rank = filter.shape.ndims
     if rank == 3:
         return conv1d(input, filter, strides, padding, data_format=data_format, name=name, dilations=dilations)
+    if rank == 5:
+        from dtf.build.ops.volume import convolution3d
+
+        return convolution3d(input, filter, padding, strides, dilations, name, data_format or "NDHWC")
     if rank != 4:
-        raise ValueError(f"convolution takes filters of rank 3 and 4, got {filter.shape}")
+        raise ValueError(f"convolution takes filters of rank 3, 4 and 5, got {filter.shape}")
     with name_scope(name, "convolution", [input, filter]) as scope:
         return conv2d(
             input,
@@ -256,6 +261,8 @@ def convolution(
 
 def atrous_conv2d(value: TensorLike, filters: TensorLike, rate: int, padding: str, name: str | None = None) -> Tensor:
     """conv2d of stride 1 whose filter samples every `rate`-th pixel."""
+    if rate < 1:
+        raise ValueError(f"rate must be positive, got {rate}")
     return conv2d(value, filters, 1, padding, dilations=rate, name=name)
 
 
@@ -286,7 +293,7 @@ def depthwise_conv2d(
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/nn/depthwise_conv2d
     """
-    rate = _renamed("rate", rate, "dilations", dilations)
+    rate = one_of("rate", rate, "dilations", dilations)
     with name_scope(name, "depthwise", [input, filter]) as scope:
         return depthwise_conv2d_native(
             input, filter, strides, padding, data_format or "NHWC", 1 if rate is None else rate, scope
@@ -385,7 +392,7 @@ def separable_conv2d(
     dilations: Sequence[int] | None = None,
 ) -> Tensor:
     """depthwise_conv2d, then a 1x1 conv2d with `pointwise_filter` [1, 1, channels * multiplier, channels out]."""
-    rate = _renamed("rate", rate, "dilations", dilations)
+    rate = one_of("rate", rate, "dilations", dilations)
     with name_scope(name, "separable_conv2d", [input, depthwise_filter, pointwise_filter]) as scope:
         depthwise = depthwise_conv2d(
             input, depthwise_filter, strides, padding, rate, name="depthwise", data_format=data_format
@@ -420,7 +427,7 @@ def max_pool(
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/nn/max_pool
     """
-    value = _renamed("value", value, "input", input)
+    value = one_of("value", value, "input", input)
     padding, explicit_paddings = _padding(padding)
     with name_scope(name, "MaxPool", [value]) as scope:
         return apply_op(
@@ -467,7 +474,7 @@ def avg_pool(
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/nn/avg_pool
     """
-    value = _renamed("value", value, "input", input)
+    value = one_of("value", value, "input", input)
     with name_scope(name, "AvgPool", [value]) as scope:
         return apply_op(
             "AvgPool",
@@ -495,7 +502,7 @@ def _(op: Operation) -> list[TensorShape]:
     images, filters = op.inputs[0].shape.with_rank(4), op.inputs[1].shape.with_rank(4)
     channels = images[channel_axis(op.get_attr("data_format").decode())].value
     depth = filters[2].value
-    if channels is not None and depth is not None and channels != depth:
+    if channels is not None and depth is not None and (depth == 0 or channels % depth != 0):
         raise ValueError(f"Dimensions must be equal, but are {channels} and {depth}")
     return [_windowed(op, images, filters.as_list()[:2], op.get_attr("strides"), filters.as_list()[3])]
 
@@ -511,7 +518,10 @@ def _(op: Operation) -> list[TensorShape]:
 
 @shape_rule("Conv2DBackpropInput", "DepthwiseConv2dNativeBackpropInput")
 def _(op: Operation) -> list[TensorShape]:
-    return [constant_value_as_shape(op.inputs[0]).with_rank(4)]
+    sizes = constant_value_as_shape(op.inputs[0]).with_rank(4).as_list()
+    if sizes[0] is None:
+        sizes[0] = op.inputs[2].shape.with_rank(4)[0].value
+    return [TensorShape(sizes)]
 
 
 @shape_rule("Conv2DBackpropFilter", "DepthwiseConv2dNativeBackpropFilter")
@@ -551,13 +561,17 @@ def _pooled(op: Operation, ksize: Sequence[int], strides: Sequence[int]) -> Tens
     images = op.inputs[0].shape.with_rank(4)
     data_format = op.get_attr("data_format").decode()
     window = [ksize[axis] for axis in spatial_axes(data_format)]
-    return _windowed(op, images, window, strides, images.as_list()[channel_axis(data_format)])
+    axis = channel_axis(data_format)
+    channels = images.as_list()[axis]
+    if channels is not None and strides[axis] > 1:
+        channels = -(-channels // strides[axis])
+    return _windowed(op, images, window, strides, channels)
 
 
 def _windowed(
     op: Operation, images: TensorShape, window: Sequence[int | None], strides: Sequence[int], channels: int | None
 ) -> TensorShape:
-    """The shape of what a window makes of images."""
+    """The output shape of a window over images."""
     data_format, padding = op.get_attr("data_format").decode(), op.get_attr("padding").decode()
     assert op.op_def is not None
     attrs = op.op_def.attr_by_name
@@ -580,7 +594,7 @@ def _windowed(
 
 
 def _four(value: Any, data_format: str, name: str) -> list[int]:
-    """Strides and the like as one number per dimension."""
+    """Strides and similar arguments as one number per dimension."""
     value = [1] if value is None else list(value) if isinstance(value, Sequence) else [value]
     if len(value) == 4:
         return value
@@ -609,9 +623,3 @@ def _padding(padding: Any) -> tuple[str, list[int]]:
     if padding == "EXPLICIT":
         raise ValueError('"EXPLICIT" is not a valid value for padding; give the four pairs of padding instead.')
     return padding, []
-
-
-def _renamed(name: str, value: Any, other: str, other_value: Any) -> Any:
-    if value is not None and other_value is not None:
-        raise ValueError(f"Cannot specify both '{other}' and '{name}'.")
-    return other_value if value is None else value

@@ -1,4 +1,4 @@
-"""Gradients of convolution and pooling, and of their gradient ops (each is linear in what it is given)."""
+"""Gradients of convolution and pooling, and of their gradient ops (each is linear in its gradient input)."""
 
 from __future__ import annotations
 

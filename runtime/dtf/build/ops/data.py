@@ -1,7 +1,7 @@
 """Datasets: the class `Dataset` of tf.data, whose methods make the nodes of a pipeline.
 
-Owns the methods; what an element's structure is and how it travels is `data_structure`'s, iterators are
-`data_iterators`', datasets of files `data_files`', and what the nodes do is `run.datasets`'.
+Owns the methods. `data_structure` defines the structure of elements, `data_iterators` the iterators, `data_files`
+datasets of files; `run.datasets` runs the nodes.
 
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/data/Dataset
 """
@@ -21,7 +21,7 @@ from dtf.build.ops.random import get_seed
 from dtf.build.tensor import Tensor
 from dtf.build.tensor_spec import TensorSpec
 from dtf.wire import dtypes
-from dtf.wire.tensor_shape import TensorShape, as_shape
+from dtf.wire.tensor_shape import TensorShape, as_shape, unknown_shape
 
 if TYPE_CHECKING:
     from dtf.build.tensor_like import DTypeLike, TensorLike
@@ -55,7 +55,7 @@ class Options:
         self.deterministic = value
 
     def merge(self, options: Options) -> Options:
-        """These options, with what `options` sets in their place."""
+        """A copy of these options; options that are set in `options` take precedence."""
         merged = Options()
         merged.__dict__.update(self.__dict__)
         merged.__dict__.update({name: value for name, value in options.__dict__.items() if value is not None})
@@ -67,7 +67,7 @@ class Options:
 
 
 class _Settings:
-    """Attributes that somebody sets and nobody reads."""
+    """Attributes that programs may set; dtf ignores them."""
 
 
 class Dataset:
@@ -138,7 +138,7 @@ class Dataset:
         """The numbers of range(*args), as int64 scalars or `output_type`.
 
         Raises:
-          ValueError: there is none or more than three arguments.
+          ValueError: no argument, or more than three.
         """
         if not 1 <= len(args) <= 3:
             raise ValueError(f"Invalid `args`. The length of `args` should be between 1 and 3 but was {len(args)}.")
@@ -154,7 +154,7 @@ class Dataset:
         args: Sequence[Any] | None = None,
         output_signature: Any = None,
     ) -> Dataset:
-        """What `generator(*args)`, an iterable, gives anew for each pass; it runs in this process.
+        """The elements of `generator(*args)`, an iterable made anew for each pass; it runs in this process.
 
         Raises:
           TypeError: `generator` cannot be called, or there is neither a signature nor types.
@@ -189,7 +189,7 @@ class Dataset:
     # Parts and repetitions
 
     def concatenate(self, dataset: Dataset) -> Dataset:
-        """These elements, then those of another dataset of the same structure and dtypes.
+        """This dataset's elements, then those of another dataset of the same structure and dtypes.
 
         Raises:
           TypeError: they differ.
@@ -198,7 +198,7 @@ class Dataset:
         return self._with("ConcatenateDataset", spec, another_dataset=dataset._variant_tensor)
 
     def repeat(self, count: Any = None) -> Dataset:
-        """The elements `count` times; for ever if None or -1."""
+        """The elements `count` times; without end if None or -1."""
         return self._with("RepeatDataset", count=_int64(-1 if count is None else count))
 
     def take(self, count: Any) -> Dataset:
@@ -218,11 +218,11 @@ class Dataset:
         return self._with("ShardDataset", num_shards=_int64(num_shards), index=_int64(index))
 
     def cache(self, filename: Any = "") -> Dataset:
-        """The same elements; after a whole pass they come from memory, or from a file of that name."""
+        """The same elements; after the first whole pass they are read from memory, or from a file of that name."""
         return self._with("CacheDataset", filename=convert_to_tensor(filename, dtypes.string))
 
     def prefetch(self, buffer_size: Any = AUTOTUNE) -> Dataset:
-        """The same elements, up to `buffer_size` of them made in advance by a thread."""
+        """The same elements; a thread makes up to `buffer_size` of them in advance."""
         return self._with("PrefetchDataset", buffer_size=_int64(AUTOTUNE if buffer_size is None else buffer_size))
 
     def shuffle(
@@ -342,7 +342,7 @@ class Dataset:
         """The results of `map_func`, a function from an element (a tuple: from its parts) to a structure.
 
         Args:
-          num_parallel_calls: how many calls run at the same time in threads; AUTOTUNE: as many as there are processors.
+          num_parallel_calls: how many calls run in parallel threads; AUTOTUNE: one for each processor.
           deterministic: False: results come as they are ready. None: as the options of the dataset say.
         """
         function, spec = self._traced(map_func, "Dataset_map")
@@ -358,7 +358,7 @@ class Dataset:
         )
 
     def filter(self, predicate: Callable[..., Any]) -> Dataset:
-        """The elements for which `predicate` gives true.
+        """The elements for which `predicate` returns true.
 
         Raises:
           ValueError: it does not give a bool scalar.
@@ -366,7 +366,7 @@ class Dataset:
         return self._calling("FilterDataset", self._predicate(predicate, "Dataset_filter"), attr="predicate")
 
     def take_while(self, predicate: Callable[..., Any]) -> Dataset:
-        """The elements before the first for which `predicate` gives false."""
+        """The elements before the first for which `predicate` returns false."""
         function = self._predicate(predicate, "Dataset_take_while")
         return self._calling("TakeWhileDataset", function, attr="predicate")
 
@@ -434,7 +434,7 @@ class Dataset:
         """transformation_func(self).
 
         Raises:
-          TypeError: that is no dataset.
+          TypeError: it is not a dataset.
         """
         dataset = transformation_func(self)
         if not isinstance(dataset, Dataset):
@@ -448,13 +448,13 @@ class Dataset:
         return self._options
 
     def with_options(self, options: Options) -> Dataset:
-        """The same elements, made as `options` say."""
+        """The same elements, made with `options`."""
         dataset = self._with("OptionsDataset", serialized_options=options._serialized())
         dataset._options = self._options.merge(options)
         return dataset
 
     def make_one_shot_iterator(self) -> Any:
-        """An iterator for one pass, which begins by itself; see `tf.data.make_one_shot_iterator`."""
+        """An iterator for one pass, which begins at first use; see `tf.data.make_one_shot_iterator`."""
         from dtf.build.ops.data_iterators import make_one_shot_iterator
 
         return make_one_shot_iterator(self)
@@ -539,7 +539,7 @@ def _int64(value: Any) -> Tensor:
 
 
 def _static(value: Any) -> Any:
-    """A size or truth that is known now; None else."""
+    """A statically known size or bool, or None."""
     return None if isinstance(value, Tensor) else value
 
 
@@ -553,7 +553,7 @@ def _like(spec: Any, values: Any) -> list[Any]:
 def _sizes(shape: Any) -> TensorShape:
     if isinstance(shape, TensorShape):
         return shape
-    return TensorShape([None] * (shape.shape.as_list() or [0])[0])
+    return unknown_shape((shape.shape.as_list() or [0])[0])
 
 
 def _shape_tensor(shape: Any) -> Tensor:

@@ -1,6 +1,6 @@
 """Datasets of files: their names, and the records of TFRecord files, text files and files of fixed-length records.
 
-Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/data/TFRecordDataset and the pages beside it
+Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/data/TFRecordDataset and neighbouring pages
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 from dtf.build.apply import apply_op
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import control_dependencies, name_scope
+from dtf.build.default_graph import control_dependencies, name_scope
 from dtf.build.ops.array import reshape, shape
 from dtf.build.ops.control_flow import Assert
 from dtf.build.ops.data import Dataset, _made

@@ -1,8 +1,8 @@
-"""Queues and accumulators as TensorFlow 1.x's classes: `tf.FIFOQueue` and its kin, `tf.ConditionalAccumulator`.
+"""Queues and accumulators as TensorFlow 1.x's classes: `tf.FIFOQueue` and similar classes,
+`tf.ConditionalAccumulator`.
 
-Owns the classes that make the nodes, and the nodes' static shapes. What the nodes do is `queues.py` and
-`accumulators.py`, run by
-`kernels/data_flow.py`.
+Owns the classes that make the nodes, and the nodes' static shapes. The queues and accumulators themselves are in
+`run/state`; `kernels/data_flow.py` runs the ops.
 
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/queue
 """
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from dtf.build.apply import apply_op
 from dtf.build.constant import constant_value
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import get_default_graph, name_scope
+from dtf.build.default_graph import get_default_graph, name_scope
 from dtf.build.ops.random import get_seed
 from dtf.build.shape_rules import no_outputs, scalar, shape_rule, unknown
 from dtf.build.sparse import IndexedSlices
@@ -43,8 +43,31 @@ __all__ = [
 ]
 
 
-class QueueBase:
-    """A queue of tuples of tensors that lives at a task between steps.
+class Components:
+    """The components of the entries that a queue or a staging area holds."""
+
+    _dtypes: list[Any]
+    _shapes: list[TensorShape]
+    _names: list[str] | None
+
+    @property
+    def dtypes(self) -> list[Any]:
+        """The dtypes of an entry's components."""
+        return self._dtypes
+
+    @property
+    def shapes(self) -> list[TensorShape]:
+        """Their static shapes."""
+        return self._shapes
+
+    @property
+    def names(self) -> list[str] | None:
+        """Their names, or None."""
+        return self._names
+
+
+class QueueBase(Components):
+    """A queue of tuples of tensors that a task keeps between steps.
 
     Enqueues wait while it is full, dequeues while it has too little. A closed queue takes in nothing more
     (CancelledError) and ends
@@ -68,12 +91,14 @@ class QueueBase:
 
     @staticmethod
     def from_list(index: Any, queues: Sequence[QueueBase]) -> QueueBase:
-        """The queue number `index` (a scalar tensor) of several with the same components.
+        """The queue at position `index` (a scalar tensor) of several queues with the same components.
 
           Raises:
-            TypeError: their components have different dtypes.
+            TypeError: something is no queue, or their components have different dtypes.
         ValueError: their components have different names.
         """
+        if not queues or not all(isinstance(queue, QueueBase) for queue in queues):
+            raise TypeError("A list of queues expected")
         first = queues[0]
         if any(queue.dtypes != first.dtypes for queue in queues):
             raise TypeError("Queues do not have matching component dtypes.")
@@ -96,21 +121,6 @@ class QueueBase:
     def name(self) -> str:
         """The name of the node that makes the queue."""
         return self._queue_ref.op.name
-
-    @property
-    def dtypes(self) -> list[Any]:
-        """The dtypes of a tuple's components."""
-        return self._dtypes
-
-    @property
-    def shapes(self) -> list[TensorShape]:
-        """Their static shapes."""
-        return self._shapes
-
-    @property
-    def names(self) -> list[str] | None:
-        """Their names, or None."""
-        return self._names
 
     def enqueue(self, vals: Any, name: str | None = None) -> Operation:
         """The operation that adds one tuple (a tensor, a list, or with names a dictionary)."""
@@ -251,7 +261,7 @@ class RandomShuffleQueue(QueueBase):
         shared_name: str | None = None,
         name: str = "random_shuffle_queue",
     ) -> None:
-        """As FIFOQueue; `min_after_dequeue` tuples stay in it until it is closed."""
+        """As FIFOQueue; keeps at least `min_after_dequeue` tuples until it is closed."""
         types, shapes, names = _components_of(dtypes, shapes, names)
         seed1, seed2 = get_seed(seed)
         ref = apply_op(
@@ -317,7 +327,7 @@ class PriorityQueue(QueueBase):
 
 
 def _components_of(types: Any, shapes: Any, names: Any) -> tuple[list[Any], list[TensorShape] | None, list[str] | None]:
-    """One dtype, shape or name stands for a list of one."""
+    """One dtype, shape or name means a list of one."""
     types = [dtypes.as_dtype(each) for each in (types if isinstance(types, (list, tuple)) else [types])]
     if shapes is not None:
         single = isinstance(shapes, TensorShape) or len(types) == 1 and _is_one_shape(shapes)
@@ -494,7 +504,7 @@ def get_session_handle(data: TensorLike, name: str | None = None) -> Tensor:
 
 
 def get_session_tensor(handle: Any, dtype: DTypeLike, name: str | None = None) -> tuple[Tensor, Tensor]:
-    """(placeholder to be fed with a handle, the tensor that it stands for), where the tensor of `handle` is kept."""
+    """(placeholder for a handle, the tensor of the handle), where the tensor of `handle` is kept."""
     with _at_kept_tensor(handle):
         holder = apply_op("Placeholder", name, dtype=dtypes.string, shape=TensorShape([]))
         return holder, apply_op("GetSessionTensor", handle=holder, dtype=dtypes.as_dtype(dtype))

@@ -1,7 +1,7 @@
 """Datasets of Python generators, which run in this process: `Dataset.from_generator`.
 
-Each pass calls the generator anew. What the nodes carry is a number for the pass; the running generators are kept here,
-behind three Python functions: one that begins a pass, one for the next element, and one that ends it.
+Each pass calls the generator again. The nodes carry a number for the pass. The running generators are kept here,
+behind three Python functions that begin a pass, get the next element, and end the pass.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import numpy as np
 
 from dtf.build.apply import apply_op
 from dtf.build.conversion import convert_to_tensor
+from dtf.build.default_graph import get_default_graph
 from dtf.build.function_graph import TracedFunction, trace
-from dtf.build.graph import get_default_graph
 from dtf.build.ops import data_structure as structure
 from dtf.build.ops.data import Dataset, _made
 from dtf.build.tensor import Tensor
 from dtf.build.tensor_spec import TensorSpec
-from dtf.wire import codec, dtypes, errors, py_functions
+from dtf.wire import codec, dtypes, errors, forks, py_functions
 from dtf.wire.dtypes import DType
 from dtf.wire.tensor_shape import TensorShape
 
@@ -87,6 +87,7 @@ class _Passes:
     def __init__(self, generator: Callable[..., Any], spec: Any) -> None:
         self._generator, self._spec = generator, spec
         self._lock = threading.Lock()
+        forks.renew_in_child(self, "_lock")
         self._numbers = itertools.count()
         self._running: dict[int, Iterator[Any]] = {}
 
@@ -103,7 +104,7 @@ class _Passes:
         try:
             value = next(self._running[int(number)])
         except StopIteration:
-            raise errors.OutOfRangeError(None, None, "The generator has ended") from None
+            raise errors.OutOfRangeError.of("The generator has ended") from None
         if isinstance(value, list):
             value = tuple(value) if structure.is_nested(self._spec) else value
         try:
@@ -116,7 +117,7 @@ class _Passes:
         return [_array(leaf, spec) for leaf, spec in zip(leaves, structure.flatten(self._spec), strict=True)]
 
     def end(self, number: Any) -> Any:
-        """Ends a pass; a generator that has not come to its end is closed."""
+        """Ends a pass; closes a generator that has not finished."""
         with self._lock:
             running = self._running.pop(int(number), None)
         close = getattr(running, "close", None)

@@ -16,6 +16,8 @@ not_differentiable(
         "ParallelInterleaveDatasetV4 ParallelMapDataset ParallelMapDatasetV2 PrefetchDataset RangeDataset "
         "ReduceDataset RepeatDataset RewriteDataset ScanDataset SerializeIterator ShardDataset "
         "ShuffleAndRepeatDataset ShuffleDataset SkipDataset TFRecordDataset TakeDataset TakeWhileDataset "
-        "TensorDataset TensorSliceDataset TextLineDataset UnbatchDataset WindowDataset ZipDataset"
+        "TensorDataset TensorSliceDataset TextLineDataset DatasetCardinality "
+        "DatasetToSingleElement DirectedInterleaveDataset GroupByWindowDataset UniqueDataset UnbatchDataset "
+        "WindowDataset ZipDataset"
     ).split()
 )

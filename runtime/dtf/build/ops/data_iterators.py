@@ -1,6 +1,6 @@
 """Iterators over datasets: `tf.data.Iterator` and the functions that make one.
 
-Owns the class that makes the nodes. What an iterator does is `run.datasets.iterator`'s.
+Owns the class that makes the nodes. `run.datasets.iterator` runs the iterators.
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/data/Iterator
 """
 
@@ -10,8 +10,8 @@ from typing import Any
 
 from dtf.build.apply import apply_op
 from dtf.build.conversion import convert_to_tensor
+from dtf.build.default_graph import colocate_with, get_default_graph
 from dtf.build.function_graph import trace
-from dtf.build.graph import colocate_with, get_default_graph
 from dtf.build.ops import data_structure as structure
 from dtf.build.ops.data import Dataset
 from dtf.build.tensor import Operation, Tensor
@@ -53,7 +53,7 @@ class Iterator:
         """An iterator without a dataset; `make_initializer` gives it one.
 
         Args:
-          shared_name: the name under which all sessions of the task find it.
+          shared_name: the name by which all sessions of the task find it.
         """
         spec = structure.spec_of_legacy(output_types, output_shapes, output_classes)
         resource = _resource(spec, shared_name)
@@ -79,7 +79,7 @@ class Iterator:
         """The operation that begins a pass.
 
         Raises:
-          ValueError: there is none: the iterator is one-shot, or is initialized by `make_initializer`.
+          ValueError: it has none: the iterator is one-shot, or is initialized by `make_initializer`.
         """
         if self._initializer is None:
             raise ValueError(
@@ -121,7 +121,7 @@ class Iterator:
         return structure.packed(spec, tensors, Dataset)
 
     def string_handle(self, name: str | None = None) -> Tensor:
-        """A string scalar that stands for this iterator, for `from_string_handle`."""
+        """A string scalar that identifies this iterator, for `from_string_handle`."""
         if name is None:
             return self._string_handle
         return apply_op("IteratorToStringHandle", name, resource_handle=self._iterator_resource)
@@ -151,7 +151,7 @@ def make_initializable_iterator(dataset: Dataset, shared_name: str | None = None
     """An iterator whose `initializer` must be run first, and may be run again.
 
     Args:
-      shared_name: the name under which all sessions of the task find it.
+      shared_name: the name by which all sessions of the task find it.
     """
     resource = _resource(dataset.element_spec, shared_name)
     initializer = _initializer(dataset, resource, None)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dtf.build.shape_rules import no_outputs, scalar, shape_rule, unknown
 
 shape_rule(
-    "BatchDataset", "BatchDatasetV2", "CacheDataset", "ConcatenateDataset", "FilterDataset", "FinalizeDataset",
+    "BatchDataset", "BatchDatasetV2", "CacheDataset", "ConcatenateDataset", "DatasetCardinality",
+    "DirectedInterleaveDataset", "FilterDataset", "FinalizeDataset", "GroupByWindowDataset", "UniqueDataset",
     "FixedLengthRecordDataset", "FixedLengthRecordDatasetV2", "FlatMapDataset", "GeneratorDataset",
     "IgnoreErrorsDataset", "InterleaveDataset", "LegacyParallelInterleaveDatasetV2", "MapAndBatchDataset", "MapDataset",
     "ModelDataset", "OptimizeDataset", "OptionsDataset", "PaddedBatchDataset", "PaddedBatchDatasetV2",
@@ -22,6 +23,6 @@ shape_rule("DeserializeIterator", "MakeIterator")(no_outputs)
 shape_rule("SerializeIterator")(unknown)  # TensorFlow's are vectors
 
 
-@shape_rule("IteratorGetNext", "IteratorGetNextSync", "ReduceDataset")
+@shape_rule("IteratorGetNext", "IteratorGetNextSync", "ReduceDataset", "DatasetToSingleElement")
 def _(op):
     return op.get_attr("output_shapes")

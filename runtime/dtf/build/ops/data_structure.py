@@ -1,8 +1,8 @@
 """The structures of datasets' elements, and the flat tensors that carry them.
 
-An element is a tensor, a SparseTensor, a dataset, or a tuple or dictionary of elements; a list is a tensor. Its
-*spec* is the same structure of TensorSpec, SparseTensorSpec and DatasetSpec. On the way through a pipeline an element
-is a flat list of tensors: a SparseTensor is one variant vector of three, a dataset one variant scalar.
+An element is a tensor, a SparseTensor, a dataset, or a tuple or dictionary of elements; a list is a tensor. The *spec*
+of an element has the same structure, with a TensorSpec, SparseTensorSpec or DatasetSpec for each value. In a pipeline
+an element is a flat list of tensors: a SparseTensor is one variant vector of three, a dataset one variant scalar.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def pack(structure: Any, leaves: Sequence[Any]) -> Any:
 
 
 def map_structure(function: Callable[..., Any], structure: Any) -> Any:
-    """`function` of each leaf, in the same form."""
+    """Applies `function` to each leaf; keeps the structure."""
     return pack(structure, [function(leaf) for leaf in flatten(structure)])
 
 

@@ -50,9 +50,9 @@ def matrix_diag(
 ) -> Tensor:
     """Matrices with the given diagonals, `padding_value` elsewhere: [..., n] -> [..., n, n] by default.
 
-    k: which diagonal, counted upwards from the main one; or (lowest, highest) for a band, and `diagonal` is then
-    [..., high - low + 1, longest], the highest first. align says on which side the shorter diagonals above and below
-    the main one touch, "LEFT" or "RIGHT" each. num_rows and num_cols of -1 are the least that fit.
+    k: which diagonal, counted upwards from the main one; or (lowest, highest) for a band. A band's `diagonal` is [...,
+    high - low + 1, longest], highest diagonal first. `align` says on which side shorter diagonals above and below the
+    main one are aligned: "LEFT" or "RIGHT" each. num_rows and num_cols of -1 are the smallest that fit.
     """
     diagonal = convert_to_tensor(diagonal)
     return apply_op(
@@ -100,7 +100,8 @@ shape_rule("MatrixBandPart")(unchanged)
 
 @shape_rule("Diag")
 def _(op):
-    return [op.inputs[0].shape.concatenate(op.inputs[0].shape)]
+    shape = op.inputs[0].shape.with_rank_at_least(1)
+    return [shape.concatenate(shape)]
 
 
 @shape_rule("DiagPart")

@@ -1,6 +1,6 @@
 """Embeddings: rows of one table or of a table in pieces, and sums of them per example.
 
-Each piece is gathered from where it lives, so only the rows that are asked for travel.
+Each piece is gathered on its own device, so only the requested rows are sent.
 
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/nn/embedding_lookup
 """
@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import colocate_with, name_scope
+from dtf.build.default_graph import colocate_with, name_scope
 from dtf.build.ops import array as array_ops
 from dtf.build.ops import clip as clip_ops
+from dtf.build.ops import filling as filling_ops
 from dtf.build.ops import gathering, joining, reductions, searching, segment
 from dtf.build.ops import math as math_ops
 from dtf.build.ops import sparse as sparse_ops
@@ -67,6 +70,7 @@ def embedding_lookup(
 def _lookup_in_pieces(
     pieces: list[Any], ids: Tensor, partition_strategy: str, scope: str, max_norm: float | None
 ) -> Tensor:
+    pieces = [convert_to_tensor(each) if isinstance(each, (np.ndarray, list, tuple)) else each for each in pieces]
     count = len(pieces)
     flat = array_ops.reshape(ids, [-1])
     positions = math_ops.range(array_ops.size(flat))
@@ -131,12 +135,12 @@ def embedding_lookup_sparse(
     Args:
       params, partition_strategy, max_norm: as of `embedding_lookup`.
       sp_ids: int [examples, any]: the ids of each example.
-      sp_weights: of the same indices, or None for weights 1.
+      sp_weights: of the same indices, or None for weights of 1.
       combiner: "sum", "mean" (the default: divided by the sum of weights), or "sqrtn" (by the root of the sum of
         their squares).
 
     Returns:
-      A tensor [examples, ...]. Every example must have at least one id, but for the last ones.
+      A tensor [examples, ...]. Every example except trailing ones must have at least one id.
 
     Raises:
       TypeError: `sp_ids` or `sp_weights` is not sparse.
@@ -171,7 +175,7 @@ def embedding_lookup_sparse(
         weights = math_ops.cast(sp_weights.values, rows.dtype)
         column = array_ops.reshape(
             weights,
-            joining.concat([array_ops.shape(weights), array_ops.ones([array_ops.rank(rows) - 1], dtypes.int32)], 0),
+            joining.concat([array_ops.shape(weights), filling_ops.ones([array_ops.rank(rows) - 1], dtypes.int32)], 0),
         )
         column.set_shape([weights.shape[0], *[1] * (rows.shape.ndims - 1)] if rows.shape.ndims is not None else None)
         total = segment.segment_sum(rows * column, segments, name=scope if combiner == "sum" else None)
@@ -193,8 +197,8 @@ def safe_embedding_lookup_sparse(
     partition_strategy: str = "div",
     max_norm: float | None = None,
 ) -> Tensor:
-    """As `embedding_lookup_sparse`, for ids as they come: examples may have none; negative ids do not count, nor do,
-    but for the combiner "sum", ids of weights that are not positive.
+    """As `embedding_lookup_sparse`, but examples may have no ids. Negative ids are ignored; except for the combiner
+    "sum", ids of non-positive weight are ignored too.
 
     Args:
       embedding_weights: a table [rows, ...], a list of its pieces, or a partitioned variable.
@@ -205,7 +209,7 @@ def safe_embedding_lookup_sparse(
       A tensor of shape sparse_ids.shape[:-1] + the rows' shape.
 
     Raises:
-      ValueError: there are no weights, or an argument that `embedding_lookup_sparse` refuses.
+      ValueError: weights are missing, or `embedding_lookup_sparse` rejects an argument.
     """
     pieces = _pieces(embedding_weights)
     if not pieces:
@@ -232,9 +236,9 @@ def safe_embedding_lookup_sparse(
             pieces, ids, weights, partition_strategy, None if default_id is None else scope, combiner, max_norm
         )
         if default_id is None:
-            columns = array_ops.ones([array_ops.rank(rows) - 1], dtypes.int32)
+            columns = filling_ops.ones([array_ops.rank(rows) - 1], dtypes.int32)
             empty = array_ops.reshape(is_empty, joining.concat([[-1], columns], 0))
-            rows = searching.where_v2(empty, array_ops.zeros_like(rows), rows, name=scope)
+            rows = searching.where_v2(empty, filling_ops.zeros_like(rows), rows, name=scope)
         result = array_ops.reshape(
             rows, joining.concat([math_ops.cast(shape[:leading], dtypes.int32), array_ops.shape(rows)[1:]], 0)
         )

@@ -45,7 +45,7 @@ def fake_quant_with_min_max_args_gradient(
     narrow_range: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The gradients where the inputs are within the bounds, else 0."""
+    """The gradients where the inputs are within the bounds, 0 elsewhere."""
     return apply_op(
         "FakeQuantWithMinMaxArgsGradient",
         name,
@@ -121,7 +121,7 @@ def quantize_and_dequantize(
 ) -> Tensor:
     """Numbers rounded to multiples that `num_bits` can count, symmetric around zero; gradients pass unchanged.
 
-    The bounds are those of the input unless `range_given`. round_mode: "HALF_TO_EVEN" or "HALF_UP". With `axis` each
+    The bounds come from the input unless `range_given`. round_mode: "HALF_TO_EVEN" or "HALF_UP". With `axis` each
     slice has bounds of its own, vectors.
     """
     given = locals()

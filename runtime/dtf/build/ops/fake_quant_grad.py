@@ -1,4 +1,4 @@
-"""Gradients of simulated quantisation: rounding is passed over, what lies outside the bounds goes to them."""
+"""Gradients of simulated quantisation: rounding passes the gradient on; outside the bounds it goes to the bounds."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from dtf.build import nest
 from dtf.build.constant import constant
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import name_scope
+from dtf.build.default_graph import name_scope
 from dtf.build.ops.array import shape as shape_of
 from dtf.build.ops.control_flow import while_loop
 from dtf.build.ops.tensor_array import TensorArray
@@ -42,10 +42,10 @@ def map_fn(
     Args:
       fn: from an element, in the structure of `elems`, to a result in the structure of `dtype`.
       elems: a tensor or a structure of tensors, all of one first dimension.
-      dtype: the dtypes of the results, in their structure; those of `elems` by default.
+      dtype: the dtypes of the results, in their structure; by default the dtypes of `elems`.
       parallel_iterations: how many elements may be under way at once.
       back_prop: whether gradients are wanted.
-      swap_memory: accepted; there is no second memory to swap to.
+      swap_memory: accepted; dtf does not swap memory.
       infer_shape: whether all results have one static shape.
       name: a name scope.
 
@@ -176,7 +176,7 @@ class _Elements:
         return nest.pack_sequence_as(self._structure, [array.read(index) for array in self._arrays])
 
     def start(self, initializer: Any, reverse: bool) -> tuple[Any, Any]:
-        """The index at which a fold begins, and its first accumulator."""
+        """The start index of a fold, and its first accumulator."""
         first = self.count - 1 if reverse else constant(0)
         if initializer is not None:
             return first, nest.map_structure(convert_to_tensor, initializer)

@@ -1,4 +1,5 @@
-"""Shape rules of the fused ops, which only graphs from TensorFlow's optimizer have: those of the op that is fused."""
+"""Shape rules of the fused ops, which only graphs from TensorFlow's optimizer contain: as for the op that was
+fused."""
 
 from __future__ import annotations
 

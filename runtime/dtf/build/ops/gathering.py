@@ -1,6 +1,6 @@
 """Array ops that read or write at indices: gather, scatter, stitch and partition; their static shapes.
 
-Those that write to a variable are `state`. Kernels: `run.kernels.gathering`; gradients: `array_grad`.
+Ops that write to a variable are in `state`. Kernels: `run.kernels.gathering`; gradients: `array_grad`.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import numpy as np
 from dtf.build.apply import apply_op
 from dtf.build.constant import constant_scalar, constant_value, constant_value_as_shape
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import name_scope
+from dtf.build.default_graph import name_scope
 from dtf.build.ops.array import broadcast_to, reshape, shape_of, with_dtype
 from dtf.build.ops.joining import concat, stack
 from dtf.build.ops.searching import setdiff1d
-from dtf.build.shape_rules import axis_within, shape_rule, sizes_of, unchanged, unknown
+from dtf.build.shape_rules import axis_of_rank, shape_rule, sizes_of, unchanged, unknown
 from dtf.build.sparse import IndexedSlices
 from dtf.build.tensor import Tensor
 from dtf.wire.tensor_shape import TensorShape
@@ -50,7 +50,7 @@ def gather(
     """Slices of a tensor along one dimension, by their indices.
 
     Args:
-      params: the tensor from which slices are taken.
+      params: the tensor to take slices from.
       indices: int32 or int64 of any shape, in [0, size of the dimension).
       validate_indices: ignored; indices are always checked.
       name: the name of the operation.
@@ -84,7 +84,7 @@ def gather_nd(params: TensorLike, indices: TensorLike, name: str | None = None, 
     """Slices or elements of a tensor, by vectors of indices.
 
     Args:
-      params: the tensor from which slices are taken.
+      params: the tensor to take slices from.
       indices: int32 or int64; each vector along the last dimension names one slice.
       name: the name of the operation.
       batch_dims: how many leading dimensions both tensors share.
@@ -125,7 +125,7 @@ def scatter_nd(indices: TensorLike, updates: TensorLike, shape: Any, name: str |
 
     Args:
       indices: int32 or int64; each vector along the last dimension names one slice.
-      updates: what is added, of shape indices.shape[:-1] + shape[indices.shape[-1]:].
+      updates: the values to add, of shape indices.shape[:-1] + shape[indices.shape[-1]:].
       shape: the shape of the result, a vector.
       name: the name of the operation.
 
@@ -162,7 +162,7 @@ def sparse_mask(a: IndexedSlices, mask_indices: Any, name: str | None = None) ->
 
 
 def dynamic_stitch(indices: Sequence[Any], data: Sequence[Any], name: str | None = None) -> Tensor:
-    """Puts data[m][i, ...] at row indices[m][i] of the result; of equal rows the last one stays."""
+    """Puts data[m][i, ...] at row indices[m][i] of the result; of equal rows the last one wins."""
     return apply_op("DynamicStitch", name, indices=list(indices), data=list(data))
 
 
@@ -197,13 +197,15 @@ def _(op):
     op.inputs[0].shape.with_rank_at_least(1)
     if axis is None:
         return [TensorShape([None] * (len(dims) - 1 + len(indices) - batch_dims))]
-    at = axis_within(axis, len(dims))
+    at = axis_of_rank(axis, len(dims))
     return [TensorShape(dims[:at] + indices[batch_dims:] + dims[at + 1 :])]
 
 
 @shape_rule("GatherNd")
 def _(op):
     dims, indices = sizes_of(op.inputs[0]), sizes_of(op.inputs[1])
+    if [] in (dims, indices):
+        raise ValueError("Shape must be at least rank 1 but is rank 0")
     if dims is None or indices is None or indices[-1] is None:
         return unknown(op)
     if indices[-1] > len(dims):
@@ -215,7 +217,13 @@ def _(op):
 
 @shape_rule("ScatterNd")
 def _(op):
-    return [constant_value_as_shape(op.inputs[2])]
+    indices, updates, shape = op.inputs[0].shape, op.inputs[1].shape, constant_value_as_shape(op.inputs[2])
+    if indices.ndims is not None and indices.ndims > 0 and updates.ndims is not None:
+        updates[: indices.ndims - 1].assert_is_compatible_with(indices[:-1])
+        depth = indices[-1].value
+        if depth is not None and shape.ndims is not None:
+            updates[indices.ndims - 1 :].assert_is_compatible_with(shape[depth:])
+    return [shape]
 
 
 @shape_rule("DynamicStitch", "ParallelDynamicStitch")
@@ -225,6 +233,7 @@ def _(op):
     rest = TensorShape(None)
     for index, values in zip(indices, data, strict=True):
         if index.shape.ndims is not None and values.shape.ndims is not None:
+            values.shape[: index.shape.ndims].assert_is_compatible_with(index.shape)
             rest = rest.merge_with(values.shape[index.shape.ndims :])
     known = [value for value in map(constant_value, indices) if value is not None]
     rows = None

@@ -1,7 +1,7 @@
 """Image ops that users call one by one: files, resizing, crops, colors, boxes; and the shape rules of all image ops.
 
-What is put together of several ops (flips, random changes, padding) is in `image_functions`. Images are
-[height, width, channels] or [batch, height, width, channels].
+Functions composed of several ops (flips, random changes, padding) are in `image_functions`. Images are [height, width,
+channels] or [batch, height, width, channels].
 
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/image
 """
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from dtf.build.apply import apply_op
 from dtf.build.constant import constant_value, constant_value_as_shape
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import name_scope
+from dtf.build.default_graph import name_scope
 from dtf.build.ops.random import op_seeds
 from dtf.build.shape_rules import scalar, shape_rule, unchanged
 from dtf.build.tensor import Operation, Tensor
@@ -39,7 +39,7 @@ __all__ = [
 def decode_png(
     contents: TensorLike, channels: int = 0, dtype: DTypeLike = dtypes.uint8, name: str | None = None
 ) -> Tensor:
-    """The image of a PNG file, uint8 or uint16. channels: 1, 3, 4, or 0 for those of the file.
+    """The image of a PNG file, uint8 or uint16. channels: 1, 3, 4, or 0 for as many as the file has.
 
     Args:
       contents: a string scalar, the file.
@@ -65,7 +65,7 @@ def decode_jpeg(
     dct_method: str = "",
     name: str | None = None,
 ) -> Tensor:
-    """The image of a JPEG file, uint8. channels: 1, 3, or 0 for those of the file. The task needs Pillow.
+    """The image of a JPEG file, uint8. channels: 1, 3, or 0 for as many as the file has. The task needs Pillow.
 
     Args:
       contents: a string scalar, the file.
@@ -248,7 +248,7 @@ def crop_and_resize(
 ) -> Tensor:
     """Crops [boxes, *crop_size, channels] of images, float32.
 
-    boxes: [boxes, 4], y1, x1, y2, x2 between 0 and 1; box_ind: of which image each is.
+    boxes: [boxes, 4], y1, x1, y2, x2 between 0 and 1; box_ind: the image of each box.
     """
     return apply_op(
         "CropAndResize",
@@ -360,7 +360,7 @@ def non_max_suppression_padded(
     pad_to_max_output_size: bool = False,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """(as `non_max_suppression`, padded with zeros; how many are no padding)."""
+    """(as `non_max_suppression`, padded with zeros; how many are not padding)."""
     with name_scope(name, "non_max_suppression_padded"):
         made = apply_op(
             "NonMaxSuppressionV4",

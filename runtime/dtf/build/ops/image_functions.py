@@ -1,4 +1,4 @@
-"""What tf.image puts together of other ops: flips, crops, padding, changes of color and size, random ones too.
+"""Functions of tf.image composed of other ops: flips, crops, padding and color changes, fixed and random.
 
 Images are [height, width, channels] or [batch, height, width, channels].
 
@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 from dtf.build.apply import apply_op
 from dtf.build.constant import constant_value
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import name_scope
+from dtf.build.default_graph import name_scope
 from dtf.build.ops import array as array_ops
 from dtf.build.ops import control_flow as control_flow_ops
+from dtf.build.ops import filling as filling_ops
 from dtf.build.ops import image as image_ops
 from dtf.build.ops import joining, rearranging, reductions
 from dtf.build.ops import linalg as linalg_ops
@@ -76,7 +77,7 @@ def grayscale_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
     with name_scope(name, "grayscale_to_rgb", [images]) as name:
         images = convert_to_tensor(images, name="images")
         rank = array_ops.rank(images)
-        multiples = joining.concat([array_ops.ones(array_ops.expand_dims(rank - 1, 0), dtypes.int32), [3]], 0)
+        multiples = joining.concat([filling_ops.ones(array_ops.expand_dims(rank - 1, 0), dtypes.int32), [3]], 0)
         made = joining.tile(images, multiples, name=name)
         if images.shape.ndims is not None:
             made.set_shape([*images.shape.as_list()[:-1], 3])
@@ -84,12 +85,12 @@ def grayscale_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
 
 
 def adjust_brightness(image: TensorLike, delta: TensorLike) -> Tensor:
-    """`delta` added to images that are seen as numbers in [0, 1]."""
+    """`delta` added to images whose values are taken as numbers in [0, 1]."""
     return _in_floats("adjust_brightness", image, lambda images: images + math_ops.cast(delta, images.dtype))
 
 
 def adjust_gamma(image: TensorLike, gamma: TensorLike = 1, gain: Any = 1) -> Tensor:
-    """gain * image ** gamma, of images that are seen as numbers in [0, 1]."""
+    """gain * image ** gamma, for images whose values are taken as numbers in [0, 1]."""
     return _in_floats("adjust_gamma", image, lambda images: gain * images**gamma)
 
 
@@ -121,7 +122,7 @@ def per_image_standardization(image: TensorLike) -> Tensor:
     """Images with mean 0 and variance 1 each; the deviation is taken to be at least 1 / sqrt(elements).
 
     Args:
-      image: [height, width, channels], or a batch of such.
+      image: [height, width, channels], or a batch of images.
 
     Returns:
       A float32 Tensor of the shape of `image`.
@@ -173,7 +174,7 @@ def random_flip_left_right(image: TensorLike, seed: int | None = None) -> Tensor
     """Mirrored or not, each as likely; each image of a batch for itself.
 
     Args:
-      image: [height, width, channels], or a batch of such.
+      image: [height, width, channels], or a batch of images.
       seed: the seed of this operation.
 
     Returns:
@@ -192,7 +193,7 @@ def random_flip_up_down(image: TensorLike, seed: int | None = None) -> Tensor:
 def _random_flip(image: Any, axis: int, seed: int | None, scope: str) -> Tensor:
     with name_scope(None, scope, [image]) as name:
         image = convert_to_tensor(image, name="image")
-        rank = image.shape.with_rank_at_least(3).ndims
+        rank = _at_least_3(image)
         if rank is None:
             return control_flow_ops.cond(
                 math_ops.equal(array_ops.rank(image), 3),
@@ -273,7 +274,7 @@ def _exchange(image: Tensor, first: int) -> Tensor:
 
 def _turned(image: Any, turn: Callable[[Tensor, int], Tensor]) -> Tensor:
     image = convert_to_tensor(image, name="image")
-    rank = image.shape.with_rank_at_least(3).ndims
+    rank = _at_least_3(image)
     if rank is None:
         is_batch = math_ops.equal(array_ops.rank(image), 4)
         return control_flow_ops.cond(is_batch, lambda: turn(image, 1), lambda: turn(image, 0))
@@ -287,12 +288,16 @@ def _turned(image: Any, turn: Callable[[Tensor, int], Tensor]) -> Tensor:
 
 def central_crop(image: TensorLike, central_fraction: float) -> Tensor:
     """The middle of an image: this fraction of its height and width."""
-    if not 0 < central_fraction <= 1:
+    known = constant_value(central_fraction) if isinstance(central_fraction, Tensor) else central_fraction
+    if known is not None and not 0 < known <= 1:
         raise ValueError("central_fraction must be within (0, 1]")
     image = convert_to_tensor(image, name="image")
+    if known is None:
+        return _central_part(image, central_fraction)
+    central_fraction = float(known)
     if central_fraction == 1:
         return image
-    if image.shape.with_rank_at_least(3).ndims is None:
+    if _at_least_3(image) is None:
         raise ValueError(f"central_crop needs an image of known rank, got {image!r}")
     height, width = _size(image)
     offsets, sizes = [], []
@@ -309,13 +314,27 @@ def central_crop(image: TensorLike, central_fraction: float) -> Tensor:
     return crop_to_bounding_box(image, offsets[0], offsets[1], sizes[0], sizes[1])
 
 
+def _central_part(image: Tensor, fraction: Any) -> Tensor:
+    """central_crop for a fraction that is a tensor: the sizes of the result are known to the step only."""
+    if _at_least_3(image) is None:
+        raise ValueError(f"central_crop needs an image of known rank, got {image!r}")
+    fraction = math_ops.cast(fraction, dtypes.float64)
+    offsets, sizes = [], []
+    for size in _size(image):
+        exact = math_ops.cast(size, dtypes.float64)
+        start = math_ops.cast((exact - exact * fraction) / 2, dtypes.int32)
+        offsets.append(start)
+        sizes.append(size - start * 2)
+    return crop_to_bounding_box(image, *offsets, *sizes)
+
+
 def crop_to_bounding_box(
     image: TensorLike, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
 ) -> Tensor:
     """The part of an image that begins at the offsets."""
     with name_scope(None, "crop_to_bounding_box", [image]):
         image = _single_if_unknown(image)
-        rank = image.shape.with_rank_at_least(3).ndims
+        rank = _at_least_3(image)
         assert rank is not None
         _check_fits(image, offset_height, offset_width, target_height, target_width)
         batch = [0] * (rank - 3)
@@ -327,6 +346,20 @@ def crop_to_bounding_box(
         )
         made.set_shape(_with_size(image, target_height, target_width))
         return made
+
+
+def _at_least_3(image: Tensor) -> int | None:
+    """The rank of an image, or of a batch of images.
+
+    Raises:
+      ValueError: it has less than three dimensions, or none of some size.
+    """
+    rank = image.shape.ndims
+    if rank is not None and rank < 3:
+        raise ValueError(f"'image' (shape {image.shape}) must be at least three-dimensional.")
+    if rank is not None and 0 in image.shape.as_list()[-3:]:
+        raise ValueError(f"inner 3 dims of 'image.shape' must be > 0: {image.shape}")
+    return rank
 
 
 def _check_fits(image: Tensor, top: Any, left: Any, height: Any, width: Any) -> None:
@@ -345,14 +378,15 @@ def pad_to_bounding_box(
     """The image at the offsets of an image of zeros."""
     with name_scope(None, "pad_to_bounding_box", [image]):
         image = _single_if_unknown(image)
-        rank = image.shape.with_rank_at_least(3).ndims
+        rank = _at_least_3(image)
         assert rank is not None
         height, width = _size(image)
         after = target_height - offset_height - height, target_width - offset_width - width
-        margins_given = (offset_height, offset_width, *after)
-        for value, what in zip(margins_given, ("offset", "offset", "size", "size"), strict=True):
-            if isinstance(value, int) and value < 0:
-                raise ValueError(f"the {what} does not fit: {value} < 0")
+        for start, rest, what in zip((offset_height, offset_width), after, ("height", "width"), strict=True):
+            if isinstance(start, int) and start < 0:
+                raise ValueError(f"offset_{what} must be >= 0")
+            if isinstance(rest, int) and rest < 0:
+                raise ValueError(f"{what} must be <= target - offset")
         margins = [[0, 0]] * (rank - 3) + [[offset_height, after[0]], [offset_width, after[1]], [0, 0]]
         flat = joining.stack([each for pair in margins for each in pair])
         made = joining.pad(image, array_ops.reshape(flat, [rank, 2]))
@@ -405,7 +439,7 @@ def _single_if_unknown(image: Any) -> Tensor:
 
 
 def _size(image: Tensor) -> tuple[Any, Any]:
-    """Height and width: Python numbers where they are known, else int32 scalars."""
+    """Height and width: Python numbers if known, else int32 scalars."""
     rank = image.shape.ndims
     assert rank is not None
     known = image.shape.as_list()[rank - 3 : rank - 1]
@@ -416,7 +450,8 @@ def _size(image: Tensor) -> tuple[Any, Any]:
 
 def _with_size(image: Tensor, height: Any, width: Any) -> TensorShape:
     sizes = image.shape.as_list()
-    known = [size if isinstance(size, int) else None for size in (height, width)]
+    found = [constant_value(size) if isinstance(size, Tensor) else size for size in (height, width)]
+    known = [None if size is None else int(size) for size in found]
     return TensorShape([*sizes[:-3], *known, sizes[-1]])
 
 
@@ -442,7 +477,8 @@ def resize_images(
 ) -> Tensor:
     """Images of another size [height, width]: float32, or of their own dtype for the nearest neighbour.
 
-    method: a ResizeMethod, or "bilinear", "nearest", "bicubic", "area". Images of that size already stay as they are.
+    method: a ResizeMethod, or "bilinear", "nearest", "bicubic", "area". Images that already have the size are not
+        changed.
 
     Args:
       images: [batch, height, width, channels] or [height, width, channels].
@@ -453,14 +489,16 @@ def resize_images(
       name: a name scope.
 
     Returns:
-      A Tensor of the given size; float32 but for the nearest neighbour.
+      A Tensor of the given size; float32, except with nearest-neighbour interpolation.
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/image/resize_images
     """
     with name_scope(name, "resize", [images, size]):
         images = convert_to_tensor(images, name="images")
         if images.shape.ndims is None:
-            raise ValueError(f"resize_images needs images of known rank, got {images!r}")
+            raise ValueError("'images' contains no shape.")
+        if images.shape.ndims not in (3, 4):
+            raise ValueError("'images' must have either 3 or 4 dimensions.")
         is_single = images.shape.ndims == 3
         batch = array_ops.expand_dims(images, 0) if is_single else images
         known = batch.shape.with_rank(4).as_list()[1:3]
@@ -470,7 +508,12 @@ def resize_images(
             size = joining.stack(size)
         if not isinstance(size, Tensor) and [int(each) for each in size] == known:
             return images
-        size = convert_to_tensor(size, dtypes.int32, name="size")
+        try:
+            size = convert_to_tensor(size, dtypes.int32, name="size")
+        except TypeError as error:
+            raise ValueError(f"'size' must be a 1-D int32 Tensor: {error}") from None
+        if not size.shape.is_compatible_with([2]):
+            raise ValueError("'size' must be a 1-D Tensor of 2 elements: new_height, new_width")
         made = _resize(batch, size, method, align_corners)
         return array_ops.squeeze(made, [0]) if is_single else made
 
@@ -500,8 +543,8 @@ def _fitting(images: Tensor, size: Any) -> Tensor:
 
 def resize_image_with_pad(
     image: TensorLike,
-    target_height: int,
-    target_width: int,
+    target_height: Any,
+    target_width: Any,
     method: Any = ResizeMethod.BILINEAR,
     align_corners: bool = False,
 ) -> Tensor:
@@ -511,9 +554,10 @@ def resize_image_with_pad(
         is_single = image.shape.ndims == 3
         batch = array_ops.expand_dims(image, 0) if is_single else image
         shape = math_ops.cast(array_ops.shape(batch)[1:3], dtypes.float32)
-        factor = reductions.reduce_max(shape / [float(target_height), float(target_width)])
+        target = joining.stack([math_ops.cast(each, dtypes.float32) for each in (target_height, target_width)])
+        factor = reductions.reduce_max(shape / target)
         exact = shape / factor
-        margins = math_ops.maximum(math_ops.floor(([float(target_height), float(target_width)] - exact) / 2), 0)
+        margins = math_ops.maximum(math_ops.floor((target - exact) / 2), 0)
         before = math_ops.cast(margins, dtypes.int32)
         resized = _resize(batch, math_ops.cast(math_ops.floor(exact), dtypes.int32), method, align_corners)
         made = pad_to_bounding_box(resized, before[0], before[1], target_height, target_width)
@@ -540,7 +584,10 @@ _FROM_YUV = [[1, 1, 1], [0, -0.394642334, 2.03206185], [1.13988303, -0.58062185,
 def _mixed(images: Any, matrix: Any) -> Tensor:
     images = convert_to_tensor(images, name="images")
     rank = images.shape.ndims
-    assert rank is not None, "the rank of the images must be known"
+    if rank is None:
+        shape = array_ops.shape(images)
+        colors = array_ops.reshape(images, [-1, 3])
+        return array_ops.reshape(apply_op("MatMul", a=colors, b=convert_to_tensor(matrix, images.dtype)), shape)
     return linalg_ops.tensordot(images, convert_to_tensor(matrix, images.dtype), [[rank - 1], [0]])
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from dtf.build.apply import apply_op
 from dtf.build.gradients import gradient, not_differentiable
 from dtf.build.ops import array as array_ops
+from dtf.build.ops import filling as filling_ops
 from dtf.build.ops import joining, reductions
 from dtf.build.ops.math import cast, div_no_nan, logical_and
 from dtf.build.tensor import Operation
@@ -27,7 +28,7 @@ not_differentiable(
 @gradient("ResizeBilinear", "ResizeBicubic")
 def _(op: Operation, grad: Any) -> Gradients:
     dtype = op.inputs[0].dtype.base_dtype
-    if not dtype.is_floating or (op.type == "ResizeBicubic" and dtype.size < 4):  # for which there is no such op
+    if not dtype.is_floating or (op.type == "ResizeBicubic" and dtype.size < 4):  # types without an op of their own
         return [None, None]
     made = apply_op(f"{op.type}Grad", grads=grad, original_image=op.inputs[0], **_way(op))
     return [made, None]
@@ -35,8 +36,8 @@ def _(op: Operation, grad: Any) -> Gradients:
 
 @gradient("RGBToHSV")
 def _(op: Operation, grad: Any) -> Gradients:
-    """Of channels of the same size the first is the largest, the last the smallest. As in TensorFlow, the saturation
-    does not move with a smallest channel that is not positive.
+    """Among channels of equal size the first counts as the largest, the last as the smallest. As in TensorFlow, the
+    saturation does not move with a smallest channel that is not positive.
     """
     image = op.inputs[0]
     red, green, blue = (image[..., channel] for channel in range(3))
@@ -52,7 +53,7 @@ def _(op: Operation, grad: Any) -> Gradients:
         logical_and(green <= red, green < blue),
         logical_and(blue <= red, blue <= green),
     )
-    # The hue is a difference of two channels over that of the largest and the smallest one.
+    # The hue is the difference of two channels divided by the difference of the largest and the smallest channel.
     direction = mask(blue_leads, red_leads, green_leads) - mask(green_leads, blue_leads, red_leads)
 
     def dot(weights: Any) -> Any:
@@ -111,7 +112,7 @@ def _(op: Operation, grad: Any) -> Gradients:
 def _(op: Operation, grad: Any) -> Gradients:
     """The gradient is warped back by the inverse of the transform."""
     image, transforms = op.inputs[:2]
-    ones = array_ops.ones_like(transforms[:, :1])
+    ones = filling_ops.ones_like(transforms[:, :1])
     matrices = array_ops.reshape(joining.concat([transforms, ones], 1), [-1, 3, 3])
     inverse = array_ops.reshape(apply_op("MatrixInverse", input=matrices), [-1, 9])
     back = {
@@ -122,5 +123,5 @@ def _(op: Operation, grad: Any) -> Gradients:
         "fill_mode": op.get_attr("fill_mode"),
     }
     if op.type.endswith("V3"):
-        back["fill_value"] = 0.0  # what is outside of the output has no gradient
+        back["fill_value"] = 0.0  # places outside of the output get no gradient
     return [apply_op(op.type, **back), *[None] * (len(op.inputs) - 1)]

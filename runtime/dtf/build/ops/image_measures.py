@@ -13,8 +13,9 @@ import numpy as np
 
 from dtf.build.apply import apply_op
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import name_scope
+from dtf.build.default_graph import name_scope
 from dtf.build.ops import array as array_ops
+from dtf.build.ops import filling as filling_ops
 from dtf.build.ops import joining, reductions
 from dtf.build.ops import math as math_ops
 from dtf.build.ops.image_functions import convert_image_dtype
@@ -158,7 +159,7 @@ def _halved(images: Tensor) -> Tensor:
     batch = array_ops.reshape(images, joining.concat([[-1], shape[-3:]], 0))
     odd = apply_op("FloorMod", x=shape[-3:], y=[2, 2, 1])
     after = joining.concat([[0], odd], 0)
-    margins = joining.stack([array_ops.zeros_like(after), after], axis=1)
+    margins = joining.stack([filling_ops.zeros_like(after), after], axis=1)
     padded = apply_op("MirrorPad", input=batch, paddings=margins, mode="SYMMETRIC")
     pooled = apply_op("AvgPool", value=padded, ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="VALID")
     return array_ops.reshape(pooled, joining.concat([shape[:-3], array_ops.shape(pooled)[1:]], 0))

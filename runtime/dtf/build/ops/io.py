@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dtf.build.apply import apply_op
-from dtf.build.graph import get_default_graph
+from dtf.build.default_graph import get_default_graph
 from dtf.build.shape_rules import no_outputs, scalar, shape_rule, unknown
 from dtf.build.tensor import Operation, Tensor
 from dtf.wire import dtypes, py_functions
@@ -39,8 +39,8 @@ def save_v2(
 ) -> Operation:
     """Writes tensors as a checkpoint V2 under `prefix`.
 
-    tensor_names, shape_and_slices: string vectors, one entry per tensor; a slice is "" for a whole tensor, else
-    "full shape, then start,length per dimension" such as "4 3 0,2:-".
+    tensor_names, shape_and_slices: string vectors, one entry per tensor. A slice is "" for a whole tensor, else "full
+    shape, then start,length per dimension" such as "4 3 0,2:-".
     """
     return apply_op(
         "SaveV2",
@@ -129,7 +129,7 @@ def parse_tensor(serialized: TensorLike, out_type: DTypeLike, name: str | None =
 def py_func(
     func: Callable[..., Any], inp: Sequence[Any], Tout: Any, stateful: bool = True, name: str | None = None
 ) -> Any:
-    """Calls a Python function with the values of `inp` as arrays; what it returns must be of the dtypes `Tout`.
+    """Calls a Python function with the values of `inp` as arrays; its results must have the dtypes `Tout`.
 
     The op must run in this process. A single dtype gives a Tensor, a list of them a list.
 

@@ -1,4 +1,4 @@
-"""Strings, files, summaries and messages pass no gradients on, but for Print, which is transparent."""
+"""Strings, files, summaries and messages pass no gradients on; only Print passes them unchanged."""
 
 from __future__ import annotations
 

@@ -12,9 +12,9 @@ import numpy as np
 from dtf.build.apply import apply_op
 from dtf.build.constant import constant_scalar, constant_value, constant_value_as_shape
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.shape_rules import axis_within, shape_rule, sizes_of, unknown
+from dtf.build.shape_rules import axis_of_rank, axis_within, shape_rule, sizes_of, unknown
 from dtf.build.tensor import Tensor
-from dtf.wire.tensor_shape import TensorShape
+from dtf.wire.tensor_shape import TensorShape, unknown_shape
 
 if TYPE_CHECKING:
     from dtf.build.tensor_like import TensorLike
@@ -73,6 +73,8 @@ def stack(values: Any, axis: int = 0, name: str = "stack") -> Tensor:
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/stack
     """
+    if axis == 0 and isinstance(values, Tensor):
+        return values
     if axis == 0 and not any(isinstance(value, Tensor) or hasattr(value, "_as_graph_element") for value in values):
         try:
             return convert_to_tensor(values, name=name)
@@ -124,7 +126,7 @@ def split(
 
     Args:
       value: the tensor.
-      num_or_size_splits: a number of equal pieces, or a vector of sizes, one of which may be -1.
+      num_or_size_splits: a number of equal pieces, or a vector of sizes; one size may be -1.
       axis: the dimension.
       num: the number of sizes, where it is not known from the shape of `num_or_size_splits`.
       name: the name of the operation.
@@ -209,6 +211,7 @@ def tile(input: TensorLike, multiples: TensorLike, name: str | None = None) -> T
 def _(op):
     first, last = list(op.inputs[:1]), list(op.inputs[-1:])
     values, (axis_tensor,) = (op.inputs[1:], first) if op.type == "Concat" else (op.inputs[:-1], last)
+    axis_tensor.shape.with_rank(0)
     known = [tensor.shape for tensor in values if tensor.shape.ndims is not None]
     if not known:
         return unknown(op)
@@ -218,7 +221,7 @@ def _(op):
             raise ValueError(f"Shapes must be equal rank, but are {known[0].ndims} and {shape.ndims}")
     if axis is None:
         return [TensorShape([None] * rank)]
-    at = axis_within(axis, rank, "concat dimension")
+    at = axis_of_rank(axis, rank)
     merged = TensorShape([None] * rank)
     for shape in known:
         sizes = shape.as_list()
@@ -258,6 +261,9 @@ def _(op):
     return [TensorShape(dims[:at] + dims[at + 1 :])] * count
 
 
+_SPLIT_AXIS = "Dimension size, given by scalar input {axis} must be in range [{low}, {rank})"
+
+
 @shape_rule("Split")
 def _(op):
     dims, axis, count = sizes_of(op.inputs[1]), constant_scalar(op.inputs[0]), op.get_attr("num_split")
@@ -265,7 +271,7 @@ def _(op):
         return unknown(op)
     if axis is None:
         return [TensorShape([None] * len(dims))] * count
-    at = axis_within(axis, len(dims), "split dimension")
+    at = axis_within(axis, len(dims), _SPLIT_AXIS)
     if dims[at] is not None:
         if dims[at] % count:
             raise ValueError(f"Dimension size must be evenly divisible by {count} but is {dims[at]}")
@@ -281,7 +287,7 @@ def _(op):
         return unknown(op)
     if axis is None:
         return [TensorShape([None] * len(dims))] * count
-    at = axis_within(axis, len(dims), "split dimension")
+    at = axis_within(axis, len(dims), _SPLIT_AXIS)
     lengths: list[int | None] = [None] * count
     if sizes is not None:
         given, size = sizes.tolist(), dims[at]
@@ -304,9 +310,11 @@ def _(op):
 
 def _padded(op: Any, sign: int) -> list[TensorShape]:
     dims, paddings = sizes_of(op.inputs[0]), constant_value(op.inputs[1])
+    if paddings is not None and paddings.size and paddings.min() < 0:
+        raise ValueError(f"Paddings must be non-negative: {paddings.tolist()}")
     if dims is None:
         rows = op.inputs[1].shape.with_rank(2).as_list()[0]
-        return [TensorShape(None if rows is None else [None] * rows)]
+        return [unknown_shape(rows)]
     op.inputs[1].shape.assert_is_compatible_with([len(dims), 2])
     if paddings is None:
         return [TensorShape([None] * len(dims))]
@@ -319,7 +327,7 @@ def _(op):
     dims, multiples = sizes_of(op.inputs[0]), constant_value(op.inputs[1])
     if dims is None:
         length = op.inputs[1].shape.with_rank(1).as_list()[0]
-        return [TensorShape(None if length is None else [None] * length)]
+        return [unknown_shape(length)]
     op.inputs[1].shape.assert_is_compatible_with([len(dims)])
     if multiples is None:
         known = constant_value_as_shape(op.inputs[1])
@@ -327,4 +335,4 @@ def _(op):
     else:
         counts = multiples.tolist()
     pairs = zip(dims, counts, strict=True)
-    return [TensorShape([None if dim is None or count is None else dim * count for dim, count in pairs])]
+    return [TensorShape([0 if n == 0 else None if dim is None or n is None else dim * n for dim, n in pairs])]

@@ -1,26 +1,26 @@
-"""Public functions and shape rules of matrix products, contractions, norms, decompositions and solvers.
+"""Public functions and shape rules of matrix products, contractions over axes, norms and traces.
 
 Names, arguments and defaults are TensorFlow 1.x's (https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/linalg).
 The last two dimensions of a tensor are the matrix, those before them a batch. Gradients are in `linalg_grad`, kernels
-in `dtf.run.kernels.linalg`; diagonals and bands of matrices belong to `diagonals`.
+in `dtf.run.kernels.linalg`. `einsum`, `decompositions` and `diagonals` have the rest of tf.linalg.
 """
 
 from __future__ import annotations
 
 import math
-import string
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dtf.build.apply import apply_op
 from dtf.build.constant import constant_value
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import name_scope
+from dtf.build.default_graph import name_scope
 from dtf.build.ops import dynamic_axes
+from dtf.build.ops.decompositions import check_inner, svd
 from dtf.build.ops.math import abs as absolute
-from dtf.build.ops.math import cast, conj, log, multiply, pow, real, sqrt, square, truediv
+from dtf.build.ops.math import cast, conj, multiply, pow, real, sqrt, square, truediv
 from dtf.build.ops.reductions import reduce_max, reduce_sum
 from dtf.build.shape_rules import broadcast_shape, shape_rule
 from dtf.build.tensor import Operation, Tensor
@@ -31,10 +31,18 @@ if TYPE_CHECKING:
     from dtf.build.tensor_like import DTypeLike, TensorLike
 
 __all__ = [
-    "adjoint", "cholesky", "cholesky_solve", "cross", "einsum", "eye", "logdet", "matmul", "matrix_determinant",
-    "matrix_inverse", "matrix_solve", "matrix_solve_ls", "matrix_triangular_solve", "matvec", "norm", "normalize", "qr",
-    "self_adjoint_eig", "self_adjoint_eigvals", "slogdet", "sparse_matmul", "svd", "tensordot", "trace",
-]  # fmt: skip
+    "adjoint",
+    "cross",
+    "eye",
+    "matmul",
+    "matvec",
+    "norm",
+    "normalize",
+    "sparse_matmul",
+    "tensordot",
+    "trace",
+]
+
 
 # -- products --
 
@@ -56,7 +64,7 @@ def matmul(
       a: [..., n, k], after transposition.
       b: [..., k, m], after transposition, of the dtype of `a`; batch dimensions broadcast.
       transpose_a: transpose the last two dimensions of `a` first.
-      transpose_b: transpose those of `b` first.
+      transpose_b: transpose the matrices of `b` first.
       adjoint_a: conjugate and transpose `a` first.
       adjoint_b: conjugate and transpose `b` first.
       a_is_sparse: `a` has many zeros (float32 and bfloat16 only).
@@ -98,7 +106,7 @@ def matmul(
 
 
 def _pair(a: Any, b: Any) -> tuple[Tensor, Tensor]:
-    """Both as tensors; what is no tensor yet takes the type of what is."""
+    """Both as tensors; a value that is not a tensor gets the other's dtype."""
     if isinstance(b, Tensor) and not isinstance(a, Tensor):
         b_tensor = convert_to_tensor(b, name="b")
         return convert_to_tensor(a, _dtype_hint(a, b_tensor), name="a"), b_tensor
@@ -107,7 +115,7 @@ def _pair(a: Any, b: Any) -> tuple[Tensor, Tensor]:
 
 
 def _dtype_hint(value: Any, beside: Tensor) -> dtypes.DType | None:
-    return None if hasattr(value, "dtype") else beside.dtype.base_dtype
+    return None if isinstance(getattr(value, "dtype", None), dtypes.DType) else beside.dtype.base_dtype
 
 
 def _is_batch(x: Tensor) -> bool:
@@ -162,7 +170,7 @@ def tensordot(a: TensorLike, b: TensorLike, axes: Any, name: str | None = None) 
       name: the name of the operation.
 
     Returns:
-      A Tensor with the remaining axes of `a`, then those of `b`.
+      A Tensor with the remaining axes of `a`, then of `b`.
 
     Raises:
       ValueError: the axes do not pair, or are out of range.
@@ -254,98 +262,6 @@ def _without(shape: TensorShape, axes: list[int]) -> TensorShape:
     return TensorShape([size for axis, size in enumerate(shape.as_list()) if axis not in axes])
 
 
-# -- einsum --
-
-
-class Contraction(NamedTuple):
-    """An einsum equation without ellipses: one letter per axis."""
-
-    inputs: tuple[str, ...]
-    output: str
-
-    def __str__(self) -> str:
-        return f"{','.join(self.inputs)}->{self.output}"
-
-
-def einsum(equation: str, *inputs: Any, name: str | None = None) -> Tensor:
-    """Sums of products over named axes: einsum("ij,jk->ik", a, b) is the matrix product.
-
-    Letters name the axes of each input; those that the output lacks are summed. Without "->" the output has, sorted,
-    the letters that occur once. "..." stands for axes that broadcast. Several inputs are contracted from left to right.
-
-    Args:
-      equation: the letters of each input, separated by commas, then "->" and those of the output.
-      *inputs: the tensors, of one dtype.
-      name: the name of the operation.
-
-    Returns:
-      A Tensor with the output's axes.
-
-    Raises:
-      ValueError: the equation is malformed or does not fit the inputs.
-
-    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/einsum
-    """
-    with name_scope(name, "einsum", inputs) as name:
-        tensors = [convert_to_tensor(each) for each in inputs]
-        contraction = parse_einsum(equation, [tensor.shape for tensor in tensors])
-        labels = list(contraction.inputs)
-        while len(tensors) > 2:
-            later = "".join(labels[2:]) + contraction.output
-            kept = "".join(dict.fromkeys(letter for letter in labels[0] + labels[1] if letter in later))
-            step = Contraction((labels[0], labels[1]), kept)
-            tensors[:2] = [apply_op("Einsum", inputs=tensors[:2], equation=str(step))]
-            labels[:2] = [kept]
-        last = Contraction(tuple(labels), contraction.output)
-        return apply_op("Einsum", name, inputs=tensors, equation=str(last))
-
-
-def parse_einsum(equation: str, shapes: Sequence[TensorShape]) -> Contraction:
-    """The equation with the implied output written out and ellipses replaced by letters.
-
-    Raises:
-      ValueError: the equation is malformed, does not fit the number or the ranks of `shapes`, or has an ellipsis for an
-        input of unknown rank.
-    """
-    left, arrow, right = equation.replace(" ", "").partition("->")
-    terms = left.split(",")
-    if len(terms) != len(shapes):
-        raise ValueError(f"einsum equation {equation!r} has {len(terms)} inputs, got {len(shapes)}")
-    used = set(equation)
-    spare = [letter for letter in string.ascii_letters if letter not in used]
-    ellipsis_ranks = [_ellipsis_rank(equation, term, shape) for term, shape in zip(terms, shapes, strict=True)]
-    longest = max(ellipsis_ranks, default=0)
-    dots = "".join(spare[:longest])
-    inputs = tuple(
-        term.replace("...", dots[longest - rank :]) for term, rank in zip(terms, ellipsis_ranks, strict=True)
-    )
-    for term in (*inputs, right.replace("...", "")):
-        if term and not term.isalpha():
-            raise ValueError(f"einsum equation {equation!r} is malformed at {term!r}")
-    if arrow:
-        output = right.replace("...", dots)
-    else:
-        letters = left.replace("...", "").replace(",", "")
-        output = dots + "".join(sorted(letter for letter in set(letters) if letters.count(letter) == 1))
-    if len(set(output)) < len(output) or not set(output) <= set("".join(inputs)):
-        raise ValueError(f"einsum equation {equation!r}: each letter of the output must come once, and in an input")
-    return Contraction(inputs, output)
-
-
-def _ellipsis_rank(equation: str, term: str, shape: TensorShape) -> int:
-    """How many axes the "..." of an input stands for."""
-    letters = len(term.replace("...", ""))
-    if "..." not in term:
-        if shape.ndims is not None and shape.ndims != letters:
-            raise ValueError(f"einsum equation {equation!r}: {term!r} does not fit a tensor of shape {shape}")
-        return 0
-    if shape.ndims is None:
-        raise ValueError(f"einsum equation {equation!r}: the rank of an input with an ellipsis must be known")
-    if shape.ndims < letters:
-        raise ValueError(f"einsum equation {equation!r}: {term!r} does not fit a tensor of shape {shape}")
-    return shape.ndims - letters
-
-
 # -- norms and traces --
 
 
@@ -371,7 +287,7 @@ def norm(
       A Tensor without those axes.
 
     Raises:
-      ValueError: the norm does not exist for what `axis` selects.
+      ValueError: the norm is not defined for the axes in `axis`.
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/norm
     """
@@ -399,12 +315,27 @@ def norm(
         return pow(reduce_sum(pow(size, ord), axis, keepdims=keep), 1.0 / ord)
 
 
+def _spectral_norm(tensor: Tensor, axis: Sequence[int], keep: bool) -> Tensor:
+    """The largest singular values of matrices in a tensor of unknown rank."""
+    size = apply_op("Rank", input=tensor)
+    ends = [at if at >= 0 else apply_op("AddV2", x=size, y=at) for at in axis]
+    inner = apply_op("Pack", values=ends)
+    outer = apply_op("ListDiff", x=apply_op("Range", start=0, limit=size, delta=1), y=inner)[0]
+    moved = apply_op("Transpose", x=tensor, perm=apply_op("ConcatV2", values=[outer, inner], axis=0))
+    largest = reduce_max(svd(moved, compute_uv=False), -1)
+    if not keep:
+        return largest
+    kept = apply_op("TensorScatterUpdate", tensor=apply_op("Shape", input=tensor),
+                    indices=apply_op("ExpandDims", input=inner, dim=1), updates=[1, 1])  # fmt: skip
+    return apply_op("Reshape", tensor=largest, shape=kept)
+
+
 def _matrix_norm(tensor: Tensor, ord: Any, axis: Sequence[int], keep: bool) -> Tensor:
     rows, columns = axis
     if ord == 2:  # the largest singular value
         rank = tensor.shape.ndims
         if rank is None:
-            raise ValueError("the 2-norm of matrices needs a tensor of known rank")
+            return _spectral_norm(tensor, axis, keep)
         order = [each for each in range(rank) if each not in (rows % rank, columns % rank)]
         order += [rows % rank, columns % rank]
         moved = _transposed(tensor, order)
@@ -492,98 +423,6 @@ def eye(
         return apply_op("MatrixSetDiag", name, input=zeros, diagonal=ones)
 
 
-# -- decompositions and solvers --
-
-
-def matrix_inverse(input: TensorLike, adjoint: bool = False, name: str | None = None) -> Tensor:
-    """The inverse of square matrices, or of their adjoints. A singular one is an InvalidArgumentError at run time."""
-    return apply_op("MatrixInverse", name, input=input, adjoint=adjoint)
-
-
-def matrix_determinant(input: TensorLike, name: str | None = None) -> Tensor:
-    """The determinant. [..., n, n] -> [...]."""
-    return apply_op("MatrixDeterminant", name, input=input)
-
-
-def slogdet(input: TensorLike, name: str | None = None) -> Any:
-    """(sign, log |determinant|). [..., n, n] -> twice [...]."""
-    return apply_op("LogMatrixDeterminant", name, input=input)
-
-
-def logdet(matrix: TensorLike, name: str | None = None) -> Tensor:
-    """log of the determinant of hermitian positive definite matrices, from their Cholesky factors."""
-    with name_scope(name, "logdet", [matrix]):
-        diagonal = apply_op("MatrixDiagPart", input=cholesky(matrix))
-        return multiply(2.0, reduce_sum(log(real(diagonal)), axis=[-1]))
-
-
-def cholesky(input: TensorLike, name: str | None = None) -> Tensor:
-    """The lower triangular L with L L^H = input, for hermitian positive definite matrices (else InvalidArgumentError).
-
-    Only the lower triangle of the input is read.
-    """
-    return apply_op("Cholesky", name, input=input)
-
-
-def cholesky_solve(chol: Any, rhs: TensorLike, name: str | None = None) -> Tensor:
-    """The X with A X = rhs, where chol = cholesky(A). [..., n, n], [..., n, k] -> [..., n, k]."""
-    with name_scope(name, "cholesky_solve", [chol, rhs]):
-        first = matrix_triangular_solve(chol, rhs, adjoint=False, lower=True)
-        return matrix_triangular_solve(chol, first, adjoint=True, lower=True)
-
-
-def matrix_solve(matrix: TensorLike, rhs: TensorLike, adjoint: bool = False, name: str | None = None) -> Tensor:
-    """The X with matrix X = rhs (or the adjoint of the matrix). [..., n, n], [..., n, k] -> [..., n, k]."""
-    return apply_op("MatrixSolve", name, matrix=matrix, rhs=rhs, adjoint=adjoint)
-
-
-def matrix_triangular_solve(
-    matrix: TensorLike, rhs: TensorLike, lower: bool = True, adjoint: bool = False, name: str | None = None
-) -> Tensor:
-    """As `matrix_solve`, reading only the lower (or upper) triangle of the matrix."""
-    return apply_op("MatrixTriangularSolve", name, matrix=matrix, rhs=rhs, lower=lower, adjoint=adjoint)
-
-
-def matrix_solve_ls(
-    matrix: TensorLike, rhs: TensorLike, l2_regularizer: float = 0.0, fast: bool = True, name: str | None = None
-) -> Tensor:
-    """The X that makes |matrix X - rhs|^2 + l2_regularizer |X|^2 least. [..., m, n], [..., m, k] -> [..., n, k].
-
-    `fast` solves the normal equations; otherwise the pseudo-inverse is used and the regularizer ignored.
-    """
-    regularizer = np.float64(l2_regularizer)
-    return apply_op("MatrixSolveLs", name, matrix=matrix, rhs=rhs, l2_regularizer=regularizer, fast=fast)
-
-
-def qr(input: TensorLike, full_matrices: bool = False, name: str | None = None) -> Any:
-    """(q, r) with q r = input, q unitary and r upper triangular. [..., m, n] -> [..., m, p], [..., p, n].
-
-    p is min(m, n), or m with `full_matrices`.
-    """
-    return apply_op("Qr", name, input=input, full_matrices=full_matrices)
-
-
-def svd(tensor: TensorLike, full_matrices: bool = False, compute_uv: bool = True, name: str | None = None) -> Any:
-    """(s, u, v) with u diag(s) v^H = tensor; only s when `compute_uv` is False.
-
-    [..., m, n] -> s [..., p] in descending order, real; u [..., m, p]; v [..., n, p]; p = min(m, n), and u and v square
-    with `full_matrices`.
-    """
-    s, u, v = apply_op("Svd", name, input=tensor, compute_uv=compute_uv, full_matrices=full_matrices)
-    return (real(s), u, v) if compute_uv else real(s)
-
-
-def self_adjoint_eig(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
-    """(e, v): eigenvalues in ascending order and eigenvectors, the columns of v, of hermitian matrices [..., n, n]."""
-    e, v = apply_op("SelfAdjointEigV2", name, input=tensor, compute_v=True)
-    return e, v
-
-
-def self_adjoint_eigvals(tensor: TensorLike, name: str | None = None) -> Tensor:
-    """The eigenvalues of hermitian matrices in ascending order. [..., n, n] -> [..., n]."""
-    return apply_op("SelfAdjointEigV2", name, input=tensor, compute_v=False).e
-
-
 # -- shape rules --
 
 
@@ -591,7 +430,7 @@ def self_adjoint_eigvals(tensor: TensorLike, name: str | None = None) -> Tensor:
 def _matmul_shape(op: Operation) -> list[TensorShape]:
     rows, inner = _swapped(op.inputs[0].shape.with_rank(2), op.get_attr("transpose_a"))
     inner_b, columns = _swapped(op.inputs[1].shape.with_rank(2), op.get_attr("transpose_b"))
-    _check_inner(inner, inner_b)
+    check_inner(inner, inner_b)
     return [TensorShape([rows, columns])]
 
 
@@ -602,7 +441,7 @@ def _batch_matmul_shape(op: Operation) -> list[TensorShape]:
         return [unknown_shape()]
     rows, inner = _swapped(x[-2:], op.get_attr("adj_x"))
     inner_y, columns = _swapped(y[-2:], op.get_attr("adj_y"))
-    _check_inner(inner, inner_y)
+    check_inner(inner, inner_y)
     batch = x[:-2].merge_with(y[:-2]) if op.type == "BatchMatMul" else broadcast_shape(x[:-2], y[:-2])
     return [batch.concatenate([rows, columns])]
 
@@ -612,117 +451,9 @@ def _swapped(matrix: TensorShape, swap: bool) -> tuple[int | None, int | None]:
     return (columns, rows) if swap else (rows, columns)
 
 
-def _check_inner(a: int | None, b: int | None) -> None:
-    if a is not None and b is not None and a != b:
-        raise ValueError(f"Dimensions must be equal, but are {a} and {b}")
-
-
-@shape_rule("Einsum")
-def _einsum_shape(op: Operation) -> list[TensorShape]:
-    equation = op.get_attr("equation")
-    try:
-        contraction = parse_einsum(
-            equation.decode() if isinstance(equation, bytes) else equation, [tensor.shape for tensor in op.inputs]
-        )
-    except ValueError:
-        if any(tensor.shape.ndims is None for tensor in op.inputs):
-            return [unknown_shape()]
-        raise
-    sizes: dict[str, int | None] = {}
-    for labels, tensor in zip(contraction.inputs, op.inputs, strict=True):
-        if tensor.shape.ndims is None:
-            continue
-        for label, size in zip(labels, tensor.shape.as_list(), strict=True):
-            known = sizes.get(label)
-            if known not in (None, 1) and size not in (None, 1, known):
-                raise ValueError(f"Axis {label!r} has size {known} and size {size}")
-            sizes[label] = size if known in (None, 1) and size is not None else known
-    return [TensorShape([sizes.get(label) for label in contraction.output])]
-
-
 @shape_rule("Cross")
 def _cross_shape(op: Operation) -> list[TensorShape]:
     shape = op.inputs[0].shape.merge_with(op.inputs[1].shape).with_rank_at_least(1)
     if shape.ndims is not None and shape.as_list()[-1] not in (3, None):
         raise ValueError("Cross-products are only defined for 3-element vectors")
     return [shape]
-
-
-@shape_rule("MatrixInverse", "Cholesky")
-def _square_shape(op: Operation) -> list[TensorShape]:
-    batch, size = _square_matrix(op.inputs[0].shape)
-    return [unknown_shape() if batch is None else batch.concatenate([size, size])]
-
-
-@shape_rule("MatrixDeterminant", "LogMatrixDeterminant")
-def _determinant_shape(op: Operation) -> list[TensorShape]:
-    batch, _ = _square_matrix(op.inputs[0].shape)
-    return [unknown_shape() if batch is None else batch] * len(op.outputs)
-
-
-@shape_rule("SelfAdjointEigV2")
-def _self_adjoint_eig_shape(op: Operation) -> list[TensorShape]:
-    batch, size = _square_matrix(op.inputs[0].shape)
-    if batch is None:
-        return [unknown_shape()] * 2
-    vectors = batch.concatenate([size, size]) if op.get_attr("compute_v") else TensorShape([0])
-    return [batch.concatenate([size]), vectors]
-
-
-@shape_rule("MatrixSolve", "MatrixTriangularSolve")
-def _solve_shape(op: Operation) -> list[TensorShape]:
-    batch, size = _square_matrix(op.inputs[0].shape)
-    rhs = op.inputs[1].shape.with_rank_at_least(2)
-    if batch is None or rhs.ndims is None:
-        return [unknown_shape()]
-    rows, columns = rhs.as_list()[-2:]
-    _check_inner(size, rows)
-    batch = batch.merge_with(rhs[:-2]) if op.type == "MatrixSolve" else broadcast_shape(batch, rhs[:-2])
-    return [batch.concatenate([rows if size is None else size, columns])]
-
-
-@shape_rule("MatrixSolveLs")
-def _solve_ls_shape(op: Operation) -> list[TensorShape]:
-    matrix, rhs = (tensor.shape.with_rank_at_least(2) for tensor in op.inputs[:2])
-    if matrix.ndims is None or rhs.ndims is None:
-        return [unknown_shape()]
-    _check_inner(matrix.as_list()[-2], rhs.as_list()[-2])
-    return [matrix[:-2].merge_with(rhs[:-2]).concatenate([matrix[-1], rhs[-1]])]
-
-
-@shape_rule("Qr")
-def _qr_shape(op: Operation) -> list[TensorShape]:
-    shape = op.inputs[0].shape.with_rank_at_least(2)
-    if shape.ndims is None:
-        return [unknown_shape()] * 2
-    rows, columns = shape.as_list()[-2:]
-    inner = rows if op.get_attr("full_matrices") else _lesser(rows, columns)
-    return [shape[:-2].concatenate([rows, inner]), shape[:-2].concatenate([inner, columns])]
-
-
-@shape_rule("Svd")
-def _svd_shape(op: Operation) -> list[TensorShape]:
-    shape = op.inputs[0].shape.with_rank_at_least(2)
-    if shape.ndims is None:
-        return [unknown_shape()] * 3
-    rows, columns = shape.as_list()[-2:]
-    least = _lesser(rows, columns)
-    values = shape[:-2].concatenate([least])
-    if not op.get_attr("compute_uv"):
-        return [values, TensorShape([0]), TensorShape([0])]
-    inner = (rows, columns) if op.get_attr("full_matrices") else (least, least)
-    return [values, shape[:-2].concatenate([rows, inner[0]]), shape[:-2].concatenate([columns, inner[1]])]
-
-
-def _lesser(a: int | None, b: int | None) -> int | None:
-    return None if a is None or b is None else min(a, b)
-
-
-def _square_matrix(shape: TensorShape) -> tuple[TensorShape | None, int | None]:
-    """The batch shape (None if the rank is unknown) and the number of rows of square matrices."""
-    shape = shape.with_rank_at_least(2)
-    if shape.ndims is None:
-        return None, None
-    rows, columns = shape.as_list()[-2:]
-    _check_inner(rows, columns)
-    return shape[:-2], columns if rows is None else rows

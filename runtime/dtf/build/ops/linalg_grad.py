@@ -12,16 +12,9 @@ from typing import Any
 from dtf.build.apply import apply_op
 from dtf.build.constant import constant
 from dtf.build.gradients import gradient
-from dtf.build.ops.linalg import (
-    adjoint,
-    cross,
-    matmul,
-    matrix_inverse,
-    matrix_solve,
-    matrix_triangular_solve,
-    parse_einsum,
-    svd,
-)  # fmt: skip
+from dtf.build.ops.decompositions import matrix_inverse, matrix_solve, matrix_triangular_solve, svd
+from dtf.build.ops.einsum import parse_einsum
+from dtf.build.ops.linalg import adjoint, cross, matmul
 from dtf.build.ops.math import (
     add,
     cast,
@@ -273,7 +266,7 @@ def _svd(op: Operation, grad_s: Any, grad_u: Any, grad_v: Any) -> Gradients:
         _diagonal(grad_s),
     )
     inverse_scale = _diagonal(reciprocal(s))
-    u_rest = matmul(subtract(grad_u, matmul(u, u_grad)), inverse_scale)  # what leaves the span of u
+    u_rest = matmul(subtract(grad_u, matmul(u, u_grad)), inverse_scale)  # the part outside the span of u
     v_rest = matmul(subtract(grad_v, matmul(v, v_grad)), inverse_scale)
     by_matrix = add(matmul(add(matmul(u, core), u_rest), v, adjoint_b=True), matmul(u, v_rest, adjoint_b=True))
     return [by_matrix]

@@ -1,4 +1,4 @@
-"""Ops that tell what goes on: `tf.Print`, `tf.print`'s op and `tf.timestamp`.
+"""Ops that report progress: `tf.Print`, `tf.print`'s op and `tf.timestamp`.
 
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/Print
 """

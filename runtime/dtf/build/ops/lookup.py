@@ -1,7 +1,7 @@
 """Lookup tables as TensorFlow 1.x's classes: `tf.lookup.StaticHashTable` (`tf.contrib.lookup.HashTable`) and
 MutableHashTable.
 
-Owns the classes that make the nodes, and the nodes' static shapes. What tables do is `lookup_tables.py`.
+Owns the classes that make the nodes, and the nodes' static shapes. `run/state/lookup_tables.py` implements the tables.
 
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/lookup
 """
@@ -14,7 +14,7 @@ from typing import Any
 
 from dtf.build.apply import apply_op
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import add_to_collection, colocate_with, get_collection, name_scope
+from dtf.build.default_graph import add_to_collection, colocate_with, get_collection, name_scope
 from dtf.build.graph_keys import GraphKeys
 from dtf.build.saveable_object import SaveableObject, SaveSpec
 from dtf.build.shape_rules import no_outputs, scalar, shape_rule
@@ -23,7 +23,7 @@ from dtf.build.tensor import Operation, Tensor
 from dtf.wire import dtypes
 from dtf.wire.tensor_shape import TensorShape
 
-__all__ = ["tables_initializer"]
+__all__ = ["initialize_all_tables", "tables_initializer"]
 
 
 class KeyValueTensorInitializer:
@@ -56,7 +56,7 @@ class KeyValueTensorInitializer:
 
 
 class TextFileIndex:
-    """What stands for a column of a line: the whole line, or its number."""
+    """A column specification: the whole line, or its number."""
 
     WHOLE_LINE = -2
     LINE_NUMBER = -1
@@ -85,7 +85,7 @@ class TextFileInitializer:
 
     @property
     def _shared_name(self) -> str | None:
-        """The name that tables over one file share, and so their contents; None where the file is not known yet."""
+        """The name that tables over one file share, and so their contents; None if the file is not yet known."""
         if isinstance(self._filename, Tensor):
             return None
         size = f"{self._vocab_size}_" if self._vocab_size >= 0 else ""
@@ -111,7 +111,7 @@ class TextFileInitializer:
 
 
 class LookupTableBase:
-    """What all tables have: a handle, dtypes, a default value, `lookup`, `size` and `export`."""
+    """Base of all tables: a handle, dtypes, a default value, `lookup`, `size` and `export`."""
 
     def __init__(self, handle: Tensor, key_dtype: Any, value_dtype: Any, default_value: Any) -> None:
         self.resource_handle = handle
@@ -176,7 +176,7 @@ StaticHashTable = HashTable
 
 
 class StaticVocabularyTable:
-    """A table of string or integer keys to int64 ids, with buckets behind the vocabulary for keys that it lacks.
+    """A table of string or integer keys to int64 ids, with buckets after the vocabulary for unknown keys.
 
     Ids below the size of the vocabulary are the initializer's; an unknown key is hashed to one of `num_oov_buckets`.
     """
@@ -201,7 +201,7 @@ class StaticVocabularyTable:
         return apply_op("NoOp") if self._table is None else self._table.initializer
 
     def size(self, name: str | None = None) -> Tensor:
-        """The number of ids: those of the vocabulary and the buckets, an int64 scalar."""
+        """The number of ids, of vocabulary and buckets together: an int64 scalar."""
         buckets = convert_to_tensor(self._buckets, dtypes.int64)
         return buckets if self._table is None else apply_op("AddV2", name, x=self._table.size(), y=buckets)
 
@@ -276,14 +276,14 @@ class MutableHashTable(LookupTableBase):
         )
 
     def remove(self, keys: Any, name: str | None = None) -> Operation:
-        """The operation that forgets entries."""
+        """The operation that removes entries."""
         return apply_op(
             "LookupTableRemoveV2", name, table_handle=self.resource_handle, keys=convert_to_tensor(keys, self.key_dtype)
         )
 
 
     def _saveable(self, name: str) -> SaveableObject:
-        """What a Saver takes, with that name in checkpoints."""
+        """A saveable object for a Saver, with this name in checkpoints."""
         return _TableSaveable(self, name)
 
     def _join_checkpoints(self, checkpoint: bool) -> None:
@@ -321,6 +321,11 @@ class DenseHashTable(MutableHashTable):
         )
         LookupTableBase.__init__(self, handle, key_dtype, value_dtype, default)
         self._join_checkpoints(checkpoint)
+
+
+def initialize_all_tables(name: str = "init_all_tables") -> Operation:
+    """The old name of `tables_initializer`."""
+    return tables_initializer(name)
 
 
 def tables_initializer(name: str = "init_all_tables") -> Operation:

@@ -1,12 +1,12 @@
 """Gradients around loops: for each `tf.while_loop`, a second loop that runs the iterations backwards.
 
-Owns `LoopGradients`, which the reverse walk of `gradients` asks at each node, and `LoopGradient`, one per loop. The
-forward loop gets a counter of its iterations, and pushes on a stack each value that the backward loop will need; the
-backward loop counts down and pops. A value that is the same in all iterations enters the backward loop as it is, and
-its gradient is summed up in an accumulator.
+Owns `LoopGradients`, which the reverse walk of `gradients` calls at each node, and `LoopGradient`, one per loop. The
+forward loop gets a counter of its iterations, and pushes each value that the backward loop needs on a stack. The
+backward loop counts down and pops. A loop-invariant value enters the backward loop directly; an accumulator sums its
+gradient.
 
-The nodes are laid out as TensorFlow lays them out; the idea is in Yu et al., "Dynamic Control Flow in Large-Scale
-Machine Learning" (EuroSys 2018, https://arxiv.org/abs/1805.01772), section 5.
+The nodes have TensorFlow's layout. Source: Yu et al., "Dynamic Control Flow in Large-Scale Machine Learning" (EuroSys
+2018, https://arxiv.org/abs/1805.01772), section 5.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from typing import Any
 from dtf.build.apply import apply_op
 from dtf.build.constant import constant, constant_value
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import Operation, Tensor, colocate_with, control_dependencies
+from dtf.build.default_graph import colocate_with, control_dependencies
+from dtf.build.graph import Operation, Tensor
 from dtf.build.ops.control_flow_context import (
     CondContext,
     WhileContext,
@@ -53,7 +54,7 @@ class LoopGradients:
         outer_loop = None if forward.outer is None else forward.outer.while_context()
         loop = LoopGradient(forward, self._loops.get(outer_loop) if outer_loop is not None else None)
         self._loops[forward] = loop
-        # The backward loop takes part of all loop variables, even where the target depends on only one.
+        # The backward loop contains all loop variables, even if the target depends on only one.
         for tensor in loop.exits:
             pending.setdefault(tensor.op, 0)
 
@@ -61,7 +62,7 @@ class LoopGradients:
         """The loop whose backward loop the gradient of `op` belongs in.
 
         Args:
-          before: ask for the gradients that arrive at `op`; those of an exit arrive outside of the loop.
+          before: returns the gradients that arrive at `op`; gradients of an exit arrive outside of the loop.
         """
         if before and is_loop_exit(op):
             around = op._get_control_flow_context().outer
@@ -100,7 +101,7 @@ class LoopGradients:
         return [tensor.op for tensor in unused]
 
     def ready_exits(self, op: Operation, walk: Any) -> list[Operation]:
-        """What to visit once the exit `op` has all its gradients: nothing until all exits of the loop have theirs."""
+        """The ops to visit after the exit `op` has all its gradients: none until all exits of the loop have theirs."""
         loop = self.of(op, before=False)
         assert loop is not None
         loop.deferred_exits.append(op.outputs[0])
@@ -116,27 +117,27 @@ class LoopGradients:
         return [tensor.op for tensor in used + unused]
 
     def _zeros_for_exit(self, tensor: Tensor) -> Tensor:
-        from dtf.build.ops import array
+        from dtf.build.ops import filling
 
         forward = tensor.op._get_control_flow_context()
         around = None if forward.outer is None else forward.outer.while_context()
         outer = None if around is None else self._loops.get(around)
         if tensor.shape.is_fully_defined():
             if outer is None:
-                return array.zeros(tensor.shape, tensor.dtype)
+                return filling.zeros(tensor.shape, tensor.dtype)
             with _entered(outer.backward):
-                return array.zeros(tensor.shape, tensor.dtype)
+                return filling.zeros(tensor.shape, tensor.dtype)
         if outer is None:
-            return array.zeros_like(tensor, optimize=False)
+            return filling.zeros_like(tensor, optimize=False)
         with _entered(forward.outer):
             shape = _shape_of(tensor)
         saved = outer.save(shape)
         with _entered(outer.backward):
-            return array.zeros(outer.restore(saved, shape), tensor.dtype)
+            return filling.zeros(outer.restore(saved, shape), tensor.dtype)
 
     def zeros_like(self, op: Operation, index: int) -> Any:
         """Zeros for an output of `op` that no gradient has reached; called inside the backward loop, if any."""
-        from dtf.build.ops import array
+        from dtf.build.ops import filling
 
         if is_loop_switch(op):
             return None
@@ -164,11 +165,11 @@ class LoopGradients:
         loop.backward.exit()
         saved = loop.save(shape, is_untaken_branch)
         loop.backward.enter()
-        return array.zeros(loop.restore(saved, shape, is_untaken_branch), tensor.dtype)
+        return filling.zeros(loop.restore(saved, shape, is_untaken_branch), tensor.dtype)
 
     def finish(self) -> None:
         """Closes the backward loops of variables that do not depend on their former value."""
-        from dtf.build.ops import array
+        from dtf.build.ops import filling
 
         for loop in self._loops.values():
             for merge in loop.switch_merges.values():
@@ -180,7 +181,7 @@ class LoopGradients:
                         following = _next(constant(0, merge.dtype, merge.shape))
                 else:
                     with _entered(loop.backward.outer):
-                        zeros = array.zeros(_shape_of(entering.op._inputs[0]), merge.dtype)
+                        zeros = filling.zeros(_shape_of(entering.op._inputs[0]), merge.dtype)
                     with _entered(loop.backward):
                         following = _next(zeros)
                 merge.op._update_input(1, following)
@@ -233,7 +234,7 @@ class LoopGradient:
         loop = self.forward
         start = constant(0, name="f_count")
         if self.outer is not None:
-            # The pushes of one run of this loop come before those of the next one.
+            # The pushes of one run of this loop must precede the pushes of the next run.
             start.op._add_control_input(self.outer._forward_index.op._inputs[0].op)
         with _entered(loop):
             entered = _enter(start, loop, "f_count")
@@ -260,12 +261,12 @@ class LoopGradient:
             merged.op._update_input(1, following)
             final = _exit(switch[0], loop, "b_count")
         if self.outer is not None:
-            # The pops of one run of this loop come before those of the next one.
+            # The pops of one run of this loop must precede the pops of the next run.
             self.outer.backward_sync()._add_control_input(final.op)
         return following
 
     def forward_sync(self) -> Operation:
-        """What the next forward iteration waits for besides the counter."""
+        """The ops that the next forward iteration waits for, besides the counter."""
         if self._forward_sync is None:
             with control_dependencies(None):
                 self._forward_sync = apply_op("ControlTrigger", "f_sync")
@@ -274,7 +275,7 @@ class LoopGradient:
         return self._forward_sync
 
     def backward_sync(self) -> Operation:
-        """What the next backward iteration waits for besides the counter."""
+        """The ops that the next backward iteration waits for, besides the counter."""
         if self._backward_sync is None:
             with control_dependencies(None):
                 self._backward_sync = apply_op("ControlTrigger", "b_sync")
@@ -325,7 +326,7 @@ class LoopGradient:
         return branch.pred
 
     def real_value(self, tensor: Tensor) -> Tensor:
-        """What `tensor` of the forward loop was in the iteration whose gradient is being computed."""
+        """The forward loop's value of `tensor` in the iteration whose gradient is being computed."""
         if tensor.name not in self.saved:
             self.saved[tensor.name] = self._find_value(tensor)
         return self.saved[tensor.name]
@@ -338,7 +339,7 @@ class LoopGradient:
                 break
             tensor = entered.op._inputs[0]
             if loop.outer is None:
-                # The same in all iterations of all loops.
+                # Invariant in all enclosing loops.
                 return self.backward.add_value(tensor)
             loop = loop.outer
         known = constant_value(tensor) if tensor.op.type == "Const" else None
@@ -352,7 +353,7 @@ class LoopGradient:
 
     def accumulate(self, op: Operation, grad: Any) -> Tensor:
         """The sum over all iterations of `grad`, the gradient of the constant Enter `op`; called in the loop."""
-        from dtf.build.ops import array
+        from dtf.build.ops import filling
 
         loop = self.backward
         grad = convert_to_tensor(grad)
@@ -361,7 +362,7 @@ class LoopGradient:
             with _entered(loop.outer):
                 start = constant(0, grad.dtype, grad.shape, name="b_acc")
         else:
-            start = array.zeros(self._outside_shape(op._inputs[0]), grad.dtype)
+            start = filling.zeros(self._outside_shape(op._inputs[0]), grad.dtype)
         loop.enter()
         entered = _enter(start, loop, "b_acc")
         merged = apply_op("Merge", "b_acc", inputs=[entered, entered])[0]
@@ -387,23 +388,23 @@ class LoopGradient:
 
 def zeros_outside_loops(op: Operation, index: int) -> Tensor:
     """Zeros for an output of `op` that no gradient has reached, where no loop is concerned."""
-    from dtf.build.ops import array
+    from dtf.build.ops import filling
 
     tensor = op.outputs[index]
     context = op._get_control_flow_context()
     if op.type not in ("Switch", "RefSwitch") or not isinstance(context, CondContext):
         if tensor.dtype == dtypes.resource:
-            return array.zeros(apply_op("VariableShape", None, input=tensor), _handle_dtype(tensor))
-        return array.zeros_like(tensor, optimize=False)
+            return filling.zeros(apply_op("VariableShape", None, input=tensor), _handle_dtype(tensor))
+        return filling.zeros_like(tensor, optimize=False)
     # Zeros for the branch that was not taken must be alive where the gradient of the other branch is dead.
     other = apply_op("Switch", "Switch", data=op._inputs[0], pred=context.pred)[1 - context.branch]
     pivot = apply_op("Identity", None, input=other)
     if tensor.dtype == dtypes.resource:
         with control_dependencies([pivot]):
-            return array.zeros(apply_op("VariableShape", None, input=other), _handle_dtype(tensor))
+            return filling.zeros(apply_op("VariableShape", None, input=other), _handle_dtype(tensor))
     shape = _shape_of(other)
     with control_dependencies([pivot]):
-        return array.zeros(shape, tensor.dtype)
+        return filling.zeros(shape, tensor.dtype)
 
 
 def _handle_dtype(handle: Tensor) -> Any:

@@ -19,7 +19,7 @@ import numpy as np
 from dtf.build.apply import apply_op
 from dtf.build.constant import constant, constant_value
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import name_scope
+from dtf.build.default_graph import name_scope
 from dtf.build.shape_rules import broadcast, shape_rule, unchanged
 from dtf.build.sparse import IndexedSlices, SparseTensor
 from dtf.build.tensor import Operation, Tensor
@@ -50,9 +50,10 @@ OneArgument = Callable[..., Tensor]
 
 
 def div(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """x / y as Python 2 divides: integers are floored, anything else is divided exactly. Shapes broadcast."""
+    """x / y with Python 2's division: integers are floored, other types are divided exactly. Shapes broadcast."""
     with name_scope(name, "div", [x, y]) as name:
-        x, y = _same_type(x, y)
+        x = convert_to_tensor(x, name="x")
+        y = convert_to_tensor(y, name="y", dtype=x.dtype.base_dtype)
         if x.dtype.is_integer:
             return apply_op("FloorDiv", name, x=x, y=y)
         return apply_op("RealDiv", name, x=x, y=y)
@@ -71,10 +72,12 @@ def divide(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/math/divide
     """
+    if name is None and isinstance(y, Tensor) and not isinstance(x, Tensor):
+        x = convert_to_tensor(x, y.dtype.base_dtype, name="x")
     return truediv(x, y, name or "truediv")
 
 
-# The floating-point type in which integers of a type are divided; None: they are floating-point already.
+# The floating-point type for the quotient of integers of a type; None: the type is already floating-point.
 _TRUE_DIVISION_TYPES: dict[dtypes.DType, dtypes.DType] = {
     dtypes.uint8: dtypes.float32,
     dtypes.int8: dtypes.float32,
@@ -103,6 +106,20 @@ def truediv(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
         return apply_op("RealDiv", name, x=x, y=y)
 
 
+def div_no_nan(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """x / y, and 0 where y is 0; integers are divided as floating-point numbers.
+
+    Raises:
+      TypeError: x and y are of different types.
+    """
+    with name_scope(name, "div_no_nan", [x, y]) as name:
+        x, y = _same_type(x, y)
+        wider = _TRUE_DIVISION_TYPES.get(x.dtype.base_dtype)
+        if wider is not None:
+            x, y = cast(x, wider), cast(y, wider)
+        return apply_op("DivNoNan", name, x=x, y=y)
+
+
 def floordiv(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """The greatest integer not above x / y, in the type of x. Shapes broadcast."""
     with name_scope(name, "floordiv", [x, y]) as name:
@@ -118,14 +135,14 @@ def _same_type(x: Any, y: Any) -> tuple[Tensor, Tensor]:
 
 
 def abs(x: TensorLike, name: str | None = None) -> Any:
-    """The absolute value; of complex numbers the modulus. A SparseTensor stays one.
+    """The absolute value; of complex numbers the modulus. A SparseTensor remains sparse.
 
     Args:
       x: a tensor or SparseTensor of numbers.
       name: the name of the operation.
 
     Returns:
-      What `x` is, of the same shape; of complex numbers, in the type of their parts.
+      A Tensor of the same shape and dtype; for complex numbers, of the dtype of their parts.
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/math/abs
     """
@@ -197,7 +214,7 @@ def complex(real: Any, imag: Any, name: str | None = None) -> Tensor:
 
 
 def real(input: TensorLike, name: str | None = None) -> Tensor:
-    """The real part; a tensor that is not complex is returned as it is."""
+    """The real part; a tensor that is not complex is returned unchanged."""
     with name_scope(name, "Real", [input]) as name:
         input = convert_to_tensor(input, name="input")
         return apply_op("Real", name, input=input, Tout=input.dtype.real_dtype) if input.dtype.is_complex else input
@@ -261,7 +278,7 @@ def add_n(inputs: TensorLike, name: str | None = None) -> Tensor:
 
 
 def accumulate_n(inputs: TensorLike, shape: Any = None, tensor_dtype: Any = None, name: str | None = None) -> Tensor:
-    """As `add_n`; `shape` may say what the inputs agree on, `tensor_dtype` what their type must be.
+    """As `add_n`; `shape` and `tensor_dtype` state the inputs' common shape and dtype.
 
     Raises:
       TypeError: a tensor is not of type `tensor_dtype`.
@@ -277,13 +294,15 @@ def accumulate_n(inputs: TensorLike, shape: Any = None, tensor_dtype: Any = None
 
 
 def _list_of_tensors(inputs: Any) -> list[Tensor]:
+    if isinstance(inputs, Tensor):
+        iter(inputs)  # raises the error of a tensor that is taken for a list
     if not isinstance(inputs, list | tuple) or not inputs:
         raise ValueError("inputs must be a list of at least one Tensor/IndexedSlices with the same dtype and shape")
     return [convert_to_tensor(each) for each in inputs]
 
 
 def scalar_mul(scalar: Any, x: TensorLike, name: str | None = None) -> Any:
-    """scalar * x, where x may be IndexedSlices (which stay IndexedSlices).
+    """scalar * x; if x is IndexedSlices, so is the result.
 
     Raises:
       ValueError: `scalar` is not 0-d.
@@ -303,8 +322,8 @@ def scalar_mul(scalar: Any, x: TensorLike, name: str | None = None) -> Any:
 def cast(x: TensorLike, dtype: DTypeLike, name: str | None = None) -> Any:
     """Converts to another dtype.
 
-    Floating-point numbers are cut toward zero when cast to integers; of complex numbers the real part is kept; numbers
-    become True when they are not zero.
+    Casting to integers truncates floating-point numbers towards zero. The real part of complex numbers is kept.
+    Nonzero numbers become True.
 
     Args:
       x: a Tensor, SparseTensor or IndexedSlices of numbers or bool.
@@ -312,7 +331,7 @@ def cast(x: TensorLike, dtype: DTypeLike, name: str | None = None) -> Any:
       name: the name of the operation.
 
     Returns:
-      What `x` is, of the same shape; `x` itself when it has that dtype already.
+      A Tensor of the same shape; `x` itself if it already has the dtype.
 
     Raises:
       TypeError: `x` cannot be cast to `dtype`.
@@ -370,7 +389,7 @@ def to_float(x: TensorLike, name: str = "ToFloat") -> Tensor:
       name: the name of the operation.
 
     Returns:
-      What `x` is, of the same shape.
+      A Tensor of the same shape and dtype.
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/to_float
     """
@@ -390,7 +409,7 @@ def to_int32(x: TensorLike, name: str = "ToInt32") -> Tensor:
       name: the name of the operation.
 
     Returns:
-      What `x` is, of the same shape.
+      A Tensor of the same shape and dtype.
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/to_int32
     """
@@ -484,7 +503,7 @@ lin_space = linspace
 def one_op(op_type: str, name: str, arguments: Sequence[str], text: str, shape: str = "") -> OneArgument:
     """The public function of an op whose inputs are `arguments`, in order, and whose attributes have defaults.
 
-    `shape` describes the result's shape; by default the inputs' one, or that to which they broadcast.
+    `shape` describes the result's shape; by default the shape of the inputs, or the shape that they broadcast to.
     """
 
     def function(*values: Any, name: str | None = None, **named: Any) -> Tensor:
@@ -595,7 +614,6 @@ add = _of_two("Add", "add", "x + y; strings are joined.")
 bitwise_and = _of_two("BitwiseAnd", "bitwise_and", "The bits set in both x and y. Integers.")
 bitwise_or = _of_two("BitwiseOr", "bitwise_or", "The bits set in x or y. Integers.")
 bitwise_xor = _of_two("BitwiseXor", "bitwise_xor", "The bits set in exactly one of x and y. Integers.")
-div_no_nan = _of_two("DivNoNan", "div_no_nan", "x / y, and 0 where y is 0.")
 equal = _of_two("Equal", "equal", "Whether x == y.")
 floor_div = _of_two("FloorDiv", "floor_div", "The greatest integer not above x / y, in the type of x.")
 floormod = _of_two("FloorMod", "floormod", "x - floor(x / y) * y: the remainder has the sign of y.")

@@ -1,8 +1,8 @@
 """Gradients of arithmetic, reductions, scans, segments and casts.
 
 Each function takes the operation and one gradient per output and gives one per input. Complex gradients follow
-TensorFlow: the gradient of a real loss L with respect to z = x + iy is dL/dx + i dL/dy, so derivatives come in as
-their conjugates.
+TensorFlow: the gradient of a real loss L with respect to z = x + iy is dL/dx + i dL/dy, so derivatives enter as
+conjugates.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ Gradients = list[Any]
 
 
 def unbroadcast(grad: Any, x: Tensor, other: Tensor) -> Any:
-    """`grad`, of the shape to which x and other broadcast, summed over the axes along which x was repeated.
+    """Sums `grad`, of the broadcast shape of x and other, over the axes along which x was repeated.
 
     Where the static shapes tell, nothing is computed at run time but the sums that are needed.
     """
@@ -83,7 +83,7 @@ def unbroadcast(grad: Any, x: Tensor, other: Tensor) -> Any:
 
 
 def sum_to_shape_of(x: Tensor, grad: Tensor) -> Tensor:
-    """`grad`, of a shape to which x broadcasts, summed to the shape of x."""
+    """Sums `grad` to the shape of x, which broadcasts to the shape of `grad`."""
     return unbroadcast(grad, x, grad)
 
 
@@ -222,7 +222,8 @@ def _sqrt_grad(op: Operation, grad: Any) -> Gradients:
 
 @gradient("RsqrtGrad")
 def _rsqrt_grad(op: Operation, grad: Any) -> Gradients:
-    # y is conjugated in -dy conj(y)^3 / 2, so the gradient by it is that of its conjugate, conjugated.
+    # -dy conj(y)^3 / 2 contains y conjugated, so the gradient with respect to y is the conjugate of the gradient with
+    # respect to conj(y).
     y, dy = _conj(op.inputs[0]), op.inputs[1]
     by_y = multiply(multiply(-1.5, multiply(_conj(grad), dy)), square(y))
     return [by_y, apply_op("RsqrtGrad", y=y, dy=grad)]
@@ -463,7 +464,7 @@ def _cast(op: Operation, grad: Any) -> Gradients:
 
 
 def _kept_shape(op: Operation) -> Any:
-    """The shape of the input with the reduced axes as 1: a list where it is known, else a tensor."""
+    """The shape of the input with the reduced axes as 1: a list if known, else a tensor."""
     x, axes = op.inputs[0], constant_value(op.inputs[1])
     if axes is not None and x.shape.is_fully_defined():
         sizes = x.shape.as_list()
@@ -536,8 +537,8 @@ def _euclidean_norm(op: Operation, grad: Any) -> Gradients:
 
 @gradient("Prod")
 def _prod(op: Operation, grad: Any) -> Gradients:
-    # The product of all others is that of those before times that of those after: no division, so zeros do no harm.
-    # Both are running products once the reduced axes are one axis, at the front.
+    # The product of all other elements is the product before times the product after: without division, zeros do no
+    # harm. Both are running products once the reduced axes are one axis, at the front.
     x = op.inputs[0]
     rank = apply_op("Rank", input=x)
     axes = apply_op("Reshape", tensor=cast(op.inputs[1], dtypes.int32), shape=[-1])
@@ -667,7 +668,7 @@ def _prod_of_others(
     product: Callable[[Tensor], Tensor],
     ids: Tensor,
 ) -> Tensor:
-    """The gradient of products of segments: that of the product of the others, also where elements are zero."""
+    """The gradient of products of segments: the product of the other elements, correct also for zeros."""
     is_zero = equal(data, _number(0, data))
     zeros_in_segment = total(cast(is_zero, dtypes.int32))
     grad = _where(greater(zeros_in_segment, constant(1)), _zeros_like(grad), grad)

@@ -1,6 +1,6 @@
 """Functions of matrices, LU factors, banded and tridiagonal systems: public functions and static shapes.
 
-Kernels: `run.kernels.matrix_functions`; gradients: `matrix_functions_grad`. Names and arguments are those of
+Kernels: `run.kernels.matrix_functions`; gradients: `matrix_functions_grad`. Names and arguments follow
 https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/linalg. The last two dimensions are the matrix.
 """
 
@@ -14,8 +14,9 @@ import numpy as np
 from dtf.build.apply import apply_op
 from dtf.build.constant import constant
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import name_scope
-from dtf.build.ops.linalg import eye, matmul, matrix_solve, matrix_triangular_solve, svd
+from dtf.build.default_graph import name_scope
+from dtf.build.ops.decompositions import matrix_solve, matrix_triangular_solve, svd
+from dtf.build.ops.linalg import eye, matmul
 from dtf.build.ops.math import abs as absolute
 from dtf.build.ops.math import cast, greater, multiply, truediv
 from dtf.build.ops.reductions import reduce_max, reduce_sum
@@ -143,7 +144,7 @@ def expm(input: TensorLike, name: str | None = None) -> Tensor:
         matrix = convert_to_tensor(input)
         real_dtype = matrix.dtype.real_dtype.base_dtype
         sizes = reduce_max(reduce_sum(absolute(matrix), -2), -1, keepdims=True)[..., None]
-        # Squarings that bring the norm below the bound up to which the approximant is exact, counted per matrix.
+        # Per matrix, the squarings that bring the norm below the bound for which the approximant is exact.
         excess = apply_op("Log", x=truediv(sizes, constant(_PADE_NORM_MAX, real_dtype)))
         squarings = apply_op("Maximum", x=apply_op("Ceil", x=truediv(excess, math.log(2.0))), y=constant(0, real_dtype))
         scaled = truediv(matrix, cast(apply_op("Pow", x=constant(2, real_dtype), y=squarings), matrix.dtype))
@@ -237,8 +238,8 @@ def tridiagonal_solve(
 ) -> Tensor:
     """The X with A X = rhs for a tridiagonal A. rhs: [..., n] or [..., n, k].
 
-    diagonals: "compact" [..., 3, n], the diagonals above, on and below the main one (the last element of the first and
-    the first of the last are not read); "sequence", those three as a list; "matrix" [..., n, n].
+    diagonals: "compact" [..., 3, n], the diagonals above, on and below the main one; the last element of the first and
+    the first element of the last are ignored. "sequence", these three as a list; "matrix" [..., n, n].
     """
     with name_scope(name or "tridiagonal_solve"):
         rhs = convert_to_tensor(rhs)

@@ -12,9 +12,10 @@ from typing import Any
 from dtf.build.apply import apply_op
 from dtf.build.constant import constant
 from dtf.build.gradients import gradient, not_differentiable
+from dtf.build.ops.decompositions import matrix_solve, matrix_triangular_solve
 from dtf.build.ops.diagonals import matrix_band_part, matrix_diag, matrix_diag_part
 from dtf.build.ops.joining import concat, stack
-from dtf.build.ops.linalg import adjoint, eye, matmul, matrix_solve, matrix_triangular_solve
+from dtf.build.ops.linalg import adjoint, eye, matmul
 from dtf.build.ops.math import add, cast, conj, divide, multiply, negative, real, subtract
 from dtf.build.ops.math_grad import sum_to_shape_of
 from dtf.build.ops.matrix_functions import eig, gather_rows, inverse_order

@@ -7,6 +7,7 @@ from typing import Any
 from dtf.build.apply import apply_op
 from dtf.build.gradients import gradient, gradients, not_differentiable
 from dtf.build.ops import array as array_ops
+from dtf.build.ops import filling as filling_ops
 from dtf.build.ops import gathering, joining, reductions, searching
 from dtf.build.ops import math as math_ops
 from dtf.build.tensor import Operation, Tensor
@@ -65,7 +66,7 @@ def _(op: Operation, grad: Any) -> Gradients:
     product = grad * inner
     return [
         apply_op(op.type, gradients=grad, outputs=outputs),
-        searching.where(outputs < 0, product, array_ops.zeros_like(product)),
+        searching.where(outputs < 0, product, filling_ops.zeros_like(product)),
     ]
 
 
@@ -137,7 +138,7 @@ def _through_backprop(op: Operation, grad_loss: Any, grad_backprop: Any) -> Any:
     result = None
     if grad_loss is not None:
         result = _column(grad_loss) * op.outputs[1]
-    if grad_backprop is not None and grad_backprop.op.type != "ZerosLike":  # nobody but a second gradient uses it
+    if grad_backprop is not None and grad_backprop.op.type != "ZerosLike":  # only second gradients use it
         softmax = apply_op("Softmax", logits=op.inputs[0])
         inner = reductions.reduce_sum(grad_backprop * softmax, -1, keepdims=True)
         second = (grad_backprop - inner) * softmax
@@ -179,7 +180,7 @@ def _(op: Operation, grad: Any) -> Gradients:
 
 @gradient("BiasAddGrad")
 def _(op: Operation, grad: Any) -> Gradients:
-    zeros = array_ops.zeros_like(op.inputs[0])
+    zeros = filling_ops.zeros_like(op.inputs[0])
     return [apply_op("BiasAdd", value=zeros, bias=grad, data_format=op.get_attr("data_format"))]
 
 
@@ -199,7 +200,7 @@ def _(op: Operation, *grads: Any) -> Gradients:
     if grads[0] is None:
         return [None] * 5
     training = op.get_attr("is_training")
-    # Without training the statistics used are those of the inputs.
+    # Without training, the inputs' statistics are used.
     mean, variance = (op.outputs[3], op.outputs[4]) if training else (op.inputs[3], op.inputs[4])
     version = op.type.removeprefix("FusedBatchNorm")
     scale = op.inputs[1] if version == "" else math_ops.cast(op.inputs[1], "float32")
@@ -222,7 +223,7 @@ def _(op: Operation, *grads: Any) -> Gradients:
 
 @gradient("FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3")
 def _(op: Operation, *grads: Any) -> Gradients:
-    """Differentiates the same computation spelled in simple ops."""
+    """Differentiates the same computation written in simple ops."""
     y_backprop, x, scale, mean, variance = op.inputs[:5]
     outputs = _batch_norm_grad(op, y_backprop, x, scale, mean, variance)
     made = gradients(list(outputs), [y_backprop, x, scale], list(grads[:3]))

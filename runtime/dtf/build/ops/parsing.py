@@ -1,4 +1,4 @@
-"""Parsing of serialized Examples and SequenceExamples: the features that users ask for, and the static shapes.
+"""Parsing of serialized Examples and SequenceExamples: the requested features, and the static shapes.
 
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/io
 """
@@ -13,7 +13,7 @@ import numpy as np
 from dtf.build.apply import apply_op
 from dtf.build.constant import constant
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import name_scope
+from dtf.build.default_graph import name_scope
 from dtf.build.ops import array as array_ops
 from dtf.build.shape_rules import shape_rule, unchanged
 from dtf.build.sparse import SparseTensor
@@ -72,13 +72,13 @@ def parse_example(
       serialized: strings [batch], or a single one (as of `parse_single_example`).
       features: keys -> FixedLenFeature (-> Tensor [batch, *shape]), VarLenFeature, SparseFeature (-> SparseTensor) or
         FixedLenSequenceFeature (-> Tensor [batch, longest, *shape]).
-      example_names: what errors call the examples.
+      example_names: names of the examples for error messages.
 
     Returns:
       A dict from key to Tensor or SparseTensor.
 
     Raises:
-      ValueError: features are missing or of no such kind.
+      ValueError: features are missing or of an unknown kind.
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/io/parse_example
     """
@@ -114,7 +114,7 @@ def parse_single_example(
       serialized: a string scalar.
       features: keys -> FixedLenFeature, VarLenFeature, SparseFeature or FixedLenSequenceFeature.
       name: a name scope.
-      example_names: what errors call the example.
+      example_names: name of the example for error messages.
 
     Returns:
       A dict from key to Tensor or SparseTensor, without the dimension of the batch.
@@ -269,7 +269,7 @@ class _Wanted:
         return TensorShape([None]).concatenate(shape) if isinstance(feature, FixedLenSequenceFeature) else shape
 
     def defaults(self) -> list[Tensor]:
-        """The default of each dense feature; an empty one for those that are required."""
+        """The default of each dense feature; an empty tensor for required features."""
         made = []
         for key, feature in self.dense.items():
             dtype, given = dtypes.as_dtype(feature.dtype), feature.default_value
@@ -284,7 +284,7 @@ class _Wanted:
         return made
 
     def assembled(self, tensors: dict[str, Any]) -> dict[str, Any]:
-        """The features that were asked for, of the parsed parts."""
+        """The requested features, from the parsed parts."""
         return {
             key: _sparse_of_parts(feature, tensors) if isinstance(feature, SparseFeature) else tensors[key]
             for key, feature in self._features.items()

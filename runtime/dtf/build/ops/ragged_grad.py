@@ -31,7 +31,7 @@ def _to_sparse(op: Operation, _: Any, grad: Any, __: Any) -> list[Any]:
 def _gather(op: Operation, *grads: Any) -> list[Any]:
     count = op.get_attr("PARAMS_RAGGED_RANK")
     splits, values = op.inputs[:count], op.inputs[count]
-    # The same gather of the numbers of the values says where each of them went.
+    # The same gather of the values' numbers shows where each value went.
     size = array.shape(values)[0]
     numbers = apply_op(
         "RaggedGather", params_nested_splits=list(splits), params_dense_values=range(size),

@@ -1,8 +1,8 @@
 """Public functions and shape rules of random numbers, and the seeds that make them repeatable.
 
 Names, arguments and defaults are TensorFlow 1.x's (https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/random).
-Each op carries two seeds: with neither a graph seed nor an op seed both are 0 and nothing can be repeated; otherwise
-the op draws the same numbers in every new session, TensorFlow's own.
+Each op carries two seeds. With neither a graph seed nor an op seed both are 0 and results vary. Otherwise the op draws
+the same numbers in every new session, the same as TensorFlow.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from dtf.build.apply import apply_op
 from dtf.build.constant import constant, constant_value, constant_value_as_shape
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import get_default_graph, name_scope
+from dtf.build.default_graph import get_default_graph, name_scope
 from dtf.build.ops.math import add, divide, maximum, subtract
 from dtf.build.shape_rules import broadcast, no_outputs, scalar, shape_rule, unchanged
 from dtf.build.tensor import Operation, Tensor
@@ -40,8 +40,8 @@ _SEED_LIMIT = 2**31 - 1
 def set_random_seed(seed: int) -> None:
     """Sets the seed of the default graph.
 
-    All random operations that are made from now on draw the same numbers in every session. Operations without a seed
-    of their own are numbered, so they differ from each other.
+    All random operations made after this call draw the same numbers in every session. Operations without a seed of
+    their own are numbered, so they differ from each other.
 
     Args:
       seed: an integer.
@@ -55,7 +55,7 @@ def set_random_seed(seed: int) -> None:
 
 
 def get_seed(op_seed: int | None) -> tuple[int | None, int | None]:
-    """The two seeds of an op that is about to be made in the default graph; (None, None) if nobody gave one."""
+    """The two seeds of the next op of the default graph; (None, None) if no seed was set."""
     graph = get_default_graph()
     if graph.seed is None and op_seed is None:
         return None, None
@@ -182,7 +182,7 @@ def _scaled(
     seed: int | None | dict[str, Any],
     name: str | None,
 ) -> Tensor:
-    """Draws by an op of standard numbers, then scales. seed: an op seed, or the arguments that stand for it."""
+    """Draws by an op of standard numbers, then scales. seed: an op seed, or the arguments that replace it."""
     with name_scope(name, default_name, [shape, mean, stddev]) as name:
         dtype = dtypes.as_dtype(dtype)
         shape = _shape_tensor(shape)
@@ -204,7 +204,7 @@ def random_gamma(
     """Gamma(alpha, beta) distributed numbers: `shape` of them for each (alpha, beta), which broadcast.
 
     alpha is the shape, beta the rate (1 by default) of the distribution. The result has the shape `shape` followed by
-    that of alpha and beta. Differentiable with respect to alpha and beta.
+    the shape of alpha and beta. Differentiable with respect to alpha and beta.
     """
     with name_scope(name, "random_gamma", [shape, alpha, beta]):
         dtype = dtypes.as_dtype(dtype)
@@ -237,7 +237,7 @@ def stateless_uniform(
     dtype: DTypeLike = dtypes.float32,
     name: str | None = None,
 ) -> Tensor:
-    """As `random_uniform`, but the same numbers at every run; integers of any value when minval is None, too.
+    """As `random_uniform`, but with the same numbers in every run; minval None gives integers of any value.
 
     seed: [2], integers.
 
@@ -269,7 +269,7 @@ def stateless_normal(
     dtype: DTypeLike = dtypes.float32,
     name: str | None = None,
 ) -> Tensor:
-    """As `random_normal`, but the same numbers at every run. seed: [2], integers."""
+    """As `random_normal`, but with the same numbers in every run. seed: [2], integers."""
     attrs = {"seed": seed}
     return _scaled("StatelessRandomNormal", "stateless_random_normal", shape, mean, stddev, dtype, attrs, name)
 
@@ -282,7 +282,7 @@ def stateless_truncated_normal(
     dtype: DTypeLike = dtypes.float32,
     name: str | None = None,
 ) -> Tensor:
-    """As `truncated_normal`, but the same numbers at every run. seed: [2], integers."""
+    """As `truncated_normal`, but with the same numbers in every run. seed: [2], integers."""
     attrs = {"seed": seed}
     return _scaled("StatelessTruncatedNormal", "stateless_truncated_normal", shape, mean, stddev, dtype, attrs, name)
 
@@ -290,7 +290,7 @@ def stateless_truncated_normal(
 def stateless_gamma(
     shape: Any, seed: Any, alpha: Any, beta: Any = None, dtype: Any = dtypes.float32, name: str | None = None
 ) -> Tensor:
-    """Gamma(alpha, beta) distributed numbers of the given shape, which ends with that of the parameters."""
+    """Gamma(alpha, beta) distributed numbers of the given shape, which ends with the parameters' shape."""
     with name_scope(name, "stateless_random_gamma", [shape, seed, alpha, beta]):
         dtype = dtypes.as_dtype(dtype)
         alpha = convert_to_tensor(alpha, dtype=dtype, name="alpha")
@@ -304,7 +304,7 @@ def stateless_gamma(
 def stateless_poisson(
     shape: Any, seed: Any, lam: Any, dtype: Any = dtypes.int32, name: str | None = None
 ) -> Tensor:
-    """Poisson distributed numbers of the given shape, which ends with that of `lam`."""
+    """Poisson distributed numbers of the given shape, which ends with the shape of `lam`."""
     return apply_op(
         "StatelessRandomPoisson", name, shape=_shape_tensor(shape), seed=seed, lam=lam, dtype=dtypes.as_dtype(dtype)
     )
@@ -313,7 +313,7 @@ def stateless_poisson(
 def stateless_binomial(
     shape: Any, seed: Any, counts: Any, probs: Any, output_dtype: Any = dtypes.int32, name: str | None = None
 ) -> Tensor:
-    """Binomially distributed numbers of the given shape, which ends with that of the parameters."""
+    """Binomially distributed numbers of the given shape, which ends with the parameters' shape."""
     probs = convert_to_tensor(probs, preferred_dtype=dtypes.float32, name="probs")
     counts = convert_to_tensor(counts, dtype=probs.dtype, name="counts")
     return apply_op(
@@ -337,7 +337,7 @@ def stateless_multinomial(
     output_dtype: DTypeLike = dtypes.int64,
     name: str | None = None,
 ) -> Tensor:
-    """As `multinomial`, but the same numbers at every run. seed: [2], integers."""
+    """As `multinomial`, but with the same numbers in every run. seed: [2], integers."""
     return apply_op(
         "StatelessMultinomial",
         name,
@@ -391,7 +391,7 @@ def categorical(
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The newer name of `multinomial`; `dtype` is that of the result, int64 by default."""
+    """The newer name of `multinomial`; `dtype` is the result's dtype, int64 by default."""
     return multinomial(logits, num_samples, seed, name or "categorical", dtype)
 
 

@@ -1,5 +1,5 @@
-"""Random numbers depend on their parameters by chance only, so nothing flows back; those of gamma distributions alone
-have a gradient: how a number moves when its place in the distribution stays.
+"""Random numbers are not differentiable with respect to their parameters, so their ops pass no gradient on. The
+exception is the gamma distribution: its gradient moves a number at a fixed quantile.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ not_differentiable(
 
 @gradient("RandomGamma", "StatelessRandomGammaV2", "StatelessRandomGammaV3")
 def _(op: Operation, grad: Any) -> list[Any]:
-    """The last dimensions of the numbers are those to which alpha, the last input, broadcasts."""
+    """The last dimensions of the result are those that alpha, the last input, broadcasts to."""
     alpha, numbers = op.inputs[-1], op.outputs[0]
     by_alpha = multiply(grad, apply_op("RandomGammaGrad", alpha=alpha, sample=numbers))
     return [*[None] * (len(op.inputs) - 1), sum_to_shape_of(alpha, by_alpha)]

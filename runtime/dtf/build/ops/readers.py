@@ -1,6 +1,6 @@
 """Readers as TensorFlow 1.x's classes: they take file names from a queue and give keys and records.
 
-Owns the classes that make the nodes, and the nodes' static shapes. What readers do is `run/readers`'.
+Owns the classes that make the nodes, and the nodes' static shapes. `run/state/readers` implements the readers.
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/ReaderBase
 """
 
@@ -19,8 +19,8 @@ __all__ = [
 
 
 class ReaderBase:
-    """What all readers have. A step that reads waits for a file name when the queue is empty; OutOfRangeError when
-    the queue is closed and empty.
+    """Base of all readers. A step that reads waits for a file name when the queue is empty; OutOfRangeError when the
+    queue is closed and empty.
     """
 
     def __init__(self, reader_ref: Tensor, supports_serialize: bool = False) -> None:
@@ -29,7 +29,7 @@ class ReaderBase:
 
     @property
     def reader_ref(self) -> Tensor:
-        """The tensor that stands for the reader."""
+        """The tensor that identifies the reader."""
         return self._handle
 
     @property
@@ -108,7 +108,7 @@ class TFRecordReader(ReaderBase):
 
 
 class FixedLengthRecordReader(ReaderBase):
-    """Records of one length between a header and a footer, `hop_bytes` apart (0: one behind the other)."""
+    """Records of one length between a header and a footer, `hop_bytes` apart (0: directly after each other)."""
 
     def __init__(
         self,

@@ -12,13 +12,13 @@ import numpy as np
 from dtf.build.apply import apply_op
 from dtf.build.constant import constant, constant_value
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import name_scope
+from dtf.build.default_graph import name_scope
 from dtf.build.ops.array import rank
 from dtf.build.ops.joining import concat
 from dtf.build.shape_rules import axis_within, shape_rule, sizes_of, unchanged, unknown
 from dtf.build.tensor import Tensor
 from dtf.wire import dtypes
-from dtf.wire.tensor_shape import TensorShape
+from dtf.wire.tensor_shape import TensorShape, unknown_shape
 
 if TYPE_CHECKING:
     from dtf.build.tensor_like import TensorLike
@@ -28,6 +28,7 @@ __all__ = [
     "batch_to_space_nd",
     "depth_to_space",
     "extract_image_patches",
+    "extract_patches",
     "invert_permutation",
     "matrix_transpose",
     "required_space_to_batch_paddings",
@@ -129,7 +130,7 @@ def reverse_sequence(
 
 
 def roll(input: TensorLike, shift: TensorLike, axis: Any, name: str | None = None) -> Tensor:
-    """Shifts along each axis; what leaves at one end comes back at the other."""
+    """Shifts along each axis; elements leaving at one end re-enter at the other."""
     return apply_op("Roll", name, input=input, shift=shift, axis=axis)
 
 
@@ -171,7 +172,7 @@ def batch_to_space(
 def required_space_to_batch_paddings(
     input_shape: Any, block_shape: Any, base_paddings: Any = None, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
-    """The paddings and crops, each [N, 2], with which `space_to_batch_nd` divides evenly and can be undone.
+    """The paddings and crops, each [N, 2], for `space_to_batch_nd` to divide evenly and to undo it.
 
     Args:
       input_shape: int32 [N], known; the spatial sizes.
@@ -181,7 +182,7 @@ def required_space_to_batch_paddings(
     with name_scope(name, "required_space_to_batch_paddings"):
         sizes, block = (np.asarray(constant_value(convert_to_tensor(each))) for each in (input_shape, block_shape))
         if sizes.dtype == object or block.dtype == object:
-            raise ValueError("input_shape and block_shape must be known statically")
+            return _required_when_run(input_shape, block_shape, base_paddings)
         base = np.zeros((len(block), 2), np.int32)
         if base_paddings is not None:
             base = np.asarray(constant_value(convert_to_tensor(base_paddings)), np.int32)
@@ -189,6 +190,23 @@ def required_space_to_batch_paddings(
         paddings = np.stack([base[:, 0], base[:, 1] + extra], axis=1)
         crops = np.stack([np.zeros_like(extra), extra], axis=1)
         return constant(paddings, dtypes.int32, name="paddings"), constant(crops, dtypes.int32, name="crops")
+
+
+def _required_when_run(input_shape: Any, block_shape: Any, base_paddings: Any) -> tuple[Tensor, Tensor]:
+    """The same for sizes known only in the step."""
+    sizes, block = (convert_to_tensor(each, dtypes.int32) for each in (input_shape, block_shape))
+    count = next((each.shape[0].value for each in (block, sizes) if each.shape.ndims == 1), None)
+    if base_paddings is None:
+        base = apply_op("Fill", dims=apply_op("Pack", values=[apply_op("Shape", input=block)[0], 2]), value=0)
+    else:
+        base = convert_to_tensor(base_paddings, dtypes.int32)
+    low, high = base[:, 0], base[:, 1]
+    extra = -(sizes + low + high) % block
+    paddings = apply_op("Pack", values=[low, high + extra], axis=1)
+    crops = apply_op("Pack", values=[apply_op("ZerosLike", x=extra), extra], axis=1)
+    for each in (paddings, crops):
+        each.set_shape([count, 2])
+    return paddings, crops
 
 
 def space_to_depth(input: TensorLike, block_size: int, name: str | None = None, data_format: str = "NHWC") -> Tensor:
@@ -222,6 +240,13 @@ def extract_image_patches(
     )
 
 
+def extract_patches(
+    images: TensorLike, sizes: Any, strides: Any, rates: Any, padding: str, name: str | None = None
+) -> Tensor:
+    """`extract_image_patches` with its arguments' newer names."""
+    return extract_image_patches(images, sizes, strides, rates, padding, name)
+
+
 # -- shape rules
 
 shape_rule("Reverse", "InvertPermutation")(unchanged)
@@ -234,12 +259,12 @@ def _(op):
         rank = op.inputs[0].shape.ndims
         if rank is None:
             rank = op.inputs[1].shape.with_rank(1).as_list()[0]
-        return [TensorShape(None if rank is None else [None] * rank)]
+        return [unknown_shape(rank)]
     if dims is None:
         return [TensorShape([None] * len(perm))]
     if len(perm) != len(dims):
         raise ValueError(f"Dimension must be {len(dims)} but is {len(perm)}")
-    axes = [axis_within(int(axis), len(dims), "perm dim") for axis in perm]
+    axes = [axis_within(int(axis), len(dims), "perm dim {axis} is out of range of input rank {rank}") for axis in perm]
     if sorted(axes) != list(range(len(dims))):
         raise ValueError(f"perm {axes} is not a permutation of the dimensions")
     return [TensorShape([dims[axis] for axis in axes])]
@@ -247,6 +272,7 @@ def _(op):
 
 @shape_rule("ReverseV2")
 def _(op):
+    op.inputs[1].shape.assert_has_rank(1)
     dims, axes = sizes_of(op.inputs[0]), constant_value(op.inputs[1])
     if dims is not None and axes is not None:
         used = [axis_within(int(axis), len(dims)) for axis in axes]
@@ -257,18 +283,32 @@ def _(op):
 
 @shape_rule("ReverseSequence")
 def _(op):
-    dims = sizes_of(op.inputs[0])
-    if dims is not None:
-        op.inputs[1].shape.assert_is_compatible_with([dims[op.get_attr("batch_dim")]])
+    dims, at = sizes_of(op.inputs[0]), op.get_attr("batch_dim")
+    op.inputs[1].shape.assert_has_rank(1)
+    if dims is None:
+        return unchanged(op)
+    for name in ("batch_dim", "seq_dim"):
+        if op.get_attr(name) >= len(dims):
+            raise ValueError(f"{name} must be < input rank: {op.get_attr(name)} vs. {len(dims)}")
+    [batch] = op.inputs[1].shape.merge_with([dims[at]]).as_list()
+    return [TensorShape([*dims[:at], batch, *dims[at + 1 :]])]
+
+
+@shape_rule("Roll")
+def _(op):
+    shift, axis = op.inputs[1].shape, op.inputs[2].shape
+    if shift.ndims is not None and axis.ndims is not None:
+        pair = [1 if each.ndims == 0 else each.as_list()[0] for each in (shift, axis)]
+        if max(shift.ndims, axis.ndims) > 1 or None not in pair and pair[0] != pair[1]:
+            raise ValueError(f"shift and axis must have the same size, got {shift} and {axis}")
     return unchanged(op)
-
-
-shape_rule("Roll")(unchanged)
 
 
 @shape_rule("SpaceToBatchND", "SpaceToBatch", "BatchToSpaceND", "BatchToSpace")
 def _(op):
     dims = sizes_of(op.inputs[0])
+    if dims is None and not op.type.endswith("ND"):
+        dims = [None] * 4
     if dims is None:
         return unknown(op)
     if op.type.endswith("ND"):
@@ -277,6 +317,10 @@ def _(op):
         block, amounts = np.array([op.get_attr("block_size")] * 2), constant_value(op.inputs[1])
     if block is None:
         return [TensorShape([None] * len(dims))]
+    if len(dims) <= block.size:
+        raise ValueError(f"Shape must be at least rank {block.size + 1} but is rank {len(dims)}")
+    if amounts is not None and amounts.shape != (block.size, 2):
+        raise ValueError(f"Shapes must be equal, but are {list(amounts.shape)} and {[block.size, 2]}")
     to_batch = op.type.startswith("SpaceToBatch")
     out = list(dims)
     total = int(np.prod(block))

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dtf.build.apply import apply_op
+from dtf.build.argument_names import one_of
 from dtf.build.constant import constant, constant_value
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import name_scope
+from dtf.build.default_graph import name_scope
 from dtf.build.ops.math import (
     add,
     cast,
@@ -282,12 +283,12 @@ def reduce_logsumexp(
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/math/reduce_logsumexp
     """
-    axis = _one_of("axis", axis, "reduction_indices", reduction_indices)
-    keep = bool(_one_of("keepdims", keepdims, "keep_dims", keep_dims))
+    axis = one_of("axis", axis, "reduction_indices", reduction_indices)
+    keep = bool(one_of("keepdims", keepdims, "keep_dims", keep_dims))
     with name_scope(name, "ReduceLogSumExp", [input_tensor]) as name:
         x = convert_to_tensor(input_tensor, name="input_tensor")
         largest = reduce_max(x, axis, keepdims=True)
-        # An infinite maximum would make inf - inf; the result does not depend on what is subtracted.
+        # An infinite maximum would make inf - inf; the result does not depend on the subtracted value.
         finite = apply_op(
             "Select",
             condition=is_finite(largest),
@@ -335,12 +336,13 @@ def count_nonzero(
     input: TensorLike | None = None,
 ) -> Tensor:
     """How many elements along `axis` are not zero (not empty, for strings); other arguments as for `reduce_sum`."""
-    axis = _one_of("axis", axis, "reduction_indices", reduction_indices)
-    keep = bool(_one_of("keepdims", keepdims, "keep_dims", keep_dims))
-    value = _one_of("input", input, "input_tensor", input_tensor)
+    axis = one_of("axis", axis, "reduction_indices", reduction_indices)
+    keep = bool(one_of("keepdims", keepdims, "keep_dims", keep_dims))
+    value = one_of("input", input, "input_tensor", input_tensor)
     with name_scope(name, "count_nonzero", [value]):
         value = convert_to_tensor(value, name="input")
-        zero = constant("" if value.dtype.base_dtype == dtypes.string else 0, dtype=value.dtype.base_dtype)
+        zeros: dict[dtypes.DType, Any] = {dtypes.string: "", dtypes.bool: False}
+        zero = constant(zeros.get(value.dtype.base_dtype, 0), dtype=value.dtype.base_dtype)
         counted = cast(not_equal(value, zero), dtypes.int64)
         return cast(reduce_sum(counted, axis=axis, keepdims=keep), dtypes.as_dtype(dtype))
 
@@ -366,7 +368,7 @@ def argmax(
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/math/argmax
     """
-    axis = _one_of("axis", axis, "dimension", dimension)
+    axis = one_of("axis", axis, "dimension", dimension)
     return arg_max(input, 0 if axis is None else axis, output_type, name)
 
 
@@ -391,7 +393,7 @@ def argmin(
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/math/argmin
     """
-    axis = _one_of("axis", axis, "dimension", dimension)
+    axis = one_of("axis", axis, "dimension", dimension)
     return arg_min(input, 0 if axis is None else axis, output_type, name)
 
 
@@ -418,8 +420,8 @@ def _reduce(
     reduction_indices: Any = None,
     keep_dims: bool | None = None,
 ) -> Tensor:
-    axis = _one_of("axis", axis, "reduction_indices", reduction_indices)
-    keep = bool(_one_of("keepdims", keepdims, "keep_dims", keep_dims))
+    axis = one_of("axis", axis, "reduction_indices", reduction_indices)
+    keep = bool(one_of("keepdims", keepdims, "keep_dims", keep_dims))
     x = convert_to_tensor(input_tensor, name="input_tensor")
     axes = _all_axes(x) if axis is None else axis
     result = apply_op(op_type, name, input=x, reduction_indices=axes, keep_dims=keep)
@@ -432,15 +434,6 @@ def _all_axes(x: Tensor) -> Any:
     if x.shape.ndims is not None:
         return constant(np.arange(x.shape.ndims, dtype=np.int32))
     return range(0, apply_op("Rank", input=x))
-
-
-def _one_of(new_name: str, new: Any, old_name: str, old: Any) -> Any:
-    """The value of an argument that has two names."""
-    if old is None:
-        return new
-    if new is not None:
-        raise ValueError(f"Cannot specify both '{new_name}' and '{old_name}'.")
-    return old
 
 
 # -- scans --
@@ -492,7 +485,7 @@ def _reduction_shape(op: Operation) -> list[TensorShape]:
     if shape.ndims is None:
         return [unknown_shape()]
     if axes is None:
-        # Which axes go is not known; whether any dimension stays may be.
+        # The reduced axes are unknown, so no dimension can be kept for certain.
         return [unknown_shape(shape.ndims) if keep else unknown_shape()]
     reduced = set()
     for axis in np.reshape(axes, -1).tolist():

@@ -8,15 +8,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dtf.build.apply import apply_op
+from dtf.build.constant import constant_value
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import name_scope
+from dtf.build.default_graph import name_scope
 from dtf.build.ops import dynamic_axes
 from dtf.build.ops.array import reshape, shape_of
 from dtf.build.ops.joining import stack
 from dtf.build.shape_rules import axis_within, broadcast, shape_rule, sizes_of
 from dtf.build.tensor import Tensor
 from dtf.wire import dtypes
-from dtf.wire.tensor_shape import TensorShape
+from dtf.wire.tensor_shape import TensorShape, unknown_shape
 
 if TYPE_CHECKING:
     from dtf.build.tensor_like import DTypeLike, TensorLike
@@ -128,6 +129,11 @@ def _sorted(values: Any, axis: int, direction: str, want_values: bool) -> Tensor
     if direction not in ("ASCENDING", "DESCENDING"):
         raise ValueError(f"Direction must be ASCENDING or DESCENDING, got {direction!r}")
     values = convert_to_tensor(values, name="values")
+    if isinstance(axis, Tensor):
+        known = constant_value(axis)
+        if known is None:
+            raise ValueError("The axis of a sort must be known while the graph is built.")
+        axis = int(known)
     rank = values.shape.with_rank_at_least(1).ndims
     if rank is None and axis != -1:
         moved = dynamic_axes.exchange_with_last(values, axis)
@@ -172,12 +178,14 @@ def _(op):
 @shape_rule("UniqueV2", "UniqueWithCountsV2")
 def _(op):
     dims = sizes_of(op.inputs[0])
-    whole = TensorShape(None if dims is None else [None] * len(dims))
+    whole = unknown_shape(None if dims is None else len(dims))
     return [whole, TensorShape([None]), TensorShape([None])][: len(op.outputs)]
 
 
 @shape_rule("ListDiff")
 def _(op):
+    for tensor in op.inputs:
+        tensor.shape.assert_has_rank(1)
     return [TensorShape([None])] * 2
 
 

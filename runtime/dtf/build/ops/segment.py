@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dtf.build.apply import apply_op
 from dtf.build.constant import constant, constant_value
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import name_scope
+from dtf.build.default_graph import name_scope
 from dtf.build.ops.math import cast, maximum, one_op, sqrt, subtract, truediv
 from dtf.build.shape_rules import shape_rule
 from dtf.build.tensor import Operation, Tensor

@@ -34,7 +34,7 @@ def ctc_loss(
     """The negative logarithm of the probability of the labels: [batch].
 
     Args:
-      labels: an int32 SparseTensor [batch, positions]; the last class stands for no label.
+      labels: an int32 SparseTensor [batch, positions]; the last class means "no label".
       inputs: logits [steps, batch, classes], or [batch, steps, classes] when `time_major` is False.
       sequence_length: int32 [batch], how many steps each has.
 
@@ -85,8 +85,8 @@ def ctc_beam_search_decoder(
 ) -> tuple[list[SparseTensor], Tensor]:
     """(the `top_paths` likeliest sequences of labels, their logarithmic probabilities [batch, top_paths]).
 
-    inputs: logits [steps, batch, classes], of which the last class is the blank. The search keeps `beam_width`
-    beginnings. merge_repeated: labels that follow each other in a result and are the same are made one.
+    inputs: logits [steps, batch, classes]; the last class is the blank. The search keeps `beam_width` prefixes.
+    merge_repeated: merge equal labels that follow each other in a result.
     """
     made = apply_op(
         "CTCBeamSearchDecoder",
@@ -105,8 +105,9 @@ def ctc_beam_search_decoder(
 
 @shape_rule("CTCLoss")
 def _(op: Operation) -> list[TensorShape]:
-    shape = op.inputs[0].shape.with_rank(3)
-    return [TensorShape([shape[1]]), shape]
+    shape, lengths = op.inputs[0].shape.with_rank(3), op.inputs[3].shape.with_rank(1)
+    batch = shape[1].merge_with(lengths[0])
+    return [TensorShape([batch]), TensorShape([shape[0], batch, shape[2]])]
 
 
 @shape_rule("CTCGreedyDecoder")

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from dtf.build.apply import apply_op
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import name_scope
+from dtf.build.default_graph import name_scope
 from dtf.build.shape_rules import shape_rule
 from dtf.build.sparse import SparseTensor
 from dtf.build.tensor import Tensor
-from dtf.wire.tensor_shape import TensorShape
+from dtf.wire.tensor_shape import TensorShape, unknown_shape
 
 if TYPE_CHECKING:
     from dtf.build.tensor_like import TensorLike
@@ -41,7 +41,7 @@ def set_intersection(a: TensorLike, b: TensorLike, validate_indices: bool = True
 
 
 def set_difference(a: TensorLike, b: TensorLike, aminusb: bool = True, validate_indices: bool = True) -> SparseTensor:
-    """The elements of each row of the last dimension that a has and b has not (the other way without `aminusb`)."""
+    """The elements of each row of the last dimension that are in a but not in b (the reverse without `aminusb`)."""
     return _combine(a, b, "a-b" if aminusb else "b-a", validate_indices)
 
 
@@ -55,7 +55,7 @@ _MIRRORED = {"a-b": "b-a", "b-a": "a-b"}
 
 def _combine(a: Any, b: Any, operation: str, validate_indices: bool) -> SparseTensor:
     a, b = (each if isinstance(each, SparseTensor) else convert_to_tensor(each) for each in (a, b))
-    if isinstance(a, SparseTensor) and not isinstance(b, SparseTensor):  # the op wants the dense one first
+    if isinstance(a, SparseTensor) and not isinstance(b, SparseTensor):  # the op takes the dense one first
         a, b, operation = b, a, _MIRRORED.get(operation, operation)
     with name_scope("set_operation"):
         common: dict[str, Any] = {"set_operation": operation, "validate_indices": validate_indices}
@@ -86,4 +86,4 @@ def _(op):
 @shape_rule("SetSize")
 def _(op):
     rank = op.inputs[2].shape.with_rank(1).as_list()[0]
-    return [TensorShape(None if rank is None else [None] * (rank - 1))]
+    return [unknown_shape(None if rank is None else rank - 1)]

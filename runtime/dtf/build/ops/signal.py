@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dtf.build.apply import apply_op
+from dtf.build.constant import constant_value
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import name_scope
+from dtf.build.default_graph import name_scope
 from dtf.build.ops.array import reshape
 from dtf.build.ops.gathering import gather
 from dtf.build.ops.joining import concat, pad, tile
-from dtf.build.ops.math import cast, complex, cos, exp, multiply, range, real, sin, sqrt, square, subtract
+from dtf.build.ops.math import cast, complex, cos, exp, log, multiply, range, real, sin, sqrt, square, subtract
 from dtf.build.ops.rearranging import reverse
 from dtf.build.ops.reductions import cumsum, reduce_sum
+from dtf.build.ops.segment import unsorted_segment_sum
 from dtf.build.ops.special import bessel_i0e
 from dtf.build.ops.spectral import irfft, rfft
 from dtf.build.shape_rules import sizes_of
@@ -38,10 +40,16 @@ __all__ = [
 # -- frames --
 
 
+def _number(value: Any) -> Any:
+    """A statically known tensor as a number; any other value unchanged."""
+    known = constant_value(value) if isinstance(value, Tensor) else None
+    return value if known is None else known.item()
+
+
 def frame(
     signal: TensorLike,
-    frame_length: int,
-    frame_step: int,
+    frame_length: Any,
+    frame_step: Any,
     pad_end: bool = False,
     pad_value: Any = 0,
     axis: int = -1,
@@ -50,17 +58,24 @@ def frame(
     """Windows of `frame_length` elements, `frame_step` apart, along `axis`: [..., n, ...] -> [..., frames, length,
     ...].
 
-    With `pad_end` the last windows reach behind the end, where `pad_value` stands.
+    With `pad_end` the last windows extend past the end and are filled with `pad_value`.
     """
     with name_scope(name or "frame"):
         signal = convert_to_tensor(signal)
+        frame_length, frame_step, axis = (_number(each) for each in (frame_length, frame_step, axis))
         sizes = sizes_of(signal)
         if sizes is None:
-            raise ValueError("The rank of the signal must be known.")
+            if axis != -1:
+                raise ValueError("The rank of the signal must be known for an axis other than -1.")
+            shape = apply_op("Shape", input=signal)
+            rows = reshape(signal, concat([[-1], shape[-1:]], 0))
+            rows.set_shape([None, None])
+            framed = frame(rows, frame_length, frame_step, pad_end, pad_value)
+            return reshape(framed, concat([shape[:-1], apply_op("Shape", input=framed)[1:]], 0))
         at = axis % len(sizes)
         length: Any = sizes[at] if sizes[at] is not None else apply_op("Shape", input=signal)[at]
         if pad_end:
-            count = -(-length // frame_step)
+            count = (length + frame_step - 1) // frame_step
             missing = (count - 1) * frame_step + frame_length - length
             missing = max(0, missing) if isinstance(missing, int) else apply_op("Maximum", x=missing, y=0)
             paddings = [[0, missing if dimension == at else 0] for dimension in np.arange(len(sizes))]
@@ -69,6 +84,8 @@ def frame(
             count = (length - frame_length) // frame_step + 1
             count = max(0, count) if isinstance(count, int) else apply_op("Maximum", x=count, y=0)
         starts = apply_op("ExpandDims", input=multiply(range(count), frame_step), dim=1)
+        if isinstance(frame_length, Tensor):
+            return gather(signal, starts + range(frame_length)[None], axis=at)
         return gather(signal, starts + np.arange(frame_length, dtype=np.int32)[None], axis=at)
 
 
@@ -80,10 +97,10 @@ def overlap_and_add(signal: TensorLike, frame_step: Any, name: str | None = None
     with name_scope(name or "overlap_and_add"):
         signal = convert_to_tensor(signal)
         rank = signal.shape.with_rank_at_least(2).ndims
-        step = int(frame_step)
         frames, length = signal.shape.as_list()[-2:] if rank is not None else (None, None)
-        if length is None:
-            raise ValueError("The length of the frames must be known.")
+        step = _number(frame_step)
+        if length is None or isinstance(step, Tensor):
+            return _added_at_places(signal, step)
         shape = apply_op("Shape", input=signal)
         count: Any = shape[-2] if frames is None else frames
         segments = -(-length // step)
@@ -100,6 +117,16 @@ def overlap_and_add(signal: TensorLike, frame_step: Any, name: str | None = None
         leading = signal.shape.as_list()[:-2]
         made.set_shape([*leading, None if frames is None else (frames - 1) * step + length])
         return made
+
+
+def _added_at_places(signal: Tensor, step: Any) -> Tensor:
+    """overlap_and_add where only the step knows the length or the distance of frames."""
+    shape = apply_op("Shape", input=signal)
+    frames, length = shape[-2], shape[-1]
+    places = reshape(multiply(range(frames), step)[:, None] + range(length)[None], [-1])
+    rows = apply_op("Transpose", x=reshape(signal, [-1, frames * length]), perm=[1, 0])
+    total = unsorted_segment_sum(rows, places, (frames - 1) * step + length)
+    return reshape(apply_op("Transpose", x=total, perm=[1, 0]), concat([shape[:-2], [-1]], 0))
 
 
 # -- windows --
@@ -120,7 +147,8 @@ def hamming_window(
 
 
 def vorbis_window(window_length: Any, dtype: DTypeLike = dtypes.float32, name: str | None = None) -> Tensor:
-    """The window of Vorbis, whose square and that of the window half a length later add up to 1. [window_length]."""
+    """The window of Vorbis: its square and the square of the window shifted by half a length add up to 1.
+    [window_length]."""
     with name_scope(name or "vorbis_window"):
         dtype = dtypes.as_dtype(dtype)
         length = convert_to_tensor(window_length, dtypes.int32)
@@ -148,7 +176,7 @@ def kaiser_window(
 def kaiser_bessel_derived_window(
     window_length: Any, beta: TensorLike = 12.0, dtype: DTypeLike = dtypes.float32, name: str | None = None
 ) -> Tensor:
-    """The window made of Kaiser's running sums, which suits `mdct`. [window_length], which is even."""
+    """The window built from Kaiser's running sums, which suits `mdct`. [window_length], which is even."""
     with name_scope(name or "kaiser_bessel_derived_window"):
         length = convert_to_tensor(window_length, dtypes.int32)
         sums = cumsum(kaiser_window(apply_op("FloorDiv", x=length, y=2) + 1, beta, dtype))
@@ -173,9 +201,9 @@ def _raised_cosine(name: str, window_length: Any, periodic: bool, dtype: Any, mi
 
 def stft(
     signals: TensorLike,
-    frame_length: int,
-    frame_step: int,
-    fft_length: int | None = None,
+    frame_length: Any,
+    frame_step: Any,
+    fft_length: Any = None,
     window_fn: Any = hann_window,
     pad_end: bool = False,
     name: str | None = None,
@@ -186,6 +214,7 @@ def stft(
     """
     with name_scope(name or "stft"):
         signals = convert_to_tensor(signals)
+        frame_length, frame_step, fft_length = (_number(each) for each in (frame_length, frame_step, fft_length))
         frames = frame(signals, frame_length, frame_step, pad_end=pad_end)
         if fft_length is None:
             fft_length = _enclosing_power_of_two(frame_length)
@@ -223,6 +252,7 @@ def inverse_stft(
     It is exact with the window `inverse_stft_window_fn(frame_step)`.
     """
     with name_scope(name or "inverse_stft"):
+        frame_length, frame_step, fft_length = (_number(each) for each in (frame_length, frame_step, fft_length))
         if fft_length is None:
             fft_length = _enclosing_power_of_two(frame_length)
         frames = irfft(stfts, [fft_length])[..., :frame_length]
@@ -234,7 +264,10 @@ def inverse_stft(
         return overlap_and_add(frames, frame_step)
 
 
-def _enclosing_power_of_two(length: int) -> int:
+def _enclosing_power_of_two(length: Any) -> Any:
+    if isinstance(length, Tensor):
+        exponent = apply_op("Ceil", x=log(cast(length, dtypes.float64)) / np.log(2.0))
+        return cast(apply_op("Round", x=apply_op("Pow", x=np.float64(2), y=exponent)), dtypes.int32)
     return 1 << max(0, length - 1).bit_length()
 
 
@@ -300,7 +333,7 @@ def idct(
     norm: str | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The inverse of `dct` of the same type: up to a factor, or exactly with "ortho"."""
+    """The inverse of `dct` of the same type: exact with "ortho", otherwise up to a factor."""
     if n is not None:
         raise ValueError(f"n is not supported: {n}")
     return dct(input, {2: 3, 3: 2}.get(type, type), None, axis, norm, name)
@@ -308,7 +341,7 @@ def idct(
 
 def _check_cosine(type: int, axis: int, norm: str | None) -> None:
     if axis != -1:
-        raise ValueError(f"axis must be -1. Got: {axis}")
+        raise NotImplementedError(f"axis must be -1. Got: {axis}")
     if type not in (1, 2, 3, 4):
         raise ValueError("Types I, II, III and IV (I)DCT are supported.")
     if norm not in (None, "ortho"):
@@ -389,6 +422,10 @@ def linear_to_mel_weight_matrix(
       ValueError: numbers that are not positive, or edges that do not rise within half of the sample rate.
     """
     dtype = dtypes.as_dtype(dtype)
+    num_mel_bins, num_spectrogram_bins, sample_rate, lower_edge_hertz, upper_edge_hertz = (
+        _number(each)
+        for each in (num_mel_bins, num_spectrogram_bins, sample_rate, lower_edge_hertz, upper_edge_hertz)
+    )
     if num_mel_bins <= 0 or sample_rate <= 0:
         raise ValueError(f"num_mel_bins and sample_rate must be positive. Got: {num_mel_bins} and {sample_rate}")
     if not 0 <= lower_edge_hertz < upper_edge_hertz <= sample_rate / 2:

@@ -1,7 +1,7 @@
 """Array ops that cut a tensor: slices and boolean masks; public functions, then their static shapes.
 
-What a slice specification means is `wire.slicing`; tensor[...] is `build.operators`. Kernels:
-`run.kernels.slicing`; gradients: `array_grad`.
+`wire.slicing` defines slice specifications; `build.operators` has tensor[...]. Kernels: `run.kernels.slicing`;
+gradients: `array_grad`.
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Any
 from dtf.build.apply import apply_op
 from dtf.build.constant import constant_value, constant_value_as_shape
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import name_scope
-from dtf.build.ops.array import ones_like, reshape, shape_of, squeeze
+from dtf.build.default_graph import name_scope
+from dtf.build.ops.array import reshape, shape_of, squeeze
+from dtf.build.ops.filling import ones_like
 from dtf.build.ops.gathering import gather
 from dtf.build.ops.joining import concat
 from dtf.build.ops.searching import where
 from dtf.build.shape_rules import shape_rule, sizes_of, unchanged, unknown
 from dtf.build.tensor import Tensor
 from dtf.wire.slicing import slice_index, sliced_shape
-from dtf.wire.tensor_shape import TensorShape
+from dtf.wire.tensor_shape import TensorShape, unknown_shape
 
 if TYPE_CHECKING:
     from dtf.build.tensor_like import TensorLike
@@ -74,7 +75,7 @@ def strided_slice(
       strides: a vector of steps; 1 by default.
       begin_mask: a bit per entry: ignore `begin`.
       end_mask: a bit per entry: ignore `end`.
-      ellipsis_mask: at most one bit: the entry stands for `...`.
+      ellipsis_mask: at most one bit: the entry is `...`.
       new_axis_mask: a bit per entry: insert a dimension of size 1.
       shrink_axis_mask: a bit per entry: take one element and lose the dimension.
       var: a variable with a reference; the result then has `.assign(value)`, which writes into the slice.
@@ -171,10 +172,14 @@ def _(op):
         # The sizes may still be a shape that is known in part; an unknown one there is not a -1.
         rank = op.inputs[0].shape.ndims
         if rank is None:
-            rank = op.inputs[2].shape.with_rank(1).as_list()[0]
+            rank = op.inputs[2].shape.with_rank(1).merge_with(op.inputs[1].shape).as_list()[0]
         known = constant_value_as_shape(op.inputs[2])
-        return [known if known.ndims is not None else TensorShape(None if rank is None else [None] * rank)]
+        return [known if known.ndims is not None else unknown_shape(rank)]
     out: list[int | None] = []
+    if dims is not None and len(dims) != sizes.size:
+        raise ValueError(f"Shape must be rank {sizes.size} but is rank {len(dims)}")
+    if begins is not None and begins.shape != sizes.shape:
+        raise ValueError(f"Dimension 0 in both shapes must be equal, but are {begins.size} and {sizes.size}")
     for i, length in enumerate(sizes.tolist()):
         size = None if dims is None else dims[i]
         start = None if begins is None else int(begins[i])
@@ -202,7 +207,7 @@ def _(op):
     lengths = [tensor.shape.num_elements() for tensor in op.inputs[1:4] if tensor.shape.num_elements() is not None]
     if not lengths:
         return unknown(op)
-    # Where a bound is not known, its entries still say which dimensions stay, go or come.
+    # Where a bound is not known, its entries still say which dimensions are kept, removed or added.
     begin, end, strides = ([1] * lengths[0] if bound is None else bound.tolist() for bound in bounds)
     index = slice_index(len(dims), begin, end, strides, **masks)
     if all(bound is not None for bound in bounds):

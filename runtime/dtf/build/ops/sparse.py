@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dtf.build.apply import apply_op
-from dtf.build.constant import constant_value_as_shape
+from dtf.build.constant import constant_value, constant_value_as_shape
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import name_scope
-from dtf.build.ops.array import zeros
+from dtf.build.default_graph import name_scope
+from dtf.build.ops.filling import zeros
 from dtf.build.ops.slicing import boolean_mask
 from dtf.build.shape_rules import shape_rule
 from dtf.build.sparse import SparseTensor
@@ -66,7 +66,8 @@ def sparse_tensor_to_dense(
     validate_indices: bool = True,
     name: str | None = None,
 ) -> Tensor:
-    """A SparseTensor as a dense one; what it does not store is `default_value`: zero or the empty string."""
+    """A SparseTensor as a dense tensor; missing elements are `default_value`: zero or the empty string."""
+    sp_input = SparseTensor.from_value(sp_input)
     if default_value is None:
         default_value = zeros([], sp_input.dtype)
     return sparse_to_dense(
@@ -77,7 +78,7 @@ def sparse_tensor_to_dense(
 def sparse_tensor_dense_matmul(
     sp_a: SparseTensor, b: TensorLike, adjoint_a: bool = False, adjoint_b: bool = False, name: str | None = None
 ) -> Tensor:
-    """The matrix product of a sparse [m, k] and a dense [k, n] matrix, each conjugated and transposed if asked for."""
+    """The matrix product of a sparse [m, k] and a dense [k, n] matrix, each optionally conjugated and transposed."""
     return apply_op(
         "SparseTensorDenseMatMul",
         name,
@@ -91,7 +92,7 @@ def sparse_tensor_dense_matmul(
 
 
 def sparse_reorder(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
-    """The same with its indices in row-major order."""
+    """The same tensor with its indices in row-major order."""
     indices, values = apply_op(
         "SparseReorder",
         name,
@@ -103,20 +104,55 @@ def sparse_reorder(sp_input: SparseTensor, name: str | None = None) -> SparseTen
 
 
 def sparse_reshape(sp_input: SparseTensor, shape: Any, name: str | None = None) -> SparseTensor:
-    """The same elements in row-major order under another shape; one size may be -1."""
+    """The same elements in row-major order in another shape; one size may be -1."""
     new_shape = convert_to_tensor(shape, dtypes.int64) if not isinstance(shape, Tensor) else shape
     if new_shape.dtype.base_dtype != dtypes.int64:
         new_shape = apply_op("Cast", x=new_shape, DstT=dtypes.int64)
     indices, dense_shape = apply_op(
         "SparseReshape", name, input_indices=sp_input.indices, input_shape=sp_input.dense_shape, new_shape=new_shape
     )
-    return SparseTensor(indices, sp_input.values, dense_shape)
+    made = SparseTensor(indices, sp_input.values, dense_shape)
+    sizes, count = constant_value_as_shape(new_shape), sp_input.shape.num_elements()
+    if sizes.ndims is not None:
+        known = sizes.as_list()
+        wanted = constant_value(new_shape)
+        if count is not None and wanted is not None and known.count(None) == 1:
+            rest = int(np.prod([size for size in known if size is not None]))
+            known = [count // rest if size is None and rest else size for size in known]
+        made._partial_shape = TensorShape(known)
+    return made
 
 
-def sparse_concat(axis: int, sp_inputs: Sequence[SparseTensor], name: str | None = None) -> SparseTensor:
-    """Joins sparse tensors along an existing dimension."""
+def sparse_concat(
+    axis: int | None = None,
+    sp_inputs: Sequence[SparseTensor] = (),
+    name: str | None = None,
+    expand_nonconcat_dim: bool = False,
+    concat_dim: int | None = None,
+    expand_nonconcat_dims: bool | None = None,
+) -> SparseTensor:
+    """Joins sparse tensors along an existing dimension.
+
+    Args:
+      axis: the dimension.
+      sp_inputs: SparseTensors; the other dimensions are equal unless `expand_nonconcat_dim`.
+      name: the name of the operation.
+      expand_nonconcat_dim: other dimensions take the greatest size.
+      concat_dim: the older name of `axis`.
+      expand_nonconcat_dims: the newer name of `expand_nonconcat_dim`.
+
+    Raises:
+      TypeError: no axis, or no inputs.
+    """
+    axis = concat_dim if axis is None else axis
+    if axis is None or not sp_inputs:
+        raise TypeError("sparse_concat takes an axis and a list of SparseTensors.")
+    sp_inputs = [SparseTensor.from_value(each) for each in sp_inputs]
     if len(sp_inputs) == 1:
         return sp_inputs[0]
+    static = [each.shape for each in sp_inputs]
+    if expand_nonconcat_dim or expand_nonconcat_dims:
+        sp_inputs = _to_one_size(sp_inputs, axis)
     made = apply_op(
         "SparseConcat",
         name,
@@ -125,7 +161,30 @@ def sparse_concat(axis: int, sp_inputs: Sequence[SparseTensor], name: str | None
         shapes=[each.dense_shape for each in sp_inputs],
         concat_dim=axis,
     )
-    return SparseTensor(*made)
+    joined = SparseTensor(*made)
+    if all(each.ndims is not None for each in static) and not (expand_nonconcat_dim or expand_nonconcat_dims):
+        at = axis % len(static[0])
+        total = [each[at].value for each in static]
+        sizes = TensorShape(None)
+        for each in static:
+            sizes = sizes.merge_with([*each.as_list()[:at], None, *each.as_list()[at + 1 :]])
+        known = sizes.as_list()
+        known[at] = None if None in total else sum(total)
+        joined._partial_shape = TensorShape(known)
+    return joined
+
+
+def _to_one_size(sp_inputs: Sequence[SparseTensor], axis: int) -> list[SparseTensor]:
+    """As `sparse_concat`; each dimension other than `axis` gets the largest of the inputs' sizes."""
+    greatest = apply_op("Max", input=apply_op("Pack", values=[each.dense_shape for each in sp_inputs]),
+                        reduction_indices=[0])  # fmt: skip
+    rank = apply_op("Size", input=greatest)
+    here = apply_op("Equal", x=apply_op("Range", start=0, limit=rank, delta=1),
+                    y=apply_op("FloorMod", x=axis, y=rank))  # fmt: skip
+    return [
+        SparseTensor(each.indices, each.values, apply_op("SelectV2", condition=here, t=each.dense_shape, e=greatest))
+        for each in sp_inputs
+    ]
 
 
 def sparse_fill_empty_rows(
@@ -146,7 +205,9 @@ def sparse_fill_empty_rows(
 
 def sparse_retain(sp_input: SparseTensor, to_retain: Any) -> SparseTensor:
     """Only the stored elements where the bool vector `to_retain` is True."""
-    kept = convert_to_tensor(to_retain)
+    sp_input, kept = SparseTensor.from_value(sp_input), convert_to_tensor(to_retain)
+    if kept.shape.ndims is None:
+        kept.set_shape([None])
     return SparseTensor(boolean_mask(sp_input.indices, kept), boolean_mask(sp_input.values, kept), sp_input.dense_shape)
 
 
@@ -187,7 +248,8 @@ def eye(
 
 
 def expand_dims(sp_input: SparseTensor, axis: int | None = None, name: str | None = None) -> SparseTensor:
-    """The same with a dimension of size 1 before dimension `axis` (counted from the back if negative, last without it).
+    """The same tensor with a dimension of size 1 inserted before `axis` (counted from the back if negative; by default
+    last).
 
     Raises:
       ValueError: the axis is out of range, or the rank unknown.

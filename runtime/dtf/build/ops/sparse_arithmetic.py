@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from dtf.build.apply import apply_op
 from dtf.build.constant import constant_value, constant_value_as_shape
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import name_scope
+from dtf.build.default_graph import name_scope
 from dtf.build.shape_rules import shape_rule, unknown
-from dtf.build.sparse import SparseTensor
+from dtf.build.sparse import SparseTensor, SparseTensorValue
 from dtf.build.tensor import Operation, Tensor
 from dtf.wire import dtypes
 from dtf.wire.tensor_shape import TensorShape
@@ -29,22 +29,26 @@ __all__ = [
 
 
 def sparse_add(a: TensorLike, b: Any, threshold: Any = None, thresh: Any = None) -> Any:
-    """The sum of two tensors of one shape, at least one of them sparse: sparse if both are, else dense.
+    """The sum of two tensors of one shape, at least one of them sparse; sparse if both are, else dense.
 
     Sums of two stored elements that are smaller than `threshold` in absolute value are not stored.
 
     Raises:
       TypeError: neither is a SparseTensor.
     """
+    a, b = (SparseTensor.from_value(each) if isinstance(each, SparseTensorValue) else each for each in (a, b))
     if not isinstance(a, SparseTensor) and not isinstance(b, SparseTensor):
         raise TypeError("sparse_add takes at least one SparseTensor.")
     if isinstance(a, SparseTensor) and isinstance(b, SparseTensor):
         limit = threshold if threshold is not None else (0 if thresh is None else thresh)
         limit = convert_to_tensor(limit, a.values.dtype.real_dtype.base_dtype, name="thresh")
-        return SparseTensor(*apply_op(
+        static = [each.shape for each in (a, b)]
+        made = SparseTensor(*apply_op(
             "SparseAdd", a_indices=a.indices, a_values=a.values, a_shape=a.dense_shape, b_indices=b.indices,
             b_values=b.values, b_shape=b.dense_shape, thresh=limit,
         ))  # fmt: skip
+        made._partial_shape = static[0].merge_with(static[1]) if static[0].is_compatible_with(static[1]) else None
+        return made
     sparse, dense = (a, b) if isinstance(a, SparseTensor) else (b, a)
     return apply_op(
         "SparseTensorDenseAdd", a_indices=sparse.indices, a_values=sparse.values, a_shape=sparse.dense_shape, b=dense
@@ -52,12 +56,12 @@ def sparse_add(a: TensorLike, b: Any, threshold: Any = None, thresh: Any = None)
 
 
 def sparse_maximum(sp_a: SparseTensor, sp_b: SparseTensor, name: str | None = None) -> SparseTensor:
-    """The larger of two elements at each place that either stores; what one does not store is 0."""
+    """The elementwise maximum; missing elements count as 0."""
     return _extreme("SparseSparseMaximum", sp_a, sp_b, name)
 
 
 def sparse_minimum(sp_a: SparseTensor, sp_b: SparseTensor, name: str | None = None) -> SparseTensor:
-    """The smaller of two elements at each place that either stores; what one does not store is 0."""
+    """The elementwise minimum; missing elements count as 0."""
     return _extreme("SparseSparseMinimum", sp_a, sp_b, name)
 
 
@@ -172,7 +176,11 @@ def sparse_transpose(sp_input: SparseTensor, perm: TensorLike | None = None, nam
             "SparseReorder", input_indices=transposed.indices, input_values=transposed.values,
             input_shape=transposed.dense_shape,
         )  # fmt: skip
-        return SparseTensor(indices, values, transposed.dense_shape)
+        made = SparseTensor(indices, values, transposed.dense_shape)
+        order, sizes = constant_value(convert_to_tensor(perm)), sp_input.shape
+        if order is not None and sizes.ndims is not None:
+            made._partial_shape = TensorShape([sizes.as_list()[int(axis)] for axis in order])
+        return made
 
 
 def _reversed_axes(sp_input: SparseTensor) -> Tensor:
@@ -181,18 +189,19 @@ def _reversed_axes(sp_input: SparseTensor) -> Tensor:
 
 
 def sparse_reset_shape(sp_input: SparseTensor, new_shape: Any = None) -> SparseTensor:
-    """The same stored elements in a larger dense shape, or without one in the smallest that holds them."""
+    """The same stored elements in a larger dense shape; by default in the smallest shape that holds them."""
+    sp_input = SparseTensor.from_value(sp_input)
     if new_shape is None:
         largest = apply_op("Max", input=sp_input.indices, reduction_indices=0)
         ones = apply_op("OnesLike", x=sp_input.dense_shape)
-        # Where nothing is stored the maximum is the least int64, and the sum that of an empty tensor.
+        # Without stored elements the maximum is the least int64, and the sum is the sum of an empty tensor.
         dense_shape = apply_op("Maximum", x=apply_op("ZerosLike", x=ones), y=apply_op("AddV2", x=largest, y=ones))
         return SparseTensor(sp_input.indices, sp_input.values, dense_shape)
     wanted = convert_to_tensor(new_shape, dtypes.int64)
     fits = apply_op(
         "Assert",
         condition=apply_op("All", input=apply_op("LessEqual", x=sp_input.dense_shape, y=wanted), reduction_indices=[0]),
-        data=["The new shape is smaller than that of the SparseTensor.", sp_input.dense_shape, wanted],
+        data=["The new shape is smaller than the shape of the SparseTensor.", sp_input.dense_shape, wanted],
     )
     with wanted.graph.control_dependencies([fits]):
         checked = apply_op("Identity", input=wanted)
@@ -208,7 +217,7 @@ def _rank(op: Operation, index: int) -> int | None:
 
 
 def _some(rank: int | None) -> list[TensorShape]:
-    """A sparse tensor with a number of stored elements that nobody knows yet."""
+    """A sparse tensor whose number of stored elements is not yet known."""
     return [TensorShape([None, rank]), TensorShape([None]), TensorShape([rank])]
 
 
@@ -255,6 +264,8 @@ def _(op):
     if shape.ndims is None or axes is None:
         return unknown(op)
     dims = shape.as_list()
+    if not dims:  # the step refuses it
+        return unknown(op)
     reduced = {int(axis) % len(dims) for axis in axes.ravel()}
     if op.get_attr("keep_dims"):
         return [TensorShape([1 if axis in reduced else dim for axis, dim in enumerate(dims)])]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dtf.build.apply import apply_op
 from dtf.build.gradients import gradient, not_differentiable
-from dtf.build.ops import array, gathering, rearranging, searching
+from dtf.build.ops import array, filling, gathering, rearranging, searching
 from dtf.build.ops.math import floormod, multiply, negative, range
 from dtf.build.ops.reductions import reduce_sum
 
@@ -60,11 +60,11 @@ def _(op, _, grad, __, ___):
 @gradient("SparseReduceSum")
 def _(op, grad):
     indices, _, shape, axes = op.inputs
-    # A reduced dimension keeps one place, number 0, which stands for all of its places.
+    # A reduced dimension keeps one place, number 0, which represents all of its places.
     rank = array.size(shape)
-    is_reduced = reduce_sum(array.one_hot(floormod(array.reshape(axes, [-1]), rank), rank, dtype=shape.dtype), 0) > 0
-    kept = searching.where_v2(is_reduced, array.ones_like(shape), shape)
-    places = searching.where_v2(is_reduced, array.zeros_like(indices), indices)
+    is_reduced = reduce_sum(filling.one_hot(floormod(array.reshape(axes, [-1]), rank), rank, dtype=shape.dtype), 0) > 0
+    kept = searching.where_v2(is_reduced, filling.ones_like(shape), shape)
+    places = searching.where_v2(is_reduced, filling.zeros_like(indices), indices)
     return [None, gathering.gather_nd(array.reshape(grad, kept), places), None, None]
 
 

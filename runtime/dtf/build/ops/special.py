@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import name_scope
+from dtf.build.default_graph import name_scope
 from dtf.build.ops.math import lgamma, one_op, subtract
 from dtf.build.ops.reductions import reduce_sum
 from dtf.build.shape_rules import broadcast, shape_rule, unchanged

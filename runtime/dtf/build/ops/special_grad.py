@@ -9,7 +9,7 @@ import math
 
 from dtf.build.gradients import not_differentiable
 from dtf.build.ops import special
-from dtf.build.ops.array import ones_like, zeros_like
+from dtf.build.ops.filling import ones_like, zeros_like
 from dtf.build.ops.math import cos, divide, equal, exp, log, multiply, negative, sign, sin, square, subtract
 from dtf.build.ops.math_grad import derivative
 from dtf.build.ops.searching import where_v2
@@ -19,7 +19,7 @@ not_differentiable("IgammaGradA")
 
 
 def _over(y: Tensor, x: Tensor, limit: float) -> Tensor:
-    """y / x, and `limit` where x is 0. The division never sees that 0, so that its own gradient stays finite."""
+    """y / x, and `limit` where x is 0. The division never uses that 0, so that its own gradient remains finite."""
     at_zero = equal(x, zeros_like(x))
     return where_v2(at_zero, multiply(limit, ones_like(x)), divide(y, where_v2(at_zero, ones_like(x), x)))
 

@@ -1,4 +1,4 @@
-"""Discrete Fourier transforms: public functions and static shapes. What is made of them is in `signal`.
+"""Discrete Fourier transforms: public functions and static shapes. Functions composed of them are in `signal`.
 
 Kernels: `run.kernels.signal`; gradients: `spectral_grad`. Source:
 https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/signal
@@ -13,7 +13,7 @@ import numpy as np
 from dtf.build.apply import apply_op
 from dtf.build.constant import constant_value
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import name_scope
+from dtf.build.default_graph import name_scope
 from dtf.build.ops.joining import pad
 from dtf.build.ops.math import multiply, subtract
 from dtf.build.ops.rearranging import roll
@@ -70,17 +70,17 @@ def rfft(input_tensor: TensorLike, fft_length: Any = None, name: str | None = No
 
 
 def rfft2d(input_tensor: TensorLike, fft_length: Any = None, name: str | None = None) -> Tensor:
-    """As `rfft`, over the last two dimensions, of which the last is halved."""
+    """As `rfft`, over the last two dimensions; the last one is halved."""
     return _of_real("RFFT2D", 2, input_tensor, fft_length, name)
 
 
 def rfft3d(input_tensor: TensorLike, fft_length: Any = None, name: str | None = None) -> Tensor:
-    """As `rfft`, over the last three dimensions, of which the last is halved."""
+    """As `rfft`, over the last three dimensions; the last one is halved."""
     return _of_real("RFFT3D", 3, input_tensor, fft_length, name)
 
 
 def irfft(input_tensor: TensorLike, fft_length: Any = None, name: str | None = None) -> Tensor:
-    """The inverse of `rfft`. fft_length: the length of the result; by default twice that of the dimension, less 2."""
+    """The inverse of `rfft`. fft_length: the length of the result; by default 2 * (the dimension's size - 1)."""
     return _to_real("IRFFT", 1, input_tensor, fft_length, name)
 
 
@@ -97,6 +97,8 @@ def irfft3d(input_tensor: TensorLike, fft_length: Any = None, name: str | None =
 def _of_real(op_type: str, rank: int, value: Any, fft_length: Any, name: str | None) -> Tensor:
     with name_scope(name, op_type.lower(), [value, fft_length]) as name:
         value = convert_to_tensor(value, None if hasattr(value, "dtype") else dtypes.float32)
+        if value.dtype.base_dtype not in (dtypes.float32, dtypes.float64):
+            raise ValueError(f"{op_type} requires tf.float32 or tf.float64 inputs, got: {value!r}")
         lengths = _default_lengths(value, rank, fft_length)
         result = dtypes.complex128 if value.dtype.base_dtype == dtypes.float64 else dtypes.complex64
         return apply_op(op_type, name, input=_padded(value, lengths, rank), fft_length=lengths, Tcomplex=result)
@@ -104,7 +106,9 @@ def _of_real(op_type: str, rank: int, value: Any, fft_length: Any, name: str | N
 
 def _to_real(op_type: str, rank: int, value: Any, fft_length: Any, name: str | None) -> Tensor:
     with name_scope(name, op_type.lower(), [value, fft_length]) as name:
-        value = convert_to_tensor(value)
+        value = convert_to_tensor(value, None if hasattr(value, "dtype") else dtypes.complex64)
+        if value.dtype.base_dtype not in (dtypes.complex64, dtypes.complex128):
+            raise ValueError(f"{op_type} requires tf.complex64 or tf.complex128 inputs, got: {value!r}")
         if fft_length is None:
             sizes = sizes_of(value)
             if sizes is None or None in sizes[-rank:]:
@@ -131,7 +135,7 @@ def _default_lengths(value: Tensor, rank: int, fft_length: Any) -> Tensor:
 
 
 def _padded(value: Tensor, lengths: Tensor, rank: int) -> Tensor:
-    """`value` with zeros behind its last dimensions where they are shorter than `lengths`."""
+    """`value` padded with zeros at the end of its last dimensions where they are shorter than `lengths`."""
     sizes, wanted = sizes_of(value), constant_value(lengths)
     if sizes is None:
         return value
@@ -139,7 +143,7 @@ def _padded(value: Tensor, lengths: Tensor, rank: int) -> Tensor:
         short = [max(0, int(want) - (size or 0)) for want, size in zip(wanted, sizes[-rank:], strict=True)]
         if not any(short):
             return value
-        # An empty dimension stays empty: there is nothing to transform.
+        # An empty dimension stays empty.
         missing: Any = [0 if size == 0 else each for each, size in zip(short, sizes[-rank:], strict=True)]
         return pad(value, [[0, 0]] * (len(sizes) - rank) + [[0, each] for each in missing])
     missing = apply_op("Maximum", x=subtract(lengths, apply_op("Shape", input=value)[-rank:]), y=[0])
@@ -165,7 +169,9 @@ def _shifted(x: Any, axes: Any, name: str, amount: Any) -> Tensor:
         x = convert_to_tensor(x)
         sizes = sizes_of(x)
         if sizes is None:
-            raise ValueError("The rank of what is to be shifted must be known.")
+            if axes is None:
+                raise ValueError("The rank of the input must be known.")
+            sizes = [None] * (int(np.abs(axes).max(initial=0)) + 1)
         axes = list(np.arange(len(sizes))) if axes is None else np.ravel(axes).tolist()
         shape = apply_op("Shape", input=x)
         known = [sizes[axis] for axis in axes]

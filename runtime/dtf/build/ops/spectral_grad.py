@@ -45,7 +45,7 @@ def _to_real(op: Operation, grad: Any) -> Gradients:
     y, lengths = op.inputs
     rank = _rank(op)
     forward = apply_op(op.type[1:], input=grad, fft_length=lengths, Tcomplex=y.dtype.base_dtype)
-    # All but the frequency 0 and, of even lengths, the highest stand for two.
+    # Each frequency counts twice, except 0 and, for even lengths, the highest.
     last = lengths[-1]
     places = apply_op("Range", start=0, limit=apply_op("FloorDiv", x=last, y=2) + 1, delta=1)
     is_single = apply_op(

@@ -1,8 +1,8 @@
 """Functions that change variables, and the shape rules of all ops that hold, read and change them.
 
-Owns `tf.assign`, `tf.scatter_add` and their like, for variables held by reference and by handle, and the shape rules
-of the ops that move values into and out of a partition, which have no public functions. Optimizers' updates are
-`ops.training`'s.
+Owns `tf.assign`, `tf.scatter_add` and similar functions, for variables held by reference and by handle. Also owns the
+shape rules of the ops that move values into and out of a partition; these have no public functions. Optimizers'
+updates are `ops.training`'s.
 """
 
 from __future__ import annotations
@@ -110,8 +110,8 @@ def count_up_to(ref: Any, limit: int, name: str | None = None) -> Tensor:
 def scatter_update(
     ref: Any, indices: TensorLike, updates: TensorLike, use_locking: bool = True, name: str | None = None
 ) -> Any:
-    """Sets rows of a variable: ref[indices[i, ...]] = updates[i, ...]. Which of several updates of one row stays is
-    not said.
+    """Sets rows of a variable: ref[indices[i, ...]] = updates[i, ...]. Which of several updates of one row wins is
+    undefined.
 
     Args:
       ref: a Variable or reference tensor of shape [n, ...].
@@ -214,8 +214,8 @@ def batch_scatter_update(
       updates: [b1, .., bm, k, ...].
     """
     from dtf.build.conversion import convert_to_tensor
-    from dtf.build.graph import name_scope
-    from dtf.build.ops.array import meshgrid
+    from dtf.build.default_graph import name_scope
+    from dtf.build.ops.filling import meshgrid
     from dtf.build.ops.joining import concat, stack
 
     with name_scope(name, "BatchScatterUpdate", [indices, updates]):

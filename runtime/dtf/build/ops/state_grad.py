@@ -1,4 +1,4 @@
-"""Gradients of the ops that read variables; nothing flows back through those that change or make them."""
+"""Gradients of the ops that read variables; ops that make or change variables pass no gradient on."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _read_several(op: Operation, *grads: Tensor) -> list[Any]:
 
 @gradient("ResourceGather")
 def _gather(op: Operation, grad: Tensor) -> list[Any]:
-    """Rows stay rows: the gradient of a table is as large as what was looked up, not as the table."""
+    """Rows remain rows: the gradient of a table has the size of the lookup, not of the table."""
     handle, indices = op.inputs
     shape = handle_shape(handle)
     if op.get_attr("batch_dims"):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dtf.build.apply import apply_op
 from dtf.build.constant import constant_value
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import name_scope
+from dtf.build.default_graph import name_scope
 from dtf.build.shape_rules import broadcast_shape, scalar, shape_rule, unchanged
 from dtf.build.sparse import SparseTensor
 from dtf.build.tensor import Tensor
@@ -71,7 +71,7 @@ def string_split(
       source: a string vector.
       sep: text between two parts; the newer form of `delimiter`.
       skip_empty: leave out empty parts.
-      delimiter: characters, each of which separates parts.
+      delimiter: the separators: each character separates parts.
       name: the name of the operation.
 
     Returns:
@@ -84,8 +84,22 @@ def string_split(
     return SparseTensor(*made)
 
 
-def string_split_v2(source: Any, sep: Any = "", maxsplit: int = -1, name: str | None = None) -> SparseTensor:
-    """Splits each string of a vector at the string `sep` (runs of white space by default), as Python's str.split."""
+def string_split_v2(
+    input: Any = None,
+    sep: Any = None,
+    maxsplit: int = -1,
+    result_type: str = "SparseTensor",
+    source: Any = None,
+    name: str | None = None,
+) -> SparseTensor:
+    """Splits each string of a vector at the string `sep` (runs of white space by default), as Python's str.split.
+
+    Raises:
+      ValueError: a result type other than "SparseTensor": ragged tensors are not supported.
+    """
+    if result_type != "SparseTensor":
+        raise ValueError(f'result_type must be "SparseTensor": ragged tensors are not supported, got {result_type!r}')
+    source, sep = (source if input is None else input), ("" if sep is None else sep)
     return SparseTensor(*apply_op("StringSplitV2", name, input=source, sep=sep, maxsplit=maxsplit))
 
 
@@ -148,7 +162,7 @@ def regex_full_match(input: TensorLike, pattern: TensorLike, name: str | None = 
 def regex_replace(
     input: TensorLike, pattern: TensorLike, rewrite: Any, replace_global: bool = True, name: str | None = None
 ) -> Tensor:
-    r"""Replaces what matches by `rewrite`, in which \1 ... \9 stand for groups and \0 for the whole match."""
+    r"""Replaces matches by `rewrite`, where \1 ... \9 are the groups and \0 is the whole match."""
     if isinstance(pattern, (str, bytes)) and isinstance(rewrite, (str, bytes)):
         return apply_op(
             "StaticRegexReplace", name, input=input, pattern=pattern, rewrite=rewrite, replace_global=replace_global
@@ -197,7 +211,7 @@ def string_format(
 def unsorted_segment_join(
     inputs: Any, segment_ids: Any, num_segments: Any, separator: str = "", name: str | None = None
 ) -> Tensor:
-    """The strings of each segment joined in the order in which they come. -> [num_segments, ...]"""
+    """Joins the strings of each segment in input order. -> [num_segments, ...]"""
     return apply_op(
         "UnsortedSegmentJoin",
         name,
@@ -231,7 +245,7 @@ def unicode_transcode(
 
 
 def decode_compressed(bytes: Any, compression_type: str = "", name: str | None = None) -> Tensor:
-    """What "ZLIB" or "GZIP" compressed, or the strings themselves for ""."""
+    """Decompresses strings of "ZLIB" or "GZIP"; returns strings of type "" unchanged."""
     return apply_op("DecodeCompressed", name, bytes=bytes, compression_type=compression_type)
 
 
@@ -263,7 +277,7 @@ def string_to_number(
     name: str | None = None,
     input: TensorLike | None = None,
 ) -> Tensor:
-    """The numbers that strings spell. InvalidArgumentError for what is none."""
+    """The numbers that strings spell. InvalidArgumentError for invalid input."""
     given = input if string_tensor is None else string_tensor
     return apply_op("StringToNumber", name, string_tensor=given, out_type=dtypes.as_dtype(out_type))
 
@@ -312,7 +326,7 @@ def decode_csv(
     na_value: str = "",
     select_cols: Sequence[int] | None = None,
 ) -> list[Tensor]:
-    """One tensor per column; the defaults give the dtypes and stand for empty fields (an empty default: required)."""
+    """One tensor per column; the defaults give the dtypes and replace empty fields (an empty default: required)."""
     made = apply_op(
         "DecodeCSV",
         name,

@@ -1,6 +1,6 @@
-"""Summary ops: `tf.summary.scalar` and its kin, which give serialized Summary messages.
+"""Summary ops: `tf.summary.scalar` and similar functions, which return serialized Summary messages.
 
-Owns tags (from the name scope, with an optional family), collections, and the merging of what was collected. Writing
+Owns tags (from the name scope, with an optional family), collections, and the merging of collected summaries. Writing
 them to disk
 is `summary.FileWriter`. Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/summary
 """
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from dtf.build.apply import apply_op
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import get_default_graph, name_scope
+from dtf.build.default_graph import get_default_graph, name_scope
 from dtf.build.graph_keys import GraphKeys
 from dtf.build.shape_rules import scalar as scalar_shape
 from dtf.build.shape_rules import shape_rule
@@ -85,7 +85,7 @@ def image(
     collections: Sequence[str] | None = None,
     family: str | None = None,
 ) -> Tensor:
-    """Up to `max_outputs` images of [batch, height, width, 1, 3 or 4 channels]; uint8 as it is, floats scaled to 0
+    """Up to `max_outputs` images of [batch, height, width, 1, 3 or 4 channels]; uint8 unchanged, floats scaled to 0
     ... 255.
 
     Args:
@@ -129,7 +129,7 @@ def tensor_summary(
     family: str | None = None,
     display_name: str | None = None,
 ) -> Tensor:
-    """A tensor as it is, with metadata (a SummaryMetadata message) that says who shows it."""
+    """A summary of any tensor, with metadata (a SummaryMetadata message) that names the plugin to show it."""
     from dtf.wire.pb import summary_pb2
 
     metadata = summary_pb2.SummaryMetadata()
@@ -191,7 +191,7 @@ def merge(inputs: Sequence[Any], collections: Sequence[str] | None = None, name:
 
 
 def merge_all(key: Any = GraphKeys.SUMMARIES, scope: str | None = None, name: str | None = None) -> Tensor | None:
-    """One summary of all that were collected in the default graph under `key`; None when there are none.
+    """One summary of all summaries collected in the default graph under `key`; None if the collection is empty.
 
     Args:
       key: the collection.
@@ -199,7 +199,7 @@ def merge_all(key: Any = GraphKeys.SUMMARIES, scope: str | None = None, name: st
       name: the name of the operation.
 
     Returns:
-      A string scalar: a serialized Summary; None when there are none.
+      A string scalar: a serialized Summary; None if the collection is empty.
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/summary/merge_all
     """
@@ -208,7 +208,7 @@ def merge_all(key: Any = GraphKeys.SUMMARIES, scope: str | None = None, name: st
 
 
 def get_summary_description(node_def: Any) -> Any:
-    """The SummaryDescription message of a TensorSummary node, which has it as JSON. ValueError for another op."""
+    """The SummaryDescription message of a TensorSummary node, stored there as JSON. ValueError for another op."""
     from google.protobuf import json_format
 
     from dtf.wire.pb import summary_pb2

@@ -1,10 +1,9 @@
 """`tf.TensorArray`: a list of tensors that lives for one step, for loops to write to and read from.
 
-Owns the class that makes the nodes and their static shapes. What they do is `tensor_arrays.py`.
+Owns the class that makes the nodes and their static shapes. `run/state/tensor_arrays.py` implements the arrays.
 
-Each operation takes the flow of the one before it, a float scalar without meaning, so that they run in order; `write`
-and its kin
-give a new TensorArray with the new flow.
+Each operation takes the flow of the previous one, a float scalar without meaning, so that operations run in order.
+`write` and similar methods return a new TensorArray with the new flow.
 
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/TensorArray
 """
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from dtf.build.apply import apply_op
 from dtf.build.constant import constant_value
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import colocate_with, control_dependencies, name_scope
+from dtf.build.default_graph import colocate_with, control_dependencies, name_scope
 from dtf.build.shape_rules import no_outputs, scalar, shape_rule, unknown
 from dtf.build.tensor import Operation, Tensor
 from dtf.wire import dtypes
@@ -31,7 +30,8 @@ __all__ = ["TensorArray"]
 
 @dataclass
 class _Known:
-    """What is learnt of an array, shared by all the objects that stand for it: a loop's result knows its writes."""
+    """The known shape of an array's elements, shared by all objects for the array: a loop's result knows its
+    writes."""
 
     element_shape: TensorShape
 
@@ -53,13 +53,13 @@ class TensorArray:
         colocate_with_first_write_call: bool = True,
         name: str | None = None,
     ) -> None:
-        """Makes an array of `size` places, or stands for the one that `handle` names.
+        """Makes an array of `size` places, or an object for the array of `handle`.
 
         Args:
           dynamic_size: writes past the end make it longer.
           clear_after_read: a place is forgotten once it is read (the default).
           infer_shape: all elements have one shape.
-          element_shape: that shape, as far as it is known.
+          element_shape: the known part of the elements' shape.
         """
         del colocate_with_first_write_call
         if handle is not None and size is not None:
@@ -97,12 +97,12 @@ class TensorArray:
 
     @property
     def handle(self) -> Tensor:
-        """What names the array."""
+        """The handle of the array."""
         return self._handle
 
     @property
     def flow(self) -> Tensor:
-        """What orders the operations."""
+        """The flow, which orders the operations."""
         assert self._flow is not None
         return self._flow
 
@@ -117,7 +117,7 @@ class TensorArray:
         return self._dynamic_size
 
     def identity(self) -> TensorArray:
-        """The same array behind an identity of its flow, for control dependencies."""
+        """The same array with an identity of its flow, for control dependencies."""
         return build_ta_with_new_flow(self, apply_op("Identity", input=self.flow))
 
     def grad(self, source: str, flow: Tensor | None = None, name: str | None = None) -> TensorArray:
@@ -241,7 +241,7 @@ class TensorArray:
 
 
 def build_ta_with_new_flow(array: TensorArray, flow: Tensor) -> TensorArray:
-    """The same array after the operation that gave `flow`."""
+    """The same array after the operation that returned `flow`."""
     other = TensorArray(
         array._dtype,
         handle=array._handle,

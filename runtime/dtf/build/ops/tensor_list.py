@@ -69,7 +69,7 @@ def _(op: Operation) -> list[TensorShape]:
 
 
 def _declared(tensor: Tensor) -> TensorShape:
-    """The element shape that a tensor of sizes stands for, as far as it is known while the graph is built."""
+    """The known part of the element shape that a tensor of sizes holds."""
     sizes = constant_value(tensor)
     if sizes is None:
         return TensorShape(None)

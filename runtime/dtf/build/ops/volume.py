@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from dtf.build.apply import apply_op
 from dtf.build.constant import constant_value_as_shape
+from dtf.build.conversion import convert_to_tensor
 from dtf.build.ops import math as math_ops
 from dtf.build.ops import rearranging
 from dtf.build.shape_rules import shape_rule
@@ -50,6 +53,30 @@ def conv3d(
     )
 
 
+def convolution3d(
+    input: TensorLike,
+    filter: TensorLike,
+    padding: Any,
+    strides: Any,
+    dilations: Any,
+    name: str | None,
+    data_format: str,
+) -> Tensor:
+    """`conv3d` with one number for each spatial dimension; kernels of dilated volumes take phases as batches."""
+    from dtf.build.ops.pools import with_space_to_batch
+
+    rates = [1] * 3 if dilations is None else list(np.ravel(dilations)) * (3 if np.size(dilations) == 1 else 1)
+    steps = _five(1 if strides is None else list(strides), data_format)
+
+    def convolve(volumes: TensorLike, _: int, padding: Any) -> Tensor:
+        return conv3d(volumes, filter, steps, padding, data_format, name=name)
+
+    if max(rates) == 1:
+        return convolve(input, 3, padding)
+    sizes = convert_to_tensor(filter).shape.as_list()[:3]
+    return with_space_to_batch(input, rates, padding, convolve, sizes, data_format=data_format)
+
+
 def conv3d_transpose(
     value: TensorLike,
     filter: TensorLike | None = None,
@@ -62,7 +89,8 @@ def conv3d_transpose(
     filters: TensorLike | None = None,
     dilations: Any = None,
 ) -> Tensor:
-    """What `conv3d` gives to the gradient of its input. filter: [depth, height, width, channels out, channels in]."""
+    """The gradient of `conv3d` with respect to its input. filter: [depth, height, width, channels out, channels
+    in]."""
     return apply_op(
         "Conv3DBackpropInputV2",
         name or "conv3d_transpose",
@@ -201,7 +229,7 @@ def erosion2d(
 def _outputs(
     op: Operation, shape: TensorShape, window: Sequence[int | None], channels: Any, dilations: Any
 ) -> TensorShape:
-    """The shape of what a window of these sizes gives."""
+    """The output shape of a window of these sizes."""
     rank = len(window) + 2
     sizes = shape.with_rank(rank).as_list()
     attrs = {attr.name for attr in op.op_def.attrs} if op.op_def is not None else set()
@@ -262,4 +290,6 @@ def _(op: Operation) -> list[TensorShape]:
 @shape_rule("Dilation2D")
 def _(op: Operation) -> list[TensorShape]:
     filters = op.inputs[1].shape.with_rank(3).as_list()
-    return [_outputs(op, op.inputs[0].shape, filters[:2], _SAME, op.get_attr("rates"))]
+    [result] = [_outputs(op, op.inputs[0].shape, filters[:2], _SAME, op.get_attr("rates"))]
+    sizes = [None] * 4 if result.ndims is None else result.as_list()
+    return [TensorShape([*sizes[:3], filters[2] if sizes[3] is None else sizes[3]])]

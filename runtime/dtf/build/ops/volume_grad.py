@@ -1,4 +1,4 @@
-"""Gradients of the ops in `volume`; each gradient op is linear in what it is given, so it has one itself."""
+"""Gradients of the ops in `volume`; each gradient op is linear in its gradient input, so it also has a gradient."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _(op: Operation, grad: Any) -> Gradients:
 
 @gradient("ExtractVolumePatches")
 def _(op: Operation, grad: Any) -> Gradients:
-    # Patches of a volume of voxel numbers say from which voxel each place of a patch came; 0 is the padding.
+    # Patches of a volume of voxel numbers say which voxel each place of a patch came from; 0 is the padding.
     shape = array_ops.shape(op.inputs[0])
     batch, channels, voxels = shape[0], shape[4], shape[1] * shape[2] * shape[3]
     numbers = array_ops.reshape(range_of(1, voxels + 1), joining.concat([[1], shape[1:4], [1]], 0))
