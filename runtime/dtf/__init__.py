@@ -2,12 +2,12 @@
 
     import dtf as tf
 
-The public names are those of TensorFlow 1.x: the ones of this module, and the namespaces tf.train, tf.nn,
-tf.summary, tf.errors, tf.app, tf.flags, tf.logging, tf.gfile and so on beside it. `dtf.compat.v1` is this same
-namespace. How the package is built is told in runtime/README.md.
+The public names are those of TensorFlow 1.x: names of this module, and namespaces such as tf.train, tf.nn,
+tf.summary and tf.errors. `dtf.compat.v1` is this same namespace. runtime/README.md describes how the
+package is built.
 
-Everything is imported when it is first used, so that the import costs little: what makes graphs all at once
-(`graph_names`), what runs them and the namespaces one by one (`_LAZY`, `_NAMESPACES`).
+Names are imported at their first use, which keeps the import cheap. Names that make graphs come all at once
+(`graph_names`), names that run graphs and namespaces one by one (`_LAZY`, `_NAMESPACES`).
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if _TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# The threads of numpy's BLAS library spin when they have nothing to do, also right after it is loaded: by default for
-# 27 ms at every core, a third of what the start of a task costs. A power of two of clock cycles: 0.4 ms.
+# The threads of numpy's BLAS library spin when idle, also right after they are loaded: by default for 27 ms on every
+# core, a third of a task's start-up time. A power of two of clock cycles: 0.4 ms.
 _os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "20")
 
-#: Public names -> the modules that have them, imported at their first use.
+#: Public names -> their modules, imported at first use.
 _LAZY = {
     **dict.fromkeys(("foldl", "foldr", "map_fn", "scan"), "dtf.build.ops.functional"),
     "custom_gradient": "dtf.build.custom_gradient",
@@ -36,7 +36,43 @@ _LAZY = {
         ("fft", "fft2d", "fft3d", "ifft", "ifft2d", "ifft3d"), "dtf.build.ops.spectral"
     ),
     "lbeta": "dtf.build.ops.special",
-    **dict.fromkeys(("SparseTensorSpec", "TensorSpec"), "dtf.build.tensor_spec"),
+    "CriticalSection": "dtf.build.ops.critical_section",
+    "GradientTape": "dtf.build.tape",
+    **dict.fromkeys(
+        (
+            "fake_quant_with_min_max_args", "fake_quant_with_min_max_args_gradient", "fake_quant_with_min_max_vars",
+            "fake_quant_with_min_max_vars_gradient", "fake_quant_with_min_max_vars_per_channel",
+            "fake_quant_with_min_max_vars_per_channel_gradient",
+        ),
+        "dtf.build.ops.fake_quant",
+    ),
+    **dict.fromkeys(
+        ("function", "grad_pass_through", "print", "py_function", "recompute_grad", "vectorized_map"),
+        "dtf.build.ops.python_functions",
+    ),
+    **dict.fromkeys(
+        (
+            "assert_all_finite", "control_flow_v2_enabled", "convert_to_tensor_or_indexed_slices",
+            "create_partitioned_variables", "dimension_at_index", "dimension_value",
+            "executing_eagerly_outside_functions", "extract_volume_patches", "fingerprint", "get_static_value",
+            "is_symbolic_tensor", "is_tensor", "repeat", "sparse_merge", "switch_case", "tensor_scatter_nd_add",
+            "tensor_scatter_nd_max", "tensor_scatter_nd_min", "tensor_scatter_nd_sub", "tensor_scatter_nd_update",
+            "verify_tensor_all_finite",
+        ),
+        "dtf.build.ops.newer_names",
+    ),
+    **dict.fromkeys(
+        ("COMPILER_VERSION", "GIT_VERSION", "GRAPH_DEF_VERSION", "GRAPH_DEF_VERSION_MIN_CONSUMER",
+         "GRAPH_DEF_VERSION_MIN_PRODUCER", "VERSION"),
+        "dtf.version",
+    ),
+    **dict.fromkeys(("CXX11_ABI_FLAG", "CXX_VERSION", "MONOLITHIC_BUILD"), "dtf.sysconfig"),
+    "QUANTIZED_DTYPES": "dtf.wire.dtypes",
+    "get_logger": "dtf.logging",
+    **dict.fromkeys(
+        ("IndexedSlicesSpec", "SparseTensorSpec", "TensorSpec", "TypeSpec", "type_spec_from_value"),
+        "dtf.build.tensor_spec",
+    ),
     "make_template": "dtf.build.template",
     "matrix_square_root": "dtf.build.ops.matrix_functions",
     **dict.fromkeys(("InteractiveSession", "Session"), "dtf.session"),
@@ -65,14 +101,15 @@ _LAZY = {
 
 #: Public namespaces -> their modules, imported at their first use.
 _NAMESPACES = {
-    "initializers": "dtf.build.initializers",
     "nest": "dtf.build.nest",
 } | {
     name: f"dtf.{name}"
     for name in (
-        "app audio bitwise compat contrib data debugging estimator feature_column flags gfile graph_util image io "
-        "keras layers linalg logging lookup losses manip math metrics nn python_io quantization random raw_ops "
-        "saved_model sets signal sparse spectral strings summary test testing train"
+        "app audio bitwise compat config contrib data debugging distributions dtypes estimator feature_column flags "
+        "gfile graph_util image "
+        "initializers io keras layers linalg logging lookup losses manip math metrics nn python_io quantization queue "
+        "random raw_ops resource_loader saved_model sets signal sparse spectral strings summary sysconfig test testing "
+        "train version"
     ).split()
 }
 

@@ -16,9 +16,9 @@ __all__ = ["flags", "run"]
 
 
 def run(main: Callable[[list[str]], Any] | None = None, argv: Sequence[str] | None = None) -> None:
-    """Parses the flags, calls `main` with the other arguments, and exits with what it returns.
+    """Parses the flags, calls `main` with the remaining arguments, and exits with its result.
 
-    Flags that nobody has defined stay among the arguments of `main`, as in TensorFlow.
+    Undefined flags stay among the arguments of `main`, as in TensorFlow.
 
     Args:
       main: the function to call; the one named main in the program's script by default.
@@ -53,7 +53,7 @@ class _Help(flags.BooleanFlag):
 
 
 def _define_help() -> None:
-    """Defines --help and its kin, unless the program, or absl's own app, has flags of these names."""
+    """Defines --help and related flags, unless the program or absl's own app has flags of these names."""
     for name, text, help_text, short_name in (
         ("help", "show this help", lambda: flags.FLAGS.main_module_help() or flags.FLAGS.get_help(), "?"),
         ("helpshort", "show this help", lambda: flags.FLAGS.main_module_help(), None),

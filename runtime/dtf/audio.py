@@ -1,4 +1,4 @@
-"""The namespace tf.audio. Owns nothing: the functions are those of `ops/audio`."""
+"""The namespace tf.audio. Only re-exports functions of `ops/audio`."""
 
 from __future__ import annotations
 

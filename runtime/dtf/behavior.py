@@ -1,4 +1,4 @@
-"""The switches by which programs for TensorFlow 2's `compat.v1` ask for version 1: here there is nothing else.
+"""The switches between TensorFlow 1 and 2 behaviour of `compat.v1`: dtf always has version 1 behaviour.
 
 The switch for resource variables, which does something, is in `variables`.
 """

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dtf.build import nest
 from dtf.build.graph import Graph
 from dtf.build.sparse import IndexedSlices, IndexedSlicesValue, SparseTensor, SparseTensorValue
 from dtf.build.tensor import Operation, Tensor
@@ -30,7 +31,7 @@ _Build = Callable[[Sequence[Any]], Any]
 
 @dataclass(frozen=True)
 class FetchPlan:
-    """What a structure of fetches needs, and how to put the results back into it.
+    """The tensors and operations of a structure of fetches, and how to build its results.
 
     `build` takes the values of `tensors` in order; operations become None.
     """
@@ -70,7 +71,7 @@ class FeedSlot:
 
         Raises:
           TypeError: `value` is a tensor, or a number that the element type cannot hold.
-          ValueError: its shape is not that of the tensor, or it cannot be made an array.
+          ValueError: its shape does not fit the tensor, or it cannot be converted to an array.
         """
         if type(value) is np.ndarray and value.dtype == self._numpy_dtype and self._numpy_dtype is not np.object_:
             array = value
@@ -126,17 +127,18 @@ class FeedSlot:
 
 
 def feed_items(graph: Graph, feed_dict: Mapping[Any, Any]) -> Iterator[tuple[Tensor, Any]]:
-    """The tensors and values of a feed dictionary, sparse and registered types taken apart.
+    """The tensors and values of a feed dictionary; tuples of keys, sparse and registered types are taken apart.
 
     Raises:
-      TypeError: it is not a dictionary, or a key does not stand for a tensor of `graph`.
-      ValueError: a tensor may not be fed.
+      TypeError: it is not a dictionary, or a key is not a tensor of `graph`.
+      ValueError: a tensor may not be fed, or a tuple of keys and its value have different numbers of leaves.
     """
     if not isinstance(feed_dict, Mapping):
         raise TypeError(f"feed_dict must be a dictionary, but got {type(feed_dict)}")
-    for key, value in feed_dict.items():
-        for part, part_value in _feed_parts(key, value):
-            yield feedable(graph, part), part_value
+    for keys, values in feed_dict.items():
+        for key, value in _feed_leaves(keys, values):
+            for part, part_value in _feed_parts(key, value):
+                yield feedable(graph, part), part_value
 
 
 def feedable(graph: Graph, key: Any) -> Tensor:
@@ -174,7 +176,7 @@ def register_session_run_conversion_functions(
 
 
 def feed_keys_for_partial_run(key: Any) -> list[Any]:
-    """The keys that stand for the parts of `key`, without values."""
+    """The keys for the parts of `key`, without values."""
     conversion = _conversion_of(key)
     if conversion is None or conversion.feed_keys is None:
         return [key]
@@ -267,6 +269,18 @@ def _nothing(_: Sequence[Any]) -> None:
 
 def _conversion_of(value: Any) -> _Conversion | None:
     return next((known for known in _conversions if isinstance(value, known.tensor_type)), None)
+
+
+def _feed_leaves(key: Any, value: Any) -> list[tuple[Any, Any]]:
+    if not isinstance(key, tuple) or _conversion_of(key) is not None:
+        return [(key, value)]
+    keys, values = nest.flatten(key), nest.flatten(value)
+    if len(keys) != len(values):
+        raise ValueError(
+            f"Could not flatten dictionary. Key had {len(keys)} elements, but value had {len(values)} elements. "
+            f"Key: {key}, value: {value}."
+        )
+    return list(zip(keys, values, strict=True))
 
 
 def _feed_parts(key: Any, value: Any) -> list[tuple[Any, Any]]:

@@ -32,7 +32,7 @@ _OLD_NAMES = {"flag_name": "name", "default_value": "default", "docstring": "hel
 class _FlagValues:
     """absl's FLAGS, with the command line parsed when a value is first read.
 
-    Flags that nobody has defined are left alone then: they may be another program's, such as a test runner's.
+    Undefined flags are then ignored: they may belong to another program, such as a test runner.
     """
 
     def __init__(self, values: FlagValues) -> None:
@@ -79,7 +79,7 @@ class _FlagValues:
         """Parses a command line whose first entry is the program. Returns it without the flags.
 
         Args:
-          known_only: whether flags that nobody defined are left where they are.
+          known_only: whether undefined flags are left in place instead of raising.
 
         Raises:
           UnrecognizedFlagError, IllegalFlagValueError: the command line does not fit.

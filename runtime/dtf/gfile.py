@@ -31,14 +31,15 @@ class GFile:
 
     Raises:
       InvalidArgumentError: another mode.
-      NotFoundError, PermissionDeniedError, ...: by the methods, as the file system has it.
+      NotFoundError, PermissionDeniedError, ...: raised by the methods, as reported by the file
+      system.
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/gfile/GFile
     """
 
     def __init__(self, name: str | os.PathLike[str], mode: str = "r") -> None:
         if mode.replace("b", "") not in _MODES:
-            raise errors.InvalidArgumentError(None, None, f"mode is not 'r' or 'w' or 'a': {mode!r}")
+            raise errors.InvalidArgumentError.of(f"mode is not 'r' or 'w' or 'a': {mode!r}")
         self._name = os.fspath(name)
         self._mode = mode
         self._file: Any = None
@@ -75,7 +76,7 @@ class GFile:
         return line
 
     def write(self, file_content: str | bytes) -> None:
-        """Appends to what was written."""
+        """Appends to the file."""
         with file_errors(self._name):
             self._opened("w").write(file_content.encode() if isinstance(file_content, str) else file_content)
 
@@ -88,7 +89,7 @@ class GFile:
         return self._opened("r").tell()
 
     def size(self) -> int:
-        """The size in bytes of the file as it is on disk."""
+        """The current size of the file on disk, in bytes."""
         return Stat(self._name).length
 
     def flush(self) -> None:
@@ -122,7 +123,7 @@ class GFile:
         plain = self._mode.replace("b", "")
         if "+" not in plain and (plain == "r") != (purpose == "r"):
             action = "reading" if purpose == "r" else "writing"
-            raise errors.PermissionDeniedError(None, None, f"File isn't open for {action}: {self._name}")
+            raise errors.PermissionDeniedError.of(f"File isn't open for {action}: {self._name}")
         if self._file is None:
             with file_errors(self._name):
                 self._file = filesystems.open(self._name, f"{plain}b")  # noqa: SIM115  (closed by close)
@@ -138,7 +139,7 @@ FastGFile = GFile
 
 @dataclass(frozen=True)
 class FileStatistics:
-    """What `Stat` tells: `length` in bytes, `mtime_nsec` since the epoch, `is_directory`."""
+    """The result of `Stat`: `length` in bytes, `mtime_nsec` since the epoch, `is_directory`."""
 
     length: int
     mtime_nsec: int
@@ -233,7 +234,7 @@ def Glob(filename: str | Iterable[str]) -> list[str]:  # noqa: N802
 def ListDirectory(dirname: str) -> list[str]:  # noqa: N802
     """The names in a folder, in no order. Raises NotFoundError."""
     if filesystems.scheme_of(dirname) and not IsDirectory(dirname):
-        raise errors.NotFoundError(None, None, f"Could not find directory {dirname}")
+        raise errors.NotFoundError.of(f"Could not find directory {dirname}")
     with file_errors(dirname):
         return filesystems.listdir(dirname)
 
@@ -250,4 +251,4 @@ def Walk(top: str, in_order: bool = True) -> Iterator[tuple[str, list[str], list
 
 def _refuse_to_overwrite(path: str, overwrite: bool) -> None:
     if not overwrite and filesystems.exists(path):
-        raise errors.AlreadyExistsError(None, None, f"file already exists: {path}")
+        raise errors.AlreadyExistsError.of(f"file already exists: {path}")

@@ -1,7 +1,7 @@
-"""The public names that make graphs: what `dtf` shows beside its namespaces.
+"""The public names of `dtf` that make graphs.
 
-Owns nothing. `dtf` imports this module when one of these names is first used, so that a task that only serves (a ps)
-never loads what builds graphs.
+Only re-exports names. `dtf` imports this module when one of these names is first used. A task that only serves
+(a ps) thus never loads the graph-building half.
 """
 
 # ruff: noqa: F401, F403
@@ -10,6 +10,7 @@ from __future__ import annotations
 from dtf.behavior import *
 from dtf.build.constant import constant
 from dtf.build.conversion import convert_to_tensor, register_tensor_conversion_function
+from dtf.build.default_graph import *
 from dtf.build.gradients import *
 from dtf.build.graph import *
 from dtf.build.importer import *
@@ -20,7 +21,10 @@ from dtf.build.ops.clip import *
 from dtf.build.ops.control_flow import *
 from dtf.build.ops.counting import *
 from dtf.build.ops.data_flow import *
+from dtf.build.ops.decompositions import *
 from dtf.build.ops.diagonals import *
+from dtf.build.ops.einsum import *
+from dtf.build.ops.filling import *
 from dtf.build.ops.gathering import *
 from dtf.build.ops.io import *
 from dtf.build.ops.joining import *
@@ -49,7 +53,9 @@ from dtf.build.sparse import (
     SparseTensorValue,
     convert_to_tensor_or_sparse_tensor,
 )
+from dtf.build.variable_collections import *
 from dtf.build.variable_scope import *
+from dtf.build.variable_store import *
 from dtf.build.variables import *
 from dtf.wire import errors
 from dtf.wire.cluster import ClusterSpec

@@ -1,7 +1,7 @@
-"""tf.graph_util: GraphDefs cut down to what inference needs.
+"""tf.graph_util: reduces GraphDefs to the nodes that inference needs.
 
-Owns cutting a part out of a GraphDef, freezing variables into it, and removing nodes that only training has. What a
-session prunes before it runs is `run.passes`'.
+Owns cutting a part out of a GraphDef, freezing variables into it, and removing nodes that only
+training has. `run.passes` prunes graphs for a session's steps.
 
     frozen = tf.graph_util.convert_variables_to_constants(session, graph.as_graph_def(), ["predictions"])
 
@@ -34,7 +34,7 @@ _RUN_ON_CPU = ("DynamicStitch", "ParameterServer")
 
 
 def extract_sub_graph(graph_def: Any, dest_nodes: Iterable[str]) -> Any:
-    """The part of a GraphDef that the nodes `dest_nodes` depend on, in the same order.
+    """The part of a GraphDef that the nodes `dest_nodes` depend on, in its original order.
 
     Raises:
       TypeError: `graph_def` is none, or `dest_nodes` is a single string.
@@ -69,7 +69,7 @@ def convert_variables_to_constants(
     Args:
       sess: a session of a graph that has the variables.
       input_graph_def: the GraphDef.
-      output_node_names: names of nodes to keep, with what they depend on.
+      output_node_names: names of nodes to keep; their inputs are kept too.
       variable_names_whitelist: which variables to convert; all by default.
       variable_names_blacklist: which ones to leave.
 
@@ -113,7 +113,7 @@ def remove_training_nodes(input_graph: Any, protected_nodes: Iterable[str] | Non
 
     Args:
       input_graph: the GraphDef.
-      protected_nodes: names of nodes that stay, such as the outputs.
+      protected_nodes: names of nodes to keep, such as the outputs.
     """
     protected = set(protected_nodes or ())
     after = {text[1:] for node in input_graph.node for text in node.input if text.startswith("^")}
@@ -231,7 +231,7 @@ def _without_handle(node: Any, dtype: Any) -> tuple[Any, list[Any]]:
         made.attr["Taxis"].type = _INT32
         _copy_attr(node, made, "batch_dims")
         return made, [_constant(axis, np.int32(batch_dims), _INT32)]
-    raise ValueError(f"{node.name}: an op {node.op} of a variable cannot be converted; it does more than read it")
+    raise ValueError(f"{node.name}: cannot convert the variable op {node.op}: it does more than read the variable")
 
 
 def _copy_attr(source: Any, target: Any, name: str) -> None:

@@ -17,8 +17,8 @@ from typing import Any
 from dtf.wire import forks
 
 __all__ = [
-    "DEBUG", "ERROR", "FATAL", "INFO", "WARN", "debug", "error", "fatal", "flush", "get_verbosity", "info", "log",
-    "log_every_n", "log_first_n", "log_if", "set_verbosity", "vlog", "warn", "warning",
+    "DEBUG", "ERROR", "FATAL", "INFO", "WARN", "debug", "error", "fatal", "flush", "get_verbosity",
+    "info", "log", "log_every_n", "log_first_n", "log_if", "set_verbosity", "vlog", "warn", "warning",
 ]  # fmt: skip
 
 DEBUG = logging.DEBUG
@@ -29,7 +29,7 @@ FATAL = logging.FATAL
 
 
 class _StandardError(logging.StreamHandler):
-    """Writes to what sys.stderr is at the time, unless the program has handlers of its own."""
+    """Writes to the current sys.stderr unless the program has handlers of its own."""
 
     def __init__(self) -> None:
         logging.Handler.__init__(self)
@@ -56,6 +56,11 @@ def _begin_anew() -> None:
 
 
 forks.in_child(_begin_anew)
+
+
+def get_logger() -> logging.Logger:
+    """The logger of all messages, of Python's standard library."""
+    return _logger
 
 
 def set_verbosity(v: int) -> None:
@@ -97,7 +102,7 @@ def error(msg: str, *args: Any, **kwargs: Any) -> None:
 
 
 def fatal(msg: str, *args: Any, **kwargs: Any) -> None:
-    """Logs at FATAL. The program goes on."""
+    """Logs at FATAL. The program continues."""
     _logger.fatal(msg, *args, **kwargs)
 
 

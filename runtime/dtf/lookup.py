@@ -1,9 +1,10 @@
-"""The namespace tf.lookup. Owns nothing: the classes are those of `ops/lookup`."""
+"""The namespace tf.lookup. Only re-exports classes of `ops/lookup`."""
 
 from __future__ import annotations
 
 from types import SimpleNamespace
 
+from dtf import late as _late
 from dtf.build.ops.lookup import (
     DenseHashTable,
     KeyValueTensorInitializer,
@@ -20,3 +21,5 @@ __all__ = [
     "KeyValueTensorInitializer", "StaticHashTable", "StaticVocabularyTable", "TextFileIndex", "TextFileInitializer",
     "experimental",
 ]  # fmt: skip
+
+__getattr__ = _late.refusals(__name__)

@@ -1,7 +1,7 @@
 """The namespace tf.losses: losses with weights and a reduction, collected in the graph's LOSSES.
 
-Every loss function takes `weights`, a number or a tensor that broadcasts to the losses of the elements (each dimension
-is equal or 1), adds its result to `loss_collection`, and reduces as `Reduction` says.
+Every loss function takes `weights`: a number, or a tensor that broadcasts to the elementwise losses (each dimension is
+equal or 1). It adds its result to `loss_collection` and reduces as `Reduction` says.
 
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/losses
 """
@@ -10,13 +10,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dtf import late as _late
 from dtf.build.constant import constant
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import GraphKeys, add_to_collection, control_dependencies, get_collection, name_scope
+from dtf.build.default_graph import add_to_collection, control_dependencies, get_collection, name_scope
+from dtf.build.graph import GraphKeys
+from dtf.build.ops import activations as activations_ops
 from dtf.build.ops import array as array_ops
 from dtf.build.ops import control_flow as control_flow_ops
+from dtf.build.ops import cross_entropy as cross_entropy_ops
+from dtf.build.ops import filling as filling_ops
 from dtf.build.ops import math as math_ops
-from dtf.build.ops import nn as nn_ops
 from dtf.build.ops import reductions, searching
 from dtf.build.shape_rules import broadcast_shape
 from dtf.build.tensor import Tensor
@@ -71,7 +75,7 @@ class Reduction:
 
     @classmethod
     def validate(cls, key: str) -> None:
-        """Raises ValueError for what is no value."""
+        """Raises ValueError for an unknown value."""
         if key not in cls.all():
             raise ValueError(f"Invalid Reduction Key {key}.")
 
@@ -96,7 +100,7 @@ def compute_weighted_loss(
         else:
             loss = reductions.reduce_sum(weighted)
             if reduction == Reduction.MEAN:
-                loss = _ratio(loss, reductions.reduce_sum(array_ops.ones_like(exact) * weights))
+                loss = _ratio(loss, reductions.reduce_sum(filling_ops.ones_like(exact) * weights))
             elif reduction == Reduction.SUM_BY_NONZERO_WEIGHTS:
                 loss = _ratio(loss, _count_present(exact, weights))
             elif reduction == Reduction.SUM_OVER_BATCH_SIZE:
@@ -152,7 +156,7 @@ def hinge_loss(
     """max(0, 1 - (2 * labels - 1) * logits), for labels 0 and 1."""
     with name_scope(scope, "hinge_loss", [logits, labels, weights]) as scope_name:
         logits, labels = _as_floats(logits, labels)
-        losses = nn_ops.relu(1 - (2 * labels - 1) * logits)
+        losses = activations_ops.relu(1 - (2 * labels - 1) * logits)
         return compute_weighted_loss(losses, weights, scope_name, loss_collection, reduction)
 
 
@@ -203,9 +207,10 @@ def mean_squared_error(
     Args:
       labels: of the shape of `predictions`.
       predictions: a tensor of numbers.
-      weights: what broadcasts to the shape of `predictions`; 0 leaves an element out.
+      weights: a number or tensor that broadcasts to the shape of `predictions`; 0 leaves an element
+          out.
       scope: a name scope.
-      loss_collection: the collection to which the loss is added.
+      loss_collection: the collection that the loss is added to.
       reduction: one of tf.losses.Reduction.
 
     Returns:
@@ -245,7 +250,7 @@ def mean_pairwise_squared_error(
         weighted = math_ops.multiply(mean_of_squares - square_of_mean, weights)
         loss = reductions.reduce_sum(weighted)
         present = reductions.reduce_sum(count)
-        result = searching.where(math_ops.greater(present, 0), loss, array_ops.zeros_like(loss), name="value")
+        result = searching.where(math_ops.greater(present, 0), loss, filling_ops.zeros_like(loss), name="value")
         add_loss(result, loss_collection)
         return result
 
@@ -266,7 +271,7 @@ def sigmoid_cross_entropy(
         logits.shape.assert_is_compatible_with(labels.shape)
         if label_smoothing > 0:
             labels = labels * (1 - label_smoothing) + 0.5 * label_smoothing
-        losses = nn_ops.sigmoid_cross_entropy_with_logits(labels=labels, logits=logits, name="xentropy")
+        losses = cross_entropy_ops.sigmoid_cross_entropy_with_logits(labels=labels, logits=logits, name="xentropy")
         return compute_weighted_loss(losses, weights, scope_name, loss_collection, reduction)
 
 
@@ -287,7 +292,7 @@ def softmax_cross_entropy(
       weights: a scalar or [batch].
       label_smoothing: which part of the labels is spread over all classes.
       scope: a name scope.
-      loss_collection: the collection to which the loss is added.
+      loss_collection: the collection that the loss is added to.
       reduction: one of tf.losses.Reduction.
 
     Returns:
@@ -303,7 +308,7 @@ def softmax_cross_entropy(
             classes = math_ops.cast(array_ops.shape(labels)[-1], logits.dtype)
             labels = labels * (1.0 - label_smoothing) + label_smoothing / classes
         labels = array_ops.stop_gradient(labels, name="labels_stop_gradient")
-        losses = nn_ops.softmax_cross_entropy_with_logits_v2(labels=labels, logits=logits, name="xentropy")
+        losses = cross_entropy_ops.softmax_cross_entropy_with_logits_v2(labels=labels, logits=logits, name="xentropy")
         return compute_weighted_loss(losses, weights, scope_name, loss_collection, reduction)
 
 
@@ -320,9 +325,9 @@ def sparse_softmax_cross_entropy(
     Args:
       labels: integers of the shape of `logits` without the last dimension, or with a last dimension of 1.
       logits: [..., classes] of floating-point numbers.
-      weights: what broadcasts to the shape of `labels`.
+      weights: a number or tensor that broadcasts to the shape of `labels`.
       scope: a name scope.
-      loss_collection: the collection to which the loss is added.
+      loss_collection: the collection that the loss is added to.
       reduction: one of tf.losses.Reduction.
 
     Returns:
@@ -335,7 +340,9 @@ def sparse_softmax_cross_entropy(
         weights = convert_to_tensor(weights)
         labels = without_last_one(labels, logits, 0)
         weights = without_last_one(weights, labels, 1)
-        losses = nn_ops.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits, name="xentropy")
+        losses = cross_entropy_ops.sparse_softmax_cross_entropy_with_logits(
+            labels=labels, logits=logits, name="xentropy"
+        )
         return compute_weighted_loss(losses, weights, scope_name, loss_collection, reduction)
 
 
@@ -367,10 +374,10 @@ def get_regularization_loss(scope: str | None = None, name: str = "total_regular
 def get_total_loss(
     add_regularization_losses: bool = True, name: str = "total_loss", scope: str | None = None
 ) -> Tensor:
-    """The sum of all losses, those of regularizers included.
+    """The sum of all losses, including regularization losses.
 
     Args:
-      add_regularization_losses: add those of regularizers.
+      add_regularization_losses: include regularization losses.
       name: the name of the sum.
       scope: a regular expression that the start of a loss's name matches.
 
@@ -378,7 +385,7 @@ def get_total_loss(
       A scalar.
 
     Raises:
-      ValueError: there are none.
+      ValueError: the list of losses is empty.
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/losses/get_total_loss
     """
@@ -392,7 +399,9 @@ def get_total_loss(
 
 
 def _as_floats(first: Any, second: Any) -> tuple[Tensor, Tensor]:
-    """Both as float32, of shapes that may be equal."""
+    """Both arguments (predictions and labels, in either order) as float32, with compatible shapes."""
+    if first is None or second is None:
+        raise ValueError(f"{'predictions' if first is None else 'labels'} must not be None.")
     first, second = math_ops.cast(first, dtypes.float32), math_ops.cast(second, dtypes.float32)
     first.shape.assert_is_compatible_with(second.shape)
     return first, second
@@ -402,7 +411,8 @@ def check_weights(weights: Tensor, losses: Tensor) -> Tensor:
     """The weights, which broadcast to the losses, never the other way round.
 
     Raises:
-      ValueError: they are known not to. What is not known is checked in the step: InvalidArgumentError.
+      ValueError: they are known not to. Unknown dimensions are checked in the step:
+          InvalidArgumentError.
     """
     if weights.shape.ndims == 0:
         return weights
@@ -469,7 +479,7 @@ def without_last_one(tensor: Tensor, rank_of: Tensor, more: int, expand: bool = 
 def _count_present(losses: Tensor, weights: Tensor, per_example: bool = False) -> Tensor:
     """The number of elements of `losses` whose weight is not zero."""
     with name_scope(None, "num_present", [losses, weights]):
-        present = math_ops.cast(math_ops.not_equal(weights, 0), losses.dtype) * array_ops.ones_like(losses)
+        present = math_ops.cast(math_ops.not_equal(weights, 0), losses.dtype) * filling_ops.ones_like(losses)
         if per_example:
             return reductions.reduce_sum(present, axis=_axes_of_an_example(losses), keepdims=True)
         return reductions.reduce_sum(present)
@@ -483,3 +493,5 @@ def _axes_of_an_example(batch: Tensor) -> Any:
 
 def _ratio(loss: Tensor, divisor: Tensor) -> Tensor:
     return math_ops.div_no_nan(loss, divisor, name="value")
+
+__getattr__ = _late.refusals(__name__)

@@ -1,4 +1,4 @@
-"""The namespace tf.manip. Owns nothing: functions are of `ops.array`, `ops.gathering` and `ops.rearranging`."""
+"""The namespace tf.manip. Only re-exports functions of `ops.array`, `ops.gathering` and `ops.rearranging`."""
 
 from __future__ import annotations
 

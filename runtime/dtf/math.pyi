@@ -28,8 +28,6 @@ def ceil(x: TensorLike, name: str | None = ...) -> Tensor: ...
 def cos(x: TensorLike, name: str | None = ...) -> Tensor: ...
 def cosh(x: TensorLike, name: str | None = ...) -> Tensor: ...
 def digamma(x: TensorLike, name: str | None = ...) -> Tensor: ...
-def div_no_nan(x: TensorLike, y: TensorLike, name: str | None = ...) -> Tensor: ...
-def divide_no_nan(x: TensorLike, y: TensorLike, name: str | None = ...) -> Tensor: ...
 def equal(x: TensorLike, y: TensorLike, name: str | None = ...) -> Tensor: ...
 def erf(x: TensorLike, name: str | None = ...) -> Tensor: ...
 def erfc(x: TensorLike, name: str | None = ...) -> Tensor: ...
@@ -98,6 +96,13 @@ def xlog1py(x: TensorLike, y: TensorLike, name: str | None = ...) -> Tensor: ...
 def xlogy(x: TensorLike, y: TensorLike, name: str | None = ...) -> Tensor: ...
 def zeta(x: TensorLike, q: TensorLike, name: str | None = ...) -> Tensor: ...
 from dtf.build.ops import special as special
+from dtf.build.ops.activations import log_softmax as log_softmax
+from dtf.build.ops.activations import softmax as softmax
+from dtf.build.ops.activations import softplus as softplus
+from dtf.build.ops.activations import softsign as softsign
+from dtf.build.ops.check_ops import is_non_decreasing as is_non_decreasing
+from dtf.build.ops.check_ops import is_strictly_increasing as is_strictly_increasing
+from dtf.build.ops.confusion_matrix import confusion_matrix as confusion_matrix
 from dtf.build.ops.counting import bincount as bincount
 from dtf.build.ops.counting import histogram_fixed_width as histogram_fixed_width
 from dtf.build.ops.counting import histogram_fixed_width_bins as histogram_fixed_width_bins
@@ -109,7 +114,9 @@ from dtf.build.ops.math import cast as cast
 from dtf.build.ops.math import complex as complex
 from dtf.build.ops.math import conj as conj
 from dtf.build.ops.math import div as div
+from dtf.build.ops.math import div_no_nan as div_no_nan
 from dtf.build.ops.math import divide as divide
+from dtf.build.ops.math import divide_no_nan as divide_no_nan
 from dtf.build.ops.math import floordiv as floordiv
 from dtf.build.ops.math import imag as imag
 from dtf.build.ops.math import lin_space as lin_space
@@ -132,13 +139,10 @@ from dtf.build.ops.math import to_int32 as to_int32
 from dtf.build.ops.math import to_int64 as to_int64
 from dtf.build.ops.math import truediv as truediv
 from dtf.build.ops.nn import in_top_k as in_top_k
-from dtf.build.ops.nn import l2_normalize as l2_normalize
-from dtf.build.ops.nn import log_softmax as log_softmax
-from dtf.build.ops.nn import softmax as softmax
-from dtf.build.ops.nn import softplus as softplus
-from dtf.build.ops.nn import softsign as softsign
 from dtf.build.ops.nn import top_k as top_k
 from dtf.build.ops.nn import zero_fraction as zero_fraction
+from dtf.build.ops.normalization import l2_normalize as l2_normalize
+from dtf.build.ops.rearranging import invert_permutation as invert_permutation
 from dtf.build.ops.reductions import arg_max as arg_max
 from dtf.build.ops.reductions import arg_min as arg_min
 from dtf.build.ops.reductions import argmax as argmax

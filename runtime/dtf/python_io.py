@@ -135,7 +135,7 @@ def tf_record_iterator(path: str, options: Any = None) -> Iterator[bytes]:
     """Yields the records of a file.
 
     Raises:
-      NotFoundError: there is no such file.
+      NotFoundError: the file does not exist.
       DataLossError: a record is damaged or cut short, or the compression is another one.
     """
     compression = _options(options).compression_type

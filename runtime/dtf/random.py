@@ -1,7 +1,8 @@
-"""The namespace tf.random. Owns nothing: its functions are those of `ops/random` and `ops/candidate_sampling`."""
+"""The namespace tf.random. Only re-exports functions of `ops/random` and `ops/candidate_sampling`."""
 
 from __future__ import annotations
 
+from dtf import late as _late
 from dtf.build.ops.candidate_sampling import (
     all_candidate_sampler,
     fixed_unigram_candidate_sampler,
@@ -37,3 +38,5 @@ __all__ = [
     "stateless_multinomial", "stateless_normal", "stateless_poisson", "stateless_truncated_normal",
     "stateless_uniform", "truncated_normal", "uniform", "uniform_candidate_sampler",
 ]  # fmt: skip
+
+__getattr__ = _late.refusals(__name__)

@@ -2,12 +2,13 @@
 
     tf.raw_ops.Unpack(value=x, num=3, axis=1)
 
-Owns nothing: `build.apply` makes the node. Source: https://www.tensorflow.org/api_docs/python/tf/raw_ops
+`build.apply` makes the nodes. Source: https://www.tensorflow.org/api_docs/python/tf/raw_ops
 """
 
 from __future__ import annotations
 
 import functools
+import inspect
 from typing import Any
 
 from dtf.build import shape_rules
@@ -24,9 +25,30 @@ def __getattr__(name: str) -> Any:
         return apply_op(op_type, name, **arguments)
 
     shape_rules.load()  # those of the rare families too
+    make.__signature__ = _signature(opdef.get(name))  # type: ignore[attr-defined]
     op_type = make.__name__ = make.__qualname__ = name
     make.__doc__ = f"The op {opdef.get(name)}."
     return make
+
+
+def _signature(op_def: opdef.OpDef) -> inspect.Signature:
+    """The inputs, then the attributes that no input implies, those with defaults last."""
+    implied = {
+        attr for arg in op_def.inputs for attr in (arg.type_attr, arg.number_attr, arg.type_list_attr) if attr
+    }
+    attrs = [attr for attr in op_def.attrs if attr.name not in implied]
+    names = [(each.name, inspect.Parameter.empty) for each in op_def.inputs]
+    names += [(each.name, inspect.Parameter.empty) for each in attrs if not each.has_default]
+    names += [(each.name, _shown(each)) for each in attrs if each.has_default]
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Signature(
+        [inspect.Parameter(each, kind, default=default) for each, default in [*names, ("name", None)]]
+    )
+
+
+def _shown(attr: opdef.AttrDef) -> Any:
+    """A default value in the form that callers pass."""
+    return attr.default.decode() if isinstance(attr.default, bytes) else attr.default
 
 
 def __dir__() -> list[str]:

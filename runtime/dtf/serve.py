@@ -1,12 +1,13 @@
-"""Plain servers from the command line, as TensorFlow's grpc_tensorflow_server has them, with its flags:
+"""Starts servers from the command line, with the flags of TensorFlow's grpc_tensorflow_server:
 
     python -m dtf.serve --cluster_spec "ps|localhost:2222;localhost:2223" --job_name ps --task_id 0
 
-Several tasks of a job come from one command (`--task_id 0-31,40`): one process loads the runtime and forks one for each
-of them, which then starts in a few milliseconds and shares most of its memory with the others.
+One command can start several tasks of a job (`--task_id 0-31,40`). One process loads the runtime and forks each task,
+which starts in a few milliseconds and shares most of its memory with the others.
 
-Owns the processes that it forks. It ends when all of them have; it ends them when it is told to (SIGTERM, Ctrl-C), with
-the status of a process that died of that signal, or when one fails, whose status is its own then; and none outlives it.
+Owns the processes that it forks. The process ends when all tasks have ended. SIGTERM or Ctrl-C ends all tasks and
+gives the status of that signal; the failure of a task ends all tasks with that task's status. No task outlives the
+process.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _INTERRUPTED = 128 + signal.SIGINT
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serves until told to end; the exit status."""
+    """Serves until stopped; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m dtf.serve", description="Serves tasks of a cluster.")
     parser.add_argument("--cluster_spec", required=True, help="job|host:port;host:port,job|host:port", type=cluster_of)
     parser.add_argument("--job_name", required=True)
@@ -60,18 +61,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def cluster_of(text: str) -> dict[str, list[str]]:
-    """Addresses by job: "ps|a:1;b:2,worker|c:3". Raises ValueError for what is none."""
+    """Addresses by job: "ps|a:1;b:2,worker|c:3". Raises ValueError for invalid text."""
     cluster: dict[str, list[str]] = {}
     for part in text.split(","):
         job, separator, hosts = part.partition("|")
         if not separator or not job or job in cluster or not all(hosts.split(";")):
-            raise ValueError(f"{part!r} is no job|host:port;host:port")
+            raise ValueError(f"{part!r} is not of the form job|host:port;host:port")
         cluster[job] = hosts.split(";")
     return cluster
 
 
 def numbers_of(text: str) -> list[int]:
-    """Numbers and ranges: "0-2,5" -> [0, 1, 2, 5]. Raises ValueError for what is none, or names one twice."""
+    """Numbers and ranges: "0-2,5" -> [0, 1, 2, 5]. Raises ValueError for invalid text or a repeated
+    number."""
     found: list[int] = []
     for part in text.split(","):
         first, _, last = part.partition("-")
@@ -96,7 +98,7 @@ def _load() -> None:
 def _serve_each(serve: Callable[[int], int], tasks: Sequence[int], job: str) -> int:
     """A process for each task; returns when all have ended."""
     gc.collect()
-    gc.freeze()  # what the collector does not touch stays shared
+    gc.freeze()  # objects that the collector does not touch stay shared
     own = os.getpid()
     running: dict[int, int] = {}
     for task in tasks:
@@ -128,13 +130,13 @@ def _serve_each(serve: Callable[[int], int], tasks: Sequence[int], job: str) -> 
         code = os.waitstatus_to_exitcode(status)
         if code and not is_ending:
             result = code if code > 0 else 128 - code
-            logging.getLogger("dtf").error("/job:%s/task:%d ended with status %d; so do the others", job, task, result)
+            logging.getLogger("dtf").error("/job:%s/task:%d ended with status %d; ending the others", job, task, result)
             end_all()
     return result
 
 
 def _be_a_task(serve: Callable[[int], int], task: int, parent: int) -> None:
-    """What a forked process does; it does not return."""
+    """The main function of a forked task; does not return."""
     status = 1
     try:
         if sys.platform == "linux":

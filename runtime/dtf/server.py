@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import logging
 import os
-import random
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -24,10 +23,11 @@ import numpy as np
 from dtf.wire import credentials, errors, forks
 from dtf.wire.cluster import ClusterSpec, make_server_def, parse_target, split_address
 from dtf.wire.device import task_name
-from dtf.wire.pb import config_pb2
+from dtf.wire.pb import cluster_pb2, config_pb2, tensorflow_server_pb2
 
 if TYPE_CHECKING:
-    from dtf.run.interfaces import Master, Worker
+    from dtf.rpc.peers import Peers
+    from dtf.run.interfaces import Master, StepResult, Value, Worker
     from dtf.run.threads.cancellation import CancellationManager
 
 BIND_VARIABLE = "DTF_BIND"
@@ -36,7 +36,6 @@ BIND_VARIABLE = "DTF_BIND"
 _STOP_GRACE_S = 0.5
 _SIGNAL_CHECK_PERIOD_S = 0.5
 _LOCAL_TASK = "/job:localhost/replica:0/task:0"
-_MEMORY_LIMIT_BYTES = 256 << 20
 
 
 class Server:
@@ -77,6 +76,7 @@ class Server:
         """
         from dtf.rpc.peers import Peers
         from dtf.rpc.service import Service
+        from dtf.run.devices.listing import devices_of_task
         from dtf.run.exchange.collective_groups import default_leader
         from dtf.run.master.master import Master
         from dtf.run.threads.blas_threads import share_cores
@@ -84,15 +84,15 @@ class Server:
 
         self._server_def = make_server_def(server_or_cluster_def, job_name, task_index, protocol, config)
         if self._server_def.protocol not in ("", "grpc"):
-            raise errors.UnimplementedError(
-                None, None, f"The protocol {self._server_def.protocol!r} is not supported; use 'grpc'."
+            raise errors.UnimplementedError.of(
+                f"The protocol {self._server_def.protocol!r} is not supported; use 'grpc'."
             )
         cluster = ClusterSpec(self._server_def.cluster)
         self._task = task_name(self._server_def.job_name, self._server_def.task_index)
         address = cluster.task_address(self._server_def.job_name, self._server_def.task_index)
         settings = self._server_def.default_session_config
         share_cores(_tasks_beside(cluster, address), settings.intra_op_parallelism_threads)
-        self._worker = LocalWorker(_cpu_devices(self._task, settings), peers_of_cluster=self._peers_of_cluster)
+        self._worker = LocalWorker(devices_of_task(self._task, settings), peers_of_cluster=self._peers_of_cluster)
         self._credentials = credentials.from_environment()
         self._peers = Peers(cluster, self._task, self._worker, self._credentials)
         self._worker.peers = self._peers.worker
@@ -135,7 +135,7 @@ class Server:
         """
         with self._lock:
             if self._stopped.is_set():
-                raise errors.FailedPreconditionError(None, None, f"The server of {self._task} has been stopped.")
+                raise errors.FailedPreconditionError.of(f"The server of {self._task} has been stopped.")
             if not self._is_started:
                 self._service.start()
                 self._is_started = True
@@ -155,8 +155,8 @@ class Server:
           SystemExit: a training of this process, which minds SIGTERM itself (see `train.preemption`), was told to go.
         """
         if self._generation != forks.generation():
-            raise errors.FailedPreconditionError(
-                None, None, f"The server of {self._task} runs in the process from which this one was forked."
+            raise errors.FailedPreconditionError.of(
+                f"The server of {self._task} runs in the process from which this one was forked."
             )
         period_s = _SIGNAL_CHECK_PERIOD_S if threading.current_thread() is threading.main_thread() else None
         # A signal that another thread happens to take does not wake this one, so it looks up now and then.
@@ -187,37 +187,32 @@ class Server:
         self._service.stop(grace_s)
         self._peers.close()
 
-    def _peers_of_cluster(self, server_def: Any) -> Any:
+    def _peers_of_cluster(self, server_def: tensorflow_server_pb2.ServerDef) -> Peers:
         """The tasks of a cluster that a session brought, in which this one is what `server_def` says."""
         from dtf.rpc.peers import Peers
 
-        try:
-            own_task = task_name(server_def.job_name, server_def.task_index, server_def.replica)
-            cluster = ClusterSpec(server_def.cluster)
-        except (ValueError, TypeError) as error:
-            raise errors.InvalidArgumentError(None, None, f"Malformed ServerDef: {error}") from None
+        own_task = task_name(server_def.job_name, server_def.task_index, server_def.replica)
+        cluster = _cluster_of_peer(server_def.cluster, "ServerDef")
         for job in cluster.jobs:
             for address in cluster.job_tasks(job):
                 if address is not None:
                     split_address(address)
         return Peers(cluster, own_task, self._worker, self._credentials)
 
-    def _tasks_of_cluster(self, config: config_pb2.ConfigProto, target: str) -> Any:
+    def _tasks_of_cluster(self, config: config_pb2.ConfigProto, target: str) -> Peers:
         """The tasks of a session's own cluster, among which this one is found by the address of the session's target.
 
         Raises:
-          InvalidArgumentError: no task of the cluster has this server's address.
+          InvalidArgumentError: the cluster is malformed, or none of its tasks has this server's address.
         """
-        cluster = ClusterSpec(config.cluster_def)
+        cluster = _cluster_of_peer(config.cluster_def, "ConfigProto.cluster_def")
         addresses = {self._address, target.partition("://")[2]}
         for job in cluster.jobs:
             for index in cluster.task_indices(job):
                 if cluster.task_address(job, index) in addresses:
                     server_def = make_server_def(cluster, job, index)
                     return self._peers_of_cluster(server_def)
-        raise errors.InvalidArgumentError(
-            None,
-            None,
+        raise errors.InvalidArgumentError.of(
             f"ConfigProto.cluster_def has no task at {self.target}, the session's master. It has {cluster}.",
         )
 
@@ -281,34 +276,29 @@ class InProcessMaster:
     def run_step(
         self,
         handle: str,
-        feeds: Mapping[str, Any],
+        feeds: Mapping[str, Value],
         fetches: Sequence[str],
         targets: Sequence[str] = (),
         options: config_pb2.RunOptions | None = None,
         partial_run_handle: str = "",
         request_id: int = 0,
         cancellation: CancellationManager | None = None,
-    ) -> tuple[list[Any], config_pb2.RunMetadata | None]:
+    ) -> StepResult:
         """See `Master.run_step`."""
         if feeds:
             feeds = {name: _copied(value) for name, value in feeds.items()}
-        values, metadata = self._master.run_step(
+        result = self._master.run_step(
             handle, feeds, fetches, targets, options, partial_run_handle, request_id, cancellation
         )
-        return self._own(values), metadata
+        return self._own(result)
 
     def run_callable(
-        self,
-        handle: str,
-        callable_handle: int,
-        feeds: Sequence[Any],
-        request_id: int = 0,
-        cancellation: CancellationManager | None = None,
-    ) -> tuple[list[Any], config_pb2.RunMetadata | None]:
+        self, handle: str, callable_handle: int, feeds: Sequence[Value], request_id: int = 0
+    ) -> StepResult:
         """See `Master.run_callable`."""
         copies = [_copied(value) for value in feeds]
-        values, metadata = self._master.run_callable(handle, callable_handle, copies, request_id, cancellation)
-        return self._own(values), metadata
+        result = self._master.run_callable(handle, callable_handle, copies, request_id)
+        return self._own(result)
 
     def reset(self, containers: Sequence[str] = (), device_filters: Sequence[str] = ()) -> None:
         """See `Master.reset`. A session without a target has nothing that another one could have left behind."""
@@ -319,10 +309,11 @@ class InProcessMaster:
         if self._is_owned:
             self._master.close()
 
-    def _own(self, values: list[Any]) -> list[Any]:
+    def _own(self, result: StepResult) -> StepResult:
+        values = result.values
         for index in range(len(values)):
             values[index] = self._unaliased(values, index)
-        return values
+        return result
 
 
 class MasterOfParent:
@@ -338,9 +329,7 @@ class MasterOfParent:
         return self._refuse
 
     def _refuse(self, *_: Any, **__: Any) -> Any:
-        raise errors.FailedPreconditionError(
-            None,
-            None,
+        raise errors.FailedPreconditionError.of(
             "This session was made before this process was forked; its threads and connections belong to process "
             f"{os.getppid()}, the parent. Make a new session after the fork.",
         )
@@ -365,10 +354,11 @@ class _OneTask:
 
 
 def _local_master(config: config_pb2.ConfigProto) -> InProcessMaster:
+    from dtf.run.devices.listing import devices_of_task
     from dtf.run.master.master import Master
     from dtf.run.worker.worker import LocalWorker
 
-    worker = LocalWorker(_cpu_devices(_LOCAL_TASK, config))
+    worker = LocalWorker(devices_of_task(_LOCAL_TASK, config))
     return InProcessMaster(Master(_OneTask(worker)), owned=True)
 
 
@@ -377,16 +367,6 @@ def _tasks_beside(cluster: ClusterSpec, address: str) -> int:
     host, _ = split_address(address)
     addresses = [each for job in cluster.jobs for each in cluster.job_tasks(job) if each]
     return sum(split_address(each)[0] == host for each in addresses)
-
-
-def _cpu_devices(task: str, config: config_pb2.ConfigProto) -> list[Any]:
-    from dtf.run.executor.step import Device
-
-    count = max(1, config.device_count.get("CPU", 1))
-    return [
-        Device(f"{task}/device:CPU:{index}", "CPU", _MEMORY_LIMIT_BYTES, random.getrandbits(64) or 1)
-        for index in range(count)
-    ]
 
 
 def _copied(value: Any) -> Any:
@@ -408,3 +388,10 @@ def _begin_anew() -> None:
 
 
 forks.in_child(_begin_anew)
+
+
+def _cluster_of_peer(cluster_def: cluster_pb2.ClusterDef, what: str) -> ClusterSpec:
+    try:
+        return ClusterSpec(cluster_def)
+    except (ValueError, TypeError) as error:
+        raise errors.InvalidArgumentError.of(f"Malformed {what}: {error}") from None

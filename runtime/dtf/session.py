@@ -1,8 +1,8 @@
 """Session: runs parts of a graph, here or at a server.
 
-Owns what the client keeps of a session: which part of the graph the master has seen, and the plans of the calls that
-were made before. Fetch structures and feed checks are in `fetches`; where the master is, in `server`. It cannot tell a
-local master from a remote one.
+Owns the client's state of a session: the part of the graph that the master has, and the plans of earlier calls. Fetch
+structures and feed checks are in `fetches`; where the master is, in `server`. It cannot tell a local master from a
+remote one.
 
     with tf.Session("grpc://localhost:2222") as session:
         session.run([loss, train_op], {x: batch})
@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import re
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +24,8 @@ from typing import Any
 import numpy as np
 
 from dtf import server
-from dtf.build.graph import Graph, default_session_stack, get_default_graph
+from dtf.build.default_graph import get_default_graph
+from dtf.build.graph import Graph, default_session_stack
 from dtf.build.tensor import Operation, Tensor
 from dtf.build.variables import Variable
 from dtf.fetches import (
@@ -46,7 +48,7 @@ _PLANS_MAX = 10_000
 _DEAD_HANDLES_MAX = 10
 _NODE_IN_MESSAGE = re.compile(r"\{\{node ([^}\s]+)\}\}")
 _PARTITION_SUFFIX = re.compile(r"_[SG]\d+$")
-"""What TensorFlow's master adds to the names of nodes that it cuts apart or copies."""
+"""Prefixes and suffixes that TensorFlow's master adds to the names of nodes that it splits or copies."""
 
 
 @dataclass(frozen=True)
@@ -74,10 +76,12 @@ class _Plan:
 
 
 class BaseSession:
-    """What Session and InteractiveSession have in common. Its lock guards the handle and what the master has seen."""
+    """Base of Session and InteractiveSession. Its lock guards the handle and the record of nodes that the
+    master has."""
 
     def __init__(self, target: str | bytes = "", graph: Graph | None = None, config: Any = None) -> None:
-        """A session for `graph` (by default the default graph). Contacts nobody before the first call.
+        """A session for `graph` (by default the default graph). Makes no connection before the first
+        call.
 
         Args:
           target: "" for a session in this process, the target of a Server, or "grpc://host:port".
@@ -103,7 +107,7 @@ class BaseSession:
         self._plans: dict[Any, _Plan] = {}
         self._slots: dict[Tensor, FeedSlot] = {}
         self.handle_steps: dict[Any, Any] = {}
-        """What `session_handles` makes in the graph, once for each dtype and device."""
+        """Nodes that `session_handles` adds to the graph, once for each dtype and device."""
         self._dead_handles: list[str] = []
         self._master = server.find_master(self._target, self._config)
         self._closed = False
@@ -199,7 +203,7 @@ class BaseSession:
             raise RuntimeError("Attempted to use a closed Session.")
         plan = plan_fetches(self._graph, fetches)
         if plan.operations:
-            raise RuntimeError("A part of a partial run fetches tensors only; its operations run at its end.")
+            raise RuntimeError("A partial run's fetches must be tensors; operations run when it is complete.")
         feeds = {
             tensor.name: self._slot(tensor).convert(value)
             for tensor, value in feed_items(self._graph, feed_dict or {})
@@ -235,7 +239,7 @@ class BaseSession:
             try:
                 self._master.close_session(handle)
             except errors.OpError as error:
-                # The server is gone, or has forgotten the session: there is nothing left to close.
+                # The server is gone or has dropped the session: nothing is left to close.
                 logging.getLogger("dtf").debug("closing a session: %s", error.message)
         server.release_master(self._master)
 
@@ -244,7 +248,9 @@ class BaseSession:
         return default_session_stack.using(self)
 
     def __del__(self) -> None:
-        if not getattr(self, "_closed", True) and not self._target:
+        # At the interpreter's end modules are already gone; a local session's state is freed with the
+        # process.
+        if not getattr(self, "_closed", True) and not self._target and not sys.is_finalizing():
             self.close()
 
     def _make_callable_from_options(self, callable_options: Any) -> Callable[..., list[Any]]:
@@ -269,7 +275,7 @@ class BaseSession:
         return run
 
     def forget_handle(self, handle: str) -> None:
-        """Has a kept tensor deleted sometime, because its last TensorHandle is gone."""
+        """Schedules the deletion of a kept tensor, because its last TensorHandle is gone."""
         if not self._closed:
             self._dead_handles.append(handle)
 
@@ -280,7 +286,7 @@ class BaseSession:
 
     def _check_callable(self) -> None:
         if self._closed:
-            raise errors.CancelledError(None, None, "Session has been closed.")
+            raise errors.CancelledError.of("Session has been closed.")
 
     def _run_new(
         self, key: Any, fetches: Any, feed_dict: Mapping[Any, Any] | None, options: Any, run_metadata: Any
@@ -325,7 +331,7 @@ class BaseSession:
             if options is None and run_metadata is not None:
                 options = config_pb2.RunOptions()
             try:
-                results, metadata = self._master.run_step(
+                values, metadata = self._master.run_step(
                     self._handle, feeds, plan.fetch_names, plan.target_names, options
                 )
             except errors.OpError as error:
@@ -333,7 +339,7 @@ class BaseSession:
             if run_metadata is not None and metadata is not None:
                 run_metadata.CopyFrom(metadata)
             notes.runs += 1
-            results = [_fetched(value) for value in results]
+            results = [_fetched(value) for value in values]
             for index, dtype in plan.kept:
                 results[index] = TensorHandle(results[index], dtype, self)
         else:
@@ -345,7 +351,7 @@ class BaseSession:
         return plan.fetches.build(results)
 
     def _begin(self) -> None:
-        """Makes the session at the master, without nodes: a graph that it refuses is told of when it is run."""
+        """Makes the session at the master, without nodes: errors in the graph are reported by the first run."""
         with self._lock:
             if not self._handle and not self._closed:
                 self._handle, self._graph_version = self._master.create_session(
@@ -434,7 +440,7 @@ class InteractiveSession(BaseSession):
         """As `Session.close`; the default session is again what it was."""
         super().close()
         while self._contexts:
-            with contextlib.suppress(AssertionError):  # another one has been opened since, and stays
+            with contextlib.suppress(AssertionError):  # a newer one has been opened since, and remains
                 self._contexts.pop().__exit__(None, None, None)
 
 
@@ -453,7 +459,7 @@ class _ClientErrors:
 
 
 def _as_client_error(graph: Graph, error: errors.OpError) -> errors.OpError:
-    """The same error with the operation that the message names, if the client's graph has it."""
+    """The same error with the client's operation that the message names, if its graph has it."""
     found = _NODE_IN_MESSAGE.search(error.message)
     name = found[1] if found else getattr(error.node_def, "name", None)
     op = None
@@ -468,7 +474,8 @@ def _as_client_error(graph: Graph, error: errors.OpError) -> errors.OpError:
 
 
 def _fetched(value: Any) -> Any:
-    """A value as the caller gets it: numbers and strings for scalars, arrays that he may change."""
+    """Converts a fetched value for the caller: scalars become numbers or strings, arrays become
+    writable."""
     if type(value) is np.ndarray:
         if value.ndim == 0:
             return value[()]
@@ -478,7 +485,7 @@ def _fetched(value: Any) -> Any:
 
 
 def _plan_key(fetches: Any, feed_dict: Any) -> Any:
-    """A key under which the plan of this call can be kept, or None when something unusual is fetched or fed."""
+    """The key of this call's plan, or None if it fetches or feeds an unusual object."""
     structure = _structure_key(fetches)
     if structure is None or not feed_dict:
         return structure

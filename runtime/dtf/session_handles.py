@@ -1,7 +1,8 @@
-"""TensorHandle: a tensor that stays in the runtime between steps, as the client knows it.
+"""TensorHandle: the client's handle of a tensor that the runtime keeps between steps.
 
-Owns the client's side of `tf.get_session_handle`: what such a fetch gives, and the steps that read or delete the
-tensor. What is kept is the runtime's; TensorFlow's servers keep nothing, so there it is for local sessions only.
+Owns the client's side of `tf.get_session_handle`: the fetched handle, and the steps that read or delete its
+tensor. The runtime keeps the tensors. TensorFlow servers do not keep them, so with those servers only local
+sessions support handles.
 
     handle = session.run(tf.get_session_handle(x * 2))
     session.run(y, {placeholder: handle})         # the tensor, without the way through numpy's memory
@@ -30,7 +31,7 @@ class TensorHandle:
 
     @property
     def handle(self) -> str:
-        """The runtime's name of the tensor; what the placeholder of `tf.get_session_tensor` is fed with."""
+        """The runtime's name of the tensor; feed it to the placeholder of `tf.get_session_tensor`."""
         return self._handle
 
     @property
@@ -39,7 +40,7 @@ class TensorHandle:
         return self._dtype
 
     def get_raw_handle(self) -> str:
-        """The name, for whoever deletes the tensor himself."""
+        """The name, for callers that delete the tensor themselves."""
         self._is_collected = False
         return self._handle
 
@@ -48,7 +49,7 @@ class TensorHandle:
 
         Raises:
           TypeError: the tensor has been deleted by `delete`.
-          InvalidArgumentError: the session does not keep it any more.
+          InvalidArgumentError: the session no longer keeps it.
         """
         self._check()
         steps = self._session.handle_steps

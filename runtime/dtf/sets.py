@@ -1,4 +1,4 @@
-"""The namespace tf.sets. Owns nothing: functions are of `ops.sets`."""
+"""The namespace tf.sets. Only re-exports functions of `ops.sets`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The namespace tf.signal. Owns nothing: the functions are those of `ops/signal` and `ops/spectral`."""
+"""The namespace tf.signal. Only re-exports functions of `ops/signal` and `ops/spectral`."""
 
 from __future__ import annotations
 

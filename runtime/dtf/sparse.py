@@ -1,8 +1,12 @@
-"""The namespace tf.sparse. Owns nothing: functions are of `ops.sparse*`, `ops.segment` and `ops.data_flow`."""
+"""The namespace tf.sparse. Only re-exports functions of `ops.sparse*`, `ops.segment` and `ops.data_flow`."""
 
 from __future__ import annotations
 
+from dtf import late as _late
+from dtf.build.ops.array import sparse_placeholder
 from dtf.build.ops.data_flow import SparseConditionalAccumulator
+from dtf.build.ops.gathering import sparse_mask
+from dtf.build.ops.newer_names import sparse_merge
 from dtf.build.ops.segment import sparse_segment_mean as segment_mean
 from dtf.build.ops.segment import sparse_segment_sqrt_n as segment_sqrt_n
 from dtf.build.ops.segment import sparse_segment_sum as segment_sum
@@ -30,11 +34,16 @@ from dtf.build.ops.sparse_arithmetic import sparse_transpose as transpose
 from dtf.build.sparse import SparseTensor
 
 matmul = sparse_dense_matmul
+mask = sparse_mask
+merge = sparse_merge
+placeholder = sparse_placeholder
 
 __all__ = [
     "SparseConditionalAccumulator", "SparseTensor", "add", "concat", "cross", "expand_dims", "eye",
-    "fill_empty_rows", "from_dense", "matmul", "maximum", "minimum", "reduce_max", "reduce_max_sparse",
-    "reduce_sum", "reduce_sum_sparse", "reorder", "reset_shape", "reshape", "retain", "segment_mean",
-    "segment_sqrt_n", "segment_sum", "slice", "softmax", "sparse_dense_matmul", "split", "to_dense", "to_indicator",
-    "transpose",
+    "fill_empty_rows", "from_dense", "mask", "matmul", "maximum", "merge", "minimum", "placeholder", "reduce_max",
+    "reduce_max_sparse", "reduce_sum", "reduce_sum_sparse", "reorder", "reset_shape", "reshape", "retain",
+    "segment_mean", "segment_sqrt_n", "segment_sum", "slice", "softmax", "sparse_dense_matmul", "split", "to_dense",
+    "to_indicator", "transpose",
 ]  # fmt: skip
+
+__getattr__ = _late.refusals(__name__)

@@ -1,7 +1,8 @@
-"""The namespace tf.strings. Owns nothing: the functions are those of `ops/string`."""
+"""The namespace tf.strings. Only re-exports functions of `ops/string`."""
 
 from __future__ import annotations
 
+from dtf import late as _late
 from dtf.build.ops.string import *  # noqa: F403
 from dtf.build.ops.string import string_format as format  # noqa: F401
 from dtf.build.ops.string import (  # noqa: F401
@@ -24,3 +25,5 @@ length = string_length
 lower = string_lower
 strip = string_strip
 upper = string_upper
+
+__getattr__ = _late.refusals(__name__)

@@ -1,4 +1,4 @@
-"""For tests, also those of programs that use dtf: whole clusters on this machine.
+"""For tests of dtf and of programs that use it: whole clusters on this machine.
 
     with LocalCluster({"ps": 1, "worker": 2}) as cluster:
         with tf.Session(cluster.target("worker", 1)) as session:
@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from dtf.build import conversion, variables
+from dtf.build import conversion, variable_collections
 from dtf.build.gradients import gradients as reverse_gradients
 from dtf.server import Server
 from dtf.session import Session
@@ -165,13 +165,14 @@ def check_gradient(
     Args:
       y: a floating tensor of any shape; its elements are summed with fixed random weights.
       xs: a floating placeholder, or a list of them.
-      feed_dict: the point at which to compare: an array for each of `xs`, and whatever else `y` needs.
+      feed_dict: the point of comparison: an array for each of `xs`, and all other feeds that `y`
+          needs.
       step: how far to move each element of each x to both sides.
-      tolerance: what may differ, relative to the larger of 1 and the difference quotient.
+      tolerance: the allowed difference, relative to the larger of 1 and the difference quotient.
       session: where to run; a new local session by default, which also initializes the variables.
 
     Raises:
-      AssertionError: a gradient differs, or there is none; the message names the x and the element.
+      AssertionError: a gradient differs or is missing; the message names the x and the element.
     """
     with y.graph.as_default():
         xs = list(xs) if isinstance(xs, list | tuple) else [xs]
@@ -179,7 +180,7 @@ def check_gradient(
         with contextlib.ExitStack() as stack:
             if session is None:
                 session = stack.enter_context(Session())
-                session.run(variables.global_variables_initializer())
+                session.run(variable_collections.global_variables_initializer())
             shape = np.shape(session.run(y, feeds))
             weights = np.random.RandomState(0).uniform(0.5, 1.5, shape).astype(y.dtype.as_numpy_dtype)
             made = reverse_gradients(y, xs, conversion.convert_to_tensor(weights))

@@ -1,7 +1,15 @@
-"""tf.contrib: the few names of it that many programs use. Owns nothing: all are defined elsewhere."""
+"""tf.contrib: the parts of it that programs use, each imported when it is first used. Only re-exports names.
+
+Source: https://github.com/tensorflow/tensorflow/tree/r1.15/tensorflow/contrib (the READMEs and documentation)
+"""
 
 from __future__ import annotations
 
-from dtf.contrib import framework, layers, rnn, training
+from dtf import late
 
-__all__ = ["framework", "layers", "rnn", "training"]
+_PARTS = (
+    "crf data distributions estimator framework layers learn legacy_seq2seq lookup losses metrics opt rnn seq2seq "
+    "session_bundle signal slim staging summary tensorboard training util"
+)
+_NAMESPACES = {name: f"dtf.contrib.{name}" for name in _PARTS.split()}
+__getattr__, __dir__ = late.names(globals(), {}, _NAMESPACES)

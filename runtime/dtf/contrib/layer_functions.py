@@ -1,6 +1,6 @@
-"""The layers of tf.contrib.layers: those of tf.layers with other defaults, and variables named weights and biases.
+"""The layers of tf.contrib.layers: as in tf.layers, but with other defaults and variables named weights and biases.
 
-Owns the names: "fully_connected/weights", "Conv/biases", "BatchNorm/moving_mean". What they compute is in dtf.layers.
+Owns the names: "fully_connected/weights", "Conv/biases", "BatchNorm/moving_mean". dtf.layers does the computation.
 
 Source: https://github.com/tensorflow/tensorflow/tree/r1.15/tensorflow/contrib/layers (its README and docs)
 """
@@ -13,16 +13,19 @@ from typing import Any
 
 from dtf import layers
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import GraphKeys, add_to_collection, control_dependencies, get_collection_ref, name_scope
+from dtf.build.default_graph import control_dependencies, get_collection_ref, name_scope
+from dtf.build.graph import GraphKeys
 from dtf.build.initializers import glorot_uniform_initializer, zeros_initializer
+from dtf.build.ops import activations as activations_ops
 from dtf.build.ops import array as array_ops
 from dtf.build.ops import conv as conv_ops
-from dtf.build.ops import nn as nn_ops
 from dtf.build.tensor import Tensor
 from dtf.build.variable_scope import variable_scope
+from dtf.contrib.arg_scopes import add_arg_scope
+from dtf.contrib.collecting import collect_named_outputs, collect_variable
 
 __all__ = [
-    "avg_pool2d",
+    "avg_pool2d", "convolution",
     "batch_norm",
     "conv2d",
     "convolution2d",
@@ -37,10 +40,11 @@ __all__ = [
 Activation = Callable[[Tensor], Tensor]
 
 
+@add_arg_scope
 def fully_connected(
     inputs: Any,
     num_outputs: int,
-    activation_fn: Activation | None = nn_ops.relu,
+    activation_fn: Activation | None = activations_ops.relu,
     normalizer_fn: Callable[..., Any] | None = None,
     normalizer_params: Mapping[str, Any] | None = None,
     weights_initializer: Any = None,
@@ -51,7 +55,7 @@ def fully_connected(
     variables_collections: Any = None,
     outputs_collections: Any = None,
     trainable: bool = True,
-    scope: str | None = None,
+    scope: Any = None,
 ) -> Tensor:
     """activation_fn(inputs @ weights + biases), over the last dimension of `inputs`.
 
@@ -60,7 +64,7 @@ def fully_connected(
       normalizer_fn: such as `batch_norm`, instead of biases; called with `normalizer_params`.
       weights_initializer: Glorot's uniform one by default.
       biases_initializer: None for no biases.
-      variables_collections, outputs_collections: names of collections to which variables and outputs are added.
+      variables_collections, outputs_collections: names of collections that get the variables and outputs.
     """
     make = functools.partial(layers.Dense, int(num_outputs))
     return _connected(
@@ -70,6 +74,7 @@ def fully_connected(
     )  # fmt: skip
 
 
+@add_arg_scope
 def conv2d(
     inputs: Any,
     num_outputs: int,
@@ -78,7 +83,7 @@ def conv2d(
     padding: str = "SAME",
     data_format: str | None = None,
     rate: Any = 1,
-    activation_fn: Activation | None = nn_ops.relu,
+    activation_fn: Activation | None = activations_ops.relu,
     normalizer_fn: Callable[..., Any] | None = None,
     normalizer_params: Mapping[str, Any] | None = None,
     weights_initializer: Any = None,
@@ -89,14 +94,21 @@ def conv2d(
     variables_collections: Any = None,
     outputs_collections: Any = None,
     trainable: bool = True,
-    scope: str | None = None,
+    scope: Any = None,
 ) -> Tensor:
-    """activation_fn(convolution of images + biases); the arguments are those of `fully_connected` and tf.layers.conv2d.
+    """activation_fn(convolution of images + biases); the arguments are as in `fully_connected` and tf.layers.conv2d.
 
-    data_format: "NHWC" (the default) or "NCHW".
+    The inputs may be sequences or volumes too: their rank says so.
+
+    data_format: "NHWC" (the default) or "NCHW"; for sequences "NWC", for volumes "NDHWC" and so on.
     """
+    inputs = convert_to_tensor(inputs)
+    kinds = {3: layers.Conv1D, 4: layers.Conv2D, 5: layers.Conv3D}
+    rank = inputs.get_shape().ndims
+    if rank not in kinds:
+        raise ValueError(f"Convolution not supported for input with rank {rank}")
     make = functools.partial(
-        layers.Conv2D,
+        kinds[rank],
         int(num_outputs),
         kernel_size,
         stride,
@@ -111,6 +123,7 @@ def conv2d(
     )  # fmt: skip
 
 
+@add_arg_scope
 def batch_norm(
     inputs: Any,
     decay: float = 0.999,
@@ -126,19 +139,33 @@ def batch_norm(
     variables_collections: Any = None,
     outputs_collections: Any = None,
     trainable: bool = True,
+    batch_weights: Any = None,
     fused: bool | None = None,
     data_format: str = "NHWC",
-    scope: str | None = None,
+    zero_debias_moving_mean: bool = False,
+    scope: Any = None,
+    renorm: bool = False,
+    renorm_clipping: Mapping[str, Any] | None = None,
+    renorm_decay: float = 0.99,
+    adjustment: Any = None,
 ) -> Tensor:
-    """Batch normalisation while `is_training`, by the moving statistics else; see tf.layers.batch_normalization.
+    """Batch normalisation with batch statistics while `is_training`, otherwise with the moving statistics; see
+    tf.layers.batch_normalization.
 
     Args:
       param_initializers, param_regularizers: for "beta" and "gamma" (and "moving_mean", "moving_variance").
       updates_collections: where to put the updates of the moving statistics; with None the outputs wait for them.
+      batch_weights, zero_debias_moving_mean: not supported.
+
+    Raises:
+      NotImplementedError: an argument that is not supported is given.
     """
+    for argument, value in (("batch_weights", batch_weights), ("zero_debias_moving_mean", zero_debias_moving_mean)):
+        if value is not None and value is not False:
+            raise NotImplementedError(f"batch_norm does not take {argument} here: leave it out")
     initializers = {f"{name}_initializer": value for name, value in (param_initializers or {}).items()}
     regularizers = {f"{name}_regularizer": value for name, value in (param_regularizers or {}).items()}
-    with variable_scope(scope, "BatchNorm", [inputs], reuse=reuse) as names:
+    with variable_scope(scope, "BatchNorm", [inputs], custom_getter=_model_variable, reuse=reuse) as names:
         layer = layers.BatchNormalization(
             1 if _layer_format(data_format) == "channels_first" else -1,
             momentum=decay,
@@ -147,6 +174,10 @@ def batch_norm(
             scale=scale,
             fused=fused,
             trainable=trainable,
+            renorm=renorm,
+            renorm_clipping=renorm_clipping,
+            renorm_momentum=renorm_decay,
+            adjustment=adjustment,
             name=names.name,
             _scope=names,
             _reuse=reuse,
@@ -157,16 +188,19 @@ def batch_norm(
         if updates_collections != GraphKeys.UPDATE_OPS:
             collection = get_collection_ref(GraphKeys.UPDATE_OPS)
             collection[:] = [each for each in collection if not any(each is update for update in layer.updates)]
-            _collect(updates_collections, *layer.updates)
+            for update in layer.updates:
+                collect_variable(update, updates_collections, "")
         if updates_collections is None:
             with control_dependencies(layer.updates):
                 outputs = array_ops.identity(outputs)
         outputs = activation_fn(outputs) if activation_fn else outputs
-        _collect(variables_collections, *layer.weights)
-        _collect(outputs_collections, outputs)
-        return outputs
+        for kind in ("beta", "gamma", "moving_mean", "moving_variance"):
+            if getattr(layer, kind, None) is not None:
+                collect_variable(getattr(layer, kind), variables_collections, kind)
+        return collect_named_outputs(outputs_collections, names.name, outputs)
 
 
+@add_arg_scope
 def max_pool2d(
     inputs: Any,
     kernel_size: Any,
@@ -174,15 +208,15 @@ def max_pool2d(
     padding: str = "VALID",
     data_format: str = "NHWC",
     outputs_collections: Any = None,
-    scope: str | None = None,
+    scope: Any = None,
 ) -> Tensor:
     """The maximum over windows of images, every second pixel by default."""
-    with name_scope(scope, "MaxPool2D", [inputs]):
-        return _collected(
-            conv_ops.max_pool(inputs, kernel_size, stride, padding, data_format), outputs_collections
-        )
+    with name_scope(scope, "MaxPool2D", [inputs]) as name:
+        outputs = conv_ops.max_pool(inputs, _pair(kernel_size), _pair(stride), padding, data_format)
+        return collect_named_outputs(outputs_collections, name, outputs)
 
 
+@add_arg_scope
 def avg_pool2d(
     inputs: Any,
     kernel_size: Any,
@@ -190,37 +224,39 @@ def avg_pool2d(
     padding: str = "VALID",
     data_format: str = "NHWC",
     outputs_collections: Any = None,
-    scope: str | None = None,
+    scope: Any = None,
 ) -> Tensor:
     """The mean over windows of images, every second pixel by default."""
-    with name_scope(scope, "AvgPool2D", [inputs]):
-        return _collected(
-            conv_ops.avg_pool(inputs, kernel_size, stride, padding, data_format), outputs_collections
-        )
+    with name_scope(scope, "AvgPool2D", [inputs]) as name:
+        outputs = conv_ops.avg_pool(inputs, _pair(kernel_size), _pair(stride), padding, data_format)
+        return collect_named_outputs(outputs_collections, name, outputs)
 
 
+@add_arg_scope
 def dropout(
     inputs: Any,
     keep_prob: Any = 0.5,
     noise_shape: Any = None,
     is_training: Any = True,
     outputs_collections: Any = None,
-    scope: str | None = None,
+    scope: Any = None,
     seed: int | None = None,
 ) -> Tensor:
-    """While `is_training`, tf.nn.dropout with `keep_prob`; else the inputs."""
-    with name_scope(scope, "Dropout", [inputs]):
+    """tf.nn.dropout with `keep_prob` while `is_training`; otherwise returns the inputs."""
+    with name_scope(scope, "Dropout", [inputs]) as name:
         outputs = layers.dropout(inputs, 1 - keep_prob, noise_shape, seed, is_training)
-        return _collected(outputs, outputs_collections)
+        return collect_named_outputs(outputs_collections, name, outputs)
 
 
+@add_arg_scope
 def flatten(inputs: Any, outputs_collections: Any = None, scope: str | None = None) -> Tensor:
     """[batch, ...] as [batch, elements]."""
-    with name_scope(scope, "Flatten", [inputs]):
-        return _collected(layers.flatten(inputs), outputs_collections)
+    with name_scope(scope, "Flatten", [inputs]) as name:
+        return collect_named_outputs(outputs_collections, name, layers.flatten(inputs))
 
 
 convolution2d = conv2d
+convolution = conv2d
 relu = fully_connected
 linear = functools.partial(fully_connected, activation_fn=None)
 
@@ -240,7 +276,7 @@ def _connected(
     variables_collections: Any,
     outputs_collections: Any,
     trainable: bool,
-    scope: str | None,
+    scope: Any,
 ) -> Tensor:
     inputs = convert_to_tensor(inputs)
     with variable_scope(scope, default_name, [inputs], custom_getter=_renamed, reuse=reuse) as names:
@@ -259,31 +295,40 @@ def _connected(
         if normalizer_fn is not None:
             outputs = normalizer_fn(outputs, **(normalizer_params or {}))
         outputs = activation_fn(outputs) if activation_fn else outputs
-        _collect(variables_collections, *layer.weights)
-        _collect(outputs_collections, outputs)
-        return outputs
+        for weight in layer.weights:
+            collect_variable(weight, variables_collections, weight.op.name.rpartition("/")[2])
+        return collect_named_outputs(outputs_collections, names.name, outputs)
+
+
+_NAMES = {
+    "kernel": "weights", "bias": "biases", "depthwise_kernel": "depthwise_weights",
+    "pointwise_kernel": "pointwise_weights",
+}  # fmt: skip
 
 
 def _renamed(getter: Callable[..., Any], name: str, *args: Any, **kwargs: Any) -> Any:
     """Makes or takes a variable under contrib's name."""
     scope, _, last = name.rpartition("/")
-    last = {"kernel": "weights", "bias": "biases"}.get(last, last)
-    return getter(f"{scope}/{last}" if scope else last, *args, **kwargs)
+    last = _NAMES.get(last, last)
+    return _model_variable(getter, f"{scope}/{last}" if scope else last, *args, **kwargs)
+
+
+def _model_variable(getter: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Makes or takes a variable, which is a model's."""
+    variable = getter(*args, **kwargs)
+    for part in variable if hasattr(variable, "_get_variable_list") else [variable]:
+        collect_variable(part, GraphKeys.MODEL_VARIABLES, "")
+    return variable
 
 
 def _layer_format(data_format: str | None) -> str:
-    formats = {None: "channels_last", "NHWC": "channels_last", "NCHW": "channels_first"}
-    if data_format not in formats:
-        raise ValueError(f"data_format has to be either NCHW or NHWC, not {data_format}.")
-    return formats[data_format]
+    if data_format is None or data_format in ("NHWC", "NWC", "NDHWC"):
+        return "channels_last"
+    if data_format in ("NCHW", "NCW", "NCDHW"):
+        return "channels_first"
+    raise ValueError(f"data_format has to be either NCHW or NHWC, not {data_format}.")
 
 
-def _collected(outputs: Tensor, collections: Any) -> Tensor:
-    _collect(collections, outputs)
-    return outputs
-
-
-def _collect(collections: Any, *members: Any) -> None:
-    for collection in [collections] if isinstance(collections, str) else collections or ():
-        for member in members:
-            add_to_collection(collection, member)
+def _pair(value: Any) -> Any:
+    """A size for both dimensions, from one number too."""
+    return [value, value] if isinstance(value, int) else list(value)

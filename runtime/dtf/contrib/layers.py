@@ -1,5 +1,7 @@
 """tf.contrib.layers: layers, initializers and regularizers under their first names. Owns the regularizers."""
 
+# ruff: noqa: F403
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -7,27 +9,13 @@ from typing import Any
 
 from dtf.build.apply import apply_op
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import Tensor, name_scope
+from dtf.build.default_graph import name_scope
+from dtf.build.graph import Tensor
 from dtf.build.initializers import variance_scaling_initializer as _variance_scaling
-from dtf.contrib.layer_functions import (
-    avg_pool2d,
-    batch_norm,
-    conv2d,
-    convolution2d,
-    dropout,
-    flatten,
-    fully_connected,
-    linear,
-    max_pool2d,
-    relu,
-)
+from dtf.contrib.layer_functions import *
+from dtf.contrib.layer_training import *
+from dtf.contrib.more_layers import *
 from dtf.wire import dtypes
-
-__all__ = [
-    "avg_pool2d", "batch_norm", "conv2d", "convolution2d", "dropout", "flatten", "fully_connected", "l1_l2_regularizer",
-    "l1_regularizer", "l2_regularizer", "linear", "max_pool2d", "relu", "variance_scaling_initializer",
-    "xavier_initializer", "xavier_initializer_conv2d",
-]  # fmt: skip
 
 
 def xavier_initializer(uniform: bool = True, seed: int | None = None, dtype: Any = dtypes.float32) -> _variance_scaling:
@@ -73,7 +61,7 @@ def l1_regularizer(scale: float, scope: str | None = None) -> Callable[[Any], Te
 def l1_l2_regularizer(
     scale_l1: float = 1.0, scale_l2: float = 1.0, scope: str | None = None
 ) -> Callable[[Any], Tensor | None]:
-    """A regularizer that gives the sum of both; what has a scale of 0 is left out.
+    """A regularizer that adds up both; a part with scale 0 is left out.
 
     Raises:
       ValueError: a scale is negative.

@@ -1,10 +1,11 @@
 """tf.data: datasets and iterators over them.
 
-Owns nothing: every name comes from a module of `build.ops`.
+Only re-exports names of modules of `build.ops`.
 """
 
 from __future__ import annotations
 
+from dtf import late as _late
 from dtf.build.ops.data import AUTOTUNE, Dataset, Options
 from dtf.build.ops.data_files import FixedLengthRecordDataset, TextLineDataset, TFRecordDataset
 from dtf.build.ops.data_iterators import (
@@ -22,3 +23,5 @@ __all__ = [
     "experimental", "get_output_classes", "get_output_shapes", "get_output_types", "make_initializable_iterator",
     "make_one_shot_iterator",
 ]  # fmt: skip
+
+__getattr__ = _late.refusals(__name__)

@@ -3,26 +3,31 @@
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/data/experimental
 """
 
+# ruff: noqa: F822 - names that are found late
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+from dtf import late as _late
 from dtf.build.ops import data_structure as structure
 from dtf.build.ops.data import AUTOTUNE, Dataset, _int64, _static
 from dtf.build.ops.random import get_seed
 from dtf.train.input_checkpoint import CheckpointInputPipelineHook, make_saveable_from_iterator
 
 __all__ = [
-    "AUTOTUNE", "CheckpointInputPipelineHook", "enumerate_dataset", "ignore_errors", "make_saveable_from_iterator",
-    "map_and_batch", "parallel_interleave", "shuffle_and_repeat", "take_while", "unbatch",
+    "AUTOTUNE", "CheckpointInputPipelineHook", "Counter", "CsvDataset", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY",
+    "bucket_by_sequence_length", "cardinality", "choose_from_datasets", "copy_to_device", "enumerate_dataset",
+    "get_single_element", "get_structure", "group_by_window", "ignore_errors", "make_batched_features_dataset",
+    "make_csv_dataset", "make_saveable_from_iterator", "map_and_batch", "parallel_interleave", "parse_example_dataset",
+    "prefetch_to_device", "sample_from_datasets", "scan", "shuffle_and_repeat", "take_while", "unbatch", "unique",
 ]  # fmt: skip
 
 _Transformation = Callable[[Dataset], Dataset]
 
 
 def shuffle_and_repeat(buffer_size: Any, count: Any = None, seed: int | None = None) -> _Transformation:
-    """`count` passes (for ever if None), each in an order of its own; the buffer stays full from pass to pass."""
+    """`count` passes (without end if None), each in a new order; the buffer remains full from pass to pass."""
 
     def apply(dataset: Dataset) -> Dataset:
         first, second = (each or 0 for each in get_seed(seed))
@@ -114,3 +119,17 @@ def enumerate_dataset(start: Any = 0) -> _Transformation:
 def take_while(predicate: Callable[..., Any]) -> _Transformation:
     """`Dataset.take_while`."""
     return lambda dataset: dataset.take_while(predicate)
+
+INFINITE_CARDINALITY = -1
+UNKNOWN_CARDINALITY = -2
+
+_GROUPING = (
+    "Counter bucket_by_sequence_length cardinality choose_from_datasets copy_to_device get_single_element "
+    "get_structure group_by_window parse_example_dataset prefetch_to_device sample_from_datasets scan unique"
+)
+_FILES = "CsvDataset make_batched_features_dataset make_csv_dataset"
+__getattr__, __dir__ = _late.names(
+    globals(),
+    {name: f"dtf.data.{module}" for module, names in (("grouping", _GROUPING), ("files", _FILES))
+     for name in names.split()},
+)  # fmt: skip

@@ -1,12 +1,12 @@
-"""tf.estimator: a model as a function, trained and evaluated by the same program in every task of a cluster.
+"""tf.estimator: a model as a function; every task of a cluster runs the same program.
 
     estimator = tf.estimator.Estimator(model_fn, "model")
     tf.estimator.train_and_evaluate(
         estimator, tf.estimator.TrainSpec(input_fn, max_steps=1000), tf.estimator.EvalSpec(eval_input_fn)
     )
 
-Owns nothing: the model is `estimator`'s, its place in a cluster `run_config`'s, what each task does `training`'s.
-Those that come with their models (DNNClassifier and the like) are `canned`'s. Strategies are not here.
+Only re-exports names. `estimator` has the model, `run_config` its place in a cluster, `training` the work of each
+task. `canned` has the ready-made estimators (DNNClassifier and similar classes). Strategies are not here.
 
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/estimator
 """

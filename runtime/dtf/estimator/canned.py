@@ -3,8 +3,8 @@
     classifier = tf.estimator.DNNClassifier([32, 16], feature_columns, n_classes=3, model_dir="model")
     classifier.train(input_fn, max_steps=1000)
 
-Each is an `Estimator` with a model_fn made of parts: a linear part in the scope "linear", a deep one in "dnn", each
-with an optimizer of its own, whose logits are added. What is above the logits is a head's.
+Each is an `Estimator` whose model_fn adds up the logits of its parts: a linear part in the scope "linear", a deep one
+in "dnn", each with its own optimizer. A head adds the loss, predictions and metrics to the logits.
 
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/estimator/DNNLinearCombinedClassifier
 """
@@ -17,11 +17,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from dtf import layers
-from dtf.build.graph import GraphKeys, control_dependencies, get_collection
+from dtf.build.default_graph import control_dependencies, get_collection
+from dtf.build.graph import GraphKeys
 from dtf.build.initializers import glorot_uniform_initializer
+from dtf.build.ops.activations import relu
 from dtf.build.ops.control_flow import group
 from dtf.build.ops.math import add_n
-from dtf.build.ops.nn import relu
 from dtf.build.ops.state import assign_add
 from dtf.build.tensor import Tensor
 from dtf.build.variable_scope import variable_scope
@@ -325,7 +326,7 @@ def _estimator(
 
 
 def _optimizer(given: Any, learning_rate: float) -> Callable[[], Optimizer]:
-    """What makes, or is, the optimizer of a part.
+    """The optimizer of a part, or a function that makes it.
 
     Raises:
       ValueError: it is neither an optimizer, a function, nor a name.
@@ -336,7 +337,9 @@ def _optimizer(given: Any, learning_rate: float) -> Callable[[], Optimizer]:
         return lambda: _OPTIMIZERS[given](learning_rate)
     if callable(given):
         return given
-    raise ValueError(f"An optimizer is one of tf.train, a function that makes it, or one of {sorted(_OPTIMIZERS)}")
+    raise ValueError(
+        f"An optimizer must be an object of tf.train, a function that makes one, or one of {sorted(_OPTIMIZERS)}"
+    )
 
 
 def _dense(units: int, activation: Any, scope: Any) -> layers.Dense:

@@ -1,13 +1,12 @@
 """A task's place in its cluster, as TF_CONFIG tells it.
 
-Owns what of TF_CONFIG is understood, and what is wrong with it; how a run is configured otherwise is `run_config`'s.
-TF_CONFIG is the JSON of
+Owns the parsing and checking of TF_CONFIG; other settings of a run are in `run_config`. TF_CONFIG is the JSON of
 
     {"cluster": {"chief": ["host0:2222"], "worker": ["host1:2222"], "ps": ["host2:2222"]},
      "task": {"type": "worker", "index": 0}}
 
-The evaluator stands beside the cluster: it trains nothing and nobody speaks to it, so a job "evaluator" in the cluster
-is passed over.
+The evaluator is not part of the cluster: it does not train and no task connects to it. A job "evaluator" in the
+cluster is therefore ignored.
 
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/estimator/RunConfig
 """
@@ -36,7 +35,7 @@ class TaskType:
 
 @dataclass(frozen=True)
 class ClusterPlace:
-    """Which task of which cluster this process is; by default the only one."""
+    """The cluster and the task of this process; by default the only task."""
 
     cluster_spec: ClusterSpec = field(default_factory=lambda: ClusterSpec({}))
     task_type: str = TaskType.WORKER
@@ -55,7 +54,7 @@ def place_from(environment: Mapping[str, str]) -> ClusterPlace:
     """The place that the variable TF_CONFIG of an environment tells; the default one without it.
 
     Raises:
-      ValueError: it is no JSON object, or describes no task of its cluster; says what is wrong.
+      ValueError: it is not a JSON object, or describes a task outside its cluster; the message names the fault.
     """
     text = environment.get(VARIABLE) or "{}"
     try:
@@ -89,7 +88,7 @@ def _in_cluster(
     config: dict[str, Any], cluster: ClusterSpec, task: dict[str, Any], shared: dict[str, Any]
 ) -> ClusterPlace:
     if "type" not in task or "index" not in task:
-        raise ValueError(f'With a "cluster", {VARIABLE} must say which task this is: {{"task": {{"type", "index"}}}}')
+        raise ValueError(f'With a "cluster", {VARIABLE} must name this task: {{"task": {{"type", "index"}}}}')
     task_type, task_id = str(task["type"]), _index_of(task["index"])
     chiefs = [job for job in (TaskType.CHIEF, TaskType.MASTER) if job in cluster.jobs]
     if len(chiefs) != 1 or cluster.num_tasks(chiefs[0]) != 1:

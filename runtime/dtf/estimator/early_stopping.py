@@ -1,6 +1,6 @@
 """Hooks that end a training when the evaluations say so.
 
-The chief decides, from the summaries that evaluations have written, and tells all who train through a variable.
+The chief decides, from the summaries of evaluations, and informs all training tasks through a variable.
 
     hook = tf.estimator.experimental.stop_if_no_decrease_hook(estimator, "loss", max_steps_without_decrease=1000)
     train_spec = tf.estimator.TrainSpec(input_fn, hooks=[hook])

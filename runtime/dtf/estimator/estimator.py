@@ -1,7 +1,7 @@
 """Estimator: a model_fn with a folder, trained, evaluated, asked and exported.
 
-Owns the graphs of these four. How the user's functions are called is `model_calls`', the sessions are those of
-`train_session`, `evaluation`, `prediction` and `exporting`, the loop over a cluster's tasks is `training`'s.
+Owns the graphs of these four. `model_calls` calls the user's functions. `train_session`, `evaluation`, `prediction`
+and `exporting` own the sessions, `training` the loop over a cluster's tasks.
 
     estimator = tf.estimator.Estimator(model_fn, "model", params={"learning_rate": 0.01})
     estimator.train(input_fn, max_steps=1000)
@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 
 from dtf import logging
-from dtf.build.graph import Graph, device
+from dtf.build.default_graph import device
+from dtf.build.graph import Graph
 from dtf.build.ops.random import set_random_seed
 from dtf.estimator import prediction
 from dtf.estimator.evaluation import evaluate_once, write_figures
@@ -44,11 +45,12 @@ Hooks = Sequence[SessionRunHook] | None
 
 
 class Estimator:
-    """A model and the folder in which it lives.
+    """A model and the folder that holds it.
 
     Args:
       model_fn: takes features and, as far as it names them, labels, mode, params and config; returns an EstimatorSpec.
-      model_dir: folder of checkpoints, summaries and exports; that of `config`, or else a temporary one, by default.
+      model_dir: folder of checkpoints, summaries and exports; by default the folder of `config`, or else a temporary
+          one.
       config: a RunConfig.
       params: handed to model_fn and input_fn; usually a dict.
       warm_start_from: a checkpoint, a folder with one, or WarmStartSettings: where variables get their first values.
@@ -96,7 +98,7 @@ class Estimator:
 
     @property
     def params(self) -> Any:
-        """A copy of what model_fn gets."""
+        """A copy of the hyperparameters that model_fn gets."""
         return copy.deepcopy(self._params)
 
     @property
@@ -116,7 +118,7 @@ class Estimator:
         """The names of all variables in the newest checkpoint.
 
         Raises:
-          ValueError: there is none.
+          ValueError: no checkpoint exists.
         """
         return [name for name, _ in checkpoint_utils.list_variables(self._required_checkpoint(None))]
 
@@ -124,8 +126,8 @@ class Estimator:
         """A variable's value in the newest checkpoint.
 
         Raises:
-          ValueError: there is none.
-          NotFoundError: it has no such variable.
+          ValueError: no checkpoint exists.
+          NotFoundError: the checkpoint does not contain the variable.
         """
         return checkpoint_utils.load_variable(self._required_checkpoint(None), name)
 
@@ -184,7 +186,7 @@ class Estimator:
         """Evaluates a checkpoint, and writes the figures as summaries into `eval_dir(name)`.
 
         Args:
-          steps: how many batches; None goes on until the input ends.
+          steps: how many batches; None: until the input ends.
           checkpoint_path: the newest by default; without one the model is initialised.
           name: of the evaluation, where there are several.
 
@@ -192,14 +194,14 @@ class Estimator:
           The values of the spec's `eval_metric_ops`, "loss" (its mean over the batches) and "global_step".
 
         Raises:
-          ValueError: `steps` is not positive, or there is no such checkpoint.
+          ValueError: `steps` is not positive, or the checkpoint does not exist.
         """
         _check_positive(steps=steps)
         checkpoint_path = checkpoint_path or self.latest_checkpoint()
         if checkpoint_path is None:
-            logging.info("No trained model in %s; it is initialised to be evaluated.", self.model_dir)
+            logging.info("No trained model in %s; evaluating an initialised model.", self.model_dir)
         config = self._config
-        # An evaluator has no cluster: what model_fn or a config of a cluster say of devices is for training.
+        # An evaluator has no cluster: the devices in model_fn or in a cluster's config are for training.
         with self._graph(), device(self._device_fn() if config.evaluation_master else None):
             create_global_step()
             features, labels, input_hooks = call_input_fn(input_fn, ModeKeys.EVAL, self.params, config)
@@ -227,12 +229,12 @@ class Estimator:
           yield_single_examples: yield rows, rather than the batches as they come.
 
         Raises:
-          ValueError: there are no such keys, or rows cannot be told apart.
+          ValueError: a key does not exist, or the outputs cannot be split into rows.
         """
         all_hooks = _checked_hooks(hooks)
         checkpoint_path = checkpoint_path or self.latest_checkpoint()
         if checkpoint_path is None:
-            logging.info("No trained model in %s; it is initialised to predict.", self.model_dir)
+            logging.info("No trained model in %s; predicting with an initialised model.", self.model_dir)
         with self._graph() as graph:
             create_global_step()
             features, _, input_hooks = call_input_fn(input_fn, ModeKeys.PREDICT, self.params, self._config)
@@ -317,7 +319,7 @@ class Estimator:
         return call_model_fn(self._model_fn, features, labels, mode, self.params, self._config)
 
     def _device_fn(self) -> Callable[[Any], str] | None:
-        """Variables to the ps tasks in turn, everything else to this task; None without a ps."""
+        """Variables to the ps tasks in turn, other ops to this task; None without a ps."""
         config = self._config
         if config.device_fn is not None:
             return config.device_fn

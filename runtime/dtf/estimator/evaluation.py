@@ -33,8 +33,8 @@ def evaluate_once(
     """Runs the evaluation of a spec in the default graph. Returns its figures, "loss" and "global_step" among them.
 
     Args:
-      checkpoint_path: what is restored; None initialises the model.
-      steps: how many batches; None goes on until the input ends.
+      checkpoint_path: the checkpoint to restore; None initialises the model.
+      steps: how many batches; None: until the input ends.
 
     Raises:
       ValueError: the spec has a metric "loss" of its own.
@@ -62,9 +62,9 @@ def evaluate_once(
 
 
 def write_figures(folder: str, figures: Mapping[str, Any], step: int, checkpoint_path: str | None) -> None:
-    """Writes an evaluation's figures, and what was evaluated, as summaries of the training step `step`.
+    """Writes an evaluation's metrics, and the checkpoint's path, as summaries of the training step `step`.
 
-    Numbers become scalars; bytes are taken for Summary messages; anything else cannot be shown, which is logged.
+    Numbers become scalars; bytes are parsed as Summary messages; values of other types are skipped and logged.
     """
     summary = summary_pb2.Summary()
     for name in sorted(figures):
@@ -79,7 +79,7 @@ def write_figures(folder: str, figures: Mapping[str, Any], step: int, checkpoint
         elif np.ndim(value) == 0 and np.issubdtype(np.asarray(value).dtype, np.number):
             summary.value.add(tag=name, simple_value=float(value))
         else:
-            logging.info("Skipping summary for %s, which is no number: %s", name, type(value).__name__)
+            logging.info("Skipping summary for %s, which is not a number: %s", name, type(value).__name__)
     if checkpoint_path:
         text = summary.value.add(tag="checkpoint_path")
         text.metadata.plugin_data.plugin_name = "text"

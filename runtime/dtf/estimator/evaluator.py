@@ -21,8 +21,8 @@ from dtf.wire import errors, filesystems
 from dtf.wire.files import file_errors, write_atomically
 
 _POLL_PERIOD_S = 0.2
-# A chief saves once more at its end, if another worker's step came after its last checkpoint, and then tells. One that
-# was killed in between comes back within this time, or not at all.
+# A chief saves once more at its end if another worker's step came after its last checkpoint; then it announces. One
+# that was killed in between comes back within this time, or not at all.
 _TELLING_MOST_S = 60.0
 _TOLD = "training_is_over"
 
@@ -32,9 +32,9 @@ class Evaluation:
     """One evaluation that was made.
 
     Attributes:
-      checkpoint_path: what was evaluated.
-      figures: what `Estimator.evaluate` gave.
-      exports: what each exporter gave, in their order.
+      checkpoint_path: the path of the evaluated checkpoint.
+      figures: the result of `Estimator.evaluate`.
+      exports: the result of each exporter, in order.
       is_final: training is over with this checkpoint, as far as anybody knows.
     """
 
@@ -49,7 +49,7 @@ class Evaluator:
 
     Args:
       eval_spec: an EvalSpec.
-      max_steps: the global step at which training is over; None: nobody knows, so that every one may be the last.
+      max_steps: the global step at which training ends; None: unknown, so that every checkpoint may be the last.
     """
 
     def __init__(self, estimator: Estimator, eval_spec: Any, max_steps: int | None) -> None:
@@ -59,7 +59,7 @@ class Evaluator:
         self.last: Evaluation | None = None
 
     def evaluate(self) -> Evaluation | None:
-        """Evaluates the newest checkpoint; None if there is none, or nothing is new about it."""
+        """Evaluates the newest checkpoint; returns None if no checkpoint is new."""
         path = self.estimator.latest_checkpoint()
         if path is None:
             return None
@@ -93,7 +93,7 @@ class Evaluator:
         return self.is_told_of(checkpoint_path)
 
     def is_told_of(self, checkpoint_path: str) -> bool:
-        """Whether the chief has told that training is over with this checkpoint."""
+        """Whether the chief has announced that training is over with this checkpoint."""
         return last_checkpoint_told(self.estimator.model_dir) == os.path.basename(checkpoint_path)
 
     def is_training_over(self) -> bool:
@@ -102,12 +102,12 @@ class Evaluator:
         return path is not None and self.is_the_last(path)
 
     def may_another_follow(self) -> bool:
-        """Whether the newest checkpoint is of `max_steps`, and the chief has not told yet that it is the last."""
+        """Whether the newest checkpoint is of `max_steps`, and the chief has not yet announced that it is the last."""
         path = self.estimator.latest_checkpoint()
         return path is not None and self.is_the_last(path) and not self.is_told_of(path)
 
     def has_evaluated_the_last(self) -> bool:
-        """Whether there is nothing left to do."""
+        """Whether all evaluations are done."""
         last = self.last
         return last is not None and last.is_final and self.is_the_last(last.checkpoint_path)
 
@@ -117,14 +117,14 @@ def evaluate_until_trained(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Evaluates new checkpoints, until the last one has been: the one that the chief tells of, or that of `max_steps`
-    if it tells nothing for a minute."""
+    """Evaluates new checkpoints until the last one: the checkpoint that the chief announces, or the one of `max_steps`
+    if the chief announces none for a minute."""
     spec = evaluator.spec
     due = clock() + spec.start_delay_secs
     logging.info("Evaluating checkpoints in %s, from %.0f s from now.", evaluator.estimator.model_dir, due - clock())
     is_first = True
     while not evaluator.has_evaluated_the_last():
-        # What the chief of an earlier run in this folder told is gone only once the chief of this one has begun.
+        # The announcement of an earlier run's chief in this folder stays until the chief of this run begins.
         while clock() < due and (is_first or not evaluator.is_training_over()):
             sleep(min(_POLL_PERIOD_S, max(0.0, due - clock())))
         is_first = False
@@ -136,7 +136,7 @@ def evaluate_until_trained(
             sleep(_POLL_PERIOD_S)
         else:
             due = began + spec.throttle_secs
-    logging.info("Training is over, and its last checkpoint evaluated.")
+    logging.info("Training is over; the last checkpoint was evaluated.")
 
 
 def _evaluate_if_still_there(evaluator: Evaluator) -> Evaluation | None:
@@ -147,7 +147,7 @@ def _evaluate_if_still_there(evaluator: Evaluator) -> Evaluation | None:
     except (errors.NotFoundError, ValueError) as error:
         if before is None or checkpoint_exists(before):
             raise
-        logging.info("Checkpoint %s was gone before it was evaluated: %s", before, error)
+        logging.info("Checkpoint %s was removed before its evaluation: %s", before, error)
         return None
 
 
@@ -159,13 +159,13 @@ def tell_last_checkpoint(model_dir: str, checkpoint_path: str) -> None:
 
 
 def forget_last_checkpoint(model_dir: str) -> None:
-    """Training goes on: what was told before counts no more."""
+    """Training continues: removes an earlier announcement."""
     with contextlib.suppress(FileNotFoundError):
         filesystems.remove(os.path.join(model_dir, _TOLD))
 
 
 def last_checkpoint_told(model_dir: str) -> str | None:
-    """The name of the checkpoint with which training is over, None as long as it is not."""
+    """The name of the final checkpoint, or None while training continues."""
     try:
         with filesystems.open(os.path.join(model_dir, _TOLD), encoding="utf-8") as file:
             return file.read()
@@ -194,7 +194,7 @@ class _EvaluatingListener(CheckpointSaverListener):
         elif self._timer.should_trigger_for_step(global_step_value):
             self._evaluate(global_step_value)
         else:
-            logging.info("The last evaluation is less than throttle_secs ago: this checkpoint is not evaluated.")
+            logging.info("The last evaluation began less than throttle_secs ago: skipping this checkpoint.")
 
     def end(self, session: Any, global_step_value: int) -> None:
         last = self._evaluator.last

@@ -1,4 +1,4 @@
-"""tf.estimator.export: what a served model receives, and the signatures from there to its outputs.
+"""tf.estimator.export: the inputs of a served model, and the signatures from inputs to outputs.
 
     receiver_fn = tf.estimator.export.build_raw_serving_input_receiver_fn({"x": tf.placeholder(tf.float32, [None, 4])})
     estimator.export_saved_model("exports", receiver_fn)
@@ -36,7 +36,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class ServingInputReceiver:
-    """What a server feeds, and the features that become of it.
+    """The inputs that a server feeds, and the features made from them.
 
     Args:
       features: a tensor (which the model_fn gets as {"feature": tensor}) or a dict of them, as the model_fn takes them.
@@ -44,7 +44,7 @@ class ServingInputReceiver:
       receiver_tensors_alternatives: dict from names to other tensors that may be fed instead.
 
     Raises:
-      ValueError: something is no tensor, or a name no text.
+      ValueError: a value is not a tensor, or a name is not a string.
     """
 
     features: Any
@@ -58,7 +58,7 @@ class ServingInputReceiver:
 
 @dataclass(frozen=True)
 class TensorServingInputReceiver:
-    """A ServingInputReceiver whose features are one tensor, and stay so."""
+    """A ServingInputReceiver whose features are one tensor, without a dict."""
 
     features: Any
     receiver_tensors: Any
@@ -92,7 +92,7 @@ def build_raw_serving_input_receiver_fn(
     """A function for `export_saved_model` whose servers feed the features themselves.
 
     Args:
-      features: dict of tensors, of which placeholders of the same dtype and shape are made.
+      features: dict of tensors; placeholders of the same dtype and shape are made for them.
       default_batch_size: the first dimension of all; by default any.
     """
     wanted = {name: (tensor.dtype.base_dtype, tensor.shape) for name, tensor in features.items()}
@@ -113,7 +113,8 @@ def build_all_signature_defs(
     export_outputs: Mapping[str, ExportOutput],
     receiver_tensors_alternatives: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """SignatureDefs by name. A single output is also the default one; what cannot be served is left out, and logged.
+    """SignatureDefs by name. A single output is also the default one; outputs that cannot be served are left out, and
+    logged.
 
     Raises:
       ValueError: none can be served.
@@ -138,7 +139,7 @@ def build_all_signature_defs(
     for name, reason in refused.items():
         logging.info("The signature %r cannot be served: %s", name, reason)
     if not signatures:
-        raise ValueError(f"None of the model's outputs can be served with what is received: {refused}")
+        raise ValueError(f"No output of the model can be served with the received inputs: {refused}")
     return signatures
 
 

@@ -1,4 +1,4 @@
-"""ExportOutput: what a model gives those that serve it, and the signature that tells of it.
+"""ExportOutput: an output of a served model, and its signature.
 
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/estimator/export
 """
@@ -21,10 +21,10 @@ class ExportOutput:
     """Base of the kinds of output."""
 
     def as_signature_def(self, receiver_tensors: Mapping[str, Tensor]) -> Any:
-        """The SignatureDef from what the server receives to this output.
+        """The SignatureDef from the server's inputs to this output.
 
         Raises:
-          ValueError: such a signature does not take these tensors.
+          ValueError: the tensors do not fit the signature.
         """
         raise NotImplementedError("an ExportOutput must have the method as_signature_def")
 

@@ -17,7 +17,7 @@ from dtf.wire import errors, filesystems
 
 
 class Exporter:
-    """Base of what is called after each evaluation."""
+    """Base of exporters, called after each evaluation."""
 
     @property
     def name(self) -> str:
@@ -32,7 +32,7 @@ class Exporter:
         eval_result: Mapping[str, Any],
         is_the_final_export: bool,
     ) -> bytes | None:
-        """Exports the checkpoint, or not. Returns the new folder, None if there is none."""
+        """Exports the checkpoint, or not. Returns the new folder, or None."""
         raise NotImplementedError("an Exporter must have the method export")
 
 
@@ -76,7 +76,7 @@ class LatestExporter(Exporter):
 
 
 class FinalExporter(Exporter):
-    """Exports the model with which training is over.
+    """Exports the model when training is over.
 
     Args:
       name: the folder in `model_dir/export`.
@@ -117,8 +117,8 @@ class BestExporter(Exporter):
     Args:
       name: the folder in `model_dir/export`.
       serving_input_receiver_fn, assets_extra, as_text: as of `Estimator.export_saved_model`.
-      event_file_pattern: names in `model_dir` of former evaluations' event files, "eval/*.tfevents.*" for instance,
-        from which a restarted process learns what was the best.
+      event_file_pattern: names in `model_dir` of event files of earlier evaluations, such as "eval/*.tfevents.*". A
+        restarted process finds the best result in them.
       compare_fn: whether, of (best_eval_result, current_eval_result), the current one is better; by default whose
         loss is smaller.
       exports_to_keep: how many; None keeps all.
@@ -165,7 +165,7 @@ class BestExporter(Exporter):
             best_eval_result=self._best, current_eval_result=eval_result
         ):
             return None
-        logging.info("The model is better than those before it, and is exported.")
+        logging.info("The model is better than all earlier ones; exporting it.")
         self._best = eval_result
         folder = estimator.export_saved_model(export_path, *self._arguments, checkpoint_path=checkpoint_path)
         _remove_old(export_path, self._exports_to_keep)
@@ -202,7 +202,7 @@ def read_figures(pattern: str) -> dict[int, dict[str, Any]]:
 def _loss_is_smaller(best_eval_result: Mapping[str, Any], current_eval_result: Mapping[str, Any]) -> bool:
     for result in (best_eval_result, current_eval_result):
         if LOSS_KEY not in result:
-            raise ValueError(f"The figures of an evaluation must have {LOSS_KEY!r}; they are {sorted(result)}")
+            raise ValueError(f"The metrics of an evaluation must contain {LOSS_KEY!r}; they are {sorted(result)}")
     return bool(current_eval_result[LOSS_KEY] < best_eval_result[LOSS_KEY])
 
 

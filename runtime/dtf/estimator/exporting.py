@@ -12,7 +12,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from dtf.build.graph import GraphKeys, get_collection
+from dtf.build.default_graph import get_collection
+from dtf.build.graph import GraphKeys
 from dtf.estimator.export import build_all_signature_defs
 from dtf.estimator.export_output import PredictOutput
 from dtf.estimator.spec import EstimatorSpec

@@ -1,6 +1,6 @@
-"""Heads: what stands above a model's logits: the loss, the predictions, the figures and what is served.
+"""Heads turn a model's logits into the loss, the predictions, the metrics and the served outputs.
 
-Owns the mathematics of classification into two or more classes and of regression; what makes logits is `canned`'s.
+Owns the mathematics of classification into two or more classes and of regression; `canned` makes the logits.
 
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/estimator/DNNClassifier
 """
@@ -13,9 +13,11 @@ from typing import Any
 
 from dtf import losses, metrics
 from dtf.build.constant import constant
+from dtf.build.ops import activations as activations_ops
 from dtf.build.ops import array as array_ops
+from dtf.build.ops import cross_entropy as cross_entropy_ops
+from dtf.build.ops import filling as filling_ops
 from dtf.build.ops import math as math_ops
-from dtf.build.ops import nn as nn_ops
 from dtf.build.ops.joining import concat, tile
 from dtf.build.ops.lookup import KeyValueTensorInitializer, StaticHashTable
 from dtf.build.ops.reductions import argmax
@@ -29,7 +31,7 @@ from dtf.wire import dtypes
 
 @dataclass(frozen=True)
 class Outcome:
-    """What follows from logits and labels.
+    """The results that follow from logits and labels.
 
     Attributes:
       losses: float32 [batch, 1], of each example.
@@ -73,21 +75,21 @@ def spec_of(
 
     Args:
       train: makes the training op of the loss.
-      weight_column: the feature that says how much an example counts; None if all count the same.
+      weight_column: the feature that holds the weight of each example; None: all examples have the same weight.
       loss_reduction: of tf.losses.Reduction.
 
     Raises:
-      ValueError: there are no labels, or none of the weights.
+      ValueError: labels are missing, or weights are missing.
     """
     predictions = head.predictions(logits)
     if mode == ModeKeys.PREDICT:
         return EstimatorSpec(mode, predictions, export_outputs=head.export_outputs(predictions))
     if labels is None:
-        raise ValueError("The input_fn returns no labels, which are needed to train and evaluate")
+        raise ValueError("The input_fn returns no labels; training and evaluation need them")
     weights: Any = 1.0
     if weight_column is not None:
         if weight_column not in features:
-            raise ValueError(f"The features lack the weights {weight_column!r}; they are {sorted(features)}")
+            raise ValueError(f"The features lack the weight column {weight_column!r}; they are {sorted(features)}")
         weights = column_of(math_ops.cast(features[weight_column], dtypes.float32))
     outcome = head.outcome(labels, logits, weights)
     loss = losses.compute_weighted_loss(outcome.losses, weights, reduction=loss_reduction)
@@ -140,7 +142,7 @@ class ClassificationHead(Head):
     """One of several classes.
 
     Attributes:
-      n_classes: how many; of two there is one logit, that of class 1.
+      n_classes: how many classes; two classes have one logit, for class 1.
       label_vocabulary: the words that labels are; None if they are numbers from 0.
     """
 
@@ -152,7 +154,7 @@ class ClassificationHead(Head):
             raise ValueError(f"n_classes must be at least 2, but is {self.n_classes}")
         if self.label_vocabulary is not None and len(self.label_vocabulary) != self.n_classes:
             raise ValueError(
-                f"label_vocabulary must have as many words as there are classes, {self.n_classes}; "
+                f"label_vocabulary must have one word for each of the classes, {self.n_classes}; "
                 f"it is {self.label_vocabulary}"
             )
 
@@ -165,10 +167,10 @@ class ClassificationHead(Head):
         all_logits = logits
         if self.n_classes == 2:
             found["logistic"] = math_ops.sigmoid(logits)
-            all_logits = concat([array_ops.zeros_like(logits), logits], -1)
+            all_logits = concat([filling_ops.zeros_like(logits), logits], -1)
         class_ids = array_ops.expand_dims(argmax(all_logits, -1), -1)
         return found | {
-            "probabilities": nn_ops.softmax(all_logits),
+            "probabilities": activations_ops.softmax(all_logits),
             "class_ids": class_ids,
             "classes": self._words(class_ids),
         }
@@ -177,11 +179,11 @@ class ClassificationHead(Head):
         ids = self._ids(labels)
         predictions = self.predictions(logits)
         if self.n_classes > 2:
-            each = nn_ops.sparse_softmax_cross_entropy_with_logits(labels=ids[:, 0], logits=logits)
+            each = cross_entropy_ops.sparse_softmax_cross_entropy_with_logits(labels=ids[:, 0], logits=logits)
             each = array_ops.expand_dims(each, -1)
             return Outcome(each, self._shared_figures(ids, predictions, each, weights))
         truths = math_ops.cast(ids, dtypes.float32)
-        each = nn_ops.sigmoid_cross_entropy_with_logits(labels=truths, logits=logits)
+        each = cross_entropy_ops.sigmoid_cross_entropy_with_logits(labels=truths, logits=logits)
         chances, choices = predictions["logistic"], predictions["class_ids"]
         mean = metrics.mean(truths, weights)
         baseline = tuple(math_ops.maximum(part, 1.0 - part) for part in mean)
@@ -232,7 +234,7 @@ class ClassificationHead(Head):
         labels = column_of(labels)
         if self.label_vocabulary is None:
             if labels.dtype == dtypes.string:
-                raise ValueError("Labels are words: tell them in label_vocabulary")
+                raise ValueError("Labels are strings: pass the class names as label_vocabulary")
             return math_ops.cast(labels, dtypes.int64)
         words = list(self.label_vocabulary)
         table = KeyValueTensorInitializer(words, list(range(self.n_classes)), dtypes.string, dtypes.int64)

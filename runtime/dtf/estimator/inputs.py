@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from dtf.build.graph import GraphKeys, add_to_collection, get_default_graph
+from dtf.build.default_graph import add_to_collection, get_default_graph
+from dtf.build.graph import GraphKeys
 from dtf.build.ops.data import Dataset
 from dtf.wire import dtypes
 
@@ -30,16 +31,16 @@ def numpy_input_fn(
     """A function that returns the tensors of the next batch: features, or (features, labels).
 
     Args:
-      x: an array, or a dict of arrays, of the same number of rows.
+      x: an array, or a dict of arrays, with the same number of rows.
       y: labels in the same form, or None.
       batch_size: rows of a batch; the last one has fewer if they do not go up.
-      num_epochs: how often all rows are gone through; None for ever.
-      shuffle: whether in another order each time, by the graph's seed if it has one; must be told.
+      num_epochs: how many epochs; None: without end.
+      shuffle: whether to shuffle each epoch, with the graph's seed if it has one; required.
       queue_capacity, num_threads: accepted; all rows are shuffled, and one thread is enough.
 
     Raises:
-      ValueError: `shuffle` is not told, `x` is empty, or numbers of rows differ.
-      TypeError: something is no array.
+      ValueError: `shuffle` is missing, `x` is empty, or numbers of rows differ.
+      TypeError: a value is not an array.
     """
     if not isinstance(shuffle, bool):
         raise ValueError(f"shuffle must be provided and explicitly set as boolean; got {shuffle}")
@@ -51,7 +52,7 @@ def numpy_input_fn(
     count = next(iter(rows.values()))
 
     def batches(seed: int | None) -> Any:
-        """Yields tuples of arrays, epoch after epoch, whose rows go on in the same batch."""
+        """Yields tuples of arrays, epoch after epoch; a batch may contain rows of two epochs."""
         random = np.random.RandomState(seed)
         left: list[np.ndarray] = []
         epoch = 0

@@ -1,7 +1,7 @@
 """How an Estimator calls the functions that users write: input_fn and model_fn.
 
-Owns which arguments they get, by their names, and what they may give back. A Dataset of an input_fn becomes the
-tensors of its next element, and a hook that begins it anew in every session.
+Owns the choice of arguments, by their names, and the check of the results. A Dataset of an input_fn becomes the
+tensors of its next element, and a hook that restarts it in every session.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from dtf.build.graph import device
+from dtf.build.default_graph import device
 from dtf.build.nest import flatten
 from dtf.build.ops.data import Dataset
 from dtf.estimator.spec import EstimatorSpec, ModeKeys
@@ -40,7 +40,7 @@ def call_model_fn(
     """Calls model_fn in the default graph.
 
     Raises:
-      ValueError: there are labels, and it takes none; or it returns something else than an EstimatorSpec of the mode.
+      ValueError: labels were given to a function that takes none, or the result is not an EstimatorSpec of the mode.
     """
     names = _argument_names(model_fn)
     offered = {"labels": labels, "mode": mode, "params": params, "config": config}
@@ -58,7 +58,7 @@ def call_input_fn(input_fn: Any, mode: str, params: Any, config: Any) -> Inputs:
     """Calls input_fn in the default graph, on the CPU of this task.
 
     Returns:
-      (features, labels, hooks); labels None where there are none, or to predict.
+      (features, labels, hooks); labels are None if missing, or in prediction.
 
     Raises:
       ValueError: it returns neither features, nor (features, labels), nor a Dataset of these.
@@ -79,7 +79,7 @@ def call_input_fn(input_fn: Any, mode: str, params: Any, config: Any) -> Inputs:
             raise ValueError(f"input_fn should return (features, labels), or features alone; it returned {result}")
         features, labels = result
         if mode == ModeKeys.PREDICT:
-            labels = None  # what is asked for is unknown then, but one input_fn may serve all modes
+            labels = None  # unknown arguments are ignored, because one input_fn may serve all modes
     else:
         features, labels = result, None
     if features is None or not flatten(features):

@@ -17,13 +17,13 @@ _ARGUMENTS = ("features", "labels", "predictions", "config")
 
 
 def add_metrics(estimator: Estimator, metric_fn: Callable[..., dict[str, Any]]) -> Estimator:
-    """An Estimator of the same model and folder, with more figures; one of a name that there is takes its place.
+    """An Estimator of the same model and folder with additional metrics; a metric of the same name is replaced.
 
     Args:
       metric_fn: takes some of features, labels, predictions and config, returns a dict as `eval_metric_ops`.
 
     Raises:
-      ValueError: it takes something else.
+      ValueError: the function takes other arguments.
     """
     names = list(inspect.signature(metric_fn).parameters)
     unknown = sorted(set(names) - set(_ARGUMENTS))

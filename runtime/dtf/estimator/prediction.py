@@ -1,7 +1,7 @@
 """The predictions of a model, batch after batch, as an iterator.
 
-Owns the session; the graph is default only while something is made or run in it, so that whoever takes the
-predictions may do anything between two of them.
+Owns the session. The graph is the default only while something is made or run in it, so the caller may use other
+graphs between two predictions.
 
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/estimator/Estimator#predict
 """
@@ -20,7 +20,7 @@ def chosen(predictions: Any, predict_keys: str | Sequence[str] | None) -> Any:
     """The predictions of these keys; all without keys.
 
     Raises:
-      ValueError: there are no keys to choose from, or none of these.
+      ValueError: predictions are not a dict, or a key does not exist.
     """
     if not predict_keys:
         return predictions
@@ -42,7 +42,7 @@ def batches(graph: Graph, session: MonitoredSession, predictions: Any) -> Iterat
             yield values
     except (errors.OutOfRangeError, StopIteration):
         pass
-    except BaseException as error:  # an error of a step, or whoever takes the predictions has enough
+    except BaseException as error:  # an error of a step, or the caller has closed the generator
         with graph.as_default():
             session.__exit__(type(error), error, error.__traceback__)
         raise

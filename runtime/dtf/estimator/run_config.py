@@ -1,4 +1,4 @@
-"""RunConfig: where and how an Estimator runs, apart from what it computes.
+"""RunConfig: where and how an Estimator runs; the model is separate.
 
     config = tf.estimator.RunConfig(model_dir="model", save_checkpoints_steps=500)
 
@@ -35,19 +35,19 @@ class RunConfig:
       save_summary_steps: steps between two summaries; 0 writes none.
       save_checkpoints_steps, save_checkpoints_secs: interval of checkpoints, at most one of them; every 600 s by
         default, None for both saves none.
-      session_config: a ConfigProto for all sessions. By default, in a cluster, a task sees the ps and itself only,
-        so that it waits for nobody else.
+      session_config: a ConfigProto for all sessions. By default a task of a cluster connects only to itself and the ps
+        tasks, so that it waits for no other worker.
       keep_checkpoint_max: how many checkpoints are kept; 0 keeps all.
       keep_checkpoint_every_n_hours: one of this many hours is kept for good.
       log_step_count_steps: steps between two lines of loss and steps/s.
       train_distribute, eval_distribute, experimental_distribute: strategies, which are not supported; None.
       device_fn: takes an Operation, returns its device; by default variables go to the ps tasks in turn.
       protocol: of the servers that `train_and_evaluate` starts; "grpc".
-      experimental_max_worker_delay_secs: `train_and_evaluate` starts worker i (i + 1) * 5 s late, so that the first
-        steps are of few workers, but at most so much. By default (i + 1) * 0.2 s and at most 2 s.
+      experimental_max_worker_delay_secs: `train_and_evaluate` starts worker i (i + 1) * 5 s late, at most this late,
+        so that few workers make the first steps. By default (i + 1) * 0.2 s and at most 2 s.
       session_creation_timeout_secs: how long a worker waits until the chief has made the model ready.
       checkpoint_save_graph_def: whether the first checkpoint comes with graph.pbtxt.
-      place: the task's place in the cluster, instead of what TF_CONFIG tells.
+      place: the task's place in the cluster, instead of TF_CONFIG.
 
     Raises:
       ValueError: a value is out of range, or TF_CONFIG is wrong.
@@ -96,7 +96,7 @@ class RunConfig:
         self._check()
 
     def replace(self, **kwargs: Any) -> RunConfig:
-        """A RunConfig with other values; the place in the cluster stays.
+        """A RunConfig with other values; the place in the cluster is unchanged.
 
         Raises:
           ValueError: the name is none of the arguments, or a value is out of range.
@@ -157,7 +157,7 @@ class RunConfig:
 
     @property
     def service(self) -> Any:
-        """What TF_CONFIG says under "service"."""
+        """The value of "service" in TF_CONFIG."""
         return self._place.service
 
     @property

@@ -1,8 +1,8 @@
 """How a parameter server learns that training is over.
 
-Each replica, when it has trained, puts its number into a queue of each ps; a ps that has the numbers of all replicas
-ends its process, with status 0. A replica that is restarted tells again, one that failed never does, so a ps outlives
-both, and what ends it otherwise is what ends any server: SIGTERM.
+When a replica has trained, it puts its number into a queue of each ps. A ps that has the numbers of all replicas ends
+its process with status 0. A restarted replica puts its number again; a failed one never does. So a ps outlives both;
+otherwise it ends like any server, with SIGTERM.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import threading
 from typing import Any
 
 from dtf import logging
-from dtf.build.graph import Graph, device
+from dtf.build.default_graph import device
+from dtf.build.graph import Graph
 from dtf.build.ops.data_flow import FIFOQueue
 from dtf.estimator.run_config import RunConfig
 from dtf.server import Server
@@ -25,10 +26,10 @@ _CAPACITY = 10_000
 
 
 def serve_until_all_are_done(server: Server, config: RunConfig) -> None:
-    """Serves until all replicas have told that they are done, or the server is stopped.
+    """Serves until all replicas have reported that they are done, or the server is stopped.
 
-    In the main thread it ends the process then. In TensorFlow a ps serves for ever, so programs rely on it that only
-    those who train do what comes after the training.
+    In the main thread it ends the process then. In TensorFlow a ps serves for ever, so in existing programs only
+    training tasks run the code after the training.
 
     Raises:
       SystemExit: with status 0, in the main thread.
@@ -64,7 +65,7 @@ def tell_parameter_servers(config: RunConfig) -> None:
                 with Session(config.master, config=_only(task)) as session:
                     session.run(tell, options=options)
         except errors.OpError as error:
-            logging.info("ps %d was not told that training is over: %s", task, error.message)
+            logging.info("ps %d could not be informed that training is over: %s", task, error.message)
 
 
 def _queue(task: int) -> Any:

@@ -1,4 +1,4 @@
-"""EstimatorSpec: what a model_fn gives back, and the modes in which it is called.
+"""EstimatorSpec: the result of a model_fn, and the modes in which it is called.
 
     def model_fn(features, labels, mode):
         logits = tf.layers.dense(features["x"], 10)
@@ -20,7 +20,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import Operation, Tensor, get_default_graph
+from dtf.build.default_graph import get_default_graph
+from dtf.build.graph import Operation, Tensor
 from dtf.build.ops.array import reshape
 from dtf.estimator.export_output import ExportOutput
 from dtf.saved_model.signature_constants import DEFAULT_SERVING_SIGNATURE_DEF_KEY
@@ -32,7 +33,7 @@ GLOBAL_STEP_KEY = "global_step"
 
 
 class ModeKeys:
-    """What a model_fn is asked for."""
+    """The modes of a model_fn."""
 
     TRAIN = "train"
     EVAL = "eval"
@@ -50,12 +51,12 @@ class EstimatorSpec:
       train_op: one training step; needed to train.
       eval_metric_ops: dict from names to (value, update_op), as the functions of tf.metrics give them.
       export_outputs: dict from names of signatures to ExportOutputs; the predictions by default.
-      training_chief_hooks, training_hooks: hooks of the chief, and of all who train.
+      training_chief_hooks, training_hooks: hooks of the chief, and of all training tasks.
       scaffold: a Scaffold of the model's own.
       evaluation_hooks, prediction_hooks: hooks for these modes.
 
     Raises:
-      ValueError: something is missing for the mode, is no scalar, or belongs to another graph.
+      ValueError: an argument that the mode needs is missing, is not a scalar, or belongs to another graph.
       TypeError: something is of another type.
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/estimator/EstimatorSpec
@@ -126,7 +127,7 @@ class EstimatorSpec:
             if not isinstance(value, Tensor | Operation) and not hasattr(value, "op"):
                 raise TypeError(f"{what} must be an Operation or Tensor, given: {value!r}")
             if value.graph is not graph:
-                raise ValueError(f"{what} is not of the graph in which model_fn was called: {value}")
+                raise ValueError(f"{what} is not in the graph that model_fn was called in: {value}")
 
 
 def _scalar(loss: Any) -> Any:
@@ -153,6 +154,6 @@ def _check_export_outputs(outputs: Mapping[str, ExportOutput] | None) -> None:
             raise TypeError(f"Values in export_outputs must be ExportOutput objects, given: {value!r} for {key!r}")
     if len(outputs) > 1 and DEFAULT_SERVING_SIGNATURE_DEF_KEY not in outputs:
         raise ValueError(
-            "Several export_outputs are given, and none of them is named as the default: "
+            "Several export_outputs are given; name one of them as the default: "
             f"{DEFAULT_SERVING_SIGNATURE_DEF_KEY!r}"
         )

@@ -1,13 +1,14 @@
-"""The session in which an Estimator trains: its hooks, its saver, and the loop.
+"""The training session of an Estimator: its hooks, its saver, and the loop.
 
-Owns which hooks there are, and in which order; the graph they run in is `estimator`'s.
+Owns the hooks and their order; `estimator` owns the graph.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dtf.build.graph import GraphKeys, add_to_collection, get_collection
+from dtf.build.default_graph import add_to_collection, get_collection
+from dtf.build.graph import GraphKeys
 from dtf.build.ops.summary_ops import scalar
 from dtf.estimator.run_config import RunConfig
 from dtf.estimator.spec import LOSS_KEY, EstimatorSpec

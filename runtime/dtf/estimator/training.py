@@ -1,7 +1,7 @@
-"""train_and_evaluate: the same call in every task of a cluster, or in one process without one.
+"""train_and_evaluate: the same call in every task of a cluster, or in a single process.
 
-Owns what each task does: the chief and the workers train, a ps serves until all of these are done, the evaluator
-evaluates checkpoint after checkpoint until the last. In one process training stops after a checkpoint to evaluate it.
+Owns the work of each task. The chief and the workers train. A ps serves until all of them are done. The evaluator
+evaluates each new checkpoint until the last. In one process training stops after a checkpoint to evaluate it.
 
     train_spec = tf.estimator.TrainSpec(input_fn, max_steps=1000)
     eval_spec = tf.estimator.EvalSpec(eval_input_fn, steps=None)
@@ -42,12 +42,12 @@ _DEFAULT_WORKER_DELAY_MOST_S = 2.0
 
 @dataclass(frozen=True)
 class TrainSpec:
-    """What is trained on.
+    """The data and duration of training.
 
     Args:
       input_fn: as of `Estimator.train`.
-      max_steps: the global step at which training is over; None: when the input ends.
-      hooks: for all who train, the chief among them.
+      max_steps: the global step at which training ends; None: when the input ends.
+      hooks: for all training tasks, including the chief.
       saving_listeners: called around each checkpoint of the chief.
 
     Raises:
@@ -67,16 +67,17 @@ class TrainSpec:
 
 @dataclass(frozen=True)
 class EvalSpec:
-    """What is evaluated on, and when.
+    """The data and schedule of evaluation.
 
     Args:
       input_fn: as of `Estimator.evaluate`.
-      steps: how many batches; None goes on until the input ends.
+      steps: how many batches; None: until the input ends.
       name: of the evaluation, where there are several.
       hooks: for the evaluation.
       exporters: Exporters, or one, called after each evaluation.
       start_delay_secs: how long the evaluator of a cluster waits before the first one.
-      throttle_secs: from the start of one evaluation to that of the next, at least; the last is never delayed.
+      throttle_secs: the least time from the start of one evaluation to the start of the next; the last one is never
+          delayed.
 
     Raises:
       ValueError, TypeError: a value is out of range or of another type.
@@ -104,7 +105,7 @@ class EvalSpec:
                 raise TypeError(f"exporters must be Exporter instances, given: {exporter!r}")
         names = [exporter.name for exporter in exporters]
         if len(set(names)) != len(names) or not all(names):
-            raise ValueError(f"Each exporter needs a name of its own; got {names}")
+            raise ValueError(f"Exporters must have different names; got {names}")
         object.__setattr__(self, "exporters", tuple(exporters))
 
 
@@ -114,7 +115,7 @@ def train_and_evaluate(
     """Does this task's part, as the estimator's RunConfig knows it from TF_CONFIG.
 
     Returns:
-      Without a cluster: the figures of the last evaluation, and what the exporters gave. In a cluster None.
+      Without a cluster: the metrics of the last evaluation, and the results of the exporters. In a cluster None.
 
     Raises:
       TypeError: an argument is of another type.
@@ -136,7 +137,7 @@ def train_and_evaluate(
         TaskType.WORKER: _train_as_worker,
     }
     if config.task_type not in parts:
-        raise ValueError(f"A task of the job {config.task_type!r} has no part in training; known are {sorted(parts)}")
+        raise ValueError(f"Tasks of the job {config.task_type!r} do not train; the job must be one of {sorted(parts)}")
     parts[config.task_type](estimator, train_spec, eval_spec)
     return None
 
@@ -148,7 +149,7 @@ def _train_here(
     listener = evaluating_listener(evaluator, eval_spec.throttle_secs)
     _train(estimator, train_spec, [listener])
     if evaluator.last is None:
-        logging.warning("Training was over already: nothing is evaluated.")
+        logging.warning("Training was already over: nothing is evaluated.")
         return None
     return evaluator.last.figures, evaluator.last.exports
 

@@ -46,10 +46,11 @@ class WarmStartSettings:
 
 
 def warm_start_settings(warm_start_from: Any) -> WarmStartSettings | None:
-    """What an Estimator's `warm_start_from` means: settings, or the checkpoint or folder of all trained variables.
+    """The settings of an Estimator's `warm_start_from`: settings, or the checkpoint or folder of all trained
+    variables.
 
     Raises:
-      ValueError: it is something else.
+      ValueError: it has another type.
     """
     if warm_start_from is None or isinstance(warm_start_from, WarmStartSettings):
         return warm_start_from

@@ -1,11 +1,11 @@
-"""tf.feature_column: from features as records have them to the inputs of a model.
+"""tf.feature_column: converts features of records to the inputs of a model.
 
     age = tf.feature_column.numeric_column("age")
     town = tf.feature_column.categorical_column_with_vocabulary_list("town", ["Bonn", "Ulm"])
     inputs = tf.feature_column.input_layer(features, [age, tf.feature_column.embedding_column(town, 4)])
 
-Owns nothing: a column is `dense`'s or `categorical`'s, what is made of columns `model_inputs`'. Crossed, shared and
-sequence columns, weights of ids and vocabularies in files are not here.
+Only re-exports names: `dense` and `categorical` have the columns, `model_inputs` their use. Sequence columns are not
+here.
 
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/feature_column
 """
@@ -17,5 +17,16 @@ from dtf.feature_column.categorical import (
     categorical_column_with_identity,
     categorical_column_with_vocabulary_list,
 )
-from dtf.feature_column.dense import bucketized_column, embedding_column, indicator_column, numeric_column
+from dtf.feature_column.crossed import (
+    categorical_column_with_vocabulary_file,
+    crossed_column,
+    weighted_categorical_column,
+)
+from dtf.feature_column.dense import (
+    bucketized_column,
+    embedding_column,
+    indicator_column,
+    numeric_column,
+    shared_embedding_columns,
+)
 from dtf.feature_column.model_inputs import input_layer, linear_model, make_parse_example_spec

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dtf.build.graph import control_dependencies
+from dtf.build.default_graph import control_dependencies
 from dtf.build.ops import array as array_ops
+from dtf.build.ops import filling as filling_ops
 from dtf.build.ops.check_ops import assert_less
 from dtf.build.ops.lookup import KeyValueTensorInitializer, StaticHashTable, StaticVocabularyTable
 from dtf.build.ops.math import cast, greater_equal, less, logical_and
@@ -50,7 +51,20 @@ class CategoricalColumn:
 
     def ids(self, features: Mapping[str, Any]) -> Entries:
         """The classes of the examples, from 0 to num_buckets - 1."""
-        entries = entries_of(feature_of(features, self.key))
+        return self.ids_of(entries_of(feature_of(features, self.key)))
+
+    def ids_of(self, entries: Entries) -> Entries:
+        """The classes of entries of the feature."""
+        found = self.all_ids_of(entries)
+        return found.where(greater_equal(found.values, 0)) if self.leaves_out else found
+
+    @property
+    def leaves_out(self) -> bool:
+        """Whether an entry may be of no class: its id is negative."""
+        return False
+
+    def all_ids_of(self, entries: Entries) -> Entries:
+        """The classes of entries, -1 and others below 0 for entries without a class."""
         if (entries.values.dtype == dtypes.string) != (self.dtype == dtypes.string):
             raise ValueError(f"Column {self.key} takes {self.dtype.name}; the feature is {entries.values.dtype.name}")
         return self._ids(entries)
@@ -59,9 +73,7 @@ class CategoricalColumn:
         raise NotImplementedError("a CategoricalColumn must have the method _ids")
 
 
-def categorical_column_with_identity(
-    key: str, num_buckets: int, default_value: int | None = None
-) -> CategoricalColumn:
+def categorical_column_with_identity(key: str, num_buckets: int, default_value: int | None = None) -> CategoricalColumn:
     """Integers from 0 to `num_buckets` - 1. Others become `default_value`, or are errors without it.
 
     Raises:
@@ -84,8 +96,8 @@ def categorical_column_with_vocabulary_list(
     """Words, or integers, of a list; the class is the place in it.
 
     Args:
-      default_value: the class of what is not in the list; -1 leaves it out.
-      num_oov_buckets: instead, so many classes behind the list, to which the others are hashed.
+      default_value: the class of values that are not in the list; -1 leaves them out.
+      num_oov_buckets: instead: the number of classes after the list, which the other values are hashed to.
 
     Returns:
       A categorical column.
@@ -137,16 +149,16 @@ class _Identity(CategoricalColumn):
     def _ids(self, entries: Entries) -> Entries:
         ids = cast(entries.values, dtypes.int64)
         if self.default_value is not None:
-            default = self.default_value * array_ops.ones_like(ids)
+            default = self.default_value * filling_ops.ones_like(ids)
             is_one = logical_and(greater_equal(ids, 0), less(ids, self.num_buckets))
-            return Entries(entries.rows, where(is_one, ids, default), entries.count)
+            return entries.with_values(where(is_one, ids, default))
         names = f"Column {self.key} has classes from 0 to {self.num_buckets - 1}"
         checks = [
             assert_less(ids, cast(self.num_buckets, dtypes.int64), message=names),
             assert_less(cast(-1, dtypes.int64), ids, message=names),
         ]
         with control_dependencies(checks):
-            return Entries(entries.rows, array_ops.identity(ids), entries.count)
+            return entries.with_values(array_ops.identity(ids))
 
 
 @dataclass(frozen=True)
@@ -168,9 +180,12 @@ class _Vocabulary(CategoricalColumn):
         )
         if self.num_oov_buckets:
             table = StaticVocabularyTable(initializer, self.num_oov_buckets)
-            return Entries(entries.rows, table.lookup(keys), entries.count)
-        found = Entries(entries.rows, StaticHashTable(initializer, self.default_value).lookup(keys), entries.count)
-        return found.where(greater_equal(found.values, 0))
+            return entries.with_values(table.lookup(keys))
+        return entries.with_values(StaticHashTable(initializer, self.default_value).lookup(keys))
+
+    @property
+    def leaves_out(self) -> bool:
+        return self.default_value < 0 and not self.num_oov_buckets
 
 
 @dataclass(frozen=True)
@@ -181,4 +196,4 @@ class _Hashed(CategoricalColumn):
 
     def _ids(self, entries: Entries) -> Entries:
         words = entries.values if self.dtype == dtypes.string else as_string(entries.values)
-        return Entries(entries.rows, string_to_hash_bucket_fast(words, self.num_buckets), entries.count)
+        return entries.with_values(string_to_hash_bucket_fast(words, self.num_buckets))

@@ -11,11 +11,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dtf.build.apply import apply_op
+from dtf.build.conversion import convert_to_tensor
+from dtf.build.default_graph import get_default_graph
 from dtf.build.initializers import truncated_normal_initializer
 from dtf.build.ops import array as array_ops
+from dtf.build.ops import filling as filling_ops
 from dtf.build.ops.embedding import embedding_lookup
-from dtf.build.ops.math import cast, maximum, sqrt
+from dtf.build.ops.math import cast, greater, maximum, sqrt
 from dtf.build.ops.parsing import FixedLenFeature
+from dtf.build.ops.searching import where
 from dtf.build.ops.segment import unsorted_segment_sum
 from dtf.build.sparse import SparseTensor
 from dtf.build.tensor import Tensor
@@ -43,8 +47,13 @@ class DenseColumn:
     parse_example_spec: dict[str, Any]
     classes = 1
 
+    @property
+    def scope(self) -> str:
+        """The name of the scope of its variables."""
+        return self.name
+
     def values(self, features: Mapping[str, Any], trainable: bool) -> Tensor:
-        """float32 [batch, width]. Variables are made in the scope in which it is called."""
+        """float32 [batch, width]. Variables are made in the caller's scope."""
         raise NotImplementedError("a DenseColumn must have the method values")
 
 
@@ -66,7 +75,7 @@ def numeric_column(
 
     Raises:
       ValueError: the dtype is not of numbers, or the shape is not positive.
-      TypeError: `normalizer_fn` is no function.
+      TypeError: `normalizer_fn` is not a function.
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/feature_column/numeric_column
     """
@@ -82,10 +91,10 @@ def numeric_column(
 
 
 def bucketized_column(source_column: DenseColumn, boundaries: Sequence[float]) -> DenseColumn:
-    """1 for the range in which a number is, 0 for the others: (..., b0), [b0, b1), ..., [bn, ...).
+    """1 for the range that contains a number, 0 for the others: (..., b0), [b0, b1), ..., [bn, ...).
 
     Raises:
-      ValueError: the source is no numeric column, or the boundaries do not ascend.
+      ValueError: the source is not a numeric column, or the boundaries do not ascend.
     """
     if not isinstance(source_column, _Numeric) or len(source_column.shape) > 1:
         raise ValueError(f"source_column must be a numeric column with one dimension. Given: {source_column}")
@@ -107,7 +116,7 @@ def embedding_column(
     initializer: Any = None,
     trainable: bool = True,
 ) -> DenseColumn:
-    """A vector for each class, and for an example the mean of those that it has, or 0 if it has none.
+    """A vector for each class; an example gets the mean of its classes' vectors, or 0 without a class.
 
     Args:
       dimension: the width of the vectors.
@@ -128,6 +137,36 @@ def embedding_column(
     if initializer is not None and not callable(initializer):
         raise ValueError(f"initializer must be callable if specified. Given: {initializer!r}")
     return _Embedding(_checked(categorical_column), dimension, combiner, initializer, trainable)
+
+
+def shared_embedding_columns(
+    categorical_columns: Sequence[CategoricalColumn],
+    dimension: int,
+    combiner: str = "mean",
+    initializer: Any = None,
+    shared_embedding_collection_name: str | None = None,
+    trainable: bool = True,
+) -> list[DenseColumn]:
+    """Embedding columns of one table of vectors, one for each categorical column.
+
+    Args:
+      shared_embedding_collection_name: of the scope of the table; by default derived from the columns' names.
+      dimension, combiner, initializer, trainable: as for `embedding_column`.
+
+    Raises:
+      ValueError: the columns have different numbers of classes.
+    """
+    sizes = {_checked(column).num_buckets for column in categorical_columns}
+    if len(sizes) > 1:
+        raise ValueError(
+            "To use shared_embedding_column, all categorical_columns must have the same number of buckets. "
+            f"Given: {sorted(sizes)}"
+        )
+    name = shared_embedding_collection_name
+    if name is None:
+        name = "_".join(sorted(column.name for column in categorical_columns)) + "_shared_embedding"
+    embedding_column(categorical_columns[0], dimension, combiner, initializer)
+    return [_Shared(column, dimension, combiner, initializer, trainable, name) for column in categorical_columns]
 
 
 @dataclass(frozen=True)
@@ -181,10 +220,17 @@ class _Bucketized(DenseColumn):
         return self.source.parse_example_spec
 
     def values(self, features: Mapping[str, Any], trainable: bool) -> Tensor:
-        buckets = apply_op(
-            "Bucketize", None, input=self.source.values(features, trainable), boundaries=list(self.boundaries)
-        )
-        return array_ops.reshape(array_ops.one_hot(buckets, len(self.boundaries) + 1), [-1, self.width])
+        one_hot = filling_ops.one_hot(self._buckets(features), len(self.boundaries) + 1)
+        return array_ops.reshape(one_hot, [-1, self.width])
+
+    def classes_of(self, features: Mapping[str, Any]) -> Tensor:
+        """int64 [batch, numbers of the source]: the range of each number; each number has its own ranges."""
+        size = len(self.boundaries) + 1
+        offsets = convert_to_tensor([place * size for place in range(self.source.width)], dtypes.int64)
+        return cast(self._buckets(features), dtypes.int64) + offsets
+
+    def _buckets(self, features: Mapping[str, Any]) -> Tensor:
+        return apply_op("Bucketize", None, input=self.source.values(features, True), boundaries=list(self.boundaries))
 
 
 @dataclass(frozen=True)
@@ -205,7 +251,7 @@ class _Indicator(DenseColumn):
 
     def values(self, features: Mapping[str, Any], trainable: bool) -> Tensor:
         ids = self.categorical.ids(features)
-        return combined(array_ops.one_hot(ids.values, self.width), ids, "sum", self.width)
+        return combined(filling_ops.one_hot(ids.values, self.width), ids, "sum", self.width)
 
 
 @dataclass(frozen=True)
@@ -229,15 +275,38 @@ class _Embedding(DenseColumn):
         return self.categorical.parse_example_spec
 
     def values(self, features: Mapping[str, Any], trainable: bool) -> Tensor:
-        table = get_variable(
+        table = self._table(trainable)
+        ids = self.categorical.ids(features)
+        return combined(embedding_lookup(table, ids.values), ids, self.combiner, self.dimension)
+
+    def _table(self, trainable: bool) -> Any:
+        return get_variable(
             "embedding_weights",
             [self.categorical.num_buckets, self.dimension],
             dtypes.float32,
             self.initializer or truncated_normal_initializer(0.0, 1 / math.sqrt(self.dimension)),
             trainable=trainable and self.trainable,
         )
-        ids = self.categorical.ids(features)
-        return combined(embedding_lookup(table, ids.values), ids, self.combiner, self.dimension)
+
+
+@dataclass(frozen=True)
+class _Shared(_Embedding):
+    collection: str
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return f"{self.categorical.name}_shared_embedding"
+
+    @property
+    def scope(self) -> str:
+        return self.collection
+
+    def _table(self, trainable: bool) -> Any:
+        """The table of the graph; the first column makes it."""
+        tables = get_default_graph().get_collection_ref(f"__shared_embedding/{self.collection}")
+        if not tables:
+            tables.append(super()._table(trainable))
+        return tables[0]
 
 
 def check_combiner(combiner: str) -> None:
@@ -248,10 +317,21 @@ def check_combiner(combiner: str) -> None:
 
 def combined(vectors: Tensor, ids: Entries, combiner: str, width: int) -> Tensor:
     """[batch, width]: the vectors [entries, width] of each example together; 0 for examples without any."""
+    weights = ids.weights
+    if weights is not None:
+        vectors = vectors * array_ops.expand_dims(weights, -1)
     total = unsorted_segment_sum(vectors, ids.rows, ids.count)
     if combiner != "sum":
-        ones = array_ops.ones_like(ids.rows, dtype=dtypes.float32)
-        number = maximum(unsorted_segment_sum(ones, ids.rows, ids.count), 1.0)
+        if weights is None:
+            shares = filling_ops.ones_like(ids.rows, dtype=dtypes.float32)
+        else:
+            shares = weights if combiner == "mean" else weights * weights
+        number = unsorted_segment_sum(shares, ids.rows, ids.count)
+        number = (
+            maximum(number, 1.0)
+            if weights is None
+            else where(greater(number, 0.0), number, filling_ops.ones_like(number))
+        )
         total = total / array_ops.expand_dims(number if combiner == "mean" else sqrt(number), -1)
     total.set_shape([None, width])
     return total

@@ -6,7 +6,7 @@ A feature is a tensor [batch], or [batch, ...], or a SparseTensor [batch, ...].
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from dtf.build.conversion import convert_to_tensor
@@ -24,29 +24,36 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Entries:
-    """What the examples of a batch have, one entry after the other.
+    """The entries of the examples of a batch, in one list.
 
     Attributes:
       rows: int64 [entries], the example of each.
       values: [entries].
       count: int64 scalar, the number of examples.
+      weights: float32 [entries]; None for 1 each.
     """
 
     rows: Tensor
     values: Tensor
     count: Tensor
+    weights: Tensor | None = None
+
+    def with_values(self, values: Tensor) -> Entries:
+        """The same entries with other values."""
+        return replace(self, values=values)
 
     def where(self, condition: Tensor) -> Entries:
-        """Those of which a bool [entries] is true."""
+        """The entries selected by a bool [entries]."""
         kept = array_ops.reshape(where(condition), [-1])
-        return Entries(gather(self.rows, kept), gather(self.values, kept), self.count)
+        weights = None if self.weights is None else gather(self.weights, kept)
+        return Entries(gather(self.rows, kept), gather(self.values, kept), self.count, weights)
 
 
 def feature_of(features: Mapping[str, Any], key: str) -> Any:
     """One feature, with a dimension for its values.
 
     Raises:
-      ValueError: there is none of this name.
+      ValueError: the name is unknown.
     """
     if key not in features:
         raise ValueError(f"Feature {key} is not in features dictionary. It has {sorted(features)}")
@@ -58,7 +65,7 @@ def feature_of(features: Mapping[str, Any], key: str) -> Any:
 
 
 def entries_of(feature: Any) -> Entries:
-    """The entries of a feature; in a dense one, "" and -1 stand for no entry."""
+    """The entries of a feature; in a dense one, "" and -1 mean no entry."""
     if isinstance(feature, SparseTensor):
         return Entries(feature.indices[:, 0], feature.values, feature.dense_shape[0])
     nothing = "" if feature.dtype == dtypes.string else -1

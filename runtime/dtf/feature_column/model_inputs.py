@@ -1,4 +1,4 @@
-"""What is made of columns: the input of a net, a linear model, and how Examples are read.
+"""Uses of columns: the input of a net, a linear model, and the parsing of Examples.
 
 Variables are named as TensorFlow names them: "input_layer/<column>/embedding_weights",
 "linear_model/<column>/weights", "linear_model/bias_weights".
@@ -43,7 +43,7 @@ def input_layer(
     with variable_scope(None, "input_layer", list(features.values())):
         parts = []
         for column in columns:
-            with variable_scope(None, column.name):
+            with variable_scope(None, column.scope):
                 parts.append(column.values(features, trainable))
         return parts[0] if len(parts) == 1 else concat(parts, 1)
 
@@ -62,7 +62,7 @@ def linear_model(
       sparse_combiner: how the weights of several classes of an example are combined: "sum", "mean" or "sqrtn".
 
     Raises:
-      ValueError: two columns have the same name, a feature is missing, or the combiner is none.
+      ValueError: two columns have the same name, a feature is missing, or the combiner is unknown.
     """
     check_combiner(sparse_combiner)
     columns = _sorted(feature_columns)

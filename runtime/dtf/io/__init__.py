@@ -1,7 +1,7 @@
 """tf.io: files, records and serialized messages by the names that TensorFlow gave them last.
 
-Owns nothing: the functions are those of `ops/io`, `ops/parsing`, `ops/string`, `gfile` and `python_io`, and what `tf`
-and `tf.image` have of parsing and decoding, which is looked up there when it is first asked for.
+Only re-exports functions of `ops/io`, `ops/parsing`, `ops/string`, `gfile` and `python_io`. Parsing and decoding
+functions of `tf` and `tf.image` are looked up there at first use.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from dtf import late
 from dtf.build.ops.io import matching_files, parse_tensor, read_file, serialize_tensor, write_file
 from dtf.build.ops.parsing import (
     FixedLenFeature,
@@ -50,7 +51,14 @@ _ELSEWHERE = dict.fromkeys(
 )
 
 
+_ELSEWHERE["match_filenames_once"] = "dtf.train"
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *_ELSEWHERE})
+
+
 def __getattr__(name: str) -> Any:
     if name not in _ELSEWHERE:
-        raise AttributeError(f"module 'dtf.io' has no attribute {name!r}")
+        raise late.missing("dtf.io", name)
     return getattr(importlib.import_module(_ELSEWHERE[name]), name)

@@ -1,5 +1,19 @@
 """Made by `python -m tests.public`: where each public name of this package is defined."""
 
+from dtf.build.ops.data_flow import PaddingFIFOQueue as PaddingFIFOQueue
+from dtf.build.ops.data_flow import PriorityQueue as PriorityQueue
+from dtf.build.ops.data_flow import QueueBase as QueueBase
+from dtf.build.ops.data_flow import RandomShuffleQueue as RandomShuffleQueue
+from dtf.build.ops.image import decode_and_crop_jpeg as decode_and_crop_jpeg
+from dtf.build.ops.image import decode_bmp as decode_bmp
+from dtf.build.ops.image import decode_gif as decode_gif
+from dtf.build.ops.image import decode_image as decode_image
+from dtf.build.ops.image import decode_jpeg as decode_jpeg
+from dtf.build.ops.image import decode_png as decode_png
+from dtf.build.ops.image import encode_jpeg as encode_jpeg
+from dtf.build.ops.image import encode_png as encode_png
+from dtf.build.ops.image import extract_jpeg_shape as extract_jpeg_shape
+from dtf.build.ops.image_functions import is_jpeg as is_jpeg
 from dtf.build.ops.io import matching_files as matching_files
 from dtf.build.ops.io import parse_tensor as parse_tensor
 from dtf.build.ops.io import read_file as read_file
@@ -14,6 +28,9 @@ from dtf.build.ops.parsing import parse_example as parse_example
 from dtf.build.ops.parsing import parse_sequence_example as parse_sequence_example
 from dtf.build.ops.parsing import parse_single_example as parse_single_example
 from dtf.build.ops.parsing import parse_single_sequence_example as parse_single_sequence_example
+from dtf.build.ops.sparse_messages import deserialize_many_sparse as deserialize_many_sparse
+from dtf.build.ops.sparse_messages import serialize_many_sparse as serialize_many_sparse
+from dtf.build.ops.sparse_messages import serialize_sparse as serialize_sparse
 from dtf.build.ops.string import decode_base64 as decode_base64
 from dtf.build.ops.string import decode_compressed as decode_compressed
 from dtf.build.ops.string import decode_csv as decode_csv
@@ -25,4 +42,4 @@ from dtf.python_io import TFRecordOptions as TFRecordOptions
 from dtf.python_io import TFRecordWriter as TFRecordWriter
 from dtf.python_io import tf_record_iterator as tf_record_iterator
 from dtf.train.graph_io import write_graph as write_graph
-from typing import Any as Any
+from dtf.train.input import match_filenames_once as match_filenames_once

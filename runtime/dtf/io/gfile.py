@@ -1,4 +1,4 @@
-"""tf.io.gfile: `tf.gfile` by its later names. Owns nothing.
+"""tf.io.gfile: `tf.gfile` by its later names. Only re-exports names.
 
 Source: https://www.tensorflow.org/api_docs/python/tf/io/gfile
 """
@@ -85,7 +85,7 @@ def walk(
     """Yields (folder, names of folders in it, names of files in it) for a tree.
 
     Args:
-      onerror: called with the error for a folder that cannot be read; such a folder is passed over.
+      onerror: called with the error of an unreadable folder, which is skipped.
     """
     from dtf.wire.files import error_of
 

@@ -4,8 +4,8 @@
     model.compile("adam", "sparse_categorical_crossentropy", metrics=["accuracy"])
     model.fit(x, y, epochs=5)
 
-Owns nothing: the model is `models`', what it is made of in the modules beside. Of Keras this is the Sequential model
-with the layers that most have; graphs of layers, callbacks and files of whole models are not here.
+Only re-exports names: `models` and `functional` have the models, the other modules their parts. Of Keras these are
+stacks and graphs of the layers that most models have; models by subclasses and files of whole models are not here.
 
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/keras
 """
@@ -16,6 +16,8 @@ import sys as _sys
 
 from dtf.keras import (
     activations,
+    backend,
+    callbacks,
     estimator,
     initializers,
     labels,
@@ -27,7 +29,8 @@ from dtf.keras import (
     regularizers,
 )
 from dtf.keras import saving as experimental
-from dtf.keras.models import Sequential
+from dtf.keras.calls import Input
+from dtf.keras.models import Model, Sequential
 
 # TensorFlow's names of these modules.
 utils = labels

@@ -1,4 +1,4 @@
-"""tf.keras.activations: what comes after a layer, by name.
+"""tf.keras.activations: activation functions, by name.
 
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/keras/activations
 """
@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from dtf.build.ops import activations as activations_ops
 from dtf.build.ops import math as math_ops
-from dtf.build.ops import nn as nn_ops
+from dtf.build.ops.activations import elu, relu, selu, softmax, softplus, softsign
 from dtf.build.ops.clip import clip_by_value
 from dtf.build.ops.math import exp, sigmoid, tanh
-from dtf.build.ops.nn import elu, relu, selu, softmax, softplus, softsign
 from dtf.build.tensor import Tensor
 from dtf.keras.names import meant
 
@@ -25,7 +25,7 @@ exponential = exp
 
 
 def linear(x: Tensor) -> Tensor:
-    """x as it is."""
+    """Returns x unchanged."""
     return x
 
 
@@ -40,25 +40,25 @@ def swish(x: Tensor) -> Tensor:
 
 
 def get(identifier: Any) -> Callable[[Tensor], Tensor] | None:
-    """The function of a name, or what is callable as it is; None for None.
+    """The function of a name; a callable unchanged; None for None.
 
     Raises:
-      ValueError, TypeError: there is no such name, or it is no function.
+      ValueError, TypeError: the name is unknown, or the value is not a function.
     """
     return None if identifier is None else meant("activation", identifier, _BY_NAME)
 
 
 _BY_NAME = {
-    "elu": nn_ops.elu,
+    "elu": activations_ops.elu,
     "exponential": exponential,
     "hard_sigmoid": hard_sigmoid,
     "linear": linear,
-    "relu": nn_ops.relu,
-    "selu": nn_ops.selu,
+    "relu": activations_ops.relu,
+    "selu": activations_ops.selu,
     "sigmoid": math_ops.sigmoid,
-    "softmax": nn_ops.softmax,
-    "softplus": nn_ops.softplus,
-    "softsign": nn_ops.softsign,
+    "softmax": activations_ops.softmax,
+    "softplus": activations_ops.softplus,
+    "softsign": activations_ops.softsign,
     "swish": swish,
     "tanh": math_ops.tanh,
 }

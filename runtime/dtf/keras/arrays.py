@@ -1,4 +1,4 @@
-"""Examples as arrays: taken from what users give, split, shuffled, and fed."""
+"""Examples as arrays: checked, split, shuffled, and fed."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ class Examples:
             return self, None
         first = int(len(self) * (1.0 - part))
         if not 0 < first < len(self):
-            raise ValueError(f"validation_split={part} of {len(self)} examples leaves some side without any")
+            raise ValueError(f"validation_split={part} of {len(self)} examples leaves one of the two parts empty")
         rows = np.arange(len(self))
         return self.taken(rows[:first]), self.taken(rows[first:])
 
     def feeds(self, program: Program) -> dict[Any, Any]:
-        """What a program is fed.
+        """The values to feed to a program.
 
         Raises:
           ValueError: there are other numbers of targets than of outputs.
@@ -55,12 +55,12 @@ class Examples:
         try:
             return {program.x: self.x, program.y: self.y.reshape([-1 if size is None else size for size in shape])}
         except ValueError:
-            message = f"Targets of shape {self.y.shape[1:]} are not what the model gives: {tuple(shape[1:])}"
+            message = f"Targets of shape {self.y.shape[1:]} differ from the model's output shape: {tuple(shape[1:])}"
             raise ValueError(message) from None
 
 
 def examples_of(x: Any, y: Any, is_ids: bool, is_classes: bool) -> Examples:
-    """Examples of what users give.
+    """Examples from the user's arguments.
 
     Args:
       is_ids: whether the inputs are integers.
@@ -74,7 +74,7 @@ def examples_of(x: Any, y: Any, is_ids: bool, is_classes: bool) -> Examples:
         return Examples(inputs, None)
     targets = np.asarray(y, np.int64 if is_classes else np.float32)
     if inputs.ndim == 0 or targets.ndim == 0 or len(inputs) != len(targets):
-        raise ValueError(f"There must be a target for each input; x is {inputs.shape} and y {targets.shape}")
+        raise ValueError(f"x and y must have the same number of examples; x is {inputs.shape} and y {targets.shape}")
     return Examples(inputs, targets)
 
 

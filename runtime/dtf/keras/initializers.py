@@ -68,10 +68,10 @@ def lecun_uniform(seed: int | None = None) -> Any:
 
 
 def get(identifier: Any) -> Any:
-    """An initializer by its name, or what is callable as it is; None for None.
+    """The initializer of a name; a callable unchanged; None for None.
 
     Raises:
-      ValueError, TypeError: there is no such name, or it is no initializer.
+      ValueError, TypeError: the name is unknown, or the value is not an initializer.
     """
     if identifier is None:
         return None

@@ -1,7 +1,7 @@
 """tf.keras.layers: the layers of a Sequential model.
 
-A Layer here is a recipe: a model makes it in each graph that it needs, by itself or on a cluster, as a layer of
-`tf.layers`, which computes it. A `tf.layers.Layer` of your own that was not called yet serves as a recipe too.
+A layer here is a recipe. A model makes it, in each graph that it needs, locally or on a cluster, as a layer of
+`tf.layers` that does the computation. A `tf.layers.Layer` of your own that was not called yet serves as a recipe too.
 
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/keras/layers
 """
@@ -9,33 +9,37 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/keras/layer
 from __future__ import annotations
 
 import copy
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from dtf import layers
+from dtf import late, layers
 from dtf.build.ops.array import reshape
 from dtf.build.ops.embedding import embedding_lookup
 from dtf.build.ops.math import cast
 from dtf.keras import activations, initializers
+from dtf.keras.calls import Input, call
 from dtf.wire import dtypes
 
 __all__ = [
     "Activation", "AveragePooling2D", "BatchNormalization", "Conv1D", "Conv2D", "Dense", "Dropout", "Embedding",
-    "Flatten", "GlobalAveragePooling2D", "InputLayer", "Layer", "MaxPool2D", "MaxPooling2D", "Reshape", "recipe_of",
+    "Flatten", "GlobalAveragePooling2D", "Input", "InputLayer", "MaxPool2D", "MaxPooling2D", "Recipe", "Reshape",
+    "recipe_of",
 ]  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Layer:
+@dataclass(eq=False)
+class Recipe:
     """How a layer is made.
 
     Attributes:
-      kind: what it is called if it has no name: with a number, where there are several.
+      kind: the default name; a number is appended if several layers share it.
       make: makes the layer of `tf.layers` with a name.
       name: its name, if it was given one.
-      input_shape: of one example, None for dimensions of any size; None if it was not told.
+      input_shape: of one example, None for dimensions of any size; None if not given.
       takes_ids: whether it takes integers.
+      trainable: whether training changes its variables.
     """
 
     kind: str
@@ -43,34 +47,39 @@ class Layer:
     name: str | None = None
     input_shape: tuple[int | None, ...] | None = None
     takes_ids: bool = False
+    trainable: bool = True
+
+    def __call__(self, inputs: Any, **arguments: Any) -> Any:
+        """The outputs of the layer for tensors, or a structure of tensors; the first call makes its variables."""
+        return call(self, self.make, self.kind, self.name, inputs, arguments)
 
 
-def recipe_of(layer: Any) -> Layer:
-    """A recipe for what may be added to a model: itself, or copies of a `tf.layers.Layer` that was not called yet.
+def recipe_of(layer: Any) -> Recipe:
+    """The recipe of an object added to a model: the object itself, or copies of an uncalled `tf.layers.Layer`.
 
     Raises:
       TypeError: it is neither.
       ValueError: the layer has variables already.
     """
-    if isinstance(layer, Layer):
+    if isinstance(layer, Recipe):
         return layer
     if not isinstance(layer, layers.Layer):
-        raise TypeError(f"A model is made of layers; this is a {type(layer).__name__}: {layer!r}")
+        raise TypeError(f"A model consists of layers, but this is a {type(layer).__name__}: {layer!r}")
     if layer.built:
-        raise ValueError(f"Layer {layer.name} has been called already; a model makes its layers anew in each graph")
+        raise ValueError(f"Layer {layer.name} has already been called; pass a new layer, which the model calls itself")
 
     def make(name: str) -> layers.Layer:
         made = copy.deepcopy(layer)
         made._base_name = made._name = name
         return made
 
-    return Layer(layer._base_name, make)
+    return Recipe(layer._base_name, make)
 
 
-def InputLayer(input_shape: Any, dtype: Any = None, name: str | None = None) -> Layer:  # noqa: N802
+def InputLayer(input_shape: Any, dtype: Any = None, name: str | None = None) -> Recipe:  # noqa: N802
     """Tells the shape of one example. An integer `dtype` says that ids are taken."""
     takes_ids = dtype is not None and dtypes.as_dtype(dtype).is_integer
-    return Layer("input", lambda name: layers.Layer(name=name), name, tuple(input_shape), takes_ids)
+    return Recipe("input", lambda name: layers.Layer(name=name), name, tuple(input_shape), takes_ids)
 
 
 def Dense(  # noqa: N802
@@ -83,7 +92,7 @@ def Dense(  # noqa: N802
     bias_regularizer: Any = None,
     name: str | None = None,
     **kwargs: Any,
-) -> Layer:
+) -> Recipe:
     """activation(inputs @ kernel + bias)."""
     arguments = _weighted(activation, kernel_initializer, bias_initializer, kernel_regularizer, bias_regularizer)
     return _recipe(
@@ -94,8 +103,8 @@ def Dense(  # noqa: N802
     )
 
 
-def Conv1D(filters: int, kernel_size: Any, **kwargs: Any) -> Layer:  # noqa: N802
-    """Filters over sequences; the arguments are those of Conv2D."""
+def Conv1D(filters: int, kernel_size: Any, **kwargs: Any) -> Recipe:  # noqa: N802
+    """Convolution over sequences; the arguments are as in Conv2D."""
     return _convolution("conv1d", layers.Conv1D, filters, kernel_size, **kwargs)
 
 
@@ -114,7 +123,7 @@ def Conv2D(  # noqa: N802
     bias_regularizer: Any = None,
     name: str | None = None,
     **kwargs: Any,
-) -> Layer:
+) -> Recipe:
     """Filters over images [height, width, channels]."""
     return _convolution(
         "conv2d",
@@ -143,7 +152,7 @@ def MaxPooling2D(  # noqa: N802
     data_format: str = "channels_last",
     name: str | None = None,
     **kwargs: Any,
-) -> Layer:
+) -> Recipe:
     """The maximum of each window; `strides` are the window's size by default."""
     return _pooling("max_pooling2d", layers.MaxPooling2D, pool_size, strides, padding, data_format, name, kwargs)
 
@@ -158,14 +167,14 @@ def AveragePooling2D(  # noqa: N802
     data_format: str = "channels_last",
     name: str | None = None,
     **kwargs: Any,
-) -> Layer:
+) -> Recipe:
     """The mean of each window; `strides` are the window's size by default."""
     return _pooling(
         "average_pooling2d", layers.AveragePooling2D, pool_size, strides, padding, data_format, name, kwargs
     )
 
 
-def GlobalAveragePooling2D(name: str | None = None, **kwargs: Any) -> Layer:  # noqa: N802
+def GlobalAveragePooling2D(name: str | None = None, **kwargs: Any) -> Recipe:  # noqa: N802
     """The mean of each channel of images [height, width, channels]."""
     from dtf.build.ops.reductions import reduce_mean
 
@@ -174,12 +183,12 @@ def GlobalAveragePooling2D(name: str | None = None, **kwargs: Any) -> Layer:  # 
     )
 
 
-def Flatten(name: str | None = None, **kwargs: Any) -> Layer:  # noqa: N802
+def Flatten(name: str | None = None, **kwargs: Any) -> Recipe:  # noqa: N802
     """An example as one vector."""
     return _recipe("flatten", lambda name: layers.Flatten(name=name), name, kwargs)
 
 
-def Reshape(target_shape: Any, name: str | None = None, **kwargs: Any) -> Layer:  # noqa: N802
+def Reshape(target_shape: Any, name: str | None = None, **kwargs: Any) -> Recipe:  # noqa: N802
     """An example in another shape; one dimension may be -1."""
     shape = [-1, *target_shape] if -1 not in target_shape else None
 
@@ -193,12 +202,12 @@ def Reshape(target_shape: Any, name: str | None = None, **kwargs: Any) -> Layer:
     return _recipe("reshape", lambda name: _Function(reshaped, name), name, kwargs)
 
 
-def Dropout(rate: float, seed: int | None = None, name: str | None = None, **kwargs: Any) -> Layer:  # noqa: N802
+def Dropout(rate: float, seed: int | None = None, name: str | None = None, **kwargs: Any) -> Recipe:  # noqa: N802
     """While training, zeroes a part `rate` of the numbers, and makes the others larger by as much."""
     return _recipe("dropout", lambda name: layers.Dropout(rate, seed=seed, name=name), name, kwargs)
 
 
-def Activation(activation: Any, name: str | None = None, **kwargs: Any) -> Layer:  # noqa: N802
+def Activation(activation: Any, name: str | None = None, **kwargs: Any) -> Recipe:  # noqa: N802
     """A function of each number, or of each example, by its name."""
     function = activations.get(activation)
     if function is None:
@@ -214,7 +223,7 @@ def BatchNormalization(  # noqa: N802
     scale: bool = True,
     name: str | None = None,
     **kwargs: Any,
-) -> Layer:
+) -> Recipe:
     """Normalises by the batch while training, by moving statistics otherwise."""
     return _recipe(
         "batch_normalization",
@@ -232,13 +241,13 @@ def Embedding(  # noqa: N802
     input_length: int | None = None,
     name: str | None = None,
     **kwargs: Any,
-) -> Layer:
+) -> Recipe:
     """A vector of `output_dim` numbers for each id from 0 to `input_dim` - 1."""
     initializer = initializers.get(embeddings_initializer)
     if kwargs.get("input_shape") is None and input_length is not None:
         kwargs["input_shape"] = (input_length,)
     shape = _input_shape(kwargs)
-    return Layer(
+    return Recipe(
         "embedding",
         lambda name: _Embedding(input_dim, output_dim, initializer, embeddings_regularizer, name),
         name,
@@ -292,7 +301,7 @@ def _convolution(
     bias_regularizer: Any = None,
     name: str | None = None,
     **kwargs: Any,
-) -> Layer:
+) -> Recipe:
     arguments = _weighted(activation, kernel_initializer, bias_initializer, kernel_regularizer, bias_regularizer)
     window = (filters, kernel_size, strides, padding, data_format or "channels_last", dilation_rate)
     return _recipe(kind, lambda name: layer(*window, use_bias=use_bias, name=name, **arguments), name, kwargs)
@@ -307,7 +316,7 @@ def _pooling(
     data_format: str,
     name: str | None,
     kwargs: dict[str, Any],
-) -> Layer:
+) -> Recipe:
     window = (pool_size, pool_size if strides is None else strides, padding, data_format or "channels_last")
     return _recipe(kind, lambda name: layer(*window, name=name), name, kwargs)
 
@@ -323,8 +332,8 @@ def _weighted(activation: Any, kernel: Any, bias: Any, of_kernel: Any, of_bias: 
     }
 
 
-def _recipe(kind: str, make: Callable[[str], layers.Layer], name: str | None, kwargs: dict[str, Any]) -> Layer:
-    return Layer(kind, make, name, _input_shape(kwargs))
+def _recipe(kind: str, make: Callable[[str], layers.Layer], name: str | None, kwargs: dict[str, Any]) -> Recipe:
+    return Recipe(kind, make, name, _input_shape(kwargs))
 
 
 def _input_shape(kwargs: dict[str, Any]) -> tuple[int | None, ...] | None:
@@ -352,3 +361,11 @@ def _product(sizes: Any) -> int:
     for size in sizes:
         product *= size
     return product
+
+
+def __getattr__(name: str) -> Any:
+    for module in ("dtf.keras.more_layers", "dtf.keras.recurrent"):
+        found = importlib.import_module(module)
+        if name in found.__all__:
+            return getattr(found, name)
+    raise late.missing("dtf.keras.layers", name)

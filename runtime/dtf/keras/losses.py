@@ -1,7 +1,7 @@
-"""tf.keras.losses: how far predictions are from what they should be, one number for each example.
+"""tf.keras.losses: the distance between predictions and labels, one number for each example.
 
-A loss is a function of (y_true, y_pred). Probabilities that come straight from a softmax or sigmoid are taken back to
-what they were made of, which loses no digits; others are kept 1e-7 away from 0 and 1.
+A loss is a function of (y_true, y_pred). Probabilities that come directly from a softmax or sigmoid are converted back
+to logits, which keeps precision. Others are clipped to stay 1e-7 away from 0 and 1.
 
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/keras/losses
 """
@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from dtf.build.ops import array as array_ops
+from dtf.build.ops import cross_entropy as cross_entropy_ops
 from dtf.build.ops import math as math_ops
-from dtf.build.ops import nn as nn_ops
 from dtf.build.ops.clip import clip_by_value
 from dtf.build.ops.reductions import reduce_mean, reduce_sum
 from dtf.build.tensor import Tensor
@@ -68,7 +68,7 @@ def binary_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False) -> 
     y_true = _like(y_true, y_pred)
     logits = y_pred if from_logits else _before("Sigmoid", y_pred)
     if logits is not None:
-        return reduce_mean(nn_ops.sigmoid_cross_entropy_with_logits(labels=y_true, logits=logits), -1)
+        return reduce_mean(cross_entropy_ops.sigmoid_cross_entropy_with_logits(labels=y_true, logits=logits), -1)
     chances = clip_by_value(y_pred, _EPSILON, 1.0 - _EPSILON)
     yes = y_true * math_ops.log(chances + _EPSILON)
     no = (1.0 - y_true) * math_ops.log(1.0 - chances + _EPSILON)
@@ -80,7 +80,7 @@ def categorical_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False
     y_true = _like(y_true, y_pred)
     logits = y_pred if from_logits else _before("Softmax", y_pred)
     if logits is not None:
-        return nn_ops.softmax_cross_entropy_with_logits_v2(labels=y_true, logits=logits)
+        return cross_entropy_ops.softmax_cross_entropy_with_logits_v2(labels=y_true, logits=logits)
     chances = y_pred / reduce_sum(y_pred, -1, keepdims=True)
     return -reduce_sum(y_true * math_ops.log(clip_by_value(chances, _EPSILON, 1.0 - _EPSILON)), -1)
 
@@ -91,7 +91,7 @@ def sparse_categorical_crossentropy(y_true: Any, y_pred: Any, from_logits: bool 
     if logits is None:
         logits = math_ops.log(clip_by_value(y_pred, _EPSILON, 1.0 - _EPSILON))
     classes = math_ops.cast(y_true, dtypes.int64)
-    return nn_ops.sparse_softmax_cross_entropy_with_logits(labels=classes, logits=logits)
+    return cross_entropy_ops.sparse_softmax_cross_entropy_with_logits(labels=classes, logits=logits)
 
 
 def MeanSquaredError() -> Loss:  # noqa: N802  (TensorFlow's names)
@@ -105,25 +105,25 @@ def MeanAbsoluteError() -> Loss:  # noqa: N802
 
 
 def BinaryCrossentropy(from_logits: bool = False) -> Loss:  # noqa: N802
-    """`binary_crossentropy`, of logits if told so."""
+    """`binary_crossentropy`, of logits if `from_logits`."""
     return _CrossEntropy(binary_crossentropy, from_logits)
 
 
 def CategoricalCrossentropy(from_logits: bool = False) -> Loss:  # noqa: N802
-    """`categorical_crossentropy`, of logits if told so."""
+    """`categorical_crossentropy`, of logits if `from_logits`."""
     return _CrossEntropy(categorical_crossentropy, from_logits)
 
 
 def SparseCategoricalCrossentropy(from_logits: bool = False) -> Loss:  # noqa: N802
-    """`sparse_categorical_crossentropy`, of logits if told so."""
+    """`sparse_categorical_crossentropy`, of logits if `from_logits`."""
     return _CrossEntropy(sparse_categorical_crossentropy, from_logits)
 
 
 def get(identifier: Any) -> Loss:
-    """A loss by its name, or what is callable as it is.
+    """The loss function of a name; a callable unchanged.
 
     Raises:
-      ValueError, TypeError: there is no such name, or it is no function.
+      ValueError, TypeError: the name is unknown, or the value is not a function.
     """
     return meant("loss", identifier, _BY_NAME)
 
@@ -149,7 +149,7 @@ def _like(y_true: Any, y_pred: Tensor) -> Tensor:
 
 
 def _before(op_type: str, tensor: Tensor) -> Tensor | None:
-    """What went into the op of this type that made the tensor, if one did."""
+    """The input of the op of this type that made the tensor, or None."""
     op = tensor.op
     while op.type in ("Identity", "Reshape") and op.inputs[0].shape.as_list() == tensor.shape.as_list():
         op = op.inputs[0].op

@@ -34,12 +34,12 @@ def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Tensor:
 
 
 def categorical_accuracy(y_true: Any, y_pred: Any) -> Tensor:
-    """Whether the greatest prediction is that of the class with the greatest label."""
+    """Whether the largest prediction is at the class of the largest label."""
     return _is_same(reductions.argmax(y_true, -1), reductions.argmax(y_pred, -1))
 
 
 def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> Tensor:
-    """Whether the greatest prediction is that of class y_true."""
+    """Whether the largest prediction is at class y_true."""
     return _is_same(math_ops.cast(y_true, dtypes.int64), reductions.argmax(y_pred, -1))
 
 
@@ -49,14 +49,14 @@ def sparse_top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> T
 
 
 def named(metric: Any, loss: Any, width: int | None) -> tuple[str, Metric]:
-    """(name, function) of what `compile` was given; which accuracy is meant follows from the loss and the outputs.
+    """(name, function) of a metric given to `compile`; the loss and the outputs decide the kind of accuracy.
 
     Args:
       loss: the model's loss function.
       width: the size of the outputs' last dimension.
 
     Raises:
-      ValueError, TypeError: there is no such name, or it is no function.
+      ValueError, TypeError: the name is unknown, or the value is not a function.
     """
     if metric in ("accuracy", "acc"):
         if takes_classes(loss):

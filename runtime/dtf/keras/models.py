@@ -5,14 +5,14 @@
     model.fit(x, y, epochs=5)
 
 A model is its layers and its weights. By itself it has a graph and a session of its own, which are made when its input
-shape is known. In a cluster the same program runs in each worker, with its own server and its own part of the data:
+shape is known. In a cluster each worker runs the same program, with its own server and its own part of the data:
 
     model.fit(x[index::workers], y[index::workers], epochs=5, server=server, checkpoint_dir="checkpoints")
 
-Then the weights are on the ps tasks while `fit` runs, every worker pushes its gradients without waiting for the others,
-the chief (the job "chief", else worker 0) begins with its model's weights or with the last checkpoint, and at the end
-each has what is on the ps tasks as its own weights. Whoever is restarted begins his epochs anew, on the model as it is
-then. A ps calls `server.join()`. `model_to_estimator` is the other way, with a number of steps for all together.
+The weights are then on the ps tasks while `fit` runs, and every worker pushes its gradients without waiting for the
+others. The chief (the job "chief", else worker 0) starts with its model's weights or the last checkpoint. At the end
+each worker copies the weights from the ps tasks. A restarted worker begins its epochs anew, with the current weights.
+A ps calls `server.join()`. `model_to_estimator` is the other way, with a number of steps for all together.
 
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/keras/Sequential
 """
@@ -24,12 +24,18 @@ from typing import Any
 
 import numpy as np
 
-from dtf.build.graph import Graph, device
-from dtf.build.variables import global_variables_initializer
+from dtf.build.conversion import convert_to_tensor
+from dtf.build.default_graph import device
+from dtf.build.graph import Graph
+from dtf.build.variable_collections import global_variables_initializer
 from dtf.keras import losses, optimizers
 from dtf.keras.arrays import Examples, examples_of, mini_batches
+from dtf.keras.callbacks import CallbackList
+from dtf.keras.calls import Input, recorded
 from dtf.keras.epochs import History, Plan, evaluated, line_of
-from dtf.keras.layers import Layer, recipe_of
+from dtf.keras.functional import Model
+from dtf.keras.layers import Recipe, recipe_of
+from dtf.keras.printing import print_summary
 from dtf.keras.program import Compiled, Program, make_program
 from dtf.server import Server
 from dtf.session import Session
@@ -48,25 +54,29 @@ class Sequential:
     """A stack of layers.
 
     Args:
-      layers: what `add` takes.
+      layers: the layers to `add`.
       name: of the model.
     """
 
     def __init__(self, layers: Sequence[Any] | None = None, name: str | None = None) -> None:
         self.name = name or "sequential"
-        self._recipes: list[Layer] = []
+        self._recipes: list[Recipe] = []
         self._compiled: Compiled | None = None
         self._input_shape: tuple[int | None, ...] | None = None
         self._local: _Local | None = None
+        self._called: Model | None = None
+        self.trainable = True
+        self.stop_training = False
         for layer in layers or ():
             self.add(layer)
 
     def add(self, layer: Any) -> None:
-        """Adds a layer at the end; weights that there are begin anew.
+        """Adds a layer at the end; existing weights are initialised again.
 
         Raises:
           TypeError: it is neither of tf.keras.layers nor a tf.layers.Layer.
         """
+        self._require_uncalled()
         recipe = recipe_of(layer)
         if not self._recipes and recipe.input_shape is not None:
             self._input_shape = recipe.input_shape
@@ -77,8 +87,9 @@ class Sequential:
         """Removes the last layer.
 
         Raises:
-          ValueError: there is none.
+          ValueError: the model has none.
         """
+        self._require_uncalled()
         if not self._recipes:
             raise ValueError("There are no layers in the model.")
         self._recipes.pop()
@@ -87,18 +98,22 @@ class Sequential:
     def compile(
         self, optimizer: Any = "rmsprop", loss: Any = None, metrics: Sequence[Any] | None = None
     ) -> None:
-        """Says how the model is trained; its weights stay.
+        """Sets how the model is trained; its weights are unchanged.
 
         Args:
           optimizer: one of tf.train or tf.keras.optimizers, or a name.
           loss: a function of (y_true, y_pred), or its name.
-          metrics: such functions or names; "accuracy" is the one that fits the loss.
+          metrics: a function or name; "accuracy" is the accuracy that fits the loss.
 
         Raises:
           ValueError, TypeError: a name or a function is none.
         """
         if loss is None:
             raise ValueError("compile needs a loss")
+        if self._called is not None:
+            self._called.trainable = self.trainable
+            self._called.compile(optimizer, loss, metrics)
+            return
         self._compiled = Compiled(optimizers.get(optimizer), losses.get(loss), tuple(metrics or ()))
         if self._local is not None:
             weights = self.get_weights()
@@ -108,7 +123,56 @@ class Sequential:
     def build(self, input_shape: Sequence[int | None]) -> None:
         """Makes the weights for batches of this shape, the number of examples included."""
         self._take_shape(tuple(input_shape[1:]))
-        self._here()
+        if self._called is None:
+            self._here()
+
+    # As a layer of a functional model
+
+    def __call__(self, inputs: Any) -> Any:
+        """The outputs for a tensor. From now on the model is in its graph, and in the session of tf.keras.backend.
+
+        Raises:
+          ValueError: the tensor has another shape than the model takes.
+        """
+        inputs = convert_to_tensor(inputs)
+        if self._called is None:
+            self._take_shape(tuple(inputs.shape.as_list()[1:]))
+            assert self._input_shape is not None
+            weights = self.get_weights() if self._local is not None else None
+            with inputs.graph.as_default():
+                first = outputs = Input(self._input_shape, dtype=inputs.dtype.base_dtype)
+                for recipe in self._recipes:
+                    outputs = recipe(outputs)
+                self._called = Model(first, outputs, self.name)
+                if weights is not None:
+                    self._called.set_weights(weights)
+                if self._compiled is not None:
+                    compiled = self._compiled
+                    self._called.compile(compiled.optimizer, compiled.loss, compiled.metrics)
+            self._forget()
+        self._called.trainable = self.trainable
+        return recorded(self, inputs, {}, self._called.call(inputs))
+
+    def call(self, inputs: Any) -> Any:
+        """The outputs for a tensor."""
+        return self(inputs)
+
+    @property
+    def trainable_weights(self) -> list[Any]:
+        """Those variables that training changes."""
+        if not self.trainable:
+            return []
+        made = self._called.layers if self._called is not None else self.layers
+        return [weight for layer in made for weight in layer.trainable_weights]
+
+    @property
+    def updates(self) -> list[Any]:
+        """The operations that belong to a training step."""
+        return [] if self._called is None else self._called.updates
+
+    def get_losses_for(self, inputs: Any) -> list[Any]:
+        """The losses of regularizers."""
+        return [] if self._called is None else self._called.get_losses_for(inputs)
 
     # Training
 
@@ -126,6 +190,7 @@ class Sequential:
         server: Server | None = None,
         checkpoint_dir: str | None = None,
         save_checkpoint_steps: int | None = None,
+        callbacks: Any = None,
     ) -> History:
         """Trains on arrays of examples.
 
@@ -133,14 +198,15 @@ class Sequential:
           x: inputs [n, ...].
           y: targets [n, ...]: as many numbers for an example as there are outputs, or the number of its class.
           batch_size: 32 by default; the last batch of an epoch may be smaller.
-          epochs: the number at which to end, from `initial_epoch`.
-          verbose: 0 prints nothing, anything else a line an epoch.
+          epochs: the epoch number at which to stop; counts from `initial_epoch`.
+          verbose: 0 prints nothing, any other value a line an epoch.
           validation_split: this part of the examples, the last ones, is held out and evaluated after each epoch.
           validation_data: (x, y) to evaluate after each epoch instead.
-          shuffle: whether the order is drawn anew (by numpy's global generator) in each epoch.
+          shuffle: whether each epoch has a new order (by numpy's global generator).
           server: a tf.train.Server of this worker: train in its cluster, see above.
           checkpoint_dir: folder of the chief's checkpoints and summaries in a cluster.
           save_checkpoint_steps: steps between two of them; every ten minutes by default.
+          callbacks: of tf.keras.callbacks.
 
         Returns:
           A History.
@@ -149,6 +215,10 @@ class Sequential:
           RuntimeError: the model is not compiled.
           ValueError: the arrays do not fit each other or the model.
         """
+        if self._called is not None:
+            return self._called.fit(
+                x, y, batch_size, epochs, verbose, callbacks, validation_split, validation_data, shuffle, initial_epoch
+            )
         compiled = self._required_compiled()
         self._take_shape(np.shape(x)[1:])
         classes = losses.takes_classes(compiled.loss)
@@ -157,7 +227,8 @@ class Sequential:
             examples = examples_of(x, y, self._is_ids, classes)
         else:
             examples, held_out = examples_of(x, y, self._is_ids, classes).split(validation_split)
-        plan = Plan(batch_size or 32, range(initial_epoch, epochs), shuffle, verbose)
+        called = CallbackList(callbacks, self, epochs)
+        plan = Plan(batch_size or 32, range(initial_epoch, epochs), shuffle, verbose, called)
         if server is not None:
             return self._fit_in_cluster(examples, held_out, plan, server, checkpoint_dir, save_checkpoint_steps)
         if checkpoint_dir is not None:
@@ -167,6 +238,8 @@ class Sequential:
 
     def train_on_batch(self, x: Any, y: Any) -> Any:
         """One training step. Returns what `evaluate` does, of this batch."""
+        if self._called is not None:
+            return self._called.train_on_batch(x, y)
         batch = self._batch(x, y)
         local = self._here()
         fetches = [local.program.train_op, local.program.train_figures]
@@ -181,6 +254,8 @@ class Sequential:
           RuntimeError: the model is not compiled.
           ValueError: the arrays do not fit each other or the model.
         """
+        if self._called is not None:
+            return self._called.evaluate(x, y, batch_size, verbose)
         examples = self._batch(x, y)
         local = self._here()
         figures = evaluated(local.session.run, local.program, examples, batch_size or 32)
@@ -198,6 +273,8 @@ class Sequential:
         Raises:
           ValueError: the inputs do not fit the model.
         """
+        if self._called is not None:
+            return self._called.predict(x, batch_size)
         self._take_shape(np.shape(x)[1:])
         inputs = examples_of(x, None, self._is_ids, False).x
         local = self._here()
@@ -206,7 +283,7 @@ class Sequential:
             for rows in mini_batches(np.arange(len(inputs)), batch_size or 32)
         ]
         if not parts:
-            raise ValueError("There are no examples")
+            raise ValueError("The input has no examples")
         return np.concatenate(parts)
 
     predict_on_batch = predict
@@ -225,15 +302,17 @@ class Sequential:
         Raises:
           ValueError: the input shape is not known yet.
         """
-        return list(self._here().program.made.layers)
+        return self._called.layers if self._called is not None else list(self._here().program.made.layers)
 
     @property
     def weights(self) -> list[Any]:
         """The variables, layer by layer, in the model's own graph."""
-        return self._here().program.made.weights
+        return self._called.weights if self._called is not None else self._here().program.made.weights
 
     def get_weights(self) -> list[np.ndarray]:
         """The values of `weights`."""
+        if self._called is not None:
+            return self._called.get_weights()
         local = self._here()
         return local.session.run(local.program.made.weights)
 
@@ -243,11 +322,17 @@ class Sequential:
         Raises:
           ValueError: their number or shapes are others.
         """
+        if self._called is not None:
+            self._called.set_weights(weights)
+            return
         local = self._here()
         _set_weights(local.session, local.program, weights)
 
     def save_weights(self, filepath: str) -> None:
         """Writes a checkpoint of the weights: variables by names such as "dense/kernel"."""
+        if self._called is not None:
+            self._called.save_weights(filepath)
+            return
         local = self._here()
         with local.graph.as_default():
             local.saver().save(local.session, filepath, write_meta_graph=False, write_state=False)
@@ -256,9 +341,12 @@ class Sequential:
         """Reads a checkpoint, one of `save_weights` or of training in a cluster.
 
         Raises:
-          ValueError: there is no such checkpoint.
+          ValueError: the checkpoint does not exist.
           NotFoundError, InvalidArgumentError: it lacks a variable, or has another shape.
         """
+        if self._called is not None:
+            self._called.load_weights(filepath)
+            return
         local = self._here()
         with local.graph.as_default():
             local.saver().restore(local.session, filepath)
@@ -269,16 +357,15 @@ class Sequential:
 
     def summary(self, print_fn: Callable[[str], Any] = print) -> None:
         """Prints the layers, the shapes of their outputs, and how many numbers their weights have."""
+        if self._called is not None:
+            self._called.summary(print_fn=print_fn)
+            return
         program = self._here().program
-        rows = [("Layer (type)", "Output Shape", "Param #")]
-        for layer, shape in zip(program.made.layers, program.shapes, strict=True):
-            shown = str(tuple(shape.as_list()))
-            rows.append((f"{layer.name} ({type(layer).__name__.lstrip('_')})", shown, f"{layer.count_params():,}"))
-        widths = [max(len(row[column]) for row in rows) + 2 for column in range(3)]
-        print_fn(f'Model: "{self.name}"')
-        for row in rows:
-            print_fn("".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-        print_fn(f"Total params: {self.count_params():,}")
+        rows = [
+            (f"{layer.name} ({type(layer).__name__.lstrip('_')})", str(tuple(shape.as_list())), layer.count_params())
+            for layer, shape in zip(program.made.layers, program.shapes, strict=True)
+        ]
+        print_summary(self.name, rows, self.count_params(), print_fn)
 
     # Inside
 
@@ -297,7 +384,7 @@ class Sequential:
         return self._compiled
 
     def _take_shape(self, shape: tuple[int | None, ...]) -> None:
-        """The shape of one example, as told or as met first."""
+        """The shape of one example, as given or as first fed."""
         if self._input_shape is None:
             self._input_shape = shape
         fits = len(shape) == len(self._input_shape) and all(
@@ -317,6 +404,10 @@ class Sequential:
                 )
             self._local = _Local(self._recipes, self._input_shape, self._compiled)
         return self._local
+
+    def _require_uncalled(self) -> None:
+        if self._called is not None:
+            raise ValueError(f"Model {self.name} was called on a tensor; its layers can no longer be changed")
 
     def _forget(self) -> None:
         if self._local is not None:
@@ -366,7 +457,7 @@ class _Local:
     """A model's graph and session in this process."""
 
     def __init__(
-        self, recipes: Sequence[Layer], input_shape: Sequence[int | None], compiled: Compiled | None
+        self, recipes: Sequence[Recipe], input_shape: Sequence[int | None], compiled: Compiled | None
     ) -> None:
         self.graph = Graph()
         with self.graph.as_default():
@@ -388,7 +479,7 @@ def _set_weights(session: Any, program: Program, weights: Sequence[Any]) -> None
     expected = [tuple(variable.shape.as_list()) for variable in variables]
     if [array.shape for array in arrays] != expected:
         found = [array.shape for array in arrays]
-        raise ValueError(f"Weights of shapes {found} are not those of the model: {expected}")
+        raise ValueError(f"Weights of shapes {found} do not fit the model, which has {expected}")
     for variable, array in zip(variables, arrays, strict=True):
         variable.load(array, session)
 

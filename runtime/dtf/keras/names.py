@@ -1,4 +1,4 @@
-"""What the words of tf.keras stand for: one table lookup with an error that lists near names."""
+"""The names of tf.keras functions and classes: one table lookup with an error that lists near names."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 
 def meant(kind: str, identifier: Any, table: Mapping[str, Any]) -> Any:
-    """What a name stands for in a table; anything callable as it is.
+    """The table's entry for a name; a callable unchanged.
 
     Raises:
-      ValueError: there is no such name.
+      ValueError: the name is unknown.
       TypeError: it is neither a name nor callable.
     """
     if isinstance(identifier, str):

@@ -1,4 +1,4 @@
-"""tf.keras.optimizers: those of tf.train with Keras's names and defaults.
+"""tf.keras.optimizers: the optimizers of tf.train with Keras's names and defaults.
 
 RMSprop is tf.train's, whose mean of squares begins at 1 rather than 0, so its first steps are smaller than Keras's.
 
@@ -49,10 +49,10 @@ def Adagrad(learning_rate: float = 0.001, initial_accumulator_value: float = 0.1
 
 
 def get(identifier: Any) -> Optimizer:
-    """An optimizer by its name, or one of tf.train as it is.
+    """The optimizer of a name; a tf.train optimizer unchanged.
 
     Raises:
-      ValueError, TypeError: there is no such name, or it is no optimizer.
+      ValueError, TypeError: the name is unknown, or the value is not an optimizer.
     """
     if isinstance(identifier, Optimizer):
         return identifier

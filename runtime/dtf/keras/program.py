@@ -1,6 +1,6 @@
 """A model in one graph: its layers made, its outputs, a training step, and the figures of a batch.
 
-Owns what a Sequential is made into; where it runs, and on what, is `models`' and `estimator`'s.
+Owns the graph made from a Sequential; `models` and `estimator` decide where it runs, and on which data.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from dtf import layers
-from dtf.build.graph import GraphKeys, control_dependencies, get_collection
+from dtf.build.default_graph import control_dependencies, get_collection
+from dtf.build.graph import GraphKeys
 from dtf.build.ops.array import placeholder
 from dtf.build.ops.control_flow import group
 from dtf.build.ops.math import add_n
 from dtf.build.ops.reductions import reduce_mean
 from dtf.build.tensor import Tensor
 from dtf.build.variables import Variable
-from dtf.keras.layers import Layer
+from dtf.keras.layers import Recipe
 from dtf.keras.losses import takes_classes
 from dtf.keras.metrics import named
 from dtf.train.training_util import get_or_create_global_step
@@ -30,7 +31,7 @@ LOSS = "loss"
 
 @dataclass(frozen=True)
 class Compiled:
-    """What `compile` was told.
+    """The arguments of `compile`.
 
     Attributes:
       optimizer: one of tf.train.
@@ -48,7 +49,7 @@ class Made:
     """A model's layers in the default graph.
 
     Attributes:
-      layers: those of `tf.layers`, in their order.
+      layers: the layers of `tf.layers`, in order.
     """
 
     layers: tuple[layers.Layer, ...]
@@ -78,7 +79,7 @@ class Program:
     Attributes:
       made: the layers.
       x: placeholder of a batch of inputs.
-      outputs: what is predicted for them.
+      outputs: the predictions for the examples.
       shapes: of the outputs of each layer.
       y: placeholder of the targets; None of a model that was not compiled, as everything below.
       train_op: one training step.
@@ -95,12 +96,12 @@ class Program:
     figures: dict[str, Tensor] | None = None
 
 
-def make_layers(recipes: Sequence[Layer]) -> Made:
+def make_layers(recipes: Sequence[Recipe]) -> Made:
     """Makes the layers; those without a name are numbered by their kinds: dense, dense_1, ..."""
     taken = Counter(recipe.name for recipe in recipes if recipe.name)
     double = [name for name, count in taken.items() if count > 1]
     if double:
-        raise ValueError(f"Layers of a model need different names; there are several called {double}")
+        raise ValueError(f"Layers of a model need different names; several are called {double}")
     numbers: Counter[str] = Counter()
     made = []
     for recipe in recipes:
@@ -109,11 +110,13 @@ def make_layers(recipes: Sequence[Layer]) -> Made:
             number = numbers[recipe.kind]
             numbers[recipe.kind] += 1
             name = f"{recipe.kind}_{number}" if number else recipe.kind
-        made.append(recipe.make(name))
+        layer = recipe.make(name)
+        layer.trainable = recipe.trainable and layer.trainable
+        made.append(layer)
     return Made(tuple(made))
 
 
-def make_program(recipes: Sequence[Layer], input_shape: Sequence[int | None], compiled: Compiled | None) -> Program:
+def make_program(recipes: Sequence[Recipe], input_shape: Sequence[int | None], compiled: Compiled | None) -> Program:
     """Makes everything in the default graph.
 
     Args:
@@ -124,7 +127,7 @@ def make_program(recipes: Sequence[Layer], input_shape: Sequence[int | None], co
     """
     made = make_layers(recipes)
     x = placeholder(dtypes.int32 if recipes[0].takes_ids else dtypes.float32, [None, *input_shape], name="x")
-    # Once as while training, which makes the variables, and once as otherwise, with the same ones.
+    # Built twice: for training, which makes the variables, and for inference with the same variables.
     training_outputs = made(x, training=True)
     outputs: Any = x
     shapes = []

@@ -1,4 +1,4 @@
-"""A Sequential model as a SavedModel, for those that serve it.
+"""Saves a Sequential model as a SavedModel for serving.
 
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/keras/experimental/export_saved_model
 """

@@ -1,8 +1,8 @@
 """The namespace tf.layers: layers as objects, and functions that make one and call it.
 
 A layer's variables are in the variable scope of its name: "dense/kernel", and "dense_1/kernel" for the second layer
-without a name. A layer that is called twice uses its variables twice; so does the function of the same name with
-`reuse=True`. Owns nothing: the layers are in the modules of this package.
+without a name. A layer that is called twice uses its variables twice; a function of the same name does so with
+`reuse=True`. Only re-exports the layers of this package's modules.
 
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/layers
 """

@@ -1,7 +1,7 @@
 """`tf.layers.Layer`: an object that makes its variables when it is first called, and applies them at every call.
 
-Owns the naming of layers and of their variable scopes, the lists of a layer's variables, losses and updates, and
-`layer_function`, which makes the function form of a layer. What the layers compute is in the modules beside.
+Owns the naming of layers and of their variable scopes, and the lists of a layer's variables, losses and updates.
+`layer_function` makes the function form of a layer. The other modules of this package define the layers.
 
     class Scale(tf.layers.Layer):
         def build(self, input_shape):
@@ -16,6 +16,7 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/layers/Laye
 
 from __future__ import annotations
 
+import copy
 import inspect
 import re
 from collections import Counter
@@ -26,7 +27,8 @@ from typing import TYPE_CHECKING, Any
 
 from dtf.build import nest
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import Graph, GraphKeys, get_default_graph, graph_of, name_scope
+from dtf.build.default_graph import get_default_graph, graph_of, name_scope
+from dtf.build.graph import Graph, GraphKeys
 from dtf.build.ops import array as array_ops
 from dtf.build.ops import math as math_ops
 from dtf.build.tensor import Operation, Tensor
@@ -46,7 +48,7 @@ _NAMES_KEY = ("__layer_names",)
 
 @dataclass(frozen=True)
 class InputSpec:
-    """What a layer asks of an input: what is None is not asked for.
+    """The requirements on a layer's input; None means no requirement.
 
     Attributes:
       dtype, shape, ndim, max_ndim, min_ndim: of the input.
@@ -88,11 +90,11 @@ class InputSpec:
 
 
 class Layer:
-    """Variables and what is computed with them. Subclasses write `build` and `call`.
+    """Variables, and the computation with them. Subclasses write `build` and `call`.
 
     Attributes:
       built: whether the variables are made.
-      trainable: whether the variables are those of training.
+      trainable: whether the variables are trainable.
       input_spec: an InputSpec, or a list of them for a list of inputs, that is checked at each call.
       activity_regularizer: a function from an output to a loss, whose mean over the batch is added at each call.
     """
@@ -109,8 +111,8 @@ class Layer:
         """
         Args:
           trainable: whether its variables go to TRAINABLE_VARIABLES.
-          name: the layer's name and, made unique, its variables' scope; by default that of the class in snake case.
-          dtype: of its variables; that of the first input by default.
+          name: the layer's name; made unique, also its variables' scope. By default the class name in snake case.
+          dtype: of its variables; by default the first input's dtype.
         """
         self.trainable = trainable
         self.built = False
@@ -124,7 +126,7 @@ class Layer:
         self._scope: VariableScope | None = None
         self._own_trainable: list[Variable] = []
         self._own_fixed: list[Variable] = []
-        # What was added, with whether it belongs to an input.
+        # Added losses and updates, each with whether it depends on an input.
         self._own_losses: list[tuple[Tensor, bool]] = []
         self._own_updates: list[tuple[Any, bool]] = []
         if _scope is not None:
@@ -159,7 +161,7 @@ class Layer:
 
     @property
     def trainable_weights(self) -> list[Variable]:
-        """The variables that training changes; those of layers that it calls are theirs."""
+        """The trainable variables; variables of layers that it calls belong to those layers."""
         return list(self._own_trainable) if self.trainable else []
 
     @property
@@ -169,7 +171,7 @@ class Layer:
 
     @property
     def weights(self) -> list[Variable]:
-        """All variables, those of training first."""
+        """All variables, the trainable ones first."""
         return [*self.trainable_weights, *self.non_trainable_weights]
 
     @property
@@ -189,20 +191,20 @@ class Layer:
 
     @property
     def losses(self) -> list[Tensor]:
-        """The losses of regularizers, and those that were added."""
+        """The regularization losses, and the losses that were added."""
         return [loss for loss, _ in self._own_losses]
 
     @property
     def updates(self) -> list[Any]:
-        """The operations that belong to a step, such as those of moving averages."""
+        """The operations to run in each step, such as updates of moving averages."""
         return [update for update, _ in self._own_updates]
 
     def get_losses_for(self, inputs: Any) -> list[Tensor]:
-        """The losses that come from these inputs; with None those that come from no input."""
+        """The losses that depend on these inputs; with None those that depend on no input."""
         return _added_for(self._own_losses, inputs)
 
     def get_updates_for(self, inputs: Any) -> list[Any]:
-        """The updates that come from these inputs; with None those that come from no input."""
+        """The updates that depend on these inputs; with None those that depend on no input."""
         return _added_for(self._own_updates, inputs)
 
     def count_params(self) -> int:
@@ -220,14 +222,32 @@ class Layer:
         self.built = True
 
     def call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        """What the layer computes; the variables are there."""
+        """The computation of the layer; its variables exist."""
         return inputs
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The static shapes of outputs for inputs of a shape, batch included, or of a list of shapes.
+
+        A copy of the layer is called in a graph of its own; the layer does not change.
+        """
+        copied = copy.copy(self)
+        copied._graph, copied._scope, copied._reuse, copied.built = None, None, None, False
+        copied._own_trainable, copied._own_fixed, copied._own_losses, copied._own_updates = [], [], [], []
+        with Graph().as_default():
+            dtype = self._dtype or dtypes.float32
+            if isinstance(input_shape, list) and any(
+                isinstance(each, TensorShape | list | tuple) for each in input_shape
+            ):
+                inputs: Any = [array_ops.placeholder(dtype, each) for each in input_shape]
+            else:
+                inputs = array_ops.placeholder(dtype, input_shape)
+            return _shapes(copied(inputs))
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """Builds if that is to be done, and calls.
 
         Args:
-          inputs: what converts to a tensor, or a structure of such.
+          inputs: a value that converts to a tensor, or a structure of values.
           args, kwargs: go to `call`; but `scope` is the variable scope for the first call, or the name of one.
 
         Raises:
@@ -267,7 +287,7 @@ class Layer:
         aggregation: VariableAggregation = VariableAggregation.NONE,
         partitioner: Any = None,
     ) -> Any:
-        """A variable "<scope>/<name>" of this layer; the arguments are those of `tf.get_variable`.
+        """A variable "<scope>/<name>" of this layer; the arguments are as in `tf.get_variable`.
 
         trainable: whether training changes it; yes unless `synchronization` is ON_READ.
 
@@ -300,12 +320,25 @@ class Layer:
     add_variable = add_weight
 
     def add_loss(self, losses: Any, inputs: TensorLike | None = None) -> None:
-        """Adds losses to this layer and to REGULARIZATION_LOSSES; `inputs` are what they come from, if anything."""
+        """Adds losses to this layer and to REGULARIZATION_LOSSES; `inputs` are the tensors that they depend on, if
+        any."""
         self._add(losses, inputs, self._own_losses, GraphKeys.REGULARIZATION_LOSSES)
 
     def add_update(self, updates: TensorLike, inputs: TensorLike | None = None) -> None:
-        """Adds operations to this layer and to UPDATE_OPS; `inputs` are what they come from, if anything."""
+        """Adds operations to this layer and to UPDATE_OPS; `inputs` are the tensors that they depend on, if any."""
         self._add(updates, inputs, self._own_updates, GraphKeys.UPDATE_OPS)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Layer:
+        """A layer with the same settings; graphs and their objects, such as variables, are shared."""
+        for each in nest.flatten(list(vars(self).values())):
+            if isinstance(each, Graph | VariableScope | Variable | Tensor | Operation):
+                memo[id(each)] = each
+        for loss, _ in [*self._own_losses, *self._own_updates]:
+            memo[id(loss)] = loss
+        copied = object.__new__(type(self))
+        memo[id(self)] = copied
+        vars(copied).update({name: copy.deepcopy(value, memo) for name, value in vars(self).items()})
+        return copied
 
     # Scopes
 
@@ -398,7 +431,7 @@ def layer_function(layer: type[Layer], name: str, scoped: bool = True) -> Callab
     own = rest if rest else "  the arguments of the class.\n"
     function.__doc__ = (
         f"{(layer.__doc__ or '').strip()}\n\nMakes a layer `{layer.__name__}` and calls it.\n\n"
-        f"Args:\n  inputs: what the layer is called on.\n{own.rstrip()}\n"
+        f"Args:\n  inputs: the tensor that the layer is called on.\n{own.rstrip()}\n"
         + ("  reuse: whether to take the variables of the layer of this name that exists.\n" if scoped else "")
         + "\nReturns:\n  The output of the layer.\n\n"
         f"Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/layers/{name}"

@@ -1,6 +1,6 @@
-"""What the layers ask of their arguments: formats, sizes, and whether it is training time.
+"""Common arguments of the layers: formats, sizes, and whether it is training time.
 
-Owns nothing of the layers themselves.
+Does not own layers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LETTERS = {1: "W", 2: "HW", 3: "DHW"}
 def either(
     predicate: Any, static: bool | None, if_true: Callable[[], list[Tensor]], if_false: Callable[[], list[Tensor]]
 ) -> list[Tensor]:
-    """The one or the other now if the predicate is known, else at run time."""
+    """Selects a branch statically if the predicate is known, else at run time."""
     if static is not None:
         return if_true() if static else if_false()
     result = control_flow_ops.cond(predicate, if_true, if_false)
@@ -41,7 +41,7 @@ def checked_activation(activation: Any) -> Activation | None:
     """The activation.
 
     Raises:
-      TypeError: it is no function.
+      TypeError: it is not a function.
     """
     if activation is None or callable(activation):
         return activation
@@ -60,7 +60,7 @@ def is_channels_first(data_format: str) -> bool:
 
 
 def op_format(data_format: str, rank: int) -> str:
-    """What ops call the format of images with `rank` dimensions: "NHWC" or "NCHW" for two."""
+    """The ops' name of a format for images with `rank` dimensions: "NHWC" or "NCHW" for two."""
     return f"NC{_LETTERS[rank]}" if is_channels_first(data_format) else f"N{_LETTERS[rank]}C"
 
 

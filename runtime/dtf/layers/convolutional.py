@@ -1,4 +1,4 @@
-"""Convolutions of sequences, images and volumes; those that make them larger, and those in two parts.
+"""Convolutions of sequences, images and volumes; transposed and separable ones.
 
 Sizes, strides and dilations are one number, or one for each dimension of space.
 
@@ -48,7 +48,7 @@ __all__ = [
 
 
 class _Filtered(Layer):
-    """What all of them share: windows, channels, the bias and the activation."""
+    """Base of all convolutions: windows, channels, the bias and the activation."""
 
     rank: ClassVar[int]
 

@@ -99,7 +99,7 @@ dense = layer_function(Dense, "dense")
 
 
 class Dropout(Layer):
-    """While training, tf.nn.dropout with `rate`; else the inputs."""
+    """tf.nn.dropout with `rate` while training; otherwise returns the inputs."""
 
     def __init__(
         self,
@@ -130,11 +130,12 @@ def dropout(
     training: Any = False,
     name: str | None = None,
 ) -> Tensor:
-    """While `training` (a Python bool or a bool scalar tensor), tf.nn.dropout with `rate`; else the inputs.
+    """tf.nn.dropout with `rate` while `training` (a Python bool or a bool scalar tensor); otherwise returns the
+    inputs.
 
     Args:
       inputs: a tensor of floating-point numbers.
-      rate: the probability with which an element becomes 0.
+      rate: the probability that an element becomes 0.
       noise_shape: an int32 vector; dimensions of size 1 are kept or dropped as a whole.
       seed: the seed of the operation.
       training: a Python bool or a bool scalar tensor.

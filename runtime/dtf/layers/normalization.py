@@ -13,7 +13,7 @@ from dtf.build.conversion import convert_to_tensor
 from dtf.build.initializers import ones_initializer, zeros_initializer
 from dtf.build.ops import array as array_ops
 from dtf.build.ops import math as math_ops
-from dtf.build.ops import nn as nn_ops
+from dtf.build.ops import normalization as normalization_ops
 from dtf.build.tensor import Tensor
 from dtf.layers.base import InputSpec, Layer
 from dtf.layers.choices import either, known_size, static_bool
@@ -65,17 +65,17 @@ class BatchNormalization(Layer):
     ) -> None:
         """
         Args:
-          axis: the dimension of the channels, which is not averaged over, or a list of such dimensions.
+          axis: the dimension of the channels, which is not averaged over, or a list of dimensions.
           momentum: how much of the moving statistics is kept at each step.
           center, scale: whether to add beta, and to multiply by gamma.
           fused: whether to use the one op for it; where it can be (rank 4) by default.
 
         Raises:
-          NotImplementedError: renorm, virtual_batch_size or adjustment are asked for.
+          NotImplementedError: renorm, virtual_batch_size or adjustment is requested.
         """
         super().__init__(trainable, name, **kwargs)
         if renorm or virtual_batch_size is not None or adjustment is not None or renorm_clipping is not None:
-            raise NotImplementedError("BatchNormalization has no renorm, no virtual_batch_size and no adjustment here.")
+            raise NotImplementedError("BatchNormalization does not support renorm, virtual_batch_size and adjustment.")
         del renorm_momentum
         self.axis = list(axis) if isinstance(axis, list | tuple) else [axis]
         self.momentum, self.epsilon = momentum, epsilon
@@ -92,7 +92,7 @@ class BatchNormalization(Layer):
         self.moving_variance: Any = None
 
     def build(self, input_shape: TensorShape) -> None:
-        """Raises ValueError for channels whose number is not known, and if `fused` is asked for where it cannot be."""
+        """Raises ValueError if the number of channels is unknown, and if `fused` is requested but impossible."""
         rank = input_shape.ndims
         if rank is None:
             raise ValueError(f"The rank of the inputs of layer {self.name} must be known.")
@@ -136,7 +136,8 @@ class BatchNormalization(Layer):
         return outputs
 
     def _in_one(self, inputs: Tensor) -> Normalize:
-        """(training -> outputs, mean, variance) by the one op; its variance is that of the population."""
+        """(training -> outputs, mean, variance) by the one op; its variance is the unbiased estimate for the
+        population."""
         (axis,) = self.axis
         channels = inputs.shape[axis].value
         scale = constant(1.0, shape=[channels]) if self.gamma is None else self.gamma
@@ -144,7 +145,7 @@ class BatchNormalization(Layer):
 
         def normalize(training: bool) -> list[Tensor]:
             return list(
-                nn_ops.fused_batch_norm(
+                normalization_ops.fused_batch_norm(
                     inputs,
                     scale,
                     offset,
@@ -159,7 +160,7 @@ class BatchNormalization(Layer):
         return normalize
 
     def _in_steps(self, inputs: Tensor) -> Normalize:
-        """The same in simple ops, for any rank; the variance is that of the batch."""
+        """The same in simple ops, for any rank; the variance is the batch's own."""
         rank = inputs.shape.ndims
         assert rank is not None
         others = [axis for axis in range(rank) if axis not in self.axis]
@@ -167,7 +168,7 @@ class BatchNormalization(Layer):
         around = [-1 if axis in self.axis else 1 for axis in range(rank)]
 
         def spread(vector: Any) -> Any:
-            """The statistics of the channels, in the dtype of the inputs, such that they broadcast to them."""
+            """The statistics of the channels, in the inputs' dtype and in a shape that broadcasts to them."""
             if vector is None:
                 return None
             if not several and self.axis != [rank - 1]:
@@ -177,10 +178,10 @@ class BatchNormalization(Layer):
         def normalize(training: bool) -> list[Tensor]:
             if training:
                 exact = math_ops.cast(inputs, self.moving_mean.dtype.base_dtype)
-                mean, variance = nn_ops.moments(exact, others, keep_dims=several)
+                mean, variance = normalization_ops.moments(exact, others, keep_dims=several)
             else:
                 mean, variance = convert_to_tensor(self.moving_mean), convert_to_tensor(self.moving_variance)
-            outputs = nn_ops.batch_normalization(
+            outputs = normalization_ops.batch_normalization(
                 inputs, spread(mean), spread(variance), spread(self.beta), spread(self.gamma), self.epsilon
             )
             return [outputs, mean, variance]

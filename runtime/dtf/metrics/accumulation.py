@@ -1,6 +1,6 @@
-"""What every metric is made of: local variables that add up batches, shapes that fit, and the two results.
+"""The parts of every metric: local variables that add up batches, compatible shapes, and the two results.
 
-Owns the rules for weights and shapes. The metrics are in the modules beside.
+Owns the rules for weights and shapes. The metrics are in the other modules of this package.
 """
 
 from __future__ import annotations
@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import GraphKeys, add_to_collection
-from dtf.build.ops import array as array_ops
+from dtf.build.default_graph import add_to_collection
+from dtf.build.graph import GraphKeys
+from dtf.build.ops import filling as filling_ops
 from dtf.build.ops import math as math_ops
 from dtf.build.tensor import Tensor
 from dtf.build.variables import Variable
@@ -20,13 +21,13 @@ if TYPE_CHECKING:
     from dtf.build.tensor_like import DTypeLike, TensorLike
 
 Metric = tuple[Tensor, Tensor]
-"""The figure so far, and what adds a batch to it and gives the figure then."""
+"""(the metric so far, the op that adds a batch and returns the new metric)."""
 
 
 def counter(name: str, shape: Any = (), dtype: DTypeLike = dtypes.float32) -> Variable:
     """A variable of zeros that belongs to this task's metrics."""
     return Variable(
-        lambda: array_ops.zeros(shape, dtype),
+        lambda: filling_ops.zeros(shape, dtype),
         trainable=False,
         collections=[GraphKeys.LOCAL_VARIABLES, GraphKeys.METRIC_VARIABLES],
         name=name,
@@ -35,7 +36,7 @@ def counter(name: str, shape: Any = (), dtype: DTypeLike = dtypes.float32) -> Va
 
 
 def ratio(numerator: Any, denominator: Any, name: str | None = None) -> Tensor:
-    """numerator / denominator, and 0 where there is nothing to divide by."""
+    """numerator / denominator, or 0 where the denominator is 0."""
     return math_ops.div_no_nan(numerator, math_ops.maximum(denominator, 0), name=name)
 
 
@@ -67,4 +68,4 @@ def spread(weights: Any, values: Tensor) -> Tensor:
     """
     weights = math_ops.cast(weights, values.dtype)
     weights = check_weights(without_last_one(weights, values, 1, expand=True), values)
-    return weights * array_ops.ones_like(values)
+    return weights * filling_ops.ones_like(values)

@@ -64,11 +64,11 @@ def precision(
     """The part of the positive predictions that is right.
 
     Args:
-      labels: what casts to bool.
-      predictions: what casts to bool, of the shape of `labels`.
-      weights: what broadcasts to the shape of `labels`.
-      metrics_collections: collections to which the value is added.
-      updates_collections: collections to which the update is added.
+      labels: a tensor that casts to bool.
+      predictions: a tensor that casts to bool, of the shape of `labels`.
+      weights: a number or tensor that broadcasts to the shape of `labels`.
+      metrics_collections: collections that the value is added to.
+      updates_collections: collections that the update is added to.
       name: a variable scope.
 
     Returns:
@@ -92,11 +92,11 @@ def recall(
     """The part of the positive labels that was predicted.
 
     Args:
-      labels: what casts to bool.
-      predictions: what casts to bool, of the shape of `labels`.
-      weights: what broadcasts to the shape of `labels`.
-      metrics_collections: collections to which the value is added.
-      updates_collections: collections to which the update is added.
+      labels: a tensor that casts to bool.
+      predictions: a tensor that casts to bool, of the shape of `labels`.
+      weights: a number or tensor that broadcasts to the shape of `labels`.
+      metrics_collections: collections that the value is added to.
+      updates_collections: collections that the update is added to.
       name: a variable scope.
 
     Returns:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dtf.build.ops import array as array_ops
 from dtf.build.ops import diagonals, reductions, searching
+from dtf.build.ops import filling as filling_ops
 from dtf.build.ops import math as math_ops
 from dtf.build.ops.confusion_matrix import confusion_matrix
 from dtf.build.ops.state import assign_add, scatter_add
@@ -32,7 +33,7 @@ def mean_iou(
     updates_collections: Any = None,
     name: str | None = None,
 ) -> Metric:
-    """The mean over the classes that were seen of intersection / union of their labels and their predictions.
+    """The mean over the classes that occurred of intersection / union of their labels and their predictions.
 
     Args:
       labels, predictions: class numbers from 0, of any shape.
@@ -49,7 +50,7 @@ def mean_iou(
         both = diagonals.diag_part(matrix)
         union = reductions.reduce_sum(matrix, 0) + reductions.reduce_sum(matrix, 1) - both
         seen = math_ops.cast(math_ops.not_equal(union, 0), dtypes.float32)
-        safe = searching.where(math_ops.greater(union, 0), union, array_ops.ones_like(union))
+        safe = searching.where(math_ops.greater(union, 0), union, filling_ops.ones_like(union))
         value = math_ops.div_no_nan(reductions.reduce_sum(both / safe), reductions.reduce_sum(seen), name="mean_iou")
         return collected(value, update, metrics_collections, updates_collections)
 
@@ -75,7 +76,7 @@ def mean_per_class_accuracy(
         labels, predictions, weights = _flat(labels, predictions, weights)
         total, count = counter("total", [num_classes]), counter("count", [num_classes])
         correct = math_ops.cast(math_ops.equal(labels, predictions), dtypes.float32)
-        number = array_ops.ones_like(correct) if weights is None else weights
+        number = filling_ops.ones_like(correct) if weights is None else weights
         update_total = scatter_add(total, labels, number)
         update_count = scatter_add(count, labels, correct * number)
         value = reductions.reduce_mean(ratio(count, total), name="mean_accuracy")

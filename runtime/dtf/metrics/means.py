@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import control_dependencies
+from dtf.build.default_graph import control_dependencies
 from dtf.build.ops import array as array_ops
+from dtf.build.ops import filling as filling_ops
 from dtf.build.ops import math as math_ops
 from dtf.build.ops import reductions, searching
 from dtf.build.ops.state import assign_add
@@ -44,9 +45,9 @@ def mean(
 
     Args:
       values: a tensor of numbers.
-      weights: what broadcasts to the shape of `values`.
-      metrics_collections: collections to which the value is added.
-      updates_collections: collections to which the update is added.
+      weights: a number or tensor that broadcasts to the shape of `values`.
+      metrics_collections: collections that the value is added to.
+      updates_collections: collections that the update is added to.
       name: a variable scope.
 
     Returns:
@@ -81,7 +82,7 @@ def mean_tensor(
         values = math_ops.cast(values, dtypes.float32)
         total = counter("total_tensor", values.shape)
         count = counter("count_tensor", values.shape)
-        number = array_ops.ones_like(values)
+        number = filling_ops.ones_like(values)
         if weights is not None:
             number = spread(weights, values)
             values = values * number
@@ -105,9 +106,9 @@ def accuracy(
     Args:
       labels: of the shape of `predictions`.
       predictions: of any dtype.
-      weights: what broadcasts to the shape of `predictions`.
-      metrics_collections: collections to which the value is added.
-      updates_collections: collections to which the update is added.
+      weights: a number or tensor that broadcasts to the shape of `predictions`.
+      metrics_collections: collections that the value is added to.
+      updates_collections: collections that the update is added to.
       name: a variable scope.
 
     Returns:
@@ -177,7 +178,7 @@ def mean_relative_error(
     predictions, normalizer = same_shape(predictions, normalizer)
     difference = math_ops.abs(math_ops.cast(labels, predictions.dtype) - predictions)
     normalizer = math_ops.cast(normalizer, predictions.dtype)
-    nothing = array_ops.zeros_like(difference)
+    nothing = filling_ops.zeros_like(difference)
     error = searching.where(math_ops.equal(normalizer, 0), nothing, math_ops.divide(difference, normalizer))
     return mean(error, weights, metrics_collections, updates_collections, name or "mean_relative_error")
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.ops import array as array_ops
 from dtf.build.ops import control_flow as control_flow_ops
+from dtf.build.ops import filling as filling_ops
 from dtf.build.ops import math as math_ops
 from dtf.build.ops import reductions
 from dtf.build.ops.nn import top_k
@@ -131,7 +132,7 @@ def average_precision_at_k(
 ) -> Metric:
     """The mean over the rows of: the mean of the precision at the rank of each label that is found.
 
-    Divided by the number of labels, at most k; of dense ones, those that are no classes do not count.
+    Divided by the number of labels, at most k; dense labels that are not valid classes do not count.
 
     Raises:
       ValueError: k is not positive.
@@ -147,7 +148,7 @@ def average_precision_at_k(
         averages = math_ops.divide(reductions.reduce_sum(precision * relevant, -1), wanted)
         # TensorFlow makes an op of the name "max" before.
         most, total = counter("max_1", dtype=dtypes.float64), counter("total", dtype=dtypes.float64)
-        number = array_ops.ones_like(averages) if weights is None else _of_rows(weights, averages)
+        number = filling_ops.ones_like(averages) if weights is None else _of_rows(weights, averages)
         add_most = assign_add(most, reductions.reduce_sum(number))
         add_total = assign_add(total, reductions.reduce_sum(averages if weights is None else averages * number))
         value, update = ratio(total, most, "mean"), ratio(add_total, add_most, scope.original_name_scope)
@@ -211,7 +212,7 @@ def _is_label(labels: Tensor) -> Tensor:
 
 
 def _is_first(values: Tensor) -> Tensor:
-    """Whether no element before is the same in its row."""
+    """Whether the element is the first of its value in its row."""
     places = math_ops.range(array_ops.shape(values)[-1])
     before = array_ops.expand_dims(places, -1) > array_ops.expand_dims(places, 0)
     return math_ops.logical_not(reductions.reduce_any(math_ops.logical_and(_equal(values, values), before), -1))
@@ -244,7 +245,7 @@ def _at(k: int | None, class_id: int | None) -> str:
 
 
 def _of_rows(weights: Any, rows: Tensor) -> Tensor:
-    return check_weights(math_ops.cast(weights, dtypes.float64), rows) * array_ops.ones_like(rows)
+    return check_weights(math_ops.cast(weights, dtypes.float64), rows) * filling_ops.ones_like(rows)
 
 
 def _summed(name: str, rows: Tensor, weights: Any) -> Metric:

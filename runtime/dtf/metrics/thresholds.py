@@ -1,6 +1,6 @@
-"""The metrics of scores from 0 to 1, of which those above a threshold mean yes.
+"""The metrics of scores from 0 to 1; a score above a threshold counts as positive.
 
-Owns the counts at many thresholds, and what is computed from them: precision, recall, areas under curves.
+Owns the counts at many thresholds, and the metrics computed from them: precision, recall, areas under curves.
 
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/metrics/auc and the pages of the others
 """
@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dtf.build.constant import constant
-from dtf.build.graph import control_dependencies
+from dtf.build.default_graph import control_dependencies
 from dtf.build.ops import array as array_ops
+from dtf.build.ops import filling as filling_ops
 from dtf.build.ops import math as math_ops
 from dtf.build.ops import reductions, searching
 from dtf.build.ops.check_ops import assert_greater_equal, assert_less_equal
@@ -45,7 +46,7 @@ _METHODS = ("trapezoidal", "minoring", "majoring", "careful_interpolation")
 
 @dataclass(frozen=True)
 class _Counts:
-    """How often each answer came for each label, by threshold; what was not asked for is None."""
+    """The counts of each answer for each label, by threshold; counts that were not requested are None."""
 
     true_positives: Any = None
     false_negatives: Any = None
@@ -76,28 +77,27 @@ def auc(
     """The area under a curve that has one point for each threshold.
 
     Args:
-      labels: what casts to bool.
+      labels: a tensor that casts to bool.
       predictions: scores from 0 to 1.
-      weights: what broadcasts to the scores.
+      weights: a number or tensor that broadcasts to the scores.
       num_thresholds: how many thresholds, evenly from 0 to 1.
-      curve: "ROC" (the part of the positives that is found over the part of the negatives that is taken for
-        positive) or "PR" (precision over recall).
-      summation_method: "trapezoidal", "minoring" or "majoring": the mean, the smaller or the larger of two points;
-        or "careful_interpolation", which is right for "PR" (Davis & Goadrich, ICML 2006).
+      curve: "ROC" (true positive rate over false positive rate) or "PR" (precision over recall).
+      summation_method: "trapezoidal", "minoring" or "majoring" use the mean, the smaller or the larger of two points.
+        "careful_interpolation" is the correct one for "PR" (Davis & Goadrich, ICML 2006).
       thresholds: instead, those between 0 and 1.
 
     Returns:
       (value, update_op): the figure so far, and the operation that adds a batch.
 
     Raises:
-      ValueError: there is no such curve or method.
+      ValueError: the curve or method is unknown.
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/metrics/auc
     """
     if curve not in ("ROC", "PR"):
         raise ValueError(f"curve must be either ROC or PR, {curve} unknown")
     if summation_method not in _METHODS:
-        raise ValueError(f"Invalid summation_method: {summation_method}; there are {', '.join(_METHODS)}")
+        raise ValueError(f"Invalid summation_method: {summation_method}; it must be one of {', '.join(_METHODS)}")
     chosen = _evenly(num_thresholds) if thresholds is None else _with_ends(sorted(thresholds))
 
     def area(counts: _Counts) -> Tensor:
@@ -170,7 +170,7 @@ def specificity_at_sensitivity(
 
     def at_nearest(counts: _Counts) -> Tensor:
         distance = math_ops.abs(counts.sensitivity() - sensitivity)
-        # argmin gives the first of equal ones; what is wanted is the last.
+        # argmin returns the first of equal elements; the last is needed.
         nearest = len(thresholds) - 1 - reductions.argmin(distance[::-1], 0)
         return counts.specificity()[nearest]
 
@@ -256,7 +256,7 @@ def _computed(
     updates_collections: Any,
     prefix: str = "",
 ) -> Metric:
-    """What is computed from the counts so far, and from those after a batch; `prefix` is of the names of both."""
+    """The metric of the counts so far, and of the counts after a batch; `prefix` begins the names of both."""
     predictions = math_ops.cast(predictions, dtypes.float32)
     checks = [
         assert_greater_equal(predictions, 0.0, message="predictions must be in [0, 1]"),
@@ -296,7 +296,7 @@ def _carefully_interpolated(counts: _Counts) -> Tensor:
     intercept = found[1:] - slope * positive[1:]
     growing = math_ops.logical_and(positive[:-1] > 0, positive[1:] > 0)
     quotient = math_ops.div_no_nan(positive[:-1], math_ops.maximum(positive[1:], 0))
-    quotient = searching.where(growing, quotient, array_ops.ones_like(quotient))
+    quotient = searching.where(growing, quotient, filling_ops.ones_like(quotient))
     area = slope * (change + intercept * math_ops.log(quotient))
     return reductions.reduce_sum(
         math_ops.div_no_nan(area, math_ops.maximum(found[1:] + counts.false_negatives[1:], 0))
@@ -312,5 +312,5 @@ def _evenly(count: int) -> list[float]:
 
 
 def _with_ends(inner: Sequence[float]) -> list[float]:
-    """Thresholds of which the first is below all scores and the last above."""
+    """Thresholds; the first is below all scores and the last above."""
     return [-_EPSILON, *inner, 1.0 + _EPSILON]

@@ -1,7 +1,7 @@
 """Recurrent networks as loops: `tf.nn.dynamic_rnn`, its form for both directions, and `tf.nn.raw_rnn`.
 
-Each is a `while_loop` over TensorArrays of the steps' inputs and outputs, so that the graph does not grow with the
-number of steps, which only a step has to know. The same for a known number of steps is `rnn_unrolled`.
+Each is a `while_loop` over TensorArrays of the steps' inputs and outputs. The graph thus does not grow with the number
+of steps, which need not be known statically. `rnn_unrolled` has the same for a known number of steps.
 
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/nn/dynamic_rnn and the pages of the others
 """
@@ -15,6 +15,7 @@ from dtf.build import nest
 from dtf.build.constant import constant
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.ops import array as array_ops
+from dtf.build.ops import filling as filling_ops
 from dtf.build.ops import joining, rearranging, reductions
 from dtf.build.ops import math as math_ops
 from dtf.build.ops.control_flow import while_loop
@@ -55,13 +56,13 @@ def dynamic_rnn(
 
     Args:
       cell: an RNNCell.
-      inputs: [batch, steps, ...], or a structure of such.
-      sequence_length: an integer vector [batch]; behind the end of a sequence the outputs are zeros, and the state
-        stays what it was.
+      inputs: [batch, steps, ...], or a structure of tensors.
+      sequence_length: an integer vector [batch]; after the end of a sequence the outputs are zeros, and the state is
+        kept.
       initial_state: as the cell's `zero_state`, which it is by default.
       dtype: of the first state, if that is not given.
       parallel_iterations: how many steps may be under way at once; 32 by default.
-      swap_memory: accepted; there is no second memory to swap to.
+      swap_memory: accepted; dtf does not swap memory.
       time_major: whether inputs and outputs are [steps, batch, ...].
       scope: of the variables; "rnn" by default.
 
@@ -69,7 +70,7 @@ def dynamic_rnn(
       (outputs [batch, steps, ...], the last state)
 
     Raises:
-      TypeError: `cell` is no cell.
+      TypeError: `cell` is not a cell.
       ValueError: neither a first state nor a dtype is given, or inputs and lengths do not fit together.
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/nn/dynamic_rnn
@@ -94,7 +95,7 @@ def dynamic_rnn(
 
         limit = steps
         if sequence_length is not None:
-            # Behind the longest sequence there is nothing to do; one step tells the shapes of what is not written.
+            # Steps after the longest sequence are skipped; one step gives the shapes of the missing outputs.
             limit = math_ops.minimum(steps, math_ops.maximum(1, reductions.reduce_max(sequence_length)))
         sizes = nest.flatten(cell.output_size)
         results = [TensorArray(_dtype_of(state, dtype), steps) for _ in sizes]
@@ -131,13 +132,13 @@ def bidirectional_dynamic_rnn(
     Args:
       cell_fw: the RNNCell that goes forwards.
       cell_bw: the RNNCell that goes backwards.
-      inputs: [batch, steps, ...], or a structure of such.
+      inputs: [batch, steps, ...], or a structure of tensors.
       sequence_length: an integer vector [batch].
       initial_state_fw: the first state of `cell_fw`; zeros by default.
       initial_state_bw: the first state of `cell_bw`; zeros by default.
       dtype: of the first states, if they are not given.
       parallel_iterations: how many steps may be under way at once; 32 by default.
-      swap_memory: accepted; there is no second memory to swap to.
+      swap_memory: accepted; dtf does not swap memory.
       time_major: whether inputs and outputs are [steps, batch, ...].
       scope: of the variables; "bidirectional_rnn" by default.
 
@@ -177,14 +178,13 @@ def raw_rnn(
     """A loop of a cell whose inputs, end and outputs a function decides, step by step.
 
     Args:
-      loop_fn: from (time, output, state, loop state) to (finished, next input, next state, what to emit, next loop
-        state). At time 0 there is no output and no state, only the first ones come of it, and what it emits tells
-        sizes and dtypes without the batch (None: those of the cell's output). `finished` is a bool vector [batch];
-        the loop ends when all are. Of what is finished zeros are emitted, and the state stays. A loop state that
-        is not used is None.
+      loop_fn: a function from (time, output, state, loop state) to (finished, next input, next state, what to emit,
+        next loop state). At time 0 the output and state are None. The first emitted value then gives sizes and dtypes
+        without the batch (None: the cell's output size and dtype). `finished` is a bool vector [batch]; the loop ends
+        when all are. A finished example emits zeros and keeps its state. A loop state that is not used is None.
 
     Returns:
-      (a TensorArray of what was emitted, or a structure of such; the last state; the last loop state)
+      (a TensorArray of the emitted values, or a structure of arrays; the last state; the last loop state)
     """
     check_is_cell(cell)
     if not callable(loop_fn):
@@ -202,7 +202,7 @@ def raw_rnn(
             form = emitted
             kinds = [(each.shape, each.dtype) for each in map(convert_to_tensor, nest.flatten(emitted))]
         arrays = [TensorArray(dtype, 0, dynamic_size=True) for _, dtype in kinds]
-        zeros = [array_ops.zeros(sizes_with_batch(batch, shape), dtype) for shape, dtype in kinds]
+        zeros = [filling_ops.zeros(sizes_with_batch(batch, shape), dtype) for shape, dtype in kinds]
         has_loop_state = loop_state is not None
         loop_state = constant(0, dtypes.int32) if loop_state is None else loop_state
 

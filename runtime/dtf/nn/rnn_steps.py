@@ -1,4 +1,4 @@
-"""What the two ways of running a recurrent network share: a step, the first state, the lengths of sequences.
+"""The shared parts of both kinds of recurrent networks: a step, the first state, the lengths of sequences.
 
 Owns the rule for sequences of different lengths. The ways are `rnn_loops` and `rnn_unrolled`.
 """
@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from dtf.build import nest
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import control_dependencies
+from dtf.build.default_graph import control_dependencies
 from dtf.build.ops import array as array_ops
+from dtf.build.ops import filling as filling_ops
 from dtf.build.ops import math as math_ops
 from dtf.build.ops import searching
 from dtf.build.ops.check_ops import assert_equal
@@ -37,14 +38,15 @@ def masked_step(
     ended = math_ops.greater_equal(time, sequence_length)
 
     def cut(value: Any, size: Any) -> Any:
-        return chosen(ended, array_ops.zeros(sizes_with_batch(batch, size), value.dtype), value)
+        return chosen(ended, filling_ops.zeros(sizes_with_batch(batch, size), value.dtype), value)
 
     outputs = nest.map_structure(cut, outputs, cell.output_size)
     return outputs, nest.map_structure(lambda old, new: chosen(ended, old, new), state, after)
 
 
 def chosen(ended: Any, old: Any, new: Any) -> Any:
-    """`old` for the examples that have ended, `new` for the others; what has no batch is always new."""
+    """`old` for the examples that have ended, `new` for the others; values without a batch dimension are always
+    new."""
     if isinstance(new, TensorArray) or new.shape.ndims == 0:
         return new
     result = searching.where(ended, old, new)
@@ -69,7 +71,7 @@ def checked_lengths(sequence_length: TensorLike, batch: Any) -> Tensor:
     """The lengths as an int32 vector, known or checked by the step to be of the batch's size.
 
     Raises:
-      ValueError: they are no vector, or known to be more or fewer.
+      ValueError: they are not a vector, or have another number of elements.
     """
     lengths = math_ops.cast(sequence_length, dtypes.int32)
     size = None if isinstance(batch, Tensor) else batch
@@ -85,7 +87,7 @@ def checked_lengths(sequence_length: TensorLike, batch: Any) -> Tensor:
 
 
 def size_in_all(values: Sequence[Tensor], axis: int) -> Any:
-    """The size of a dimension that all tensors share: a number where one knows it, else a scalar tensor.
+    """The size of a dimension that all tensors share: a number if any of them knows it, else a scalar tensor.
 
     Raises:
       ValueError: they differ.
@@ -102,7 +104,7 @@ def size_in_all(values: Sequence[Tensor], axis: int) -> Any:
 
 
 def size_of(value: Tensor, axis: int) -> Any:
-    """The size of a dimension: a number where it is known, else a scalar tensor."""
+    """The size of a dimension: a number if known, else a scalar tensor."""
     return size_in_all([value], axis)
 
 

@@ -1,19 +1,21 @@
 """Recurrent networks as long graphs: one copy of the cell's operations for each step of a list of inputs.
 
-For short sequences of one length; what works for any number of steps is `rnn_loops`.
+For short sequences of one length; `rnn_loops` works for any number of steps.
 
-Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/nn/static_rnn and the page of the other
+Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/nn/static_rnn and static_bidirectional_rnn
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dtf.build import nest
 from dtf.build.conversion import convert_to_tensor
+from dtf.build.default_graph import control_dependencies
 from dtf.build.ops import joining, rearranging
 from dtf.build.ops import math as math_ops
+from dtf.build.ops.array import identity
 from dtf.build.variable_scope import variable_scope
 from dtf.nn.rnn_cell.base import check_is_cell
 from dtf.nn.rnn_steps import checked_lengths, first_state, masked_step, size_in_all
@@ -22,7 +24,7 @@ from dtf.wire import dtypes
 if TYPE_CHECKING:
     from dtf.build.tensor_like import DTypeLike, TensorLike
 
-__all__ = ["static_bidirectional_rnn", "static_rnn"]
+__all__ = ["static_bidirectional_rnn", "static_rnn", "static_state_saving_rnn"]
 
 
 def static_rnn(
@@ -37,18 +39,18 @@ def static_rnn(
 
     Args:
       cell: an RNNCell.
-      inputs: for each step [batch, size], or a structure of such.
+      inputs: for each step [batch, size], or a structure of tensors.
       initial_state: as the cell's `zero_state`, which it is by default.
       dtype: of the first state, if that is not given.
-      sequence_length: an integer vector [batch]; behind the end of a sequence the outputs are zeros, and the state
-        stays what it was.
+      sequence_length: an integer vector [batch]; after the end of a sequence the outputs are zeros, and the state is
+        kept.
       scope: of the variables; "rnn" by default.
 
     Returns:
       (the list of the outputs, the last state)
 
     Raises:
-      TypeError: `cell` is no cell, or `inputs` no list.
+      TypeError: `cell` is not a cell, or `inputs` is not a list.
       ValueError: there are no inputs, they differ in their batch, or neither a first state nor a dtype is given.
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/nn/static_rnn
@@ -72,6 +74,63 @@ def static_rnn(
         return outputs, state
 
 
+class StateSaver(Protocol):
+    """Keeps the states of sequences between the steps of a session, by name."""
+
+    def state(self, name: str) -> Any: ...
+
+    def save_state(self, name: str, value: Any) -> Any: ...
+
+
+def static_state_saving_rnn(
+    cell: Any,
+    inputs: Sequence[Any],
+    state_saver: StateSaver,
+    state_name: str | Sequence[str],
+    sequence_length: TensorLike | None = None,
+    scope: Any = None,
+) -> tuple[list[Any], Any]:
+    """`static_rnn` that begins with a state which the last step of the session left, and saves its own.
+
+    Args:
+      cell: an RNNCell.
+      inputs: for each step [batch, size], or a structure of tensors.
+      state_saver: an object with `state(name)`, which gives a tensor, and `save_state(name, tensor)`, which gives
+        the operation that saves it.
+      state_name: the state's name in the state saver; a structure of names if the cell's state is one.
+      sequence_length: an integer vector [batch], as in `static_rnn`.
+      scope: of the variables; "rnn" by default.
+
+    Returns:
+      (the list of the outputs, the last state); the last output and state are available once the state is saved
+
+    Raises:
+      TypeError: `cell` is not a cell, or `inputs` is not a list.
+      ValueError: there are no inputs, they differ in their batch, or `state_name` does not have the state's structure.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/nn/static_state_saving_rnn
+    """
+    check_is_cell(cell)
+    several, several_names = nest.is_nested(cell.state_size), nest.is_nested(state_name)
+    if several != several_names:
+        kind = "a structure" if several else "one state"
+        raise ValueError(
+            f"Argument `state_name` must have the structure of the cell's state, which is {kind}. "
+            f"Received: {state_name}"
+        )
+    names = nest.flatten(state_name)
+    sizes = nest.flatten(cell.state_size)
+    if len(names) != len(sizes):
+        raise ValueError(f"Argument `state_name` has {len(names)} names, but the cell has {len(sizes)} states.")
+    first = [state_saver.state(name) for name in names]
+    initial_state = nest.pack_sequence_as(cell.state_size, first) if several else first[0]
+    outputs, state = static_rnn(cell, inputs, initial_state, None, sequence_length, scope)
+    saved = [state_saver.save_state(name, each) for name, each in zip(names, nest.flatten(state), strict=True)]
+    with control_dependencies(saved):
+        outputs[-1] = nest.map_structure(identity, outputs[-1])
+        return outputs, nest.map_structure(identity, state)
+
+
 def static_bidirectional_rnn(
     cell_fw: Any,
     cell_bw: Any,
@@ -85,8 +144,8 @@ def static_bidirectional_rnn(
     """`static_rnn` of one cell forwards and of another one from the end of each sequence backwards.
 
     Returns:
-      (the list of the outputs, those of both directions joined along their second dimension; the last state forwards;
-      the last state backwards)
+      (the list of the outputs, with both directions joined along their second dimension; the last forward state; the
+      last backward state)
     """
     check_is_cell(cell_fw, "cell_fw")
     check_is_cell(cell_bw, "cell_bw")

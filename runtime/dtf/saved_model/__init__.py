@@ -3,10 +3,10 @@
     tf.saved_model.simple_save(session, "model", inputs={"x": x}, outputs={"y": y})
     meta_graph = tf.saved_model.loader.load(session, ["serve"], "model")
 
-Owns what such a folder holds (`constants`), how it is written (`builder`) and read (`loader`), and what a signature
-is (`signature_def_utils`, `tensor_info`). Graphs and collections as messages are `train.meta_graph`'s, the variables'
-files those of `train.saver`. A folder written here is one that TensorFlow loads, and the other way round; of those
-that `tf.saved_model.save` of TensorFlow 2 writes, the signatures run, and the objects around them are passed over.
+Owns the contents of the folder (`constants`), how it is written (`builder`) and read (`loader`), and its signatures
+(`signature_def_utils`, `tensor_info`). `train.meta_graph` converts graphs and collections to messages; `train.saver`
+writes the variables' files. TensorFlow loads folders written here, and the other way round. Of a folder that
+TensorFlow 2's `tf.saved_model.save` wrote, the signatures run; the objects around them are ignored.
 
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/saved_model
 """
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import sys as _sys
 
+from dtf import late as _late
 from dtf.saved_model import (
     builder,
     constants,
@@ -45,3 +46,5 @@ Builder = SavedModelBuilder
 # TensorFlow's name of that module.
 utils = tensor_info
 _sys.modules["dtf.saved_model.utils"] = tensor_info
+
+__getattr__ = _late.refusals(__name__)

@@ -1,7 +1,7 @@
 """SavedModelBuilder: writes a SavedModel.
 
-Owns the folder until `save`: variables and assets are written first, saved_model.pb last and in one piece, so that
-a folder with that file is complete.
+Owns the folder until `save`. Variables and assets are written first, saved_model.pb last and in one piece, so that a
+folder with that file is complete.
 
     builder = tf.saved_model.Builder("model")
     signature = tf.saved_model.predict_signature_def({"x": x}, {"y": y})
@@ -20,7 +20,8 @@ from typing import Any
 from google.protobuf import any_pb2
 
 from dtf.build.constant import constant_value
-from dtf.build.graph import Operation, Tensor, add_to_collection, get_collection
+from dtf.build.default_graph import add_to_collection, get_collection
+from dtf.build.graph import Operation, Tensor
 from dtf.saved_model import constants, signature_constants, tag_constants
 from dtf.saved_model.signature_def_utils import predict_signature_def
 from dtf.train.graph_io import message_bytes
@@ -37,7 +38,7 @@ class SavedModelBuilder:
     """Gathers meta graphs, the first with the values of its variables, and writes them into a new folder.
 
     Args:
-      export_dir: the folder; it must be empty, or not there yet.
+      export_dir: the folder; it must be empty or missing.
 
     Raises:
       AssertionError: there is something in the folder.
@@ -76,17 +77,17 @@ class SavedModelBuilder:
         """Adds the default graph, and writes the variables that `sess` has, and the assets.
 
         Args:
-          tags: by which a loader finds this graph.
+          tags: tags by which a loader finds this graph.
           signature_def_map: SignatureDefs by key.
           assets_collection: constant string tensors, whose paths name files to copy into the model.
           legacy_init_op, main_op: an operation that a loader runs last.
-          clear_devices: leave the devices out: what serves is seldom the cluster that trained.
+          clear_devices: leave the devices out: the serving cluster is seldom the training cluster.
           strip_default_attrs: leave attributes with default values out, for older readers.
           saver: writes the variables, and its ops restore them; a new sharded one of everything by default.
 
         Raises:
           AssertionError: there is a first graph already.
-          ValueError: an asset is no constant path, or has another asset's name; the graph has a main op already.
+          ValueError: an asset is not a constant path, or has another asset's name; the graph has a main op already.
           TypeError: tags, a signature, or the main op is of another type.
           OpError: writing failed.
         """
@@ -117,7 +118,7 @@ class SavedModelBuilder:
         strip_default_attrs: bool = False,
         saver: Saver | None = None,
     ) -> None:
-        """Adds the default graph, whose variables are among those that the first graph wrote.
+        """Adds the default graph; the first graph must have written its variables.
 
         Raises:
           AssertionError: there is no first graph yet.

@@ -1,4 +1,4 @@
-"""The names of what a SavedModel's folder and its collections hold."""
+"""The names of files and collections in a SavedModel."""
 
 from __future__ import annotations
 

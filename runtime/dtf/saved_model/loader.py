@@ -1,7 +1,7 @@
 """Reads a SavedModel into a session.
 
-Owns finding and reading the file, the choice of a meta graph by its tags, and what makes a loaded model ready:
-variables restored, the paths of assets fed to the main op, which then is run.
+Owns finding and reading the file, and the choice of a meta graph by its tags. Makes a loaded model ready: restores
+variables, feeds the paths of assets to the main op, and runs it.
 
     with tf.Session(graph=tf.Graph()) as session:
         meta_graph = tf.saved_model.loader.load(session, ["serve"], "model")
@@ -82,15 +82,15 @@ def read_saved_model(export_dir: str) -> Any:
     """The SavedModel message of a folder; the binary file goes before the text.
 
     Raises:
-      OSError: there is none, or it is damaged (UnreadableFileError, also a DataLossError and a ValueError).
+      OSError: the file is missing, or damaged (UnreadableFileError, also a DataLossError and a ValueError).
     """
     binary, text = _files(export_dir)
     message = saved_model_pb2.SavedModel()
     for path in (binary, text):
         if not filesystems.isfile(path):
             continue
-        with file_errors(path), filesystems.open(path, "rb") as file:
-            data = file.read()
+        with file_errors(path):
+            data = filesystems.read_regular(path)
         try:
             if path == binary:
                 message.ParseFromString(data)
@@ -107,7 +107,7 @@ def find_meta_graph(saved_model: Any, tags: Collection[str]) -> Any:
     """The MetaGraphDef with exactly these tags.
 
     Raises:
-      RuntimeError: there is none; says which there are.
+      RuntimeError: no meta graph has these tags; the message lists the existing ones.
     """
     wanted = {tags} if isinstance(tags, str) else set(tags)
     for meta_graph in saved_model.meta_graphs:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtf.build.graph import Operation, control_dependencies, get_default_graph
+from dtf.build.default_graph import control_dependencies, get_default_graph
+from dtf.build.graph import Operation
 from dtf.build.ops.control_flow import group
 from dtf.build.ops.lookup import tables_initializer
-from dtf.build.variables import global_variables_initializer, local_variables_initializer
+from dtf.build.variable_collections import global_variables_initializer, local_variables_initializer
 
 
 def main_op() -> Operation:

@@ -1,4 +1,4 @@
-"""SignatureDef: what a model takes and gives, by names that stay the same while the graph changes.
+"""SignatureDef: the inputs and outputs of a model, by names that stay the same while the graph changes.
 
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/saved_model/predict_signature_def
 """
@@ -89,7 +89,7 @@ def regression_signature_def(examples: Any, predictions: Any) -> Any:
 
 
 def is_valid_signature(signature_def: Any) -> bool:
-    """Whether inputs and outputs are what servers expect of the signature's method."""
+    """Whether the inputs and outputs fit the signature's method."""
     if signature_def is None:
         return False
     inputs, outputs = signature_def.inputs, signature_def.outputs

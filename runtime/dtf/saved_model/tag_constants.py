@@ -1,4 +1,4 @@
-"""Tags by which a meta graph of a SavedModel is chosen."""
+"""The tags that select a meta graph of a SavedModel."""
 
 from __future__ import annotations
 

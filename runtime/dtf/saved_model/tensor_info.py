@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtf.build.graph import Graph, Tensor, get_default_graph
+from dtf.build.default_graph import get_default_graph
+from dtf.build.graph import Graph, Tensor
 from dtf.build.sparse import SparseTensor
 from dtf.wire.pb import meta_graph_pb2
 
@@ -39,7 +40,7 @@ def get_tensor_from_tensor_info(tensor_info: Any, graph: Graph | None = None, im
       import_scope: the name scope into which the graph was imported.
 
     Raises:
-      KeyError: the graph has no such tensor.
+      KeyError: the graph does not contain the tensor.
       ValueError: it names none, or one of several parts.
     """
     graph = graph or get_default_graph()

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dtf import late as _late
 from dtf.test.clusters import create_local_cluster
 from dtf.test.gradient_checker import compute_gradient, compute_gradient_error
 from dtf.test.graph_defs import assert_equal_graph_def
@@ -40,13 +41,25 @@ __all__ = [
 
 
 def is_gpu_available(cuda_only: bool = False, min_cuda_compute_capability: Any = None) -> bool:
-    """False: all devices are CPUs."""
-    return False
+    """Whether a session of this process has a device of the type GPU. False: dtf has no CUDA support.
+
+    Args:
+      cuda_only: a CUDA device is requested.
+      min_cuda_compute_capability: not looked at.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/test/is_gpu_available
+    """
+    return not cuda_only and bool(gpu_device_name())
 
 
 def gpu_device_name() -> str:
-    """An empty string: all devices are CPUs."""
-    return ""
+    """The name of the first GPU device, such as "/device:GPU:0"; "" without a GPU.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/test/gpu_device_name
+    """
+    from dtf.client.device_lib import list_local_devices
+
+    return next((device.name for device in list_local_devices() if device.device_type == "GPU"), "")
 
 
 def is_built_with_cuda() -> bool:
@@ -67,3 +80,6 @@ def is_built_with_gpu_support() -> bool:
 def is_built_with_xla() -> bool:
     """False."""
     return False
+
+
+__getattr__ = _late.refusals(__name__)

@@ -23,7 +23,7 @@ def create_local_cluster(
       worker_config, ps_config: a ConfigProto for the servers of the job.
 
     Returns:
-      (the servers of the job "worker", those of the job "ps")
+      (the servers of the job "worker", the servers of the job "ps")
     """
     counts = {"worker": num_workers, "ps": num_ps}
     ports = free_ports(num_workers + num_ps)

@@ -1,4 +1,4 @@
-"""`tf.test.assert_equal_graph_def`: whether two GraphDefs have the same nodes, in whatever order."""
+"""`tf.test.assert_equal_graph_def`: whether two GraphDefs have the same nodes, in any order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TEMPORARY_NAME = "_temp"
 def assert_equal_graph_def(
     actual: Any, expected: Any, checkpoint_v2: bool = False, hash_table_shared_name: bool = False
 ) -> None:
-    """Compares nodes by name; their order, that of control inputs, and versions do not count.
+    """Compares nodes by name; ignores versions, and the order of nodes and control inputs.
 
     Args:
       checkpoint_v2: whether the names of temporary checkpoint files may differ.

@@ -1,7 +1,7 @@
 """tf.train: optimizers, sessions that survive the loss of a task, checkpoints, hooks, and servers.
 
-Owns nothing: the names are in `names`, which is imported with the first of them. What a task needs that only serves is
-here by itself, and loads none of the others.
+Only re-exports names: `names` holds the list and is imported at the first use of one of them. Names that a serving
+task needs are imported here directly, without the rest.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from dtf.train import adam as adam
 from dtf.train import all_reduce_optimizer as all_reduce_optimizer
 from dtf.train import basic_loops as basic_loops
 from dtf.train import basic_session_run_hooks as basic_session_run_hooks
+from dtf.train import checkpoint as checkpoint
 from dtf.train import checkpoint_hooks as checkpoint_hooks
 from dtf.train import checkpoint_management as checkpoint_management
 from dtf.train import checkpoint_utils as checkpoint_utils
@@ -64,6 +65,8 @@ from dtf.train.basic_session_run_hooks import ProfilerHook as ProfilerHook
 from dtf.train.basic_session_run_hooks import StepCounterHook as StepCounterHook
 from dtf.train.basic_session_run_hooks import StopAtStepHook as StopAtStepHook
 from dtf.train.basic_session_run_hooks import SummarySaverHook as SummarySaverHook
+from dtf.train.checkpoint import Checkpoint as Checkpoint
+from dtf.train.checkpoint import CheckpointManager as CheckpointManager
 from dtf.train.checkpoint_hooks import CheckpointSaverHook as CheckpointSaverHook
 from dtf.train.checkpoint_hooks import CheckpointSaverListener as CheckpointSaverListener
 from dtf.train.checkpoint_management import checkpoint_exists as checkpoint_exists

@@ -6,6 +6,7 @@ from typing import Any
 
 from dtf.build.constant import constant
 from dtf.build.ops import array as array_ops
+from dtf.build.ops import filling as filling_ops
 from dtf.build.tensor import Tensor
 from dtf.train.optimizer import Optimizer, RuleOptimizer
 
@@ -55,5 +56,5 @@ def constant_slot(optimizer: Optimizer, var: Any, value: float, slot_name: str, 
         return optimizer._get_or_make_slot_with_initializer(
             var, initial, var.get_shape(), dtype, slot_name, op_name
         )
-    filled = array_ops.fill(array_ops.shape(var.initialized_value()), constant(value, dtype=dtype))
+    filled = filling_ops.fill(array_ops.shape(var.initialized_value()), constant(value, dtype=dtype))
     return optimizer._get_or_make_slot(var, filled, slot_name, op_name)

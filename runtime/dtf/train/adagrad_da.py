@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dtf.build.constant import constant
-from dtf.build.graph import colocate_with, device
+from dtf.build.default_graph import colocate_with, device
 from dtf.build.ops import array as array_ops
 from dtf.train.adagrad import check_positive, constant_slot
 from dtf.train.optimizer import RuleOptimizer
@@ -14,7 +14,7 @@ __all__ = ["AdagradDAOptimizer"]
 
 
 class AdagradDAOptimizer(RuleOptimizer):
-    """Keeps the sums of gradients and of their squares, and computes each weight anew from them and the global step.
+    """Keeps the sums of gradients and of their squares, and computes each weight from them and the global step.
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/AdagradDAOptimizer
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtf.build.graph import colocate_with, control_dependencies
+from dtf.build.default_graph import colocate_with, control_dependencies
 from dtf.build.ops import control_flow as control_flow_ops
 from dtf.build.ops import math as math_ops
 from dtf.build.sparse import IndexedSlices

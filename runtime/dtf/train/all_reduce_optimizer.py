@@ -1,8 +1,8 @@
 """AllReduceOptimizer: workers that average their gradients among themselves, in a ring, without parameter servers.
 
-Owns the graph that packs gradients, has them reduced and unpacks them, and the hook that gives all workers the chief's
-variables. How values go round is the matter of the collective ops (`run.ring`); the update is that of the optimizer
-inside, which every worker makes for its own copy of the variables.
+Owns the graph that packs, reduces and unpacks gradients, and the hook that copies the chief's variables to all
+workers. The collective ops (`run.exchange.ring`) move the values between workers. The inner optimizer makes the
+update; each worker applies it to its own copy of the variables.
 
     with tf.device(f"/job:worker/task:{task}"):                      # all of the graph, variables too
         ...
@@ -13,17 +13,17 @@ inside, which every worker makes for its own copy of the variables.
         while not session.should_stop():
             session.run(train_op, ...)
 
-Every worker trains in a session of its own at its own server, and all take the same steps at the same time: the mean of
-the gradients of n batches is the gradient of the n batches as one. No variable is changed before all gradients of the
-step are there, so a worker that is lost in mid-step leaves the others at the end of the step before.
+Every worker trains in a session of its own at its own server. All take the same steps at the same time: the mean of n
+batches' gradients equals the gradient of one combined batch. Variables change only after all gradients of the step
+have arrived. If a worker is lost in mid-step, the other workers' variables keep their values from the step before.
 
-When a worker is lost, the others' sessions are made again and wait for it. The chief goes on from where it is: it saves
-its values, and keeps them over the recovery. It goes back to a checkpoint only when it was lost itself.
+When a worker is lost, the others' sessions are recreated and wait for it. The chief continues from its current step: it
+saves its values, and keeps them over the recovery. It goes back to a checkpoint only when it was lost itself.
 
-At the end the others wait until the chief has saved what was trained, so that none has gone whom a chief that is lost
-before needs for its last steps again. From then on the chief needs nobody: one that comes back to a training that is
-over (`last_step`) ends at once, and its success is that of the training. A worker that comes back later than that
-waits in vain for the others; whoever started it knows that the chief has ended well.
+At the end all workers wait until the chief has saved the trained variables. A chief lost before that point needs the
+other workers to repeat its last steps. From then on the chief needs no other worker. A worker that restarts after the
+training is over (`last_step`) ends at once and reports success. A worker that restarts even later waits in vain
+for the others; its supervisor already knows that the chief has succeeded.
 
 Source: A. Sergeev, M. Del Balso, "Horovod: fast and easy distributed deep learning in TensorFlow", 2018.
 """
@@ -43,14 +43,15 @@ from dtf import logging
 from dtf.build.apply import apply_op
 from dtf.build.constant import constant
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import GraphKeys, control_dependencies, device, get_default_graph, name_scope
+from dtf.build.default_graph import control_dependencies, device, get_default_graph, name_scope
+from dtf.build.graph import GraphKeys
 from dtf.build.ops import array as array_ops
 from dtf.build.ops import control_flow as control_flow_ops
 from dtf.build.ops import joining as joining_ops
 from dtf.build.ops import state as state_ops
 from dtf.build.sparse import IndexedSlices
 from dtf.build.tensor import Operation, Tensor
-from dtf.build.variables import global_variables, global_variables_initializer
+from dtf.build.variable_collections import global_variables, global_variables_initializer
 from dtf.train import preemption
 from dtf.train.optimizer import Optimizer
 from dtf.train.scaffold import Scaffold
@@ -63,8 +64,8 @@ from dtf.wire.pb import config_pb2
 __all__ = ["AllReduceOptimizer"]
 
 BYTES_PER_PACK = 4 << 20
-"""Gradients go round together up to this size: a round costs more (0.7 ms) than the copies of a pack, but much larger
-ones wait longer for their last gradient."""
+"""Gradients are reduced together up to this size. A round costs more (0.7 ms) than copying a pack, but a much larger
+pack waits longer for its last gradient."""
 
 _FAREWELL_S = 10.0
 """How long the chief, which has saved all, waits at its end for the others to know it."""
@@ -73,7 +74,7 @@ _BROADCAST_DTYPES = (dtypes.float32, dtypes.float64, dtypes.float16, dtypes.int3
 
 
 class AllReduceOptimizer(Optimizer):
-    """Averages the gradients of all workers, each of whom then makes the update that the optimizer inside makes.
+    """Averages gradients over all workers; each worker then applies the inner optimizer's update.
 
     Sparse gradients (IndexedSlices) are made dense first; a large embedding is better kept on parameter servers.
     """
@@ -106,7 +107,7 @@ class AllReduceOptimizer(Optimizer):
         self._bytes_per_pack = bytes_per_pack
 
     def compute_gradients(self, *args: Any, **kwargs: Any) -> list[tuple[Any, Any]]:
-        """What the optimizer inside computes of this worker's own batch."""
+        """Computes the inner optimizer's gradients of this worker's own batch."""
         return self._opt.compute_gradients(*args, **kwargs)
 
     def apply_gradients(
@@ -115,8 +116,9 @@ class AllReduceOptimizer(Optimizer):
         """The train op: averages the gradients over all workers and updates this worker's variables with the means.
 
         Args:
-          grads_and_vars: as `compute_gradients` gives them; the same variables in the same order at every worker.
-          global_step: this worker's own; all count the same.
+          grads_and_vars: the result of `compute_gradients`; every worker must pass the same variables in the same
+              order.
+          global_step: this worker's own global step; all workers count alike.
           name: of the update.
 
         Raises:
@@ -148,9 +150,10 @@ class AllReduceOptimizer(Optimizer):
         """The hook for every worker's session: gives the others the chief's variables whenever a session begins.
 
         Args:
-          is_chief: whether this worker's variables are those that all begin with.
+          is_chief: whether this worker's initial variables are copied to all others.
           max_wait_secs: how long the workers wait for each other at that.
-          last_step: the global step at which the training is over, for a chief that begins with it already.
+          last_step: the global step at which the training ends; a chief that restarts at or after it ends
+              at once.
         """
         return _AllReduceHook(self._num_workers, self._group_key, is_chief, max_wait_secs, last_step)
 
@@ -196,8 +199,7 @@ class AllReduceOptimizer(Optimizer):
 class _AllReduceHook(SessionRunHook):
     """Gives all workers the chief's variables in each new session, and keeps the chief's over a recovery.
 
-    A worker that is not the chief initialises its own copy first, as part of its local initialisation: nobody else
-    could.
+    A worker other than the chief initialises its own copy first, as part of its local initialisation.
     """
 
     def __init__(
@@ -253,8 +255,8 @@ class _AllReduceHook(SessionRunHook):
         theirs = int(session.run(self._chiefs_fingerprint))
         if theirs != self._fingerprint:
             names = ", ".join(f"{each.op.name} {each.shape}" for each in self._variables)
-            raise errors.InvalidArgumentError(
-                None, None, f"The chief's graph has other variables than this worker's, which are {names}."
+            raise errors.InvalidArgumentError.of(
+                f"The chief's graph has other variables than this worker's graph: {names}."
             )
         session.run(self._sync)
 
@@ -265,7 +267,7 @@ class _AllReduceHook(SessionRunHook):
             try:
                 session.run(self._saved, options=config_pb2.RunOptions(timeout_in_ms=round(_FAREWELL_S * 1000)))
             except errors.OpError as error:
-                logging.info("All is saved, but not every worker knows it: %s", error.message)
+                logging.info("The model is saved, but not every worker was informed: %s", error.message)
             return
         heard: Future[None] = Future()
         threading.Thread(target=_listen, args=(session, self._saved, heard), daemon=True).start()
@@ -275,7 +277,7 @@ class _AllReduceHook(SessionRunHook):
                 return
 
     def session_lost(self, session: Any, error: errors.OpError) -> bool:
-        """Called when the session is given up to be made again: the chief's own values need not be lost with it.
+        """Called when the lost session is about to be recreated: saves the chief's own values.
         Returns whether they are all there.
         """
         self._kept = []
@@ -283,7 +285,7 @@ class _AllReduceHook(SessionRunHook):
             try:
                 self._kept = session.run(self._variables)
             except errors.OpError as failure:
-                logging.info("The chief's values are lost, and it goes back to its checkpoint: %s", failure.message)
+                logging.info("The chief's values are lost; it restores its checkpoint: %s", failure.message)
         return bool(self._kept)
 
     def _put_back_what_was_kept(self, session: Any) -> None:
@@ -293,7 +295,7 @@ class _AllReduceHook(SessionRunHook):
         assert self._step_place is not None
         kept_step, restored_step = int(kept[self._step_place]), int(session.run(self._variables[self._step_place]))
         if kept_step > restored_step:
-            logging.info("The chief goes on from its own step %d, not the checkpoint's %d.", kept_step, restored_step)
+            logging.info("The chief continues from its own step %d, not the checkpoint's %d.", kept_step, restored_step)
             session.run(self._put_back, dict(zip(self._feeds, kept, strict=True)))
 
     def _has_come_to_the_end(self, session: Any) -> bool:
@@ -319,8 +321,8 @@ def _listen(session: Any, saved: Tensor, heard: Future[None]) -> None:
 
 
 def _packs(gradients: Sequence[Tensor], bytes_max: int) -> list[list[int]]:
-    """Which gradients are reduced together: those of one dtype, in order, up to a size; one of that size, or of unknown
-    size, is alone.
+    """Groups gradients to reduce together: one dtype, in order, up to a size; a gradient of that or unknown size is
+    alone.
     """
     packs: list[list[int]] = []
     open_packs: dict[Any, tuple[list[int], int]] = {}
@@ -348,7 +350,7 @@ def _size(tensor: Tensor) -> int:
 
 def _dense(gradient: Any) -> Tensor:
     if isinstance(gradient, IndexedSlices):
-        logging.warning("The sparse gradient %s is made dense to be averaged over the workers.", gradient.values.name)
+        logging.warning("The sparse gradient %s is converted to a dense one for averaging.", gradient.values.name)
     return convert_to_tensor(gradient)
 
 

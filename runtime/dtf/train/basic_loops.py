@@ -1,4 +1,4 @@
-"""basic_train_loop: the loop around a Supervisor's session, begun anew when a task was lost.
+"""basic_train_loop: the loop around a Supervisor's session, restarted when a task was lost.
 
 Source: https://www.tensorflow.org/api_docs/python/tf/compat/v1/train/basic_train_loop
 """
@@ -22,14 +22,14 @@ def basic_train_loop(
 ) -> None:
     """Calls train_step_fn(session, *args, **kwargs) until the supervisor is to stop.
 
-    When a task was lost or restarted (AbortedError; here UnavailableError too, which is what the loss of a ps begins
-    with), a new session is prepared, which restores the last checkpoint.
+    When a task is lost or restarts (AbortedError or UnavailableError), a new session is prepared; it restores the
+    last checkpoint.
 
     Args:
       recovery: how often that is done (dtf's own argument).
 
     Raises:
-      Whatever the function raises else, and the last loss when there were too many in a row.
+      Any other error that the function raises; or the last such loss after too many in a row.
     """
     tries = Recovery(recovery)
     while True:

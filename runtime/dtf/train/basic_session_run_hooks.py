@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dtf import logging
-from dtf.build.graph import get_default_graph
+from dtf.build.default_graph import get_default_graph
 from dtf.train.checkpoint_hooks import CheckpointSaverHook, CheckpointSaverListener
 from dtf.train.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
 from dtf.train.step_timer import NeverTriggerTimer, SecondOrStepTimer
@@ -38,7 +38,7 @@ class StopAtStepHook(SessionRunHook):
     """Asks for the end when the global step is reached.
 
     Args:
-      num_steps: this many steps after the one at which the session starts.
+      num_steps: stop this many steps after the step at which the session starts.
       last_step: when the global step is this.
 
     Raises:
@@ -68,7 +68,7 @@ class StopAtStepHook(SessionRunHook):
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
         assert self._last_step is not None
-        # What was fetched is the value from before the run; one more read settles it near the end.
+        # The fetched value is from before the run; read again near the end to be exact.
         if step_number(run_values.results) + 1 >= self._last_step:
             step = step_number(run_context.session.run(self._global_step_tensor))
             if step >= self._last_step:
@@ -125,7 +125,7 @@ class StepCounterHook(SessionRunHook):
         if before == self._step_before and self._warnings_left > 0:
             self._warnings_left -= 1
             logging.warning(
-                "The global step %s stays at %d from run to run. Is it passed to the optimizer's minimize?",
+                "The global step %s stays at %d in consecutive runs. Is it passed to the optimizer's minimize?",
                 self._global_step_tensor.op.name.rpartition("/")[0],
                 before,
             )
@@ -218,7 +218,7 @@ class NanLossDuringTrainingError(RuntimeError):
 
 class NanTensorHook(SessionRunHook):
     """Watches the loss: stops, or fails with NanLossDuringTrainingError, when it is NaN. The message names the tensor
-    and the global step after which it was seen.
+    and the last global step before it was seen.
     """
 
     def __init__(self, loss_tensor: Any, fail_on_nan_loss: bool = True) -> None:
@@ -242,7 +242,7 @@ class NanTensorHook(SessionRunHook):
         name = getattr(self._loss_tensor, "name", self._loss_tensor)
         step = find_global_step(session.graph)
         where = "" if step is None else f" at global step {step_number(session.run(step))}"
-        return f"{name} is NaN{where}; the newest checkpoint may be of a step before, or hold NaN already."
+        return f"{name} is NaN{where}; the newest checkpoint is from an earlier step, or may also contain NaN."
 
 
 class SummarySaverHook(SessionRunHook):
@@ -399,7 +399,8 @@ class ProfilerHook(SessionRunHook):
     Args:
       save_steps, save_secs: the interval, one of them.
       output_dir: folder of the traces.
-      show_dataflow, show_memory: what the trace shows beside when each op ran; see `timeline.Timeline`.
+      show_dataflow, show_memory: what the trace shows in addition to the times of ops; see
+          `timeline.Timeline`.
     """
 
     def __init__(

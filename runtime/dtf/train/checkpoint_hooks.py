@@ -1,4 +1,5 @@
-"""CheckpointSaverHook, which saves every so many seconds or steps, and what others may do around each save.
+"""CheckpointSaverHook saves a checkpoint at an interval; CheckpointSaverListener adds actions around each
+save.
 
 Source: https://www.tensorflow.org/api_docs/python/tf/compat/v1/train/CheckpointSaverHook
 """
@@ -11,7 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from dtf import logging
-from dtf.build.graph import GraphKeys, get_default_graph
+from dtf.build.default_graph import get_default_graph
+from dtf.build.graph import GraphKeys
 from dtf.train.preemption import has_arrived
 from dtf.train.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
 from dtf.train.step_timer import SecondOrStepTimer
@@ -22,7 +24,8 @@ _HOLD_LOOK_S = 0.02
 
 
 class CheckpointSaverListener:
-    """What can be done around each save of a CheckpointSaverHook; each method may be left as it is."""
+    """Base of actions around each save of a CheckpointSaverHook; override the methods that you
+    need."""
 
     def begin(self) -> None:
         """Called when the hook begins."""
@@ -31,7 +34,7 @@ class CheckpointSaverListener:
         """Called before a checkpoint is written."""
 
     def after_save(self, session: Any, global_step_value: int) -> bool | None:
-        """Called after a checkpoint was written. True asks for the end of the training."""
+        """Called after a checkpoint was written. True requests the end of the training."""
         return None
 
     def end(self, session: Any, global_step_value: int) -> None:
@@ -75,7 +78,7 @@ class CheckpointSaverHook(SessionRunHook):
         self._timer = SecondOrStepTimer(every_secs=save_secs, every_steps=save_steps)
         self._listeners = list(listeners or [])
         self._save_graph_def = save_graph_def
-        self._steps_per_run = 0  # the most that a run was seen to add to the global step; 0: nothing seen yet
+        self._steps_per_run = 0  # the largest observed increment of the global step by a run; 0: none observed yet
         self._step_before: int | None = None
         self._is_noted = False
 
@@ -135,19 +138,19 @@ class CheckpointSaverHook(SessionRunHook):
             listener.end(session, step)
 
     def _note(self, can_save: bool) -> None:
-        """Tells a supervisor that may ask for a checkpoint whether there is somebody to ask."""
+        """Tells the supervisor whether this process can save a checkpoint on request."""
         if can_save != self._is_noted:
             self._is_noted = can_save
             notes.savers += 1 if can_save else -1
 
     def _save_as_asked(self, session: Any) -> None:
-        """Saves because a parameter server is about to be ended by somebody's plan, and makes no further step until it
-        has gone, or its supervisor has thought better of it. That it has gone is the error of the run here.
+        """Saves because a supervisor is about to end a parameter server. Makes no further step until that server has
+        ended or the supervisor has withdrawn its plan. Its end makes the current run fail here.
         """
         wanted = notes.wanted
         step = self.save_now(session)
         notes.saved = wanted
-        logging.info("Saved step %d as the supervisor asked: a parameter server is about to end.", step)
+        logging.info("Saved step %d at the supervisor's request: a parameter server is about to end.", step)
         until = time.monotonic() + notes.hold_s
         while notes.wanted == wanted and time.monotonic() < until and not has_arrived():
             time.sleep(_HOLD_LOOK_S)
@@ -162,7 +165,7 @@ class CheckpointSaverHook(SessionRunHook):
         return step
 
     def _save(self, session: Any, step: int) -> bool:
-        """Saves. Returns whether a listener asks for the end."""
+        """Saves. Returns whether a listener requests the end."""
         from dtf.wire.pb import event_pb2
 
         logging.info("Saving checkpoints for %d into %s.", step, self._save_path)

@@ -26,14 +26,14 @@ _SHARDS = re.compile(r"-[\d?]+-of-\d+$")
 def latest_checkpoint(checkpoint_dir: str, latest_filename: str | None = None) -> str | None:
     """The prefix of the newest complete checkpoint that the state file of `checkpoint_dir` names, or None.
 
-    One whose files have gone or are not whole is passed over, with a warning, for the one before it.
+    A checkpoint whose files are missing or incomplete is skipped, with a warning, for the one before it.
 
     Args:
       checkpoint_dir: the folder of the checkpoints.
       latest_filename: the name of the state file; "checkpoint" by default.
 
     Returns:
-      The prefix as a str; None when there is no checkpoint.
+      The prefix as a str; None if no checkpoint exists.
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/latest_checkpoint
     """
@@ -44,12 +44,12 @@ def latest_checkpoint(checkpoint_dir: str, latest_filename: str | None = None) -
     for prefix in dict.fromkeys(candidates):
         if _is_whole(prefix):
             return prefix
-        logging.warning("Checkpoint %s is not whole: files are missing or cut short. Trying the one before it.", prefix)
+        logging.warning("Checkpoint %s is incomplete: files are missing or truncated. Trying the one before.", prefix)
     return None
 
 
 def get_checkpoint_state(checkpoint_dir: str, latest_filename: str | None = None) -> Any:
-    """The CheckpointState of a folder with absolute paths, or None when there is none or it cannot be read.
+    """The CheckpointState of a folder with absolute paths, or None if the file is missing or unreadable.
 
     Args:
       checkpoint_dir: the folder of the checkpoints.
@@ -66,8 +66,8 @@ def get_checkpoint_state(checkpoint_dir: str, latest_filename: str | None = None
 
     path = _state_file(checkpoint_dir, latest_filename)
     try:
-        with filesystems.open(path, encoding="utf-8") as file:
-            state = text_format.Parse(file.read(), checkpoint_state_pb2.CheckpointState())
+        text = filesystems.read_regular(path).decode()
+        state = text_format.Parse(text, checkpoint_state_pb2.CheckpointState())
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError, text_format.ParseError, errors.OpError) as error:
@@ -154,7 +154,7 @@ def checkpoint_exists(checkpoint_prefix: str) -> bool:
 
 
 def get_checkpoint_mtimes(checkpoint_prefixes: Iterable[str]) -> list[float]:
-    """When each checkpoint was written, in seconds since the epoch; those that do not exist are left out."""
+    """When each checkpoint was written, in seconds since the epoch; missing checkpoints are left out."""
     times = []
     for prefix in checkpoint_prefixes:
         for path in [checkpoint.index_file(prefix), *v1_files(prefix)]:
@@ -178,14 +178,15 @@ def remove_checkpoint(
 
 
 def meta_graph_file(checkpoint_prefix: str, meta_graph_suffix: str = "meta") -> str:
-    """The path of the MetaGraphDef beside a checkpoint; the shards of one of format V1 share one."""
+    """The path of the MetaGraphDef of a checkpoint; the shards of one of format V1 share one."""
     return f"{_SHARDS.sub('', checkpoint_prefix)}.{meta_graph_suffix}"
 
 
 def remove_unfinished(checkpoint_dir: str) -> None:
     """Removes what saves that were killed have left in a folder: parts that were written aside and never published.
 
-    Called by who saves there, before it begins. What somebody may still be writing stays (see `wire.unfinished`).
+    Must be called by the process that saves in this folder, before it begins. Files that another process may
+    still be writing are kept (see `wire.unfinished`).
     """
     unfinished.remove_abandoned(checkpoint_dir)
 
@@ -197,8 +198,8 @@ def checkpoints_iterator(
 
     Args:
       min_interval_secs: seconds between two yields, at least.
-      timeout: seconds to wait for a new one; None waits for ever.
-      timeout_fn: called at a timeout; iteration goes on until it returns True. Without it a timeout ends.
+      timeout: seconds to wait for a new one; None waits without a limit.
+      timeout_fn: called at a timeout; iteration continues until it returns True. Without it a timeout ends.
     """
     last: str | None = None
     while True:

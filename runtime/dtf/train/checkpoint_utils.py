@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from dtf.build.apply import apply_op
-from dtf.build.graph import GraphKeys, control_dependencies, device, get_default_graph, name_scope
-from dtf.build.variables import Variable, global_variables
+from dtf.build.default_graph import control_dependencies, device, get_default_graph, name_scope
+from dtf.build.graph import GraphKeys
+from dtf.build.variable_collections import global_variables
+from dtf.build.variables import Variable
 from dtf.train.checkpoint_management import latest_checkpoint
 from dtf.train.saveable import VariableSaveable
 from dtf.wire import filesystems
@@ -21,13 +23,14 @@ from dtf.wire.pb import types_pb2
 
 
 class CheckpointReader:
-    """What a checkpoint holds.
+    """Reads the names, shapes, dtypes and values of a checkpoint.
 
     Args:
       filepattern: its prefix.
 
     Raises:
-      NotFoundError: there is no checkpoint of that prefix; or, by the methods, no such tensor.
+      NotFoundError: the checkpoint does not exist; or, raised by the methods, the tensor is not in
+          it.
       DataLossError: a file is damaged.
     """
 
@@ -67,7 +70,7 @@ def load_checkpoint(ckpt_dir_or_file: str) -> CheckpointReader:
     """The reader of a checkpoint, or of the latest one in a folder.
 
     Raises:
-      ValueError: the folder has none.
+      ValueError: the folder contains no checkpoint.
       NotFoundError: there is no checkpoint of that prefix.
     """
     return CheckpointReader(_prefix(ckpt_dir_or_file))
@@ -77,7 +80,8 @@ def load_variable(ckpt_dir_or_file: str, name: str) -> Any:
     """The value of one variable; `name` may end in ":0".
 
     Raises:
-      ValueError, NotFoundError: as `load_checkpoint`, or there is no such variable.
+      ValueError, NotFoundError: as `load_checkpoint`; or the checkpoint does not contain the
+          variable.
     """
     return load_checkpoint(ckpt_dir_or_file).get_tensor(name.removesuffix(":0"))
 
@@ -92,8 +96,8 @@ def init_from_checkpoint(ckpt_dir_or_file: str, assignment_map: Mapping[str, Any
 
     Args:
       ckpt_dir_or_file: the checkpoint, or a folder whose latest is taken.
-      assignment_map: from names in the checkpoint to variables, lists of the parts of one, or names of variables
-        here; from scopes in the checkpoint, ending in "/", to scopes here.
+      assignment_map: maps names in the checkpoint to variables, lists of parts of one variable, or names of
+        variables; or maps scopes in the checkpoint, ending in "/", to scopes.
 
     Raises:
       ValueError: a variable is missing on one side, or has another shape.
@@ -114,12 +118,12 @@ def warm_start(
     var_name_to_vocab_info: None = None,
     var_name_to_prev_var_name: Mapping[str, str] | None = None,
 ) -> None:
-    """Makes the initializers of existing variables read their values from the variables of the same names there.
+    """Makes the initializers of existing variables read the checkpoint's variables of the same names.
 
     Args:
       ckpt_to_initialize_from: the checkpoint, or a folder whose latest is taken.
-      vars_to_warm_start: a pattern for the start of trainable variables' names; or a list of such patterns, for all
-        variables; or a list of variables.
+      vars_to_warm_start: a pattern for the start of trainable variables' names, a list of patterns for all
+        variables, or a list of variables.
       var_name_to_vocab_info: not supported.
       var_name_to_prev_var_name: names there that are others than here.
 

@@ -1,4 +1,5 @@
-"""Coordinator: lets several threads stop together, and the first error reach the one that waits.
+"""Coordinator stops several threads together and passes the first error on to the thread that joins
+them.
 
 Owns the stop event and the first exception; does not start threads (QueueRunner and LooperThread do).
 
@@ -20,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from dtf import logging
-from dtf.wire import errors
+from dtf.wire import errors, forks
 
 ExcInfo = tuple[Any, Any, Any]
 
@@ -28,7 +29,7 @@ ExcInfo = tuple[Any, Any, Any]
 class Coordinator:
     """Coordinates the end of a set of threads.
 
-    What changes is guarded by `_lock`: the stop event, the first exception, the registered threads.
+    `_lock` guards the mutable state: the stop event, the first exception, the registered threads.
 
     Args:
       clean_stop_exception_types: exceptions that mean an ordinary end when a thread reports them, not an error to
@@ -43,6 +44,7 @@ class Coordinator:
         self._clean_stop = tuple(clean_stop_exception_types)
         self._lock = threading.Lock()
         self._stop_event = threading.Event()
+        forks.renew_in_child(self, "_lock", "_stop_event")
         self._exc_info: ExcInfo | None = None
         self._threads: set[threading.Thread] = set()
         self._joins: list[threading.Event] = []  # each set when a stop is requested, or its threads have ended
@@ -61,10 +63,11 @@ class Coordinator:
         """Asks all threads to stop; the first exception given is raised again by `join`.
 
         Args:
-          ex: an exception, or what sys.exc_info() gives; one of the clean-stop types counts as no error.
+          ex: an exception, or a tuple from sys.exc_info(); one of the clean-stop types counts as no
+              error.
 
         Raises:
-          The exception itself, when `join` has returned already and nobody else would learn of it.
+          The exception itself, if `join` has already returned and could not report it.
         """
         exc_info = self._as_exc_info(ex)
         with self._lock:
@@ -100,7 +103,7 @@ class Coordinator:
         return self._stop_event.wait(timeout)
 
     def register_thread(self, thread: threading.Thread) -> None:
-        """Adds a thread to those that `join` waits for."""
+        """Adds a thread to the threads that `join` waits for."""
         with self._lock:
             self._threads.add(thread)
 
@@ -110,10 +113,10 @@ class Coordinator:
         stop_grace_period_secs: float = 120,
         ignore_live_threads: bool = False,
     ) -> None:
-        """Waits until all threads have ended: for ever until a stop is requested, a grace period after that.
+        """Waits until all threads have ended: without a limit until a stop is requested, a grace period after that.
 
         Args:
-          threads: waited for beside the registered ones.
+          threads: waited for in addition to the registered ones.
           stop_grace_period_secs: seconds that the threads have once a stop was requested.
           ignore_live_threads: do not raise for threads that outlive the grace period.
 
@@ -160,7 +163,7 @@ class Coordinator:
                 thread.join()
             over.set()
 
-        # One helper thread turns "all have ended" into something that can be awaited beside the stop.
+        # One helper thread turns "all have ended" into an event that can be awaited together with the stop.
         threading.Thread(target=watch, name="coordinator-watch", daemon=True).start()
         over.wait()
         with self._lock:
@@ -178,8 +181,9 @@ class LooperThread(threading.Thread):
 
     Args:
       coord: the Coordinator, which learns of exceptions.
-      timer_interval_secs: seconds between two calls, of which the first is at once; None for calls without a pause.
-      target, args, kwargs: what to call; subclasses may override `run_loop` instead.
+      timer_interval_secs: seconds between two calls; the first call is immediate. None: call without a pause.
+      target, args, kwargs: the function to call and its arguments; subclasses may override
+          `run_loop` instead.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""replica_device_setter: variables to the ps tasks, everything else to the worker.
+"""replica_device_setter: variables to the ps tasks, all other ops to the worker.
 
 Owns the device function and the strategies that choose a ps task; knows variables only by their op types.
 
@@ -47,11 +47,12 @@ def replica_device_setter(
       ps_tasks: how many ps tasks there are; taken from `cluster` when that is given.
       ps_device: device of the ps job, without a task.
       worker_device: device of the local worker.
-      merge_devices: merge with the device that the op has already (which then wins); otherwise an op that has one
-        keeps it as it is.
+      merge_devices: merge with the device that the op already has, which takes precedence; otherwise an op with a
+        device keeps it unchanged.
       cluster: anything that ClusterSpec takes.
       ps_ops: op types that belong on ps tasks.
-      ps_strategy: called with each such op, returns the task index; round-robin by default.
+      ps_strategy: called with each op of these types; returns the task index. Round-robin by
+          default.
 
     Returns:
       The function, or None when there are no ps tasks.

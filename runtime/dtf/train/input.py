@@ -1,9 +1,10 @@
 """Input pipelines of queues: producers of names, numbers and slices, and batches that threads keep ready.
 
 Owns what makes the queue, its enqueue operations, the QueueRunner that a session's threads run, and the summary that
-says how full the queue is. Names of nodes are TensorFlow's. What queues do is `build.ops.data_flow`'s.
+says how full the queue is. Names of nodes are TensorFlow's. The queues themselves belong to
+`build.ops.data_flow`.
 
-Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/batch and the pages beside it
+Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/batch and neighbouring pages
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from dtf.build import variables
 from dtf.build.constant import constant
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import GraphKeys, control_dependencies, name_scope
+from dtf.build.default_graph import control_dependencies, name_scope
+from dtf.build.graph import GraphKeys
 from dtf.build.ops import array, control_flow, gathering, io, math, random, summary_ops
 from dtf.build.ops.data_flow import FIFOQueue
 from dtf.build.tensor import Tensor
@@ -81,7 +83,7 @@ def input_producer(
       num_epochs: how often all rows go in; then the queue is closed. For ever if None.
       shuffle: another order each time; `seed` fixes them.
       summary_name: of a scalar summary of how full the queue is.
-      cancel_op: what the QueueRunner runs when its coordinator stops.
+      cancel_op: the op that the QueueRunner runs when its coordinator stops.
 
     Raises:
       ValueError: the shape of a row is not known.
@@ -158,7 +160,8 @@ def slice_input_producer(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> list[Tensor]:
-    """One row of each tensor, of the same number; another one each time. Arguments as `input_producer`.
+    """Takes one row of each tensor, all at the same index; each run takes another row. Arguments as
+    `input_producer`.
 
     Raises:
       ValueError: the list is empty.
@@ -174,7 +177,7 @@ def slice_input_producer(
 
 
 def fullness(name: str, size: Tensor, capacity: int) -> None:
-    """A scalar summary of which part of `capacity` is `size`."""
+    """A scalar summary of the fraction of `capacity` that `size` fills."""
     summary_ops.scalar(name, math.cast(size, dtypes.float32) * (1.0 / capacity))
 
 

@@ -1,9 +1,9 @@
 """Batches that threads gather in a queue: `batch`, `shuffle_batch`, their joined and conditional kinds.
 
-Owns the queue of batches and what goes in. SparseTensors wait in a table of the task, and their handles in the queue.
-The QueueRunners' threads run the enqueue operations; producers of the elements are `input`'s.
+Owns the queue of batches and the ops that fill it. SparseTensors wait in a table of the task, and their handles in
+the queue. The QueueRunners' threads run the enqueue operations; producers of the elements are `input`'s.
 
-Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/batch and the pages beside it
+Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/batch and neighbouring pages
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 from dtf.build.apply import apply_op
 from dtf.build.constant import constant_value
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import name_scope
-from dtf.build.ops import array, control_flow, gathering, math
+from dtf.build.default_graph import name_scope
+from dtf.build.ops import control_flow, filling, gathering, math
 from dtf.build.ops.data_flow import FIFOQueue, PaddingFIFOQueue, QueueBase, RandomShuffleQueue
 from dtf.build.sparse import SparseTensor
 from dtf.build.tensor import Operation, Tensor
@@ -38,9 +38,9 @@ class _Queue:
     Attributes:
       scope: the default name of the block.
       make: (dtypes, shapes) -> the queue.
-      capacity, least: the elements it holds, and those that stay in it.
+      capacity, least: the elements that the queue holds at most, and must keep at least.
       allow_smaller: whether the last batch may be smaller.
-      batch_size, enqueue_many, shapes: as the public functions have them.
+      batch_size, enqueue_many, shapes: as in the public functions.
     """
 
     scope: str
@@ -65,7 +65,7 @@ def batch(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> Any:
-    """Batches of elements in the order in which they come.
+    """Makes batches of elements in input order.
 
     Args:
       tensors: a tensor, or a list or dictionary of tensors and SparseTensors: one element, or with `enqueue_many` many
@@ -105,7 +105,7 @@ def maybe_batch(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> Any:
-    """`batch` of the elements for which `keep_input` is true: a bool scalar, or with `enqueue_many` a vector."""
+    """`batch` of the elements whose `keep_input` is true: a bool scalar, or with `enqueue_many` a vector."""
     queue = _fifo(
         "batch", batch_size, capacity, enqueue_many, shapes, dynamic_pad, allow_smaller_final_batch, shared_name
     )
@@ -142,7 +142,7 @@ def maybe_batch_join(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> Any:
-    """`batch_join` of the elements for which `keep_input` is true."""
+    """`batch_join` of the elements whose `keep_input` is true."""
     queue = _fifo(
         "batch_join", batch_size, capacity, enqueue_many, shapes, dynamic_pad, allow_smaller_final_batch, shared_name
     )
@@ -162,7 +162,8 @@ def shuffle_batch(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> Any:
-    """Batches of elements drawn from a queue in which at least `min_after_dequeue` stay; arguments else as `batch`."""
+    """Makes batches of elements drawn from a queue that keeps at least `min_after_dequeue`. The other arguments are as
+    in `batch`."""
     return maybe_shuffle_batch(
         tensors, batch_size, capacity, min_after_dequeue, True, num_threads, seed, enqueue_many, shapes,
         allow_smaller_final_batch, shared_name, name,
@@ -183,7 +184,7 @@ def maybe_shuffle_batch(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> Any:
-    """`shuffle_batch` of the elements for which `keep_input` is true."""
+    """`shuffle_batch` of the elements whose `keep_input` is true."""
     queue = _shuffling(
         "shuffle_batch", batch_size, capacity, min_after_dequeue, seed, enqueue_many, shapes, allow_smaller_final_batch,
         shared_name,
@@ -223,7 +224,7 @@ def maybe_shuffle_batch_join(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> Any:
-    """`shuffle_batch_join` of the elements for which `keep_input` is true."""
+    """`shuffle_batch_join` of the elements whose `keep_input` is true."""
     queue = _shuffling(
         "shuffle_batch_join", batch_size, capacity, min_after_dequeue, seed, enqueue_many, shapes,
         allow_smaller_final_batch, shared_name,
@@ -357,7 +358,7 @@ def _checked_keep(keep_input: Any, enqueue_many: bool) -> Tensor:
 
 
 def _shapes(stored: Sequence[Sequence[Tensor]], shapes: Any, enqueue_many: bool) -> list[TensorShape]:
-    """Of each component, what is known of its elements' shape."""
+    """For each component, the known part of its elements' shape."""
     if shapes is not None:
         return [as_shape(each) for each in shapes]
     found = []
@@ -383,7 +384,7 @@ def _enqueue(queue: QueueBase, tensors: list[Tensor], keep: Tensor, enqueue_many
 
 
 class _SparseMaps:
-    """The tables in which the SparseTensors of a queue's elements wait, by component."""
+    """The tables that hold the SparseTensors of queued elements, by component."""
 
     def __init__(self, tensors: Sequence[Any], enqueue_many: bool) -> None:
         self._like = list(tensors)
@@ -391,14 +392,14 @@ class _SparseMaps:
         self._names: dict[int, str] = {}
 
     def stored(self, tensors: Sequence[Any], keep: Tensor) -> list[Tensor]:
-        """Tensors, and the handles of what were SparseTensors."""
+        """Returns Tensors; each SparseTensor is replaced by its handle in a table."""
         return [
             self._store(number, each, keep) if isinstance(each, SparseTensor) else each
             for number, each in enumerate(tensors)
         ]
 
     def restored(self, tensors: Sequence[Tensor]) -> list[Any]:
-        """Batches of Tensors, and those of SparseTensors taken by their handles."""
+        """Returns the batches; handles are replaced by the SparseTensors that they stand for."""
         return [
             self._restore(number, tensor) if number in self._names else tensor for number, tensor in enumerate(tensors)
         ]
@@ -419,7 +420,8 @@ class _SparseMaps:
             handles = add()
             self._names.setdefault(number, handles.op.name)
         else:
-            # What is not enqueued must not wait in the table for ever.
+            # Do not store a SparseTensor whose element is not enqueued: it would stay in the table
+            # for ever.
             made: list[Tensor] = []
 
             def remember() -> Tensor:
@@ -428,7 +430,7 @@ class _SparseMaps:
 
             def none() -> Tensor:
                 lengths: Any = sparse.dense_shape[:1] if self._enqueue_many else []
-                return array.zeros(lengths, dtypes.int64) - 1
+                return filling.zeros(lengths, dtypes.int64) - 1
 
             handles = control_flow.cond(keep, remember, none)
             self._names.setdefault(number, made[0].op.name)

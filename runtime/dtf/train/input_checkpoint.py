@@ -1,4 +1,4 @@
-"""The position of an iterator in checkpoints: `make_saveable_from_iterator`, and a hook that saves it by itself.
+"""The position of an iterator in checkpoints: `make_saveable_from_iterator`, and a hook that saves it automatically.
 
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/data/experimental/CheckpointInputPipelineHook
 """
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dtf.build.apply import apply_op
-from dtf.build.graph import colocate_with, get_default_graph
+from dtf.build.default_graph import colocate_with, get_default_graph
 from dtf.build.ops.data_iterators import Iterator
 from dtf.build.tensor import Operation, Tensor
 from dtf.train.basic_session_run_hooks import SecondOrStepTimer
@@ -27,7 +27,8 @@ _POLICIES = {"warn": 0, "ignore": 1, "fail": 2}
 
 
 def make_saveable_from_iterator(iterator: Iterator, external_state_policy: str | None = None) -> SaveableObject:
-    """What a Saver takes for an iterator: add it to the collection SAVEABLE_OBJECTS, or to a Saver's list.
+    """Makes a saveable object from an iterator: add it to the collection SAVEABLE_OBJECTS, or to a Saver's
+    list.
 
     An iterator is initialized before it is restored. Datasets of Python generators have no position.
 
@@ -43,7 +44,7 @@ def make_saveable_from_iterator(iterator: Iterator, external_state_policy: str |
 def _saveable(resource: Tensor, external_state_policy: str | None) -> SaveableObject:
     policy = "fail" if external_state_policy is None else external_state_policy
     if policy not in _POLICIES:
-        raise ValueError(f"Invalid `external_state_policy`: {policy}; it is one of {', '.join(_POLICIES)}.")
+        raise ValueError(f"Invalid `external_state_policy`: {policy}; it must be one of {', '.join(_POLICIES)}.")
     return _IteratorSaveable(resource, _POLICIES[policy])
 
 
@@ -66,8 +67,8 @@ class _IteratorSaveable(SaveableObject):
 class CheckpointInputPipelineHook(SessionRunHook):
     """Saves the positions of the graph's iterators as often as the estimator saves its model, and restores the last.
 
-    The files are named "input..." in the model's folder, for each worker its own, and listed in a file of their own,
-    so that a model may be restored with or without its input.
+    Each worker's files are named "input..." in the model's folder and listed in a state file of their own. A model
+    can thus be restored with or without its input.
 
     Args:
       estimator: has `model_dir` and `config` (save_checkpoints_secs, save_checkpoints_steps, num_worker_replicas,
@@ -90,7 +91,7 @@ class CheckpointInputPipelineHook(SessionRunHook):
         self._global_step: Any = None
 
     def begin(self) -> None:
-        """Makes the ops that save and restore, unless the graph has them.
+        """Makes the save and restore ops unless the graph already has them.
 
         Raises:
           ValueError: there is no iterator.
@@ -104,13 +105,13 @@ class CheckpointInputPipelineHook(SessionRunHook):
         if not made:
             resources = graph.get_collection("iterators")
             if not resources:
-                raise ValueError("The graph has no iterator whose position could be saved")
+                raise ValueError("The graph has no iterator with a position to save")
             made = [Saver([_saveable(each, self._policy) for each in dict.fromkeys(resources)])]
             graph.add_to_collection(self._latest, made[0])
         self._saver = made[0]
 
     def after_create_session(self, session: Any, coord: Any) -> None:
-        """Restores the last position if there is one; else saves the first."""
+        """Restores the last position if one was saved; otherwise saves the first."""
         path = latest_checkpoint(self._folder, self._latest)
         step = int(session.run(self._global_step))
         if path is None:

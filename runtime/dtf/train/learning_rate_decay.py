@@ -1,7 +1,7 @@
 """Learning rates that fall with the global step: each function gives a scalar tensor.
 
-`global_step` may be a variable, a tensor or a number, and `decay_steps` counts in it. The formulas are those of the
-pages of the same names under https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train
+`global_step` may be a variable, a tensor or a number, and `decay_steps` counts in it. Each formula follows the page
+of the same name under https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from dtf.build.constant import constant
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import name_scope
+from dtf.build.default_graph import name_scope
 from dtf.build.ops import control_flow as control_flow_ops
 from dtf.build.ops import math as math_ops
 from dtf.build.ops import random as random_ops

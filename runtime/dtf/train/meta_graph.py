@@ -1,8 +1,8 @@
 """MetaGraphDef: a graph with its collections and its Saver, as one message and file.
 
-Owns how each collection goes into a message and comes back: variables, queue runners and the like by their own
-messages, plain values by lists, anything else by its name in the graph. GraphDef itself is `graph`'s and
-`importer`'s.
+Owns the conversion of collections to messages and back. Variables, queue runners and similar objects have
+their own messages, plain values use lists, all other objects their names in the graph. GraphDef itself is
+`graph`'s and `importer`'s.
 
     tf.train.export_meta_graph("model.meta")
     saver = tf.train.import_meta_graph("model.meta")
@@ -21,7 +21,8 @@ from google.protobuf import any_pb2
 from google.protobuf.message import DecodeError
 
 from dtf import logging
-from dtf.build.graph import Graph, GraphKeys, get_default_graph
+from dtf.build.default_graph import get_default_graph
+from dtf.build.graph import Graph, GraphKeys
 from dtf.build.saveable_object import SaveableObject
 from dtf.wire import errors, filesystems, opdef
 from dtf.wire.codec import python_to_attr
@@ -29,7 +30,7 @@ from dtf.wire.files import UnreadableFileError, file_errors, write_atomically
 from dtf.wire.opdef_proto import op_list
 from dtf.wire.pb import graph_pb2, meta_graph_pb2, queue_runner_pb2, saver_pb2, variable_pb2
 
-# The release whose format and ops these graphs are of, for readers that want to know.
+# The release whose format and ops these graphs have, for readers that check it.
 _TENSORFLOW_VERSION = "1.15.0"
 
 
@@ -73,7 +74,7 @@ def create_meta_graph_def(
 
     Args:
       meta_info_def: its MetaInfoDef, to be completed.
-      graph_def: the GraphDef; that of `graph` by default.
+      graph_def: the GraphDef; by default made from `graph`.
       saver_def: the SaverDef.
       collection_list: names of the collections; all of the graph by default.
       graph: the default graph if None.
@@ -172,7 +173,7 @@ def import_meta_graph(
       The Saver of its SaverDef; without one a new Saver of the variables; None if there are no variables.
 
     Raises:
-      NotFoundError: there is no such file.
+      NotFoundError: the file does not exist.
       ValueError: it holds no MetaGraphDef.
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/import_meta_graph
@@ -251,16 +252,16 @@ def read_meta_graph_file(filename: str) -> Any:
     """The MetaGraphDef of a file, in binary or text form.
 
     Raises:
-      NotFoundError: there is no such file.
+      NotFoundError: the file does not exist.
       UnreadableFileError: it holds no MetaGraphDef; a DataLossError, an OSError and a ValueError.
     """
     from google.protobuf import text_format
 
     path = os.fspath(filename)
     if not filesystems.exists(path):
-        raise errors.NotFoundError(None, None, f"File {path} does not exist.")
-    with file_errors(path), filesystems.open(path, "rb") as file:
-        data = file.read()
+        raise errors.NotFoundError.of(f"File {path} does not exist.")
+    with file_errors(path):
+        data = filesystems.read_regular(path)
     message = meta_graph_pb2.MetaGraphDef()
     try:
         message.ParseFromString(data)
@@ -280,7 +281,7 @@ def _add_collection(message: Any, key: str, entries: list[Any], export_scope: st
     if not entries:
         return
     if isinstance(entries[0], SaveableObject):
-        logging.info("The collection %s is not in the meta graph: what it holds has no message", key)
+        logging.info("The collection %s is left out of the meta graph: its values have no protobuf form", key)
         return
     collection = meta_graph_pb2.CollectionDef()
     codec = _codec_of(key)
@@ -293,7 +294,7 @@ def _add_collection(message: Any, key: str, entries: list[Any], export_scope: st
         else:
             _fill(collection, entries, export_scope)
     except (TypeError, ValueError, AttributeError) as error:
-        # Collections may hold anything; what has no form in a file matters to this process only.
+        # A collection may hold any object; one without a protobuf form stays in this process.
         logging.vlog(1, "Collection %s is not exported: %s", key, error)
         return
     message.collection_def[key].CopyFrom(collection)
@@ -304,7 +305,7 @@ def _fill(collection: Any, entries: list[Any], export_scope: str | None) -> None
     if isinstance(first, str | bytes):
         collection.bytes_list.value.extend(e.encode() if isinstance(e, str) else e for e in entries)
     elif isinstance(first, bool):
-        raise TypeError("booleans have no list in a CollectionDef")
+        raise TypeError("a CollectionDef cannot hold booleans")
     elif isinstance(first, int):
         collection.int64_list.value.extend(entries)
     elif isinstance(first, float):
@@ -330,7 +331,7 @@ def _restore_collection(
             for data in values:
                 proto = codec.message_type.FromString(data)
                 if codec.message_type is variable_pb2.VariableDef:
-                    # One object per variable, in however many collections it is.
+                    # One object per variable, even if it is in several collections.
                     name = f"{import_scope}/{proto.variable_name}" if import_scope else proto.variable_name
                     if name not in variables:
                         variables[name] = codec.from_proto(proto, import_scope=import_scope)
@@ -426,7 +427,7 @@ def _scoped(graph_def: Any, prefix: str) -> Any:
             mark = "^" if name.startswith("^") else ""
             source = name.removeprefix("^")
             if not source.startswith(prefix):
-                raise ValueError(f"Node {node.name} takes {source} from outside of the scope {prefix}")
+                raise ValueError(f"Node {node.name} has the input {source}, which is outside of the scope {prefix}")
             copied.input.append(mark + source.removeprefix(prefix))
         if "_class" in copied.attr:
             groups = [group for group in copied.attr["_class"].list.s if group.startswith(b"loc:@" + prefix.encode())]

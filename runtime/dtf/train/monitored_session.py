@@ -1,7 +1,7 @@
 """MonitoredSession and MonitoredTrainingSession: a session with hooks that recovers when a task was restarted.
 
-Own what users see; the layers between them and a plain session are `session_layers`', how the session comes to be
-`session_creators`', how often it is made again `recovery`'s, and what SIGTERM does `preemption`'s.
+Owns the public interface. `session_layers` holds the layers around a plain session, `session_creators` makes
+sessions, `recovery` decides how often to retry, and `preemption` handles SIGTERM.
 
 Source: https://www.tensorflow.org/api_docs/python/tf/compat/v1/train/MonitoredTrainingSession
 """
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from dtf import logging
-from dtf.build.graph import get_default_graph
+from dtf.build.default_graph import get_default_graph
 from dtf.train import basic_session_run_hooks as basic_hooks
 from dtf.train.preemption import Preempted, PreemptionNotice
 from dtf.train.recovery import LOST, RecoveryPolicy, cause
@@ -47,12 +47,12 @@ def MonitoredTrainingSession(  # noqa: N802  (TensorFlow's name)
 ) -> MonitoredSession:
     """Makes a MonitoredSession for training.
 
-    The chief initialises or restores the model, saves checkpoints (every 600 s by default) and summaries (every 100
-    steps by default); other workers wait until it has done so.
+    The chief initialises or restores the model and saves checkpoints (every 600 s by default) and summaries (every
+    100 steps by default). Other workers wait until the model is ready.
 
-    In the main thread, and where the program has no handler of its own, SIGTERM is a preemption notice: the training
-    stops after the step, the chief saves its last checkpoint, and the end of the session ends the process with status
-    143 (see `preemption`).
+    In the main thread, SIGTERM is a preemption notice unless the program has a handler of its own. The training stops
+    after the step and the chief saves a last checkpoint. When the session ends, the process exits with status 143
+    (see `preemption`).
 
     Args:
       master: the session target, such as `server.target`.
@@ -69,7 +69,7 @@ def MonitoredTrainingSession(  # noqa: N802  (TensorFlow's name)
       max_wait_secs: seconds that a worker waits for the chief.
       summary_dir: folder of the summaries; `checkpoint_dir` by default.
       save_graph_def: whether graph.pbtxt is written.
-      recovery: how often and how long a lost session is made again (dtf's own argument).
+      recovery: how often and how long a lost session is recreated (dtf's own argument).
 
     Returns:
       A MonitoredSession.
@@ -125,7 +125,8 @@ def MonitoredTrainingSession(  # noqa: N802  (TensorFlow's name)
 
 
 class _MonitoredSession:
-    """What MonitoredSession and SingularMonitoredSession share; the one owner of the wrapped session."""
+    """The shared part of MonitoredSession and SingularMonitoredSession; the one owner of the wrapped
+    session."""
 
     def __init__(
         self,
@@ -167,7 +168,7 @@ class _MonitoredSession:
 
         Raises:
           RuntimeError: the session is closed.
-          OpError: what the run raises and recovery does not mend.
+          OpError: any error of the run that recovery does not handle.
         """
         if self._is_closed():
             raise RuntimeError("Run called even after the session was closed.")
@@ -203,9 +204,9 @@ class _MonitoredSession:
         """Ends the session without an error; the hooks' `end` is called.
 
         Raises:
-          SystemExit: the process has been told to go by SIGTERM; all is saved.
+          SystemExit: SIGTERM was received; everything is saved.
           RuntimeError: the session is closed already.
-          OpError: what a queue runner or another thread of the coordinator has reported.
+          OpError: an error that a queue runner or another thread of the coordinator has reported.
         """
         self._close_internal()
 
@@ -215,7 +216,7 @@ class _MonitoredSession:
     def __exit__(self, exception_type: Any, exception_value: Any, traceback: Any) -> bool:
         clean: tuple[type[BaseException], ...] = (errors.OutOfRangeError, StopIteration)
         if self._notice.arrived:
-            clean += (Preempted, KeyboardInterrupt)  # a step that was cut off is no error
+            clean += (Preempted, KeyboardInterrupt)  # an interrupted step is not an error
         if exception_type is not None and issubclass(exception_type, clean):
             exception_type = None
         self._close_internal(exception_type)
@@ -223,7 +224,7 @@ class _MonitoredSession:
 
     def _close_internal(self, exception_type: Any = None) -> None:
         if self._sess is None and exception_type is None:
-            raise RuntimeError("The session is closed already. A with block closes it by itself.")
+            raise RuntimeError("The session is already closed. A with block closes it at its end.")
         try:
             if exception_type is None and self._creator.tf_sess is not None:
                 self._end_hooks(self._creator.tf_sess)
@@ -247,7 +248,7 @@ class _MonitoredSession:
         except LOST as error:
             if not self._notice.arrived:
                 raise
-            logging.warning("Told to go, but the last step could not be saved. Cause: %s", cause(error))
+            logging.warning("SIGTERM received, but the last step could not be saved. Cause: %s", cause(error))
 
     def _is_closed(self) -> bool:
         return self._sess is None
@@ -263,7 +264,7 @@ class MonitoredSession(_MonitoredSession):
       session_creator: ChiefSessionCreator (the default), WorkerSessionCreator, or anything with `create_session`.
       hooks: SessionRunHooks, called in this order.
       stop_grace_period_secs: seconds that queue-runner threads have to end at the close.
-      recovery: how often and how long a lost session is made again (dtf's own argument).
+      recovery: how often and how long a lost session is recreated (dtf's own argument).
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/MonitoredSession
     """

@@ -10,13 +10,21 @@ from typing import Any
 
 from dtf.build.constant import constant
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import GraphKeys, add_to_collection, colocate_with, get_default_graph, init_scope, name_scope
+from dtf.build.default_graph import (
+    add_to_collection,
+    colocate_with,
+    get_default_graph,
+    init_scope,
+    name_scope,
+)
+from dtf.build.graph import GraphKeys
 from dtf.build.ops import array as array_ops
 from dtf.build.ops import control_flow as control_flow_ops
 from dtf.build.ops import math as math_ops
 from dtf.build.tensor import Operation, Tensor
+from dtf.build.variable_collections import global_variables, moving_average_variables, trainable_variables
 from dtf.build.variable_scope import get_variable, variable_scope
-from dtf.build.variables import Variable, global_variables, moving_average_variables, trainable_variables
+from dtf.build.variables import Variable
 from dtf.train import slot_creator
 from dtf.wire import dtypes
 
@@ -67,7 +75,8 @@ class ExponentialMovingAverage:
             with init_scope():
                 if isinstance(value, Variable):
                     shadow = slot_creator.create_slot(value, value.initialized_value(), self._name)
-                    # Those of tensors have no variable that a checkpoint could restore them into.
+                    # Averages of tensors have no variable into which a checkpoint could be
+                    # restored.
                     add_to_collection(GraphKeys.MOVING_AVERAGE_VARIABLES, value)
                 else:
                     on_variable = value.op.type in ("Variable", "VariableV2", "VarHandleOp")
@@ -98,9 +107,11 @@ class ExponentialMovingAverage:
         return get_default_graph().unique_name(f"{var.op.name}/{self._name}", mark_as_used=False)
 
     def variables_to_restore(self, moving_avg_variables: Iterable[Any] | None = None) -> dict[str, Any]:
-        """Names in a checkpoint -> variables, such that averaged variables get the values of their shadows.
+        """Maps names in a checkpoint to variables, so that averaged variables are restored from their
+        shadows.
 
-        moving_avg_variables: the averaged ones; by default the trainable ones and those of the collection.
+        moving_avg_variables: the averaged variables; by default the trainable ones and those in the
+            MOVING_AVERAGE_VARIABLES collection.
         """
         if moving_avg_variables is None:
             moving_avg_variables = [*trainable_variables(), *moving_average_variables()]

@@ -1,6 +1,6 @@
 """The public names of tf.train.
 
-Owns nothing: every name comes from a module of this folder, of which each has one subject.
+Only re-exports names; each module of this folder covers one subject.
 """
 
 # ruff: noqa: F401
@@ -28,6 +28,7 @@ from dtf.train.basic_session_run_hooks import (
     StopAtStepHook,
     SummarySaverHook,
 )
+from dtf.train.checkpoint import Checkpoint, CheckpointManager
 from dtf.train.checkpoint_management import (
     checkpoint_exists,
     checkpoints_iterator,

@@ -1,6 +1,7 @@
 """The optimizer: from a loss to the op that makes it smaller.
 
-`minimize` is `compute_gradients`, then `apply_gradients`. A subclass says what `apply_gradients` adds for a variable:
+`minimize` is `compute_gradients`, then `apply_gradients`. A subclass defines the ops that `apply_gradients` adds for
+a variable:
 
     _create_slots(var_list)        variables to keep beside each variable (`_zeros_slot`, `_get_or_make_slot`)
     _prepare()                     tensors of the hyperparameters, made once per apply_gradients
@@ -9,8 +10,8 @@
     _resource_apply_dense(grad, var), _resource_apply_sparse(grad, var, indices)    the same, for one held by handle
     _finish(update_ops, name)      what groups the updates
 
-`RuleOptimizer` is the common case that one op of the runtime updates a variable and its slots; the optimizers of the
-modules beside this one are its subclasses.
+`RuleOptimizer` covers the common case: one op updates a variable and its slots. The optimizers in the other modules
+of this folder are its subclasses.
 
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/Optimizer
 """
@@ -22,9 +23,10 @@ from typing import TYPE_CHECKING, Any
 
 from dtf.build.apply import apply_op
 from dtf.build.conversion import convert_to_tensor, convert_to_tensor_or_indexed_slices
+from dtf.build.default_graph import colocate_with, control_dependencies, get_default_graph, init_scope
+from dtf.build.default_graph import name_scope as in_name_scope
 from dtf.build.gradients import gradients
-from dtf.build.graph import GraphKeys, colocate_with, control_dependencies, get_default_graph, init_scope
-from dtf.build.graph import name_scope as in_name_scope
+from dtf.build.graph import GraphKeys
 from dtf.build.ops import array as array_ops
 from dtf.build.ops import control_flow as control_flow_ops
 from dtf.build.ops import math as math_ops
@@ -32,7 +34,8 @@ from dtf.build.ops import searching, segment
 from dtf.build.partitioned import PartitionedVariable
 from dtf.build.sparse import IndexedSlices
 from dtf.build.tensor import Operation, Tensor
-from dtf.build.variables import Variable, trainable_variables
+from dtf.build.variable_collections import trainable_variables
+from dtf.build.variables import Variable
 from dtf.train import slot_creator
 from dtf.wire import dtypes
 
@@ -43,11 +46,11 @@ __all__ = ["Optimizer"]
 
 
 class Optimizer:
-    """Base of all optimizers; see the module's docstring for what a subclass gives.
+    """Base of all optimizers; the module's docstring lists the methods that a subclass defines.
 
     Attributes:
-      GATE_NONE, GATE_OP, GATE_GRAPH: values of `gate_gradients`: whether updates may start before the gradients of
-        the same op, or of the whole graph, are all computed.
+      GATE_NONE, GATE_OP, GATE_GRAPH: values of `gate_gradients`. They say whether an update may start before all
+        gradients of the same op, or of the whole graph, are computed.
     """
 
     GATE_NONE = 0
@@ -88,7 +91,7 @@ class Optimizer:
           var_list: the variables to change; all trainable ones by default.
           gate_gradients: GATE_NONE, GATE_OP or GATE_GRAPH.
           aggregation_method, colocate_gradients_with_ops: see `tf.gradients`.
-          name: the name of the op; that of the optimizer by default.
+          name: the name of the op; by default the optimizer's name.
           grad_loss: the gradient of `loss` itself; ones by default.
 
         Raises:
@@ -117,7 +120,7 @@ class Optimizer:
         """Pairs (gradient, variable); the gradient is a Tensor, IndexedSlices, or None. Arguments as of `minimize`.
 
         Raises:
-          TypeError: `var_list` holds something else than variables.
+          TypeError: `var_list` holds an object that is not a variable.
           ValueError: an argument is not allowed, or there are no variables.
         """
         if callable(loss):
@@ -153,8 +156,8 @@ class Optimizer:
         """An op that updates the variables with the gradients that `compute_gradients` gave, changed or not.
 
         Raises:
-          TypeError: a gradient is no tensor, or a variable none that can be updated.
-          ValueError: there is no gradient at all.
+          TypeError: a gradient is not a tensor, or a variable cannot be updated.
+          ValueError: all gradients are None.
         """
         pairs = [(_gradient(grad), variable) for grad, variable in grads_and_vars]
         if not pairs:
@@ -200,10 +203,10 @@ class Optimizer:
         made = [*self._non_slot_variables(), *(slot for slots in self._slots.values() for slot in slots.values())]
         return sorted((variable for variable in made if variable.graph is graph), key=lambda variable: variable.name)
 
-    # What a subclass overrides
+    # Methods that a subclass overrides
 
     def _create_slots(self, var_list: list[Any]) -> None:
-        """Makes the slots of all these variables that do not have them yet."""
+        """Makes the slots of these variables unless they exist."""
 
     def _prepare(self) -> None:
         """Makes the tensors that all updates of one apply_gradients share."""
@@ -237,7 +240,7 @@ class Optimizer:
     def _valid_dtypes(self) -> set[dtypes.DType]:
         return {dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64}
 
-    # What a subclass calls
+    # Methods that a subclass calls
 
     def _zeros_slot(self, var: Any, slot_name: str, op_name: str) -> Any:
         """Finds or makes a slot of the variable's shape and dtype, initialized with zeros."""
@@ -319,10 +322,10 @@ class Optimizer:
 
 
 class RuleOptimizer(Optimizer):
-    """An optimizer whose updates are done by one op of the runtime: Apply<rule>, SparseApply<rule> and so on.
+    """An optimizer that updates by one op of the runtime: Apply<rule>, SparseApply<rule> and so on.
 
-    A subclass gives `_rule(var)`: the name of the rule and the arguments of its op beside the variable and the
-    gradient, under the names of the op's contract. Hyperparameters are `_scalar(name, var)` of those it registered.
+    A subclass defines `_rule(var)`: the rule's name and its op's further arguments, named as in the op's contract.
+    Hyperparameters are `_scalar(name, var)` of those it registered.
     """
 
     def __init__(self, use_locking: bool, name: str, hyperparameters: Mapping[str, Any]) -> None:
@@ -377,7 +380,7 @@ class RuleOptimizer(Optimizer):
 
 
 def _target(variable: Any) -> Any:
-    """What the gradient is taken for."""
+    """The variable (or its value) with respect to which the gradient is computed."""
     if isinstance(variable, Variable):
         return variable.handle if _is_resource(variable) else variable._ref()
     if isinstance(variable, Tensor):

@@ -1,12 +1,13 @@
 """Preemption: SIGTERM, the notice that this process has to go, becomes an orderly end of training.
 
-Owns the signal handler and what it interrupts. Whoever trains (a MonitoredSession, a Supervisor) asks `arrived`
-between steps, saves what is to be saved, and calls `leave`, which ends the process with status 143: what a shell
-reports of a process that died of SIGTERM, so that a supervisor knows that it was asked to go and is not done.
+Owns the signal handler and the interruption of steps and waits. The trainer (a MonitoredSession or a
+Supervisor) checks `arrived` between steps, saves its state, and calls `leave`. `leave` ends the process with
+status 143, the shell's status for a process that died of SIGTERM. A supervisor thus knows that the process was
+stopped and has not finished.
 
-A step that still runs is waited for, for `STEP_PATIENCE_S`; one that waits for others which have gone already, as in
-synchronous training, is cut off then, so that the rest of the grace period is left for the checkpoint. A second notice
-cuts it off at once.
+A running step has `STEP_PATIENCE_S` to finish. After that it is cut off, because it may wait for tasks that have
+already gone, as in synchronous training. The rest of the grace period is left for the checkpoint. A second notice cuts
+it off at once.
 
 Nothing happens where the program has a handler of its own, or trains outside of the main thread. A program that waits
 in `Server.join` while its session is open is ended there.
@@ -30,7 +31,7 @@ EXIT_STATUS = 128 + signal.SIGTERM
 
 
 def _leave_the_server() -> None:
-    """A session that nobody closes would keep a process that only serves from ending."""
+    """An unclosed session would keep a process that only serves from ending."""
     if has_arrived():
         raise Preempted
 
@@ -39,8 +40,8 @@ server.while_joining.append(_leave_the_server)
 
 
 def has_arrived() -> bool:
-    """Whether the training of this process ends because it has been told to go: it will be gone on with elsewhere, or
-    later, so what others wait for is not over.
+    """Whether the training of this process ends because of SIGTERM. It will continue elsewhere or later, so tasks
+    that wait for it must keep waiting.
     """
     return any(notice.arrived for notice in _watching)
 
@@ -55,7 +56,7 @@ class Preempted(SystemExit):
 class PreemptionNotice:
     """Watches for SIGTERM from `watch` until `release`, in the main thread.
 
-    The handler interrupts whatever holds whichever lock, so it only sets a flag and wakes a thread that waits for it.
+    The handler may interrupt code that holds any lock, so it only sets a flag and wakes a waiting thread.
 
     Args:
       on_arrival: called in that thread when the notice arrives.
@@ -71,11 +72,11 @@ class PreemptionNotice:
 
     @property
     def arrived(self) -> bool:
-        """Whether this process has been told to go."""
+        """Whether this process has received SIGTERM."""
         return self._arrived
 
     def watch(self) -> None:
-        """Begins to watch, where nobody else does."""
+        """Installs the handler unless the program has its own."""
         if threading.current_thread() is not threading.main_thread():
             return
         if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
@@ -99,7 +100,7 @@ class PreemptionNotice:
           Preempted: it has.
         """
         if self._arrived:
-            logging.info("Told to go (SIGTERM): the training has been stopped in order, and this process ends.")
+            logging.info("SIGTERM received: the training was stopped in order; this process ends.")
             raise Preempted
 
     def interruptible(self, at_once: bool = False) -> contextlib.AbstractContextManager[None]:
@@ -119,7 +120,8 @@ class PreemptionNotice:
         try:
             yield
         except BaseException as error:
-            # The runtime tells of an interrupted step in several ways; one that was not interrupted keeps its error.
+            # The runtime reports an interrupted step in several ways; a step that was not interrupted keeps its
+            # error.
             if self._interruptible:
                 raise
             raise Preempted from error
@@ -137,7 +139,7 @@ class PreemptionNotice:
     def _wait_for_arrival(self) -> None:
         if not self._wake.get():
             return
-        logging.info("Told to go (SIGTERM): the training stops after this step.")
+        logging.info("SIGTERM received: the training stops after this step.")
         self._on_arrival()
         with contextlib.suppress(queue.Empty):
             self._wake.get(timeout=STEP_PATIENCE_S)

@@ -14,9 +14,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from dtf import logging
-from dtf.build.graph import GraphKeys, get_default_graph, get_default_session
+from dtf.build.default_graph import get_default_graph, get_default_session
+from dtf.build.graph import GraphKeys
 from dtf.train.coordinator import Coordinator
-from dtf.wire import errors
+from dtf.wire import errors, forks
 
 
 class QueueRunner:
@@ -60,6 +61,7 @@ class QueueRunner:
             self._cancel_op = cancel_op if cancel_op is not None else queue.close(cancel_pending_enqueues=True)
             self._closed_types = tuple(queue_closed_exception_types or (errors.OutOfRangeError,))
         self._lock = threading.Lock()
+        forks.renew_in_child(self, "_lock")
         self._runs_per_session: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._exceptions_raised: list[BaseException] = []
 
@@ -124,7 +126,7 @@ class QueueRunner:
         return threads
 
     def to_proto(self, export_scope: str | None = None) -> Any:
-        """The QueueRunnerDef, or None when the queue lies outside `export_scope`."""
+        """The QueueRunnerDef, or None when the queue is outside `export_scope`."""
         from dtf.wire.pb import queue_runner_pb2
 
         if export_scope is not None and not self._queue.name.startswith(export_scope):
@@ -190,7 +192,8 @@ class QueueRunner:
     def _close(self, sess: Any) -> None:
         try:
             sess.run(self._close_op)
-        except Exception as error:  # the session may be closed already; nobody waits for this queue then
+        except Exception as error:  # the session may already be closed; then nothing waits for this
+        # queue
             logging.vlog(1, "Ignored exception: %s", error)
 
     def _close_on_stop(self, sess: Any, coord: Coordinator) -> None:
@@ -203,7 +206,7 @@ class QueueRunner:
 
 def _code(kind: Any) -> Any:
     """The error code of an exception class."""
-    return kind(None, None, "").error_code
+    return kind.of("").error_code
 
 
 def add_queue_runner(qr: QueueRunner, collection: str = GraphKeys.QUEUE_RUNNERS) -> None:

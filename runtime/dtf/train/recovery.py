@@ -1,7 +1,7 @@
-"""Recovery: how often and how patiently a lost session is made again, and what the log says about it.
+"""Recovery: how often and how patiently a lost session is replaced, and the log lines about it.
 
-Owns the policy, the count of recoveries in a row, their pauses and their words. Does not make sessions: whoever
-recovers (a MonitoredSession, `basic_train_loop`) asks here whether to go on.
+Owns the policy, the count of recoveries in a row, their pauses and their words. Does not make sessions: a
+MonitoredSession or `basic_train_loop` asks this module whether to retry.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dtf import logging
 from dtf.wire import errors
 
 LOST = (errors.AbortedError, errors.UnavailableError)
-"""What a run raises when a task was lost or has restarted; everything else is no matter of recovery."""
+"""The errors of a run after a task was lost or has restarted; recovery ignores all other errors."""
 
 _LOG_EVERY_S = 10.0
 _Made = TypeVar("_Made")
@@ -27,7 +27,7 @@ class RecoveryPolicy:
     """The bounds of recovery.
 
     Attributes:
-      recoveries_max: recoveries in a row, without one good run between them, after which the error is raised.
+      recoveries_max: recoveries in a row without a successful run in between; after that the error is raised.
       wait_secs: how long one recovery tries to make a session before its error is raised.
       pause_secs: the pause before the second try in a row; it doubles with each further one. The first is immediate.
       pause_secs_max: the longest pause.
@@ -64,7 +64,7 @@ class Recovery:
         self._in_a_row = 0
 
     def lost(self, error: errors.OpError) -> None:
-        """A session was lost; returns after a pause when it is to be made again.
+        """A session was lost; returns after a pause if it is to be recreated.
 
         Raises:
           The error itself, when it is one too many.
@@ -72,11 +72,11 @@ class Recovery:
         most = self._policy.recoveries_max
         self._in_a_row += 1
         if self._in_a_row > most:
-            logging.error("The session was lost %d times in a row, and is given up. Cause: %s", most + 1, cause(error))
+            logging.error("The session was lost %d times in a row; giving up. Cause: %s", most + 1, cause(error))
             raise error
         pause_s = self._policy.pause_before(self._in_a_row)
         logging.info(
-            "A task was lost or restarted; the session is made again%s and the last checkpoint restored (%d of %d). "
+            "A task was lost or restarted; recreating the session%s and restoring the last checkpoint (%d of %d). "
             "Cause: %s",
             f" after {pause_s:g} s" if pause_s else "",
             self._in_a_row,
@@ -86,7 +86,7 @@ class Recovery:
         self._sleep(pause_s)
 
     def until_made(self, make: Callable[[], _Made]) -> _Made:
-        """What `make()` returns, tried again while tasks cannot be reached.
+        """Calls `make` and returns its result; retries while tasks cannot be reached.
 
         Raises:
           OpError: the last error, when the policy's `wait_secs` have passed; at once what is not of `LOST`.
@@ -103,7 +103,7 @@ class Recovery:
                 now = self._clock()
                 if now + pause_s > began + self._policy.wait_secs:
                     logging.error(
-                        "The session could not be made in %d tries within %.0f s. Cause: %s",
+                        "The session could not be created in %d tries within %.0f s. Cause: %s",
                         attempt - 1,
                         now - began,
                         cause(error),
@@ -112,7 +112,7 @@ class Recovery:
                 if now >= log_at:
                     log_at = now + _LOG_EVERY_S
                     logging.info(
-                        "The session cannot be made yet; try %d follows in %g s. Cause: %s",
+                        "The session cannot be created yet; try %d follows in %g s. Cause: %s",
                         attempt,
                         pause_s,
                         cause(error),
@@ -121,7 +121,7 @@ class Recovery:
 
 
 def cause(error: errors.OpError) -> str:
-    """One line that says which error it was, of which task, and what happened."""
+    """One line that names the error, the task and the cause."""
     lines = [line for line in str(error.message).replace("[_Derived_]", "").splitlines() if line.strip()]
     told = next((line for line in lines if not _FROM.match(line)), "")
     origin = next((found[1] for found in map(_FROM.match, lines) if found), "")

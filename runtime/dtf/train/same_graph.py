@@ -1,6 +1,7 @@
-"""Do the tasks of a training build the same graph? If not, they would wait for each other for ever.
+"""Checks that all tasks of a training build the same graph. Different graphs would make them wait for each other
+without end.
 
-Owns the two signs by which a worker can know that its graph is not the chief's, and the words. A variable of another
+Owns the two signs that a worker's graph differs from the chief's, and the error messages. A variable of another
 shape or type is refused where it is (`run.kernels.state`).
 """
 
@@ -10,7 +11,8 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from dtf.build.graph import Graph, device
+from dtf.build.default_graph import device
+from dtf.build.graph import Graph
 from dtf.build.variables import Variable
 from dtf.train.training_util import find_global_step, step_number
 from dtf.wire import errors
@@ -61,7 +63,7 @@ class Waiting:
 
 
 def _counting_step(graph: Graph) -> Any:
-    """The graph's global step if it is one number, of whatever type; else None, for nobody needs it here."""
+    """The graph's global step if it is a scalar of any numeric type, else None."""
     try:
         step = find_global_step(graph)
     except ValueError:
@@ -72,9 +74,10 @@ def _counting_step(graph: Graph) -> Any:
 
 
 class GradientsOfChief:
-    """What the chief of synchronous replicas averages, told to the workers through a variable beside the global step.
+    """Publishes the variables that a chief of synchronous replicas averages, in a variable stored with the global
+    step.
 
-    Make it before the graph is finalized. A chief of TensorFlow's has no such variable; then nothing is compared.
+    Make it before the graph is finalized. A TensorFlow chief has no such variable; then nothing is compared.
     """
 
     def __init__(self, name: str, where: str, gradients: Iterable[str]) -> None:
@@ -87,7 +90,7 @@ class GradientsOfChief:
         self.tell_op = self._told.initializer
 
     def are_told(self, session: Any) -> bool:
-        """Whether a chief has told them since the variable's task began."""
+        """Whether a chief has published them since the variable's task began."""
         try:
             session.run(self._told)
         except errors.FailedPreconditionError:
@@ -95,7 +98,7 @@ class GradientsOfChief:
         return True
 
     def compare(self, session: Any, sleep: Callable[[float], Any] = time.sleep) -> None:
-        """Compares, once the chief has told.
+        """Compares, once the chief has published.
 
         Raises:
           FailedPreconditionError: the worker's are others.
@@ -112,7 +115,7 @@ class GradientsOfChief:
                 raise errors.FailedPreconditionError(
                     None,
                     None,
-                    f"This worker's gradients are not those that the chief averages. Only the worker has {only_here}; "
+                    f"This worker's gradients differ from the chief's. Only the worker has {only_here}; "
                     f"only the chief has {only_there}. All tasks must build the same graph.",
                 )
             return

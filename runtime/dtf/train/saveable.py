@@ -1,7 +1,7 @@
-"""What a Saver saves: the parts of each variable, under the names that a checkpoint gives them.
+"""What a Saver saves: the parts of each variable and their names in a checkpoint.
 
-Owns the reading of a Saver's `var_list` and how each kind of variable is read and restored in the graph; does not
-build save or restore ops (saver does).
+Owns the reading of a Saver's `var_list` and how each kind of variable is read and restored in the graph. `saver`
+builds the save and restore ops.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from typing import Any
 
 from dtf.build.apply import apply_op
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import Tensor, device
+from dtf.build.default_graph import device
+from dtf.build.graph import Tensor
 from dtf.build.saveable_object import SaveableObject, SaveSpec
 from dtf.build.variables import Variable
 from dtf.wire.tensor_shape import TensorShape
@@ -59,7 +60,7 @@ def saveables_of(var_list: Any) -> list[SaveableObject]:
 
     Args:
       var_list: variables, PartitionedVariables, lists of the parts of one, mutable tables, or SaveableObjects; or a
-        dict from the names they shall have in the checkpoint.
+        dict keyed by their names in the checkpoint.
 
     Raises:
       ValueError: two have one name, one stands in the list twice, or a list is not of parts of one variable.
@@ -134,7 +135,7 @@ def _saveables_for(name: str, value: Any) -> list[SaveableObject]:
 
 
 def _is_partitioned(value: Any) -> bool:
-    # By what it does: the class belongs to a module that need not be loaded for this.
+    # Checks behaviour, not the class, whose module need not be loaded.
     return type(value).__name__ == "PartitionedVariable"
 
 
@@ -143,7 +144,7 @@ def _is_table(value: Any) -> bool:
 
 
 def _variable_tensor(value: Any) -> Tensor:
-    """The reference behind something that is not one of our Variables but stands for one."""
+    """The reference of an object that is not a Variable of this package but represents one."""
     tensor = value if isinstance(value, Tensor) else convert_to_tensor(value, as_ref=True)
     if not isinstance(tensor, Tensor) or not tensor.dtype._is_ref_dtype:
         raise TypeError(f"Variable to save is not a Variable: {value}")

@@ -1,8 +1,8 @@
 """Saver: saves and restores variables, and keeps the last few checkpoints.
 
-Owns the save and restore ops of a graph, named as TensorFlow names them, so that a SaverDef made by one runs in the
-other; and which checkpoints of a folder are kept. The files are written by the runtime's kernels; which one is the
-latest is `checkpoint_management`'s.
+Owns the save and restore ops of a graph, named as TensorFlow names them, so that either can run the other's
+SaverDef. Also owns which checkpoints of a folder are kept. The files are written by the runtime's kernels; which
+one is the latest is `checkpoint_management`'s.
 
     saver = tf.train.Saver(max_to_keep=3)
     path = saver.save(session, "logs/model.ckpt", global_step=1000)
@@ -22,9 +22,10 @@ from typing import Any
 
 from dtf import logging
 from dtf.build.apply import apply_op
-from dtf.build.graph import GraphKeys, Operation, Tensor, control_dependencies, device, get_default_graph, name_scope
+from dtf.build.default_graph import control_dependencies, device, get_default_graph, name_scope
+from dtf.build.graph import GraphKeys, Operation, Tensor
 from dtf.build.ops.control_flow import group
-from dtf.build.variables import global_variables
+from dtf.build.variable_collections import global_variables
 from dtf.train.checkpoint_management import (
     checkpoint_exists,
     get_checkpoint_mtimes,
@@ -33,7 +34,7 @@ from dtf.train.checkpoint_management import (
     update_checkpoint_state,
 )
 from dtf.train.saveable import SaveableObject, saveables_of
-from dtf.wire import errors, filesystems
+from dtf.wire import errors, filesystems, forks
 from dtf.wire.pb import saver_pb2
 from dtf.wire.unfinished import new_token, remove_abandoned
 
@@ -42,8 +43,8 @@ class Saver:
     """Saves and restores variables.
 
     Args:
-      var_list: what to save: a list of variables and SaveableObjects, or a dict from the names they shall have in
-        the checkpoint; all of the graph if None.
+      var_list: the variables to save: a list of variables and SaveableObjects, or a dict keyed by their names in
+        the checkpoint; by default all of the graph.
       reshape: restore into variables of other shapes with as many elements.
       sharded: let each device write a file of its own, without the values passing through one place.
       max_to_keep: how many checkpoints are kept; 0 or None keeps all, and the state file names only the last.
@@ -53,7 +54,7 @@ class Saver:
       saver_def: a SaverDef of ops that the graph has already, instead of `var_list`.
       builder: not supported; there for TensorFlow's order of arguments.
       defer_build: make the ops at `build`, not now.
-      allow_empty: do nothing, instead of raising, when there is nothing to save.
+      allow_empty: with nothing to save, do nothing instead of raising.
       write_version: SaverDef.V2, or SaverDef.V1 for readers from before TensorFlow 0.12.
       pad_step_number: pad the step in names to 8 digits, so that they sort.
       save_relative_paths: name checkpoints in the state file relative to its folder.
@@ -61,8 +62,8 @@ class Saver:
       clock: seconds since the epoch; passed in for tests.
 
     Raises:
-      ValueError: there is nothing to save, names are not unique, or arguments exclude each other.
-      TypeError: something in `var_list` is no variable.
+      ValueError: nothing to save, names are not unique, or arguments exclude each other.
+      TypeError: an entry of `var_list` is not a variable.
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/Saver
     """
@@ -91,7 +92,7 @@ class Saver:
                 "If `var_list` is provided then build cannot be deferred. Set defer_build=False or var_list=None."
             )
         if builder is not None:
-            raise ValueError("A builder of another kind of checkpoint is not supported")
+            raise ValueError("A custom `builder` is not supported")
         self._var_list = var_list
         self._reshape = reshape
         self._sharded = sharded
@@ -105,8 +106,10 @@ class Saver:
         self._save_relative_paths = save_relative_paths
         self._filename = filename
         self._clock = clock
-        # The services of a Supervisor save beside the trainer: what began later has to be the newest.
+        # The threads of a Supervisor save concurrently with the trainer: the save that began last
+        # must be the newest.
         self._turn = threading.Lock()
+        forks.renew_in_child(self, "_turn")
         self._is_built = False
         self._is_empty = False
         self._last_checkpoints: list[tuple[str, float]] = []
@@ -125,7 +128,7 @@ class Saver:
         """Makes the ops in the default graph, once.
 
         Raises:
-          ValueError: there is nothing to save.
+          ValueError: nothing to save.
         """
         if self._is_built:
             return
@@ -167,7 +170,7 @@ class Saver:
         """Saves the variables of `sess`.
 
         The meta graph is written before the state file names the checkpoint, and the checkpoint's own files are
-        renamed into place whole: whenever the process dies, what the state file names is complete.
+        renamed into place when whole. Whenever the process dies, each checkpoint in the state file is complete.
 
         Args:
           save_path: the checkpoint's prefix.
@@ -184,7 +187,7 @@ class Saver:
 
         Raises:
           RuntimeError: the ops have not been made yet.
-          ValueError: the folder does not exist, or `latest_filename` is no plain name.
+          ValueError: the folder does not exist, or `latest_filename` contains a folder.
           OpError: writing failed.
         """
         self._require_built()
@@ -266,7 +269,7 @@ class Saver:
         self._last_checkpoints = [(path, time) for path in checkpoint_paths for time in get_checkpoint_mtimes([path])]
 
     def _record(self, path: str) -> list[str]:
-        """Notes a new checkpoint. Returns those that are now to be removed."""
+        """Notes a new checkpoint. Returns the checkpoints to remove."""
         if self._max_to_keep <= 0:
             return []
         self._last_checkpoints = [entry for entry in self._last_checkpoints if entry[0] != path]
@@ -287,7 +290,7 @@ class Saver:
         return self.saver_def
 
     def to_proto(self, export_scope: str | None = None) -> Any:
-        """The SaverDef; None if its ops lie outside `export_scope`."""
+        """The SaverDef, or None if its ops are outside `export_scope`."""
         if export_scope is None or self.saver_def is None:
             return self.saver_def
         prefix = export_scope.rstrip("/") + "/"
@@ -333,7 +336,7 @@ class Saver:
         from dtf.train.meta_graph import create_meta_graph_def
         from dtf.wire.files import file_errors, write_atomically
 
-        # A finalized graph stays as it is: its message is made once, not at every save.
+        # A finalized graph does not change: its message is made once, not at every save.
         key = (graph, graph.version, strip_default_attrs)
         if self._meta_graph is None or self._meta_graph[0] != key or not graph.finalized:
             message = create_meta_graph_def(
@@ -376,7 +379,8 @@ def get_saver_or_default() -> Saver:
 
 
 def all_saveable_objects(scope: str | None = None) -> list[Any]:
-    """What a Saver saves by default: global variables and the collection of other saveable objects."""
+    """The objects that a Saver saves by default: global variables and the SAVEABLE_OBJECTS
+    collection."""
     graph = get_default_graph()
     return [*global_variables(scope), *graph.get_collection(GraphKeys.SAVEABLE_OBJECTS, scope)]
 
@@ -452,7 +456,7 @@ class _SaverOps:
     def _sharded_save(self, prefix: Tensor, shards: list[tuple[str, list[SaveableObject]]]) -> Tensor:
         """Each device writes a bundle of its own into a folder aside; the last one merges them under the prefix.
 
-        Files of V1 stay as they are: a pattern names them together.
+        Files of V1 are kept: a pattern names them together.
         """
         if self._version == saver_pb2.SaverDef.V1:
             return self._sharded_save_v1(prefix, shards)
@@ -552,7 +556,7 @@ def _check_saver_def(saver_def: Any) -> None:
         if not getattr(saver_def, field):
             raise ValueError(f"saver_def must specify the {what}: {saver_def}")
     if saver_def.version == saver_pb2.SaverDef.V1:
-        logging.warning("This Saver's ops write checkpoints of the old format V1")
+        logging.warning("This Saver's ops write checkpoints in the old format V1")
 
 
 def _restore_error(error: errors.OpError, cause: str) -> errors.OpError:

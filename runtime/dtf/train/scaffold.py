@@ -11,10 +11,11 @@ from collections.abc import Callable
 from typing import Any
 
 from dtf.build.constant import constant
-from dtf.build.graph import GraphKeys, get_default_graph
+from dtf.build.default_graph import get_default_graph
+from dtf.build.graph import GraphKeys
 from dtf.build.ops.control_flow import group
 from dtf.build.ops.joining import concat
-from dtf.build.variables import (
+from dtf.build.variable_collections import (
     global_variables,
     global_variables_initializer,
     local_variables_initializer,
@@ -24,14 +25,15 @@ from dtf.wire import dtypes
 
 
 class Scaffold:
-    """What is needed to start a training session; everything that is not given is made by `finalize`.
+    """The ops and objects needed to start a training session; `finalize` makes those that are not
+    given.
 
     Args:
       init_op: initialises the model; all global variables by default.
       init_feed_dict: fed to it.
       init_fn: called as init_fn(scaffold, session) after it.
-      ready_op: gives the names of what is not initialised yet, empty when the model is ready.
-      ready_for_local_init_op: the same for what `local_init_op` needs.
+      ready_op: a tensor of the names of uninitialised variables; empty when the model is ready.
+      ready_for_local_init_op: the same for the variables that `local_init_op` needs.
       local_init_op: run in every new session; local variables and tables by default.
       summary_op: all summaries merged by default.
       saver: a sharded Saver of all saveable objects by default.
@@ -149,7 +151,8 @@ class Scaffold:
 
     @staticmethod
     def get_or_default(arg_name: str, collection_key: str, default_constructor: Callable[[], Any]) -> Any:
-        """The one item of a collection, or what the constructor makes, which is then added to it.
+        """The one item of a collection; if the collection is empty, the constructor makes and adds
+        it.
 
         Raises:
           RuntimeError: the collection has several items.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtf.build.graph import get_default_graph
+from dtf.build.default_graph import get_default_graph
 from dtf.train.checkpoint_management import remove_unfinished
 from dtf.train.scaffold import Scaffold
 from dtf.train.session_manager import SessionManager
@@ -17,7 +17,7 @@ from dtf.wire import filesystems
 
 
 class SessionCreator:
-    """Base of what makes the sessions of a MonitoredSession."""
+    """Base of classes that make the sessions of a MonitoredSession."""
 
     def create_session(self) -> Any:
         """Returns a session whose model is ready."""

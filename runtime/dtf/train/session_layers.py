@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dtf import logging
-from dtf.build.graph import get_default_graph
+from dtf.build.default_graph import get_default_graph
 from dtf.train.coordinator import Coordinator
 from dtf.train.preemption import Preempted, PreemptionNotice
 from dtf.train.queue_runner import start_queue_runners
@@ -25,7 +25,7 @@ from dtf.wire import errors
 
 
 class StepContext:
-    """What a step function gets; see `MonitoredSession.run_step_fn`."""
+    """The argument of a step function; see `MonitoredSession.run_step_fn`."""
 
     def __init__(self, session: Any, run_with_hooks_fn: Callable[..., Any]) -> None:
         self._session = session
@@ -66,7 +66,7 @@ class CoordinatedSessionCreator:
         self.coord: Coordinator | None = None
 
     def create_session(self) -> CoordinatedSession:
-        """A new session; a preemption notice ends the wait for it at once, since there is nothing to save."""
+        """Makes a new session; a preemption notice ends the wait at once, since nothing needs saving."""
         with self._notice.interruptible(at_once=True):
             return self._create_session()
 
@@ -87,8 +87,8 @@ class CoordinatedSessionCreator:
     def tell_of_loss(self, error: errors.OpError) -> None:
         """Lets those hooks that have a method `session_lost` take what they can out of a session that is given up.
 
-        When one of them says that the whole model is still there, it is saved: nobody knows how long the others stay
-        away.
+        When a listener reports that the whole model is still available, it is saved, because the missing tasks may
+        stay away.
         """
         session = self.tf_sess
         if session is None:
@@ -122,7 +122,7 @@ class CoordinatedSessionCreator:
 
 
 class RecoverableSession:
-    """Makes its session anew when a task was lost, within the bounds of a RecoveryPolicy."""
+    """Recreates its session when a task was lost, within the bounds of a RecoveryPolicy."""
 
     def __init__(
         self, creator: CoordinatedSessionCreator, notice: PreemptionNotice, policy: RecoveryPolicy | None = None
@@ -147,8 +147,8 @@ class RecoverableSession:
             self._give_up_session(error)
             self._sess = self._create()
             return False
-        except Exception as error:  # what a thread has reported; `close` raises it
-            logging.info("The training stops, for a thread has failed: %s", error)
+        except Exception as error:  # an error that a thread has reported; `close` raises it
+            logging.info("The training stops because a thread has failed: %s", error)
             return True
 
     def close(self) -> None:
@@ -156,7 +156,7 @@ class RecoverableSession:
             try:
                 self._sess.close()
             except LOST as error:
-                logging.warning("The session was lost as it was being closed: %s", cause(error))
+                logging.warning("The session was lost while it was being closed: %s", cause(error))
             finally:
                 self._sess = None
 
@@ -244,7 +244,7 @@ class HookedSession:
 
     def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
         if self._notice.arrived:
-            raise Preempted  # from a loop that does not ask `should_stop`
+            raise Preempted  # from a loop that does not check `should_stop`
         if self._should_stop:
             raise RuntimeError("Run called even after should_stop requested.")
         context = SessionRunContext(SessionRunArgs(fetches, feed_dict), self._sess)
@@ -261,11 +261,11 @@ class HookedSession:
             self._merge_feeds(feeds, request.feed_dict, hook)
             if request.options is not None:
                 options = _merged_options(options or _messages().RunOptions(), request.options)
-        # Hooks always find both messages. A run without options must stay one: it is faster.
+        # Hooks always find both messages. A run without options must keep none: it is faster.
         with_options = options is not None or run_metadata is not None
         options = options or _messages().RunOptions()
         run_metadata = run_metadata or _messages().RunMetadata()
-        # A dict keyed by hooks is no fetch structure; a list in the same order is.
+        # A dict keyed by hooks cannot be fetched; a list in the same order can.
         with self._notice.interruptible():
             values = self._sess.run(
                 list(actual_fetches.values()),
@@ -288,7 +288,7 @@ class HookedSession:
 
 
 def _merged_options(ours: Any, more: Any) -> Any:
-    """RunOptions that ask for what either does: the higher level and limits, and the debug watches of both."""
+    """Merges two RunOptions: the higher level and limits, and the debug watches of both."""
     merged = type(ours)()
     merged.CopyFrom(ours)
     merged.trace_level = max(ours.trace_level, more.trace_level)

@@ -1,12 +1,13 @@
 """SessionManager: makes a session whose model is ready, by restoring, initialising, or waiting for the chief.
 
-Owns the waits and their words; what is run to initialise and to test readiness is given (by Scaffold).
+Owns the waits and their messages; the init and readiness ops come from Scaffold.
 
 Source: https://www.tensorflow.org/api_docs/python/tf/compat/v1/train/SessionManager
 """
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dtf import logging
-from dtf.build.graph import get_default_graph
+from dtf.build.default_graph import get_default_graph
 from dtf.session import Session
 from dtf.train.checkpoint_management import get_checkpoint_state, latest_checkpoint
 from dtf.train.same_graph import Waiting
@@ -28,11 +29,12 @@ class SessionManager:
 
     Args:
       local_init_op: run in each new session.
-      ready_op: gives the names of what is not initialised, empty when the model is ready; None: always ready.
-      ready_for_local_init_op: the same for what `local_init_op` needs.
+      ready_op: a tensor of the names of uninitialised variables; empty when the model is ready. None: always
+          ready.
+      ready_for_local_init_op: the same for the variables that `local_init_op` needs.
       graph: the default graph at the time if None.
-      recovery_wait_secs: seconds between two looks at whether the model is ready. Short, since a look costs one run
-        in a session that stays open.
+      recovery_wait_secs: seconds between two looks at whether the model is ready. Short, since a check costs one run
+        in a session that remains open.
       local_init_run_options: RunOptions for `local_init_op`.
       local_init_feed_dict: fed to it.
       clock, sleep: time in seconds; passed in for tests.
@@ -77,10 +79,11 @@ class SessionManager:
         init_feed_dict: dict[Any, Any] | None = None,
         init_fn: Callable[[Any], Any] | None = None,
     ) -> Any:
-        """Returns a session whose model is restored from a checkpoint if there is one, else initialised.
+        """Returns a session whose model is restored from a checkpoint if one exists, otherwise
+        initialised.
 
         Raises:
-          RuntimeError: the model is not ready after that, or there is no way given to initialise it.
+          RuntimeError: the model is not ready after that, or no op to initialise it is given.
         """
         session, restored = self._restore(
             master, saver, checkpoint_dir, checkpoint_filename_with_path, wait_for_checkpoint, max_wait_secs, config
@@ -136,12 +139,13 @@ class SessionManager:
         return session, True
 
     def wait_for_session(self, master: str, config: Any = None, max_wait_secs: float = float("inf")) -> Any:
-        """Returns a session once somebody else, the chief, has made the model ready.
+        """Returns a session once the chief has made the model ready.
 
         A task that cannot be reached is waited for too, in a new session each time.
 
         Raises:
-          DeadlineExceededError: the model is not ready after `max_wait_secs`; says what is missing.
+          DeadlineExceededError: the model is not ready after `max_wait_secs`; the message lists the
+              missing variables.
           FailedPreconditionError: it never will be, for the chief trains without what is missing.
         """
         waiting = Waiting(self._graph, self._clock)
@@ -166,7 +170,7 @@ class SessionManager:
             if now - began + self._recovery_wait_secs > (max_wait_secs or 0):
                 _close_quietly(session)
                 message = f"Session was not ready after waiting {max_wait_secs} secs: {missing}"
-                raise errors.DeadlineExceededError(None, None, message)
+                raise errors.DeadlineExceededError.of(message)
             if now - last_logged > _LOG_EVERY_S:
                 last_logged = now
                 logging.info("Waiting for model to be ready for %d s.  %s", now - began, missing)
@@ -208,7 +212,10 @@ class SessionManager:
             self._sleep(self._recovery_wait_secs)
         saver.restore(session, latest)
         state = get_checkpoint_state(folder)
-        saver.recover_last_checkpoints(list(state.all_model_checkpoint_paths))
+        # Those of another folder are not this training's to remove, whatever a state file says that came with a model.
+        own = os.path.abspath(folder)
+        paths = [path for path in state.all_model_checkpoint_paths if os.path.dirname(os.path.abspath(path)) == own]
+        saver.recover_last_checkpoints(paths)
         return True
 
     def _try_local_init(self, session: Any) -> str | None:
@@ -223,7 +230,7 @@ class SessionManager:
         return missing
 
     def _missing(self, ready_op: Any, session: Any) -> str | None:
-        """What a ready op says is missing, or None."""
+        """The names that a ready op reports as missing, or None."""
         if ready_op is None:
             return None
         try:

@@ -1,4 +1,4 @@
-"""SessionRunHook: what can be added around every run of a MonitoredSession.
+"""SessionRunHook adds fetches, feeds and actions around every run of a MonitoredSession.
 
 The order of calls, for a list of hooks:
 
@@ -20,11 +20,11 @@ from typing import Any, NamedTuple
 
 
 class SessionRunArgs(NamedTuple):
-    """What a hook adds to a run.
+    """The fetches, feeds and options that a hook adds to a run.
 
     Attributes:
       fetches: as `Session.run` takes them, or None.
-      feed_dict: merged into the caller's; the same key twice is an error.
+      feed_dict: merged into the caller's feeds; the same key twice is an error.
       options: a RunOptions message, merged into the caller's.
     """
 
@@ -34,7 +34,7 @@ class SessionRunArgs(NamedTuple):
 
 
 class SessionRunValues(NamedTuple):
-    """What a hook gets after a run: the values of its own fetches, the options used, and the RunMetadata."""
+    """The results of a run for one hook: its fetched values, the options used, and the RunMetadata."""
 
     results: Any
     options: Any
@@ -42,7 +42,7 @@ class SessionRunValues(NamedTuple):
 
 
 class SessionRunContext:
-    """One run as hooks see it, and their means to ask for the end."""
+    """One run as hooks see it, with a method to request the end."""
 
     def __init__(self, original_args: SessionRunArgs, session: Any) -> None:
         self._original_args = original_args
@@ -56,12 +56,12 @@ class SessionRunContext:
 
     @property
     def session(self) -> Any:
-        """The session in which the run happens."""
+        """The session of the run."""
         return self._session
 
     @property
     def stop_requested(self) -> bool:
-        """Whether some hook asked for the end."""
+        """Whether a hook has requested the end."""
         return self._stop_requested
 
     def request_stop(self) -> None:
@@ -70,7 +70,7 @@ class SessionRunContext:
 
 
 class SessionRunHook:
-    """Base of all hooks; each method may be left as it is.
+    """Base of all hooks; override the methods that you need.
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/SessionRunHook
     """
@@ -79,7 +79,7 @@ class SessionRunHook:
         """Called once before the session is created; the last moment to add to the graph."""
 
     def after_create_session(self, session: Any, coord: Any) -> None:
-        """Called when a session was made or made again; the graph is final, variables are ready."""
+        """Called when a session was created or recreated; the graph is final, variables are ready."""
 
     def before_run(self, run_context: SessionRunContext) -> SessionRunArgs | None:
         """Called before each run. Returns what to add to it, or None."""

@@ -1,15 +1,16 @@
-"""Slots: variables that an optimizer or a moving average keeps beside each variable of the model.
+"""Slots: variables that an optimizer or a moving average keeps for each variable of the model.
 
-A slot of the variable "w" called "Adam" is the variable "w/Adam" on w's device, and a piece of a partitioned variable
-has a slot that is the same piece of a partitioned slot, so that both are saved alike.
+A slot of the variable "w" named "Adam" is the variable "w/Adam" on w's device. A part of a partitioned variable has a
+slot that is the same part of a partitioned slot; a Saver thus saves both alike.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dtf.build.graph import colocate_with
+from dtf.build.default_graph import colocate_with
 from dtf.build.ops import array as array_ops
+from dtf.build.ops import filling as filling_ops
 from dtf.build.tensor import Tensor
 from dtf.build.variable_scope import get_variable, get_variable_scope, variable_scope
 from dtf.build.variables import Variable
@@ -41,11 +42,11 @@ def create_zeros_slot(
     if shape.is_fully_defined():
 
         def zeros(shape: Any, dtype: Any = dtype, partition_info: Any = None) -> Tensor:
-            return array_ops.zeros(shape, dtype)
+            return filling_ops.zeros(shape, dtype)
 
         return create_slot_with_initializer(primary, zeros, shape, dtype, name, colocate_with_primary)
     source = primary.initialized_value() if isinstance(primary, Variable) else primary
-    value = array_ops.zeros(array_ops.shape(source), dtype)
+    value = filling_ops.zeros(array_ops.shape(source), dtype)
     return create_slot(primary, value, name, colocate_with_primary)
 
 

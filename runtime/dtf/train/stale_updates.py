@@ -1,8 +1,8 @@
 """Staleness: how many updates of others came between a worker's pull of the variables and its push of the gradients.
 
-Owns the measure and the hook that makes it visible. In asynchronous training the gradients that a worker pushes are of
-the variables as they were when it began its step; the more workers there are, and the longer their steps take, the
-older these are. One worker alone has 0, as have synchronous replicas; n workers that are equally fast have n - 1.
+Owns the measure and the hook that makes it visible. In asynchronous training a worker's gradients belong to the
+variables as they were when its step began. More workers and longer steps make gradients older. One worker alone has 0,
+as have synchronous replicas; n workers that are equally fast have n - 1.
 
     train_op = optimizer.minimize(loss, global_step=global_step)
     hooks = [tf.train.StalenessHook(train_op, output_dir="logs/worker-1")]
@@ -14,7 +14,7 @@ from typing import Any
 
 from dtf import logging
 from dtf.build import nest
-from dtf.build.graph import colocate_with, control_dependencies, name_scope
+from dtf.build.default_graph import colocate_with, control_dependencies, name_scope
 from dtf.build.ops import math as math_ops
 from dtf.build.tensor import Operation, Tensor
 from dtf.train.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
@@ -30,7 +30,7 @@ def staleness(train_op: Any, global_step: Any = None, name: str = "staleness") -
     """The updates of others between the beginning of a step and the update that it makes. Running it runs `train_op`.
 
     Args:
-      train_op: what `minimize` returned for `global_step`.
+      train_op: the result of `minimize`.
       global_step: the variable that counts the updates; the graph's by default.
 
     Returns:
@@ -51,7 +51,7 @@ class StalenessHook(SessionRunHook):
     fetch `train_op` do not count.
 
     Args:
-      train_op: what `minimize` returned.
+      train_op: the result of `minimize`.
       every_n_steps: the interval, in steps of this worker.
       output_dir: folder of the event file, unless `summary_writer` is given; without both it only logs.
       global_step: as of `staleness`.
@@ -117,7 +117,7 @@ def _measure(train_op: Any, global_step: Any, name: str) -> tuple[Tensor, Tensor
     if global_step is None:
         global_step = get_global_step()
     if global_step is None:
-        raise ValueError("Staleness needs a global step: create one, and give it to `minimize`.")
+        raise ValueError("Staleness needs a global step: create one and pass it to `minimize`.")
     with name_scope(name) as scope, colocate_with(global_step):
         # Of another type, so that it is a copy, which the update does not change under it.
         pulled = math_ops.cast(global_step.read_value(), dtypes.float64, name="pulled")

@@ -9,7 +9,7 @@ Clock = Callable[[], float]
 
 
 class SecondOrStepTimer:
-    """Says at which steps something that happens every so many seconds or steps is due.
+    """Decides at which steps an action with an interval in seconds or steps is due.
 
     Raises:
       ValueError: both or neither of the intervals are given.

@@ -34,7 +34,7 @@ class FileWriter:
       logdir: the folder, made if need be.
       graph: a Graph to add at once, with its meta graph.
       max_queue: how many events wait for the disk before `add_...` blocks.
-      flush_secs: seconds after which what was written is handed to the operating system, at the latest.
+      flush_secs: the longest time in seconds before events are flushed to the file.
       graph_def: deprecated form of `graph`.
       filename_suffix: added to the file name.
       session: accepted for TensorFlow's sake; must be None.
@@ -66,6 +66,7 @@ class FileWriter:
         self._run_tags: set[str] = set()
         self._arguments = (max_queue, flush_secs, filename_suffix or "")
         self._lock = threading.Lock()
+        forks.renew_in_child(self, "_lock")
         self._sink: _Sink | None = _Sink(logdir, *self._arguments, clock)
         self._warned = False
         if graph is not None or graph_def is not None:
@@ -86,7 +87,7 @@ class FileWriter:
             message.ParseFromString(summary)
         else:
             message.CopyFrom(summary)
-        # What a tag means is written with its first value only.
+        # Only the first value of a tag carries its description.
         for value in message.value:
             if value.HasField("metadata"):
                 if value.tag in self._tags_with_metadata:
@@ -145,14 +146,14 @@ class FileWriter:
         self._add(event, global_step)
 
     def add_event(self, event: Any) -> None:
-        """Adds an Event message as it is. Does nothing, with a warning, after `close`."""
+        """Adds an Event message unchanged. Does nothing, with a warning, after `close`."""
         with self._lock:
             sink = self._sink
             warn, self._warned = sink is None and not self._warned, self._warned or sink is None
         if sink is not None:
             sink.put(event)
         elif warn:
-            logging.warning("Attempting to use a closed FileWriter; what is added is lost until it is reopened.")
+            logging.warning("Attempting to use a closed FileWriter; added values are lost until it is reopened.")
 
     def flush(self) -> None:
         """Returns when all that was added is with the operating system."""
@@ -169,7 +170,7 @@ class FileWriter:
             sink.close()
 
     def reopen(self) -> None:
-        """After a `close`, goes on in a new file."""
+        """After a `close`, continues in a new file."""
         with self._lock:
             if self._sink is None:
                 self._sink = _Sink(self._logdir, *self._arguments, self._clock)
@@ -189,7 +190,7 @@ class FileWriter:
 
 
 class FileWriterCache:
-    """One FileWriter per folder, for hooks that write to the same one."""
+    """Caches one FileWriter per folder, for hooks that write to the same one."""
 
     _lock = threading.Lock()
     _writers: dict[str, FileWriter] = {}
@@ -199,7 +200,7 @@ class FileWriterCache:
         """The writer of a folder; made at the first call."""
         with FileWriterCache._lock:
             if logdir not in FileWriterCache._writers:
-                # Whoever watches a run (TensorBoard, dtfctl) sees it as it is, not as it was two minutes ago.
+                # Flush often: readers (TensorBoard, dtfctl) must see the current state of the run.
                 FileWriterCache._writers[logdir] = FileWriter(logdir, flush_secs=1)
             return FileWriterCache._writers[logdir]
 
@@ -222,7 +223,7 @@ def summary_iterator(path: str) -> Iterator[Any]:
       An iterator over Event messages.
 
     Raises:
-      NotFoundError, DataLossError: there is no such file; it is damaged, or cut short.
+      NotFoundError, DataLossError: the file does not exist, is damaged, or is cut short.
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/summary_iterator
     """
@@ -286,12 +287,12 @@ class _Sink:
                 due = time.monotonic() + self._flush_secs
 
     def _attempt(self, action: Callable[[], None]) -> None:
-        """A full disk must not stop the training that the events tell of; said once."""
+        """Logs a write error once: a full disk must not stop the training."""
         try:
             action()
         except (OSError, errors.OpError) as error:
             if not self._failed:
-                logging.error("Events are lost, %s cannot be written: %s", self._writer.path, error)
+                logging.error("Events are lost: %s cannot be written: %s", self._writer.path, error)
             self._failed = True
 
 

@@ -1,4 +1,4 @@
-"""Supervisor: the session manager of older trainers: prepares a session, and runs services beside the training.
+"""Supervisor, the session manager of older trainers: prepares a session, and runs services in other threads.
 
     supervisor = tf.train.Supervisor(is_chief=(task == 0), logdir="checkpoints", saver=saver, global_step=step)
     with supervisor.managed_session(server.target) as session:
@@ -7,7 +7,7 @@
 
 Owns the defaults, the choice between the chief's way to a session and the other workers', and the order at the end.
 Restoring and waiting are `session_manager`'s, the services' own work is in `supervisor_services`. New trainers use
-MonitoredTrainingSession, which also recovers by itself.
+MonitoredTrainingSession, which also recovers automatically.
 
 Source: https://www.tensorflow.org/api_docs/python/tf/compat/v1/train/Supervisor
 """
@@ -21,11 +21,12 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from dtf import logging
-from dtf.build.graph import GraphKeys, get_default_graph
+from dtf.build.default_graph import get_default_graph
+from dtf.build.graph import GraphKeys
 from dtf.build.ops.control_flow import group
 from dtf.build.ops.lookup import tables_initializer
 from dtf.build.ops.summary_ops import merge_all
-from dtf.build.variables import (
+from dtf.build.variable_collections import (
     global_variables,
     global_variables_initializer,
     local_variables_initializer,
@@ -55,8 +56,9 @@ class Supervisor:
 
     Args:
       graph: the default graph if None.
-      ready_op: gives the names of what is not initialised yet, empty when the model is ready.
-      ready_for_local_init_op: the same for what `local_init_op` needs; by default only what the graph's collection has.
+      ready_op: a tensor of the names of uninitialised variables; empty when the model is ready.
+      ready_for_local_init_op: the same for the variables that `local_init_op` needs; by default only the op in the
+          graph's collection.
       is_chief: whether this one initialises the model, saves it, and writes summaries.
       init_op: initialises the model; all global variables by default.
       init_feed_dict: fed to it.
@@ -158,7 +160,7 @@ class Supervisor:
     ) -> Iterator[Any]:
         """Yields a session whose model is ready, and ends all threads and closes it after the block.
 
-        In the main thread, and where the program has no handler of its own, SIGTERM requests a stop; the chief then
+        In the main thread, SIGTERM requests a stop unless the program has a handler of its own. The chief then
         saves a last checkpoint, and the process ends with status 143 (see `preemption`).
 
         Raises:
@@ -179,7 +181,8 @@ class Supervisor:
                 try:
                     if self._notice.arrived and session is not None:
                         self._save_last_checkpoint(session)
-                    # Threads that run in the session end by its close at the latest; the caller has it no more.
+                    # Threads that run in the session end at its close at the latest; the caller has released
+                    # it.
                     self.stop(close_summary_writer=close_summary_writer, ignore_live_threads=True)
                 finally:
                     if session is not None:
@@ -263,7 +266,8 @@ class Supervisor:
         return threads
 
     def start_queue_runners(self, sess: Any, queue_runners: Iterable[Any] | None = None) -> list[threading.Thread]:
-        """Starts the threads of QueueRunners, by default those of the graph's collection. They end with `stop`."""
+        """Starts the threads of QueueRunners; by default of those in the graph's collection. They end with
+        `stop`."""
         runners = self._graph.get_collection(GraphKeys.QUEUE_RUNNERS) if queue_runners is None else queue_runners
         threads: list[threading.Thread] = []
         for runner in runners:
@@ -332,7 +336,7 @@ class Supervisor:
                 self._summary_writer.add_session_log(event_pb2.SessionLog(status=event_pb2.SessionLog.STOP))
                 self._summary_writer.close()
 
-    # -- what it was made of
+    # -- constructor arguments
 
     @property
     def coord(self) -> Coordinator:
@@ -369,7 +373,7 @@ class Supervisor:
 
     @property
     def save_path(self) -> str | None:
-        """What checkpoints are called before "-<step>"; None where none are saved."""
+        """The prefix of checkpoint names before "-<step>"; None if no checkpoints are saved."""
         return self._save_path
 
     @property
@@ -407,7 +411,7 @@ class Supervisor:
     Stop = stop
 
     def _given(self, value: Any, collection: str, make: Callable[[], Any] = lambda: None) -> Any:
-        """What was given; instead of USE_DEFAULT the first item of a collection, or what is made and added to it."""
+        """The given value; for USE_DEFAULT the first item of a collection, made and added if missing."""
         if value is not self.USE_DEFAULT:
             return value
         found = self._graph.get_collection(collection)
@@ -446,7 +450,7 @@ def _default_local_init_op() -> Any:
 def _close_quietly(session: Any) -> None:
     try:
         session.close()
-    except Exception as error:  # the training is over, and its own error is what counts
+    except Exception as error:  # the training is over, and its own error takes precedence
         logging.warning("Closing the session failed: %s", error)
 
 

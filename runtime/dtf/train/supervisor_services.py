@@ -1,4 +1,4 @@
-"""The services of a Supervisor: what its threads do each time they are due.
+"""The services of a Supervisor: threads that save, summarise and count steps at intervals.
 
 Own one turn each; when the turns come is the LooperThread's matter, and their state the supervisor's.
 """

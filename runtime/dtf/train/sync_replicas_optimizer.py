@@ -1,7 +1,7 @@
 """SyncReplicasOptimizer: workers whose gradients are averaged before each update, as if they were one.
 
-Owns the graph that makes the workers wait for each other, and the hook that starts and ends it. The averaging itself
-is the accumulators' (`ops/data_flow.py`), the update is that of the optimizer inside.
+Owns the graph that makes the workers wait for each other, and the hook that starts and ends it. The accumulators
+(`ops/data_flow.py`) average the gradients; the inner optimizer makes the update.
 
     worker                                            chief, in a thread beside its own steps
     ------                                            ---------------------------------------
@@ -10,14 +10,15 @@ is the accumulators' (`ops/data_flow.py`), the update is that of the optimizer i
     takes a token from the queue beside the           updates the variables and the global step
        global step; its value is the next local step  puts a token for each worker into the queue
 
-An accumulator drops a gradient whose local step lies before the global step. The accumulators and the queue have
-names that every worker's graph shares, TensorFlow's too: a worker of either kind can take part in the job of the
-other. A worker whose gradients are others than the chief's is told so, instead of waiting with all the others.
+An accumulator drops a gradient whose local step is before the global step. The accumulators and the queue have
+the same names in every worker's graph, and in TensorFlow's. TensorFlow workers can thus join a dtf job, and dtf
+workers a TensorFlow job. A worker whose gradients differ from the chief's gets an error instead of waiting
+for ever.
 
 A worker holds a token while it computes. One that is killed loses it, and begins without one when it returns; the
-one token too many costs one stale gradient. One that ends in good order gives it back, so that the others go on. A
-chief that is killed between the gradients and the tokens of an update leaves all others waiting for these. One that
-returns therefore begins anew: it forgets the gradients that are there, and gives each of the others a token.
+one token too many costs one stale gradient. A worker that ends in good order returns it, so that the others continue.
+A chief that is killed between the gradients and the tokens of an update leaves all others waiting for these. A chief
+that restarts therefore begins anew: it drops the accumulated gradients and gives each other worker a token.
 
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/SyncReplicasOptimizer
 """
@@ -32,13 +33,15 @@ import numpy as np
 
 from dtf import logging
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import GraphKeys, colocate_with, control_dependencies, device, name_scope
-from dtf.build.ops import array as array_ops
+from dtf.build.default_graph import colocate_with, control_dependencies, device, name_scope
+from dtf.build.graph import GraphKeys
 from dtf.build.ops import control_flow as control_flow_ops
 from dtf.build.ops import data_flow as data_flow_ops
+from dtf.build.ops import filling as filling_ops
 from dtf.build.sparse import IndexedSlices
 from dtf.build.tensor import Operation, Tensor
-from dtf.build.variables import Variable, global_variables, report_uninitialized_variables
+from dtf.build.variable_collections import global_variables, report_uninitialized_variables
+from dtf.build.variables import Variable
 from dtf.train import preemption
 from dtf.train.optimizer import Optimizer
 from dtf.train.queue_runner import QueueRunner
@@ -57,10 +60,10 @@ class SyncReplicasOptimizer(Optimizer):
 
     Attributes:
       local_step_init_op: brings a worker's local step to the global step.
-      chief_init_op: the same for the chief's, and for the accumulators.
+      chief_init_op: the same for the chief's local step, and for the accumulators.
       ready_for_local_init_op: the names of the variables that these need and that are not initialized.
 
-    The three are there after `apply_gradients`, for programs that use no hook.
+    All three exist after `apply_gradients`, for programs without the hook.
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/SyncReplicasOptimizer
     """
@@ -109,7 +112,7 @@ class SyncReplicasOptimizer(Optimizer):
         )
 
     def compute_gradients(self, *args: Any, **kwargs: Any) -> list[tuple[Any, Any]]:
-        """What the optimizer inside computes."""
+        """Computes the inner optimizer's gradients."""
         return self._opt.compute_gradients(*args, **kwargs)
 
     def apply_gradients(
@@ -136,7 +139,7 @@ class SyncReplicasOptimizer(Optimizer):
             raise ValueError("Global step is required to check staleness")
         self._global_step = global_step
         token_type = global_step.dtype.base_dtype
-        # An op without a variable's type stays on the worker where a device setter sends variables elsewhere.
+        # An op without a variable's type remains on the worker where a device setter sends variables to the ps.
         with colocate_with(control_flow_ops.no_op()):
             local_step = Variable(
                 0,
@@ -236,7 +239,7 @@ class SyncReplicasOptimizer(Optimizer):
 
     def _tokens(self, count: int) -> Tensor:
         """`count` times the global step, read after what it depends on."""
-        return array_ops.fill([count], self._global_step.read_value())
+        return filling_ops.fill([count], self._global_step.read_value())
 
     def _make_chief_init_op(self, accumulators: list[tuple[Any, str]]) -> Operation:
         ready = [self.local_step_init_op]
@@ -250,9 +253,9 @@ class SyncReplicasOptimizer(Optimizer):
 class _SyncReplicasOptimizerHook(SessionRunHook):
     """Brings a worker's steps and accumulators up to date in each new session; the chief's makes the updates too.
 
-    The chief's thread ends with its session. It does not close the queue when the session is only made anew, for the
-    queue may live on and could not be opened again; `end` closes it, which ends all workers that wait for a token. A
-    chief that is preempted will be back, and lets them wait.
+    The chief's thread ends with its session. A recreated session keeps the queue open, because a closed queue cannot
+    be reopened. `end` closes it; this ends all workers that wait for a token. A chief that is preempted will be
+    back, and lets them wait.
     """
 
     def __init__(self, optimizer: SyncReplicasOptimizer, is_chief: bool, num_tokens: int) -> None:
@@ -278,7 +281,7 @@ class _SyncReplicasOptimizerHook(SessionRunHook):
         missing = session.run(self._optimizer.ready_for_local_init_op)
         if np.size(missing):
             names = ", ".join(name.decode() for name in np.ravel(missing))
-            raise RuntimeError(f"The steps of synchronous training cannot be set; variables not initialized: {names}")
+            raise RuntimeError(f"Local steps cannot be set: variables not initialized: {names}")
         if not self._is_chief:
             session.run(self._init_op)
             self._gradients.compare(session, coord.wait_for_stop)
@@ -291,7 +294,7 @@ class _SyncReplicasOptimizerHook(SessionRunHook):
         try:
             session.run(tokens_op)
         except errors.CancelledError:
-            logging.info("The training is over: a chief before this one has closed the queue of tokens.")
+            logging.info("The training is over: an earlier chief process has closed the queue of tokens.")
             coord.request_stop()
             return
         threading.Thread(
@@ -311,7 +314,8 @@ class _SyncReplicasOptimizerHook(SessionRunHook):
 
 
 class _BeginAnew:
-    """What a chief does that returns to workers who may wait for tokens that its former self did not give."""
+    """Recovers a restarted chief: gives tokens to workers that may wait for tokens of the previous chief
+    process."""
 
     def __init__(self, optimizer: SyncReplicasOptimizer, others: int) -> None:
         self._counts, self._takes = [], []
@@ -341,7 +345,7 @@ def _make_updates(session: Any, coord: Any, update_op: Operation) -> None:
 def _accumulator(grad: Any, variable: Any) -> Any:
     shared_name = f"{variable.name}/grad_accum"
     if isinstance(grad, IndexedSlices):
-        # The scalar's shape is what TensorFlow gives it: no rows are checked.
+        # TensorFlow fixes the scalar's shape; rows are not checked.
         return data_flow_ops.SparseConditionalAccumulator(grad.dtype, shape=[], shared_name=shared_name)
     if isinstance(grad, Tensor):
         return data_flow_ops.ConditionalAccumulator(

@@ -1,15 +1,15 @@
-"""Timeline: the trace of a step, as RunMetadata has it, in the form that chrome://tracing and Perfetto show.
+"""Timeline converts a step's trace (RunMetadata) to the format of chrome://tracing and Perfetto.
 
-Owns the events: a process for each device of each task with its ops in rows, arrows from where a tensor is made to
-where it is used, also between tasks, and a curve of the memory that outputs take. Collects nothing: that is done where
-the step runs, if its RunOptions ask for a FULL_TRACE.
+Owns the events. Each device of each task is a process whose ops are drawn in rows. Arrows lead from the op that makes
+a tensor to its users, also between tasks. A curve shows the memory of live outputs. Collects nothing: the runtime does
+so during the step, if its RunOptions request a FULL_TRACE.
 
     metadata = tf.RunMetadata()
     session.run(train_op, options=tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), run_metadata=metadata)
     with open("timeline.json", "w") as file:
         file.write(Timeline(metadata.step_stats).generate_chrome_trace_format())
 
-Times are those of each task's own clock, in microseconds.
+Times are from each task's own clock, in microseconds.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Timeline:
 
     Args:
       step_stats: a StepStats message, dtf's or TensorFlow's.
-      graph: a Graph whose ops tell of inputs that the message does not name.
+      graph: a Graph whose ops supply inputs that the message does not name.
     """
 
     def __init__(self, step_stats: Any, graph: Any = None) -> None:
@@ -48,8 +48,9 @@ class Timeline:
 
         Args:
           show_dataflow: whether to draw an arrow for each tensor.
-          show_memory: whether to draw how much memory the outputs take that somebody still needs.
-          op_time: accepted; an op is shown from when it began to when it had ended, as "schedule" has it.
+          show_memory: whether to draw the memory of outputs that are still in use.
+          op_time: accepted for compatibility; an op is drawn from its start to its end, as with
+              "schedule".
         """
         events = list(self._ops())
         if show_dataflow:

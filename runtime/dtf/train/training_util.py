@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import Graph, GraphKeys, get_default_graph
+from dtf.build.default_graph import get_default_graph
+from dtf.build.graph import Graph, GraphKeys
 from dtf.build.initializers import zeros_initializer
 from dtf.build.tensor import Tensor
 from dtf.build.variable_scope import get_variable
@@ -50,12 +51,12 @@ def step_number(value: Any) -> int:
         return value
     array = np.asarray(value)
     if array.size != 1:
-        raise TypeError(f"The value of a global step must be one number, but is an array of shape {array.shape}.")
+        raise TypeError(f"The value of a global step must be a scalar, but has shape {array.shape}.")
     return int(array.reshape(-1)[0])
 
 
 def get_global_step(graph: Graph | None = None) -> Any:
-    """The global step of the graph (the default one if None): a variable or tensor, or None if there is none.
+    """The global step of the graph (the default graph if None): a variable or tensor, or None if missing.
 
     Args:
       graph: a Graph; the default one by default.
@@ -64,7 +65,7 @@ def get_global_step(graph: Graph | None = None) -> Any:
       A variable or tensor, or None.
 
     Raises:
-      TypeError: what is there is not an integer scalar.
+      TypeError: the global step is not an integer scalar.
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/get_global_step
     """
@@ -75,7 +76,7 @@ def get_global_step(graph: Graph | None = None) -> Any:
 
 
 def find_global_step(graph: Graph | None = None) -> Any:
-    """The global step of the graph as `get_global_step` finds it, of whatever type and shape, or None."""
+    """The global step as `get_global_step` finds it, of any type and shape, or None."""
     graph = graph or get_default_graph()
     found = graph.get_collection(GraphKeys.GLOBAL_STEP)
     if len(found) > 1:
@@ -91,8 +92,8 @@ def find_global_step(graph: Graph | None = None) -> Any:
 def required_global_step_read(hook: str) -> Any:
     """A tensor with the value that the global step has before a run updates it, made once for each graph.
 
-    The variable itself, fetched beside an update, gives the value from before or from after it. Hooks count from the
-    value before, as TensorFlow's do.
+    The variable itself, fetched with an update, has the value from before or from after it. Hooks count from the value
+    before, as TensorFlow's do.
 
     Raises:
       RuntimeError: the graph has no global step; the message names `hook`.
@@ -141,7 +142,7 @@ def create_global_step(graph: Graph | None = None) -> Variable:
 
 
 def get_or_create_global_step(graph: Graph | None = None) -> Variable:
-    """The global step of the graph, made if there is none.
+    """The global step of the graph; made if missing.
 
     Args:
       graph: a Graph; the default one by default.

@@ -1,4 +1,4 @@
-"""The namespace tf.nn.rnn_cell: the steps of recurrent networks. Owns nothing: the cells are in its modules.
+"""The namespace tf.nn.rnn_cell: the steps of recurrent networks. Only re-exports the cells of its modules.
 
     cell = tf.nn.rnn_cell.MultiRNNCell([tf.nn.rnn_cell.LSTMCell(64) for _ in range(2)])
     outputs, state = tf.nn.dynamic_rnn(cell, inputs, dtype=tf.float32)

@@ -1,7 +1,7 @@
-"""`tf.nn.rnn_cell.RNNCell`: what one step of a recurrent network does, and the state that it goes on with.
+"""`tf.nn.rnn_cell.RNNCell`: one step of a recurrent network, and the state between steps.
 
-Owns the protocol of cells: sizes of states and outputs, the first state, and how the variables that a cell gets with
-`tf.get_variable` become its own. The cells are in the modules beside.
+Owns the protocol of cells: sizes of states and outputs, the first state, and the ownership of variables that a cell
+gets with `tf.get_variable`. The cells are in the other modules of this package.
 
     class Counter(tf.nn.rnn_cell.RNNCell):
         state_size = output_size = 1
@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any
 from dtf.build import nest
 from dtf.build.constant import constant_value
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import name_scope
+from dtf.build.default_graph import name_scope
 from dtf.build.ops import array as array_ops
+from dtf.build.ops import filling as filling_ops
 from dtf.build.ops import joining
 from dtf.build.tensor import Tensor
 from dtf.build.variable_scope import VariableScope, variable_scope
@@ -38,8 +39,9 @@ __all__ = ["LayerCell", "RNNCell", "check_is_cell", "sizes_with_batch"]
 class RNNCell(Layer):
     """One step of a recurrent network.
 
-    Subclasses have `state_size` and `output_size` (a number, a TensorShape without the batch, or a structure of
-    these), and write `call(inputs, state)`, which returns the output and the next state. Tensors are [batch, size].
+    Subclasses define `state_size` and `output_size` (a number, a TensorShape without the batch, or a structure of
+    these). They implement `call(inputs, state)`, which returns the output and the next state. Tensors are [batch,
+    size].
     """
 
     @property
@@ -69,13 +71,13 @@ class RNNCell(Layer):
         """Zeros in the structure of `state_size`, each [batch_size, size]."""
         with name_scope(type(self).__name__ + "ZeroState"):
             return nest.map_structure(
-                lambda size: array_ops.zeros(sizes_with_batch(batch_size, size), dtype), self.state_size
+                lambda size: filling_ops.zeros(sizes_with_batch(batch_size, size), dtype), self.state_size
             )
 
     def get_initial_state(
         self, inputs: TensorLike | None = None, batch_size: Any = None, dtype: DTypeLike | None = None
     ) -> Any:
-        """`zero_state`; the batch size and dtype are those of `inputs` if there are any.
+        """`zero_state`; the batch size and dtype come from `inputs` if given.
 
         Raises:
           ValueError: one of them is not known.
@@ -99,14 +101,14 @@ class RNNCell(Layer):
 
 
 class LayerCell(RNNCell):
-    """A cell whose variables are made by `add_weight` in `build`, as those of a layer."""
+    """A cell that makes its variables with `add_weight` in `build`, as a layer does."""
 
     def _inside(self) -> AbstractContextManager[VariableScope]:
         return Layer._inside(self)
 
 
 def check_is_cell(cell: Any, argument: str = "cell") -> None:
-    """Raises TypeError for what has not the methods and properties of a cell."""
+    """Raises TypeError for an object without the methods and properties of a cell."""
     missing = [name for name in ("output_size", "state_size", "zero_state") if not _has(cell, name)]
     if not callable(cell):
         missing.append("__call__")
@@ -115,7 +117,7 @@ def check_is_cell(cell: Any, argument: str = "cell") -> None:
 
 
 def sizes_with_batch(batch_size: Any, size: Any) -> Any:
-    """[batch_size, *size], a list where the batch size is known, else a tensor."""
+    """[batch_size, *size], a list if the batch size is known, else a tensor."""
     sizes = TensorShape([size] if isinstance(size, int) else size).as_list()
     known = constant_value(convert_to_tensor(batch_size)) if isinstance(batch_size, Tensor) else int(batch_size)
     return joining.stack([batch_size, *sizes]) if known is None else [int(known), *sizes]

@@ -24,7 +24,7 @@ __all__ = ["BasicLSTMCell", "BasicRNNCell", "GRUCell", "LSTMCell", "LSTMStateTup
 
 
 class LSTMStateTuple(NamedTuple):
-    """The state of a long short-term memory: what it keeps, and its last output."""
+    """The state of a long short-term memory: its cell state, and its last output."""
 
     c: Any
     h: Any
@@ -53,7 +53,7 @@ class BasicRNNCell(LayerCell):
         dtype: Any = None,
         **kwargs: Any,
     ) -> None:
-        """activation: tanh by default. reuse: whether to take the variables of the scope that are there already."""
+        """activation: tanh by default. reuse: whether to use existing variables of the scope."""
         super().__init__(name=name, dtype=dtype, _reuse=reuse, **kwargs)
         self._units = num_units
         self._activation = checked_activation(activation) or math_ops.tanh
@@ -102,8 +102,8 @@ class GRUCell(LayerCell):
         """
         Args:
           activation: tanh by default.
-          bias_initializer: of both biases; by default that of the gates starts with ones, so that nothing is
-            forgotten, that of the candidate with zeros.
+          bias_initializer: the initializer of both biases. By default the gates' bias starts with ones, so that
+            nothing is forgotten, and the candidate's bias with zeros.
         """
         super().__init__(name=name, dtype=dtype, _reuse=reuse, **kwargs)
         self._units = num_units
@@ -141,7 +141,7 @@ class GRUCell(LayerCell):
 
 
 class LSTMCell(LayerCell):
-    """The long short-term memory with forget gate, and if asked for peepholes and a projection (arXiv 1402.1128).
+    """The long short-term memory with forget gate, and optionally with peepholes and a projection (arXiv 1402.1128).
 
     i, j, f, o = split([inputs, h] @ kernel + bias)
     c = sigmoid(f + forget_bias + w_f_diag * c) * c + sigmoid(i + w_i_diag * c) * activation(j)

@@ -1,4 +1,4 @@
-"""Cells made of other cells: one over the other, with dropout, with a way around, on a device.
+"""Cells made of other cells: stacked, with dropout, with residual connections, on a device.
 
 A wrapper has no scope of its own: the variables of the wrapped cell have the names that they have without it.
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from dtf.build import nest
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.graph import device, name_scope
+from dtf.build.default_graph import device, name_scope
 from dtf.build.ops import joining
 from dtf.build.ops import math as math_ops
 from dtf.build.ops import nn as nn_ops
@@ -44,7 +44,7 @@ class MultiRNNCell(RNNCell):
           state_is_tuple: whether the state is a tuple of the cells' states, or their concatenation [batch, sizes].
 
         Raises:
-          TypeError: `cells` is no list or tuple of cells.
+          TypeError: `cells` is not a list or tuple of cells.
           ValueError: it is empty, or states that are tuples are to be concatenated.
         """
         super().__init__()
@@ -100,7 +100,7 @@ class MultiRNNCell(RNNCell):
 
 
 class _Wrapper(RNNCell):
-    """What all wrappers pass on."""
+    """Base of all wrappers: passes everything on."""
 
     def __init__(self, cell: Any, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -134,7 +134,7 @@ class _Wrapper(RNNCell):
 
 
 class ResidualWrapper(_Wrapper):
-    """Adds the inputs to the outputs (arXiv 1609.08144), which have the same sizes."""
+    """Adds the inputs to the outputs (arXiv 1609.08144); both have the same sizes."""
 
     def __init__(self, cell: Any, residual_fn: Callable[[Any, Any], Any] | None = None, **kwargs: Any) -> None:
         """residual_fn: (inputs, outputs) -> outputs, instead of the sum."""
@@ -150,7 +150,7 @@ class DeviceWrapper(_Wrapper):
     """The cell on a device."""
 
     def __init__(self, cell: Any, device: Any, **kwargs: Any) -> None:
-        """device: what `tf.device` takes."""
+        """device: a device for `tf.device`."""
         super().__init__(cell, **kwargs)
         self._device = device
 
@@ -164,7 +164,7 @@ class DeviceWrapper(_Wrapper):
 
 
 class DropoutWrapper(_Wrapper):
-    """Dropout of the inputs, the outputs and the states of a cell; what a long short-term memory keeps is spared.
+    """Dropout of the inputs, outputs and states of a cell; an LSTM's cell state is not dropped.
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/nn/rnn_cell/DropoutWrapper
     """
@@ -188,11 +188,11 @@ class DropoutWrapper(_Wrapper):
           variational_recurrent: whether all steps drop the same elements (arXiv 1512.05287).
           input_size: the sizes of the inputs without the batch, and
           dtype: of inputs, outputs and states; both are needed if it is variational.
-          dropout_state_filter_visitor: from a state (or a part of it) to whether it is dropped from, a bool or a
-            structure of them; by default the `c` of an LSTMStateTuple and TensorArrays are not.
+          dropout_state_filter_visitor: a function from a state (or a part of it) to whether to drop elements of it: a
+            bool or a structure of bools. By default the `c` of an LSTMStateTuple and TensorArrays are not dropped.
 
         Raises:
-          TypeError: `cell` is no cell.
+          TypeError: `cell` is not a cell.
           ValueError: a probability is not from 0 to 1, or an argument is missing if it is variational.
         """
         super().__init__(cell, dtype=dtype, **kwargs)
@@ -274,7 +274,8 @@ def _droppable(state: Any) -> Any:
 
 
 def _chosen(visit: Callable[[Any], Any], state: Any) -> Any:
-    """What `visit` says of the parts of a state: False for a structure is for all in it, True leads into it."""
+    """The result of `visit` for the parts of a state: False for a structure holds for all parts in it, True descends
+    into it."""
     answer = visit(state)
     if not nest.is_nested(state):
         return answer

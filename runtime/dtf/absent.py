@@ -1,0 +1,87 @@
+"""Names of TensorFlow that dtf leaves out on purpose, and the names to use instead.
+
+Owns the message for each missing name. The error is an AttributeError, so `hasattr` and version checks work as
+for any absent name. Keys are full names below `tf`; a key that ends in "." stands for all names with this
+beginning.
+"""
+
+from __future__ import annotations
+
+__all__ = ["ABSENT", "reason"]
+
+_EAGER = "dtf builds graphs only; remove the call and run tensors with tf.Session or tensor.eval()"
+_QUANTIZED = (
+    "quantised types have no kernels; simulate them with tf.quantization.fake_quant_with_min_max_vars, or use float32"
+)
+_RAGGED = "ragged tensors are not supported; pad with tf.data's padded_batch, or use a tf.SparseTensor"
+_STRATEGY = (
+    "distribution strategies are not supported; use tf.train.replica_device_setter with parameter servers, "
+    "tf.train.SyncReplicasOptimizer, or tf.train.AllReduceOptimizer"
+)
+_LIBRARY = "libraries of compiled ops cannot be loaded; use tf.py_func, or add a kernel (runtime/README.md)"
+_V2 = "TensorFlow 2's behavior is not supported; use the names of TensorFlow 1.x"
+_TPU = "TPUs are not supported; place operations on CPUs or GPUs with tf.device"
+_OPERATOR = "linear operators are not supported; use tf.matmul, tf.cholesky and the functions of tf.linalg"
+
+ABSENT = {
+    "Module": "use tf.layers.Layer or tf.make_template",
+    "LMDBReader": "LMDB files are not read; convert them to TFRecords and use tf.TFRecordReader",
+    "RaggedTensor": _RAGGED,
+    "RaggedTensorSpec": _RAGGED,
+    "ragged": _RAGGED,
+    "ragged_fill_empty_rows": _RAGGED,
+    "ragged_fill_empty_rows_grad": _RAGGED,
+    "random.Generator": "use tf.random.stateless_uniform and its neighbours, or tf.random_uniform with a seed",
+    "random.experimental": "use tf.random.stateless_uniform and its neighbours, or tf.random_uniform with a seed",
+    "strings.unicode_decode": _RAGGED,
+    "strings.unicode_decode_with_offsets": _RAGGED,
+    "strings.unicode_split": _RAGGED,
+    "strings.unicode_split_with_offsets": _RAGGED,
+    "strings.bytes_split": _RAGGED,
+    "strings.ngrams": _RAGGED,
+    "strings.unicode_encode": "use tf.strings.unicode_transcode, or tf.py_func",
+    "autograph": "Python code is not converted; use tf.cond, tf.while_loop and tf.case",
+    "distribute": _STRATEGY,
+    "tpu": _TPU,
+    "enable_eager_execution": _EAGER,
+    "enable_v2_behavior": _V2,
+    "enable_control_flow_v2": _V2,
+    "enable_tensor_equality": _V2,
+    "enable_v2_tensorshape": _V2,
+    "load_op_library": _LIBRARY,
+    "load_library": _LIBRARY,
+    "load_file_system_library": "file systems come through fsspec; install the package of its scheme",
+    "dequantize": _QUANTIZED,
+    "quantize": _QUANTIZED,
+    "quantize_v2": _QUANTIZED,
+    "quantized_concat": _QUANTIZED,
+    "nn.quantized_avg_pool": _QUANTIZED,
+    "nn.quantized_conv2d": _QUANTIZED,
+    "nn.quantized_max_pool": _QUANTIZED,
+    "nn.quantized_relu_x": _QUANTIZED,
+    "quantization.dequantize": _QUANTIZED,
+    "quantization.quantize": _QUANTIZED,
+    "quantization.quantized_concat": _QUANTIZED,
+    "linalg.LinearOperator": _OPERATOR,
+    "linalg.LinearOperator.": _OPERATOR,
+    "nondifferentiable_batch_function": "calls are not batched; batch the requests before session.run",
+    "wrap_function": "use tf.import_graph_def, or call the function while the graph is built",
+    "profiler": "use tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE) and tf.train.Timeline",
+    "mixed_precision": "use tf.cast to tf.float16 where it is wanted",
+    "train.experimental": "loss scales are not supported; multiply the loss and divide the gradients",
+    "train.sdca_optimizer": "use tf.train.FtrlOptimizer",
+    "train.sdca_fprint": "use tf.train.FtrlOptimizer",
+    "train.sdca_shrink_l1": "use tf.train.FtrlOptimizer",
+    "train.do_quantize_training_on_graphdef": _QUANTIZED,
+    "test.StubOutForTesting": "use unittest.mock",
+    "contrib.tpu": _TPU,
+    "contrib.distribute": _STRATEGY,
+    "contrib.eager": _EAGER,
+}
+
+
+def reason(name: str) -> str:
+    """Why `name` (without "tf.") is absent and its substitute, or "" where nothing is known of it."""
+    if name in ABSENT:
+        return ABSENT[name]
+    return next((text for key, text in ABSENT.items() if key.endswith(".") and name.startswith(key[:-1])), "")

@@ -1,0 +1,56 @@
+"""Names of TensorFlow 1.x that dtf omits on purpose, each with a substitute. Owns the table only."""
+
+from __future__ import annotations
+
+__all__ = ["INTERNAL", "REASONS", "reason"]
+
+INTERNAL = frozenset(
+    "as_tensorflow behavior build channel check client fetches graph_names late rpc run serve server session "
+    "session_handles testing wire".split()
+)
+"""Parts of the package dtf that are not TensorFlow names."""
+
+_EAGER = "there are only graphs here: build one and run it in a tf.Session"
+_DISTRIBUTE = (
+    "strategies are not supported: use tf.train.replica_device_setter with a ClusterSpec, "
+    "or tf.estimator.train_and_evaluate"
+)
+_TPU = "TPUs are not supported: use tf.estimator.Estimator and tf.train optimizers"
+_COMPILER = "no other compiler or format of models is supported: save a SavedModel with tf.saved_model"
+
+REASONS = {
+    "enable_eager_execution": _EAGER,
+    "contrib.eager": _EAGER,
+    "distribute": _DISTRIBUTE,
+    "contrib.distribute": _DISTRIBUTE,
+    "contrib.tpu": _TPU,
+    "tpu": _TPU,
+    "lite": _COMPILER,
+    "contrib.lite": _COMPILER,
+    "contrib.tensorrt": _COMPILER,
+    "contrib.compiler": _COMPILER,
+    "xla": _COMPILER,
+    "autograph": "Python statements are not translated: write tf.cond and tf.while_loop",
+    "contrib.autograph": "Python statements are not translated: write tf.cond and tf.while_loop",
+    "load_op_library": "libraries of compiled ops are TensorFlow's own: use tf.py_func",
+    "contrib.nccl": "GPU collectives are not supported: use tf.train.SyncReplicasOptimizer",
+    "contrib.all_reduce": "use tf.train.AllReduceOptimizer, which dtf has beside TensorFlow's names",
+    "contrib.cudnn_rnn": "cuDNN is not supported: use tf.nn.rnn_cell with tf.nn.dynamic_rnn",
+    "python.debug": "tfdbg is not supported: use tf.Print, tf.add_check_numerics_ops or a traced step (tf.RunMetadata)",
+    "python.ops.gen_xla_ops": _COMPILER,
+    "compat.v2": "version 2 is not supported: import tensorflow.compat.v1 as tf",
+    "contrib.hadoop": "readers of other file systems are not here: convert the data to TFRecord files",
+    "contrib.kafka": "readers of other systems are not here: use tf.data.Dataset.from_generator",
+    "contrib.bigtable": "readers of other systems are not here: use tf.data.Dataset.from_generator",
+}
+
+
+def reason(path: str) -> str:
+    """Why dtf omits `path` (without `tensorflow.`) or its module; "" if not on purpose."""
+    path = path.removeprefix("compat.v1.").removeprefix("_api.v1.")
+    parts = path.split(".")
+    for length in range(len(parts), 0, -1):
+        found = REASONS.get(".".join(parts[:length]))
+        if found is not None:
+            return found
+    return ""

@@ -1,0 +1,8 @@
+"""tensorflow.python.ops.control_flow_ops: its non-public names."""
+
+from __future__ import annotations
+
+from dtf.as_tensorflow.historic.layer_utils import smart_cond
+from dtf.build.ops.control_flow import with_dependencies
+
+__all__ = ["smart_cond", "with_dependencies"]

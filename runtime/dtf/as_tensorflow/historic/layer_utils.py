@@ -1,0 +1,81 @@
+"""tensorflow.python.layers.utils: helpers of layers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dtf.build import tensor
+from dtf.build.constant import constant_value as _constant_value
+from dtf.build.conversion import convert_to_tensor
+from dtf.build.graph_keys import GraphKeys
+from dtf.build.ops.control_flow import cond
+
+__all__ = [
+    "constant_value", "convert_collection_to_dict", "convert_data_format", "normalize_tuple", "smart_cond",
+    "smart_constant_value",
+]  # fmt: skip
+
+
+def smart_constant_value(pred: Any) -> bool | None:
+    """The value of a predicate that is a Python value or a constant tensor; None if it is known only in the step."""
+    if not isinstance(pred, tensor.Tensor):
+        return bool(pred) if pred is not None else None
+    value = _constant_value(pred)
+    return None if value is None else bool(value)
+
+
+constant_value = smart_constant_value
+
+
+def smart_cond(
+    pred: Any, true_fn: Callable[[], Any] | None = None, false_fn: Callable[[], Any] | None = None,
+    name: str | None = None, fn1: Callable[[], Any] | None = None, fn2: Callable[[], Any] | None = None,
+) -> Any:  # fmt: skip
+    """`tf.cond`, which builds only one branch where the predicate is known.
+
+    Raises:
+      TypeError: a branch cannot be called.
+    """
+    first, second = true_fn or fn1, false_fn or fn2
+    if not callable(first) or not callable(second):
+        raise TypeError("`true_fn` and `false_fn` must be callable.")
+    known = smart_constant_value(pred)
+    if known is None:
+        return cond(convert_to_tensor(pred), first, second, name=name)
+    return first() if known else second()
+
+
+def convert_data_format(data_format: str, ndim: int) -> str:
+    """"channels_last" or "channels_first" as ops write it for inputs of `ndim` dimensions: NHWC, NCW, ...
+
+    Raises:
+      ValueError: another format, or a number of dimensions other than 3 to 5.
+    """
+    spatial = {3: "W", 4: "HW", 5: "DHW"}.get(ndim)
+    if spatial is None:
+        raise ValueError(f"Input rank not supported: {ndim}")
+    formats = {"channels_last": f"N{spatial}C", "channels_first": f"NC{spatial}"}
+    if data_format not in formats:
+        raise ValueError(f"Invalid data_format: {data_format}")
+    return formats[data_format]
+
+
+def normalize_tuple(value: Any, n: int, name: str) -> tuple[int, ...]:
+    """`n` integers from one or from `n`.
+
+    Raises:
+      `value` has another type.
+    """
+    values = (value,) * n if isinstance(value, int) else tuple(value) if hasattr(value, "__iter__") else ()
+    if len(values) != n or not all(isinstance(each, int) or hasattr(each, "__index__") for each in values):
+        raise ValueError(f"The `{name}` argument must be a tuple of {n} integers. Received: {value}")
+    return tuple(int(each) for each in values)
+
+
+def convert_collection_to_dict(collections: Any) -> dict[str, Any]:
+    """Names of collections as {name: [members]}; a name alone as one collection."""
+    from dtf.build.default_graph import get_collection
+
+    names = [collections] if isinstance(collections, str) else collections or [GraphKeys.GLOBAL_VARIABLES]
+    return {name: get_collection(name) for name in names}

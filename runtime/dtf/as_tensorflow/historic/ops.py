@@ -1,0 +1,208 @@
+"""tensorflow.python.framework.ops: the non-public names of the graph module that programs use."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from dtf.build.conversion import convert_to_tensor
+from dtf.build.default_graph import get_collection, get_default_graph, name_scope
+from dtf.build.graph import Graph, Tensor
+from dtf.train import meta_graph
+
+__all__ = [
+    "convert_n_to_tensor", "convert_n_to_tensor_or_indexed_slices", "convert_to_tensor_or_indexed_slices",
+    "EagerTensor", "OpStats", "RegisterStatistics", "_VALID_OP_NAME_REGEX", "_VALID_SCOPE_NAME_REGEX",
+    "default_session", "dismantle_graph",
+    "executing_eagerly_outside_functions", "get_all_collection_keys", "get_collection_proto_type",
+    "get_from_proto_function", "get_gradient_function", "get_name_scope", "get_stats_for_node_def",
+    "get_to_proto_function", "has_default_graph", "inside_function", "internal_convert_to_tensor",
+    "internal_name_scope_v1", "name_from_scope_name", "prepend_name_scope", "strip_name_scope", "tensor_id", "uid",
+]  # fmt: skip
+
+_last_uid = 0
+
+
+def uid() -> int:
+    """A number that no other call gets, from 1 on."""
+    global _last_uid
+    _last_uid += 1
+    return _last_uid
+
+
+def internal_convert_to_tensor(
+    value: Any, dtype: Any = None, name: str | None = None, as_ref: bool = False, preferred_dtype: Any = None, **_: Any
+) -> Tensor:
+    """`tf.convert_to_tensor`; with `as_ref` a variable's reference."""
+    if as_ref and hasattr(value, "_ref"):
+        return value._ref()
+    return convert_to_tensor(value, dtype, name, preferred_dtype)
+
+
+def convert_n_to_tensor(values: Any, dtype: Any = None, name: str | None = None, preferred_dtype: Any = None) -> Any:
+    """A list of tensors."""
+    return [convert_to_tensor(value, dtype, name, preferred_dtype) for value in values]
+
+
+def convert_to_tensor_or_indexed_slices(value: Any, dtype: Any = None, name: str | None = None) -> Any:
+    """Slices as they are, other values as a tensor."""
+    from dtf.build.sparse import IndexedSlices, SparseTensor
+
+    return value if isinstance(value, IndexedSlices | SparseTensor) else convert_to_tensor(value, dtype, name)
+
+
+def convert_n_to_tensor_or_indexed_slices(values: Any, dtype: Any = None, name: str | None = None) -> list[Any]:
+    """A list of tensors and slices; None is kept."""
+    return [None if each is None else convert_to_tensor_or_indexed_slices(each, dtype, name) for each in values]
+
+
+def get_all_collection_keys() -> list[str]:
+    """The names of the default graph's collections that have members."""
+    return [key for key in get_default_graph().get_all_collection_keys() if get_collection(key)]
+
+
+def inside_function() -> bool:
+    """Whether a function's body is being traced."""
+    return type(get_default_graph()) is not Graph
+
+
+def executing_eagerly_outside_functions() -> bool:
+    """False: there are only graphs."""
+    return False
+
+
+def get_to_proto_function(collection_name: str) -> Any:
+    """How entries of a collection become messages, or None."""
+    codec = meta_graph._codec_of(collection_name)
+    return codec.to_proto if codec is not None else None
+
+
+def get_from_proto_function(collection_name: str) -> Any:
+    """How messages become entries of a collection, or None."""
+    codec = meta_graph._codec_of(collection_name)
+    return codec.from_proto if codec is not None else None
+
+
+def get_collection_proto_type(collection_name: str) -> Any:
+    """The type of the messages of a collection, or None."""
+    codec = meta_graph._codec_of(collection_name)
+    return codec.message_type if codec is not None else None
+
+
+_VALID_OP_NAME_REGEX = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*$")
+_VALID_SCOPE_NAME_REGEX = re.compile(r"^[A-Za-z0-9_.\\/>-]*$")
+
+
+class EagerTensor:
+    """No tensor is one: there are only graphs."""
+
+
+def name_from_scope_name(name: str) -> str:
+    """The name of an operation from a scope's name: without the trailing slash."""
+    return name[:-1] if name.endswith("/") else name
+
+
+def strip_name_scope(name: Any, export_scope: str | None) -> Any:
+    """The name without the scope that is exported; in lists of classes (loc:@) and control inputs (^) too."""
+    if not export_scope:
+        return name
+    scope = re.escape(export_scope.rstrip("/"))
+    return re.sub(rf"([\^]|loc:@|^){scope}[\/]+(.*)", r"\1\2", _text(name), count=1)
+
+
+def prepend_name_scope(name: Any, import_scope: str | None) -> Any:
+    """The name within the scope into which it is imported."""
+    if not import_scope:
+        return name
+    scope = import_scope.rstrip("/")
+    return re.sub(r"([\^]|loc:@|^)(.*)", rf"\1{scope}/\2", _text(name), count=1)
+
+
+def _text(name: Any) -> str:
+    return name.decode() if isinstance(name, bytes) else str(name)
+
+
+internal_name_scope_v1 = name_scope
+
+
+def get_name_scope() -> str:
+    """The open name scope of the default graph."""
+    return get_default_graph().get_name_scope()
+
+
+def has_default_graph() -> bool:
+    """True: there always is one."""
+    return True
+
+
+def default_session(session: Any) -> Any:
+    """A block in which the session is the default session."""
+    return session.as_default()
+
+
+def tensor_id(tensor: Any) -> int:
+    """A number that no other tensor has."""
+    return id(tensor)
+
+
+def dismantle_graph(graph: Graph) -> None:
+    """Does nothing: an unreferenced graph is freed by Python."""
+
+
+def get_gradient_function(op: Any) -> Any:
+    """The gradient function of an operation, or None.
+
+    Raises:
+      LookupError: nothing is registered for its type.
+    """
+    from dtf.build import gradients
+
+    gradients.load()
+    if not op.inputs:
+        return None
+    name = op.get_attr("_gradient_op_type") if "_gradient_op_type" in op._attrs else op.type
+    return gradients.table[_text(name)]
+
+
+class OpStats:
+    """A figure of a node, of one type such as "flops"."""
+
+    def __init__(self, statistic_type: str, value: Any = None) -> None:
+        self.statistic_type = statistic_type
+        self.value = value
+
+    def __iadd__(self, other: OpStats) -> OpStats:
+        if other.statistic_type != self.statistic_type:
+            raise ValueError(f"Can't add an OpStat of type {self.statistic_type} to one of {other.statistic_type}.")
+        self.value = other.value if self.value is None else self.value + (other.value or 0)
+        return self
+
+
+_statistics: dict[str, Any] = {}
+
+
+class RegisterStatistics:
+    """A decorator: the function computes a figure of the nodes of one op, from (graph, node)."""
+
+    def __init__(self, op_type: str, statistic_type: str) -> None:
+        if not isinstance(op_type, str):
+            raise TypeError("op_type must be a string.")
+        if "," in op_type:
+            raise TypeError("op_type must not contain a comma.")
+        if not isinstance(statistic_type, str):
+            raise TypeError("statistic_type must be a string.")
+        if "," in statistic_type:
+            raise TypeError("statistic_type must not contain a comma.")
+        self._key = f"{op_type},{statistic_type}"
+
+    def __call__(self, f: Any) -> Any:
+        if self._key in _statistics:
+            raise KeyError(f"Registering two statistics with name {self._key!r}!")
+        _statistics[self._key] = f
+        return f
+
+
+def get_stats_for_node_def(graph: Graph, node: Any, statistic_type: str) -> OpStats:
+    """A figure of a node; without a value where nothing is registered."""
+    found = _statistics.get(f"{node.op},{statistic_type}")
+    return found(graph, node) if found is not None else OpStats(statistic_type)
