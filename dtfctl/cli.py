@@ -31,7 +31,7 @@ def main() -> None:
         error.show()
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        print("interrupted; dtfctl status shows whether anything goes on, dtfctl down ends it", file=sys.stderr)
+        print("interrupted; dtfctl status shows what still runs, dtfctl down ends it", file=sys.stderr)
         sys.exit(SIGNALLED + 2)
     except BrokenPipeError:
         # Whoever read stdout has seen enough; Python would complain once more at its end.
@@ -54,9 +54,9 @@ class _InOrder(click.Group):
 @click.option(
     "--state-dir",
     metavar="FOLDER",
-    help="Where the clusters' state lies (DTFCTL_STATE_DIR; by default ~/.local/state/dtfctl).",
+    help="The folder of the clusters' state (DTFCTL_STATE_DIR; by default ~/.local/state/dtfctl).",
 )
-@click.option("--debug", is_flag=True, help="Show Python's traceback of an error.")
+@click.option("--debug", is_flag=True, help="Show the Python traceback of an error.")
 @click.version_option(package_name=None, version="0.1.0", prog_name="dtfctl")
 @click.pass_context
 def commands(context: click.Context, state_dir: str | None, debug: bool) -> None:

@@ -18,33 +18,43 @@ import stat
 import sys
 import time
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dtfctl import plan as plans
-from dtfctl.certificates import Certificates
-from dtfctl.control import ControlServer, Reply, Request
-from dtfctl.control_protocol import plan_of
-from dtfctl.errors import DtfctlError, HostsUnusable, NotPrivate, PortTaken, StoreUnwritable
-from dtfctl.host_failover import launcher_host
-from dtfctl.hosts import as_found
-from dtfctl.launchers.base import Event
+from dtfctl.control.client import Reply, Request
+from dtfctl.control.protocol import plan_of
+from dtfctl.control.requests import Desk, hold_ports
+from dtfctl.control.server import ControlServer
+from dtfctl.control.verbs import Purpose, Verb
+from dtfctl.errors import DtfctlError, HostsUnusable, NotPrivate, PortTaken, StoreError, StoreUnwritable
+from dtfctl.launchers import reached
+from dtfctl.launchers.base import Event, HostLauncher
 from dtfctl.launchers.keeper import SOCKET, TOKEN
 from dtfctl.launchers.keeper.processes import boot_id
 from dtfctl.launchers.local import LocalLauncher, end_keeper
 from dtfctl.launchers.multi_host import HostsLauncher
-from dtfctl.launchers.remote import RemoteLauncher, remote_run
-from dtfctl.launchers.ssh import Ssh
-from dtfctl.messages import Complaints
-from dtfctl.ownership import check_private
-from dtfctl.paths import ClusterPaths
-from dtfctl.plan import LOCALHOST, TLS, ClusterPlan, HostPlan, Task
-from dtfctl.probing import Probing
-from dtfctl.requests import Desk, hold_ports
-from dtfctl.store import Run, Store
-from dtfctl.supervisor import Supervisor
-from dtfctl.task import TaskStatus, after_restart_of_machine
-from dtfctl.task_notes import have_saved
+from dtfctl.launchers.pipe import PipeError
+from dtfctl.launchers.ray import group
+from dtfctl.launchers.ray.launcher import RayLauncher
+from dtfctl.launchers.remote import RemoteLauncher, remote_run, remote_token
+from dtfctl.launchers.ways import pipe_to
+from dtfctl.probes.probing import Probing
+from dtfctl.probes.task_notes import have_saved
+from dtfctl.storage.certificates import Certificates
+from dtfctl.storage.ownership import check_private
+from dtfctl.storage.paths import TLS_FOLDER, ClusterPaths
+from dtfctl.storage.store import Store
+from dtfctl.supervise import allocation
+from dtfctl.supervise.host_failover import launcher_host
+from dtfctl.supervise.supervisor import Supervisor
+from dtfctl.values import plan as plans
+from dtfctl.values import state
+from dtfctl.values.hosts import as_found
+from dtfctl.values.plan import KUBERNETES, LOCALHOST, RAY, SLURM, TLS, ClusterPlan, HostPlan, Task
+from dtfctl.values.run import Run
+from dtfctl.values.task import TaskStatus
+from dtfctl.wire.messages import Complaints
 from dtfctl.wording import reason_and_file
 
 PATIENCE_FOR_UP_S = 15.0
@@ -55,6 +65,9 @@ RUNS_KEPT = 5
 
 WRITE_AGAIN_S = 1.0
 """Before what a full disk did not take is written again."""
+
+CLEAN_S = 10.0
+"""How long a supervisor without work stays because of what former runs have left on other hosts."""
 
 MOVE_PAUSE_S = 5.0
 """Before a spare that could not take a task over is asked again."""
@@ -71,7 +84,11 @@ def main() -> None:
     if not take_lock(paths.lock):
         # Two were started at once, by the keeper and by a command: one is enough.
         return
-    asyncio.run(Daemon(paths).main(is_serving=sys.argv[2] == "serve"))
+    try:
+        daemon = Daemon(paths)
+    except StoreError as error:
+        sys.exit(str(error))
+    asyncio.run(daemon.main(is_serving=sys.argv[2] == Purpose.SERVE))
 
 
 def take_lock(path: Path) -> bool:
@@ -95,6 +112,7 @@ class Daemon:
         self._store = Store(paths.store)
         self._control = ControlServer(paths, self._answer)
         self._launcher: HostsLauncher | None = None
+        self._allocation: allocation.Allocation | None = None
         self._moving: asyncio.Task[None] | None = None
         self._parting: asyncio.Task[None] | None = None
         self._supervisor: Supervisor | None = None
@@ -114,8 +132,11 @@ class Daemon:
             await self._supervise(*loaded)
         else:
             await asyncio.to_thread(self._end_leftovers)
-            if not is_serving:
-                return
+        # What a run that was not recorded, or not ended to its end, has left on other hosts; nobody waits for them.
+        cleaning = asyncio.create_task(self._clean_hosts())
+        if self._supervisor is None and not is_serving:
+            await asyncio.wait({cleaning}, timeout=CLEAN_S)
+            return
         await self._control.start()
         self._watch_leash()
         with contextlib.suppress(asyncio.TimeoutError):
@@ -125,6 +146,7 @@ class Daemon:
             pass
         if self._supervisor is None or self._launcher is None:
             await self._control.close()
+            await asyncio.wait({cleaning}, timeout=CLEAN_S)
             return
         if self._is_told_to_end:
             self._stop_by_signal()
@@ -135,18 +157,34 @@ class Daemon:
         while not self._supervisor.save():
             self._complaints.tell(self._supervisor.unwritten)
             await asyncio.sleep(WRITE_AGAIN_S)
-        await self._launcher.close()
         if self._certificates is not None:
+            # Before the keeper goes: until then another supervisor comes should this one be killed.
             self._certificates.forget()
+        await self._launcher.close()
+        await cleaning
+        await self._clean_hosts(is_over=True)
+        if self._supervisor.run.plan.engine == RAY:
+            try:
+                await group.release(self._paths)
+            except PipeError as error:
+                self._complaints.tell(f"Ray may still hold hosts: {error.why}")
         self._store.close()
         self._control.publish()
         await self._control.close()
 
     def _end_leftovers(self) -> None:
-        """Keepers that a supervisor had started which was killed before its run was on record."""
+        """Keepers and keys of a supervisor that was killed before its run was on record, or when it was just over."""
         for run_dir in self._paths.runs.iterdir() if self._paths.runs.exists() else ():
             if (run_dir / SOCKET).exists():
                 end_keeper(run_dir)
+            Certificates(run_dir / TLS_FOLDER).forget()
+
+    async def _clean_hosts(self, is_over: bool = False) -> None:
+        """Of all runs but the present one while that is not over."""
+        run_dirs = set(self._paths.runs.iterdir()) if self._paths.runs.exists() else set()
+        if self._supervisor is not None and not is_over:
+            run_dirs.discard(self._paths.run(self._supervisor.run.number))
+        await reached.clean(run_dirs, self._paths.ssh)
 
     def _watch_leash(self) -> None:
         """Standard input is a pipe where a command has started this process: its end is the command's end."""
@@ -189,15 +227,15 @@ class Daemon:
                 await asyncio.sleep(min(left_s, ROUND_PAUSE_S_MAX))
 
     async def _answer(self, request: Request) -> Reply:
-        """The requests are described in control.py."""
-        if request["do"] == "up" and self._supervisor is None:
+        """The requests are described in control/server.py."""
+        if request["do"] == Verb.UP and self._supervisor is None:
             async with self._changing:
                 if self._supervisor is None:
                     plan, found = plan_of(request["plan"]), request["hosts"]
                     return await self._up(plan, request["environment"], request["secrets"], found)
         if self._supervisor is None or self._launcher is None:
             return {"error": "nothing is running"}
-        if request["do"] == "usage":
+        if request["do"] == Verb.USAGE:
             return {"is": "used", "tasks": await self._usages(self._supervisor, self._launcher)}
         try:
             return await Desk(self._supervisor, self._launcher, self._changing, self._save).answer(request)
@@ -214,6 +252,9 @@ class Daemon:
         """`found` is what the pre-flight says of each other machine. What fails leaves nothing behind."""
         former = self._store.load()
         number = former[0].number + 1 if former else 1
+        while reached.is_any(self._paths.run(number)):
+            # It began and was not recorded, and what it has left on other hosts is known by its folder only.
+            number += 1
         try:
             self._make_run_dir(number)
             token = (self._paths.run(number) / TOKEN).read_text().strip()
@@ -233,7 +274,8 @@ class Daemon:
             if self._launcher is not None:
                 await self._launcher.close()
                 self._launcher = None
-            shutil.rmtree(self._paths.run(number), ignore_errors=True)
+            if not reached.is_any(self._paths.run(number)):
+                shutil.rmtree(self._paths.run(number), ignore_errors=True)
             self._begun.set()
             if not isinstance(error, DtfctlError | OSError):
                 raise
@@ -244,12 +286,13 @@ class Daemon:
         self._paths.logs(number).mkdir(parents=True)
         (self._paths.run(number) / TOKEN).write_text(secrets.token_hex(12))
         for old in sorted(self._paths.runs.iterdir())[:-RUNS_KEPT]:
-            shutil.rmtree(old, ignore_errors=True)
+            if not reached.is_any(old):
+                shutil.rmtree(old, ignore_errors=True)
 
     async def _supervise(self, run: Run, statuses: dict[str, TaskStatus]) -> None:
         """Adopts a run whose supervisor has gone."""
         if run.boot != boot_id():
-            statuses = {name: after_restart_of_machine(status, time.monotonic()) for name, status in statuses.items()}
+            statuses = {name: status.after_restart_of_machine(time.monotonic()) for name, status in statuses.items()}
             known = {name: replace(host, since_monotonic=time.monotonic()) for name, host in run.hosts.items()}
             run = replace(run, boot=boot_id(), hosts=known)
         launcher = self._make_launcher(run)
@@ -260,20 +303,44 @@ class Daemon:
         if run.plan.security == TLS:
             self._certificates = Certificates(self._paths.tls(run.number))
         run_dir = self._paths.run(run.number)
-        local = LocalLauncher(run_dir, self._paths.folder, self._on_event)
+        on_event = self._on_event
+        if run.plan.engine == SLURM:
+            job = run.plan.slurm.job
+            self._allocation = allocation.Allocation(job, on_event, self._on_end_of_allocation, self._is_alive)
+            on_event = self._allocation.take
+        local = LocalLauncher(run_dir, self._paths.folder, on_event)
 
-        def make_remote(host: HostPlan) -> RemoteLauncher:
-            ssh = Ssh(run.plan.ssh, host, self._paths.ssh)
-            return RemoteLauncher(ssh, remote_run(run, host.name), run_dir, self._on_event)
+        def fence_s() -> float:
+            return (run if self._supervisor is None else self._supervisor.run).plan.fence_after_s
+
+        def make_remote(host: HostPlan) -> HostLauncher:
+            reached.note(run_dir, run.plan, remote_run(run, host.name), remote_token(run.token, host), host)
+            if host.via == KUBERNETES:
+                return self._pods_of(run, run_dir)
+            if host.via == RAY:
+                place = (run.plan.ray, host, self._paths.ssh)
+                return RayLauncher(*place, remote_run(run, host.name), run_dir, on_event, fence_s)
+            pipe = pipe_to(run.plan, host, self._paths.ssh)
+            return RemoteLauncher(pipe, remote_run(run, host.name), run_dir, on_event, fence_s)
 
         self._launcher = HostsLauncher(local, make_remote, run.remote_hosts)
         return self._launcher
+
+    def _pods_of(self, run: Run, run_dir: Path) -> HostLauncher:
+        # Its modules need a package that not everybody has, and few clusters.
+        from dtfctl.launchers.kubernetes.api import Api
+        from dtfctl.launchers.kubernetes.launcher import KubernetesLauncher
+
+        def current() -> Run:
+            return run if self._supervisor is None else self._supervisor.run
+
+        return KubernetesLauncher(run_dir, current, self._on_event, partial(Api, run.plan.kubernetes))
 
     def _make_supervisor(self, run: Run, statuses: dict[str, TaskStatus], launcher: HostsLauncher) -> None:
         self._supervisor = Supervisor(
             run, statuses, self._store, launcher, self._paths, time.monotonic, random.random, self._files
         )
-        self._probing = Probing(self._supervisor, launcher.elsewhere, self._work.set, self._certificates)
+        self._probing = Probing(self._supervisor, launcher.checks, self._work.set, self._certificates)
         self._begun.set()
 
     async def _save(self, address: str, patience_s: float) -> bool:
@@ -333,11 +400,27 @@ class Daemon:
             self._supervisor.handle(event)
             self._work.set()
 
+    def _is_alive(self, task: str) -> bool:
+        status = None if self._supervisor is None else self._supervisor.statuses.get(task)
+        return status is not None and status.state in state.ALIVE
+
+    def _on_end_of_allocation(self, why: str) -> None:
+        """Nothing of the tasks is left, and no host can be reached any more."""
+        if self._supervisor is None or self._launcher is None:
+            return
+        self._supervisor.stop(why)
+        self._launcher.give_up()
+        for event in allocation.ends_of(self._supervisor.statuses.values(), why, time.monotonic()):
+            self._on_event(event)
+
     def _stop_by_signal(self) -> None:
         self._is_told_to_end = True
         self._begun.set()
         if self._supervisor is not None:
-            self._supervisor.stop("the supervisor was told to end", None)
+            run, why = self._supervisor.run, "the supervisor was asked to stop"
+            if run.plan.engine == SLURM and "SLURM_JOB_ID" in os.environ:
+                why = allocation.words_of_signal(run.plan.slurm.job)
+            self._supervisor.stop(why, None)
             self._work.set()
 
 

@@ -19,7 +19,7 @@ _BARE = {
     "ConnectionResetError": "the other end has reset the connection",
     "ConnectionAbortedError": "the connection was aborted",
     "ConnectionRefusedError": "the connection was refused",
-    "ConnectionError": "the connection is gone",
+    "ConnectionError": "the connection is closed",
 }
 """For exceptions that are raised without a word."""
 
@@ -43,8 +43,13 @@ def reason_of(error: BaseException) -> str:
 def reason_and_file(error: OSError) -> str:
     """The same after the file that it is about, and with what to do about a full disk."""
     name = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
-    to_do = "; make room there (df -h shows how much is free)" if error.errno in _FULL else ""
+    to_do = "; make room there (df -h shows how much is free)" if is_full(error) else ""
     return f"{name}{reason_of(error)}{to_do}"
+
+
+def is_full(error: OSError) -> bool:
+    """Whether it is about a disk, or a quota, without room."""
+    return error.errno in _FULL
 
 
 _COLOUR = re.compile(r"(\x1b\[[0-9;]{0,32}m)")

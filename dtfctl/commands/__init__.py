@@ -6,5 +6,6 @@
     files ....... validate, config, expand, schema, init
     hosts ....... ssh, doctor               manual ... help, completion
 
-Imports of other modules than click stand inside the functions, so that --help and mistakes are answered at once.
+Imports stand inside the functions, but for click and the verbs of requests, so that --help and mistakes are answered
+at once.
 """

@@ -15,6 +15,8 @@ from dtfctl.commands.frame import (
     tell_troubles,
 )
 
+ENGINE_TEXTS = ["slurm", "kubernetes", "jobset", "tfjob", "containerfile"]
+
 
 def add_to(group: click.Group) -> None:
     @command(group)
@@ -24,9 +26,9 @@ def add_to(group: click.Group) -> None:
 
         What other machines lack is found by doctor, and by up.
         """
-        from dtfctl import validation
-        from dtfctl.client import Cluster
-        from dtfctl.paths import ClusterPaths, state_root
+        from dtfctl.checks import validation
+        from dtfctl.control.cluster import Cluster
+        from dtfctl.storage.paths import ClusterPaths, state_root
 
         read = read_files(file, more, settings)
         plan, root = read.plan(), state_root(options.state_dir)
@@ -57,19 +59,40 @@ def add_to(group: click.Group) -> None:
     @command(group)
     @takes_files
     @click.option("-o", "--format", "style", type=click.Choice(["text", "json"]), default="text")
+    @click.option("--as", "target", type=click.Choice(ENGINE_TEXTS), help="Print what an engine of clusters takes.")
+    @click.option("--to", "folder", type=click.Path(), help="With --as: write manifests and a Containerfile there.")
+    @click.option("--with-secrets", is_flag=True, help="With --as: include the Secret, with the values in it.")
     def expand(
-        options: Options, file: str | None, more: tuple[str, ...], settings: tuple[str, ...], style: str
+        options: Options,
+        file: str | None,
+        more: tuple[str, ...],
+        settings: tuple[str, ...],
+        style: str,
+        target: str | None,
+        folder: str | None,
+        with_secrets: bool,
     ) -> None:
         """Prints what the tasks of each host get: argv, TF_CONFIG, environment, limits.
 
-        Ports chosen at `up` show as 0.
+        Ports chosen at `up` show as 0. --as prints a batch script of Slurm, objects of Kubernetes, or a Containerfile.
         """
         import json
 
-        from dtfctl import expand as expansion
-        from dtfctl import view
+        from dtfctl.plan import expand as expansion
+        from dtfctl.show import view
 
+        if target in ENGINE_TEXTS[1:]:
+            from dtfctl.commands.manifests import write
+
+            write(options, read_files(file, more, settings), target, folder, with_secrets)
+            return
         plan = load_plan(file, more, settings)
+        if target == "slurm":
+            from dtfctl.commands.lifecycle import batch_script
+            from dtfctl.storage.paths import state_root
+
+            print(batch_script(plan, state_root(options.state_dir), file, more, settings, None), end="")
+            return
         addresses = {
             task.name: f"{task.advertised_host}:{task.place.port}" for task in plan.tasks() if task.job.has_address
         }
@@ -86,18 +109,44 @@ def add_to(group: click.Group) -> None:
         print(json.dumps(json_schema(), indent=2))
 
     @command(group)
-    @click.argument("file", required=False, metavar="[FILE]")
-    def init(options: Options, file: str | None) -> None:
-        """Writes a commented cluster file to start from (default: cluster.yaml). Never overwrites one."""
-        from dtfctl import hints
-        from dtfctl.client import CLUSTER_FILE
-        from dtfctl.config import template
+    @click.argument("file", required=False, metavar="[TRAINER.py]")
+    @click.argument("other", required=False, metavar="[FILE]")
+    def init(options: Options, file: str | None, other: str | None) -> None:
+        """Writes a commented cluster file to start from (default: cluster.yaml). Never overwrites one.
 
-        path = file or CLUSTER_FILE
+        With a Python program it looks at the program's flags, without running it, and writes a file that fits.
+        """
+        from dtfctl import hints
+        from dtfctl.config import template
+        from dtfctl.control.cluster import CLUSTER_FILE
+
+        trainer = file if file and file.endswith(".py") else None
+        path = (other if trainer else file) or CLUSTER_FILE
+        text = _fitting(trainer, path) if trainer else template()
         try:
             with open(path, "x", encoding="utf-8") as new:
-                new.write(template())
+                new.write(text)
         except FileExistsError:
-            fail(ERROR, f"{path} is there already; it is left as it is")
+            fail(ERROR, f"{path} exists already; it is not changed")
         check, up = hints.command("validate", path), hints.command("up", path, "--attach")
-        options.terminal().say(f"{path} is written. Next: {check}; {up}")
+        options.terminal().say(f"wrote {path}. Next: {check}; {up}")
+
+
+def _fitting(trainer: str, path: str) -> str:
+    """The text of a cluster file at `path` for a program."""
+    import os
+    import tokenize
+
+    from dtfctl.checks.trainer_flags import cluster_file, flags_of
+
+    try:
+        with tokenize.open(trainer) as file:
+            source = file.read()
+        found = flags_of(source)
+    except OSError as error:
+        fail(ERROR, f"{trainer}: {error.strerror}")
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None) or 1
+        advice = f"python -m dtf.check {trainer} says how to fix it"
+        fail(ERROR, f"{trainer}:{line}: {getattr(error, 'msg', error)}; {advice}")
+    return cluster_file(os.path.relpath(trainer, os.path.dirname(os.path.abspath(path))), found)

@@ -9,16 +9,18 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
 if TYPE_CHECKING:
-    from dtfctl.checks import Trouble
-    from dtfctl.client import Cluster
+    from dtfctl.checks.questions import Trouble
     from dtfctl.config import ClusterFile
-    from dtfctl.plan import ClusterPlan
-    from dtfctl.terminal import Terminal
+    from dtfctl.control.cluster import Cluster
+    from dtfctl.show.terminal import Terminal
+    from dtfctl.values.plan import ClusterPlan
+
+_Function = TypeVar("_Function", bound="Callable[..., Any] | click.Command")
 
 OK, ERROR, USAGE, NOT_RUNNING, UNKNOWN, TIMED_OUT, PARTLY_UP = 0, 1, 2, 3, 4, 5, 6
 TRAINING_FAILED, CHANGES_PENDING = 10, 20
@@ -37,7 +39,7 @@ class Options:
     progress: str = "auto"
 
     def terminal(self) -> Terminal:
-        from dtfctl.terminal import Terminal
+        from dtfctl.show.terminal import Terminal
 
         return Terminal(self.progress)
 
@@ -54,7 +56,8 @@ def command(group: click.Group, *arguments: Any, **settings: Any) -> Callable[[C
                 options.progress = progress
             _run(function, options, values, named)
 
-        return group.command(*arguments, **settings)(guarded)
+        made: click.Command = group.command(*arguments, **settings)(guarded)
+        return made
 
     return decorate
 
@@ -78,41 +81,41 @@ def _run(function: Callable[..., None], options: Options, values: tuple[Any, ...
         if options.debug:
             raise
         words = f"{type(error).__name__}: {reason_of(error)}"
-        fail(ERROR, f"this is a mistake in dtfctl itself: {words}  (--debug shows where)")
+        fail(ERROR, f"this is a bug in dtfctl: {words}  (--debug shows where)")
 
 
-def takes_files(function: Callable) -> Callable:
+def takes_files(function: _Function) -> _Function:
     """For commands on a cluster file: FILE, more of them, and settings on top."""
     for decorate in (
-        click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="As if FILE said so; repeatable."),
-        click.option("-f", "--file", "more", multiple=True, metavar="FILE", help="Laid over FILE; repeatable."),
+        click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Set a value of FILE; repeatable."),
+        click.option("-f", "--file", "more", multiple=True, metavar="FILE", help="Merge over FILE; repeatable."),
         click.argument("file", required=False, metavar="[FILE]", type=click.Path()),
     ):
         function = decorate(function)
     return function
 
 
-def takes_progress(function: Callable) -> Callable:
+def takes_progress(function: _Function) -> _Function:
     return click.option(
         "--progress",
         type=click.Choice(PROGRESS_MODES),
         envvar="DTFCTL_PROGRESS",
-        help="How words are told: a live view, plain lines, JSON lines, or not at all.",
+        help="How progress is shown: a live view, plain lines, JSON lines, or not at all.",
     )(function)
 
 
-def takes_cluster(function: Callable) -> Callable:
+def takes_cluster(function: _Function) -> _Function:
     return click.argument("cluster", required=False, metavar="[CLUSTER]", shell_complete=complete_clusters)(function)
 
 
-def names_cluster(function: Callable) -> Callable:
+def names_cluster(function: _Function) -> _Function:
     """For commands whose arguments are tasks."""
     return click.option(
         "-c", "--cluster", metavar="CLUSTER", shell_complete=complete_clusters, help="The cluster's name or file."
     )(function)
 
 
-def takes_tasks(is_required: bool) -> Callable[[Callable], Callable]:
+def takes_tasks(is_required: bool) -> Callable[[_Function], _Function]:
     metavar = "TASK..." if is_required else "[TASK]..."
     return click.argument("tasks", nargs=-1, required=is_required, metavar=metavar, shell_complete=complete_tasks)
 
@@ -129,7 +132,7 @@ def seconds(text: str) -> float:
     return sum(float(count) * _UNITS_S[unit] for count, unit in re.findall(r"([0-9.]+)(ms|s|m|h|d)", text))
 
 
-class Duration(click.ParamType):
+class Duration(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic in click's latest only
     """Seconds, or with units as in the cluster file."""
 
     name = "duration"
@@ -140,7 +143,7 @@ class Duration(click.ParamType):
         try:
             return seconds(value)
         except ValueError:
-            self.fail(f"{value!r} is no duration (10, 90s, 1h30m)", param, ctx)
+            self.fail(f"{value!r} is not a duration (10, 90s, 1h30m)", param, ctx)
 
 
 # -- clusters
@@ -150,7 +153,7 @@ def read_files(file: str | None, more: tuple[str, ...], settings: tuple[str, ...
     from pathlib import Path
 
     from dtfctl import config
-    from dtfctl.client import CLUSTER_FILE
+    from dtfctl.control.cluster import CLUSTER_FILE
 
     names = [*([file] if file else []), *more] or [CLUSTER_FILE]
     return config.read([Path(name) for name in names], settings)
@@ -167,13 +170,13 @@ def renamed(plan: ClusterPlan, name: str | None) -> ClusterPlan:
     from dataclasses import replace
 
     if name is not None and not re.fullmatch(CLUSTER_NAME, name, re.ASCII):
-        fail(USAGE, f'"{name}" is no name for a cluster: letters, digits, ".", "_" and "-", at most 64')
+        fail(USAGE, f'"{name}" is not a valid cluster name: use letters, digits, ".", "_" and "-", at most 64')
     return plan if name is None else replace(plan, name=name)
 
 
 def tell_troubles(troubles: Iterable[Trouble], say: Callable[[str], None]) -> None:
     """The doubts are said; anything that is wrong ends the command."""
-    from dtfctl.checks import DOUBT
+    from dtfctl.checks.questions import DOUBT
 
     found = list(troubles)
     for trouble in found:
@@ -184,11 +187,88 @@ def tell_troubles(troubles: Iterable[Trouble], say: Callable[[str], None]) -> No
         fail(USAGE, "\n       ".join(wrong))
 
 
-def choose(options: Options, given: str | None, is_sure: bool = False) -> Cluster:
-    from dtfctl import client
-    from dtfctl.paths import state_root
+def choose(options: Options, given: str | None, is_sure: bool = False, is_end: bool = False) -> Cluster:
+    """The cluster that is meant. Of one that waits in a queue it fails with what it waits for, or, when it is to end,
+    with its cancellation."""
+    from dtfctl.control import cluster as client
+    from dtfctl.errors import StoreError
+    from dtfctl.storage.paths import state_root
 
-    return client.choose(state_root(options.state_dir), given, options.terminal().say, is_sure)
+    chosen = client.choose(state_root(options.state_dir), given, options.terminal().say, is_sure)
+    if "SLURM_JOB_ID" not in os.environ:
+        _follow_into_job(chosen, is_end)
+        try:
+            settle_engine(chosen)
+        except StoreError:
+            if not is_sure:  # a damaged store can be purged
+                raise
+    return chosen
+
+
+def _follow_into_job(cluster: Cluster, is_end: bool) -> None:
+    """A cluster that runs in a job of Slurm is asked there: this process becomes the same command on its first node."""
+    if not cluster.paths.job.exists():  # most have none, and commands start without the engine's modules
+        return
+    from dtfctl.launchers import slurm_job
+
+    noted = slurm_job.noted(cluster.paths.folder)
+    job = slurm_job.look_after_end(noted.number) if noted is not None else None
+    if noted is None or job is None:
+        return
+    if not job.state:
+        _tell_of_early_end(cluster, job.number, is_end)
+        return
+    if job.state in slurm_job.AT_WORK and (cluster.paths.store.exists()):
+        state_dir = str(cluster.paths.folder.parent)
+        words = (sys.executable, "-m", "dtfctl", "--state-dir", state_dir, *_own_arguments())
+        slurm_job.step_into(job, noted.srun, words, sys.stdin.isatty() and sys.stdout.isatty())
+    if is_end:
+        slurm_job.cancel(job.number)
+        # Nothing of it has begun, so nothing of it is left to be asked about.
+        slurm_job.forget(cluster.paths.folder)
+        fail(OK, f"{cluster.name}: {job}; it is cancelled")
+    fail(NOT_RUNNING, f"{cluster.name}: {job}")
+
+
+def _tell_of_early_end(cluster: Cluster, number: str, is_end: bool) -> None:
+    """A job that ended before its cluster began has said why in its log."""
+    from dtfctl.launchers import slurm_job
+
+    found = cluster.find()
+    if found is not None and found[0].plan.slurm.job == number:
+        return
+    log = slurm_job.log_of(cluster.paths.folder, number)
+    lines = slurm_job.last_words(log)
+    ended = slurm_job.last_seen(number)
+    why = f"{cluster.name}: job {number} of Slurm ended before the cluster started{f' ({ended})' if ended else ''}"
+    words = "\n       ".join([f"{why}; its log: {log}" if lines else f"{why}; see: scontrol show job {number}", *lines])
+    if found is None:
+        fail(OK if is_end else NOT_RUNNING, words)
+    print(f"warning: {words}", file=sys.stderr)
+
+
+def settle_engine(cluster: Cluster, plan: ClusterPlan | None = None) -> None:
+    """Ends the run on record of a job that has ended, before anybody takes it for a running one. With a `plan`, a new
+    run is about to begin in its allocation."""
+    from dtfctl.values.plan import SLURM
+
+    if plan is None:
+        found = cluster.find()
+        plan, own = found[0].plan if found is not None else None, None
+    else:
+        own = plan.slurm
+    if plan is not None and plan.engine == SLURM and plan.slurm.job:
+        from dtfctl.supervise import allocation
+
+        allocation.settle(cluster, own)
+
+
+def _own_arguments() -> list[str]:
+    """Those of this command, without the state folder."""
+    words = sys.argv[1:]
+    if words[:1] == ["--state-dir"]:
+        return words[2:]
+    return [word for word in words if not word.startswith("--state-dir=")]
 
 
 def choose_active(options: Options, given: str | None) -> Cluster:
@@ -221,8 +301,8 @@ def complete_clusters(context: click.Context, _: click.Parameter, incomplete: st
     """For the shell: names, and files."""
     from click.shell_completion import CompletionItem
 
-    from dtfctl.client import clusters
-    from dtfctl.paths import state_root
+    from dtfctl.control.cluster import clusters
+    from dtfctl.storage.paths import state_root
 
     root = state_root(context.find_root().params.get("state_dir"))
     names = [cluster.name for cluster in clusters(root) if cluster.name.startswith(incomplete)]
@@ -262,7 +342,7 @@ def quiet_ctrl_c() -> Iterator[None]:
 
 
 def fail(status: int, message: str) -> NoReturn:
-    from dtfctl.terminal import for_terminal
+    from dtfctl.show.terminal import for_terminal
 
     print(f"{_red('error:')} {for_terminal(message, sys.stderr)}", file=sys.stderr, flush=True)
     sys.exit(status)

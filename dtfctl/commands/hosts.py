@@ -11,7 +11,7 @@ import click
 from dtfctl.commands.frame import ERROR, OK, UNKNOWN, Options, choose, command, fail, names_cluster, takes_files
 
 if TYPE_CHECKING:
-    from dtfctl.client import Cluster
+    from dtfctl.control.cluster import Cluster
 
 
 def add_to(group: click.Group) -> None:
@@ -21,17 +21,19 @@ def add_to(group: click.Group) -> None:
     @click.argument("words", nargs=-1, metavar="[--] [COMMAND]...", type=click.UNPROCESSED)
     def ssh(options: Options, cluster: str | None, host: str, words: tuple[str, ...]) -> None:
         """Logs in to a host of the cluster as dtfctl does, or runs a command there. HOST may also be a task."""
-        from dtfctl import exec_shell
+        from dtfctl.commands import exec_shell
 
         chosen = choose(options, cluster)
         run, statuses = chosen.load()
         hosts = {each.name: each for each in run.actual.hosts}
         found = run.task(host).host if host in statuses else hosts.get(host)
         if found is None:
-            fail(UNKNOWN, f"no host is called {host} (there are {', '.join(hosts)})")
+            fail(UNKNOWN, f"no host is called {host} (hosts: {', '.join(hosts)})")
         if found.is_local:
             fail(ERROR, f"{found.name} is this machine")
-        exec_shell.log_in(run.plan.ssh, found, words[words[:1] == ("--",) :])
+        if found.probes_itself:
+            fail(ERROR, f"{found.name} is no machine to log in to; exec runs a command in a task's pod")
+        exec_shell.log_in(run.plan, found, words[words[:1] == ("--",) :])
 
     @command(group)
     @takes_files
@@ -46,11 +48,11 @@ def add_to(group: click.Group) -> None:
         import json
         from pathlib import Path
 
-        from dtfctl import doctor as practice
-        from dtfctl.client import CLUSTER_FILE, clusters
+        from dtfctl.checks import doctor as practice
         from dtfctl.commands.frame import read_files
+        from dtfctl.control.cluster import CLUSTER_FILE, clusters
         from dtfctl.errors import ConfigError
-        from dtfctl.paths import state_root
+        from dtfctl.storage.paths import state_root
 
         root = state_root(options.state_dir)
         earlier = practice.answered("earlier runs", practice.of_earlier_runs(clusters(root)))

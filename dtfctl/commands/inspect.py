@@ -24,24 +24,24 @@ from dtfctl.commands.frame import (
     takes_tasks,
 )
 from dtfctl.commands.logs import Moment
-from dtfctl.terminal import has_colour
+from dtfctl.show.terminal import has_colour
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from dtfctl.client import Cluster
-    from dtfctl.progress import Progress
-    from dtfctl.store import Run
-    from dtfctl.task import TaskStatus
-    from dtfctl.terminal import Terminal
-    from dtfctl.usage import Usage
+    from dtfctl.control.cluster import Cluster
+    from dtfctl.launchers.usage import Usage
+    from dtfctl.show.terminal import Terminal
+    from dtfctl.values.run import Run
+    from dtfctl.values.snapshot import Snapshot
+    from dtfctl.values.task import TaskStatus
 
 
 def add_to(group: click.Group) -> None:
     @command(group)
     @takes_cluster
     @click.option("-o", "--format", "style", type=click.Choice(["table", "wide", "json", "name"]), default="table")
-    @click.option("-w", "--watch", is_flag=True, help="Go on showing it, until the cluster ends or Ctrl-C.")
+    @click.option("-w", "--watch", is_flag=True, help="Update the view until the cluster ends or Ctrl-C.")
     @click.option("--exit-code", is_flag=True, help="0 all ready, 3 not running, 6 some are not ready, 10 failed.")
     def status(options: Options, cluster: str | None, style: str, watch: bool, exit_code: bool) -> None:
         """Shows the tasks of a cluster, running or ended."""
@@ -54,21 +54,24 @@ def add_to(group: click.Group) -> None:
         else:
             run, statuses = chosen.load()
             print(_shown(run, statuses, style))
+            if not run.is_over and (full := chosen.why_unwritten()):
+                print(f"warning: this may be out of date: {full}", file=sys.stderr)
         if exit_code:
             sys.exit(_status_of(run, statuses))
 
     @command(group)
-    @click.option("-a", "--all", "is_all", is_flag=True, help="Those that have ended too.")
+    @click.option("-a", "--all", "is_all", is_flag=True, help="Also clusters that have ended.")
     @click.option("-q", "--quiet", is_flag=True, help="Only their names.")
     @click.option("-o", "--format", "style", type=click.Choice(["table", "json"]), default="table")
     def ls(options: Options, is_all: bool, quiet: bool, style: str) -> None:
         """Lists this user's clusters on this machine."""
         import json
 
-        from dtfctl import view
-        from dtfctl.client import clusters
+        from dtfctl.control.cluster import clusters
         from dtfctl.errors import StoreError
-        from dtfctl.paths import state_root
+        from dtfctl.show import view
+        from dtfctl.storage.paths import state_root
+        from dtfctl.values.snapshot import take
 
         rows = []
         for cluster in clusters(state_root(options.state_dir)):
@@ -78,7 +81,7 @@ def add_to(group: click.Group) -> None:
                 rows.append({"name": cluster.name, "state": "damaged", "reason": str(error).splitlines()[0]})
                 continue
             if found is not None and (is_all or not found[0].is_over):
-                rows.append(view.summary(*found))
+                rows.append(view.summary(take(*found, time.monotonic(), time.time())))
         if quiet:
             print("\n".join(row["name"] for row in rows), end="\n" if rows else "")
         elif style == "json":
@@ -89,9 +92,9 @@ def add_to(group: click.Group) -> None:
     @command(group)
     @takes_tasks(is_required=False)
     @names_cluster
-    @click.option("-f", "--follow", is_flag=True, help="Go on with what happens, until the cluster ends.")
-    @click.option("-n", "--tail", type=click.IntRange(min=0), metavar="COUNT", help="Only so many last ones.")
-    @click.option("--since", type=Moment(), metavar="TIME", help="Only later ones: 5m (ago), 14:05.")
+    @click.option("-f", "--follow", is_flag=True, help="Follow new events until the cluster ends.")
+    @click.option("-n", "--tail", type=click.IntRange(min=0), metavar="COUNT", help="Only the last N events.")
+    @click.option("--since", type=Moment(), metavar="TIME", help="Only events since: 5m (ago), 14:05.")
     @click.option("-o", "--format", "style", type=click.Choice(["text", "json"]), default="text")
     def events(
         options: Options,
@@ -103,8 +106,8 @@ def add_to(group: click.Group) -> None:
         style: str,
     ) -> None:
         """Tells what happened to tasks and to the cluster in the present or last run, and why."""
-        from dtfctl import view
-        from dtfctl.selection import choose_tasks
+        from dtfctl.commands.selection import choose_tasks
+        from dtfctl.show import view
 
         chosen = choose(options, cluster)
         run, statuses = chosen.load()
@@ -112,19 +115,19 @@ def add_to(group: click.Group) -> None:
         terminal = options.terminal()
         is_coloured = has_colour(sys.stdout)
         width = max(map(len, statuses))
-        told = 0
+        told = 0  # the id of the last event
         with quiet_ctrl_c():
             while True:
-                history = chosen.history(run)
+                history = chosen.history(run, after=told)
                 new = [
                     happening
-                    for happening in history[told:]
+                    for happening in history
                     if (wanted is None or happening.task in wanted) and (since is None or happening.time >= since)
                 ]
                 if tail is not None:
                     new, tail = new[max(0, len(new) - tail) :], None
                 terminal.show([view.event(happening, width, style == "json", is_coloured) for happening in new])
-                told = len(history)
+                told = history[-1].id if history else told
                 if run.is_over or not follow:
                     return
                 chosen.wait_for_change(1.0)
@@ -133,7 +136,7 @@ def add_to(group: click.Group) -> None:
     @command(group)
     @takes_cluster
     @click.option("-n", "--interval", type=Duration(), default=2.0, metavar="SECONDS", help="Between two looks.")
-    @click.option("--once", is_flag=True, help="Only one look; so it is too where there is no terminal.")
+    @click.option("--once", is_flag=True, help="Print once and exit; the default without a terminal.")
     @click.option("-o", "--format", "style", type=click.Choice(["table", "json"]), default="table")
     def top(options: Options, cluster: str | None, interval: float, once: bool, style: str) -> None:
         """Shows what each task takes of its machine (CPU, memory), and how the training goes (steps/s, loss); live.
@@ -143,23 +146,22 @@ def add_to(group: click.Group) -> None:
         """
         import json
 
-        from dtfctl import columns, view
+        from dtfctl.show import columns, view
 
         chosen = choose(options, cluster)
         terminal = options.terminal()
         with quiet_ctrl_c():
-            for run, statuses, usages, progress in _looks(chosen, max(0.2, interval)):
-                rows = view.usage_rows(run, statuses, usages, time.monotonic())
+            for snapshot in _looks(chosen, max(0.2, interval)):
+                rows, words = view.usage_rows(snapshot), str(snapshot.progress or "")
                 if style == "json":
-                    terminal.show([json.dumps(view.usage_document(run, statuses, usages, progress, time.time()))])
+                    terminal.show([json.dumps(view.usage_document(snapshot))])
                 elif terminal.is_live and not once:
-                    drawing = _drawing(view.headline(run), rows, str(progress or ""), has_colour(sys.stderr))
-                    terminal.draw(drawing, is_now=True)
+                    terminal.draw(_drawing(view.headline(snapshot), rows, words, has_colour(sys.stderr)), is_now=True)
                 else:
                     is_coloured = has_colour(sys.stdout)
-                    print(f"{view.headline(run, is_coloured)}  {progress or ''}".rstrip())
+                    print(f"{view.headline(snapshot, is_coloured)}  {words}".rstrip())
                     print(*columns.lines(rows, is_coloured=is_coloured), sep="\n")
-                if once or run.is_over or (style == "table" and not terminal.is_live):
+                if once or snapshot.is_over or (style == "table" and not terminal.is_live):
                     break
             terminal.keep()
 
@@ -167,13 +169,15 @@ def add_to(group: click.Group) -> None:
 def _shown(run: Run, statuses: dict[str, TaskStatus], style: str) -> str:
     import json
 
-    from dtfctl import view
+    from dtfctl.show import view
+    from dtfctl.values.snapshot import take
 
+    snapshot = take(run, statuses, time.monotonic(), time.time())
     if style == "json":
-        return json.dumps(view.document(run, statuses), indent=2)
+        return json.dumps(view.document(snapshot), indent=2)
     if style == "name":
         return "\n".join(statuses)
-    return view.table(run, statuses, time.monotonic(), style == "wide", has_colour(sys.stdout))
+    return view.table(snapshot, style == "wide", has_colour(sys.stdout))
 
 
 def _status_of(run: Run, statuses: dict[str, TaskStatus]) -> int:
@@ -186,7 +190,8 @@ def _watch(cluster: Cluster, terminal: Terminal, style: str) -> tuple[Run, dict[
     """Live at a terminal, elsewhere again at each change; JSON as one document a line."""
     import json
 
-    from dtfctl import view
+    from dtfctl.show import view
+    from dtfctl.values.snapshot import take
 
     former = ""
     run, statuses = cluster.load()
@@ -194,13 +199,15 @@ def _watch(cluster: Cluster, terminal: Terminal, style: str) -> tuple[Run, dict[
     with quiet_ctrl_c():
         while True:
             if is_live:
-                rows = view.rows(run, statuses, time.monotonic(), style == "wide")
-                terminal.draw(_drawing(view.headline(run), rows, "", has_colour(sys.stderr)), is_now=True)
+                snapshot = take(run, statuses, time.monotonic(), time.time())
+                rows = view.rows(snapshot, style == "wide")
+                terminal.draw(_drawing(view.headline(snapshot), rows, "", has_colour(sys.stderr)), is_now=True)
             else:
                 # The ages of things would make each text a new one.
                 key = repr((run, statuses))
                 if key != former:
-                    document = json.dumps(view.document(run, statuses)) if style == "json" else ""
+                    snapshot = take(run, statuses, time.monotonic(), time.time())
+                    document = json.dumps(view.document(snapshot)) if style == "json" else ""
                     terminal.show([document or _shown(run, statuses, style)])
                     former = key
             if run.is_over:
@@ -211,13 +218,12 @@ def _watch(cluster: Cluster, terminal: Terminal, style: str) -> tuple[Run, dict[
     return run, statuses
 
 
-def _looks(
-    cluster: Cluster, interval_s: float
-) -> Iterator[tuple[Run, dict[str, TaskStatus], dict[str, tuple[float, Usage]], Progress | None]]:
-    """Run, statuses, (CPU in cores, usage) by task, progress. The first look takes a moment: CPU is a difference."""
+def _looks(cluster: Cluster, interval_s: float) -> Iterator[Snapshot]:
+    """Snapshots with usage and progress. The first one takes a moment: CPU is a difference."""
     from pathlib import Path
 
-    from dtfctl.progress import ProgressReader
+    from dtfctl.logs.progress import ProgressReader
+    from dtfctl.values.snapshot import take
 
     run, statuses = cluster.load()
     reader = ProgressReader(Path(run.plan.checkpoint_folder), is_late=True) if run.plan.checkpoint_folder else None
@@ -233,7 +239,8 @@ def _looks(
                 # A host that is slow to answer may be asked again before it has anything new to say.
                 used_s = max(0.0, usage.cpu_s - former.cpu_s)
                 usages[key[0]] = used_s / (at - former_at) if at > former_at else 0.0, usage
-            yield run, statuses, usages, reader.poll() if reader else None
+            progress = reader.poll() if reader else None
+            yield take(run, statuses, time.monotonic(), time.time(), usages, progress)
         before = after
         time.sleep(0.2 if is_first else interval_s)
         is_first = False
@@ -241,8 +248,8 @@ def _looks(
 
 def _usages(cluster: Cluster, run: Run, statuses: dict[str, TaskStatus]) -> dict[str, tuple[Usage, float]]:
     """(usage, when) by task: of this machine's tasks by looking, of the others' by asking the supervisor."""
-    from dtfctl.plan import LOCALHOST
-    from dtfctl.usage import Usage, measure
+    from dtfctl.launchers.usage import Usage, measure
+    from dtfctl.values.plan import LOCALHOST
 
     pids = {status.pid: status.name for status in statuses.values() if status.pid and status.host in ("", LOCALHOST)}
     now = time.monotonic()
@@ -260,7 +267,7 @@ def _drawing(
         from rich.console import Group
         from rich.text import Text
 
-        from dtfctl import columns
+        from dtfctl.show import columns
 
         room = height - len(heading.splitlines()) - 1 - bool(below)
         shown = rows[1:] if len(rows) - 1 <= room else rows[1 : max(1, room)]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 import click
@@ -22,6 +23,7 @@ from dtfctl.commands.frame import (
     fail,
     read_files,
     renamed,
+    settle_engine,
     takes_cluster,
     takes_files,
     takes_progress,
@@ -29,21 +31,23 @@ from dtfctl.commands.frame import (
 )
 
 if TYPE_CHECKING:
-    from dtfctl.checks import Where
-    from dtfctl.client import Cluster
-    from dtfctl.control_client import Reply
-    from dtfctl.plan import ClusterPlan
-    from dtfctl.terminal import Terminal
+    from pathlib import Path
+
+    from dtfctl.checks.questions import Where
+    from dtfctl.control.client import Reply
+    from dtfctl.control.cluster import Cluster
+    from dtfctl.show.terminal import Terminal
+    from dtfctl.values.plan import ClusterPlan
 
 
 def add_to(group: click.Group) -> None:
     @command(group)
     @takes_files
-    @click.option("-n", "--name", help="Another name than the file's, to run it twice side by side.")
+    @click.option("-n", "--name", help="Use this name instead of the file's, to run it twice side by side.")
     @click.option("--plan", "is_plan", is_flag=True, help="Only print what would change; exit with 20 then.")
     @click.option("--attach", is_flag=True, help="Follow logs and progress to the end; exit with the job's result.")
     @click.option("--wait/--no-wait", default=True, help="Return when every task is ready (default), or at once.")
-    @click.option("--timeout", type=Duration(), metavar="SECONDS", help="At most so long until all are ready.")
+    @click.option("--timeout", type=Duration(), metavar="SECONDS", help="The longest wait until all tasks are ready.")
     @takes_progress
     def up(
         options: Options,
@@ -63,11 +67,13 @@ def add_to(group: click.Group) -> None:
         """
         import time
 
-        from dtfctl import hints, validation
-        from dtfctl.attach import Interrupts, conclude, stay, wait_until_ready
-        from dtfctl.client import Cluster
+        from dtfctl import hints
+        from dtfctl.checks import validation
         from dtfctl.commands.logs import printer
-        from dtfctl.paths import ClusterPaths, state_root
+        from dtfctl.control.cluster import Cluster
+        from dtfctl.show.attach import Interrupts, conclude, stay, wait_until_ready
+        from dtfctl.storage.paths import ClusterPaths, state_root
+        from dtfctl.values.plan import SLURM
 
         with Interrupts() if attach else nullcontext() as interrupts:
             started_at = time.monotonic()
@@ -79,9 +85,14 @@ def add_to(group: click.Group) -> None:
             _refuse_namesake(cluster, plan)
             # The keeper reports taken ports when it holds them.
             tell_troubles(validation.troubles(read, plan, root, has_ports=True), terminal.say)
+            if plan.engine == SLURM and not plan.slurm.job:
+                _submit(cluster, plan, is_plan, options, terminal, arguments=(file, more, settings, name))
+                return
             if is_plan:
-                _print_plan(cluster, plan)
-            is_new = _begin(cluster, plan, terminal, read.positions())
+                _print_plan(cluster, _on_running_group(cluster, plan))
+            settle_engine(cluster, plan)
+            with _group_of(cluster, plan, terminal) as plan:
+                is_new = _begin(cluster, plan, terminal, read.positions())
             deadline = None if timeout is None else started_at + timeout
             if interrupts is not None:
                 show = printer(terminal, [task.name for task in plan.tasks()], is_prefixed=True)
@@ -96,7 +107,7 @@ def add_to(group: click.Group) -> None:
             elif wait:
                 look, end = hints.command("status", plan.name), hints.command("down", plan.name)
                 if not wait_until_ready(cluster, deadline, terminal):
-                    fail(TIMED_OUT, f"not ready within {timeout:g}s; it goes on starting ({look}; {end})")
+                    fail(TIMED_OUT, f"not ready within {timeout:g}s; the start continues ({look}; {end})")
                 run, _ = cluster.load()
                 if run.is_over:
                     conclude(cluster, terminal)
@@ -106,19 +117,19 @@ def add_to(group: click.Group) -> None:
 
     @command(group)
     @takes_cluster
-    @click.option("--purge", is_flag=True, help="Forget state and logs too. Checkpoints are never touched.")
-    @click.option("--timeout", type=Duration(), metavar="SECONDS", help="Grace period instead of the file's.")
+    @click.option("--purge", is_flag=True, help="Delete state and logs too. Checkpoints are never touched.")
+    @click.option("--timeout", type=Duration(), metavar="SECONDS", help="The grace period, instead of the file's.")
     @takes_progress
     def down(options: Options, cluster: str | None, purge: bool, timeout: float | None) -> None:
         """Stops every task, workers before parameter servers. Returns when nothing of the cluster is left.
 
         The first Ctrl-C meanwhile changes nothing, the second kills what is left.
         """
-        from dtfctl.attach import Interrupts, conclude, stay_until_down
         from dtfctl.errors import StoreError
+        from dtfctl.show.attach import Interrupts, conclude, stay_until_down
 
         terminal = options.terminal()
-        chosen = choose(options, cluster, is_sure=purge)
+        chosen = choose(options, cluster, is_sure=purge, is_end=True)
         try:
             chosen.settle()
             if chosen.is_active():
@@ -132,11 +143,12 @@ def add_to(group: click.Group) -> None:
             else:
                 terminal.say(f"{chosen.name} is not running")
                 for pid, host, command in chosen.clean_hosts():
-                    terminal.say(f"still left behind: pid {pid} on {host}: {command}")
+                    terminal.say(f"still running: pid {pid} on {host}: {command}")
+                _give_back_group(chosen, terminal)
             if not chosen.wait_for_end_of_supervisor():
                 pid = chosen.supervisor_pid()
                 to_do = f"kill {pid}; " if pid else ""
-                words = f"the supervisor of {chosen.name} does not end{f' (pid {pid})' if pid else ''}"
+                words = f"the supervisor of {chosen.name} does not exit{f' (pid {pid})' if pid else ''}"
                 fail(ERROR, f"{words}: {to_do}its log is {chosen.paths.daemon_log}")
             found = chosen.find()
             strays = () if found is None else found[0].strays
@@ -147,14 +159,14 @@ def add_to(group: click.Group) -> None:
             strays = ()
         if purge:
             chosen.purge()
-            terminal.say(f"{chosen.name}: state and logs are removed")
+            terminal.say(f"{chosen.name}: state and logs removed")
         if strays:
             sys.exit(ERROR)
 
     @command(group)
     @takes_cluster
     @click.option("--ready", is_flag=True, help="Only until every task is ready.")
-    @click.option("--timeout", type=Duration(), metavar="SECONDS", help="At most so long.")
+    @click.option("--timeout", type=Duration(), metavar="SECONDS", help="The longest wait.")
     @takes_progress
     def wait(options: Options, cluster: str | None, ready: bool, timeout: float | None) -> None:
         """Returns when the training has come to its end, with its result; or, with --ready, when all tasks are ready.
@@ -164,7 +176,7 @@ def add_to(group: click.Group) -> None:
         import time
 
         from dtfctl import hints
-        from dtfctl.attach import conclude, wait_until_ready
+        from dtfctl.show.attach import conclude, wait_until_ready
 
         terminal = options.terminal()
         chosen = choose(options, cluster)
@@ -172,18 +184,18 @@ def add_to(group: click.Group) -> None:
         deadline = None if timeout is None else time.monotonic() + timeout
         if ready:
             if not wait_until_ready(chosen, deadline, terminal):
-                fail(TIMED_OUT, f"not ready within {timeout:g}s; it goes on starting ({look})")
+                fail(TIMED_OUT, f"not ready within {timeout:g}s; the start continues ({look})")
             if not chosen.load()[0].is_over:
                 return
         elif not chosen.wait_until(lambda run, _: run.is_over, deadline):
-            fail(TIMED_OUT, f"not done within {timeout:g}s; it goes on ({look})")
+            fail(TIMED_OUT, f"not done within {timeout:g}s; it continues ({look})")
         conclude(chosen, terminal)
         exit_with_result(chosen)
 
 
 def _begin(cluster: Cluster, plan: ClusterPlan, terminal: Terminal, where: Where) -> bool:
     """Starts the cluster, or brings a running one to what the file says. Whether it is new."""
-    from dtfctl.client import has_to_prepare
+    from dtfctl.control.cluster import has_to_prepare
 
     reply = cluster.up(plan, terminal.say, where=where)
     if "error" in reply:
@@ -202,6 +214,99 @@ def _begin(cluster: Cluster, plan: ClusterPlan, terminal: Terminal, where: Where
     return False
 
 
+def _on_running_group(cluster: Cluster, plan: ClusterPlan) -> ClusterPlan:
+    """The plan on the hosts of Ray that the running cluster has, if it runs."""
+    from dtfctl.values.plan import RAY
+
+    found = cluster.find()
+    if plan.engine != RAY or found is None or found[0].is_over:
+        return plan
+    from dtfctl.launchers.ray import group
+
+    return group.taken_over(plan, found[0].plan)
+
+
+@contextmanager
+def _group_of(cluster: Cluster, plan: ClusterPlan, terminal: Terminal) -> Iterator[ClusterPlan]:
+    """The plan on hosts of Ray, where it is to run there. They are given back if no cluster comes of it."""
+    from dtfctl.values.plan import RAY
+
+    if plan.engine != RAY:
+        yield plan
+        return
+    from dtfctl.launchers.ray import group
+    from dtfctl.storage.ownership import make_private
+
+    found = cluster.find()
+    if found is not None and not found[0].is_over and found[0].outcome:
+        cluster.wait_until(lambda run, _: run.is_over, None)
+    if cluster.is_active():
+        yield _on_running_group(cluster, plan)
+        return
+    # The former run gives back its own hosts.
+    cluster.wait_for_end_of_supervisor()
+    make_private(cluster.paths.folder)
+    try:
+        yield group.allocate(plan, cluster.paths, terminal.say)
+    except BaseException:
+        if not cluster.is_active():
+            group.give_back(cluster.paths, terminal.say)
+        raise
+
+
+def _give_back_group(cluster: Cluster, terminal: Terminal) -> None:
+    """What a supervisor that was killed has left."""
+    found = cluster.find()
+    if found is None or found[0].plan.engine == "ray":
+        from dtfctl.launchers.ray import group
+
+        group.give_back(cluster.paths, terminal.say)
+
+
+def batch_script(
+    plan: ClusterPlan, root: Path, file: str | None, more: tuple[str, ...], settings: tuple[str, ...], name: str | None
+) -> str:
+    """The script that runs this very `up` in an allocation of Slurm; paths are those of this machine."""
+    import os
+
+    from dtfctl.control.cluster import CLUSTER_FILE
+    from dtfctl.launchers import slurm_job
+    from dtfctl.plan.batch_script import script
+
+    files = [os.path.abspath(each) for each in [*([file] if file else []), *more] or [CLUSTER_FILE]]
+    words = [files[0], *(word for each in files[1:] for word in ("-f", each))]
+    words += [word for setting in settings for word in ("--set", setting)]
+    words += ["-n", name] if name else []
+    dtfctl = (sys.executable, "-m", "dtfctl", "--state-dir", str(root))
+    return script(plan, dtfctl, words, str(slurm_job.log_of(root / plan.name, "%j")))
+
+
+def _submit(
+    cluster: Cluster,
+    plan: ClusterPlan,
+    is_plan: bool,
+    options: Options,
+    terminal: Terminal,
+    arguments: tuple[str | None, tuple[str, ...], tuple[str, ...], str | None],
+) -> None:
+    from dtfctl import hints
+    from dtfctl.launchers import slurm_job
+    from dtfctl.storage.ownership import make_private
+    from dtfctl.storage.paths import state_root
+
+    text = batch_script(plan, state_root(options.state_dir), *arguments)
+    if is_plan:
+        print(text, end="")
+        sys.exit(CHANGES_PENDING)
+    noted = slurm_job.noted(cluster.paths.folder)
+    former = slurm_job.look(noted.number) if noted is not None else None
+    if former is not None and former.state:
+        fail(ERROR, f"{plan.name}: {former} already; {hints.command('down', plan.name)} ends it")
+    make_private(cluster.paths.folder)
+    job = slurm_job.submit(cluster.paths.folder, text, plan.slurm.srun, plan.file)
+    terminal.say(f"{plan.name}: {job}; Next: {hints.command('status', plan.name)}")
+
+
 def _position_of(error: str, plan: ClusterPlan, where: Where) -> str:
     """Where the file names a port that could not be had."""
     match = re.match(r"port \d+ of ([\w-]+:\d+): ", error)
@@ -215,7 +320,7 @@ def _print_plan(cluster: Cluster, plan: ClusterPlan) -> None:
         changes = [*reply.get("changes", []), *reply.get("costs", [])]
     else:
         changes = [f"{'start':<10}{task.name:<12}{task.host.name}" for task in plan.tasks()]
-    print("\n".join(changes) or f"{plan.name} is as the file says; nothing would change")
+    print("\n".join(changes) or f"{plan.name} matches the file; nothing would change")
     sys.exit(CHANGES_PENDING if changes else 0)
 
 
@@ -230,5 +335,5 @@ def _refuse_namesake(cluster: Cluster, plan: ClusterPlan) -> None:
     if found is not None and not found[0].is_over and found[0].plan.file != plan.file:
         fail(
             ERROR,
-            f"a cluster called {plan.name} runs already, that of {found[0].plan.file}; another name: -n NAME",
+            f"a cluster called {plan.name} already runs, from {found[0].plan.file}; another name: -n NAME",
         )

@@ -15,14 +15,14 @@ from dtfctl.commands.frame import Options, choose, command, names_cluster, quiet
 
 if TYPE_CHECKING:
     from dtfctl.logs import Line
-    from dtfctl.terminal import Terminal
+    from dtfctl.show.terminal import Terminal
 
 LINES_AT_ONCE = 1000
 COLOURS = (36, 33, 32, 35, 34, 96, 93, 92, 95, 94)
 """Of the prefixes, in turn; red is left to errors."""
 
 
-class Moment(click.ParamType):
+class Moment(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic in click's latest only
     """A duration back from now, or a time: RFC 3339, or today's HH:MM[:SS]. Wall-clock seconds."""
 
     name = "time"
@@ -44,10 +44,10 @@ class Moment(click.ParamType):
             text = re.sub(r"\.(\d+)", lambda match: f".{match[1][:6]:0<6}", text)
             return datetime.fromisoformat(text).timestamp()
         except ValueError:
-            self.fail(f"{value!r} is no time (5m, 1h30m, 14:05, 2026-01-31T14:05:00Z)", param, ctx)
+            self.fail(f"{value!r} is not a time (5m, 1h30m, 14:05, 2026-01-31T14:05:00Z)", param, ctx)
 
 
-class Pattern(click.ParamType):
+class Pattern(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic in click's latest only
     """RE2's where it is installed and knows the pattern: Python's take hours for some lines. Else Python's."""
 
     name = "regular expression"
@@ -56,13 +56,14 @@ class Pattern(click.ParamType):
         try:
             expression = re.compile(value)
         except re.error as error:
-            self.fail(f"{value!r} is no regular expression: {error}", param, ctx)
+            self.fail(f"{value!r} is not a regular expression: {error}", param, ctx)
         try:
             import re2
 
             options = re2.Options()
             options.log_errors = False
-            return re2.compile(value, options)
+            linear: re.Pattern[str] = re2.compile(value, options)
+            return linear
         except (ImportError, AttributeError, ValueError):
             return expression
         except re2.error:  # it looks back or ahead
@@ -73,15 +74,15 @@ def add_to(group: click.Group) -> None:
     @command(group)
     @takes_tasks(is_required=False)
     @names_cluster
-    @click.option("-f", "--follow", is_flag=True, help="Go on with what is written, until the cluster ends.")
-    @click.option("-n", "--tail", type=click.IntRange(min=0), metavar="LINES", help="Only the last ones of each task.")
-    @click.option("--since", type=Moment(), metavar="TIME", help="Only later ones: 5m (ago), 14:05, 2026-01-31T14:05Z.")
-    @click.option("--until", type=Moment(), metavar="TIME", help="Only earlier ones.")
-    @click.option("--grep", "pattern", type=Pattern(), metavar="REGEX", help="Only those in which this is found.")
-    @click.option("-p", "--previous", is_flag=True, help="Of the process before the present one.")
-    @click.option("--attempt", type=click.IntRange(min=1), metavar="N", help="Of the N-th process of each task only.")
-    @click.option("-t", "--timestamps", is_flag=True, help="With the time at which each line was written.")
-    @click.option("--prefix/--no-prefix", default=None, help="The task's name before each line; default: for several.")
+    @click.option("-f", "--follow", is_flag=True, help="Follow new lines until the cluster ends.")
+    @click.option("-n", "--tail", type=click.IntRange(min=0), metavar="LINES", help="Only each task's last N lines.")
+    @click.option("--since", type=Moment(), metavar="TIME", help="Lines since: 5m (ago), 14:05, 2026-01-31T14:05Z.")
+    @click.option("--until", type=Moment(), metavar="TIME", help="Lines before this time.")
+    @click.option("--grep", "pattern", type=Pattern(), metavar="REGEX", help="Only lines that match this pattern.")
+    @click.option("-p", "--previous", is_flag=True, help="Show the log of the task's previous process.")
+    @click.option("--attempt", type=click.IntRange(min=1), metavar="N", help="Only each task's N-th process.")
+    @click.option("-t", "--timestamps", is_flag=True, help="Prefix each line with the time at which it was written.")
+    @click.option("--prefix/--no-prefix", default=None, help="Prefix lines with their task; default: if several.")
     @click.option("-o", "--format", "style", type=click.Choice(["text", "json"]), default="text")
     def logs(
         options: Options,
@@ -101,24 +102,27 @@ def add_to(group: click.Group) -> None:
         """Prints what tasks have written, all in the order of time.
 
         A TASK is worker:1, worker:0-3, a job (ps), or a pattern ('w*'); by default all. Logs stay after the end of a
-        task, and of the cluster, until dtfctl down --purge; the last five runs' lie in the state folder.
+        task, after `scale` has removed it, and after the end of the cluster, until dtfctl down --purge. The state
+        folder holds those of the last five runs.
         """
-        from dtfctl.attach import TICK_S
-        from dtfctl.logs import Choice, LogReader
-        from dtfctl.selection import choose_tasks
+        from dtfctl.commands.selection import choose_tasks
+        from dtfctl.logs import Choice, LogReader, tasks_with_logs
+        from dtfctl.show.attach import TICK_S
 
         if previous and attempt is not None:
             raise click.UsageError("--previous and --attempt exclude each other")
         if follow and until is not None:
-            raise click.UsageError("--until has no end to wait for with --follow")
+            raise click.UsageError("--until and --follow exclude each other")
         terminal = options.terminal()
         chosen = choose(options, cluster)
         run, statuses = chosen.load()
-        names = choose_tasks(list(statuses), tasks)
+        folder = chosen.paths.logs(run.number)
+        removed = [name for name in tasks_with_logs(folder) if name not in statuses]  # as by scale
+        names = choose_tasks([*statuses, *removed], tasks)
         is_prefixed = len(names) > 1 if prefix is None else prefix
         show = json_printer(terminal) if style == "json" else printer(terminal, names, is_prefixed, timestamps)
         choice = Choice(since, until, tail, -1 if previous else attempt, pattern)
-        reader = LogReader(chosen.paths.logs(run.number), names, choice)
+        reader = LogReader(folder, names, choice)
         past = reader.past(run.is_over or not follow)
         with quiet_ctrl_c():
             while lines := list(islice(past, LINES_AT_ONCE)):
@@ -138,7 +142,7 @@ def printer(
 
     On a terminal only a program's colours take effect; elsewhere its lines are printed as written.
     """
-    from dtfctl.terminal import has_colour, rfc3339
+    from dtfctl.show.terminal import has_colour, rfc3339
     from dtfctl.wording import coloured
 
     width = max(map(len, tasks), default=0)
@@ -172,7 +176,7 @@ def printer(
 def json_printer(terminal: Terminal) -> Callable[[Sequence[Line]], None]:
     import json
 
-    from dtfctl.terminal import rfc3339
+    from dtfctl.show.terminal import rfc3339
 
     def show(lines: Sequence[Line]) -> None:
         terminal.show(

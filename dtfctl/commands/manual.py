@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from dtfctl.commands.frame import UNKNOWN, Options, command, fail
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 
 def add_to(group: click.Group) -> None:
@@ -32,7 +36,7 @@ def add_to(group: click.Group) -> None:
             assert context.parent is not None
             print(found.get_help(click.Context(found, info_name=words[0], parent=context.parent)))
         else:
-            fail(UNKNOWN, f"no topic and no command is called {name} (topics: {', '.join(TOPICS)})")
+            fail(UNKNOWN, f"unknown topic or command {name} (topics: {', '.join(TOPICS)})")
 
     @command(group)
     @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
@@ -56,7 +60,7 @@ def add_to(group: click.Group) -> None:
 COMPLETE_VARIABLE = "_DTFCTL_COMPLETE"
 
 
-def _complete(context: click.Context, _: click.Parameter, incomplete: str) -> list:
+def _complete(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     from click.shell_completion import CompletionItem
 
     from dtfctl.commands.topics import TOPICS

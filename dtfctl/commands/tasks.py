@@ -24,19 +24,20 @@ from dtfctl.commands.frame import (
     takes_progress,
     takes_tasks,
 )
+from dtfctl.control.verbs import Verb
 
 if TYPE_CHECKING:
-    from dtfctl.client import Cluster
-    from dtfctl.store import Run
-    from dtfctl.task import TaskStatus
+    from dtfctl.control.cluster import Cluster
+    from dtfctl.values.run import Run
+    from dtfctl.values.task import TaskStatus
 
 
 def add_to(group: click.Group) -> None:
     @command(group)
     @takes_tasks(is_required=True)
     @names_cluster
-    @click.option("--wait/--no-wait", default=True, help="Return when they are ready again (default), or at once.")
-    @click.option("--timeout", type=Duration(), metavar="SECONDS", help="At most so long.")
+    @click.option("--wait/--no-wait", default=True, help="Return when the tasks are ready again (default), or at once.")
+    @click.option("--timeout", type=Duration(), metavar="SECONDS", help="The longest wait.")
     @takes_progress
     def restart(
         options: Options, tasks: tuple[str, ...], cluster: str | None, wait: bool, timeout: float | None
@@ -45,38 +46,38 @@ def add_to(group: click.Group) -> None:
 
         A TASK is worker:1, worker:0-3, a job (ps), or a pattern ('w*').
         """
-        _do(options, "restart", tasks, cluster, wait, timeout)
+        _do(options, Verb.RESTART, tasks, cluster, wait, timeout)
 
     @command(group)
     @takes_tasks(is_required=True)
     @names_cluster
-    @click.option("--wait/--no-wait", default=True, help="Return when they have ended (default), or at once.")
-    @click.option("--timeout", type=Duration(), metavar="SECONDS", help="At most so long.")
+    @click.option("--wait/--no-wait", default=True, help="Return when the tasks have ended (default), or at once.")
+    @click.option("--timeout", type=Duration(), metavar="SECONDS", help="The longest wait.")
     @takes_progress
     def stop(
         options: Options, tasks: tuple[str, ...], cluster: str | None, wait: bool, timeout: float | None
     ) -> None:
         """Ends tasks, and keeps them down until dtfctl start. The cluster goes on; dtfctl down ends all of it."""
-        _do(options, "stop", tasks, cluster, wait, timeout)
+        _do(options, Verb.STOP, tasks, cluster, wait, timeout)
 
     @command(group)
     @takes_tasks(is_required=True)
     @names_cluster
-    @click.option("--wait/--no-wait", default=True, help="Return when they are ready (default), or at once.")
-    @click.option("--timeout", type=Duration(), metavar="SECONDS", help="At most so long.")
+    @click.option("--wait/--no-wait", default=True, help="Return when the tasks are ready (default), or at once.")
+    @click.option("--timeout", type=Duration(), metavar="SECONDS", help="The longest wait.")
     @takes_progress
     def start(
         options: Options, tasks: tuple[str, ...], cluster: str | None, wait: bool, timeout: float | None
     ) -> None:
         """Starts tasks again that were stopped. What runs already stays as it is."""
-        _do(options, "start", tasks, cluster, wait, timeout)
+        _do(options, Verb.START, tasks, cluster, wait, timeout)
 
     @command(group)
     @click.argument("numbers", nargs=-1, required=True, metavar="JOB=NUMBER...")
     @names_cluster
     @click.option("--plan", "is_plan", is_flag=True, help="Only print what would change; exit with 20 then.")
-    @click.option("--wait/--no-wait", default=True, help="Return when all are ready (default), or at once.")
-    @click.option("--timeout", type=Duration(), metavar="SECONDS", help="At most so long.")
+    @click.option("--wait/--no-wait", default=True, help="Return when all tasks are ready (default), or at once.")
+    @click.option("--timeout", type=Duration(), metavar="SECONDS", help="The longest wait.")
     @takes_progress
     def scale(
         options: Options,
@@ -108,7 +109,7 @@ def add_to(group: click.Group) -> None:
         if is_plan:
             sys.exit(CHANGES_PENDING if is_changed else 0)
         if wait:
-            _wait(options, chosen, list(chosen.load()[1]), "start", timeout)
+            _wait(options, chosen, list(chosen.load()[1]), Verb.START, timeout)
 
     @command(group, "exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
     @click.argument("task", shell_complete=complete_tasks)
@@ -120,21 +121,21 @@ def add_to(group: click.Group) -> None:
         For instance dtfctl exec worker:1 -- python -c 'import os; print(os.environ["TF_CONFIG"])'. The exit status is
         the command's.
         """
-        from dtfctl import exec_shell
-        from dtfctl.selection import choose_tasks
+        from dtfctl.commands import exec_shell
+        from dtfctl.commands.selection import choose_tasks
 
         chosen = choose_active(options, cluster)
         run, statuses = chosen.load()
         names = choose_tasks(list(statuses), [task])
         if len(names) > 1:
-            fail(UNKNOWN, f"{task} are several tasks; name one: {', '.join(names[:5])}")
+            fail(UNKNOWN, f"{task} matches several tasks; name one: {', '.join(names[:5])}")
         exec_shell.enter(run, statuses[names[0]], words[words[0] == "--" :])
 
 
 def _do(
-    options: Options, verb: str, patterns: tuple[str, ...], given: str | None, wait: bool, timeout: float | None
+    options: Options, verb: Verb, patterns: tuple[str, ...], given: str | None, wait: bool, timeout: float | None
 ) -> None:
-    from dtfctl.selection import choose_tasks, in_short
+    from dtfctl.commands.selection import choose_tasks, in_short
 
     chosen = choose_active(options, given)
     _, statuses = chosen.load()
@@ -145,7 +146,7 @@ def _do(
         fail(ERROR, f"{chosen.name}: {reply['error']}")
     if reply["is"] == "ending":
         up = again(chosen.name, chosen.load()[0].plan.file)
-        fail(NOT_RUNNING, f"{chosen.name} is ending; then start it anew: {up}")
+        fail(NOT_RUNNING, f"{chosen.name} is stopping; start it again afterwards: {up}")
     for line in reply.get("costs", []):
         options.terminal().say(line)
     if not wait:
@@ -155,48 +156,49 @@ def _do(
     options.terminal().say(f"{in_short(names)} {_RESULTS[verb]}")
 
 
-_PARTICIPLES = {"restart": "restarted", "stop": "stopped", "start": "started"}
-_RESULTS = {"restart": "restarted and ready", "stop": "stopped", "start": "ready"}
+_PARTICIPLES = {Verb.RESTART: "restarted", Verb.STOP: "stopped", Verb.START: "started"}
+_RESULTS = {Verb.RESTART: "restarted and ready", Verb.STOP: "stopped", Verb.START: "ready"}
 
 
 def _wait(
     options: Options,
     chosen: Cluster,
     names: list[str],
-    verb: str,
+    verb: Verb,
     timeout: float | None,
     before: dict[str, int] | None = None,
 ) -> None:
     """Until the tasks are as the command wants them. One that fails for good meanwhile ends the waiting."""
     import time
 
-    from dtfctl import hints, state
-    from dtfctl.attach import wait_for_tasks
+    from dtfctl import hints
+    from dtfctl.show.attach import wait_for_tasks
+    from dtfctl.values import state
 
     before = before or {}
 
     def is_done(run: Run, status: TaskStatus) -> bool:
-        if verb == "stop":
+        if verb == Verb.STOP:
             return status.state in state.ENDED
-        is_new = verb != "restart" or status.generation > before[status.name]
+        is_new = verb != Verb.RESTART or status.generation > before[status.name]
         is_ready = status.ready and not status.renew
         return status.state == state.SUCCEEDED or (is_new and (is_ready or status.state in state.ENDED))
 
     terminal = options.terminal()
     deadline = None if timeout is None else time.monotonic() + timeout
     if not wait_for_tasks(chosen, names, is_done, deadline, terminal):
-        fail(TIMED_OUT, f"not done within {timeout:g}s; it goes on ({hints.command('status', chosen.name)})")
+        fail(TIMED_OUT, f"not done within {timeout:g}s; it continues ({hints.command('status', chosen.name)})")
     run, statuses = chosen.load()
     failed = [name for name in names if name in statuses and statuses[name].state in state.UNFORGIVEN]
-    if failed and verb != "stop":
+    if failed and verb != Verb.STOP:
         look = hints.command("logs", chosen.name, failed[0])
         fail(ERROR, f"{failed[0]} {statuses[failed[0]].reason} ({look})")
-    if run.is_over and verb != "stop" and not all(statuses[name].state == state.SUCCEEDED for name in names):
-        fail(NOT_RUNNING, f"{chosen.name} has ended meanwhile: {run.outcome} ({run.why})")
+    if run.is_over and verb != Verb.STOP and not all(statuses[name].state == state.SUCCEEDED for name in names):
+        fail(NOT_RUNNING, f"{chosen.name} ended in the meantime: {run.outcome} ({run.why})")
 
 
 def _number(text: str) -> tuple[str, int]:
     job, equals, count = text.partition("=")
     if not equals or not count.isdecimal():
-        raise click.UsageError(f"{text!r} is not of the form JOB=NUMBER, as worker=4")
+        raise click.UsageError(f"{text!r} must have the form JOB=NUMBER, such as worker=4")
     return job, int(count)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 EXIT_STATUSES = {
     0: "done, or the training succeeded",
@@ -17,7 +18,7 @@ EXIT_STATUSES = {
     10: "the training failed",
     20: "there is something to change (up --plan, scale --plan)",
     130: "interrupted by Ctrl-C",
-    141: "whoever read the output has gone",
+    141: "the reader of the output closed it",
     143: "interrupted by SIGTERM",
 }
 
@@ -28,16 +29,16 @@ def title(text: str) -> str:
 
 def _exit_codes() -> str:
     rows = "\n".join(f"  {number:>3}  {words}" for number, words in EXIT_STATUSES.items())
-    return f"""What the exit status of a command says
+    return f"""Exit statuses
 
 {rows}
 
-The same for all commands but exec and ssh, whose status is that of the command that they run. up --attach and wait
+The same for all commands but exec and ssh, which return the status of their command. up --attach and wait
 exit with the result of the training: 0, 10, or 3 when it was stopped."""
 
 
 def _tasks() -> str:
-    return """How tasks are spelled, and what becomes of them
+    return """Names of tasks, and their states
 
   worker:1      one task             worker:0-3, worker:0,2   several of a job
   ps            all of a job         'w*', '*:0'              patterns, quoted against the shell
@@ -56,7 +57,7 @@ def _environment() -> str:
     return """Environment variables
 
 That dtfctl reads:
-  DTFCTL_STATE_DIR   where the clusters' state lies (--state-dir); else $XDG_STATE_HOME/dtfctl, ~/.local/state/dtfctl
+  DTFCTL_STATE_DIR   the folder of the clusters' state (--state-dir); else $XDG_STATE_HOME/dtfctl, ~/.local/state/dtfctl
   DTFCTL_PROGRESS    auto, tty, plain, json or quiet (--progress)
   DTFCTL_SSH         the ssh to call, with options, in place of the cluster file's
   NO_COLOR, TERM     no colours; TERM=dumb: no live view either
@@ -66,7 +67,7 @@ That each task finds, besides the environment in which `up` was typed and what t
   TF_CONFIG          the cluster and the task's own place in it, as TensorFlow reads them
   CLUSTER_SPEC, JOB_NAME, TASK_INDEX   the same as JSON and words
   CUDA_VISIBLE_DEVICES, OMP_NUM_THREADS and the like, where the file says gpus, cpus or threads
-  DTF_BIND           where dtf's servers listen, if bind is another address than that which others are told
+  DTF_BIND           the address at which dtf's servers listen, if bind differs from the advertised address
   DTF_TLS_CA, DTF_TLS_CERT, DTF_TLS_KEY   with security: tls, its private files: dtf then speaks mutual TLS only.
                      A client of yours takes those in runs/<n>/tls: ca.pem, client.pem, client.key
 
@@ -74,30 +75,30 @@ dtfctl exec TASK -- env shows them."""
 
 
 def _files() -> str:
-    return """What lies where
+    return """Files and folders
 
   cluster.yaml           the cluster file; dtfctl init writes one, dtfctl validate checks it
   <state>/<cluster>/     one private folder per cluster name:
     store.sqlite           the present or last run: plan, tasks, events
-    daemon.log             the supervisor's own words
+    daemon.log             the supervisor's log
     runs/<n>/logs/         <task>.<process>.log of the last five runs
     runs/<n>/times/        when each log grew; kept beside them for --since, -t and the order of lines
 
 A log grows to max_size * (count + 1) of `logs:` in the cluster file, 384 MiB by default; then its head is given back
 to the disk up to the end of a line, while its apparent size (ls -l) goes on growing; du shows what it takes.
-dtfctl down --purge forgets all of it. Checkpoints are never touched."""
+dtfctl down --purge deletes all of it. Checkpoints are never touched."""
 
 
 def _output() -> str:
-    return """Output that programs can read
+    return """Output for programs
 
-Data goes to stdout, words to stderr. JSON keys stay as they are; times are RFC 3339 in UTC.
+Data goes to stdout, messages go to stderr. JSON keys stay as they are; times are RFC 3339 in UTC.
   status -o json     one document: name, state, hosts, tasks [{name, state, ready, pid, host, address, ...}]
   status -o name     the tasks, one a line                  ls -q      the clusters, one a line
   logs -o json       a line each: time, task, attempt, line     events -o json   time, task, what, cause
   top -o json        a line each look: progress and tasks [{name, cpu_cores, memory_bytes, ...}]
   ls, config, expand, doctor -o json     one document
-  --progress json    the words of up, down, restart, wait ... as lines {time, message, ...} on stderr
+  --progress json    the messages of up, down, restart, wait ... as lines {time, message, ...} on stderr
 
   dtfctl status -o json | jq -r '.tasks[] | select(.ready | not) | .name'"""
 
@@ -117,7 +118,7 @@ def _cluster_file() -> str:
     return "\n\n".join(parts)
 
 
-def _keys(schema: dict) -> list[str]:
+def _keys(schema: dict[str, Any]) -> list[str]:
     """Of the first place in the schema that has keys."""
     if "properties" in schema and isinstance(schema["properties"], dict) and "type" not in schema["properties"]:
         schema = schema["properties"]

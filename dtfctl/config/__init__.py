@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dtfctl.config import build, kinds, schema, source
@@ -25,7 +25,7 @@ from dtfctl.config.positions import Positions
 from dtfctl.config.source import Entry, Node, Position
 from dtfctl.config.variables import read_env_file
 from dtfctl.errors import ConfigError
-from dtfctl.plan import ClusterPlan
+from dtfctl.values.plan import ClusterPlan
 
 ENV_FILE = ".env"
 _PATH_PART = re.compile(r'"([^"]+)"|([^."]+)')
@@ -42,6 +42,15 @@ class ClusterFile:
     def plan(self) -> ClusterPlan:
         """Raises ConfigError."""
         return build.build(self.root, self.reader, self.path, _read_text)
+
+    def on(self, engine: str) -> ClusterFile:
+        """The file as if it named this engine; one that it names already, or another's options, stay."""
+        at = Position("--as")
+        own = self.root.get("engine") if isinstance(self.root, source.Mapping) else None
+        if own is not None:
+            return self
+        entry = Entry(at, source.Scalar(engine, at))
+        return replace(self, root=kinds.merge(schema.CLUSTER, self.root, source.Mapping({"engine": entry}, at)))
 
     def positions(self) -> Positions:
         return Positions(self.root, self.reader)

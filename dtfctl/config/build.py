@@ -15,26 +15,43 @@ from pathlib import Path
 from typing import Any
 
 from dtfctl.config import hostlist, schema
+from dtfctl.config.engine import (
+    add_nodes,
+    add_pods,
+    add_ray_hosts,
+    check_groups,
+    engine_name,
+    kubernetes_of,
+    nodes_for,
+    ray_of,
+    slurm_of,
+)
 from dtfctl.config.hosts import host_plan, hosts_of
 from dtfctl.config.kinds import Reader, Section, Values, choice, merge, nearest, shortened
 from dtfctl.config.place import JobRequest, Placer
 from dtfctl.config.source import Entry, Mapping, Node, Position, Scalar, Sequence, read_yaml
 from dtfctl.config.values import Ports
 from dtfctl.config.variables import read_env_file
-from dtfctl.plan import (
+from dtfctl.manifests import names as pod_names
+from dtfctl.values.plan import (
     ALL,
     ANY,
     FIRST,
+    KUBERNETES,
     PROGRESS,
+    SLURM,
     ClusterPlan,
     JobPlan,
+    KubernetesSettings,
     Limits,
     LogPolicy,
     Probe,
+    RaySettings,
     Requirements,
     RestartPolicy,
     Secret,
     Settings,
+    SlurmSettings,
     SshSettings,
     unreachable_task,
 )
@@ -50,6 +67,7 @@ port: auto
 readiness: {probe: tcp, interval: 500ms}
 restart: {policy: always, attempts: 20, window: 1h}
 gpus: none
+tensorflow: installed
 """
 
 _FIELDS = {
@@ -70,6 +88,11 @@ _FIELDS = {
 _PROBE_NUMBERS = ("interval", "timeout", "failures")
 PROGRESS_TIMEOUT_S = 600.0
 """For how long a training may get nowhere under `liveness: progress`."""
+
+HOST_LOST_AFTER_S = 600.0
+FENCE_AFTER_S = 60.0
+FENCED_PART = 0.8
+"""The tasks of a lost host have ended when `host_lost_after` is over, and their replacements begin."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +116,7 @@ def levels_of(root: Node, reader: Reader) -> tuple[Values, dict[str, Level]]:
     jobs_node = mapping.get("jobs")
     values = schema.CLUSTER.read(reader, root, "")
     if jobs_node is None:
-        raise root.at.error('the key "jobs" is missing: it says which tasks there are')
+        raise root.at.error('the key "jobs" is missing: it lists the tasks')
     if not values["jobs"].value:
         raise jobs_node.at.error('"jobs" names no job')
     defaults = _only(mapping, (*schema.SETTINGS, "port"))
@@ -102,7 +125,7 @@ def levels_of(root: Node, reader: Reader) -> tuple[Values, dict[str, Level]]:
     board = _tensorboard(mapping, values)
     if board is not None:
         if TENSORBOARD in nodes:
-            raise board.at.error('there is a job "tensorboard" already; one of the two is enough')
+            raise board.at.error('a job "tensorboard" exists already; remove the job or the key')
         nodes[TENSORBOARD] = board
     jobs = {}
     for name, node in nodes.items():
@@ -156,11 +179,28 @@ class _Builder:
         self._reader = reader
         self._folder = reader.folder
         self._read_file = read_file
+        self._spares: tuple[str, ...] = ()
+        self._slurm = SlurmSettings()
 
     def cluster(self, root: Node, file: str) -> ClusterPlan:
         values, levels = levels_of(root, self._reader)
         hosts, declared = hosts_of(values, self._folder)
+        slurm = slurm_of(values, self._reader.variables)
+        if slurm is not None:
+            check_groups(values, slurm, levels)
+            self._slurm = slurm
+            declared = add_nodes(values, slurm, self._reader.variables, hosts, self._folder)
+        name = _value(values, "name", cluster_name_of(self._folder))
+        kubernetes = kubernetes_of(values)
+        if kubernetes is not None:
+            declared = add_pods(values, name, hosts, self._folder)
+        ray = ray_of(values)
+        if ray is not None:
+            declared = add_ray_hosts(values, ray, hosts, self._folder)
         spares = {name for level in levels.values() for name, _ in _value(level.values, "spare_hosts", ())}
+        free = next((engine.spares for engine in (slurm, ray) if engine is not None), 0)
+        self._spares = declared[-free:] if free else ()
+        spares.update(self._spares)
         placer = Placer(hosts, declared, spares, lambda name: host_plan(name, {}, values, self._folder))
         jobs = [self._job(name, level, placer) for name, level in levels.items()]
         members = tuple(job.name for job in jobs if not job.is_sidecar) or tuple(job.name for job in jobs)
@@ -170,7 +210,7 @@ class _Builder:
         }
         possible = {name for job in jobs for name in job.candidates} - used
         plan = ClusterPlan(
-            name=_value(values, "name", cluster_name_of(self._folder)),
+            name=name,
             file=file,
             folder=str(self._folder),
             checkpoint_dir=_value(values, "checkpoint_dir", ""),
@@ -181,9 +221,15 @@ class _Builder:
             idle_hosts=tuple(host for host in placer.hosts.values() if host.name in possible),
             security=_value(values, "security", "none"),
             ssh=self._ssh(_value(values, "ssh", {})),
-            host_lost_after_s=_value(values, "host_lost_after", 600.0),
+            engine=engine_name(values),
+            slurm=slurm or SlurmSettings(),
+            kubernetes=kubernetes or KubernetesSettings(),
+            ray=ray or RaySettings(),
+            host_lost_after_s=_value(values, "host_lost_after", HOST_LOST_AFTER_S),
+            fence_after_s=_fence_after(values),
         )
         self._check_reach(plan, levels)
+        self._check_names(plan, values, levels)
         self._check_requirements(plan, levels)
         return plan
 
@@ -197,13 +243,25 @@ class _Builder:
                 f"give it an address: hosts: {{{host}: {{address: ...}}}}"
             )
 
+    def _check_names(self, plan: ClusterPlan, values: Values, levels: dict[str, Level]) -> None:
+        """In Kubernetes the names of the cluster and of its jobs become parts of names in DNS."""
+        if plan.engine != KUBERNETES:
+            return
+        wrong = pod_names.wrong_cluster(plan.name)
+        if wrong:
+            raise (values["name"].node if "name" in values else values["engine"].node).at.error(wrong)
+        for job in plan.jobs:
+            wrong = pod_names.wrong_job(plan.name, job.name, job.replicas)
+            if wrong:
+                raise levels[job.name].at.error(wrong)
+
     def _check_requirements(self, plan: ClusterPlan, levels: dict[str, Level]) -> None:
         for task in plan.tasks():
             if task.settings.requirements.files and not task.venv:
                 found = levels[task.job.name].values.get("requirements")
                 at = levels[task.job.name].at if found is None else found.node.at
                 where = "" if task.host.is_local else f" on {task.host.name}"
-                raise at.error(f'"requirements" of {task.name}{where} need a "venv", the folder that is made of them')
+                raise at.error(f'"requirements" of {task.name}{where} need a "venv", the folder to create')
 
     def _ssh(self, found: Values) -> SshSettings:
         command, keys = _value(found, "command", "ssh"), _value(found, "host_keys", "known")
@@ -229,9 +287,9 @@ class _Builder:
             name=name,
             at=level.at,
             replicas=_value(values, "replicas", None),
-            hosts=_value(values, "hosts", None),
+            hosts=_value(values, "hosts", tuple((node, level.at) for node in nodes_for(self._slurm, name)) or None),
             tasks_per_host=_value(values, "tasks_per_host", None),
-            spares=_value(values, "spare_hosts", ()),
+            spares=_value(values, "spare_hosts", tuple((name, level.at) for name in self._spares)),
             ports=ports,
             ports_at=values["port"].node.at if "port" in values else level.at,
             cpus=_value(values, "cpus", None),
@@ -266,7 +324,7 @@ class _Builder:
                 raise node.entries[text].at.error(f'"jobs.{name}.tasks": {error}') from None
             for index in indices:
                 if index in tasks:
-                    raise node.entries[text].at.error(f"task {index} is there twice under jobs.{name}.tasks")
+                    raise node.entries[text].at.error(f"task {index} appears twice under jobs.{name}.tasks")
                 tasks[index] = (schema.TASK.mapping(found.node, f"jobs.{name}.tasks.{text}"), found.value)
         return tasks
 
@@ -275,7 +333,7 @@ class _Builder:
         venv = _value(own, "venv", "")
         stated = {
             _FIELDS.get(key, key): values[key].value
-            for key in ("program", "grace_period", "stop_signal", "threads", "cluster_spec")
+            for key in ("program", "grace_period", "stop_signal", "threads", "cluster_spec", "tensorflow")
             if key in values
         }
         stated["environment"] = {key: found.value for key, found in _value(values, "environment", {}).items()}
@@ -351,7 +409,7 @@ class _Builder:
         if kind == "file":
             target = os.path.normpath(self._folder / os.path.expanduser(target))
         if kind in ("grpc", "tcp") and ports.way == "none":
-            raise node.at.error(f'{key} by {kind} needs a port, and "port" is none')
+            raise node.at.error(f'{key} by {kind} needs a port, and "port" is "none"')
         given = {
             _FIELDS.get(name, name): each.value for name, each in found.items() if name in _PROBE_NUMBERS
         }
@@ -387,6 +445,18 @@ class _Builder:
 
 def cluster_name_of(folder: Path) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", folder.name).strip("-._")[:64] or "cluster"
+
+
+def _fence_after(values: Values) -> float:
+    """0: never. Slurm leaves the processes of a node that it has lost alone, so there it is not optional."""
+    lost_after_s: float = _value(values, "host_lost_after", HOST_LOST_AFTER_S)
+    if "fence_after" in values:
+        chosen: float = values["fence_after"].value
+        if chosen >= lost_after_s:
+            words = f'"fence_after" must be less than "host_lost_after" ({lost_after_s:g}s), when tasks are replaced'
+            raise values["fence_after"].node.at.error(words)
+        return chosen
+    return min(FENCE_AFTER_S, lost_after_s * FENCED_PART) if engine_name(values) == SLURM else 0.0
 
 
 def _value(values: Values, key: str, default: Any) -> Any:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from dtfctl.config.source import Mapping, Node, Scalar, Sequence
-from dtfctl.expand import known_placeholders
+from dtfctl.plan.expand import known_placeholders
 
 USUAL_JOBS = ("ps", "worker", "chief", "master", "evaluator", "tensorboard")
 
@@ -20,8 +20,8 @@ def doubts(root: Node, jobs: tuple[str, ...]) -> Iterator[str]:
         usual = meant(name, USUAL_JOBS)
         if usual:
             yield (
-                f'{entry.at}: the job "{name}" is a name of its own, not "{usual}": TensorFlow knows {usual} only by '
-                f'that name; write "{usual}" if it is meant'
+                f'{entry.at}: the job "{name}" is not the same as "{usual}": TensorFlow knows {usual} only by '
+                f'this name; write "{usual}" if you mean that job'
             )
     for scalar in _scalars(root):
         for match in _DOUBLE.finditer(scalar.text):

@@ -29,12 +29,12 @@ def numbers(text: str, most: int) -> list[int]:
     for part in text.split(","):
         match = re.fullmatch(r"\s*(\d{1,9})(?:\s*-\s*(\d{1,9}))?\s*", part)
         if match is None:
-            raise ValueError(f'"{text}" is no list of numbers such as 0-3,6')
+            raise ValueError(f'"{text}" is not a list of numbers such as 0-3,6')
         first, last = int(match[1]), int(match[2] or match[1])
         if first > last:
             raise ValueError(f'the range "{part.strip()}" runs backwards')
         if last > most:
-            raise ValueError(f'"{text}" goes beyond {most}')
+            raise ValueError(f'"{text}" exceeds {most}')
         if last - first >= MANY:
             raise ValueError(f'"{text}" stands for more than {MANY} numbers')
         found += range(first, last + 1)
@@ -61,7 +61,7 @@ def _expand(text: str) -> list[str]:
     for part in inside.split(","):
         match = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", part.strip())
         if match is None:
-            raise ValueError(f'"[{inside}]" is no range such as [0-3,7]')
+            raise ValueError(f'"[{inside}]" is not a range such as [0-3,7]')
         first, last = int(match[1]), int(match[2] or match[1])
         if first > last:
             raise ValueError(f'the range "{part.strip()}" runs backwards')

@@ -10,7 +10,7 @@ from typing import Any
 
 from dtfctl.config import hostlist
 from dtfctl.config.kinds import Found, Values
-from dtfctl.plan import LOCALHOST, LOOPBACK, HostPlan
+from dtfctl.values.plan import HERE, LOCALHOST, LOOPBACK, SSH, HostPlan
 
 _SSH = re.compile(r"(?:ssh://)?(?:([^@]+)@)?([^:@/]+)(?::(\d{1,5}))?/?")
 
@@ -55,7 +55,8 @@ def host_plan(name: str, own: dict[str, Any], top: Values, folder: Path) -> Host
         working_dir=(_here(working_dir, folder) if is_local else working_dir)
         or _of(top, "working_dir", str(folder)),
         bind=own.get("bind") or _of(top, "bind", ""),
-        ssh="" if is_local else ssh,
+        via=HERE if is_local else SSH,
+        target="" if is_local else ssh,
         user=own.get("user") or user or "",
         port=own.get("port") or (int(port) if port else None),
         folder="" if is_local else working_dir or _same_folder(folder),

@@ -17,8 +17,8 @@ from typing import Any
 from dtfctl.config.source import Entry, Mapping, Node, Scalar, Sequence, is_extension
 from dtfctl.config.variables import VariableError, interpolate
 from dtfctl.errors import ConfigError
-from dtfctl.expand import broken_placeholder, known_placeholders, unknown_placeholders
-from dtfctl.plan import is_remote
+from dtfctl.plan.expand import broken_placeholder, known_placeholders, unknown_placeholders
+from dtfctl.values.plan import is_remote
 
 TEXT_SHOWN = 60
 
@@ -42,7 +42,7 @@ class Reader:
         except VariableError as error:
             raise node.at.error(f'"{where}": {error}') from None
         if "\0" in text:
-            raise node.at.error(f'"{where}" holds a zero byte')
+            raise node.at.error(f'"{where}" contains a zero byte')
         return text
 
     def filled(self, node: Node, where: str) -> str:
@@ -52,7 +52,7 @@ class Reader:
             raise node.at.error(f'"{where}" is empty')
         name = next((name for name in known_placeholders(self.jobs) if f"{{{name}}}" in text), "")
         if name:
-            raise node.at.error(f'"{where}" takes no placeholders, so "{{{name}}}" would stand as it is')
+            raise node.at.error(f'"{where}" takes no placeholders; "{{{name}}}" would not be replaced')
         return text
 
     def path(self, node: Node, where: str, may_be_remote: bool = False) -> str:
@@ -77,7 +77,7 @@ class Reader:
             raise node.at.error(f'unknown placeholder "{{{unknown}}}"{nearest(unknown, known)}')
         written, meant = broken_placeholder(text, self.jobs)
         if written:
-            raise node.at.error(f'"{where}": "{written}" is no placeholder; write {meant} ({{{{ is a plain brace)')
+            raise node.at.error(f'"{where}": "{written}" is not a placeholder; write {meant} ({{{{ is a plain brace)')
         return text
 
 
@@ -175,7 +175,7 @@ class Table:
                 if not isinstance(item, Scalar) or item.is_null:
                     raise item.at.error(f'"{where}" must list names, not {item}')
                 if item.text in entries:
-                    raise item.at.error(f'"{item.text}" is there twice in "{where}"')
+                    raise item.at.error(f'"{item.text}" appears twice in "{where}"')
                 entries[item.text] = Entry(item.at, Scalar("", item.at, is_null=True))
             return Mapping(entries, node.at)
         raise node.at.error(f"{subject(where)} must be a mapping of keys to values, not {node}")
@@ -202,7 +202,7 @@ def merge(kind: AnyKind | None, below: Node, above: Node, where: str = "") -> No
     if isinstance(kind, Section):
         for group in kind.one_of:
             if any(key in high.entries for key in group):
-                entries = {key: entry for key, entry in entries.items() if key not in group}
+                entries = {key: entry for key, entry in entries.items() if key not in group or key in high.entries}
     for key, entry in high.entries.items():
         inner = kind.keys[key].kind if isinstance(kind, Section) and key in kind.keys else None
         if isinstance(kind, Table):

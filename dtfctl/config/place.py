@@ -16,7 +16,7 @@ from typing import Any
 from dtfctl.config.kinds import Values, nearest
 from dtfctl.config.source import Position
 from dtfctl.config.values import Devices, Ports
-from dtfctl.plan import LOCALHOST, HostPlan, Place
+from dtfctl.values.plan import LOCALHOST, HostPlan, Place
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Placer:
             if index >= len(hosts):
                 at = next(iter(request.tasks[index].values())).node.at if request.tasks[index] else request.at
                 raise at.error(
-                    f"there is no task {index} of {request.name}: it has {len(hosts)} (0-{len(hosts) - 1})"
+                    f"{request.name} has no task {index}: it has {len(hosts)} (0-{len(hosts) - 1})"
                 )
         ports = self._ports_of(request, hosts)
         places = []
@@ -167,7 +167,7 @@ class Placer:
                         f'{request.name} has no ports ("port" is none), so no task of it has one'
                     )
             elif ports.way == "first":
-                port = ports.numbers[0] + on_host[host]
+                port = ports.numbers[0] + (0 if self.hosts[host].has_task_addresses else on_host[host])
             elif ports.way == "list":
                 port = ports.numbers[index]
             if port > 65535:
@@ -185,12 +185,13 @@ class Placer:
         return chosen
 
     def _note_port(self, host: str, port: int, task: str, at: Position) -> None:
-        if not port:
+        if not port or self.hosts[host].has_task_addresses:
             return
         if (host, port) in self._ports:
             other = self._ports[host, port][0]
             raise at.error(
-                f"port {port}{'' if host == LOCALHOST else f' of {host}'} is that of {other} and of {task}"
+                f"port {port}{'' if host == LOCALHOST else f' of {host}'} is used by both {other} and {task}; "
+                "give one of them another port"
             )
         self._ports[host, port] = task, at
 
@@ -214,7 +215,7 @@ class Placer:
         there = getattr(self.hosts[host], what)
         if there is not None and dealt[host] > there:
             raise request.at.error(
-                f"{request.name}:{index} is to have {wanted.count} {what} of {host}, "
+                f"{request.name}:{index} asks for {wanted.count} {what} of {host}, "
                 f"which has {there}, {first} of them taken"
             )
         return tuple(range(first, first + wanted.count))

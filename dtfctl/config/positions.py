@@ -6,7 +6,7 @@ from dtfctl.config import hostlist, schema
 from dtfctl.config.build import TENSORBOARD, Level, levels_of
 from dtfctl.config.kinds import Found, Reader, Values
 from dtfctl.config.source import Node, Position
-from dtfctl.plan import Task
+from dtfctl.values.plan import Task
 
 
 class Positions:
@@ -42,14 +42,16 @@ class Positions:
         if "tasks" in level.values:
             for text, found in level.values["tasks"].value.items():
                 if index in hostlist.numbers(text, schema.REPLICAS_MAX):
-                    return found.value
+                    inner: Values = found.value
+                    return inner
         return {}
 
     def _of_host(self, name: str) -> Values:
         if "hosts" in self._values:
             for text, found in self._values["hosts"].value.items():
                 if name in hostlist.expand_names(text):
-                    return found.value
+                    inner: Values = found.value
+                    return inner
         return {}
 
 

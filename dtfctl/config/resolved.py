@@ -25,7 +25,8 @@ def document(root: Node, reader: Reader) -> dict[str, Any]:
     """Mappings, lists and plain values. Raises ConfigError."""
     values, levels = levels_of(root, reader)
     result: dict[str, Any] = {"name": cluster_name_of(reader.folder)}
-    for key in ("name", "checkpoint_dir", "success", "security", "ssh", "host_lost_after", "hosts", *HOSTS_COME_FIRST):
+    of_the_cluster = ("name", "checkpoint_dir", "success", "security", "ssh", "host_lost_after", "fence_after", "hosts")
+    for key in (*of_the_cluster, *HOSTS_COME_FIRST):
         if key in values:
             result[key] = _spell(schema.CLUSTER.keys[key].kind, values[key].node, reader, key)
     result["jobs"] = {}

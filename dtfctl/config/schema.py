@@ -11,7 +11,7 @@ from typing import Any
 
 from dtfctl.config import values
 from dtfctl.config.kinds import AnyKind, Key, Kind, Section, Table
-from dtfctl.plan import POLICIES, PROGRESS, SUCCESS_RULES
+from dtfctl.values.plan import DTF, INSTALLED, POLICIES, PROGRESS, SUCCESS_RULES
 
 REPLICAS_MAX = 10_000
 PROBES = ("grpc", "tcp", "none")
@@ -19,38 +19,38 @@ PROBES = ("grpc", "tcp", "none")
 
 def _check_job_name(name: str) -> str:
     good = re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name, re.ASCII)
-    return "" if good else f'"{name}" is no name for a job: letters, digits, _ and - only'
+    return "" if good else f'"{name}" is not a valid job name: use letters, digits, _ and - only'
 
 
 def _check_variable_name(name: str) -> str:
     good = name and "=" not in name and "\0" not in name
-    return "" if good else f'"{name}" is no name for an environment variable'
+    return "" if good else f'"{name}" is not a valid name of an environment variable'
 
 
 def _check_host_name(name: str) -> str:
     good = re.fullmatch(values.HOST_PATTERN, name, re.ASCII)
     return (
-        "" if good else f'"{name}" is no name for a host: letters, digits, ".", "_", "-", ranges like [0-3]'
+        "" if good else f'"{name}" is not a valid host name: use letters, digits, ".", "_", "-", ranges like [0-3]'
     )
 
 
 def _check_indices(text: str) -> str:
     good = re.fullmatch(r"\d{1,9}(-\d{1,9})?(,\d{1,9}(-\d{1,9})?)*", text, re.ASCII)
-    return "" if good else f'"{text}" is no task: a number, or a range such as 0-3'
+    return "" if good else f'"{text}" is not a task: write a number, or a range such as 0-3'
 
 
 ENVIRONMENT = Table(values.TEMPLATE, "^[^=]+$", _check_variable_name)
 
 SECRET = Section(
     {
-        "file": Key(values.PATH, "The file whose content, without the last line end, is the value."),
+        "file": Key(values.PATH, "The file with the value; its last line end is removed."),
         "variable": Key(
             values.TEXT, "The variable of your environment that has the value; by default the same name."
         ),
     },
     may_be_empty=True,
     one_of=(("file", "variable"),),
-    hint="says where its value is found, {file: ...} or {variable: ...}; the value itself has no place here",
+    hint="must name the source of its value, {file: ...} or {variable: ...}; do not write the value itself here",
 )
 
 RESTART = Section(
@@ -59,23 +59,23 @@ RESTART = Section(
             values.word(*POLICIES), "Which ends of a task are followed by a restart.", "on-failure"
         ),
         "attempts": Key(
-            values.integer(0, 1_000_000), "So many restarts within the window, then it gives up.", "5"
+            values.integer(0, 1_000_000), "The number of restarts within the window before giving up.", "5"
         ),
-        "window": Key(values.duration(), "The time within which attempts are counted.", "10m"),
+        "window": Key(values.duration(), "The period in which restarts are counted.", "10m"),
         "backoff": Key(values.duration(), "The first delay; it doubles with each restart.", "500ms"),
         "backoff_max": Key(values.duration(), "The longest delay.", "30s"),
-        "jitter": Key(values.fraction(), "The part by which a delay may be longer, by chance.", "0.25"),
+        "jitter": Key(values.fraction(), "The random part by which a delay may be longer.", "0.25"),
         "healthy_after": Key(
-            values.duration(), "A task that was ready for so long begins counting anew.", "60s"
+            values.duration(), "After this time as ready, a task's restarts are counted from zero again.", "60s"
         ),
         "alike": Key(
             values.integer(0, 1000),
-            "So many failures in a row that look the same are the end already, and what cannot heal at once; 0: no.",
+            "Give up after this many equal failures in a row, at once where a restart cannot help; 0: never.",
             "4",
         ),
         "codes": Key(
             values.CODES,
-            "For the policy exit-code: the statuses that are tried again; a signal n counts as 128 + n.",
+            "For the policy exit-code: the statuses that are retried; a signal n counts as 128 + n.",
             "128-255",
         ),
     },
@@ -93,16 +93,16 @@ def _probe(interval: str, failures: bool) -> Section:
         "command": Key(
             values.TEMPLATE, "A shell line that exits with 0, in the task's folder and environment."
         ),
-        "file": Key(values.TEMPLATE, "A file that is younger than the task's start."),
-        "interval": Key(values.duration(0.01), "The time between two questions.", interval),
+        "file": Key(values.TEMPLATE, "A file that is newer than the task's start."),
+        "interval": Key(values.duration(0.01), "The time between two probes.", interval),
         "timeout": Key(
             values.duration(0.01),
-            "How long an answer may take" + ("; of progress: how long nothing may move (10m)." if failures else "."),
+            "How long an answer may take" + ("; of progress: the longest time without any (10m)." if failures else "."),
             "2s",
         ),
     }
     if failures:
-        keys["failures"] = Key(values.integer(1, 1000), "So many in a row, and the task is restarted.", "3")
+        keys["failures"] = Key(values.integer(1, 1000), "The failures in a row before a restart.", "3")
     return Section(keys, short="probe", one_of=(("probe", "command", "file"),))
 
 
@@ -110,9 +110,9 @@ READINESS = _probe("100ms", failures=False)
 LIVENESS = _probe("10s", failures=True)
 PREEMPTION = Section(
     {
-        "command": Key(values.TEMPLATE, "A shell line that exits with 0 once the task's machine will be taken away."),
-        "file": Key(values.TEMPLATE, "A file that is there once the task's machine will be taken away."),
-        "interval": Key(values.duration(0.01), "The time between two questions.", "5s"),
+        "command": Key(values.TEMPLATE, "A shell line that exits with 0 once the task's machine is to be taken away."),
+        "file": Key(values.TEMPLATE, "A file that exists once the task's machine is to be taken away."),
+        "interval": Key(values.duration(0.01), "The time between two probes.", "5s"),
         "timeout": Key(values.duration(0.01), "How long an answer may take.", "2s"),
     },
     one_of=(("command", "file"),),
@@ -125,21 +125,21 @@ LIMITS = Section(
         "processes": Key(values.integer(1, 1 << 22), "Processes and threads of this user on the host."),
         "core": Key(values.size(), "The largest core dump; 0 for none."),
         "cpu_time": Key(values.duration(1), "CPU time in total; then SIGXCPU."),
-        "nice": Key(values.integer(-20, 19), "Priority: 19 gives way to everything."),
+        "nice": Key(values.integer(-20, 19), "Priority: 19 is the lowest."),
     }
 )
 
 LOGS = Section(
     {
-        "max_size": Key(values.size(1 << 12), "A log that has grown so large is rotated.", "64MiB"),
-        "count": Key(values.integer(0, 1000), "So many rotated logs of a task are kept.", "5"),
+        "max_size": Key(values.size(1 << 12), "The size at which a log is rotated.", "64MiB"),
+        "count": Key(values.integer(0, 1000), "The number of rotated logs of a task that are kept.", "5"),
     }
 )
 
 REQUIREMENTS = Section(
     {
         "files": Key(values.one_or_list(values.PATH), "Files of requirements, as pip takes them."),
-        "python": Key(values.TEXT, "The interpreter that makes the environment, as the host knows it."),
+        "python": Key(values.TEXT, "The interpreter that makes the environment, by its path or name on the host."),
     },
     short="files",
 )
@@ -151,7 +151,7 @@ SETTINGS = {
     "python": Key(values.PATH, "The interpreter that `python` at the start of a program means."),
     "venv": Key(values.PATH, "A virtual environment, in place of `python`: its folder."),
     "requirements": Key(
-        REQUIREMENTS, "Of what `up` makes the `venv` on each host, and with what it brings it up to date."
+        REQUIREMENTS, "The requirements from which `up` makes and updates the `venv` on each host."
     ),
     "working_dir": Key(values.PATH, "The folder in which the program starts; by default this file's."),
     "environment": Key(ENVIRONMENT, "Environment variables; they may hold placeholders."),
@@ -162,21 +162,21 @@ SETTINGS = {
         Table(SECRET, "^[^=]+$", _check_variable_name, from_list=True),
         "Environment variables whose values are read at `up` and shown nowhere.",
     ),
-    "restart": Key(RESTART, "When a task that has ended is started again."),
+    "restart": Key(RESTART, "When a task is restarted after its end."),
     "readiness": Key(READINESS, "How a task is known to be ready; by default grpc, or none without a port."),
-    "liveness": Key(LIVENESS, "How a task is known to be alive; a hung one is restarted."),
+    "liveness": Key(LIVENESS, "How a task is known to be alive; a hung task is restarted."),
     "preemption": Key(
-        PREEMPTION, "The provider's notice: the task is stopped, and begins again once the notice has gone."
+        PREEMPTION, "The provider's notice: the task is stopped, and restarted once the notice is withdrawn."
     ),
     "grace_period": Key(values.duration(), "The time between the stop signal and SIGKILL.", "10s"),
-    "stop_signal": Key(values.signal_name(), "What asks a task to end.", "SIGTERM"),
-    "limits": Key(LIMITS, "What the kernel holds each task to."),
+    "stop_signal": Key(values.signal_name(), "The signal that asks a task to end.", "SIGTERM"),
+    "limits": Key(LIMITS, "The limits that the kernel sets for each task."),
     "threads": Key(
         values.integer(1, 4096), "Threads of arithmetic; by default as many as its cpus, or a fair share."
     ),
     "cpus": Key(
         values.devices(none_is_allowed=False),
-        "Cores to stay on: how many each task gets (2), or which (0-3, [0]).",
+        "Cores to run on: how many each task gets (2), or which (0-3, [0]).",
     ),
     "gpus": Key(
         values.devices(none_is_allowed=True), "GPUs: how many each task gets (1), which ([0, 1]), or none."
@@ -186,9 +186,14 @@ SETTINGS = {
         values.ADDRESS, "The address by which the other tasks reach a task; by default its host's."
     ),
     "cluster_spec": Key(
-        values.word("full", "sparse"), "Whether a task knows the addresses of all tasks, or of itself and ps.", "full"
+        values.word("full", "sparse"), "Whether a task knows all addresses, or its own and those of the ps.", "full"
     ),
-    "logs": Key(LOGS, "How much of the logs is kept."),
+    "tensorflow": Key(
+        values.word(INSTALLED, DTF),
+        "What `import tensorflow` gives the program: the installed TensorFlow, or dtf in its place.",
+        INSTALLED,
+    ),
+    "logs": Key(LOGS, "The size and number of the logs that are kept."),
 }
 """They stand under a task, a job, or at the top for all jobs."""
 
@@ -216,19 +221,19 @@ JOB = Section(
         ),
         "hosts": Key(values.HOST_NAMES, "The hosts of its tasks: names and ranges such as node[0-3]."),
         "tasks_per_host": Key(
-            values.integer(1, REPLICAS_MAX), "So many neighbouring tasks run on each host."
+            values.integer(1, REPLICAS_MAX), "The number of neighbouring tasks that run on each host."
         ),
         "spare_hosts": Key(values.HOST_NAMES, "Hosts that take over the tasks of a lost one."),
         "port": _PORT,
         "sidecar": Key(
             values.boolean(),
-            "It stands outside the ClusterSpec, decides nothing, ends with the training.",
+            "It is not part of the ClusterSpec, decides nothing, and ends with the training.",
             "false",
         ),
         **SETTINGS,
         "tasks": Key(
             Table(TASK, r"^\d+(-\d+)?(,\d+(-\d+)?)*$", _check_indices),
-            "What differs for a task, by its number.",
+            "The settings that differ for a task, by its number.",
         ),
     },
     short="replicas",
@@ -237,8 +242,8 @@ JOB = Section(
 
 TENSORBOARD = Section(
     {
-        "enabled": Key(values.boolean(), "Whether there is one.", "true"),
-        "logdir": Key(values.TEMPLATE, "What it shows; by default the checkpoint_dir."),
+        "enabled": Key(values.boolean(), "Whether to run TensorBoard.", "true"),
+        "logdir": Key(values.TEMPLATE, "The folder that it shows; by default the checkpoint_dir."),
         **{key: JOB.keys[key] for key in ("hosts", "port", *SETTINGS)},
     },
     short="enabled",
@@ -249,7 +254,7 @@ TENSORBOARD = Section(
 HOST = Section(
     {
         "ssh": Key(
-            values.SSH, "What ssh is called with: a name, user@name or user@name:port; none is this machine."
+            values.SSH, "The destination for ssh: a name, user@name or user@name:port; none is this machine."
         ),
         "user": Key(values.USER, "The user to log in as."),
         "port": Key(values.integer(1, 65535), "The port of its ssh server."),
@@ -264,11 +269,11 @@ HOST = Section(
             "The folder in which programs start, and on another machine the copy of this file's folder.",
         ),
         "sync": Key(
-            values.boolean(), "Whether this file's folder is copied there; not where it is shared.", "true"
+            values.boolean(), "Whether this file's folder is copied there; set false where it is shared.", "true"
         ),
-        "slots": Key(values.integer(1, REPLICAS_MAX), "How many tasks it takes at most."),
-        "cpus": Key(values.integer(1, values.CORES_MAX), "How many cores it has to deal out."),
-        "gpus": Key(values.integer(0, values.CORES_MAX), "How many GPUs it has to deal out."),
+        "slots": Key(values.integer(1, REPLICAS_MAX), "The largest number of its tasks."),
+        "cpus": Key(values.integer(1, values.CORES_MAX), "How many cores its tasks may use in all."),
+        "gpus": Key(values.integer(0, values.CORES_MAX), "How many GPUs its tasks may use in all."),
     },
     may_be_empty=True,
     one_of=ONE_OF,
@@ -289,12 +294,116 @@ SSH = Section(
         "command": Key(values.TEXT, "The ssh to call, with options: ssh -F my_config (DTFCTL_SSH).", "ssh"),
         "host_keys": Key(
             values.word("known", "accept-new"),
-            "known: your own known_hosts rules; accept-new: the key of a host that is new is taken and kept.",
+            "known: your own known_hosts rules; accept-new: the key of a new host is accepted and kept.",
             "known",
         ),
-        "timeout": Key(values.duration(1), "How long the making of a connection may take.", "10s"),
+        "timeout": Key(values.duration(1), "The longest time to make a connection.", "10s"),
     },
     short="command",
+)
+
+SLURM_GROUP = Section(
+    {
+        "nodes": Key(values.integer(1, REPLICAS_MAX), "How many nodes the job has to itself.", "1"),
+        "options": Key(values.one_or_list(values.LINE), "Options of sbatch for these nodes: --partition=gpu."),
+    },
+    short="nodes",
+    may_be_empty=True,
+)
+
+SLURM = Section(
+    {
+        "groups": Key(
+            Table(SLURM_GROUP, "^[A-Za-z][A-Za-z0-9_-]*$", _check_job_name),
+            "Nodes by job, in place of `nodes`: a heterogeneous job. Jobs that are not named run on the first group.",
+        ),
+        "interface": Key(
+            values.LINE, "The network interface whose IPv4 address other nodes use, in place of `address`: ib0."
+        ),
+        "nodes": Key(values.integer(1, REPLICAS_MAX), "How many nodes the allocation has.", "1"),
+        "spares": Key(
+            values.integer(0, REPLICAS_MAX),
+            "How many of the nodes stay free, to take over the tasks of a node that is lost.",
+            "0",
+        ),
+        "options": Key(
+            values.one_or_list(values.LINE),
+            "Options of sbatch, written as in a script: --partition=gpu. They override dtfctl's own options.",
+        ),
+        "without": Key(values.one_or_list(values.LINE), "Options that dtfctl leaves out: --requeue."),
+        "address": Key(
+            values.LINE, "The address of a node for other nodes; {node} is its name: {node}-ib.", "{node}"
+        ),
+        "srun": Key(values.LINE, "The srun to call, with options.", "srun"),
+    },
+    may_be_empty=True,
+)
+
+KUBERNETES = Section(
+    {
+        "image": Key(values.LINE, "The image of the tasks' containers."),
+        "context": Key(values.LINE, "A context of your kubeconfig; by default the current one."),
+        "namespace": Key(values.LINE, "The namespace of the pods; by default that of the context."),
+        "folder": Key(
+            values.matching("/[^{}]*", "an absolute path"),
+            "Where the image has the cluster file's folder.",
+            "/app",
+        ),
+        "pull_secrets": Key(values.one_or_list(values.LINE), "Secrets of the namespace with which images are pulled."),
+        "claim": Key(values.LINE, "The PersistentVolumeClaim for `checkpoint_dir`; with `storage` it is created."),
+        "storage": Key(values.LINE, "The size of a new claim for `checkpoint_dir`: 10Gi."),
+        "gpu": Key(values.LINE, "The resource that one of `gpus` stands for.", "nvidia.com/gpu"),
+        "options": Key(
+            values.one_or_list(values.LINE),
+            "Parts of each pod, path=value with the value as YAML: spec.nodeSelector.pool=gpu.",
+        ),
+        "without": Key(values.one_or_list(values.LINE), "Parts of each pod that are left out: spec.tolerations."),
+    },
+    may_be_empty=True,
+)
+
+RAY = Section(
+    {
+        "address": Key(values.LINE, "The Ray cluster; by default RAY_ADDRESS, or the one of this machine."),
+        "nodes": Key(values.integer(1, REPLICAS_MAX), "How many hosts the placement group has.", "1"),
+        "spares": Key(
+            values.integer(0, REPLICAS_MAX),
+            "How many of the hosts stay free, to take over the tasks of a host that is lost.",
+            "0",
+        ),
+        "resources": Key(
+            values.one_or_list(values.LINE),
+            "What each host gets, NAME=AMOUNT: CPU=4. They override what its tasks need, or add to it.",
+        ),
+        "strategy": Key(
+            values.word("STRICT_SPREAD", "SPREAD", "PACK", "STRICT_PACK"),
+            "How Ray places the hosts on its nodes.",
+            "STRICT_SPREAD",
+        ),
+        "options": Key(
+            values.one_or_list(values.LINE),
+            "Options of the actors, name=value with the value as JSON: max_restarts=0.",
+        ),
+        "without": Key(values.one_or_list(values.LINE), "Resources and options that dtfctl leaves out: CPU."),
+        "python": Key(values.LINE, "The Python that has ray, as the Ray cluster's; by default dtfctl's own."),
+        "wait": Key(values.duration(1), "How long to wait for the hosts; more where Ray has to add nodes.", "6s"),
+        "sync": Key(
+            values.boolean(), "Whether the folder is copied to the hosts; false for a shared file system.", "true"
+        ),
+        "working_dir": Key(values.TEXT, "Where the copy is; by default at the same path as here."),
+    },
+    may_be_empty=True,
+)
+
+ENGINE = Section(
+    {
+        "name": Key(values.word("slurm", "kubernetes", "ray"), "The engine, with its defaults."),
+        "slurm": Key(SLURM, "An allocation of Slurm: up submits a batch script and runs in the allocation."),
+        "kubernetes": Key(KUBERNETES, "A namespace of Kubernetes: each task is a pod."),
+        "ray": Key(RAY, "A placement group of Ray: an actor on each of its hosts starts the tasks there."),
+    },
+    short="name",
+    one_of=(("name", "slurm", "kubernetes", "ray"),),
 )
 
 CLUSTER = Section(
@@ -312,17 +421,24 @@ CLUSTER = Section(
         ),
         "checkpoint_dir": Key(
             values.PATH_OR_URL,
-            "Where checkpoints lie: for placeholders, progress and TensorBoard. A URL (s3://...) goes to the program.",
+            "The folder of checkpoints: for placeholders, progress and TensorBoard. "
+            "A URL (s3://...) goes to the program.",
         ),
         "success": Key(
-            SUCCESS, "Who decides that the training has succeeded: all, any, chief, jobs, or {jobs, tasks}."
+            SUCCESS, "The tasks that decide that the training has succeeded: all, any, chief, jobs, or {jobs, tasks}."
         ),
         "tensorboard": Key(TENSORBOARD, "A TensorBoard beside the training."),
+        "engine": Key(ENGINE, "The engine that provides the hosts, in place of `hosts`: slurm, kubernetes, ray."),
         "ssh": Key(SSH, "How hosts are reached; your own ssh config, agent and jump hosts count."),
         "host_lost_after": Key(
             values.duration(1),
-            "A host that cannot be reached for so long, while others can, is lost: a spare takes over.",
+            "A host that is unreachable for this time, while others answer, is lost: a spare takes over.",
             "10m",
+        ),
+        "fence_after": Key(
+            values.duration(1),
+            "Tasks of another machine that hears nothing of the supervisor for this time are killed there; less than "
+            "`host_lost_after`. By default on Slurm 1m or less, elsewhere never.",
         ),
         "security": Key(
             values.word("none", "tls"), "tls: mutual TLS with a CA of the cluster's own.", "none"

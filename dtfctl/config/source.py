@@ -80,7 +80,7 @@ Node = Scalar | Sequence | Mapping
 
 _WORDS = {
     "found character '\\t' that cannot start any token": "a tab; YAML is indented with spaces",
-    "but found another document": "a second document; a cluster file is one",
+    "but found another document": "a second document; a cluster file has only one",
     "mapping values are not allowed here": 'no key can stand here (wrong indentation, or a value with ": " in it, '
     "which needs quotes)",
 }
@@ -90,7 +90,7 @@ _WORDS = {
 def read_yaml(data: bytes, file: str) -> Node:
     """Raises ConfigError. `file` is how errors name it."""
     if len(data) > BYTES_MAX:
-        raise ConfigError(f"{file}: longer than {BYTES_MAX} bytes; no cluster file is")
+        raise ConfigError(f"{file}: longer than {BYTES_MAX} bytes; a cluster file must be shorter")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -117,6 +117,25 @@ def read_value(text: str, source: str) -> Node:
 
 def write_yaml(document: Any) -> str:
     return yaml.safe_dump(document, sort_keys=False, width=10_000, allow_unicode=True)
+
+
+def write_documents(documents: list[Any]) -> str:
+    """A stream of documents, without aliases: not every reader follows them."""
+    return yaml.dump_all(documents, Dumper=_PlainDumper, sort_keys=False, width=10_000, allow_unicode=True)
+
+
+def yaml_value(text: str) -> Any:
+    """The value that a short text of YAML stands for. Raises ConfigError."""
+    try:
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError) as error:
+        words = getattr(error, "problem", None) or str(error).splitlines()[0]
+        raise ConfigError(f"{text[:60]}: {_WORDS.get(words, words)}") from None
+
+
+class _PlainDumper(yaml.SafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
 
 
 def _compose(text: str, file: str) -> Any:
@@ -159,7 +178,7 @@ class _Converter:
         if isinstance(node, yaml.ScalarNode):
             return Scalar(node.value, at, node.tag == "tag:yaml.org,2002:null")
         if id(node) in self._open:
-            raise at.error("an alias to what it is part of")
+            raise at.error("an alias to a value that contains it")
         self._open.add(id(node))
         converted = (
             self._mapping(node, at) if isinstance(node, yaml.MappingNode) else self._sequence(node, at)
@@ -183,7 +202,7 @@ class _Converter:
             key = key_node.value
             if key in entries:
                 first = entries[key].at
-                raise key_at.error(f'the key "{key}" is there twice (first in line {first.line})')
+                raise key_at.error(f'the key "{key}" appears twice (first in line {first.line})')
             entries[key] = Entry(key_at, self.node(value_node))
         # What stands there itself comes before what is merged in, wherever `<<` stands.
         return Mapping({**merged, **entries}, at)

@@ -111,6 +111,18 @@ def matching(pattern: str, must: str) -> Kind:
 
 _ANY_SCALAR = ["string", "number", "boolean"]
 TEXT = Kind(lambda reader, node, where: reader.filled(node, where), {"type": _ANY_SCALAR})
+
+
+def _read_line(reader: Reader, node: Node, where: str) -> str:
+    text = reader.filled(node, where)
+    if not text.isprintable():
+        raise refuse(node, where, "text on one line, without control characters", text)
+    return text
+
+
+LINE = Kind(_read_line, {"type": _ANY_SCALAR, "pattern": r"^[^\x00-\x1f\x7f]*$"})
+"""A text that dtfctl writes into one line of a script or of a command."""
+
 TEMPLATE = Kind(lambda reader, node, where: reader.template(node, where), {"type": _ANY_SCALAR})
 PATH = Kind(
     lambda reader, node, where: reader.path(node, where), {"type": "string", "minLength": 1}, spell=str

@@ -49,7 +49,7 @@ def read_env_file(text: str, file: str) -> dict[str, str]:
         if match is None:
             raise ValueError(f'{file}:{number}:1: must be NAME=value, not "{line}"')
         if "\0" in line:
-            raise ValueError(f"{file}:{number}:1: {match[1]} holds a zero byte")
+            raise ValueError(f"{file}:{number}:1: {match[1]} contains a zero byte")
         values[match[1]] = _value(match[2])
     return values
 
@@ -87,7 +87,7 @@ def _variable(text: str, variables: Mapping[str, str] | None) -> tuple[str, str]
     if match is None:
         shown = text.partition("}")[0] + ("}" if "}" in text else "")
         raise VariableError(
-            f'"{shown[:40]}" is no variable: ${{NAME}}, ${{NAME:-default}} or ${{NAME:?message}}; '
+            f'"{shown[:40]}" is not a variable: write ${{NAME}}, ${{NAME:-default}} or ${{NAME:?message}}; '
             "$${...} is left for the shell"
         )
     name, operator = match.groups()

@@ -1,1 +1,1 @@
-"""Where processes are made. base.py is the seam; local.py and fake.py implement it; keeper/ runs beside the tasks."""
+"""Where processes are made. base.py, pipe.py and provision.py are the seams; keeper/ runs beside the tasks."""

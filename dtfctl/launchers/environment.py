@@ -2,7 +2,7 @@
 
 It is made by that host's own `python -m venv` and pip, with the user's own pip configuration, once; and pip is asked
 again when the content of a file has changed, or of one that it names with -r or -c. Needs only Python's standard
-library, for the agent brings it to hosts that have nothing else (ssh.py); for this machine it is called here.
+library, for the agent brings it to hosts that have nothing else (agent_client.py).
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from dtfctl.wording import reason_and_file, reason_of
 
@@ -31,7 +33,7 @@ LOCK_LOOK_S = 0.1
 VARIABLES = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1", "PIP_PROGRESS_BAR": "off"}
 
 
-def make(venv, files, python, folder, timeout_s):
+def make(venv: str, files: Sequence[str], python: str, folder: str, timeout_s: float) -> dict[str, Any]:
     """`venv` is the environment's folder, `files` the requirements, `folder` where pip is run; `python` makes the
     environment where there is none ("": this very one).
 
@@ -43,18 +45,20 @@ def make(venv, files, python, folder, timeout_s):
         wanted = digest(files)
         with locked(venv, deadline) as lock:
             if os.listdir(venv) and not os.path.exists(os.path.join(venv, "pyvenv.cfg")):
-                return failed("there is something else than a virtual environment", ["ls", "-la", venv])
+                return failed("the path exists and is not a virtual environment", ["ls", "-la", venv])
             if mark_of(venv) == wanted:
                 return {"made": False, "error": "", "command": ""}
             maker = os.path.expanduser(python) or sys.executable
             return fill(venv, files, maker, folder, wanted, deadline, lock)
     except TimeoutError:
-        return failed("somebody else has been at work on it all this time", ["fuser", "-v", venv])
+        return failed("another process is still creating it", ["fuser", "-v", venv])
     except OSError as error:
         return failed(reason_and_file(error), ["ls", "-ld", error.filename or venv])
 
 
-def fill(venv, files, maker, folder, wanted, deadline, lock):
+def fill(
+    venv: str, files: Sequence[str], maker: str, folder: str, wanted: str, deadline: float, lock: int
+) -> dict[str, Any]:
     python = os.path.join(venv, "bin", "python")
     create = [maker, "-m", "venv", venv]
     install = [python, "-m", "pip", "install", *(word for file in files for word in ("-r", file))]
@@ -72,12 +76,12 @@ def fill(venv, files, maker, folder, wanted, deadline, lock):
     return {"made": True, "error": "", "command": ""}
 
 
-def digest(files):
+def digest(files: Sequence[str]) -> str:
     """Of the files' content, in their order, and of what they name. Raises OSError."""
     content = hashlib.sha256()
     seen = set()
 
-    def take(path):
+    def take(path: str) -> None:
         if path in seen:
             return
         seen.add(path)
@@ -96,16 +100,17 @@ def digest(files):
     return content.hexdigest()
 
 
-def mark_of(venv):
+def mark_of(venv: str) -> str | None:
     try:
         with open(os.path.join(venv, MARK)) as file:
-            return json.load(file)["requirements"]
+            mark: str = json.load(file)["requirements"]
+            return mark
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
 @contextlib.contextmanager
-def locked(folder, deadline):
+def locked(folder: str, deadline: float) -> Iterator[int]:
     """Two clusters may want the same environment. Raises TimeoutError."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -122,7 +127,7 @@ def locked(folder, deadline):
         os.close(descriptor)
 
 
-def run(command, folder, deadline, lock):
+def run(command: Sequence[str], folder: str, deadline: float, lock: int) -> tuple[str, str]:
     """("" or why it failed, all that it wrote). It is killed, with what it has started, at the `deadline`. Should this
     process be killed before it, it goes on, and keeps the `lock` until it has ended."""
     began = time.monotonic()
@@ -150,11 +155,11 @@ def run(command, folder, deadline, lock):
     return why, output.decode(errors="replace")
 
 
-def said(command):
+def said(command: Sequence[str]) -> str:
     """The part of a command that says what it is: pip install, venv."""
     return " ".join(command[2:4] if command[2] == "pip" else command[2:3])
 
 
-def failed(error, command, folder=""):
+def failed(error: str, command: Sequence[str], folder: str = "") -> dict[str, Any]:
     words = shlex.join(command)
     return {"made": False, "error": error, "command": f"cd {shlex.quote(folder)} && {words}" if folder else words}

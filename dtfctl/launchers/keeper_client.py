@@ -15,9 +15,9 @@ from dtfctl.errors import HostsUnusable, PortTaken
 from dtfctl.launchers.base import Event, Exited, Launch, Listed, Started
 from dtfctl.launchers.keeper import TOKEN_VARIABLE
 from dtfctl.launchers.keeper.protocol import MESSAGES
-from dtfctl.messages import Complaints, Shape, message
-from dtfctl.plan import LOCALHOST
-from dtfctl.task import Exit
+from dtfctl.values.plan import LOCALHOST
+from dtfctl.values.task import Exit
+from dtfctl.wire.messages import Complaints, Shape, message
 from dtfctl.wording import reason_of
 
 Message = dict[str, Any]
@@ -27,6 +27,7 @@ REPLIES = {
     "hold": "held",
     "sweep": "swept",
     "drain": "drained",
+    "lease": "leased",
     "command": "checked",
     "file": "checked",
     "usage": "used",
@@ -123,7 +124,8 @@ class Conversation:
         """See base.Launcher; `owner` says who has a port, as far as that is known."""
         request = {"do": "hold", "task": task, "address": address, "port": port, "fixed": fixed, "within": within}
         try:
-            return (await self.ask(request))["port"]
+            held: int = (await self.ask(request))["port"]
+            return held
         except Refused as error:
             words = error.words
         if port:
@@ -131,22 +133,27 @@ class Conversation:
         which = f"any port of {within[0]}-{within[1]}" if within else "a port"
         raise PortTaken(f"{which} of {task} at {address}: {words}")
 
-    async def close(self, timeout_s: float) -> None:
-        """Tells the keeper to go, and waits for its end of the connection, which closes last of all."""
+    async def close(self, timeout_s: float) -> bool:
+        """Tells the keeper to go, and waits for its end of the connection, which closes last of all. Returns whether
+        the connection has ended after that; whether the keeper or the connection came to its end, the caller knows."""
+        is_sent = self._writer is not None
         self.send({"do": "bye"})
         self._is_ending = True
         if self._running is None:
-            return
-        if self._writer is None:
+            return False
+        if not is_sent:
             self._running.cancel()
         with contextlib.suppress(asyncio.TimeoutError, asyncio.CancelledError):
             await asyncio.wait_for(self._running, timeout_s)
+            return is_sent
+        return False
 
     async def cut(self) -> None:
         """Lets go of the connection; the keeper and its tasks go on."""
         if self._running is not None:
             self._running.cancel()
             await asyncio.wait({self._running})
+            self._listed.clear()
 
     async def _converse(self) -> None:
         while not self._is_ending:
@@ -168,7 +175,7 @@ class Conversation:
             self._listed.clear()
             for reply in self._replies.values():
                 if not reply.done():
-                    reply.set_exception(ConnectionError("the keeper is gone"))
+                    reply.set_exception(ConnectionError("the keeper ended"))
 
     def _receive_line(self, line: bytes) -> None:
         """A line that is no message changes nothing."""
@@ -179,7 +186,7 @@ class Conversation:
             self._complain(reason_of(error))
 
     def _complain(self, words: str) -> None:
-        self._complaints.tell(f"what the keeper on {self._host} says is not understood: {words}")
+        self._complaints.tell(f"invalid message from the keeper on {self._host}: {words}")
 
     def _receive(self, message: Message) -> None:
         if message["is"] == "misunderstood":

@@ -5,35 +5,37 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from dtfctl.launchers.agent.keepers import SWEEP_S
-from dtfctl.launchers.remote import remote_run
-from dtfctl.launchers.ssh import Ssh, SshError, keeper_text
-from dtfctl.store import Run
+from dtfctl.launchers.pipe import PipeError
+from dtfctl.launchers.provision import Provisioner
+from dtfctl.launchers.remote import remote_run, remote_token
+from dtfctl.launchers.ways import provisioner_of
+from dtfctl.values.run import Run
 
-CLEAN_S = SWEEP_S + 20.0
+Strays = tuple[tuple[int, str, str], ...]
+"""Each as (pid, host, command)."""
 
 
-def clean(run: Run, sockets: Path) -> tuple[tuple[int, str, str], ...]:
-    """Ends what the run's strays are on other machines; returns those that are left, as [pid, host, command]."""
+def clean(run: Run, sockets: Path) -> Strays:
+    """Ends what the run's strays are on other machines; returns those that are left."""
     remote = {host.name: host for host in run.plan.remote_hosts}
     names = sorted({host for _, host, _ in run.strays if host in remote})
     if not names:
         return run.strays
 
-    async def clean_all() -> list[tuple[tuple[int, str, str], ...]]:
-        return await asyncio.gather(*(_clean(run, Ssh(run.plan.ssh, remote[name], sockets)) for name in names))
+    async def clean_all() -> list[Strays]:
+        ways = (provisioner_of(run.plan, remote[name], sockets) for name in names)
+        return await asyncio.gather(*(_clean(run, way) for way in ways))
 
     there = [stray for strays in asyncio.run(clean_all()) for stray in strays]
     return (*(stray for stray in run.strays if stray[1] not in names), *there)
 
 
-async def _clean(run: Run, ssh: Ssh) -> tuple[tuple[int, str, str], ...]:
-    name = ssh.host.name
-    request = {"do": "clean", "run": remote_run(run, name), "token": run.token, "keeper": keeper_text()}
+async def _clean(run: Run, host: Provisioner) -> Strays:
+    name = host.host.name
     try:
-        reply = await ssh.ask(request, ssh.settings.timeout_s + CLEAN_S)
-    except SshError:
+        reply = await host.clean(remote_run(run, name), remote_token(run.token, host.host))
+    except PipeError:
         return tuple(stray for stray in run.strays if stray[1] == name)
     finally:
-        await ssh.disconnect()
+        await host.release()
     return tuple((left["pid"], name, left["command"]) for left in reply["left"])

@@ -1,6 +1,6 @@
 """Tasks on this machine: the daemon's end of the conversation with the keeper, and the starting of both.
 
-The talk itself is conversation.py's. The protocol and what survives whose death: keeper/.
+The talk itself is keeper_client.py's. The protocol and what survives whose death: keeper/.
 """
 
 from __future__ import annotations
@@ -11,25 +11,27 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
 from dtfctl.errors import HostsUnusable
+from dtfctl.launchers import here
 from dtfctl.launchers.base import Event, Launch, Stray
 from dtfctl.launchers.keeper import LINE_BYTES_MAX, SOCKET, SWEEP_S, TOKEN, TOKEN_VARIABLE
 from dtfctl.launchers.keeper.protocol import MESSAGES
 from dtfctl.launchers.keeper_client import Conversation, Message, Streams, event_of, signal_request, start_request
-from dtfctl.paths import socket_address
-from dtfctl.plan import LOCALHOST
-from dtfctl.wording import reason_of
+from dtfctl.launchers.usage import Usage, measure
+from dtfctl.storage.paths import socket_address
+from dtfctl.values.plan import LOCALHOST
 
 KEEPER = Path(__file__).with_name("keeper")
 RECONNECT_PAUSE_S = 0.05
 
 
 class LocalLauncher:
-    """What base.Launcher is, for this machine alone. Only the daemon's event loop touches it.
+    """See base.HostLauncher. For this machine. Only the daemon's event loop touches it.
 
     `on_event` is called for each event. A keeper that dies is started again at once, and tells what it finds.
     """
@@ -42,30 +44,38 @@ class LocalLauncher:
         self._conversation = Conversation(self._reach_keeper, hello, self._take, MESSAGES)
         self._keeper: subprocess.Popen[bytes] | None = None
 
-    async def connect(self) -> None:
-        """Finds the keeper of this run or starts one, and returns when it has listed what it knows."""
+    def connect(self) -> None:
+        """Finds the keeper of this run, or starts one."""
         self._conversation.start()
+
+    async def wait_until_listed(self) -> None:
         await self._conversation.wait_until_listed()
 
     async def hold_port(
-        self,
-        task: str,
-        address: str,
-        port: int,
-        fixed: bool,
-        within: tuple[int, int] | None = None,
-        host: str = LOCALHOST,
+        self, task: str, address: str, port: int, fixed: bool, within: tuple[int, int] | None = None
     ) -> int:
         return await self._conversation.hold_port(task, address, port, fixed, within, owner_of)
 
     def start(self, launch: Launch) -> None:
         self._conversation.send(start_request(launch, self._token))
 
-    def signal(self, task: str, generation: int, number: int, host: str = LOCALHOST) -> None:
+    def signal(self, task: str, generation: int, number: int) -> None:
         self._conversation.send(signal_request(task, generation, number))
 
-    def release_port(self, task: str, host: str = LOCALHOST) -> None:
+    def release_port(self, task: str) -> None:
         self._conversation.send({"do": "release", "task": task})
+
+    async def check_command(self, command: str, environment: dict[str, str], working_dir: str, timeout_s: float) -> str:
+        return await here.check_command(command, environment, working_dir, timeout_s)
+
+    async def check_file(self, path: str, age_s: float) -> str:
+        return await here.check_file(path, age_s)
+
+    async def usage(self, pids: Collection[int]) -> tuple[dict[int, Usage], float]:
+        return await asyncio.to_thread(measure, set(pids)), time.monotonic()
+
+    async def drain_logs(self) -> None:
+        """Tasks write straight to their logs."""
 
     async def sweep(self) -> tuple[Stray, ...]:
         try:
@@ -73,6 +83,9 @@ class LocalLauncher:
         except HostsUnusable:
             return ()
         return tuple(Stray(left["pid"], LOCALHOST, left["command"]) for left in reply["left"])
+
+    def give_up(self) -> None:
+        """Never of this machine."""
 
     async def close(self) -> None:
         await self._conversation.close(5)
@@ -170,29 +183,6 @@ def end_keeper(run_dir: Path) -> None:
                     pass
                 connection.sendall(b'{"do": "bye"}\n')
                 messages.read()
-
-
-async def run_command(command: str, environment: dict[str, str], working_dir: str, timeout_s: float) -> str:
-    """Runs a readiness command; "" when it exits with 0, else what it did instead."""
-
-    def run() -> str:
-        try:
-            done = subprocess.run(
-                ["/bin/sh", "-c", command],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                env=environment,
-                cwd=working_dir,
-                timeout=timeout_s,
-            )
-        except subprocess.TimeoutExpired:
-            return f"its command did not end within {timeout_s:g}s"
-        except OSError as error:
-            return f"its command cannot be run: {reason_of(error)}"
-        return "" if done.returncode == 0 else f"its command exits with status {done.returncode}"
-
-    return await asyncio.to_thread(run)
 
 
 def owner_of(port: int) -> str:

@@ -26,6 +26,10 @@ import struct
 import sys
 import time
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # this starts without the time that `typing` takes
+    from collections.abc import Iterable, Sequence
+
 LOGS, TIMES = "logs", "times"
 HEADER = struct.Struct("<qq")
 ENTRY = struct.Struct("<qq")
@@ -59,7 +63,7 @@ def main() -> None:
     Recorder().serve()
 
 
-def note_growth(log, entries):
+def note_growth(log: str, entries: Iterable[Sequence[int]]) -> None:
     """For a log that comes from another machine, before its bytes do: when it grew there, as [time, size] by this
     machine's clock. Times never go back, and what is on record stays."""
     folder, name = os.path.split(log)
@@ -70,7 +74,7 @@ def note_growth(log, entries):
         file.write(b"".join(ENTRY.pack(*entry) for entry in new))
 
 
-def begin(log, max_bytes, count):
+def begin(log: str, max_bytes: int, count: int) -> None:
     """Before a task begins: says how much of its log is to stay. Nothing changes for a log that is there already."""
     folder, name = os.path.split(log)
     times = os.path.join(os.path.dirname(folder), TIMES)
@@ -84,12 +88,12 @@ class Recorder:
     """One thread. All that it knows it reads from the files; `tasks` are the logs by file name without its end, and
     by generation."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         os.makedirs(TIMES, exist_ok=True)
         self.tasks: dict[str, dict[int, Log]] = {}
         self.watch = watch_folder(LOGS)
 
-    def serve(self):
+    def serve(self) -> None:
         self.look(None)
         for log in [log for logs in self.tasks.values() for log in logs.values()]:
             # A recorder that was killed may have come no further than to its decision.
@@ -105,7 +109,7 @@ class Recorder:
                 self.look(None)
                 return
 
-    def changed(self):
+    def changed(self) -> set[str] | None:
         """The names of the logs that may have grown, None: perhaps any."""
         names: set[str] = set()
         is_any = False
@@ -122,7 +126,7 @@ class Recorder:
                     position += length
         return None if is_any else names
 
-    def look(self, names):
+    def look(self, names: set[str] | None) -> None:
         for name in sorted(os.listdir(LOGS)) if names is None else names:
             task, _, generation = name.removesuffix(".log").rpartition(".")
             if not name.endswith(".log") or not generation.isdecimal():
@@ -137,11 +141,11 @@ class Recorder:
             except FileNotFoundError:
                 logs.pop(int(generation), None)
 
-    def forget_oldest(self, logs):
+    def forget_oldest(self, logs: dict[int, Log]) -> None:
         for generation in sorted(logs)[:-PROCESSES_KEPT]:
             logs.pop(generation).delete()
 
-    def make_room(self, logs):
+    def make_room(self, logs: dict[int, Log]) -> None:
         """The logs of all processes of a task together stay within what its last one may have. Of the one before that a
         piece stays however much the last one writes: it may tell why there is another."""
         newest = logs[max(logs)]
@@ -166,7 +170,7 @@ class Recorder:
 class Log:
     """One log file. `start` is the first byte that is kept, `size` how far its growth is on record."""
 
-    def __init__(self, key):
+    def __init__(self, key: str) -> None:
         self.path = f"{LOGS}/{key}.log"
         self.times = f"{TIMES}/{key}"
         self.can_punch = True
@@ -179,15 +183,17 @@ class Log:
             self.rewrite(data)
         elif whole < len(data):
             self.rewrite(data[:whole])
+        self.max_bytes: int
+        self.count: int
         self.max_bytes, self.count = HEADER.unpack_from(data)
-        self.start = ENTRY.unpack_from(data, HEADER.size)[1]
-        self.size = ENTRY.unpack_from(data, whole - ENTRY.size)[1]
+        self.start: int = ENTRY.unpack_from(data, HEADER.size)[1]
+        self.size: int = ENTRY.unpack_from(data, whole - ENTRY.size)[1]
 
     @property
-    def length(self):
+    def length(self) -> int:
         return self.size - self.start
 
-    def note(self):
+    def note(self) -> bool:
         """Whether the log has grown."""
         size = os.stat(self.path).st_size
         if size <= self.size:
@@ -200,7 +206,7 @@ class Log:
                 file.write(ENTRY.pack(now_us(), size))
         return True
 
-    def drop(self, excess):
+    def drop(self, excess: int) -> int:
         """Forgets at least so many bytes from the start on, up to the end of a line. Returns how many."""
         former, end = self.start, self.line_end(self.start + excess)
         if end is None or not self.can_punch:
@@ -214,7 +220,7 @@ class Log:
         self.punch(former, end)
         return end - former
 
-    def line_end(self, offset):
+    def line_end(self, offset: int) -> int | None:
         """The first offset behind a line's end from `offset` on; None when there is none yet."""
         with open(self.path, "rb") as file:
             file.seek(offset)
@@ -224,7 +230,7 @@ class Log:
                 offset += len(chunk)
         return None
 
-    def punch(self, begin, end):
+    def punch(self, begin: int, end: int) -> None:
         """In small bites: while the kernel is at one, the task's next write has to wait."""
         if begin >= end:
             return
@@ -237,32 +243,32 @@ class Log:
                     print(f"{self.path}: {why}: its head stays", file=sys.stderr)
                 begin += length
 
-    def read_times(self):
+    def read_times(self) -> bytes:
         with open(self.times, "rb") as file:
             return file.read()
 
-    def rewrite(self, data):
+    def rewrite(self, data: bytes) -> None:
         aside = f"{TIMES}/.new"
         with open(aside, "wb") as file:
             file.write(data)
         os.replace(aside, self.times)
 
-    def delete(self):
+    def delete(self) -> None:
         for path in (self.path, self.times):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
 
 
-def watch_folder(folder):
+def watch_folder(folder: str) -> int:
     """An inotify descriptor for what changes in a folder's files, or -1 where there is none to be had."""
-    descriptor = LIBRARY.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+    descriptor: int = LIBRARY.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
     if descriptor >= 0 and LIBRARY.inotify_add_watch(descriptor, os.fsencode(folder), IN_MODIFY | IN_CREATE) < 0:
         os.close(descriptor)
         return -1
     return descriptor
 
 
-def give_back(descriptor, begin, length):
+def give_back(descriptor: int, begin: int, length: int) -> str:
     """The disk gets these bytes of a file back, and all offsets stay; "" or why it cannot."""
     arguments = ctypes.c_int64(begin), ctypes.c_int64(length)
     if LIBRARY.fallocate(descriptor, PUNCH_HOLE | KEEP_SIZE, *arguments):
@@ -270,11 +276,11 @@ def give_back(descriptor, begin, length):
     return ""
 
 
-def first_entries(max_bytes, count):
+def first_entries(max_bytes: int, count: int) -> bytes:
     return HEADER.pack(max_bytes, count) + ENTRY.pack(now_us(), 0)
 
 
-def now_us():
+def now_us() -> int:
     return time.time_ns() // 1000
 
 

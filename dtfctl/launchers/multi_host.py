@@ -5,21 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping
 
-from dtfctl.launchers.base import Launch, Stray
-from dtfctl.launchers.local import LocalLauncher
-from dtfctl.launchers.remote import RemoteLauncher
-from dtfctl.plan import LOCALHOST, HostPlan, Task
-from dtfctl.usage import Usage
+from dtfctl.launchers.base import HostChecks, HostLauncher, Launch, Stray
+from dtfctl.launchers.usage import Usage
+from dtfctl.values.plan import LOCALHOST, HostPlan, Task
 
 
 class HostsLauncher:
     """See base.Launcher. This machine's keeper is always at work, for it also starts a supervisor that was killed.
 
-    `hosts` are the other machines; each gets what `make_remote` makes for it.
+    `hosts` are the other machines; `make_remote` makes the launcher of each.
     """
 
     def __init__(
-        self, local: LocalLauncher, make_remote: Callable[[HostPlan], RemoteLauncher], hosts: Iterable[HostPlan]
+        self, local: HostLauncher, make_remote: Callable[[HostPlan], HostLauncher], hosts: Iterable[HostPlan]
     ) -> None:
         self._local = local
         self._make_remote = make_remote
@@ -29,7 +27,8 @@ class HostsLauncher:
         """Returns when this machine's keeper has told what it knows; of other machines events tell."""
         for launcher in self._remote.values():
             launcher.connect()
-        await self._local.connect()
+        self._local.connect()
+        await self._local.wait_until_listed()
 
     async def hold_port(
         self,
@@ -64,13 +63,9 @@ class HostsLauncher:
         del self._remote[host]
         return strays
 
-    def elsewhere(self, task: Task) -> RemoteLauncher | None:
-        """What can look at more than processes on a task's machine; None for this one."""
-        return self._remote.get(task.host.name)
-
-    def remote(self, host: str) -> RemoteLauncher:
-        """The launcher of another machine, which can look there for more than a process."""
-        return self._remote[host]
+    def checks(self, task: Task) -> HostChecks:
+        """The launcher that looks at things on a task's machine."""
+        return self._remote.get(task.host.name, self._local)
 
     async def usage(self, pids: Mapping[str, Collection[int]]) -> dict[tuple[str, int], tuple[Usage, float]]:
         """(usage, when) by (other machine, pid), of those that answer in time; `pids` are by machine."""
@@ -83,8 +78,8 @@ class HostsLauncher:
         }
 
     async def sweep(self) -> tuple[Stray, ...]:
-        launchers: list[LocalLauncher | RemoteLauncher] = [self._local, *self._remote.values()]
-        found = await asyncio.gather(*(launcher.sweep() for launcher in launchers))
+        every = (self._local, *self._remote.values())
+        found = await asyncio.gather(*(launcher.sweep() for launcher in every))
         return tuple(stray for strays in found for stray in strays)
 
     async def close(self) -> None:
@@ -92,5 +87,10 @@ class HostsLauncher:
         await asyncio.gather(*(launcher.close() for launcher in self._remote.values()))
         await self._local.close()
 
-    def _of(self, host: str) -> LocalLauncher | RemoteLauncher:
+    def give_up(self) -> None:
+        """The other machines were taken away with all that ran there."""
+        for launcher in self._remote.values():
+            launcher.give_up()
+
+    def _of(self, host: str) -> HostLauncher:
         return self._local if host == LOCALHOST else self._remote[host]

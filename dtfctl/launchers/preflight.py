@@ -12,20 +12,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dtfctl.checks import DOUBT, Where, questions, told
+from dtfctl.checks.questions import DOUBT, Where, questions, told
 from dtfctl.errors import HostsUnusable
-from dtfctl.hosts import environments, resolved
-from dtfctl.launchers.ssh import Ssh, SshError, ask_here, by_hand
-from dtfctl.launchers.sync import Synced, manifest, sync
-from dtfctl.plan import ClusterPlan, HostPlan, Requirements, Task
-from dtfctl.store import Run
+from dtfctl.launchers.here import HerePipe
+from dtfctl.launchers.pipe import PipeError
+from dtfctl.launchers.provision import AgentProvisioner, Provisioner
+from dtfctl.launchers.sync import Synced, manifest
+from dtfctl.launchers.ways import provisioner_of
+from dtfctl.values.hosts import environments, resolved
+from dtfctl.values.plan import ClusterPlan, HostPlan, Requirements, Task
+from dtfctl.values.run import Run
 
 CALLS_MAX = 32
 """So many hosts are asked at a time."""
-
-CHECK_S = 30.0
-MAKE_S = 1800.0
-"""At most so long pip and venv may take on a host."""
 
 PATIENCE_S = 2.0
 SKEW_S_MAX = 30.0
@@ -75,17 +74,17 @@ def examine(plan: ClusterPlan, sockets: Path, where: Where = nowhere) -> list[Fi
     async def look() -> list[Finding]:
         room = asyncio.Semaphore(CALLS_MAX)
 
-        async def one(ssh: Ssh) -> Finding:
-            is_others = ssh.is_shared
+        async def one(way: Provisioner) -> Finding:
+            is_others = way.is_shared
             async with room:
                 try:
-                    return await _check(ssh, plan, where)
+                    return await _check(way, plan, where)
                 finally:
                     # That of a supervisor at work is left to it.
                     if not is_others:
-                        await ssh.disconnect()
+                        await way.release()
 
-        return await asyncio.gather(*(one(Ssh(plan.ssh, host, sockets)) for host in plan.remote_hosts))
+        return await asyncio.gather(*(one(provisioner_of(plan, host, sockets)) for host in plan.remote_hosts))
 
     return asyncio.run(look())
 
@@ -93,45 +92,45 @@ def examine(plan: ClusterPlan, sockets: Path, where: Where = nowhere) -> list[Fi
 async def _prepare(
     plan: ClusterPlan, sockets: Path, say: Say, running: Run | None, only: Collection[str] | None, where: Where
 ) -> dict[str, Found]:
-    calls = [Ssh(plan.ssh, host, sockets) for host in plan.remote_hosts if only is None or host.name in only]
+    ways = [provisioner_of(plan, host, sockets) for host in plan.remote_hosts if only is None or host.name in only]
     # Connections that a supervisor has made are left to it.
-    own = [ssh for ssh in calls if not ssh.is_shared]
+    own = [way for way in ways if not way.is_shared]
     held = set() if running is None else set(running.addresses.values())
     nothing = "nothing was started" if running is None else "nothing was changed"
     began = time.monotonic()
     room = asyncio.Semaphore(CALLS_MAX)
 
-    async def look(ssh: Ssh) -> Finding:
+    async def look(way: Provisioner) -> Finding:
         async with room:
-            return await _check(ssh, plan, where, held)
+            return await _check(way, plan, where, held)
 
     try:
-        findings = await asyncio.gather(*map(look, calls))
+        findings = await asyncio.gather(*map(look, ways))
         away = [each for each in findings if each.is_away and running is not None and each.host in running.hosts]
         for finding in findings:
             for warning in finding.warnings:
                 say(f"warning: {finding.host}: {warning}")
         for finding in away:
-            say(f"warning: {finding.host}: {finding.errors[0][0]}; it is left as it is")
+            say(f"warning: {finding.host}: {finding.errors[0][0]}; left unchanged")
         findings = [finding for finding in findings if finding not in away]
-        _refuse(findings, f"cannot be used; {nothing}", len(calls))
+        _refuse(findings, f"cannot be used; {nothing}", len(ways))
         found = {finding.host: finding.found for finding in findings}
-        present = [ssh for ssh in calls if ssh.host.name in found]
-        if calls:
-            say(f"hosts: {len(present)} of {len(calls)} are reachable ({time.monotonic() - began:.1f}s)")
+        present = [way for way in ways if way.host.name in found]
+        if ways:
+            say(f"hosts: {len(present)} of {len(ways)} are reachable ({time.monotonic() - began:.1f}s)")
         await _sync_all(plan, present, found, say, nothing)
         await _make_environments(plan, present, found, say, nothing)
     except BaseException:
-        await asyncio.gather(*(ssh.disconnect() for ssh in own))
+        await asyncio.gather(*(way.release() for way in own))
         raise
     return found
 
 
 async def _sync_all(
-    plan: ClusterPlan, calls: list[Ssh], found: Mapping[str, Found], say: Say, nothing: str
+    plan: ClusterPlan, ways: list[Provisioner], found: Mapping[str, Found], say: Say, nothing: str
 ) -> None:
     began = time.monotonic()
-    wanting = [ssh for ssh in calls if ssh.host.sync]
+    wanting = [way for way in ways if way.host.sync]
     if not wanting:
         return
     try:
@@ -140,47 +139,47 @@ async def _sync_all(
         raise HostsUnusable(str(error)) from None
     room = asyncio.Semaphore(CALLS_MAX)
 
-    async def bring(ssh: Ssh) -> Synced | Finding:
-        host = found[ssh.host.name]
+    async def bring(way: Provisioner) -> Synced | Finding:
+        host = found[way.host.name]
         try:
             async with room:
-                return await sync(ssh, host["folder"], Path(plan.folder), files, host["has_rsync"])
-        except SshError as error:
-            return Finding(ssh.host.name, errors=((f"the folder cannot be copied: {error.why}", error.command),))
+                return await way.bring(host["folder"], Path(plan.folder), files, host["has_rsync"])
+        except PipeError as error:
+            return Finding(way.host.name, errors=((f"the folder cannot be copied: {error.why}", error.command),))
 
     results = await asyncio.gather(*map(bring, wanting))
     failed = [result for result in results if isinstance(result, Finding)]
-    _refuse(failed, f"did not get the folder; {nothing}", len(wanting))
+    _refuse(failed, f"did not receive the folder; {nothing}", len(wanting))
     brought = [result for result in results if isinstance(result, Synced)]
     count, size = sum(each.files for each in brought), sum(each.bytes for each in brought)
-    what = f"{count} files ({_size(size)}) brought to {len(wanting)} hosts" if count else "all files are there"
+    what = f"{count} files ({_size(size)}) copied to {len(wanting)} hosts" if count else "all files are up to date"
     say(f"sync: {what} ({time.monotonic() - began:.1f}s)")
 
 
 async def _make_environments(
-    plan: ClusterPlan, calls: list[Ssh], found: Mapping[str, Found], say: Say, nothing: str
+    plan: ClusterPlan, ways: list[Provisioner], found: Mapping[str, Found], say: Say, nothing: str
 ) -> None:
     """On all machines, this one among them, side by side."""
     began = time.monotonic()
 
-    async def make(host: HostPlan, ssh: Ssh | None, venv: str, wanted: Requirements) -> Finding | bool:
-        folder = plan.folder if ssh is None else host.folder
-        request: dict[str, Any] = {"do": "environment", "venv": venv, "folder": folder, "timeout_s": MAKE_S}
-        request |= {"files": wanted.files, "python": wanted.python}
+    async def make(host: HostPlan, way: Provisioner, venv: str, wanted: Requirements) -> Finding | bool:
+        folder = host.folder or plan.folder
         try:
-            reply = await (ask_here(request, MAKE_S + CHECK_S) if ssh is None else ssh.ask(request, MAKE_S + CHECK_S))
-        except SshError as error:
-            reply = {"error": error.why, "command": "" if ssh is None else error.command}
+            reply = await way.make_environment(venv, wanted, folder)
+        except PipeError as error:
+            return Finding(host.name, errors=((f"{venv}: {error.why}", error.command),))
         if not reply["error"]:
-            return reply["made"]
-        shown = reply["command"] if ssh is None or not reply["command"] else by_hand(plan.ssh, host, reply["command"])
+            return bool(reply["made"])
+        shown = way.by_hand(reply["command"]) if reply["command"] else ""
         return Finding(host.name, errors=((f"{venv}: {reply['error']}", shown),))
 
-    pairs: list[tuple[HostPlan, Ssh | None]] = [(host, None) for host in plan.hosts if host.is_local]
-    pairs += [(resolved(ssh.host, plan, found[ssh.host.name]), ssh) for ssh in calls]
+    pairs: list[tuple[HostPlan, Provisioner]] = [
+        (host, AgentProvisioner(HerePipe(host))) for host in plan.hosts if host.is_local
+    ]
+    pairs += [(resolved(way.host, plan, found[way.host.name]), way) for way in ways]
     making = [
-        asyncio.ensure_future(make(host, ssh, venv, wanted))
-        for host, ssh in pairs
+        asyncio.ensure_future(make(host, way, venv, wanted))
+        for host, way in pairs
         for venv, wanted in environments(host, plan).items()
     ]
     if not making:
@@ -190,24 +189,29 @@ async def _make_environments(
         say(f"environment: {len(pending)} of {len(making)} are being made or brought up to date (pip install)")
     results = await asyncio.gather(*making)
     failed = [result for result in results if isinstance(result, Finding)]
-    _refuse(failed, f"did not get their Python environment; {nothing}", len(pairs))
+    _refuse(failed, f"did not get a Python environment; {nothing}", len(pairs))
     count = sum(result is True for result in results)
-    what = f"{count} of {len(making)} made or brought up to date" if count else "all are as the requirements say"
+    what = f"{count} of {len(making)} made or brought up to date" if count else "all match the requirements"
     say(f"environment: {what} ({time.monotonic() - began:.1f}s)")
 
 
-async def _check(ssh: Ssh, plan: ClusterPlan, where: Where, held: Collection[str] = ()) -> Finding:
-    host = ssh.host
+async def _check(way: Provisioner, plan: ClusterPlan, where: Where, held: Collection[str] = ()) -> Finding:
+    host = way.host
     sent_at = time.time()
     asked = questions(plan, host, where)
     wanted = {**request(host, plan, held), "questions": [each.question for each in asked]}
     try:
-        found = await ssh.ask(wanted, plan.ssh.timeout_s + CHECK_S)
-    except SshError as error:
+        found = await way.look(wanted)
+    except PipeError as error:
         return Finding(host.name, errors=((error.why, error.command),), is_away=error.is_connection)
     skew_s = found["time"] - time.time() if found["time"] > time.time() else min(0.0, found["time"] - sent_at)
     troubles = told(asked, found.pop("answers", []))
-    errors = [(what, by_hand(plan.ssh, host, *words)) for what, words in problems(host, found)]
+    errors = [(what, way.by_hand(*words)) for what, words in problems(host, found)]
+    interface, there = plan.slurm.interface, found.get("interfaces", {})
+    if interface and interface not in there:
+        known = ", ".join(f"{name} {address}" for name, address in there.items())
+        what = f"it has no network interface {interface} with an IPv4 address (engine.slurm.interface; it has {known})"
+        errors.append((what, way.by_hand("ip", "-4", "address")))
     errors += [(str(trouble), "") for trouble in troubles if trouble.grade != DOUBT]
     warnings = [*doubts(found, skew_s), *(str(trouble) for trouble in troubles if trouble.grade == DOUBT)]
     return Finding(host.name, found, tuple(errors), tuple(warnings))
@@ -218,7 +222,8 @@ def request(host: HostPlan, plan: ClusterPlan, held: Collection[str] = ()) -> di
     of addresses that the cluster has `held` so far are not free, and need not be."""
     tasks = [task for task in plan.tasks() if task.host.name == host.name]
     tasks += [Task(task.job, task.index, host, plan.folder) for task in plan.tasks() if host.name in task.job.spares]
-    served = [task for task in tasks if task.job.has_address]
+    # An address by interface is known only once the host was looked at; the keeper finds ports that are taken.
+    served = [task for task in tasks if task.job.has_address and not plan.slurm.interface]
     made = {f"{venv}/bin/python" for venv in environments(host, plan)}
     own = ({task.python for task in tasks} | {host.python}) - made
     # What comes with the folder is not there yet.

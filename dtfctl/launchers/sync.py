@@ -11,7 +11,6 @@ import asyncio
 import io
 import json
 import os
-import shlex
 import shutil
 import stat
 import tarfile
@@ -22,9 +21,10 @@ from typing import Any
 
 from dtfctl.launchers import ignore
 from dtfctl.launchers.agent.protocol import ANSWERS
-from dtfctl.launchers.ssh import Call, Ssh, SshError, argv, by_hand
-from dtfctl.messages import shown
-from dtfctl.plan import ClusterPlan
+from dtfctl.launchers.agent_client import AgentClient
+from dtfctl.launchers.pipe import Call, PipeError, RsyncTarget
+from dtfctl.values.plan import ClusterPlan
+from dtfctl.wire.messages import shown
 from dtfctl.wording import reason_and_file
 
 IGNORE_FILE = ".dtfctlignore"
@@ -86,7 +86,7 @@ def manifest(plan: ClusterPlan) -> Manifest:
             if len(found) > FILES_MAX or total > BYTES_MAX:
                 raise ValueError(
                     f"{top} has more than {FILES_MAX} files or {BYTES_MAX >> 30} GiB to copy to other hosts; "
-                    f"name what they do not need in {IGNORE_FILE}, or say sync: false where the folder is shared"
+                    f"list unneeded files in {IGNORE_FILE}, or say sync: false where the folder is shared"
                 )
 
     walk("", known)
@@ -101,40 +101,41 @@ def _link_within(top: Path, path: Path) -> str:
     return target if is_within else ""
 
 
-async def sync(ssh: Ssh, folder: str, source: Path, files: Manifest, has_rsync: bool) -> Synced:
-    """Brings `files` of `source` to the host's `folder`. Raises SshError."""
-    call = await ssh.call({"do": "sync", "folder": folder, "files": files, "inode": os.stat(source).st_ino})
-    wanted = (await ssh.line_of(call, ANSWER_S, ANSWERS["sync"]))["wanted"]
+async def sync(client: AgentClient, folder: str, source: Path, files: Manifest, has_rsync: bool) -> Synced:
+    """Brings `files` of `source` to the host's `folder`. Raises PipeError."""
+    call = await client.call({"do": "sync", "folder": folder, "files": files, "inode": os.stat(source).st_ino})
+    wanted = (await client.line_of(call, ANSWER_S, ANSWERS["sync"]))["wanted"]
     strangers = [path for path in wanted if path not in files]
     if strangers or len(set(wanted)) < len(wanted):
         # Nothing but what lies in the folder is ever brought, whatever a host asks for.
         call.kill()
         await call.end()
-        what = f"asks for {shown(strangers[0])}, which is not" if strangers else "asks for files twice that are"
-        raise SshError(f"it {what} among the files of {source}", by_hand(ssh.settings, ssh.host), False)
-    way = way_to_bring(wanted, has_rsync and shutil.which("rsync") is not None)
-    if way == "rsync":
-        await _rsync(ssh, call, folder, source, wanted)
+        what = f"asks for {shown(strangers[0])}, which is not one" if strangers else "asks for files twice that are"
+        raise PipeError(f"it {what} among the files of {source}", client.pipe.by_hand(), False)
+    target = client.pipe.rsync_target(folder)
+    way = way_to_bring(wanted, has_rsync and target is not None and shutil.which("rsync") is not None)
+    if way == "rsync" and target is not None:
+        await _rsync(client, call, target, source, wanted)
     call.writer.write(json.dumps({"way": way}).encode() + b"\n")
     if way == "tar":
         try:
             await _tar(call, source, wanted, files)
         except ConnectionError:
-            raise ssh.failure(*await call.end()) from None
+            raise client.failure(*await call.end()) from None
         except OSError as error:
             call.kill()
             await call.end()
-            raise SshError(reason_and_file(error), "", is_connection=False) from None
+            raise PipeError(reason_and_file(error), "", is_connection=False) from None
         except BaseException:
             call.kill()
             raise
-    reply = await ssh.line_of(call, TRANSFER_S, ANSWERS["synced"])
+    reply = await client.line_of(call, TRANSFER_S, ANSWERS["synced"])
     await call.end()
     # What was changed here while it was on its way is brought next time; what is not there at all is an error.
     missing = [path for path in reply["missing"] if path in files and _is_unchanged(source, path, files)]
     if missing:
-        hand = by_hand(ssh.settings, ssh.host, "ls", "-l", f"{folder}/{missing[0]}")
-        raise SshError(f"{len(missing)} files did not arrive, the first is {missing[0]}", hand, False)
+        hand = client.pipe.by_hand("ls", "-l", f"{folder}/{missing[0]}")
+        raise PipeError(f"{len(missing)} files were not copied, the first is {missing[0]}", hand, False)
     return Synced(len(wanted), sum(files[path][0] for path in wanted), len(reply["removed"]))
 
 
@@ -145,20 +146,21 @@ def way_to_bring(wanted: list[str], is_rsync_there: bool) -> str:
     return "rsync" if is_rsync_there and not any("\n" in path or "\r" in path for path in wanted) else "tar"
 
 
-def rsync_argv(ssh: Ssh, source: Path, folder: str) -> tuple[str, ...]:
+def rsync_argv(target: RsyncTarget, source: Path) -> tuple[str, ...]:
     """Reads the names from its input. The folder is not for the shell there to look at."""
-    remote = shlex.join(argv(ssh.settings, ssh.host))
     options = ("--files-from=-", "--times", "--links", "--copy-unsafe-links", "--perms", "--protect-args", "--quiet")
-    return ("rsync", *options, "-e", remote, f"{source}/", f"{ssh.host.ssh}:{folder}/")
+    return ("rsync", *options, "-e", target.shell, f"{source}/", target.place)
 
 
-async def _rsync(ssh: Ssh, call: Call, folder: str, source: Path, wanted: list[str]) -> None:
+async def _rsync(
+    client: AgentClient, call: Call, target: RsyncTarget, source: Path, wanted: list[str]
+) -> None:
     process = await asyncio.create_subprocess_exec(
-        *rsync_argv(ssh, source, folder),
+        *rsync_argv(target, source),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
-        cwd=ssh.folder,
+        cwd=target.cwd,
         start_new_session=True,
     )
     try:
@@ -172,8 +174,8 @@ async def _rsync(ssh: Ssh, call: Call, folder: str, source: Path, wanted: list[s
         call.kill()
         await call.end()
         words = errors.decode(errors="replace").strip().splitlines()
-        hand = by_hand(ssh.settings, ssh.host, "rsync", "--version")
-        raise SshError(f"rsync: {words[0] if words else f'exit status {process.returncode}'}", hand, False)
+        hand = client.pipe.by_hand("rsync", "--version")
+        raise PipeError(f"rsync: {words[0] if words else f'exit status {process.returncode}'}", hand, False)
 
 
 async def _tar(call: Call, source: Path, wanted: list[str], files: Manifest) -> None:

@@ -10,6 +10,8 @@ The smallest use: `for line in LogReader(folder, ["worker:0"]).past(): print(lin
 
 from __future__ import annotations
 
-from dtfctl.logs.files import Line, last_lines
+from dtfctl.logs.files import Line, last_lines, tasks_with_logs
 from dtfctl.logs.reader import EVERYTHING, Choice, LogReader
 from dtfctl.logs.tracebacks import OneOfEach
+
+__all__ = ["EVERYTHING", "Choice", "Line", "LogReader", "OneOfEach", "last_lines", "tasks_with_logs"]

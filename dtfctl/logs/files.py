@@ -188,9 +188,14 @@ def generations(folder: Path) -> dict[str, list[int]]:
     for name in names:
         stem, _, number = name.removesuffix(".log").rpartition(".")
         job, _, index = stem.rpartition("-")
-        if name.endswith(".log") and number.isdecimal():
+        if name.endswith(".log") and number.isdecimal() and index.isdecimal():
             found.setdefault(f"{job}:{index}", []).append(int(number))
     return found
+
+
+def tasks_with_logs(folder: Path) -> list[str]:
+    """The tasks that have written logs there, by job and index."""
+    return sorted(generations(folder), key=lambda task: (task.rpartition(":")[0], int(task.rpartition(":")[2])))
 
 
 def file_stem(task: str) -> str:

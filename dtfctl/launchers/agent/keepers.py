@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import base64
+import contextlib
+import fcntl
 import hashlib
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from dtfctl.launchers.agent.places import run_folder
-from dtfctl.launchers.keeper import LINE_BYTES_MAX, SOCKET, TOKEN
+from dtfctl.launchers.keeper import LINE_BYTES_MAX, LOCK, SOCKET, TOKEN
 from dtfctl.launchers.keeper.protocol import MESSAGES
-from dtfctl.messages import message
+from dtfctl.wire.messages import message
 
 LOGS = "logs"
+LEAVING = "leaving"
 KEEPER = "dtfctl/launchers/keeper"
 """What is run, in the folder of its modules."""
 
@@ -25,8 +31,33 @@ KEEPER_START_S = 10.0
 SWEEP_S = 12.0
 
 
-def reach_keeper(run, token, keeper):
-    """A connection to the run's keeper, which is started when there is none. Leaves this process in its folder."""
+def keep(run: str, token: str, keeper: Mapping[str, str], tell: Callable[[dict[str, Any]], None]) -> None:
+    """Stays beside the run's keeper, starts it again when it dies, and ends with the run; `tell` is called once it is
+    at work. For hosts where all that a call has started ends with the call: this is the call that lasts."""
+    # At the end of an allocation all its processes get SIGTERM at once: what runs here must not lose its parent.
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    name = prepare(run, token, keeper)
+    folder = os.getcwd()
+    is_told = False
+    while os.path.isdir(folder) and not os.path.exists(LEAVING):
+        start_keeper(name)
+        if not is_told:
+            tell({"kept": True})
+            is_told = True
+        with contextlib.suppress(OSError), open(LOCK, "a") as lock:
+            # The keeper has it for as long as it lives.
+            fcntl.flock(lock, fcntl.LOCK_EX)
+
+
+def note_leaving() -> None:
+    """In the run's folder: its keeper is about to be told to go, and is not started again."""
+    with contextlib.suppress(OSError), open(LEAVING, "w"):
+        pass
+
+
+def prepare(run: str, token: str, keeper: Mapping[str, str]) -> str:
+    """Makes the run's folder, places the keeper there, and returns its program. Leaves this process in the folder."""
     folder = run_folder(run)
     os.makedirs(os.path.join(folder, LOGS), exist_ok=True)
     os.chdir(folder)
@@ -35,7 +66,13 @@ def reach_keeper(run, token, keeper):
         raise OSError(0, "is not private: it must be this user's alone, with mode 0700", folder)
     with open(TOKEN, "w") as file:
         file.write(token)
-    name = os.path.join(place_keeper(keeper), KEEPER)
+    return os.path.join(place_keeper(keeper), KEEPER)
+
+
+def reach_keeper(run: str, token: str, keeper: Mapping[str, str], starts: bool = True) -> socket.socket | None:
+    """A connection to the run's keeper; without one it is started, or with `starts` False the result is None. Leaves
+    this process in the run's folder."""
+    name = prepare(run, token, keeper)
     deadline = time.monotonic() + KEEPER_START_S
     while True:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -44,12 +81,14 @@ def reach_keeper(run, token, keeper):
             return connection
         except OSError:
             connection.close()
+        if not starts:
+            return None
         if time.monotonic() > deadline:
-            raise OSError(0, "the keeper does not start", os.path.join(folder, "keeper.log"))
+            raise OSError(0, "the keeper does not start", os.path.abspath("keeper.log"))
         start_keeper(name)
 
 
-def place_keeper(keeper):
+def place_keeper(keeper: Mapping[str, str]) -> str:
     """The folder of these files, whole or not there at all."""
     folder = f"keeper-{hashlib.sha256(json.dumps(keeper, sort_keys=True).encode()).hexdigest()[:16]}"
     if not os.path.isdir(folder):
@@ -67,7 +106,7 @@ def place_keeper(keeper):
     return folder
 
 
-def start_keeper(name):
+def start_keeper(name: str) -> None:
     with open("keeper.log", "ab") as log:
         keeper = subprocess.Popen(
             [sys.executable, "-I", "-S", name, "."],
@@ -84,18 +123,21 @@ def start_keeper(name):
     keeper.stdout.close()
 
 
-def clean(run, token, keeper):
+def clean(run: str, token: str, keeper: Mapping[str, str]) -> dict[str, Any]:
     """Ends whatever is left of a run, and forgets it; `left` is what would not die."""
     if not os.path.isdir(run_folder(run)):
         return {"left": []}
-    with reach_keeper(run, token, keeper) as connection:
+    reached = reach_keeper(run, token, keeper)
+    assert reached is not None  # it starts one
+    with reached as connection:
         connection.settimeout(SWEEP_S)
         connection.sendall(b'{"do": "sweep", "id": 0}\n')
         with connection.makefile("rb") as messages:
             while not (line := messages.readline(LINE_BYTES_MAX)).startswith(b'{"is": "swept"'):
                 if not line:
-                    raise OSError(0, "the keeper has gone", run_folder(run))
+                    raise OSError(0, "the keeper ended", run_folder(run))
             left = message(line, "is", MESSAGES)["left"]
+            note_leaving()
             connection.sendall(b'{"do": "bye"}\n')
             messages.read()
     shutil.rmtree(run_folder(run), ignore_errors=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
+from typing import Any
 
 LINE_BYTES_MAX = 64 << 20
 
@@ -11,11 +13,11 @@ LINE_BYTES_MAX = 64 << 20
 class Lines:
     """Whole lines from a descriptor, and what comes after them as it is."""
 
-    def __init__(self, descriptor):
+    def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
         self.rest = b""
 
-    def wait(self):
+    def wait(self) -> bytes:
         """The next line, b"" at the end."""
         while b"\n" not in self.rest:
             data = os.read(self.descriptor, 1 << 16)
@@ -25,7 +27,7 @@ class Lines:
         line, _, self.rest = self.rest.partition(b"\n")
         return line
 
-    def take(self):
+    def take(self) -> list[bytes] | None:
         """The whole lines that are there; None at the end."""
         try:
             data = os.read(self.descriptor, 1 << 16)
@@ -36,7 +38,7 @@ class Lines:
         *whole, self.rest = (self.rest + data).split(b"\n")
         return whole
 
-    def read(self, size):
+    def read(self, size: int) -> bytes:
         """For tarfile: bytes."""
         if not self.rest:
             return os.read(self.descriptor, size)
@@ -44,7 +46,7 @@ class Lines:
         return data
 
 
-def write_line(document):
+def write_line(document: Mapping[str, Any]) -> None:
     data = json.dumps(document).encode() + b"\n"
     while data:
         data = data[os.write(1, data) :]

@@ -7,6 +7,8 @@ import collections
 import contextlib
 import os
 import time
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from dtfctl.launchers.log_recorder import ENTRY, HEADER, LOGS, TIMES, give_back, watch_folder
 
@@ -27,17 +29,17 @@ LOG_LOOK_S = 0.5
 class Logs:
     """What the launcher has of each log, and when to look for more."""
 
-    def __init__(self, have):
+    def __init__(self, have: Mapping[str, int]) -> None:
         self.run_folder = os.getcwd()
         self.sent = dict(have)
-        self.growths = {}
+        self.growths: dict[str, Growth] = {}
         self.on_way = 0
         # Nothing before the launcher has said hello.
         self.look_at: float | None = None
         self.watch = watch_folder(LOGS)
-        self.given_back = {}
+        self.given_back: dict[str, int] = {}
 
-    def note(self):
+    def note(self) -> None:
         """The kernel tells of a change; a burst is looked at once."""
         with contextlib.suppress(BlockingIOError):
             while os.read(self.watch, 1 << 16):
@@ -45,7 +47,7 @@ class Logs:
         if self.look_at is None:
             self.look_at = time.monotonic() + LOG_PAUSE_S
 
-    def send(self, send):
+    def send(self, send: Callable[[dict[str, Any]], None]) -> bool:
         """Sends what fits the window; whether that was all."""
         for name in sorted(os.listdir(LOGS)):
             path = os.path.join(LOGS, name)
@@ -68,7 +70,7 @@ class Logs:
         self.look_at = None if self.watch >= 0 else time.monotonic() + LOG_LOOK_S
         return True
 
-    def let_go(self, name, until):
+    def let_go(self, name: str, until: int) -> None:
         """The launcher has the file up to there: the disk gets the blocks back, and offsets stay as they are. The last
         ones are kept, should the launcher's machine lose what it has not yet put on its own disk."""
         first, end = self.given_back.get(name, 0), (until - LOG_KEPT_BYTES) // BLOCK_BYTES * BLOCK_BYTES
@@ -85,13 +87,13 @@ class Logs:
 class Growth:
     """When a log grew, as the recorder notes it (log_recorder.py has the format); each note is read once."""
 
-    def __init__(self, path):
+    def __init__(self, path: str) -> None:
         self.path = path
         self.inode = 0
         self.position = 0
         self.notes: collections.deque[tuple[int, int]] = collections.deque()
 
-    def between(self, offset, end):
+    def between(self, offset: int, end: int) -> list[list[int]]:
         """[microseconds since 1970, size] of each growth beyond `offset`, the last of them that to `end`."""
         self.read()
         found = []
@@ -104,7 +106,7 @@ class Growth:
             found.append([self.notes[0][0] if self.notes else time.time_ns() // 1000, end])
         return found
 
-    def read(self):
+    def read(self) -> None:
         with contextlib.suppress(OSError), open(self.path, "rb") as file:
             inode = os.fstat(file.fileno()).st_ino
             if inode != self.inode:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import glob
 import os
 import resource
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dtfctl.launchers.agent.places import absolute
-from dtfctl.launchers.agent.programs import interpreter, program
+from dtfctl.launchers.agent.programs import Finding, interpreter, program
 
 WRONG, DOUBT = "wrong", "doubt"
 
@@ -33,26 +34,26 @@ LIMITS = {
 KEYS = {"memory_bytes": "memory", "core_bytes": "core", "cpu_s": "cpu_time"}
 
 
-def answers(questions):
-    found = []
+def answers(questions: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
+    found: list[list[Any]] = []
     for number, question in enumerate(questions):
         arguments = {key: value for key, value in question.items() if key != "ask"}
         found += [[number, *answer] for answer in ASKED[question["ask"]](**arguments)]
     return found
 
 
-def folder(path):
+def folder(path: str) -> Iterator[Finding]:
     """Whether a program can be started in it."""
     place = absolute(path)
     if not os.path.lexists(place):
-        yield WRONG, f"its working_dir {place} is not there", f"mkdir -p {place}, or another working_dir"
+        yield WRONG, f"its working_dir {place} does not exist", f"mkdir -p {place}, or another working_dir"
     elif not os.path.isdir(place):
         yield WRONG, f"its working_dir {place} is not a folder", "another working_dir"
     elif not os.access(place, os.X_OK):
-        yield WRONG, f"its working_dir {place} may not be entered", f"ls -ld {place}"
+        yield WRONG, f"its working_dir {place} cannot be entered (no permission)", f"ls -ld {place}"
 
 
-def makeable(path, name):
+def makeable(path: str, name: str) -> Iterator[Finding]:
     """Whether tasks can write to a folder, which they make if need be; `name` is the cluster file's for it."""
     place = absolute(path)
     existing = place
@@ -71,12 +72,12 @@ def makeable(path, name):
     elif room.f_bavail * room.f_frsize < FREE_BYTES_MIN and room.f_blocks:
         yield WRONG, f"only {_size(room.f_bavail * room.f_frsize)} are free for the {name} {place}", f"df -h {existing}"
     elif room.f_files and not room.f_favail:
-        yield WRONG, f"the file system of the {name} {place} takes no more files", f"df -i {existing}"
+        yield WRONG, f"the file system of the {name} {place} has no room for more files", f"df -i {existing}"
     elif room.f_bavail * room.f_frsize < FREE_BYTES_FEW and room.f_blocks:
         yield DOUBT, f"only {_size(room.f_bavail * room.f_frsize)} are free for the {name} {place}", f"df -h {existing}"
 
 
-def limits(limits):
+def limits(limits: Mapping[str, Any]) -> Iterator[Finding]:
     """Whether this user may have them."""
     for key, (number, command) in LIMITS.items():
         wanted = limits.get(key)
@@ -85,58 +86,58 @@ def limits(limits):
             continue
         if wanted + (CPU_GRACE_S if key == "cpu_s" else 0) > hard:
             name = KEYS.get(key, key)
-            yield WRONG, f"limits.{name} is {wanted}, and this user may have {hard} at most", f"{command} shows it"
+            yield WRONG, f"limits.{name} is {wanted}, and this user's hard limit is {hard}", f"{command} shows it"
     most = _most_open_files()
     if (limits.get("open_files") or 0) > most:
         yield WRONG, f"limits.open_files is {limits['open_files']}, and the kernel allows {most}", "sysctl fs.nr_open"
     if limits.get("memory_bytes") is not None and limits["memory_bytes"] < MEMORY_FEW:
         size = _size(limits["memory_bytes"])
-        yield DOUBT, f"limits.memory is {size}: Python hardly starts with so little", f"{_size(MEMORY_FEW)} at least"
+        yield DOUBT, f"limits.memory is {size}: Python may not start with so little", f"at least {_size(MEMORY_FEW)}"
     nice = limits.get("nice")
     least = 20 - resource.getrlimit(resource.RLIMIT_NICE)[0]
     if nice is not None and nice < os.getpriority(os.PRIO_PROCESS, 0) and nice < least and os.geteuid() != 0:
-        yield WRONG, f"limits.nice is {nice}, and only root may go before others", "0 to 19, or ulimit -e"
+        yield WRONG, f"limits.nice is {nice}, and only root may use negative values", "0 to 19, or ulimit -e"
 
 
-def own_limits():
+def own_limits() -> Iterator[Finding]:
     """What tasks inherit from this session."""
     size, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
     if size != resource.RLIM_INFINITY:
-        yield DOUBT, f"files may not grow beyond {_size(size)}, so larger checkpoints fail", "ulimit -f unlimited"
+        yield DOUBT, f"files are limited to {_size(size)}, so larger checkpoints fail", "ulimit -f unlimited"
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < 256:
         yield DOUBT, f"a process may have {hard} open files and sockets only", "ulimit -Hn"
 
 
-def cpus(ids):
+def cpus(ids: Sequence[int]) -> Iterator[Finding]:
     there = sorted(os.sched_getaffinity(0))
     missing = [core for core in ids if core not in there]
     if missing:
         yield (
             DOUBT,
-            f"to run on {_count(len(ids), 'core')} ({_ranges(ids)}), and the machine has {len(there)} "
+            f"asks for {_count(len(ids), 'core')} ({_ranges(ids)}), and the machine has {len(there)} "
             f"({_ranges(there)}), which are shared",
             f"cpus: {len(there)} at most for all tasks of a host, or no cpus",
         )
 
 
-def gpus(ids):
+def gpus(ids: Sequence[int]) -> Iterator[Finding]:
     there = gpu_count()
     missing = [number for number in ids if number >= there]
     if missing:
         has = "has none" if not there else f"has {there} (0-{there - 1})"
         yield (
             DOUBT,
-            f"to have {_count(len(ids), 'GPU')} ({_ranges(ids)}), and the machine {has} (/dev/nvidia*)",
-            f"gpus: {there or 'none'}, or a host that has them",
+            f"asks for {_count(len(ids), 'GPU')} ({_ranges(ids)}), and the machine {has} (/dev/nvidia*)",
+            f"gpus: {there or 'none'}, or a host with that many",
         )
 
 
-def gpu_count():
+def gpu_count() -> int:
     return len(glob.glob("/dev/nvidia[0-9]*")) or len(glob.glob("/proc/driver/nvidia/gpus/*"))
 
 
-def _most_open_files():
+def _most_open_files() -> int:
     try:
         with open("/proc/sys/fs/nr_open") as file:
             return int(file.read())
@@ -144,11 +145,11 @@ def _most_open_files():
         return 1 << 62
 
 
-def _count(number, word):
+def _count(number: int, word: str) -> str:
     return f"{number} {word}{'' if number == 1 else 's'}"
 
 
-def _ranges(numbers):
+def _ranges(numbers: Iterable[int]) -> str:
     """0-3,6"""
     parts: list[list[int]] = []
     for number in sorted(set(numbers)):
@@ -159,7 +160,7 @@ def _ranges(numbers):
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in parts)
 
 
-def _size(count):
+def _size(count: float) -> str:
     for unit in ("B", "KiB", "MiB"):
         if count < 1024:
             return f"{count:.0f} {unit}"

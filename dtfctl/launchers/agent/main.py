@@ -6,12 +6,12 @@ import os
 
 from dtfctl.launchers import environment
 from dtfctl.launchers.agent.check import check
-from dtfctl.launchers.agent.keepers import clean
+from dtfctl.launchers.agent.keepers import clean, keep
 from dtfctl.launchers.agent.lines import Lines, write_line
 from dtfctl.launchers.agent.protocol import FIRST
 from dtfctl.launchers.agent.sync import sync
 from dtfctl.launchers.agent.talk import Talk
-from dtfctl.messages import BadMessage, message
+from dtfctl.wire.messages import BadMessage, message
 from dtfctl.wording import reason_and_file
 
 
@@ -32,6 +32,9 @@ def main() -> None:
             reply = check(**request)
         elif do == "sync":
             reply = sync(lines, **request)
+        elif do == "keep":
+            keep(**request, tell=write_line)
+            return
         elif do == "environment":
             reply = environment.make(**request)
         else:

@@ -11,10 +11,15 @@ import os
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from dtfctl.launchers.agent.places import absolute, expanded
 
 WRONG, DOUBT = "wrong", "doubt"
+Finding: TypeAlias = tuple[str, str, str]
+"""(wrong or doubt, what is the matter, what to do)."""
+
 PROBE_S = 20.0
 UNSAID = ("", "python", "python3")
 """The interpreter that nobody has named is the one that was found: this one."""
@@ -72,7 +77,7 @@ print(json.dumps(found))
 """
 
 
-def interpreter(python, venv):
+def interpreter(python: str, venv: str) -> Iterator[Finding]:
     """A task's own, which `python` in its program means."""
     file = absolute(python) if "/" in python else python
     if python in UNSAID:
@@ -82,15 +87,17 @@ def interpreter(python, venv):
         return
     if venv and not os.path.isdir(absolute(venv)):
         place = absolute(venv)
-        to_do = f"python3 -m venv {place}, or `requirements`, of which up makes it"
-        yield WRONG, f"its venv {place} is not there", to_do
+        to_do = f"python3 -m venv {place}, or `requirements`, from which up makes it"
+        yield WRONG, f"its venv {place} does not exist", to_do
     elif venv:
         yield WRONG, f"its venv {absolute(venv)} has no bin/python", f"python3 -m venv {absolute(venv)}"
     else:
         yield WRONG, f"its interpreter {trouble[1]}", trouble[2]
 
 
-def program(steps, line, folder, python, environment):
+def program(
+    steps: Sequence[Mapping[str, Any]], line: str, folder: str, python: str, environment: Mapping[str, str]
+) -> Iterator[Finding]:
     """`steps` are the commands of a program, as far as they are known before a shell sees them: the fields of
     program_line.Step. `line` is a shell line whose syntax a shell is to look at, "" for none. `python`
     is the task's interpreter, `environment` what the cluster file says of PATH and PYTHONPATH."""
@@ -100,20 +107,22 @@ def program(steps, line, folder, python, environment):
     if line:
         words = _shell_says(line)
         if words:
-            yield WRONG, f"the shell does not understand its program: {words}", "quotes and brackets in pairs"
+            yield WRONG, f"the shell cannot parse its program: {words}", "close every quote and bracket"
             return
     for step in steps:
         place = os.path.join(absolute(folder), step["folder"])
         if not os.path.isdir(place):
             # That the working_dir is missing is told elsewhere.
             if step["folder"]:
-                yield (WRONG if step["is_sure"] else DOUBT), f"the folder {place} is not there", f"mkdir -p {place}"
+                yield (WRONG if step["is_sure"] else DOUBT), f"the folder {place} does not exist", f"mkdir -p {place}"
             return
         for grade, what, to_do in _step(step, place, path, environment, python):
             yield grade if step["is_sure"] else DOUBT, what, to_do
 
 
-def _step(step, place, path, environment, python):
+def _step(
+    step: Mapping[str, Any], place: str, path: str, environment: Mapping[str, str], python: str
+) -> Iterator[Finding]:
     where = ""
     if step["command"]:
         where, trouble = _command(step["command"], place, path, step["is_exec"])
@@ -136,7 +145,7 @@ def _step(step, place, path, environment, python):
         yield from _python(where, script, step["module"], place, environment)
 
 
-def _command(name, place, path, is_exec):
+def _command(name: str, place: str, path: str, is_exec: bool) -> tuple[str, Finding | None]:
     """(its path, what is wrong with it or None)."""
     if "/" in name:
         file = os.path.normpath(os.path.join(place, expanded(name)))
@@ -149,7 +158,7 @@ def _command(name, place, path, is_exec):
         if not file:
             return "", (WRONG, f"{name}: not found in PATH", _near_command(name, place, path))
     if not os.path.exists(file):
-        return file, (WRONG, f"{file}: a link to {os.path.realpath(file)}, which is not there", f"ls -l {file}")
+        return file, (WRONG, f"{file}: a link to {os.path.realpath(file)}, which does not exist", f"ls -l {file}")
     if not os.path.isfile(file):
         return file, (WRONG, f"{file}: not a file", "name the program in it")
     if not os.access(file, os.X_OK):
@@ -157,7 +166,7 @@ def _command(name, place, path, is_exec):
     return file, _heading(file, path, is_exec)
 
 
-def _heading(file, path, is_exec):
+def _heading(file: str, path: str, is_exec: bool) -> Finding | None:
     """What the first line of a script has to say of its interpreter."""
     try:
         with open(file, "rb") as script:
@@ -170,37 +179,37 @@ def _heading(file, path, is_exec):
         if is_exec:
             return WRONG, f"{file}: its first line names no interpreter (#!)", "#!/usr/bin/env python3, or the like"
         if file.endswith(".py"):
-            return WRONG, f"{file}: its first line names no interpreter (#!), so the shell reads it", "python before it"
-        return DOUBT, f"{file}: its first line names no interpreter (#!), so the shell reads it", "#!/bin/sh"
+            return WRONG, f"{file}: its first line names no interpreter (#!), so the shell runs it", "python before it"
+        return DOUBT, f"{file}: its first line names no interpreter (#!), so the shell runs it", "#!/bin/sh"
     words = first[2:].decode(errors="replace").strip(" \t").split(None, 1)
     interpreter = words[0] if words else ""
     if first.endswith(b"\r"):
         return WRONG, f"{file}: its first line ends as on Windows (CR), so no interpreter is found", f"dos2unix {file}"
     if not os.path.exists(interpreter):
-        return WRONG, f"{file}: its interpreter {interpreter or '(none)'} is not there", "another first line (#!)"
+        return WRONG, f"{file}: its interpreter {interpreter or '(none)'} does not exist", "change its first line (#!)"
     rest = words[1].split() if len(words) > 1 else []
     if os.path.basename(interpreter) == "env":
         name = next((word for word in rest if not word.startswith("-") and "=" not in word), "")
         if name and "/" not in name and not any(os.path.isfile(os.path.join(each, name)) for each in path.split(":")):
-            return WRONG, f"{file}: its interpreter {name} is not found in PATH", "another first line (#!)"
+            return WRONG, f"{file}: its interpreter {name} is not found in PATH", "change its first line (#!)"
     return None
 
 
-def _script(name, file, place):
+def _script(name: str, file: str, place: str) -> Finding | None:
     if not os.path.lexists(file):
         return WRONG, f"{name}: no such file{_in(place, name)}", _near_file(file, place)
     if not os.path.exists(file):
-        return WRONG, f"{name}: a link to {os.path.realpath(file)}, which is not there", f"ls -l {file}"
+        return WRONG, f"{name}: a link to {os.path.realpath(file)}, which does not exist", f"ls -l {file}"
     if os.path.isdir(file) and not os.path.isfile(os.path.join(file, "__main__.py")):
         return WRONG, f"{name}: a folder without __main__.py", "name the file in it"
     if not os.access(file, os.R_OK):
-        return WRONG, f"{name}: may not be read", f"ls -l {file}"
+        return WRONG, f"{name}: cannot be read (no permission)", f"ls -l {file}"
     if not stat.S_ISREG(os.stat(file).st_mode) and not os.path.isdir(file):
         return DOUBT, f"{name}: not a plain file", f"ls -l {file}"
     return None
 
 
-def _python(python, script, module, place, environment):
+def _python(python: str, script: str, module: str, place: str, environment: Mapping[str, str]) -> Iterator[Finding]:
     first = os.path.dirname(script) if script else place
     asked = {"first": first, "script": script, "module": module, "is_main": True}
     try:
@@ -240,7 +249,7 @@ def _python(python, script, module, place, environment):
         yield DOUBT, f"{script}:{number}: imports {name}, which {python} does not have", to_do
 
 
-def _shell_says(line):
+def _shell_says(line: str) -> str:
     try:
         done = subprocess.run(
             ["/bin/sh", "-n", "-c", line], stdin=subprocess.DEVNULL, capture_output=True, timeout=PROBE_S
@@ -251,9 +260,9 @@ def _shell_says(line):
     return (words or [f"status {done.returncode}"])[0][:LINE_MAX] if done.returncode else ""
 
 
-def _near_command(name, place, path):
+def _near_command(name: str, place: str, path: str) -> str:
     if os.path.isfile(os.path.join(place, name)):
-        return f"./{name}, if the file in its folder is meant"
+        return f"./{name}, to run the file in that folder"
     names = set()
     for folder in path.split(os.pathsep):
         try:
@@ -266,16 +275,16 @@ def _near_command(name, place, path):
     return f'did you mean "{near[0]}"?' if near else "install it, or give its whole path"
 
 
-def _near_file(file, place):
+def _near_file(file: str, place: str) -> str:
     try:
         names = sorted(os.listdir(os.path.dirname(file)))
     except OSError:
-        return f"its folder {os.path.dirname(file)} is not there either"
+        return f"its folder {os.path.dirname(file)} does not exist either"
     near = difflib.get_close_matches(os.path.basename(file), names, 1, 0.6)
     if not near:
         return "paths are relative to the working_dir"
     return f'did you mean "{os.path.relpath(os.path.join(os.path.dirname(file), near[0]), place)}"?'
 
 
-def _in(place, name):
+def _in(place: str, name: str) -> str:
     return "" if os.path.isabs(expanded(name)) else f" in {place.rstrip('/') or '/'}"

@@ -1,10 +1,10 @@
-"""The shapes of what an agent is asked, and of what it answers and tells (messages.py)."""
+"""The shapes of what an agent is asked, and of what it answers and tells (wire/messages.py)."""
 
 from __future__ import annotations
 
 from dtfctl.launchers.keeper.protocol import ID as ANY_ID
 from dtfctl.launchers.keeper.protocol import LEFT, MESSAGES, PID, WORDS
-from dtfctl.messages import each, fields, flag, name, number, one_of, row, system_text, table, text, whole
+from dtfctl.wire.messages import each, fields, flag, maybe, name, number, one_of, row, system_text, table, text, whole
 
 RUN = text(400)
 PATH = system_text()
@@ -37,7 +37,8 @@ FIRST = {
     "environment": fields(
         {"venv": PATH, "files": each(PATH), "python": PATH, "folder": PATH, "timeout_s": number(0)}
     ),
-    "talk": fields({**TALK, "have": table(whole(0))}),
+    "talk": fields({**TALK, "have": table(whole(0))}, {"starts": flag}),
+    "keep": fields(TALK),
     "clean": fields(TALK),
 }
 """What an agent is for: its first line, by what it wants done."""
@@ -57,6 +58,7 @@ REQUESTS = {
     ),
     "file": fields({"id": ANY_ID, "path": PATH, "age_s": number(0)}),
     "clock": fields({}),
+    "lease": fields({"id": ANY_ID, "until": maybe(number()), "host": text()}),
     "usage": fields({"id": ANY_ID, "pids": each(PID)}),
 }
 """While it talks: what is asked of the agent itself. Every other line is the keeper's."""
@@ -81,13 +83,14 @@ FOUND = fields(
         "ports": each(row(text(), PORT, WORDS)),
         "pythons": table(WORDS),
     },
-    {"answers": each(ANSWER)},
+    {"answers": each(ANSWER), "interfaces": table(text(100))},
 )
 ANSWERS = {
     "check": FOUND,
     "sync": fields({"folder": PATH, "wanted": each(PATH)}),
     "synced": fields({"missing": each(PATH), "removed": each(PATH)}),
     "environment": fields({"made": flag, "error": WORDS, "command": text()}),
+    "keep": fields({"kept": flag}),
     "clean": fields({"left": LEFT}),
 }
 """The one answer of an agent that does not talk, or {error: words}; a sync has two."""
@@ -99,7 +102,7 @@ USAGE = fields(
 )
 TOLD = {
     **MESSAGES,
-    "host": fields({"boot": text(100)}),
+    "host": fields({"boot": text(100), "keeper": whole(0)}),
     "clock": fields({"monotonic": number(), "wall": number(0, 1e11)}),
     "used": fields({"id": ANY_ID, "usages": table(USAGE), "monotonic": number()}),
     "log": fields(
@@ -111,6 +114,7 @@ TOLD = {
         }
     ),
     "drained": fields({"id": ANY_ID}),
+    "leased": fields({"id": ANY_ID}),
     "checked": fields({"id": ANY_ID, "missing": WORDS}),
 }
 """To the launcher, by what it is: the keeper's messages, and the agent's own."""

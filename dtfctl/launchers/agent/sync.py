@@ -8,11 +8,13 @@ import os
 import shutil
 import stat
 import tarfile
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from dtfctl.launchers.agent.lines import write_line
+from dtfctl.launchers.agent.lines import Lines, write_line
 from dtfctl.launchers.agent.places import absolute
 from dtfctl.launchers.agent.protocol import FILE, WAY
-from dtfctl.messages import BadMessage, checked, table
+from dtfctl.wire.messages import BadMessage, checked, table
 
 MANIFEST = ".dtfctl-sync.json"
 """In the folder that is synced: what was brought there, so that what the user deletes is deleted there too."""
@@ -20,7 +22,7 @@ MANIFEST = ".dtfctl-sync.json"
 MTIME_TOLERANCE_NS = 2000
 
 
-def sync(lines, folder, files, inode=0):
+def sync(lines: Lines, folder: str, files: Mapping[str, Sequence[Any]], inode: int = 0) -> dict[str, Any]:
     """`files` is path -> [size, mtime in ns, mode, target of a link or ""], all below `folder`. `inode` is that of the
     folder from which they come: where it is the same and nothing differs, the two are one folder that is shared.
 
@@ -32,7 +34,7 @@ def sync(lines, folder, files, inode=0):
     os.umask(0o022)
     for path in files:
         if not is_below(path):
-            raise OSError(0, "lies outside of the folder", path)
+            raise OSError(0, "lies outside the folder", path)
     former = former_files(place)
     gone = [path for path in former if path not in files and is_same(place, path, former[path])]
     wanted = [path for path, entry in files.items() if not is_same(place, path, entry)]
@@ -63,7 +65,7 @@ def sync(lines, folder, files, inode=0):
     return {"missing": missing, "removed": gone}
 
 
-def former_files(place):
+def former_files(place: str) -> dict[str, Sequence[Any]]:
     try:
         with open(os.path.join(place, MANIFEST), "rb") as file:
             former = checked(file.read(), table(FILE))
@@ -72,11 +74,11 @@ def former_files(place):
     return {path: entry for path, entry in former.items() if is_below(path)}
 
 
-def is_below(path):
+def is_below(path: str) -> bool:
     return path != "" and not path.startswith("/") and ".." not in path.split("/")
 
 
-def is_same(place, path, entry):
+def is_same(place: str, path: str, entry: Sequence[Any]) -> bool:
     size, mtime_ns, mode, target = entry
     try:
         found = os.lstat(os.path.join(place, path))
@@ -88,9 +90,10 @@ def is_same(place, path, entry):
     return is_equal and stat.S_ISREG(found.st_mode) and abs(found.st_mtime_ns - mtime_ns) <= MTIME_TOLERANCE_NS
 
 
-def take_tar(lines, place, wanted):
+def take_tar(lines: Lines, place: str, wanted: set[str]) -> None:
     """Each file is complete or as it was before. What is no wanted file is not taken."""
-    with tarfile.open(fileobj=lines, mode="r|") as archive:
+    stream: Any = lines  # of a file, tarfile uses read() alone
+    with tarfile.open(fileobj=stream, mode="r|") as archive:
         for member in archive:
             if member.name not in wanted or not (member.isreg() or member.issym()):
                 continue
@@ -111,11 +114,11 @@ def take_tar(lines, place, wanted):
             os.replace(aside, path)
 
 
-def refuse_links(place, paths):
+def refuse_links(place: str, paths: Iterable[str]) -> None:
     """Through real folders only: a link on the way could lead out of the place."""
     for folder in {os.path.dirname(path) for path in paths}:
         while folder:
             path = os.path.join(place, folder)
             if os.path.islink(path):
-                raise OSError(0, "is a link on this host, and files are to come below it", path)
+                raise OSError(0, "is a link on this host, and files must be copied below it", path)
             folder = os.path.dirname(folder)

@@ -16,7 +16,7 @@ SYSCALL_CLONE3 = 435
 CLONE_INTO_CGROUP = 1 << 33
 
 
-def make_cgroup(name, above=None):
+def make_cgroup(name: str, above: str | None = None) -> str:
     """Its folder, "" where there can be none."""
     if above is None:
         above = own_cgroup()
@@ -32,7 +32,7 @@ def make_cgroup(name, above=None):
     return folder if os.access(f"{folder}/cgroup.procs", os.W_OK) else ""
 
 
-def own_cgroup():
+def own_cgroup() -> str:
     with contextlib.suppress(OSError), open("/proc/self/cgroup") as file, open("/proc/self/mounts") as mounts:
         path = next((line[3:].strip() for line in file if line.startswith("0::")), "")
         mount = next((fields[1] for fields in map(str.split, mounts) if fields[2] == "cgroup2"), "")
@@ -41,7 +41,7 @@ def own_cgroup():
     return ""
 
 
-def fork_into(cgroup):
+def fork_into(cgroup: str) -> int:
     """A fork that begins in a cgroup ("": in that of its parent). Moving there later would cost it some ten
     milliseconds, for which the kernel waits until all its cores have taken notice."""
     if not cgroup:
@@ -49,10 +49,10 @@ def fork_into(cgroup):
     with contextlib.suppress(OSError):
         folder = os.open(cgroup, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            # Python's own fork has precautions for other threads besides; the guard has none.
+            # Python's own fork has precautions for other threads besides; the shim has none.
             arguments = struct.pack("11Q", CLONE_INTO_CGROUP, 0, 0, 0, signal.SIGCHLD, 0, 0, 0, 0, 0, folder)
             number, size = ctypes.c_long(SYSCALL_CLONE3), ctypes.c_size_t(len(arguments))
-            pid = LIBRARY.syscall(number, arguments, size)
+            pid: int = LIBRARY.syscall(number, arguments, size)
         finally:
             os.close(folder)
         if pid >= 0:
@@ -65,14 +65,14 @@ def fork_into(cgroup):
     return pid
 
 
-def kill_cgroup(folder):
+def kill_cgroup(folder: str) -> None:
     """All of it at once (since Linux 5.14), however often it has forked."""
     if folder:
         with contextlib.suppress(OSError), open(f"{folder}/cgroup.kill", "w") as file:
             file.write("1")
 
 
-def remove_cgroup(folder):
+def remove_cgroup(folder: str) -> None:
     """What is still in it is killed; if that takes its time, the folder stays until the end of the run."""
     if not folder or remove_folder(folder):
         return
@@ -82,20 +82,20 @@ def remove_cgroup(folder):
     remove_folder(folder)
 
 
-def remove_folder(folder):
+def remove_folder(folder: str) -> bool:
     with contextlib.suppress(OSError):
         os.rmdir(folder)
         return True
     return False
 
 
-def folders_in(folder):
+def folders_in(folder: str) -> list[str]:
     with contextlib.suppress(OSError):
         return [entry.name for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False)]
     return []
 
 
-def members(folder):
+def members(folder: str) -> set[int]:
     """The processes in it and the folders below it."""
     found = set()
     if folder:
@@ -105,7 +105,7 @@ def members(folder):
     return found
 
 
-def is_populated(folder):
+def is_populated(folder: str) -> bool:
     """Whether any process is in it or below it, one that is just ending too."""
     if folder:
         with contextlib.suppress(OSError), open(f"{folder}/cgroup.events") as file:
@@ -113,7 +113,7 @@ def is_populated(folder):
     return False
 
 
-def kills_for_memory():
+def kills_for_memory() -> int:
     """How often this machine's kernel has killed something for want of memory."""
     with contextlib.suppress(OSError), open("/proc/vmstat") as file:
         for line in file:

@@ -11,7 +11,6 @@ import resource
 import selectors
 import signal
 import socket
-import struct
 import sys
 import time
 
@@ -25,6 +24,8 @@ from dtfctl.launchers.keeper.cgroups import (
     members,
     remove_cgroup,
 )
+from dtfctl.launchers.keeper.lease import WORDS as FENCED
+from dtfctl.launchers.keeper.lease import Lease
 from dtfctl.launchers.keeper.ports import Ports
 from dtfctl.launchers.keeper.processes import (
     PIDFD_SIGNAL_PROCESS_GROUP,
@@ -34,14 +35,16 @@ from dtfctl.launchers.keeper.processes import (
     exit_of_other,
     kill_group,
     open_pidfd,
+    peer_of,
+    processes_with,
     signal_process,
-    stat_of,
 )
-from dtfctl.launchers.keeper.program import DEFAULT_SIGNALS, OWN_LIMITS, default_signals, dying, leave
-from dtfctl.launchers.keeper.protocol import GUARD_NEWS, REQUESTS
+from dtfctl.launchers.keeper.program import OWN_LIMITS, default_signals, dying, leave
+from dtfctl.launchers.keeper.protocol import REQUESTS, SHIM_NEWS
+from dtfctl.launchers.keeper.recorder import Recorder
 from dtfctl.launchers.keeper.records import (
-    GUARD_END_S,
     RECORDS,
+    SHIM_END_S,
     Entry,
     file_name,
     place_files,
@@ -49,17 +52,21 @@ from dtfctl.launchers.keeper.records import (
     record_name,
     remove_files,
     wait_for_record,
+    why_no_record,
     write_record,
 )
-from dtfctl.launchers.keeper.shim import Guard, send_line
-from dtfctl.messages import BadMessage, Complaints, checked, message
+from dtfctl.launchers.keeper.respawn import Respawn
+from dtfctl.launchers.keeper.shim import Shim, send_line
+from dtfctl.wire.messages import BadMessage, Complaints, checked, message
 from dtfctl.wording import reason_and_file, reason_of
 
-RESPAWN_DELAY_S = 0.1
-RESPAWN_DELAY_S_MAX = 10.0
-RECORDER_PAUSE_S = 1.0
-RECORDER_END_S = 2.0
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # this starts without the time that `typing` takes
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
 SEND_S = 2.0
+FENCE_AGAIN_S = 0.1
 ACCEPT_PAUSE_S = 0.05
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -73,11 +80,11 @@ def main() -> None:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        sys.exit("another keeper is at work here")
+        sys.exit("another keeper is running here")
     # A descriptor for each held port, and one for each task of a keeper that was killed.
     resource.setrlimit(resource.RLIMIT_NOFILE, (OWN_LIMITS[1], OWN_LIMITS[1]))
     keeper = Keeper(token)
-    # The guard is a fork of this process, and each task begins as one: what is frozen now stays shared with them.
+    # The shim is a fork of this process, and each task begins as one: what is frozen now stays shared with them.
     gc.collect()
     gc.freeze()
     gc.disable()
@@ -90,25 +97,22 @@ def main() -> None:
 class Keeper:
     """One thread, one selector. All state here can be rebuilt from the records, except the held ports."""
 
-    def __init__(self, token):
+    def __init__(self, token: str) -> None:
         self.token = token
         self.boot = boot_id()
         self.entries: dict[tuple[str, int], Entry] = {}
         self.ports = Ports()
-        self.orphan_exits: dict[int, dict] = {}
-        self.respawn = {}
-        self.respawn_at: float | None = None
-        self.respawn_delay_s = RESPAWN_DELAY_S
-        self.daemon_since = 0.0
+        self.lease = Lease(self.boot)
+        self.fence_at: float | None = None
+        self.orphan_exits: dict[int, dict[str, Any]] = {}
+        self.respawn = Respawn()
         self.daemon_pid = 0
-        self.recorder_pid = 0
-        self.recorder_pipe = -1
-        self.recorder_at: float | None = time.monotonic()
-        self.guard_pid = 0
-        self.guard: socket.socket | None = None
-        self.guard_news = b""
+        self.recorder = Recorder()
+        self.shim_pid = 0
+        self.shim: socket.socket | None = None
+        self.shim_news = b""
         self.running = True
-        self.connection = None
+        self.connection: socket.socket | None = None
         self.received = b""
         self.complaints = Complaints()
         LIBRARY.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -129,51 +133,57 @@ class Keeper:
         self.selector.register(wake, selectors.EVENT_READ, self.on_child)
         self.selector.register(self.listener, selectors.EVENT_READ, self.on_connect)
         os.makedirs(RECORDS, exist_ok=True)
-        self.cgroup = make_cgroup(f"dtfctl-{token}")
+        # Hosts may share a tree of cgroups, as containers do; the folder's name is that of the run on this one.
+        self.cgroup = make_cgroup(f"dtfctl-{token}-{os.path.basename(os.getcwd())}")
         self.adopt()
 
-    def serve(self):
+    def serve(self) -> None:
         while self.running:
-            due = [at for at in (self.respawn_at, self.recorder_at) if at is not None]
-            wait = max(0.0, min(due) - time.monotonic()) if due else None
-            for key, _ in self.selector.select(wait):
+            due = [at for at in (self.respawn.at, self.recorder.at, self.fence_due()) if at is not None]
+            begun = time.monotonic()
+            wait = max(0.0, min(due) - begun) if due else None
+            ready = self.selector.select(wait)
+            if wait is not None:
+                self.lease.forgive(time.monotonic() - begun - wait)
+            for key, _ in ready:
                 key.data()
-            if self.respawn_at is not None and time.monotonic() >= self.respawn_at:
+            if (at := self.fence_due()) is not None and time.monotonic() >= at:
+                self.fence()
+            if self.respawn.at is not None and time.monotonic() >= self.respawn.at:
                 self.respawn_daemon()
-            if self.recorder_at is not None and time.monotonic() >= self.recorder_at:
-                self.start_recorder()
-        self.end_recorder()
-        self.end_guards()
+            if self.recorder.at is not None and time.monotonic() >= self.recorder.at:
+                self.recorder.start()
+        self.recorder.end()
+        self.end_shims()
         remove_cgroup(self.cgroup)
 
-    # -- the recorder, which ends when its standard input does
+    # -- the lease
 
-    def start_recorder(self):
-        self.recorder_at = None
-        reader, self.recorder_pipe = os.pipe()
-        self.recorder_pid = os.posix_spawn(
-            sys.executable,
-            [sys.executable, "-I", "-S", log_recorder.__file__, "."],
-            os.environ,
-            file_actions=[(os.POSIX_SPAWN_DUP2, reader, 0)],
-            setsid=True,
-            setsigdef=DEFAULT_SIGNALS,
-        )
-        os.close(reader)
+    def do_lease(self, until: float | None, host: str) -> None:
+        self.lease.renew(until, host)
+        self.fence_at = None
 
-    def end_recorder(self):
-        if not self.recorder_pid:
-            return
-        os.close(self.recorder_pipe)
-        deadline = time.monotonic() + RECORDER_END_S
-        while os.waitpid(self.recorder_pid, os.WNOHANG)[0] == 0:
-            if time.monotonic() > deadline:
-                os.kill(self.recorder_pid, signal.SIGKILL)
-            time.sleep(0.002)
+    def fence_due(self) -> float | None:
+        """When the running tasks are to be killed, for the supervisor may by then replace them elsewhere."""
+        if self.lease.until is None or all(entry.exit for entry in self.entries.values()):
+            return None
+        return max(self.lease.until, self.fence_at or 0.0)
+
+    def fence(self) -> None:
+        """Kills first, and writes afterwards: the disk may be behind the same network as the supervisor."""
+        running = [entry for entry in self.entries.values() if not entry.exit]
+        for entry in running:
+            signal_process(entry.pid, entry.start_time, signal.SIGKILL, PIDFD_SIGNAL_PROCESS_GROUP)
+        kill_cgroup(self.cgroup)
+        for pid, start_time in self.strays(f"DTFCTL_HOST={self.lease.host}"):
+            signal_process(pid, start_time, signal.SIGKILL)
+        for entry in running:
+            entry.fenced = FENCED
+        self.fence_at = time.monotonic() + FENCE_AGAIN_S
 
     # -- what is found on disk
 
-    def adopt(self):
+    def adopt(self) -> None:
         """Takes over the tasks of a keeper that was killed."""
         for name in sorted(os.listdir(RECORDS)):
             if not name.endswith(".start"):
@@ -193,16 +203,16 @@ class Keeper:
             else:
                 self.watch(entry)
 
-    def forget_damaged(self, name):
+    def forget_damaged(self, name: str) -> None:
         """A record that cannot be read would let a second process of the task be started beside the first."""
         task = ":".join(name.rsplit(".", 2)[0].rsplit("-", 1))
-        print(f"{name} is damaged: what runs of {task} is killed", file=sys.stderr, flush=True)
+        self.complaints.tell(f"{name} is damaged: the process of {task} is killed")
         for pid, start_time in self.strays(f"DTFCTL_TASK={task}"):
             signal_process(pid, start_time, signal.SIGKILL)
         with contextlib.suppress(OSError):
             os.rename(f"{RECORDS}/{name}", f"{RECORDS}/{name}.damaged")
 
-    def watch(self, entry):
+    def watch(self, entry: Entry) -> None:
         """Follows the task itself, else takes the end that is on record."""
         pidfd = open_pidfd(entry.pid, entry.start_time)
         if pidfd < 0:
@@ -211,7 +221,7 @@ class Keeper:
         entry.watch = pidfd
         self.selector.register(pidfd, selectors.EVENT_READ, lambda: self.on_watch(entry))
 
-    def on_watch(self, entry):
+    def on_watch(self, entry: Entry) -> None:
         pidfd, entry.watch = entry.watch, -1
         self.selector.unregister(pidfd)
         try:
@@ -219,8 +229,8 @@ class Keeper:
         finally:
             os.close(pidfd)
 
-    def settle(self, entry, pidfd=-1):
-        """The task is gone: the record that its guard writes, what was reaped here, or the task's pidfd says how."""
+    def settle(self, entry: Entry, pidfd: int = -1) -> None:
+        """The task is gone: the record that its shim writes, what was reaped here, or the task's pidfd says how."""
         exit_record = wait_for_record(entry)
         if exit_record is None:
             self.reap()
@@ -229,11 +239,15 @@ class Keeper:
             exit_record = exit_of_other(entry.pid, entry.start_time, pidfd)
         if exit_record is None:
             # What nobody saw is held against nobody.
-            words = "status unknown: its guard was killed, and the record of its end is lost"
+            words = "status unknown: its shim was killed, and the record of its end is lost"
+            if why := why_no_record():
+                words = f"status unknown: its end could not be recorded: {why}"
             exit_record = {"error": words, "preempted": words, "at": time.monotonic()}
         self.ended(entry, exit_record)
 
-    def ended(self, entry, exit_record, on_record=False):
+    def ended(self, entry: Entry, exit_record: dict[str, Any], on_record: bool = False) -> None:
+        if entry.fenced and exit_record.get("signal") == signal.SIGKILL:
+            exit_record, on_record = {**exit_record, "error": entry.fenced, "preempted": entry.fenced}, False
         if not on_record:
             try:
                 write_record(record_name(entry, "exit"), exit_record)
@@ -246,14 +260,14 @@ class Keeper:
 
     # -- children
 
-    def on_child(self):
+    def on_child(self) -> None:
         with contextlib.suppress(BlockingIOError):
             while self.wake.recv(4096):
                 pass
         self.reap()
 
-    def reap(self):
-        """Takes in every dead child: guards, tasks whose guard was killed, and what tasks left behind."""
+    def reap(self) -> None:
+        """Takes in every dead child: shims, tasks whose shim was killed, and what tasks left behind."""
         orphans = {entry.pid for entry in self.entries.values() if not entry.exit}
         while True:
             try:
@@ -268,15 +282,13 @@ class Keeper:
                 self.orphan_exits[info.si_pid] = exit_of(info)
             if info.si_pid == self.daemon_pid:
                 self.daemon_pid = 0
-            if info.si_pid == self.recorder_pid:
-                self.recorder_pid = 0
-                os.close(self.recorder_pipe)
-                self.recorder_at = time.monotonic() + RECORDER_PAUSE_S
+            if info.si_pid == self.recorder.pid:
+                self.recorder.has_ended()
             os.waitpid(info.si_pid, 0)
 
     # -- the daemon's side
 
-    def on_connect(self):
+    def on_connect(self) -> None:
         try:
             connection, _ = self.listener.accept()
         except OSError:
@@ -290,17 +302,16 @@ class Keeper:
         connection.settimeout(SEND_S)
         self.connection = connection
         self.received = b""
-        self.respawn_at = None
-        self.daemon_since = time.monotonic()
+        self.respawn.connected(time.monotonic())
         self.selector.register(connection, selectors.EVENT_READ, self.on_readable)
 
-    def drop_connection(self):
+    def drop_connection(self) -> None:
         if self.connection is not None:
             self.selector.unregister(self.connection)
             self.connection.close()
             self.connection = None
 
-    def on_readable(self):
+    def on_readable(self) -> None:
         if self.connection is None:
             return
         try:
@@ -310,61 +321,53 @@ class Keeper:
         except OSError:
             data = b""
         if len(self.received) > LINE_BYTES_MAX:
-            self.complaints.tell(f"a request is refused: it is longer than {LINE_BYTES_MAX} bytes")
+            self.complaints.tell(f"a request was refused: it is longer than {LINE_BYTES_MAX} bytes")
             data = b""
         if not data:
             self.drop_connection()
-            self.daemon_lost()
+            self.respawn.lost(time.monotonic())
             return
         *lines, self.received = (self.received + data).split(b"\n")
         for line in lines:
             self.take(line)
 
-    def take(self, line):
+    def take(self, line: bytes) -> None:
         """A line that is no request changes nothing, and is answered."""
         try:
             request = message(line, "do", REQUESTS)
         except BadMessage as error:
-            self.complaints.tell(f"a request is refused: {error}")
+            self.complaints.tell(f"a request was refused: {error}")
             self.send({"is": "misunderstood", "error": str(error)})
             return
         number = request.get("id")
         try:
             getattr(self, "do_" + request.pop("do"))(**request)
         except OSError as error:
-            self.complaints.tell(f"a request came to nothing: {reason_and_file(error)}")
+            self.complaints.tell(f"a request failed: {reason_and_file(error)}")
             if number is not None:
                 self.send({"is": "refused", "id": number, "error": reason_and_file(error)})
 
-    def daemon_lost(self):
-        if not self.respawn:
-            return
-        now = time.monotonic()
-        if now - self.daemon_since > RESPAWN_DELAY_S_MAX:
-            self.respawn_delay_s = RESPAWN_DELAY_S
-        self.respawn_at = now + self.respawn_delay_s
-        self.respawn_delay_s = min(RESPAWN_DELAY_S_MAX, self.respawn_delay_s * 2)
-
-    def respawn_daemon(self):
-        # Looked at again should this attempt come to nothing; a daemon that connects ends the waiting.
-        self.daemon_lost()
+    def respawn_daemon(self) -> None:
+        # A daemon that connects ends the waiting for the start after this one.
+        self.respawn.plan(time.monotonic())
         self.reap()
         if self.daemon_pid:
             return
+        command = self.respawn.command
         pid = os.fork()
         if pid == 0:
             with dying():
                 os.setsid()
                 leave()
-                log = os.open(self.respawn["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+                log = os.open(command["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
                 null = os.open(os.devnull, os.O_RDONLY)
                 for target, source in ((0, null), (1, log), (2, log)):
                     os.dup2(source, target)
                 default_signals()
-                os.execve(self.respawn["argv"][0], self.respawn["argv"], self.respawn["environment"])
+                os.execve(command["argv"][0], command["argv"], command["environment"])
         self.daemon_pid = pid
 
-    def send(self, message):
+    def send(self, message: Mapping[str, Any]) -> None:
         if self.connection is None:
             return
         try:
@@ -372,10 +375,10 @@ class Keeper:
         except OSError:
             # A daemon that takes nothing in is as good as dead; all that it misses is on record.
             self.drop_connection()
-            self.daemon_lost()
+            self.respawn.lost(time.monotonic())
 
-    def do_hello(self, respawn):
-        self.respawn = respawn
+    def do_hello(self, respawn: dict[str, Any]) -> None:
+        self.respawn.command = respawn
         listing = [[entry.task, entry.generation] for entry in self.entries.values()]
         self.send({"is": "listed", "known": listing})
         for entry in self.entries.values():
@@ -383,20 +386,37 @@ class Keeper:
             if entry.exit:
                 self.send(entry.exited_message())
 
-    def do_hold(self, id, task, address, port, fixed, within=None):
+    def do_hold(
+        self, id: int, task: str, address: str, port: int, fixed: bool, within: Sequence[int] | None = None
+    ) -> None:
         try:
             self.send({"is": "held", "id": id, "port": self.ports.hold(task, address, port, fixed, within)})
         except OSError as error:
             self.send({"is": "refused", "id": id, "error": reason_of(error)})
 
-    def do_release(self, task):
+    def do_release(self, task: str) -> None:
         """The task does not come back here."""
         self.ports.release(task)
 
     def do_start(
-        self, task, generation, argv, environment, working_dir, log, address, limits=None, files=None, logs=None
-    ):
+        self,
+        task: str,
+        generation: int,
+        argv: list[str],
+        environment: Mapping[str, str],
+        working_dir: str,
+        log: str,
+        address: list[Any] | None,
+        limits: Mapping[str, Any] | None = None,
+        files: Mapping[str, str] | None = None,
+        logs: Sequence[int] | None = None,
+    ) -> None:
         if (task, generation) in self.entries:
+            return
+        if self.lease.is_over(time.monotonic()):
+            # The request was on its way for too long.
+            fenced = {"error": FENCED, "preempted": FENCED}
+            self.send({"is": "exited", "task": task, "generation": generation, "at": time.monotonic(), **fenced})
             return
         if logs:
             # A full disk is the task's trouble, not the keeper's; the recorder then takes its own measure.
@@ -409,7 +429,7 @@ class Keeper:
             words = f"could not be started: {reason_and_file(error)}"
             self.send({"is": "exited", "task": task, "generation": generation, "at": time.monotonic(), "error": words})
             return
-        started = self.start_by_guard(
+        started = self.start_by_shim(
             {
                 "task": task,
                 "generation": generation,
@@ -428,12 +448,12 @@ class Keeper:
         self.entries[task, generation] = entry
         self.send(entry.started_message())
         self.forget(task, generation - 2)
-        if entry.guard != self.guard_pid:
+        if entry.shim != self.shim_pid:
             self.watch(entry)
         # With the news of its start may have come that of its end.
         self.hear(b"")
 
-    def forget(self, task, generation):
+    def forget(self, task: str, generation: int) -> None:
         """However often a task is restarted, what is known of it does not grow."""
         entry = self.entries.get((task, generation))
         if entry is None or not entry.exit:
@@ -443,87 +463,87 @@ class Keeper:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(f"{RECORDS}/{record_name(entry, kind)}")
 
-    # -- the guard
+    # -- the shim
 
-    def start_by_guard(self, request):
+    def start_by_shim(self, request: dict[str, Any]) -> dict[str, Any]:
         """Returns the start record, or {"error": words}."""
-        guard = self.guard or self.start_guard()
+        shim = self.shim or self.start_shim()
         with contextlib.suppress(OSError):
-            send_line(guard, request)
+            send_line(shim, request)
             while True:
                 # Between the lines about ends stands the one about the start.
-                *lines, self.guard_news = self.guard_news.split(b"\n")
+                *lines, self.shim_news = self.shim_news.split(b"\n")
                 for number, line in enumerate(lines):
-                    news = checked(line, GUARD_NEWS)
+                    news: dict[str, Any] = checked(line, SHIM_NEWS)
                     if "exit" not in news:
-                        self.guard_news = b"\n".join([*lines[number + 1 :], self.guard_news])
+                        self.shim_news = b"\n".join([*lines[number + 1 :], self.shim_news])
                         return news
                     self.on_end(news)
-                data = guard.recv(1 << 16)
+                data = shim.recv(1 << 16)
                 if not data:
                     break
-                self.guard_news += data
-        # Perhaps a guard that was killed in the middle of this very start had got as far as the record.
-        self.guard_lost()
+                self.shim_news += data
+        # Perhaps a shim that was killed in the middle of this very start had got as far as the record.
+        self.shim_lost()
         record = read_record(f"{file_name(request['task'], request['generation'])}.start")
-        words = "status unknown: its guard was killed while it was started"
+        words = "status unknown: its shim was killed while it was started"
         return record or {"error": words, "preempted": words}
 
-    def start_guard(self):
+    def start_shim(self) -> socket.socket:
         ours, theirs = socket.socketpair()
         pid = os.fork()
         if pid == 0:
             with dying():
                 os.setsid()
                 leave(theirs.fileno())
-                Guard(theirs, self.boot, self.cgroup).serve()
+                Shim(theirs, self.boot, self.cgroup).serve()
         theirs.close()
-        self.guard, self.guard_pid, self.guard_news = ours, pid, b""
-        self.selector.register(ours, selectors.EVENT_READ, self.on_guard)
+        self.shim, self.shim_pid, self.shim_news = ours, pid, b""
+        self.selector.register(ours, selectors.EVENT_READ, self.on_shim)
         return ours
 
-    def on_guard(self):
-        if self.guard is None:
+    def on_shim(self) -> None:
+        if self.shim is None:
             return
         try:
-            data = self.guard.recv(1 << 16, socket.MSG_DONTWAIT)
+            data = self.shim.recv(1 << 16, socket.MSG_DONTWAIT)
         except BlockingIOError:
             return
         except OSError:
             data = b""
         if not data:
-            self.guard_lost()
+            self.shim_lost()
             return
         self.hear(data)
 
-    def hear(self, data):
-        *lines, self.guard_news = (self.guard_news + data).split(b"\n")
+    def hear(self, data: bytes) -> None:
+        *lines, self.shim_news = (self.shim_news + data).split(b"\n")
         for line in lines:
-            self.on_end(checked(line, GUARD_NEWS))
+            self.on_end(checked(line, SHIM_NEWS))
 
-    def on_end(self, news):
+    def on_end(self, news: dict[str, Any]) -> None:
         entry = self.entries.get((news["task"], news["generation"]))
         if entry is not None and not entry.exit:
             self.ended(entry, read_record(record_name(entry, "exit")) or news["exit"], on_record=True)
 
-    def guard_lost(self):
-        """Its tasks are this keeper's children now. The next start makes another guard."""
-        assert self.guard is not None
-        self.selector.unregister(self.guard)
-        self.guard.close()
-        lost, self.guard, self.guard_pid = self.guard_pid, None, 0
+    def shim_lost(self) -> None:
+        """Its tasks are this keeper's children now. The next start makes another shim."""
+        assert self.shim is not None
+        self.selector.unregister(self.shim)
+        self.shim.close()
+        lost, self.shim, self.shim_pid = self.shim_pid, None, 0
         self.reap()
         for entry in list(self.entries.values()):
-            if entry.guard == lost and not entry.exit:
+            if entry.shim == lost and not entry.exit:
                 self.watch(entry)
 
-    def end_guards(self):
-        """A guard goes when its keeper has gone and its last task."""
-        if self.guard is not None:
-            self.guard.close()
-        guards = {(entry.guard, entry.guard_start_time) for entry in self.entries.values()}
-        deadline = time.monotonic() + GUARD_END_S
-        for pid, start_time in guards:
+    def end_shims(self) -> None:
+        """A shim goes when its keeper has gone and its last task."""
+        if self.shim is not None:
+            self.shim.close()
+        shims = {(entry.shim, entry.shim_start_time) for entry in self.entries.values()}
+        deadline = time.monotonic() + SHIM_END_S
+        for pid, start_time in shims:
             while time.monotonic() < deadline:
                 self.reap()
                 pidfd = open_pidfd(pid, start_time)
@@ -532,12 +552,12 @@ class Keeper:
                 os.close(pidfd)
                 time.sleep(0.002)
 
-    def do_signal(self, task, generation, number):
+    def do_signal(self, task: str, generation: int, number: int) -> None:
         entry = self.entries.get((task, generation))
         if entry is not None and not entry.exit:
             signal_process(entry.pid, entry.start_time, number, PIDFD_SIGNAL_PROCESS_GROUP)
 
-    def do_sweep(self, id):
+    def do_sweep(self, id: int) -> None:
         """Bounded: what is still there after SWEEP_S is named instead."""
         deadline = time.monotonic() + SWEEP_S
         pause_s = 0.005
@@ -554,32 +574,24 @@ class Keeper:
         named = [{"pid": pid, "command": command_of(pid)} for pid, _ in left]
         self.send({"is": "swept", "id": id, "left": named})
 
-    def strays(self, variable=""):
+    def strays(self, variable: str = "") -> list[tuple[int, int]]:
         """(pid, start time) of what carries the run's token or fell to the keeper, zombies apart; with a `variable`
         only what has that in its environment too."""
-        # A guard whose tasks have all ended is about to go by itself.
-        guards = {entry.guard for entry in self.entries.values() if entry.boot == self.boot}
-        guards = {pid for pid in guards if not command_of(pid) or command_of(pid) == command_of(os.getpid())}
-        mine = {os.getpid(), self.daemon_pid, self.recorder_pid, self.guard_pid} | guards
+        # A shim whose tasks have all ended is about to go by itself.
+        shims = {entry.shim for entry in self.entries.values() if entry.boot == self.boot}
+        shims = {pid for pid in shims if not command_of(pid) or command_of(pid) == command_of(os.getpid())}
+        mine = {os.getpid(), self.daemon_pid, self.recorder.pid, self.shim_pid} | shims
         grouped = set() if variable else members(self.cgroup)
         markers = {f"{TOKEN_VARIABLE}={self.token}".encode(), *([variable.encode()] if variable else [])}
-        found = []
-        for name in os.listdir("/proc"):
-            if not name.isdigit() or int(name) in mine:
-                continue
-            pid = int(name)
-            try:
-                with open(f"/proc/{pid}/environ", "rb") as file:
-                    is_ours = markers <= set(file.read().split(b"\0"))
-                parent, start_time, process_state = stat_of(pid)
-            except (OSError, IndexError):
-                continue
-            is_ours = is_ours or pid in grouped or (parent == os.getpid() and not variable)
-            if is_ours and process_state != "Z":
-                found.append((pid, start_time))
-        return found
+        return [
+            (pid, start_time)
+            for pid, parent, start_time, process_state, is_marked in processes_with(markers)
+            if pid not in mine
+            and process_state != "Z"
+            and (is_marked or pid in grouped or (parent == os.getpid() and not variable))
+        ]
 
-    def do_bye(self):
+    def do_bye(self) -> None:
         """The last request. A daemon that was started here and came too late to be needed goes too."""
         assert self.connection is not None
         peer = peer_of(self.connection)[0]
@@ -588,13 +600,7 @@ class Keeper:
             os.kill(self.daemon_pid, signal.SIGKILL)
             os.waitpid(self.daemon_pid, 0)
         remove_files()
-        self.respawn = {}
-        self.respawn_at = None
+        self.respawn.end()
         self.running = False
         with contextlib.suppress(FileNotFoundError):
             os.unlink(SOCKET)
-
-
-def peer_of(connection):
-    """(pid, user, group) of the process at the other end of a Unix socket."""
-    return struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))

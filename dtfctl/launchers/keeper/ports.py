@@ -9,25 +9,32 @@ import socket
 
 from dtfctl.launchers.keeper import CHOSEN_PORTS
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # this starts without the time that `typing` takes
+    from collections.abc import Sequence
+
+    from dtfctl.launchers.keeper.records import Entry
+
 
 class Ports:
     """By task. All that is held is let go with the process that has this object."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.held: dict[str, socket.socket] = {}
 
-    def hold(self, task, address, port, fixed, within=None):
+    def hold(self, task: str, address: str, port: int, fixed: bool, within: Sequence[int] | None = None) -> int:
         """Returns the port. Raises OSError, and then the task keeps what it had."""
         holder = bound(address, port, fixed, within)
         self.release(task)
         self.held[task] = holder
-        return holder.getsockname()[1]
+        bound_port: int = holder.getsockname()[1]
+        return bound_port
 
-    def release(self, task):
+    def release(self, task: str) -> None:
         if task in self.held:
             self.held.pop(task).close()
 
-    def hold_again(self, entry):
+    def hold_again(self, entry: Entry) -> None:
         """The port of a task without a process stays out of strangers' reach."""
         if entry.address is not None and entry.task not in self.held:
             with contextlib.suppress(OSError):
@@ -35,7 +42,7 @@ class Ports:
                 self.held[entry.task] = bound(address, port, fixed=True)
 
 
-def bound(address, port, fixed, within=None):
+def bound(address: str, port: int, fixed: bool, within: Sequence[int] | None = None) -> socket.socket:
     """A bound socket that does not listen; `within` are the first and the last port to choose from.
 
     A fixed port is taken with SO_REUSEADDR, which forgives lingering connections. A chosen one is taken

@@ -7,8 +7,14 @@ import errno
 import fcntl
 import os
 import signal
+import socket
 import struct
 import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # this starts without the time that `typing` takes
+    from collections.abc import Iterator
+    from typing import Any
 
 PIDFD_SIGNAL_PROCESS_GROUP = 4
 PIDFD_GET_INFO = 0xC040FF0B
@@ -16,31 +22,31 @@ PIDFD_INFO_EXIT = 8
 EXIT_INFO_ATTEMPTS = 150
 
 
-def boot_id():
+def boot_id() -> str:
     with open("/proc/sys/kernel/random/boot_id") as file:
         return file.read().strip()
 
 
-def stat_of(pid):
+def stat_of(pid: int) -> tuple[int, int, str]:
     """(parent, start time in clock ticks since boot, state letter)."""
     fields = stat_fields(pid)
     return int(fields[1]), int(fields[19]), fields[0]
 
 
-def stat_fields(pid):
+def stat_fields(pid: int) -> list[str]:
     """The fields of /proc/PID/stat from the state letter on; the command's name before it may contain anything."""
     with open(f"/proc/{pid}/stat") as file:
         return file.read().rpartition(")")[2].split()
 
 
-def is_zombie(pid):
+def is_zombie(pid: int) -> bool:
     try:
         return stat_of(pid)[2] in "ZX"
     except (OSError, IndexError):
         return False
 
 
-def command_of(pid):
+def command_of(pid: int) -> str:
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             return file.read().replace(b"\0", b" ").decode(errors="replace").strip()
@@ -48,7 +54,7 @@ def command_of(pid):
         return ""
 
 
-def open_pidfd(pid, start_time):
+def open_pidfd(pid: int, start_time: int) -> int:
     """A pidfd of that very process, or -1 when it is gone (its pid may be a stranger's by now)."""
     try:
         pidfd = os.pidfd_open(pid)
@@ -63,7 +69,7 @@ def open_pidfd(pid, start_time):
     return -1
 
 
-def signal_process(pid, start_time, number, flags=0):
+def signal_process(pid: int, start_time: int, number: int, flags: int = 0) -> None:
     pidfd = open_pidfd(pid, start_time)
     if pidfd < 0:
         return
@@ -83,17 +89,17 @@ def signal_process(pid, start_time, number, flags=0):
         os.close(pidfd)
 
 
-def kill_group(pid):
+def kill_group(pid: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
 
 
-def exit_of(info):
+def exit_of(info: os.waitid_result) -> dict[str, Any]:
     how = "code" if info.si_code == os.CLD_EXITED else "signal"
     return {how: info.si_status, "at": time.monotonic()}
 
 
-def exit_of_other(pid, start_time, pidfd):
+def exit_of_other(pid: int, start_time: int, pidfd: int) -> dict[str, Any] | None:
     """How somebody else's child has ended; None when nobody tells."""
     for _ in range(EXIT_INFO_ATTEMPTS):
         # Whoever its parent is now may take his time to reap it.
@@ -110,7 +116,7 @@ def exit_of_other(pid, start_time, pidfd):
     return None
 
 
-def status_of_zombie(pid, start_time):
+def status_of_zombie(pid: int, start_time: int) -> int | None:
     """The wait status of a process that has ended and is not reaped; else None."""
     try:
         # To others the kernel shows 0.
@@ -122,9 +128,28 @@ def status_of_zombie(pid, start_time):
         return None
 
 
-def status_by_pidfd(pidfd):
+def status_by_pidfd(pidfd: int) -> int | None:
     """The wait status of a process once it has been reaped; else None. OSError before Linux 6.15."""
     info = bytearray(64)
     struct.pack_into("Q", info, 0, PIDFD_INFO_EXIT)
     fcntl.ioctl(pidfd, PIDFD_GET_INFO, info)
     return struct.unpack_from("i", info, 60)[0] if struct.unpack_from("Q", info)[0] & PIDFD_INFO_EXIT else None
+
+def peer_of(connection: socket.socket) -> tuple[int, int, int]:
+    """(pid, user, group) of the process at the other end of a Unix socket."""
+    return struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+
+
+def processes_with(markers: set[bytes]) -> Iterator[tuple[int, int, int, str, bool]]:
+    """(pid, parent, start time, state, whether its environment has all these lines) of each process that can be
+    read."""
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        try:
+            with open(f"/proc/{name}/environ", "rb") as file:
+                is_marked = markers <= set(file.read().split(b"\0"))
+            parent, start_time, process_state = stat_of(int(name))
+        except (OSError, IndexError):
+            continue
+        yield int(name), parent, start_time, process_state, is_marked

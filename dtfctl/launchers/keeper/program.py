@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import resource
 import signal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # this starts without the time that `typing` takes
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Any
 
 OWN_LIMITS = resource.getrlimit(resource.RLIMIT_NOFILE)
 """What the tasks get; the keeper itself takes all that it may have."""
@@ -16,7 +22,14 @@ DEFAULT_SIGNALS = (
 )  # fmt: skip
 
 
-def become(argv, environment, working_dir, log, limits, error_writer):
+def become(
+    argv: list[str],
+    environment: Mapping[str, str],
+    working_dir: str,
+    log: str,
+    limits: Mapping[str, Any],
+    error_writer: int,
+) -> None:
     """In the task's process: turns into the program, or tells why it cannot."""
     try:
         output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -39,7 +52,7 @@ def become(argv, environment, working_dir, log, limits, error_writer):
         os.write(error_writer, f"could not be started: {what}: {os.strerror(error.errno or 0)}".encode())
 
 
-def limiters(limits):
+def limiters(limits: Mapping[str, Any]) -> Iterator[tuple[str, Callable[[], None]]]:
     """What to apply in a task's process before its program, each with its name for the user."""
     for key, number, name in (
         ("memory_bytes", resource.RLIMIT_DATA, "limits.memory"),
@@ -52,7 +65,7 @@ def limiters(limits):
         if most is not None:
             # After the soft limit's SIGXCPU a program has a moment to save what it has.
             hard = most + CPU_GRACE_S if key == "cpu_s" else most
-            yield name, lambda number=number, most=most, hard=hard: resource.setrlimit(number, (most, hard))
+            yield name, functools.partial(resource.setrlimit, number, (most, hard))
     nice = limits.get("nice")
     if nice is not None:
         yield "limits.nice", lambda: os.setpriority(os.PRIO_PROCESS, 0, nice)
@@ -62,12 +75,12 @@ def limiters(limits):
         yield "cpus", lambda: os.sched_setaffinity(0, chosen)
 
 
-def default_signals():
+def default_signals() -> None:
     for number in DEFAULT_SIGNALS:
         signal.signal(number, signal.SIG_DFL)
 
 
-def leave(*kept):
+def leave(*kept: int) -> None:
     """In a fork: of the keeper's descriptors only the standard ones stay open, and `kept`."""
     signal.set_wakeup_fd(-1)
     first = 3
@@ -78,7 +91,7 @@ def leave(*kept):
 
 
 @contextlib.contextmanager
-def dying():
+def dying() -> Iterator[None]:
     """Whatever happens in a fork, it never returns into the keeper's loop."""
     try:
         yield

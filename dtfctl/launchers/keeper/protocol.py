@@ -1,8 +1,8 @@
-"""The shapes of all that is said to a keeper, by it, within it, and that it finds in its records (messages.py)."""
+"""The shapes of all that is said to a keeper, by it, within it, and that it finds in its records (wire/messages.py)."""
 
 from __future__ import annotations
 
-from dtfctl.messages import each, either, fields, flag, maybe, name, number, row, system_text, table, text, whole
+from dtfctl.wire.messages import each, either, fields, flag, maybe, name, number, row, system_text, table, text, whole
 
 TASK = name()
 GENERATION = whole(0)
@@ -41,6 +41,7 @@ REQUESTS = {
     ),
     "signal": fields({**PROCESS, "number": whole(1, 64)}),
     "sweep": fields({"id": ID}),
+    "lease": fields({"until": maybe(AT), "host": text()}),
     "bye": fields({}),
 }
 """Of the daemon, by what they want done."""
@@ -70,16 +71,17 @@ START_RECORD = fields(
         **PROCESS,
         "pid": PID,
         "start_time": whole(0),
-        "guard": PID,
-        "guard_start_time": whole(0),
+        "shim": PID,
+        "shim_start_time": whole(0),
         "boot": text(100),
         "at": AT,
     },
     {"address": maybe(row(text(), PORT))},
 )
 EXIT_RECORD = fields({"at": AT}, EXIT)
-GUARD_REQUEST = fields({**LAUNCH, "limits": LIMITS})
-GUARD_NEWS = either(
-    START_RECORD, fields({**PROCESS, "error": WORDS}), fields({**PROCESS, "exit": EXIT_RECORD})
+LEASE_RECORD = fields({"boot": text(100), "until": AT, "host": text()})
+SHIM_REQUEST = fields({**LAUNCH, "limits": LIMITS})
+SHIM_NEWS = either(
+    START_RECORD, fields({**PROCESS, "error": WORDS}, {"preempted": WORDS}), fields({**PROCESS, "exit": EXIT_RECORD})
 )
-"""What a guard tells its keeper: a start, why there is none, or an end."""
+"""The messages of a shim to its keeper: a start, the reason why a start failed, or an end."""

@@ -15,7 +15,7 @@ _OF_INTERPRETER = re.compile(
 )
 
 
-def traceback_of(log):
+def traceback_of(log: str) -> str:
     """The last traceback in the log, "" when there is none. Addresses of objects are left out: they always differ."""
     try:
         with open(log, "rb") as file:
@@ -26,7 +26,7 @@ def traceback_of(log):
     return re.sub(r"0x[0-9a-fA-F]+", "0x", "\n".join(last_traceback(lines)))[-TEXT_MAX:]
 
 
-def last_traceback(lines):
+def last_traceback(lines: list[str]) -> list[str]:
     """Its lines. What the interpreter says of a program that it cannot read has no heading of its own."""
     begin = next((at for at in reversed(range(len(lines))) if lines[at] == _BEGIN), None)
     if begin is None:

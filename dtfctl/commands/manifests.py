@@ -1,0 +1,62 @@
+"""`expand --as` for Kubernetes: objects and a Containerfile, printed or written to a folder."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from dtfctl.commands.frame import USAGE, Options, fail
+
+if TYPE_CHECKING:
+    from dtfctl.config import ClusterFile
+    from dtfctl.values.plan import ClusterPlan
+
+CONTAINERFILE = "Containerfile"
+
+
+def write(options: Options, file: ClusterFile, target: str, folder: str | None, with_secrets: bool) -> None:
+    """Raises ConfigError, SecretMissing."""
+    from dtfctl.manifests import containerfile
+
+    plan = _plan(file)
+    if target == "containerfile":
+        print(containerfile.text(plan), end="")
+        return
+    texts = {f"{target}.yaml": _manifests(plan, target, with_secrets, options)}
+    if folder is None:
+        print(*texts.values(), sep="", end="")
+        return
+    os.makedirs(folder, exist_ok=True)
+    texts[CONTAINERFILE] = containerfile.text(plan)
+    for name, text in texts.items():
+        path = os.path.join(folder, name)
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as written:
+            written.write(text)
+        options.terminal().say(f"wrote {path}")
+
+
+def _plan(file: ClusterFile) -> ClusterPlan:
+    from dtfctl.values.plan import KUBERNETES
+
+    plan = file.on(KUBERNETES).plan()
+    if plan.engine != KUBERNETES:
+        fail(USAGE, f"{plan.file} names engine: {plan.engine}; objects of Kubernetes need --set engine=kubernetes")
+    return plan
+
+
+def _manifests(plan: ClusterPlan, target: str, with_secrets: bool, options: Options) -> str:
+    from dtfctl.control.cluster import read_secrets
+    from dtfctl.manifests import pods, shared
+    from dtfctl.manifests.written import manifests
+
+    sources = shared.secret_names(plan)
+    values: dict[str, str] = {}
+    if with_secrets:
+        found = read_secrets(plan, os.environ)
+        values = {name: found[source] for name, source in sources.items()}
+    text = manifests(plan, target, values)
+    if sources and not with_secrets:
+        words = " ".join(f"--from-literal={name}=..." for name in sources)
+        create = f"kubectl create secret generic {pods.secrets_name(plan)} {words}"
+        options.terminal().say(f"the pods need a Secret, which is not printed: {create}; or --with-secrets")
+    return text

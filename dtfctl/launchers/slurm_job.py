@@ -1,0 +1,155 @@
+"""A job of Slurm as seen from where it was submitted: submitting it, its state, and stepping into it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from dtfctl.errors import DtfctlError, HostsUnusable
+from dtfctl.launchers.slurm import own_environment, step
+from dtfctl.storage.paths import ClusterPaths
+from dtfctl.values.plan import SLURM, HostPlan, SlurmGroup, SlurmSettings
+from dtfctl.wording import reason_of
+
+ANSWER_S = 60.0
+ENDING_S = 60.0
+LOOK_AGAIN_S = 0.5
+LINES_SHOWN = 12
+SCRIPT = "slurm-job.sh"
+QUEUED = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "SUSPENDED")
+COMPLETING = "COMPLETING"
+AT_WORK = ("RUNNING", COMPLETING)
+HOLDS_NODES = ("RUNNING", "SUSPENDED", "CONFIGURING", "RESIZING", "SIGNALING")
+"""While a job is in one of these its processes may be at work; in COMPLETING, Slurm ends them."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """`state` and `reason` are Slurm's own words, "" for a job that it knows no more; `node` runs the script. Of a
+    heterogeneous job it is the leading one."""
+
+    number: str
+    state: str = ""
+    reason: str = ""
+    node: str = ""
+    is_heterogeneous: bool = False
+
+    def __str__(self) -> str:
+        why = f", {self.reason}" if self.reason not in ("", "None") else ""
+        return f"job {self.number} of Slurm is {self.state or 'gone'}{why}"
+
+
+def submit(folder: Path, script: str, srun: str, file: str) -> Job:
+    """Raises HostsUnusable with sbatch's own words."""
+    path = folder / SCRIPT
+    path.write_text(script)
+    number = _run("sbatch", "--parsable", str(path)).partition(";")[0]
+    ClusterPaths(folder).job.write_text(f"{number}\n{srun}\n{file}\n")
+    return look(number)
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """The job of a cluster, the srun that steps into it, and the cluster file: the lines of `ClusterPaths.job`."""
+
+    number: str
+    srun: str
+    file: str
+
+
+def noted(folder: Path) -> Submitted | None:
+    """What was submitted last for the cluster of this folder."""
+    try:
+        return Submitted(*ClusterPaths(folder).job.read_text().splitlines())
+    except (OSError, TypeError):
+        return None
+
+
+def forget(folder: Path) -> None:
+    """The cluster of this folder has no job any more."""
+    ClusterPaths(folder).job.unlink(missing_ok=True)
+
+
+def log_of(folder: Path, number: str) -> Path:
+    """What the batch script writes; `%j` stands for the job's number."""
+    return folder / f"slurm-{number}.log"
+
+
+def last_words(log: Path) -> list[str]:
+    """The end of a job's log; nothing where another `--output` was chosen."""
+    try:
+        return log.read_text(errors="replace").splitlines()[-LINES_SHOWN:]
+    except OSError:
+        return []
+
+
+def look(number: str) -> Job:
+    try:
+        found = _run("squeue", "--noheader", f"--jobs={number}", "--format=%i|%T|%r|%B")
+    except HostsUnusable as error:
+        if "Invalid job id" in str(error):
+            return Job(number)
+        raise
+    # The leader of a heterogeneous job is NUMBER+0, and the others come with it.
+    lines = [line.split("|") for line in found.splitlines()]
+    for identity, state, reason, node in lines:
+        if identity in (number, f"{number}+0"):
+            return Job(number, state, reason, node, is_heterogeneous="+" in identity)
+    return Job(number)
+
+
+def look_after_end(number: str) -> Job:
+    """The same, of a job that is ending when it has ended, or after a time limit."""
+    deadline = time.monotonic() + ENDING_S
+    while (job := look(number)).state == COMPLETING and time.monotonic() < deadline:
+        time.sleep(LOOK_AGAIN_S)
+    return job
+
+
+def last_seen(number: str) -> str:
+    """How a job has ended, in Slurm's words: its state, reason and exit code; "" when Slurm knows it no more."""
+    try:
+        told = _run("scontrol", "--oneliner", "show", "job", number)
+    except HostsUnusable:
+        return ""
+    found = dict(word.partition("=")[::2] for word in told.split() if "=" in word)
+    state, reason, exit_code = (found.get(key, "") for key in ("JobState", "Reason", "ExitCode"))
+    words = [state, *([reason] if reason not in ("", "None") else [])]
+    return ", ".join([*words, *([f"exit code {exit_code}"] if exit_code not in ("", "0:0") else [])])
+
+
+def cancel(number: str) -> None:
+    _run("scancel", number)
+
+
+def step_into(job: Job, srun: str, words: tuple[str, ...], is_terminal: bool) -> NoReturn:
+    """Becomes a step on the node where the cluster's supervisor is."""
+    node = HostPlan(job.node, job.node, "", "", via=SLURM, target=job.node)
+    groups = (SlurmGroup("", members=(job.node,)),) if job.is_heterogeneous else ()
+    line = step(SlurmSettings(job.number, srun=srun, groups=groups), node, is_terminal, words)
+    try:
+        os.execvpe(line[0], line, own_environment(os.environ))
+    except OSError as error:
+        raise DtfctlError(f"{line[0]}: {error.strerror}") from None
+
+
+def _run(*command: str) -> str:
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=ANSWER_S, env=own_environment(os.environ)
+        )
+    except OSError as error:
+        why = f"{command[0]} cannot be run: {reason_of(error)}; engine: slurm needs a machine with Slurm's commands"
+        raise HostsUnusable(why) from None
+    except subprocess.TimeoutExpired:
+        raise HostsUnusable(f"{command[0]} did not answer within {ANSWER_S:g}s; see: scontrol ping") from None
+    if done.returncode:
+        lines = [line for line in done.stderr.splitlines() if line.strip()]
+        told = lines[0].removeprefix(f"{command[0]}: error: ") if lines else f"exit status {done.returncode}"
+        hint = "see: sinfo" if command[0] == "sbatch" else "see: squeue --me"
+        raise HostsUnusable(f"{command[0]}: {told}; {hint}")
+    return done.stdout.strip()

@@ -1,0 +1,36 @@
+"""Which pipe leads to a host: one row for each `HostPlan.via`; and what prepares the host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from dtfctl.launchers.here import HerePipe
+from dtfctl.launchers.pipe import Pipe
+from dtfctl.launchers.provision import AgentProvisioner, Provisioner
+from dtfctl.launchers.ray.pipe import RayPipe
+from dtfctl.launchers.slurm import SlurmPipe
+from dtfctl.launchers.ssh import SshPipe
+from dtfctl.values.plan import HERE, KUBERNETES, RAY, SLURM, SSH, ClusterPlan, HostPlan
+
+PIPES: dict[str, Callable[[ClusterPlan, HostPlan, Path], Pipe]] = {
+    HERE: lambda plan, host, sockets: HerePipe(host),
+    SSH: lambda plan, host, sockets: SshPipe(plan.ssh, host, sockets),
+    RAY: lambda plan, host, sockets: RayPipe(plan.ray, host, sockets),
+    SLURM: lambda plan, host, sockets: SlurmPipe(plan.slurm, host),
+}
+"""Called with the plan, the host, and a private folder for sockets."""
+
+
+def pipe_to(plan: ClusterPlan, host: HostPlan, sockets: Path) -> Pipe:
+    return PIPES[host.via](plan, host, sockets)
+
+
+def provisioner_of(plan: ClusterPlan, host: HostPlan, sockets: Path) -> Provisioner:
+    """What looks at a host, prepares and cleans it. Kubernetes, whose pods have no pipe, does that by its API."""
+    if host.via == KUBERNETES:
+        # Its modules need a package that not everybody has, and few clusters.
+        from dtfctl.launchers.kubernetes.provision import KubernetesProvisioner
+
+        return KubernetesProvisioner(plan, host)
+    return AgentProvisioner(pipe_to(plan, host, sockets))

@@ -1,0 +1,163 @@
+"""How far the training is, from the event files that trainers write for TensorBoard into the checkpoint folder.
+
+Reads just enough of the format (TFRecord frames, Event and Summary messages) to find the global step, the rate and
+the loss; works for dtf's and TensorFlow's trainers alike, and is nothing but a view: no decision depends on it.
+TensorFlow keeps events back for up to two minutes; until then the step is that of the newest checkpoint.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import BinaryIO
+
+from dtfctl.wire.protobuf import fields
+
+RATE_TAG = "global_step/sec"
+RECORD_BYTES_MAX = 64 << 20
+LATE_BYTES_MAX = 32 << 20
+
+_CHECKPOINT = re.compile(r'^model_checkpoint_path: ".*-(\d{1,18})"', re.MULTILINE)
+
+
+
+@dataclass(frozen=True)
+class Progress:
+    """`steps_per_s` and `loss` are None while no event told them."""
+
+    step: int = 0
+    steps_per_s: float | None = None
+    loss: float | None = None
+
+    def __str__(self) -> str:
+        parts = [f"step {self.step}"]
+        if self.steps_per_s is not None:
+            parts.append(f"{self.steps_per_s:.1f} steps/s")
+        if self.loss is not None:
+            parts.append(f"loss {self.loss:.4g}")
+        return ", ".join(parts)
+
+
+class ProgressReader:
+    """Reads on from where it was at each `poll`. Files that are there at the beginning are of earlier runs, unless it
+    `is_late` itself: then the newest of them counts, if it is not so long that its reading would be waited for."""
+
+    def __init__(self, folder: Path, is_late: bool = False) -> None:
+        self._folder = folder
+        self._offsets: dict[Path, int] = {path: _size(path) for path in self._paths()}
+        if is_late and self._offsets:
+            newest = max(self._offsets, key=_written_at)
+            if self._offsets[newest] <= LATE_BYTES_MAX:
+                del self._offsets[newest]
+        self._progress = Progress()
+        self._first_checkpoint = 0 if is_late else self._newest_checkpoint()
+        self._last: tuple[float, int] | None = None
+        # Who tells the rate has averaged it; between two events it is a guess.
+        self._is_rate_told = False
+
+    def poll(self) -> Progress | None:
+        """The newest progress, or None before the first event or checkpoint that has a step."""
+        for path in self._paths():
+            if _size(path) <= self._offsets.get(path, 0):
+                continue
+            with open(path, "rb") as file:
+                for payload, end in _records(file, self._offsets.get(path, 0)):
+                    self._offsets[path] = end
+                    self._take(payload)
+        checkpoint = self._newest_checkpoint()
+        if checkpoint != self._first_checkpoint and checkpoint > self._progress.step:
+            self._progress = replace(self._progress, step=checkpoint)
+        return self._progress if self._progress.step else None
+
+    def _newest_checkpoint(self) -> int:
+        """The step in the name of the newest complete checkpoint, 0 without one."""
+        try:
+            match = _CHECKPOINT.search((self._folder / "checkpoint").read_text())
+        except (OSError, UnicodeDecodeError):
+            return 0
+        return int(match[1]) if match else 0
+
+    def _paths(self) -> list[Path]:
+        try:
+            return sorted(self._folder.glob("*tfevents*"))
+        except OSError:
+            return []
+
+    def _take(self, payload: bytes) -> None:
+        try:
+            wall_time, step, values = _event(payload)
+        except (IndexError, struct.error, ValueError):
+            return
+        progress = self._progress
+        if step > 0:
+            if not self._is_rate_told and self._last is not None and step > self._last[1] and wall_time > self._last[0]:
+                progress = replace(progress, steps_per_s=(step - self._last[1]) / (wall_time - self._last[0]))
+            if self._last is None or step != self._last[1]:
+                self._last = wall_time, step
+            progress = replace(progress, step=step)
+        for tag, value in values:
+            if tag == RATE_TAG:
+                self._is_rate_told = True
+                progress = replace(progress, steps_per_s=value)
+            elif tag.rpartition("/")[2].startswith("loss"):
+                progress = replace(progress, loss=value)
+        self._progress = progress
+
+
+def _size(path: Path) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
+
+
+def _written_at(path: Path) -> float:
+    try:
+        return os.stat(path).st_mtime
+    except OSError:
+        return 0.0
+
+
+def _records(file: BinaryIO, offset: int) -> Iterator[tuple[bytes, int]]:
+    """Whole records from `offset` on, each with where the next begins; one that is still being written is left."""
+    while True:
+        file.seek(offset)
+        header = file.read(12)
+        if len(header) < 12:
+            return
+        (length,) = struct.unpack("<Q", header[:8])
+        if length > RECORD_BYTES_MAX:
+            return
+        payload = file.read(length + 4)
+        if len(payload) < length + 4:
+            return
+        offset += 12 + length + 4
+        yield payload[:length], offset
+
+
+def _event(payload: bytes) -> tuple[float, int, list[tuple[str, float]]]:
+    """(wall time, step, [(tag, simple value)]) of an Event message."""
+    wall_time, step = 0.0, 0
+    values: list[tuple[str, float]] = []
+    for number, _, value in fields(payload):
+        if number == 1 and isinstance(value, bytes):
+            wall_time = struct.unpack("<d", value)[0]
+        elif number == 2 and isinstance(value, int):
+            step = value if value < 1 << 63 else 0
+        elif number == 5 and isinstance(value, bytes):
+            values += [_summary_value(item) for key, _, item in fields(value) if key == 1 and isinstance(item, bytes)]
+    return wall_time, step, [(tag, scalar) for tag, scalar in values if scalar is not None]
+
+
+def _summary_value(payload: bytes) -> tuple[str, float]:
+    tag, scalar = "", float("nan")
+    for number, _, value in fields(payload):
+        if number == 1 and isinstance(value, bytes):
+            tag = value.decode(errors="replace")
+        elif number == 2 and isinstance(value, bytes):
+            scalar = struct.unpack("<f", value)[0]
+    return (tag, scalar) if scalar == scalar else ("", scalar)

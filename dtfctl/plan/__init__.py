@@ -1,0 +1,1 @@
+"""What follows from a plan, and from a change of it: command lines, environments, differences. Pure."""

@@ -1,0 +1,113 @@
+"""The batch script with which a cluster runs on Slurm: its options, and the lines that run dtfctl in it. Pure.
+
+The script runs on the allocation's first node, and dtfctl in it is the same as anywhere. Slurm's notice before the
+time limit or a preemption (SIGUSR1, to the script alone) ends the cluster in order, so that the chief saves, and puts
+the job back into the queue; it goes on there from the checkpoint.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from dtfctl.values.plan import ClusterPlan, SlurmGroup
+
+NOTICE_S = 120
+"""So long before the time limit comes the notice; Slurm may send it up to a minute earlier."""
+
+_BODY = """\
+set -u
+dtfctl() {{ {dtfctl} "$@"; }}
+is_noticed=
+# Without a cluster to end, `up` is still on its way.
+leave() {{
+    is_noticed=yes
+    dtfctl down {name} || kill -TERM "$main"
+}}
+trap leave USR1
+{dtfctl} up {arguments} --attach --progress plain &
+main=$!
+trap 'kill -TERM "$main"' TERM
+# A signal ends `wait` early; the cluster has ended only when its process has.
+while :; do
+    wait "$main"
+    status=$?
+    kill -0 "$main" 2> /dev/null || break
+done
+if [ -n "$is_noticed" ] && [ "$status" -ne 0 ] && scontrol requeue "$SLURM_JOB_ID"; then
+    exit 0
+fi
+exit "$status"
+"""
+
+
+def script(plan: ClusterPlan, dtfctl: Sequence[str], arguments: Sequence[str], output: str) -> str:
+    """`dtfctl` is the command on the nodes, `arguments` are those of its `up`, `output` is the job's log."""
+    first, *others = groups(plan)
+    lines = [f"#SBATCH {option}" for option in options(plan, output, first)]
+    for group in others:
+        lines += ["#SBATCH hetjob", *(f"#SBATCH {option}" for option in options_of_nodes(plan, group))]
+    body = _BODY.format(dtfctl=shlex.join(dtfctl), name=shlex.quote(plan.name), arguments=shlex.join(arguments))
+    return "\n".join(["#!/bin/bash", *lines, body])
+
+
+def groups(plan: ClusterPlan) -> tuple[SlurmGroup, ...]:
+    """Those of a heterogeneous job, or all nodes as one."""
+    every = SlurmGroup("", plan.slurm.nodes, (), tuple(host.name for host in plan.hosts))
+    return plan.slurm.groups or (every,)
+
+
+def options(plan: ClusterPlan, output: str, group: SlurmGroup | None = None) -> list[str]:
+    """dtfctl's own options, but those that the file replaces or leaves out; then the file's. `group` has the nodes,
+    and is the one on whose first node the script runs."""
+    of_job = {
+        "--output": output,
+        "--open-mode": "append",
+        "--requeue": "",
+        "--signal": f"B:USR1@{NOTICE_S}",
+    }
+    group = group or groups(plan)[0]
+    return _chosen(plan, group, {"--job-name": plan.name, **_of_nodes(plan, group), **of_job})
+
+
+def options_of_nodes(plan: ClusterPlan, group: SlurmGroup) -> list[str]:
+    """Those of another group of a heterogeneous job."""
+    return _chosen(plan, group, _of_nodes(plan, group))
+
+
+def _of_nodes(plan: ClusterPlan, group: SlurmGroup) -> dict[str, str]:
+    cores = [count for host, count in _cores(plan).items() if host in group.members]
+    places = [place for job in plan.jobs for place in job.places if place.host in group.members]
+    gpus = max((max(place.gpus) + 1 for place in places if place.gpus), default=0)
+    return {
+        "--nodes": str(group.nodes),
+        "--ntasks-per-node": "1",
+        "--cpus-per-task": str(max(cores, default=1)),
+        "--no-kill": "",
+        **({"--gres": f"gpu:{gpus}"} if gpus else {}),
+    }
+
+
+def _chosen(plan: ClusterPlan, group: SlurmGroup, own: dict[str, str]) -> list[str]:
+    names = set(map(_name, group.options))
+    general = [option for option in plan.slurm.options if _name(option) not in names]
+    given = {*map(_name, general), *names, *map(_name, plan.slurm.without)}
+    kept = [f"{name}={value}" if value else name for name, value in own.items() if name not in given]
+    return [*kept, *general, *group.options]
+
+
+def _cores(plan: ClusterPlan) -> dict[str, int]:
+    """How many cores the tasks of each host take, at least one each."""
+    found: dict[str, int] = {}
+    for task in plan.tasks():
+        found[task.host.name] = found.get(task.host.name, 0) + max(1, len(task.place.cpus))
+    return found
+
+
+_LONG = {"-J": "--job-name", "-N": "--nodes", "-c": "--cpus-per-task", "-o": "--output", "-k": "--no-kill"}
+
+
+def _name(option: str) -> str:
+    """--nodes of `--nodes=4`, `--nodes 4`, `-N 4` and `-N4`."""
+    word = option.replace("=", " ").split()[0] if option.split() else ""
+    return word if word.startswith("--") else _LONG.get(word[:2], word)

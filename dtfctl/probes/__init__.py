@@ -1,0 +1,1 @@
+"""Whether tasks are ready, alive, or about to be taken away."""

@@ -1,0 +1,162 @@
+"""What becomes of the tasks when another machine cannot be reached, is lost, or comes back. Pure: values in and out.
+
+The supervisor takes each Change in as a whole; values/hosts.py says which hosts are lost and which spare takes over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from dtfctl.plan import expand
+from dtfctl.values import hosts, state
+from dtfctl.values.hosts import HostStatus
+from dtfctl.values.plan import LOCALHOST, NEVER, ClusterPlan, Task
+from dtfctl.values.run import Run
+from dtfctl.values.task import Exit, TaskStatus
+
+Statuses = Mapping[str, TaskStatus]
+
+
+@dataclass(frozen=True)
+class Change:
+    """The run as it is now, the statuses that differ, and what the history says: (task or "", what, cause)."""
+
+    run: Run
+    statuses: tuple[TaskStatus, ...] = ()
+    notes: tuple[tuple[str, str, str], ...] = ()
+
+
+def reached(run: Run, name: str, since: float, now: float) -> Change:
+    """`since` is the wall clock, `now` the monotonic one."""
+    host = run.hosts.get(name)
+    if host is None or host.state == hosts.CONNECTED:
+        return Change(run)
+    notes = (("", "host", f"{name} is reachable again"),)
+    return Change(_with(run, host.move(hosts.CONNECTED, since, now)), (), notes)
+
+
+def unreachable(run: Run, name: str, why: str, since: float, now: float) -> Change:
+    """Nothing is concluded of its tasks."""
+    host = run.hosts.get(name)
+    if host is None or host.state == hosts.LOST:
+        return Change(run)
+    if host.state == hosts.UNREACHABLE:
+        return Change(run if host.why == why else _with(run, replace(host, why=why)))
+    notes = (("", "host", f"{name} cannot be reached: {why}; its tasks are not changed"),)
+    return Change(_with(run, host.move(hosts.UNREACHABLE, since, now, why)), (), notes)
+
+
+def losses(run: Run, statuses: Statuses, since: float, now: float) -> Change:
+    """What was unreachable for too long is lost. Of its tasks those end with it that a spare takes over, and those that
+    are to run once only; the others are as they are when it answers again, for nobody else could do their work."""
+    lost = hosts.newly_lost(run.plan, run.hosts, now)
+    changed: list[TaskStatus] = []
+    notes: list[tuple[str, str, str]] = []
+    for name in lost:
+        why = f"{name} could not be reached for {run.plan.host_lost_after_s:g}s ({run.hosts[name].why})"
+        run = _with(run, run.hosts[name].move(hosts.LOST, since, now, why))
+        notes.append(("", "host", f"{why} and is lost"))
+    taken_over = due(run, statuses) if lost else {}
+    for task in run.actual.tasks() if lost else ():
+        status = statuses[task.name]
+        is_there = at(task, status) in lost and status.state in state.WITH_PROCESS
+        if is_there and task.name not in taken_over and task.settings.restart.policy == NEVER:
+            error = f"its host is lost: {run.hosts[at(task, status)].why}"
+            changed.append(status.ended(Exit(now, error=error, preempted=error)))
+            notes.append((task.name, "ended", error))
+    return Change(run, tuple(changed), tuple(notes))
+
+
+def due(run: Run, statuses: Statuses) -> dict[str, str]:
+    """Task -> spare host, of tasks on lost hosts that are wanted still."""
+    if run.outcome or not any(host.state == hosts.LOST for host in run.hosts.values()):
+        return {}
+    chosen = hosts.spares(run.plan, run.actual, run.hosts)
+    return {name: host for name, host in chosen.items() if statuses[name].state not in state.ENDED}
+
+
+def moved(run: Run, statuses: Statuses, addresses: Mapping[str, str], now: float) -> Change:
+    """Moves these tasks to their spares, where they have these addresses ("" for none), unless their hosts have come
+    back. Every other task whose ClusterSpec is changed by that gets a new process too."""
+    spares = {name: host for name, host in due(run, statuses).items() if name in addresses}
+    new = {name: addresses[name] for name in spares if addresses[name]}
+    after = replace(run, moves={**run.moves, **spares}, addresses={**run.addresses, **new})
+    changed: list[TaskStatus] = []
+    notes: list[tuple[str, str, str]] = []
+    for name, spare in spares.items():
+        status, lost = statuses[name], run.actual.task(name).host.name
+        why = f"moved from {lost} to {spare}: {run.hosts[lost].why}"
+        if status.state in state.WITH_PROCESS:
+            status = status.ended(Exit(now, error=f"its host {lost} is lost"))
+        changed.append(replace(status, renew=why, waiting_for=""))
+        notes.append((name, "moved", why))
+    for task in after.actual.tasks():
+        status = statuses[task.name]
+        if task.name in spares or status.state not in (state.STARTING, state.RUNNING):
+            continue
+        before = expand.cluster_spec(run.plan, task, run.addresses)
+        if before != expand.cluster_spec(after.plan, task, after.addresses):
+            words = f"{' and '.join(new)} moved, and its ClusterSpec changed"
+            changed.append(replace(status, renew=words))
+    return Change(after, tuple(changed), tuple(notes))
+
+
+def away(run: Run) -> frozenset[str]:
+    """The hosts that cannot be asked for anything now."""
+    return frozenset(host.name for host in run.hosts.values() if host.state != hosts.CONNECTED)
+
+
+def inherited(run: Run, task: Task) -> Mapping[str, str]:
+    """The environment on top of which a task gets its own: that in which `up` was typed, or another machine's."""
+    if task.host.is_local:
+        return run.environment
+    host = run.hosts.get(task.host.name)
+    if host is None:
+        # It is not known yet.
+        return {}
+    return {**expand.thread_defaults(run.plan, host.cores), **host.environment}
+
+
+def launcher_host(task: Task) -> str:
+    """A task's host as the launchers know it: this machine may have any name in the file."""
+    return LOCALHOST if task.host.is_local else task.host.name
+
+
+def at(task: Task, status: TaskStatus) -> str:
+    """Where its last process is or was, whatever the file says by now."""
+    return status.host or launcher_host(task)
+
+
+def joined(run: Run, plan: ClusterPlan, joining: Mapping[str, HostStatus]) -> Run:
+    """The run with another plan: the machines that come with it, and those that are to be let go."""
+    kept = {host.name for host in plan.remote_hosts}
+    gone = {host.name: host for host in (*run.parting, *run.plan.remote_hosts) if host.name not in kept}
+    tasks, names = {task.name for task in plan.tasks()}, {host.name for host in plan.hosts}
+    return replace(
+        run,
+        plan=plan,
+        former=run.plan,
+        hosts={**run.hosts, **joining},
+        moves={task: host for task, host in run.moves.items() if task in tasks and host in names},
+        parting=tuple(gone.values()),
+    )
+
+
+def parting(run: Run, statuses: Statuses) -> list[str]:
+    """The machines that can be let go now: they answer, and nothing of the cluster file runs there any more."""
+    busy = {status.host for status in statuses.values() if status.state in state.WITH_PROCESS} if run.parting else set()
+    names = [host.name for host in run.parting if host.name not in busy]
+    return [name for name in names if name not in away(run)]
+
+
+def parted(run: Run, name: str) -> Run:
+    return replace(
+        run,
+        hosts={each: host for each, host in run.hosts.items() if each != name},
+        parting=tuple(host for host in run.parting if host.name != name),
+    )
+
+
+def _with(run: Run, host: HostStatus) -> Run:
+    return replace(run, hosts={**run.hosts, host.name: host})
