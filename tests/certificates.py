@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("cryptography")
 
 from dtf.wire import credentials  # noqa: E402
-from dtfctl import certificates  # noqa: E402
+from dtfctl.storage import certificates
 
 
 @cache

@@ -66,7 +66,7 @@ def _function(op: str, **attrs: Any) -> Callable[..., Any]:
 
     defaults = {attr.name: attr.default for attr in opdef.get(op).attrs if attr.has_default}
     node = kernels.KernelNode("bench", op, "", {**defaults, "padding": b"SAME", "T": 1, **attrs}, 1, {})
-    return kernels.lookup(op).function(node)
+    return kernels.bind(node)[1]
 
 
 def _convolutions() -> Any:

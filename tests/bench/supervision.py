@@ -30,10 +30,10 @@ from typing import Any
 
 import psutil
 
-from dtfctl.client import Cluster
 from dtfctl.config import parse
-from dtfctl.control_client import ControlClient
-from dtfctl.paths import ClusterPaths
+from dtfctl.control.client import ControlClient
+from dtfctl.control.cluster import Cluster
+from dtfctl.storage.paths import ClusterPaths
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 300.0
@@ -99,7 +99,7 @@ def under_dtfctl(tasks: Tasks, peers: Path) -> Iterator[list[psutil.Process]]:
 
 
 def dtfctl_processes(tasks: Tasks) -> list[psutil.Process]:
-    """The daemon first, then the keeper; not the guards, which are counted with what each task costs."""
+    """The daemon first, then the keeper; not the shims, which are counted with what each task costs."""
     marker = str(tasks.folder)
     found = [each for each in psutil.process_iter() if marker in " ".join(_command(each))]
     daemon = [each for each in found if "dtfctl.daemon" in _command(each)]
@@ -236,7 +236,7 @@ def adoption(daemon: psutil.Process, control: Path) -> float:
 
 def costs(processes: list[psutil.Process], tasks: Tasks, idle_s: float = IDLE_S) -> dict[str, float]:
     """Of the supervisor's own processes; memory is the proportional set size, which counts shared pages once. What
-    stands beside each task (dtfctl's guards, honcho's interpreters) is counted apart."""
+    stands beside each task (dtfctl's shims, honcho's interpreters) is counted apart."""
     cpu = [sum(each.cpu_times()[:2]) for each in processes]
     time.sleep(idle_s)
     figures = {

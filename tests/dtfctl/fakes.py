@@ -4,19 +4,17 @@ is made up, and patience for processes."""
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from dtfctl.config import parse
+from dtfctl.launchers.agent_client import BECOME_AGENT
 from dtfctl.launchers.fake import FakeLauncher
-from dtfctl.launchers.ssh import BECOME_AGENT
-from dtfctl.paths import ClusterPaths
-from dtfctl.plan import ClusterPlan
-from dtfctl.store import Run, Store
-from dtfctl.supervisor import Supervisor
-from dtfctl.task import TaskStatus
+from dtfctl.storage.paths import ClusterPaths
+from dtfctl.storage.store import Store
+from dtfctl.supervise.supervisor import Supervisor
+from dtfctl.values.plan import ClusterPlan
+from dtfctl.values.run import Run
+from dtfctl.values.task import TaskStatus
 
 CLUSTER = """
 name: trial
@@ -95,12 +93,3 @@ class World:
 
     def history(self):
         return [" ".join(filter(None, (item.task, item.what, item.cause))) for item in self.store.history(1)]
-
-
-def wait_until(condition: Callable[[], Any], what: str, timeout_s: float = 15.0) -> Any:
-    """For real processes: returns the first true value of `condition`, fails with `what` after `timeout_s`."""
-    deadline = time.monotonic() + timeout_s
-    while not (value := condition()):
-        assert time.monotonic() < deadline, f"waited {timeout_s}s for {what}"
-        time.sleep(0.01)
-    return value

@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 
 from dtfctl.launchers.agent import logs
+from dtfctl.launchers.agent_client import agent_line, keeper_text
 from dtfctl.launchers.log_recorder import ENTRY
-from dtfctl.launchers.ssh import agent_line, keeper_text
-from tests.dtfctl.fakes import AGENT, wait_until
+from tests.dtfctl.fakes import AGENT
+from tests.waiting import wait_until
 
 TOKEN = "token-of-the-agents-test"
 
@@ -223,7 +224,7 @@ def test_readiness_is_asked_there(home):
         assert talk.next("checked")["missing"] == ""
         os.utime(path, (1, 1))
         talk.say(do="file", id=5, path=path, age_s=100)
-        assert talk.next("checked")["missing"] == f"the file {path} is of an earlier run"
+        assert talk.next("checked")["missing"] == f"the file {path} has not been written recently"
 
 
 def test_what_is_left_of_a_run_can_be_ended_without_a_launcher(tmp_path):

@@ -6,27 +6,58 @@ import sys
 
 import pytest
 
-from dtfctl.launchers.ssh import AGENT_MODULES, KEEPER_MODULES
+from dtfctl.launchers.agent_client import AGENT_MODULES, KEEPER_MODULES
 from tests.test_architecture import ROOT, imports, module_name
 
 SOURCES = sorted((ROOT / "dtfctl").rglob("*.py"))
 
-PURE = (
-    "state plan task statuses hosts host_failover planned_ends restart reconcile plan_diff expand shell_line "
-    "program_line checks view columns hints wording errors"
-).split()
+COMMON = {"errors", "hints", "wording"}
+"""Modules at the top that every room uses; they use none."""
+
+ROOMS = {
+    "values": "",
+    "wire": "",
+    "plan": "values",
+    "storage": "values wire",
+    "launchers": "checks manifests plan storage values wire",
+    "logs": "launchers wire",
+    "config": "manifests plan values",
+    "manifests": "config plan values",
+    "supervise": "launchers plan storage values",
+    "probes": "launchers logs plan storage supervise values wire",
+    "control": "launchers plan storage supervise values wire",
+    "show": "control logs supervise values",
+    "checks": "config control launchers plan show storage values",
+    "commands": "checks config control launchers logs manifests plan show storage supervise values",
+    "daemon": "control launchers probes storage supervise values wire",
+    "cli": "commands",
+    "embedded": "",
+    "ray": "config embedded",
+}
+"""Each room of dtfctl, and the others that it may import."""
+
+PURE = {
+    *(module_name(path) for room in ("values", "plan") for path in (ROOT / "dtfctl" / room).glob("*.py")),
+    *(f"dtfctl.supervise.{name}" for name in ("host_failover", "planned_ends", "reconcile", "restart")),
+    *("dtfctl.checks.questions", "dtfctl.checks.program_line", "dtfctl.show.view", "dtfctl.show.columns"),
+    *(f"dtfctl.{name}" for name in COMMON),
+}
 OUTSIDE = {"asyncio", "fcntl", "socket", "sqlite3", "subprocess", "threading", "time", "random"}
 HOMES = {
     "subprocess": {
         "dtfctl.launchers.local",
+        "dtfctl.launchers.here",
+        "dtfctl.launchers.slurm_job",
         "dtfctl.launchers.environment",
+        "dtfctl.launchers.ray.bridge",
+        "dtfctl.embedded",
         *(f"dtfctl.launchers.agent.{room}" for room in ("check", "keepers", "programs", "talk")),
     },
-    "sqlite3": {"dtfctl.store"},
+    "sqlite3": {"dtfctl.storage.store"},
     "yaml": {"dtfctl.config.source"},
     "grpc": set(),
     "psutil": {"dtfctl.launchers.local"},
-    "rich": {"dtfctl.terminal", "dtfctl.attach", "dtfctl.commands.inspect"},
+    "rich": {"dtfctl.show.terminal", "dtfctl.show.attach", "dtfctl.commands.inspect"},
 }
 
 
@@ -37,16 +68,39 @@ def test_every_edge_has_its_home(path):
     assert not {top for top in tops & HOMES.keys() if name not in HOMES[top]}
 
 
-@pytest.mark.parametrize("name", PURE)
+@pytest.mark.parametrize("path", SOURCES, ids=module_name)
+def test_a_room_imports_those_that_it_may(path):
+    name = module_name(path).removeprefix("dtfctl").removeprefix(".")
+    room = name.partition(".")[0]
+    if room in ("", "__main__"):
+        return
+    others = {imported.split(".")[1] for imported in imports(path) if imported.startswith("dtfctl.")} - {room}
+    assert others <= COMMON | set(ROOMS[room].split()) if room not in COMMON else not others
+
+
+def test_every_file_has_a_room():
+    at_the_top = {path.stem for path in (ROOT / "dtfctl").glob("*.py")}
+    assert at_the_top == {"__init__", "__main__", "cli", "daemon", "embedded", "ray", *COMMON}
+    rooms = {path.parent.name for path in (ROOT / "dtfctl").glob("*/__init__.py")}
+    assert rooms == ROOMS.keys() - {"cli", "daemon", "embedded", "ray"}
+
+
+@pytest.mark.parametrize("name", sorted(PURE))
 def test_what_decides_touches_no_world(name):
-    found = imports(ROOT / "dtfctl" / f"{name}.py")
+    path = ROOT.joinpath(*name.split("."))
+    found = imports(path / "__init__.py" if path.is_dir() else path.with_suffix(".py"))
     assert not {imported.split(".")[0] for imported in found} & OUTSIDE
-    inner = {imported.split(".")[1] for imported in found if imported.startswith("dtfctl.")}
-    assert inner <= {*PURE, "store"}
+    modules = {imported if _is_module(imported) else imported.rpartition(".")[0] for imported in found}
+    assert {module for module in modules if module.startswith("dtfctl.")} <= PURE
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "dtfctl" / "manifests").glob("*.py")), ids=module_name)
+def test_manifests_touch_no_world(path):
+    assert not {imported.split(".")[0] for imported in imports(path)} & OUTSIDE
 
 
 def test_the_states_import_nothing():
-    assert imports(ROOT / "dtfctl" / "state.py") == set()
+    assert imports(ROOT / "dtfctl" / "values" / "state.py") == set()
 
 
 def others_of(name):

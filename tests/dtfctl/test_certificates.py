@@ -15,9 +15,9 @@ pytest.importorskip("cryptography")
 from cryptography import x509  # noqa: E402
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID  # noqa: E402
 
-from dtfctl.certificates import CLIENT, Certificates  # noqa: E402
 from dtfctl.errors import CertificatesMissing  # noqa: E402
-from dtfctl.plan import TLS_VARIABLES  # noqa: E402
+from dtfctl.storage.certificates import CLIENT, Certificates  # noqa: E402
+from dtfctl.values.plan import TLS_VARIABLES  # noqa: E402
 from tests.dtfctl.fakes import plan_of  # noqa: E402
 
 CLUSTER = """
@@ -102,7 +102,7 @@ def test_every_task_has_a_key_and_a_serial_number_of_its_own(certificates, plan)
 
 
 def test_a_task_that_has_moved_gets_a_certificate_for_its_new_place(certificates, plan):
-    from dtfctl.plan import placed
+    from dtfctl.values.plan import placed
 
     before = certificates.of_task(plan.task("ps:0"), plan)
     moved = placed(plan, {}, {"ps:0": "b"})
@@ -151,7 +151,7 @@ def test_names_are_cut_to_what_a_certificate_takes(tmp_path):
 
 def test_without_the_library_it_is_said_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "cryptography", None)
-    with pytest.raises(CertificatesMissing, match=r"security: tls takes .* cryptography .* pip install 'dtf\[tls\]'"):
+    with pytest.raises(CertificatesMissing, match=r"security: tls needs .* cryptography .* pip install 'dtf\[tls\]'"):
         Certificates(tmp_path / "tls").begin("trial", 1)
 
 

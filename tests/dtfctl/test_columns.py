@@ -7,9 +7,12 @@ import shlex
 
 import pytest
 
-from dtfctl import columns, hints, view
-from dtfctl.store import Happening, Run
-from dtfctl.task import Exit, TaskStatus
+from dtfctl import hints
+from dtfctl.show import columns, view
+from dtfctl.values.history import Happening
+from dtfctl.values.run import Run
+from dtfctl.values.snapshot import take
+from dtfctl.values.task import Exit, TaskStatus
 from tests.dtfctl.fakes import plan_of
 
 NOW = 100_000.0
@@ -33,7 +36,7 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 @pytest.mark.parametrize("width", range(30, 200, 3))
 @pytest.mark.parametrize("is_wide", [False, True])
 def test_no_line_is_wider_than_the_terminal_and_no_number_is_cut(width, is_wide):
-    cells = view.rows(a_run(), STATUSES, NOW, is_wide)
+    cells = view.rows(take(a_run(), STATUSES, NOW, 0.0), is_wide)
     lines = columns.lines(cells, width)
     assert all(len(line) <= max(width, 31) for line in lines)
     headings = lines[0].split()
@@ -47,16 +50,16 @@ def test_no_line_is_wider_than_the_terminal_and_no_number_is_cut(width, is_wide)
 
 
 def test_at_forty_columns_the_tasks_their_states_and_counts_are_there():
-    assert columns.lines(view.rows(a_run(), {"worker:12": STATUSES["worker:12"]}, NOW), 40) == [
+    assert columns.lines(view.rows(take(a_run(), {"worker:12": STATUSES["worker:12"]}, NOW, 0.0)), 40) == [
         "TASK       STATE        READY  RESTARTS",
         "worker:12  backoff 12s  no     2",
     ]
-    shown = columns.lines(view.rows(a_run(), STATUSES, NOW), 40)
+    shown = columns.lines(view.rows(take(a_run(), STATUSES, NOW, 0.0)), 40)
     assert shown[1].split()[-1] == "12" and "evaluator:0" in shown[1]
 
 
 def test_the_last_words_give_way_first():
-    cells = view.rows(a_run(), STATUSES, NOW)
+    cells = view.rows(take(a_run(), STATUSES, NOW, 0.0))
     natural = max(map(len, columns.lines(cells)))
     cut = columns.lines(cells, natural - 30)
     assert cut[0].split() == cells[0] and cut[1].endswith("…")
@@ -76,9 +79,10 @@ def test_causes_from_outside_only_show():
     attack = "\x1b]0;owned\x07\x1b[2Jgone\nnext line"
     statuses = {"worker:1": TaskStatus("worker:1", "failed", reason=attack, exit=Exit(NOW, error=attack))}
     run = a_run(outcome="failed", why=attack, strays=((7, "localhost", attack),))
-    for text in (view.table(run, statuses, NOW), view.headline(run), str(view.missing(statuses, NOW))):
+    snapshot = take(run, statuses, NOW, 0.0)
+    for text in (view.table(snapshot), view.headline(snapshot), str(view.missing(snapshot))):
         assert "\x1b" not in text and "\x07" not in text
-    assert len(view.table(run, statuses, NOW).splitlines()) == 4
+    assert len(view.table(snapshot).splitlines()) == 4
     assert "\x1b" not in view.event(Happening(NOW, "worker:1", "ended", attack), 9, is_json=False)
 
 

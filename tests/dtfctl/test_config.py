@@ -10,12 +10,13 @@ import jsonschema
 import pytest
 
 from dtfctl import config
-from dtfctl import plan as plans
 from dtfctl.config import load, parse, schema
 from dtfctl.config.resolved import document
 from dtfctl.config.source import write_yaml
 from dtfctl.errors import ConfigError
-from dtfctl.plan import Limits, LogPolicy, Place, Probe, RestartPolicy, Secret
+from dtfctl.values import plan as plans
+from dtfctl.values.plan import ClusterPlan, Limits, LogPolicy, Place, Probe, RestartPolicy, Secret
+from dtfctl.wire.typed import from_document
 from tests.dtfctl.fakes import plan_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -103,7 +104,8 @@ def test_every_key_has_its_place_in_the_plan():
         Secret("OTHER", "", "MINE"),
     )
     assert (tasks["chief:0"].settings.stop_signal, tasks["chief:0"].settings.threads) == ("SIGINT", 4)
-    assert worker.cluster_spec == "sparse"
+    assert (worker.cluster_spec, worker.tensorflow) == ("sparse", "dtf")
+    assert {tasks[name].settings.tensorflow for name in ("ps:0", "tensorboard:0")} == {"installed"}
     assert (plan.success, plan.success_rule, plan.security) == (("chief", "worker"), "any", "tls")
     jobs = {job.name: job for job in plan.jobs}
     assert jobs["worker"].spares == ("node9",)
@@ -115,7 +117,7 @@ def test_every_key_has_its_place_in_the_plan():
 
 def test_a_plan_survives_its_way_through_json():
     for plan in (plan_of(FULL), load(FULL_FILE, environment={})):
-        assert plans.from_json(json.loads(json.dumps(plans.to_json(plan)))) == plan
+        assert from_document(ClusterPlan, json.loads(json.dumps(plans.to_json(plan)))) == plan
 
 
 def test_checkpoints_may_lie_where_only_programs_look():
@@ -282,7 +284,7 @@ def test_requirements_are_files_and_what_is_in_them(tmp_path):
     plan = load(tmp_path / "c.yaml")
     one, other = (plan.task(name).settings.requirements for name in ("a:0", "b:0"))
     assert one.files == other.files == (f"{tmp_path}/r.txt",) and (one.python, other.python) == ("", "python3.12")
-    assert plans.from_json(json.loads(json.dumps(plans.to_json(plan)))) == plan
+    assert from_document(ClusterPlan, json.loads(json.dumps(plans.to_json(plan)))) == plan
     read = config.read([tmp_path / "c.yaml"], environment={})
     jobs = document(read.root, read.reader)["jobs"]
     assert jobs["b"]["requirements"] == {"files": [f"{tmp_path}/r.txt"], "python": "python3.12"}
@@ -358,14 +360,14 @@ def test_tasks_are_dealt_to_hosts(text, places):
 def test_what_ssh_is_called_with_is_taken_apart():
     text = "hosts: {a: {ssh: 'ml@gw:2200'}, b: {ssh: gw, user: me, port: 9}, c: , d: {ssh: none, address: 10.0.0.1}}"
     found = plan_of(HEAD + text + "\njobs: {w: 4}").hosts
-    assert [(host.name, host.ssh, host.user, host.port, host.address) for host in found] == [
+    assert [(host.name, host.target, host.user, host.port, host.address) for host in found] == [
         ("a", "gw", "ml", 2200, "gw"),
         ("b", "gw", "me", 9, "gw"),
         ("c", "c", "", None, "c"),
         ("d", "", "", None, "10.0.0.1"),
     ]
     (host,) = plan_of(HEAD + "jobs: {w: {hosts: me@box}}").hosts
-    assert (host.name, host.ssh, host.user, host.address) == ("me@box", "box", "me", "box")
+    assert (host.name, host.target, host.user, host.address) == ("me@box", "box", "me", "box")
 
 
 @pytest.mark.parametrize(

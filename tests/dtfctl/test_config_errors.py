@@ -27,7 +27,7 @@ MALFORMED = {
     "an unclosed quote": ('program: "x\njobs: {a: 1}', "c.yaml:2:13: "),
     "a control character": ("program: \x01", "c.yaml:1:10: the control character #x01"),
     "an unknown alias": ("program: *x\n", "c.yaml:1:10: found undefined alias"),
-    "two documents": ("a: 1\n---\nb: 1\n", "c.yaml:2:1: a second document; a cluster file is one"),
+    "two documents": ("a: 1\n---\nb: 1\n", "c.yaml:2:1: a second document; a cluster file has only one"),
     "no jobs": ("program: x\n", 'c.yaml:1:1: the key "jobs" is missing'),
     "jobs empty": (HEAD + "jobs: {}\n", 'c.yaml:2:7: "jobs" names no job'),
     "jobs null": (HEAD + "jobs:\n", 'c.yaml:2:6: "jobs" must be a mapping of keys to values, not nothing'),
@@ -45,10 +45,10 @@ MALFORMED = {
         HEAD + "jobs: {w: {Replicas: 2}}",
         'c.yaml:2:12: unknown key "Replicas" under jobs.w (did you mean "replicas"?)',
     ),
-    "a key twice": (HEAD + "program: y\njobs: {a: 1}", 'c.yaml:2:1: the key "program" is there twice'),
+    "a key twice": (HEAD + "program: y\njobs: {a: 1}", 'c.yaml:2:1: the key "program" appears twice'),
     "a job twice": (
         HEAD + "jobs:\n  a: 1\n  a: 2\n",
-        'c.yaml:4:3: the key "a" is there twice (first in line 3)',
+        'c.yaml:4:3: the key "a" appears twice (first in line 3)',
     ),
     "a key that is a list": (HEAD + "? [a]\n: 1\n", "c.yaml:2:3: a key must be a word, not a list"),
     "no program": (
@@ -66,7 +66,7 @@ MALFORMED = {
         "program: {a: 1}\njobs: {a: 1}",
         'c.yaml:1:10: "program" must be one value, not a mapping',
     ),
-    "a zero byte": ('program: "a\\0b"\njobs: {a: 1}', 'c.yaml:1:10: "program" holds a zero byte'),
+    "a zero byte": ('program: "a\\0b"\njobs: {a: 1}', 'c.yaml:1:10: "program" contains a zero byte'),
     "no replicas": (
         HEAD + "jobs: {a: 0}",
         'c.yaml:2:11: "jobs.a.replicas" must be a whole number from 1 to 10000, not "0"',
@@ -87,15 +87,15 @@ MALFORMED = {
     ),
     "a job name with a colon": (
         HEAD + 'jobs: {"a:b": 1}',
-        'c.yaml:2:8: "a:b" is no name for a job: letters, digits, _ and - only',
+        'c.yaml:2:8: "a:b" is not a valid job name: use letters, digits, _ and - only',
     ),
     "an empty job name": (
         HEAD + 'jobs: {"": 1}',
-        'c.yaml:2:8: "" is no name for a job: letters, digits, _ and - only',
+        'c.yaml:2:8: "" is not a valid job name: use letters, digits, _ and - only',
     ),
     "a job name in digits": (
         HEAD + "jobs: {1: 1}",
-        'c.yaml:2:8: "1" is no name for a job: letters, digits, _ and - only',
+        'c.yaml:2:8: "1" is not a valid job name: use letters, digits, _ and - only',
     ),
     "port zero": (
         HEAD + "jobs: {a: {port: 0}}",
@@ -116,11 +116,11 @@ MALFORMED = {
     ),
     "a port twice": (
         HEAD + "jobs: {a: {port: 5}, b: {port: [5]}}",
-        "c.yaml:2:32: port 5 is that of a:0 and of b:0",
+        "c.yaml:2:32: port 5 is used by both a:0 and b:0; give one of them another port",
     ),
     "overlapping ports": (
         HEAD + "jobs: {a: {port: 5, replicas: 3}, b: {port: 7}}",
-        "c.yaml:2:45: port 7 is that of a:2 and of b:0",
+        "c.yaml:2:45: port 7 is used by both a:2 and b:0; give one of them another port",
     ),
     "a policy": (
         HEAD + "restart: onfailure\njobs: {a: 1}",
@@ -165,7 +165,7 @@ MALFORMED = {
     ),
     "a probe without a port": (
         HEAD + "jobs: {a: {port: none, readiness: grpc}}",
-        'c.yaml:2:35: readiness by grpc needs a port, and "port" is none',
+        'c.yaml:2:35: readiness by grpc needs a port, and "port" is "none"',
     ),
     "a probe in a hurry": (
         HEAD + "readiness: {probe: tcp, interval: 0}\njobs: {a: 1}",
@@ -177,19 +177,19 @@ MALFORMED = {
     ),
     "a placeholder without its end": (
         "program: x {cluster_flags --a\njobs: {a: 1}\n",
-        'c.yaml:1:10: "program": "{cluster_flags " is no placeholder; write {cluster_flags} ({{ is a plain brace)',
+        'c.yaml:1:10: "program": "{cluster_flags " is not a placeholder; write {cluster_flags} ({{ is a plain brace)',
     ),
     "a placeholder without its beginning": (
         "program: x\nenvironment: {A: 'a/checkpoint_dir}'}\njobs: {a: 1}\n",
-        'c.yaml:2:18: "environment.A": "checkpoint_dir}" is no placeholder; write {checkpoint_dir}',
+        'c.yaml:2:18: "environment.A": "checkpoint_dir}" is not a placeholder; write {checkpoint_dir}',
     ),
     "a placeholder with spaces": (
         "program: [x, '{ task']\njobs: {a: 1}\n",
-        'c.yaml:1:14: "program": "{ task" is no placeholder; write {task}',
+        'c.yaml:1:14: "program": "{ task" is not a placeholder; write {task}',
     ),
     "a placeholder where there are none": (
         "program: x\ncheckpoint_dir: c/{name}\njobs: {a: 1}\n",
-        'c.yaml:2:17: "checkpoint_dir" takes no placeholders, so "{name}" would stand as it is',
+        'c.yaml:2:17: "checkpoint_dir" takes no placeholders; "{name}" would not be replaced',
     ),
     "a placeholder of another job": (
         "program: x {chief_hosts}\njobs: {ps: 1}",
@@ -205,7 +205,7 @@ MALFORMED = {
     ),
     "an environment name": (
         HEAD + "environment: {A=B: 1}\njobs: {a: 1}",
-        'c.yaml:2:15: "A=B" is no name for an environment variable',
+        'c.yaml:2:15: "A=B" is not a valid name of an environment variable',
     ),
     "an environment of maps": (
         HEAD + "environment: {A: {b: 1}}\njobs: {a: 1}",
@@ -227,12 +227,12 @@ MALFORMED = {
     # -- YAML
     "a duplicate in a flow mapping": (
         HEAD + "jobs: {a: {port: 5, port: 6}}",
-        'c.yaml:2:21: the key "port" is there twice (first in line 2)',
+        'c.yaml:2:21: the key "port" appears twice (first in line 2)',
     ),
     "a merge of a word": (HEAD + "jobs: {a: {<<: x}}", 'c.yaml:2:16: "<<" merges mappings, not "x"'),
     "an alias to itself": (
         HEAD + "x-a: &a {b: *a}\njobs: {a: 1}",
-        "c.yaml:2:6: an alias to what it is part of",
+        "c.yaml:2:6: an alias to a value that contains it",
     ),
     "an alias bomb": (BOMB, "c.yaml:1:14: more than 30000 values (aliases count each time)"),
     "indentation": (
@@ -255,11 +255,11 @@ MALFORMED = {
     ),
     "a variable without an end": (
         "program: x ${USER\njobs: {a: 1}",
-        'c.yaml:1:10: "program": "${USER" is no variable: ${NAME}, ${NAME:-default} or ${NAME:?message};',
+        'c.yaml:1:10: "program": "${USER" is not a variable: write ${NAME}, ${NAME:-default} or ${NAME:?message};',
     ),
     "a variable with a bad name": (
         "program: x ${1}\njobs: {a: 1}",
-        'c.yaml:1:10: "program": "${1}" is no variable: ${NAME}, ${NAME:-default} or ${NAME:?message};',
+        'c.yaml:1:10: "program": "${1}" is not a variable: write ${NAME}, ${NAME:-default} or ${NAME:?message};',
     ),
     "a default without an end": (
         "program: 'x ${A:-b'\njobs: {a: 1}",
@@ -286,7 +286,7 @@ MALFORMED = {
     "a host twice": (HEAD + "hosts: {'n[0-2]': , n1: }\njobs: {a: 1}", 'c.yaml:2:24: "hosts" names n1 twice'),
     "a host twice in a list": (
         HEAD + "hosts: [n0, n0]\njobs: {a: 1}",
-        'c.yaml:2:13: "n0" is there twice in "hosts"',
+        'c.yaml:2:13: "n0" appears twice in "hosts"',
     ),
     "a host twice in a job": (
         HEAD + "jobs: {a: {hosts: 'n[0-1],n0'}}",
@@ -298,7 +298,7 @@ MALFORMED = {
     ),
     "a range of letters": (
         HEAD + "jobs: {a: {hosts: 'n[a-c]'}}",
-        'c.yaml:2:19: "jobs.a.hosts": "[a-c]" is no range such as [0-3,7]',
+        'c.yaml:2:19: "jobs.a.hosts": "[a-c]" is not a range such as [0-3,7]',
     ),
     "a range without an end": (
         HEAD + "jobs: {a: {hosts: 'n[0-3'}}",
@@ -318,7 +318,7 @@ MALFORMED = {
     ),
     "a host name that is an option": (
         HEAD + "hosts: {'-oProxyCommand=x': }\njobs: {a: 1}",
-        'c.yaml:2:9: "-oProxyCommand=x" is no name for a host',
+        'c.yaml:2:9: "-oProxyCommand=x" is not a valid host name',
     ),
     "host keys that are taken for granted": (
         HEAD + "ssh: {host_keys: no}\njobs: {a: 1}",
@@ -387,7 +387,7 @@ MALFORMED = {
     ),
     "a port of a task that another has": (
         HEAD + "jobs: {a: {port: 5, replicas: 2, tasks: {1: {port: 5}}}}",
-        "c.yaml:2:52: port 5 is that of a:0 and of a:1",
+        "c.yaml:2:52: port 5 is used by both a:0 and a:1; give one of them another port",
     ),
     "a port of a task without ports": (
         HEAD + "jobs: {a: {port: none, tasks: {0: {port: 5}}}}",
@@ -416,7 +416,7 @@ MALFORMED = {
     ),
     "more GPUs than there are": (
         HEAD + "hosts: {localhost: {gpus: 2}}\njobs: {a: {replicas: 3, gpus: 1}}",
-        "c.yaml:3:11: a:2 is to have 1 gpus of localhost, which has 2, 2 of them taken",
+        "c.yaml:3:11: a:2 asks for 1 gpus of localhost, which has 2, 2 of them taken",
     ),
     "no threads": (
         HEAD + "threads: 0\njobs: {a: 1}",
@@ -441,7 +441,7 @@ MALFORMED = {
     ),
     "a liveness without a port": (
         HEAD + "port: none\nliveness: tcp\njobs: {a: 1}",
-        'c.yaml:3:11: liveness by tcp needs a port, and "port" is none',
+        'c.yaml:3:11: liveness by tcp needs a port, and "port" is "none"',
     ),
     "a liveness of no patience": (
         HEAD + "liveness: {probe: tcp, failures: 0}\njobs: {a: 1}",
@@ -478,15 +478,15 @@ MALFORMED = {
     # -- levels
     "a task that is not there": (
         HEAD + "jobs: {a: {replicas: 2, tasks: {2: {port: 5}}}}",
-        "c.yaml:2:43: there is no task 2 of a: it has 2 (0-1)",
+        "c.yaml:2:43: a has no task 2: it has 2 (0-1)",
     ),
     "a task in words": (
         HEAD + "jobs: {a: {tasks: {first: {port: 5}}}}",
-        'c.yaml:2:20: "first" is no task: a number, or a range such as 0-3',
+        'c.yaml:2:20: "first" is not a task: write a number, or a range such as 0-3',
     ),
     "a task twice": (
         HEAD + "jobs: {a: {replicas: 4, tasks: {0-2: {threads: 1}, 1: {threads: 2}}}}",
-        "c.yaml:2:52: task 1 is there twice under jobs.a.tasks",
+        "c.yaml:2:52: task 1 appears twice under jobs.a.tasks",
     ),
     "tasks backwards": (
         HEAD + "jobs: {a: {replicas: 4, tasks: {2-0: {threads: 1}}}}",
@@ -520,7 +520,7 @@ MALFORMED = {
     ),
     "requirements of no environment": (
         HEAD + "requirements: /dev/null\nvenv: v\njobs: {a: {python: p}}",
-        'c.yaml:2:15: "requirements" of a:0 need a "venv", the folder that is made of them',
+        'c.yaml:2:15: "requirements" of a:0 need a "venv", the folder to create',
     ),
     "requirements without files": (
         HEAD + "requirements: {python: python3}\nvenv: v\njobs: {a: 1}",
@@ -536,11 +536,11 @@ MALFORMED = {
     ),
     "a secret twice": (
         HEAD + "secrets: [A, A]\njobs: {a: 1}",
-        'c.yaml:2:14: "A" is there twice in "secrets"',
+        'c.yaml:2:14: "A" appears twice in "secrets"',
     ),
     "a secret's value": (
         HEAD + "secrets: {A: hunter2}\njobs: {a: 1}",
-        'c.yaml:2:14: "secrets.A" says where its value is found, {file: ...} or {variable: ...}; the value',
+        'c.yaml:2:14: "secrets.A" must name the source of its value, {file: ...} or {variable: ...}; do not',
     ),
     "a spec": (
         HEAD + "cluster_spec: sparce\njobs: {a: 1}",
@@ -564,7 +564,7 @@ MALFORMED = {
     ),
     "two tensorboards": (
         HEAD + "checkpoint_dir: c\ntensorboard: true\njobs: {tensorboard: 1}",
-        'c.yaml:3:14: there is a job "tensorboard" already; one of the two is enough',
+        'c.yaml:3:14: a job "tensorboard" exists already; remove the job or the key',
     ),
     "a sidecar of perhaps": (
         HEAD + "jobs: {a: {sidecar: maybe}}",
@@ -615,7 +615,7 @@ def test_a_huge_file_is_refused_before_it_is_read(tmp_path):
 def test_an_error_in_a_second_file_points_there(tmp_path):
     (tmp_path / "a.yaml").write_text("program: x\njobs:\n  worker: {replicas: 2}\n")
     (tmp_path / "b.yaml").write_text("jobs:\n  worker:\n    port: 5\n    tasks: {7: {port: 9}}\n")
-    with pytest.raises(ConfigError, match=r"b\.yaml:4:23: there is no task 7 of worker: it has 2"):
+    with pytest.raises(ConfigError, match=r"b\.yaml:4:23: worker has no task 7: it has 2"):
         load([tmp_path / "a.yaml", tmp_path / "b.yaml"])
     (tmp_path / "b.yaml").write_text("jobs:\n  worker: {replica: 2}\n")
     with pytest.raises(ConfigError, match=r'b\.yaml:2:12: unknown key "replica" under jobs.worker'):
@@ -676,3 +676,20 @@ def test_a_damaged_file_is_read_or_refused_in_one_line(number):
             parse(text[:place] + damage + text[place + 1 :], "c.yaml", Path("/cluster"))
         except ConfigError as error:
             assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        'slurm: {options: "--partition=a\\n#SBATCH --uid=0"}',
+        'slurm: {options: ["--comment=a", "--comment=b\\nrm -rf /"]}',
+        'slurm: {without: "--requeue\\r"}',
+        'slurm: {srun: "srun\\ntrue"}',
+        'slurm: {address: "{node}\\x85"}',
+        'kubernetes: {namespace: "a\\nb"}',
+    ],
+)
+def test_what_stands_in_one_line_of_a_script_has_one_line(given):
+    with pytest.raises(ConfigError, match="must be text on one line, without control characters") as refused:
+        parse(HEAD + f"jobs: {{a: 1}}\nengine: {{{given}}}\n", "c.yaml", Path("/cluster"))
+    assert "\n" not in str(refused.value)

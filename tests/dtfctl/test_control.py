@@ -10,13 +10,13 @@ import stat
 
 import pytest
 
-from dtfctl.control import ControlServer
-from dtfctl.control_client import ControlClient
-from dtfctl.control_protocol import REQUESTS, plan_of
+from dtfctl.control.client import ControlClient
+from dtfctl.control.protocol import REQUESTS, plan_of
+from dtfctl.control.server import ControlServer
 from dtfctl.errors import NotPrivate, SupervisorUnreachable
-from dtfctl.messages import BadMessage
-from dtfctl.paths import ClusterPaths, socket_address
-from dtfctl.plan import to_json
+from dtfctl.storage.paths import ClusterPaths, socket_address
+from dtfctl.values.plan import to_json
+from dtfctl.wire.messages import BadMessage
 from tests.dtfctl.fakes import plan_of as cluster_plan
 
 PLAN_VALUE = cluster_plan()
@@ -74,7 +74,7 @@ def test_only_the_user_is_listened_to(tmp_path, monkeypatch):
     def scenario(paths, _):
         client = ControlClient.connect(paths.control)
         assert client.ask(DOWN) == {"echo": DOWN}  # it has been let in
-        for module in ("control", "control_client"):
+        for module in ("control.server", "control.client"):
             monkeypatch.setattr(f"dtfctl.{module}.stranger", lambda connection: "pid 7 of uid 65534")
         assert client.ask(DOWN) == {"echo": DOWN}
         with pytest.raises(NotPrivate, match="control.sock is answered by pid 7 of uid 65534, not by your supervisor"):
@@ -177,7 +177,7 @@ def test_half_a_request_is_none(tmp_path):
 
 
 def test_a_line_without_an_end_is_cut_off(tmp_path, monkeypatch):
-    monkeypatch.setattr("dtfctl.control.LINE_BYTES_MAX", 1 << 16)
+    monkeypatch.setattr("dtfctl.control.server.LINE_BYTES_MAX", 1 << 16)
 
     def scenario(paths, _):
         with connected(paths) as raw:
@@ -208,7 +208,7 @@ def test_a_mistake_in_the_supervisor_is_answered_too(tmp_path, capfd, monkeypatc
 
     def scenario(paths, _):
         client = ControlClient.connect(paths.control)
-        assert "this is a mistake in dtfctl itself: KeyError: 'worker:7'" in client.ask(DOWN)["error"]
+        assert "this is a bug in dtfctl: KeyError: 'worker:7'" in client.ask(DOWN)["error"]
         client.close()
 
     serve(tmp_path, scenario)
@@ -262,6 +262,6 @@ def test_a_supervisor_that_goes_away_is_an_error_in_words(tmp_path):
     ours, theirs = socket.socketpair()
     client = ControlClient(ours)
     theirs.close()
-    with pytest.raises(SupervisorUnreachable, match="has gone away"):
+    with pytest.raises(SupervisorUnreachable, match="closed the connection"):
         client.ask(DOWN)
     client.close()

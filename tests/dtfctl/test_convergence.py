@@ -7,11 +7,13 @@ import random
 
 import pytest
 
-from dtfctl import expand, host_failover, state
-from dtfctl.hosts import HostStatus
 from dtfctl.launchers.base import Reached, Unreachable
-from dtfctl.plan import LOCALHOST
-from dtfctl.plan_diff import scaled
+from dtfctl.plan import expand
+from dtfctl.plan.diff import scaled
+from dtfctl.supervise import host_failover
+from dtfctl.values import state
+from dtfctl.values.hosts import HostStatus
+from dtfctl.values.plan import LOCALHOST
 from tests.dtfctl.fakes import World, addresses_of, plan_of
 
 TEXT = """

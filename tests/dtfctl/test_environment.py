@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from dtfctl.hosts import environments, resolved
+from dtfctl.launchers.agent_client import agent_line
 from dtfctl.launchers.environment import MARK, digest
-from dtfctl.launchers.ssh import agent_line
-from dtfctl.plan import Requirements
-from tests.dtfctl.fakes import AGENT, plan_of, wait_until
+from dtfctl.values.hosts import environments, resolved
+from dtfctl.values.plan import Requirements
+from tests.dtfctl.fakes import AGENT, plan_of
+from tests.waiting import wait_until
 
 
 def a_wheel(folder: Path, name: str, version: str) -> None:
@@ -100,7 +101,7 @@ def test_only_the_last_words_of_a_failure_are_told(folder):
 def test_a_folder_that_holds_something_else_is_left_alone(folder):
     (folder / "venv").mkdir()
     (folder / "venv" / "thesis.tex").touch()
-    assert "something else than a virtual environment" in asked(folder)["error"]
+    assert "not a virtual environment" in asked(folder)["error"]
     assert [entry.name for entry in (folder / "venv").iterdir()] == ["thesis.tex"]
     assert asked(folder, venv="requirements.txt/venv")["error"].endswith("Not a directory")
 

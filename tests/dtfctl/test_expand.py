@@ -7,8 +7,8 @@ import shlex
 
 import pytest
 
-from dtfctl import expand
-from dtfctl.shell_line import outliving_signals
+from dtfctl.plan import expand
+from dtfctl.plan.shell_line import outliving_signals
 from tests.dtfctl.fakes import plan_of
 
 ADDRESSES = {"ps:0": "127.0.0.1:1", "worker:0": "127.0.0.1:2", "worker:1": "127.0.0.1:3"}
@@ -46,6 +46,13 @@ def expanded(program, **keys):
 def test_a_program_gets_its_place_where_it_asks_for_it(program, argv):
     plan, task = expanded(program, python="/venv/bin/python", checkpoint_dir="my saves")
     assert list(expand.argv(plan, task, ADDRESSES)) == argv
+
+
+@pytest.mark.parametrize("program", [["python", "t.py"], "cd src && python t.py"])
+def test_dtf_makes_way_for_the_program_whose_tensorflow_it_is(program):
+    plan, task = expanded(program, python="/venv/bin/python", tensorflow="dtf")
+    alone = expand.argv(*expanded(program, python="/venv/bin/python"), ADDRESSES)
+    assert expand.argv(plan, task, ADDRESSES) == ("/venv/bin/python", "-m", "dtf", "--exec", *alone)
 
 
 def test_tf_config_and_cluster_spec_say_the_same_as_the_flags():

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dtfctl import host_failover, hosts, state
-from dtfctl.hosts import CONNECTED, LOST, UNREACHABLE, HostStatus
-from dtfctl.store import Run, Store
-from dtfctl.task import TaskStatus
+from dtfctl.storage.store import Store
+from dtfctl.supervise import host_failover
+from dtfctl.values import hosts, state
+from dtfctl.values.hosts import CONNECTED, LOST, UNREACHABLE, HostStatus
+from dtfctl.values.run import Run
+from dtfctl.values.task import TaskStatus
 from tests.dtfctl.fakes import plan_of
 
 TEXT = """
@@ -41,7 +43,7 @@ def running(run, **changes):
 def test_a_host_that_does_not_answer_is_only_noted():
     change = host_failover.unreachable(a_run(), "a", "no route", 500.0, 10.0)
     assert change.run.hosts["a"].state == UNREACHABLE and change.run.hosts["a"].since == 500.0
-    assert change.statuses == () and "its tasks are left as they are" in change.notes[0][2]
+    assert change.statuses == () and "its tasks are not changed" in change.notes[0][2]
     again = host_failover.unreachable(change.run, "a", "timed out", 600.0, 20.0)
     assert again.run.hosts["a"].since == 500.0 and again.run.hosts["a"].why == "timed out" and not again.notes
     back = host_failover.reached(again.run, "a", 700.0, 30.0)
@@ -105,7 +107,7 @@ def test_a_moved_task_gets_a_process_there_and_whoever_knows_its_address_too():
     assert change.run.actual.task("ps:0").host.name == "spare1"
     found = {status.name: status for status in change.statuses}
     assert found["ps:0"].state == state.EXITED and found["ps:0"].renew.startswith("moved from a to spare1")
-    assert found["worker:1"].state == state.RUNNING and "must know the new address" in found["worker:1"].renew
+    assert found["worker:1"].state == state.RUNNING and "its ClusterSpec changed" in found["worker:1"].renew
     assert found["ps:1"].renew and found["eye:0"].renew
 
 

@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -19,10 +20,12 @@ import pytest
 from dtfctl.errors import PortTaken
 from dtfctl.launchers.base import Exited, Launch, Listed, Started
 from dtfctl.launchers.keeper import CHOSEN_PORTS, cgroups, processes, program
+from dtfctl.launchers.keeper.lease import Lease
+from dtfctl.launchers.keeper.respawn import DELAY_S, DELAY_S_MAX, Respawn
 from dtfctl.launchers.local import LocalLauncher
-from dtfctl.plan import Limits
-from tests.dtfctl.fakes import wait_until
+from dtfctl.values.plan import Limits
 from tests.e2e.dtfctl_cluster import ROOT
+from tests.waiting import wait_until
 
 
 class Host:
@@ -43,7 +46,8 @@ class Host:
     @asynccontextmanager
     async def launcher(self):
         launcher = LocalLauncher(self.folder, self.folder, self.take)
-        await launcher.connect()
+        launcher.connect()
+        await launcher.wait_until_listed()
         try:
             yield launcher
         finally:
@@ -80,11 +84,11 @@ class Host:
         return json.loads((self.folder / "records" / name).read_text())
 
     def keeper_pid(self):
-        """The process that holds the lock's file open and is nobody's guard."""
-        guards = [self.record(path.name)["guard"] for path in (self.folder / "records").glob("*.start")]
+        """The process that holds the lock's file open and is nobody's shim."""
+        shims = [self.record(path.name)["shim"] for path in (self.folder / "records").glob("*.start")]
         for name in os.listdir("/proc"):
-            is_guard = not name.isdigit() or int(name) in guards
-            if not is_guard and processes.command_of(int(name)).endswith(str(self.folder)):
+            is_shim = not name.isdigit() or int(name) in shims
+            if not is_shim and processes.command_of(int(name)).endswith(str(self.folder)):
                 return int(name)
         return None
 
@@ -230,13 +234,13 @@ def test_a_killed_keeper_loses_no_task_no_line_and_no_exit_status(tmp_path):
     run(scenario, tmp_path)
 
 
-def test_a_killed_guard_loses_no_exit_status(tmp_path):
+def test_a_killed_shim_loses_no_exit_status(tmp_path):
     async def scenario(host):
         async with host.launcher() as launcher:
             launcher.start(host.launch(*shell("while [ ! -e go ]; do sleep 0.01; done; exit 6")))
             await host.next(Started)
-            os.kill(host.record()["guard"], signal.SIGKILL)
-            wait_until(lambda: not is_alive(host.record()["guard"]), "the guard's end")
+            os.kill(host.record()["shim"], signal.SIGKILL)
+            wait_until(lambda: not is_alive(host.record()["shim"]), "the shim's end")
             (host.folder / "go").touch()
             assert (await host.next(Exited)).exit.code == 6
 
@@ -254,7 +258,7 @@ def test_a_damaged_record_does_not_lead_to_two_processes_of_one_task(tmp_path, d
             record = host.folder / "records" / "t-0.1.start"
             text = record.read_text().replace('"pid": ', '"pid": "x", "was": ') if damage is None else damage
             keeper_pid = host.keeper_pid()
-            # Until then it is a fork of its guard, and nobody could know it by its environment.
+            # Until then it is a fork of its shim, and nobody could know it by its environment.
             wait_until(lambda: b"DTFCTL_TASK=t:0" in Path(f"/proc/{pid}/environ").read_bytes(), "its program")
             record.write_text(text)
             os.kill(keeper_pid, signal.SIGKILL)
@@ -293,28 +297,29 @@ def test_what_is_no_request_costs_a_line_in_the_keepers_log_and_no_task(tmp_path
             assert host.keeper_pid() == keeper and not is_alive(pid)
         log = (host.folder / "keeper.log").read_text()
         assert "Traceback" not in log
-        assert log.count("a request is refused") == len(BAD_LINES)
+        assert log.count("a request was refused") == len(BAD_LINES)
 
     run(scenario, tmp_path)
 
 
-def test_a_guard_that_cannot_write_a_record_starts_nothing_and_lives(tmp_path):
+def test_a_shim_that_cannot_write_a_record_starts_nothing_and_lives(tmp_path):
     """As on a full disk."""
 
     async def scenario(host):
         async with host.launcher() as launcher:
             launcher.start(host.launch("true"))
             await host.next(Exited)
-            guard = host.record()["guard"]
+            shim = host.record()["shim"]
             # In the way of the record; a full disk cannot be had here by everybody.
-            (host.folder / "records" / f".u-0.1.start.{guard}").mkdir()
+            (host.folder / "records" / f".u-0.1.start.{shim}").mkdir()
             launcher.start(host.launch("touch", "started", task="u:0"))
             ended = (await host.next(Exited, "u:0")).exit
-            assert ended.error.startswith("could not be started: records/.u-0.1.start.")
+            assert ended.error.startswith(f"could not be started: {host.folder}/records/.u-0.1.start.")
+            assert not ended.preempted
             assert not (host.folder / "started").exists()
             launcher.start(host.launch("true", task="v:0"))
             assert (await host.next(Exited, "v:0")).exit.code == 0
-            assert host.record("v-0.1.start")["guard"] == guard
+            assert host.record("v-0.1.start")["shim"] == shim
 
     run(scenario, tmp_path)
 
@@ -324,7 +329,7 @@ def test_the_record_of_an_end_waits_for_room(tmp_path):
         async with host.launcher() as launcher:
             launcher.start(host.launch(*shell("while [ ! -e go ]; do sleep 0.01; done; exit 6")))
             await host.next(Started)
-            obstacle = host.folder / "records" / f".t-0.1.exit.{host.record()['guard']}"
+            obstacle = host.folder / "records" / f".t-0.1.exit.{host.record()['shim']}"
             obstacle.mkdir()
             (host.folder / "go").touch()
             assert (await host.next(Exited)).exit.code == 6
@@ -337,24 +342,87 @@ def test_the_record_of_an_end_waits_for_room(tmp_path):
 
 
 def test_an_end_that_nobody_saw_is_held_against_nobody(tmp_path):
-    """Keeper and guard are killed together, and the task before anybody else looks."""
+    """Keeper and shim are killed together, and the task before anybody else looks."""
 
     async def scenario(host):
         first = LocalLauncher(host.folder, host.folder, host.take)
-        await first.connect()
+        first.connect()
+        await first.wait_until_listed()
         first.start(host.launch("sleep", "1000"))
         pid = (await host.next(Started)).pid
         await first._conversation.cut()
-        for victim in (host.keeper_pid(), host.record()["guard"], pid):
+        for victim in (host.keeper_pid(), host.record()["shim"], pid):
             os.kill(victim, signal.SIGKILL)
         first._keeper.wait(15)
         wait_until(lambda: not is_alive(pid), "the task's end")
         async with host.launcher():
             ended = (await host.next(Exited)).exit
             # Where init leaves it for a while, or the kernel remembers, its status is known even so.
-            assert ended.signal == signal.SIGKILL or ended.preempted.startswith("status unknown: its guard was killed")
+            assert ended.signal == signal.SIGKILL or ended.preempted.startswith("status unknown: its shim was killed")
 
     run(scenario, tmp_path)
+
+
+def lease(launcher, until):
+    launcher._conversation.send({"do": "lease", "until": until, "host": "here"})
+
+
+HIDDEN = "setsid sleep 1000 & echo $! > hidden; wait"
+
+
+def hidden_pid(host):
+    path = host.folder / "hidden"
+    return int(wait_until(lambda: path.exists() and path.read_text(), "a process in a session of its own"))
+
+
+def test_tasks_must_be_killed_by_their_own_host_when_their_lease_runs_out(tmp_path):
+    async def scenario(host):
+        async with host.launcher() as launcher:
+            environment = {"PATH": os.environ["PATH"], "DTFCTL_HOST": "here"}
+            lease(launcher, time.monotonic() + 1000)
+            launcher.start(host.launch(*shell(HIDDEN), environment=environment))
+            await host.next(Started)
+            pid = hidden_pid(host)
+            lease(launcher, time.monotonic() + 0.2)
+            ended = (await host.next(Exited)).exit
+            assert ended.signal == signal.SIGKILL and "had lost its supervisor" in ended.preempted
+            assert host.record("t-0.1.exit")["preempted"] == ended.preempted
+            wait_until(lambda: not is_alive(pid), "the end of what left its session")
+            # A request that was on its way for too long.
+            launcher.start(host.launch("true", generation=2))
+            assert "had lost its supervisor" in (await host.next(Exited)).exit.preempted
+            lease(launcher, time.monotonic() + 1000)
+            launcher.start(host.launch("true", generation=3))
+            assert (await host.next(Exited)).exit.code == 0
+
+    run(scenario, tmp_path)
+
+
+def test_tasks_without_a_keeper_must_be_killed_by_their_shim_when_their_lease_runs_out(tmp_path):
+    async def scenario(host):
+        first = LocalLauncher(host.folder, host.folder, host.take)
+        first.connect()
+        await first.wait_until_listed()
+        lease(first, time.monotonic() + 2)
+        first.start(host.launch("sleep", "1000"))
+        pid = (await host.next(Started)).pid
+        await first._conversation.cut()
+        os.kill(host.keeper_pid(), signal.SIGKILL)
+        first._keeper.wait(15)
+        wait_until(lambda: not is_alive(pid), "the task's end")
+        async with host.launcher():
+            assert "had lost its supervisor" in (await host.next(Exited)).exit.preempted
+
+    run(scenario, tmp_path)
+
+
+def test_a_keeper_that_was_stopped_itself_must_not_count_that_time():
+    held = Lease(processes.boot_id())
+    held.until = 100.0
+    held.forgive(1.0)
+    assert held.is_over(100.0)
+    held.forgive(3600.0)
+    assert not held.is_over(3699.0) and held.is_over(3700.0)
 
 
 def test_a_damaged_record_of_an_end_is_as_good_as_none(tmp_path):
@@ -370,7 +438,7 @@ def test_a_damaged_record_of_an_end_is_as_good_as_none(tmp_path):
     run(scenario, tmp_path)
 
 
-def test_a_task_whose_keeper_and_guard_were_killed_is_still_seen_to_end(tmp_path):
+def test_a_task_whose_keeper_and_shim_were_killed_is_still_seen_to_end(tmp_path):
     async def scenario(host):
         async with host.launcher() as launcher:
             launcher.start(host.launch(*shell("while [ ! -e go ]; do sleep 0.01; done; exit 6")))
@@ -378,8 +446,8 @@ def test_a_task_whose_keeper_and_guard_were_killed_is_still_seen_to_end(tmp_path
             await host.next(Listed)
             os.kill(host.keeper_pid(), signal.SIGKILL)
             await host.next(Listed)
-            os.kill(host.record()["guard"], signal.SIGKILL)
-            wait_until(lambda: not is_alive(host.record()["guard"]), "the guard's end")
+            os.kill(host.record()["shim"], signal.SIGKILL)
+            wait_until(lambda: not is_alive(host.record()["shim"]), "the shim's end")
             (host.folder / "go").touch()
             ended = (await host.next(Exited)).exit
             assert ended.code == 6 or "status unknown" in ended.preempted, "older kernels do not tell"
@@ -390,7 +458,8 @@ def test_a_task_whose_keeper_and_guard_were_killed_is_still_seen_to_end(tmp_path
 def test_a_launcher_that_comes_later_is_told_of_all_that_happened(tmp_path):
     async def scenario(host):
         first = LocalLauncher(host.folder, host.folder, host.take)
-        await first.connect()
+        first.connect()
+        await first.wait_until_listed()
         first.start(host.launch(*shell("exit 3")))
         await host.next(Exited)
         host.events.clear()
@@ -399,6 +468,41 @@ def test_a_launcher_that_comes_later_is_told_of_all_that_happened(tmp_path):
             assert (await host.next(Listed)).known == {("t:0", 1)}
             assert (await host.next(Exited)).exit.code == 3
         first._keeper.wait(5)
+
+    run(scenario, tmp_path)
+
+
+SHIM_KILLED_BEFORE_THE_START = """
+import os, signal, socket, sys
+from dtfctl.launchers.keeper import shim
+from dtfctl.launchers.keeper.processes import boot_id
+
+def write_and_die(*arguments, **options):
+    real(*arguments, **options)
+    if os.getpid() == me:
+        os.kill(me, signal.SIGKILL)
+
+me, real, shim.write_record = os.getpid(), shim.write_record, write_and_die
+ours, theirs = socket.socketpair()
+request = {"task": "t:0", "generation": 1, "argv": ["true"], "environment": {}, "working_dir": ".", "log": "log"}
+shim.Shim(theirs, boot_id(), "").start({**request, "address": None, "limits": {}})
+"""
+
+
+def test_a_task_whose_shim_was_killed_before_it_began_is_not_said_to_have_failed(tmp_path):
+    """Its exit status would be that of a program that is not found, which is given up at once."""
+    (tmp_path / "records").mkdir()
+    shim = subprocess.run(
+        [sys.executable, "-c", SHIM_KILLED_BEFORE_THE_START], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}
+    )
+    assert shim.returncode == -signal.SIGKILL
+    wait_until(lambda: (tmp_path / "records" / "t-0.1.exit").exists(), "the record of its end")
+
+    async def scenario(host):
+        async with host.launcher():
+            ended = (await host.next(Exited)).exit
+            assert ended.preempted == ended.error == "was not started: its shim was killed first"
+            assert not (tmp_path / "log").exists()
 
     run(scenario, tmp_path)
 
@@ -414,8 +518,8 @@ def test_a_stranger_who_got_a_tasks_pid_is_neither_watched_nor_killed(tmp_path):
             "generation": 1,
             "pid": stranger.pid,
             "start_time": processes.stat_of(stranger.pid)[1] - 1,
-            "guard": stranger.pid,
-            "guard_start_time": 1,
+            "shim": stranger.pid,
+            "shim_start_time": 1,
             "boot": processes.boot_id(),
             "at": 0.0,
             "address": None,
@@ -435,7 +539,7 @@ def test_a_record_of_an_earlier_boot_is_the_record_of_a_lost_process(tmp_path):
     async def scenario(host):
         (host.folder / "records").mkdir()
         me = {"pid": os.getpid(), "start_time": processes.stat_of(os.getpid())[1]}
-        record = {"task": "t:0", "generation": 1, **me, "guard": 1, "guard_start_time": 1, "boot": "another", "at": 0.0}
+        record = {"task": "t:0", "generation": 1, **me, "shim": 1, "shim_start_time": 1, "boot": "another", "at": 0.0}
         (host.folder / "records" / "t-0.1.start").write_text(json.dumps(record))
         async with host.launcher():
             assert (await host.next(Exited)).exit.error == "lost: the machine was restarted"
@@ -485,8 +589,10 @@ def test_what_a_task_has_forked_ends_with_it_however_well_it_hides(tmp_path):
             wait_until(lambda: not is_alive(pid), "its end")
             folder = cgroups.own_cgroup()
             token = (host.folder / "token").read_text()
-            assert os.path.isdir(f"{folder}/dtfctl-{token}")
-        assert not os.path.isdir(f"{folder}/dtfctl-{token}")
+            # Hosts of one run that share a tree of cgroups, as containers do, must not end one another's tasks.
+            own = f"{folder}/dtfctl-{token}-{host.folder.name}"
+            assert os.path.isdir(own)
+        assert not os.path.isdir(own)
 
     run(scenario, tmp_path)
 
@@ -705,3 +811,28 @@ def test_how_a_process_ended_is_told_before_its_parent_has_reaped_it(end, told):
         os.close(pidfd)
         assert {key: found[key] for key in told} == told
         assert processes.status_of_zombie(child.pid, start_time - 1) is None
+
+
+def test_a_daemon_that_cannot_start_is_started_ever_less_often():
+    respawn, now, starts = Respawn(), 1000.0, []
+    respawn.command = {"argv": ["daemon"]}
+    respawn.connected(now)
+    now += 3600
+    respawn.lost(now)
+    assert respawn.at == now + DELAY_S
+    for _ in range(12):
+        starts.append(respawn.at - now)
+        now = respawn.at
+        respawn.plan(now)
+    assert starts == sorted(starts) and starts[-1] == DELAY_S_MAX
+    respawn.connected(now)
+    assert respawn.at is None
+    respawn.lost(now + 1)
+    assert respawn.at == now + 1 + DELAY_S_MAX, "it ran for a moment only"
+    respawn.connected(now + 20)
+    respawn.lost(now + 21 + DELAY_S_MAX)
+    assert respawn.at == now + 21 + DELAY_S_MAX + DELAY_S
+    respawn.end()
+    assert respawn.at is None
+    respawn.plan(now)
+    assert respawn.at is None

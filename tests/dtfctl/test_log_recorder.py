@@ -12,7 +12,7 @@ import pytest
 
 from dtfctl.launchers import log_recorder
 from dtfctl.launchers.log_recorder import ENTRY, HEADER, Recorder
-from tests.e2e.dtfctl_cluster import wait_until
+from tests.waiting import wait_until
 
 
 @pytest.fixture

@@ -12,16 +12,18 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from dtfctl import messages
-from dtfctl.control_protocol import REQUESTS
+from dtfctl.control.protocol import REQUESTS
 from dtfctl.launchers import ssh, sync
 from dtfctl.launchers.agent import protocol as of_agent
+from dtfctl.launchers.agent_client import AgentClient
 from dtfctl.launchers.keeper import protocol as of_keeper
 from dtfctl.launchers.keeper_client import Conversation
-from dtfctl.messages import BadMessage, Complaints, checked, message, value_of
-from dtfctl.plan import ClusterPlan, HostPlan, SshSettings
-from dtfctl.task import Exit, Life, TaskStatus, to_json
-from dtfctl.typed import shape_of
+from dtfctl.launchers.pipe import PipeError
+from dtfctl.values.plan import SSH, ClusterPlan, HostPlan, SshSettings
+from dtfctl.values.task import Exit, Life, TaskStatus, to_json
+from dtfctl.wire import messages
+from dtfctl.wire.messages import BadMessage, Complaints, checked, message, value_of
+from dtfctl.wire.typed import shape_of
 from tests.dtfctl.fakes import plan_of
 
 PROTOCOLS = {
@@ -97,7 +99,7 @@ def test_complaints_are_few_and_count_the_rest():
     assert lines == ["a line"] * Complaints.LINES_MAX
     now[0] = 61.0
     complaints.tell("later")
-    assert lines[-2:] == ["980 more messages were refused meanwhile", "later"]
+    assert lines[-2:] == ["980 more messages were refused in the meantime", "later"]
 
 
 # -- dataclasses
@@ -133,7 +135,7 @@ def test_a_status_with_another_type_in_it_is_refused(change):
 # -- other hosts
 
 
-HOST = HostPlan("gpu", "10.0.0.7", "python3", "/w", ssh="gpu-a")
+HOST = HostPlan("gpu", "10.0.0.7", "python3", "/w", via=SSH, target="gpu-a")
 
 
 def talking(tmp_path, *lines):
@@ -145,7 +147,7 @@ def talking(tmp_path, *lines):
     script.write_text(f"#!{sys.executable}\nimport sys\nsys.stdin.buffer.readline(); sys.stdin.buffer.readline()\n"
                       f"sys.stdout.buffer.write(open({str(answers)!r}, 'rb').read())\n")  # fmt: skip
     script.chmod(stat.S_IRWXU)
-    return ssh.Ssh(SshSettings(str(script)), HOST, tmp_path / "sockets")
+    return AgentClient(ssh.SshPipe(SshSettings(str(script)), HOST, tmp_path / "sockets"))
 
 
 @pytest.mark.parametrize(
@@ -164,13 +166,13 @@ def talking(tmp_path, *lines):
 def test_a_host_that_answers_nonsense_is_an_error_in_words(tmp_path, line):
     host = talking(tmp_path, line)
     request = {"do": "clean", "run": "r", "token": "t", "keeper": {}}
-    with pytest.raises(ssh.SshError, match="its answer is not understood") as caught:
+    with pytest.raises(PipeError, match="its answer is invalid") as caught:
         asyncio.run(host.ask(request, 30))
     assert not caught.value.is_connection and "\n" not in caught.value.why
 
 
 def test_what_an_agent_tells_as_its_error_is_told_on(tmp_path):
-    with pytest.raises(ssh.SshError, match="^/srv: No space left on device$"):
+    with pytest.raises(PipeError, match="^/srv: No space left on device$"):
         asyncio.run(talking(tmp_path, b'{"error": "/srv: No space left on device"}').ask({"do": "check"}, 30))
 
 
@@ -182,7 +184,7 @@ def test_a_host_gets_no_file_that_is_not_the_folders(tmp_path, wanted):
     (source / "other.py").write_text("secret")
     files = {"train.py": (1, 0, 0o600, "")}
     host = talking(tmp_path, json.dumps({"folder": "/w", "wanted": wanted}).encode())
-    with pytest.raises(ssh.SshError, match="asks for"):
+    with pytest.raises(PipeError, match="asks for"):
         asyncio.run(sync.sync(host, "/w", source, files, False))
 
 
@@ -224,7 +226,7 @@ def test_bad_messages_of_a_keeper_change_nothing_and_the_talk_goes_on(capfd):
     asyncio.run(scenario())
     assert [each["is"] for each in heard] == ["listed"]
     log = capfd.readouterr().err.splitlines()
-    assert len(log) == 6 and all("on gpu says is not understood" in line for line in log)
+    assert len(log) == 6 and all("invalid message from the keeper on gpu" in line for line in log)
 
 
 def test_every_shape_takes_what_is_sent(tmp_path):

@@ -9,7 +9,7 @@ import stat
 import pytest
 
 from dtfctl.errors import NotPrivate
-from dtfctl.ownership import check_private, make_private, stranger
+from dtfctl.storage.ownership import check_private, make_private, stranger
 
 
 def mode_of(path):
@@ -34,14 +34,14 @@ def test_one_that_is_there_and_private_is_taken(tmp_path):
 def test_one_that_lets_others_in_is_refused(tmp_path, mode):
     (tmp_path / "trial").mkdir()
     os.chmod(tmp_path / "trial", mode)
-    with pytest.raises(NotPrivate, match=rf"others may look into .*trial \(its mode is {mode:04o}\).*chmod 700"):
+    with pytest.raises(NotPrivate, match=rf"trial is readable by other users \(mode {mode:04o}\).*chmod 700"):
         make_private(tmp_path / "trial")
 
 
 def test_one_in_whose_place_others_could_put_another_is_refused(tmp_path):
     make_private(tmp_path / "state" / "trial")
     os.chmod(tmp_path / "state", 0o777)
-    with pytest.raises(NotPrivate, match="others may replace .*chmod go-w"):
+    with pytest.raises(NotPrivate, match="other users may replace .*chmod go-w"):
         make_private(tmp_path / "state" / "trial")
     os.chmod(tmp_path / "state", 0o1777)  # as /tmp: there nobody can
     make_private(tmp_path / "state" / "trial")

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from dtfctl import planned_ends
+from dtfctl.supervise import planned_ends
 from tests.dtfctl.fakes import CLUSTER, World, addresses_of, plan_of
 
 THREE = CLUSTER.replace("worker: 2", "worker: 3")
@@ -179,8 +179,8 @@ def test_an_end_of_its_own_is_judged_as_ever(world):
         (
             {"ps:0", "worker:0", "worker:1"},
             [
-                "order worker:1, then worker:0 (it saves), then ps:0; what starts comes after that",
-                "cost no step if worker:0 saves at SIGTERM, as dtf's sessions do; else those since its last checkpoint",
+                "order worker:1, then worker:0 (it saves), then ps:0; new tasks start after that",
+                "cost no step if worker:0 saves at SIGTERM, as dtf's sessions do; else the steps since its checkpoint",
             ],
         ),
     ],

@@ -13,10 +13,10 @@ from concurrent import futures
 import grpc
 import pytest
 
-from dtfctl.get_status import PATH
-from dtfctl.plan import Probe
-from dtfctl.probe import Question
-from dtfctl.probe import ask as ask_task
+from dtfctl.probes.get_status import PATH
+from dtfctl.probes.probe import Question
+from dtfctl.probes.probe import ask as ask_task
+from dtfctl.values.plan import Probe
 from tests.dtfctl.fakes import plan_of
 
 
@@ -62,7 +62,7 @@ def test_a_server_without_devices_is_ready_too(server):
 
 def test_another_tasks_server_at_the_address_is_not_taken_for_ours(server):
     server.reply = device("/job:worker/replica:0/task:12/device:CPU:0")
-    words = f"{server.address} is served by another task, /job:worker/replica:0/task:12"
+    words = f"{server.address} is used by another task, /job:worker/replica:0/task:12"
     assert ask("grpc", server.address) == words
 
 
@@ -119,7 +119,7 @@ def test_a_file_must_be_young_enough(tmp_path):
     path.touch()
     assert ask("file", target=str(path), age_s=60.0) == ""
     os.utime(path, (time.time() - 100, time.time() - 100))
-    assert ask("file", target=str(path), age_s=60.0) == f"the file {path} was last written too long ago"
+    assert ask("file", target=str(path), age_s=60.0) == f"the file {path} has not been written recently"
     assert ask("file", target=str(path)) == ""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dtfctl.program_line import Step, is_plain, steps_of
+from dtfctl.checks.program_line import Step, is_plain, steps_of
 
 PYTHON = Step("python", "t.py", is_python=True)
 

@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from dtfctl.progress import ProgressReader
+from dtfctl.logs.progress import ProgressReader
 
 
 def field(number, wire, data):

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from dtfctl.reconcile import Desired, reconcile, verdict
-from dtfctl.statuses import Statuses
-from dtfctl.task import Exit, TaskStatus
+from dtfctl.supervise.reconcile import Desired, reconcile, verdict
+from dtfctl.values.statuses import Statuses
+from dtfctl.values.task import Exit, TaskStatus
 from tests.dtfctl.fakes import plan_of
 
 NOW = 1000.0
@@ -41,9 +41,9 @@ def lines(text):
 
 def test_a_fresh_cluster_is_started_whole():
     assert lines(plan_text(observed())) == [
-        "start ps:0 the cluster file wants it",
-        "start worker:0 the cluster file wants it",
-        "start worker:1 the cluster file wants it",
+        "start ps:0 it is in the cluster file",
+        "start worker:0 it is in the cluster file",
+        "start worker:1 it is in the cluster file",
     ]
 
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from dtfctl.plan import RestartPolicy
-from dtfctl.restart import decide, remembering
-from dtfctl.task import Exit, TaskStatus
+from dtfctl.supervise.restart import decide, remembering
+from dtfctl.values.plan import RestartPolicy
+from dtfctl.values.task import Exit, TaskStatus
 
 CRASH = {"code": 1}
 CLEAN = {"code": 0}
@@ -41,7 +41,7 @@ def ended(how, at=1000.0, ready_at=None, failures=()):
             "exit-code",
             CRASH,
             "fail",
-            "exited with status 1 (not among the exit codes that are tried again)",
+            "exited with status 1 (not among the exit codes that are retried)",
         ),
         ("exit-code", CLEAN, "succeed", "exited with status 0"),
         ("exit-code", {"error": "was lost"}, "retry", "was lost; restart 1 of 5 within 10m"),
@@ -122,7 +122,7 @@ def test_thousands_of_attempts_do_not_overflow_the_backoff():
         (
             {"signal": 9, "is_out_of_memory": True},
             990.0,
-            "killed by SIGKILL for want of memory; restart 1 of 5 within 10m",
+            "killed by SIGKILL: out of memory; restart 1 of 5 within 10m",
         ),
     ],
 )
@@ -184,7 +184,7 @@ def test_the_same_end_after_the_same_short_time_over_and_over_is_given_up_early(
 def test_what_was_given_up_early_says_so_within_four_seconds_of_waiting():
     decisions = loop(RestartPolicy(), [(CRASH, 0.3)] * 4)
     assert sum(decision.delay_s for decision in decisions) == 3.5
-    assert decisions[-1].reason == "exited with status 1; gave up: 4 times in a row, each after 0.3s, so it always will"
+    assert decisions[-1].reason == "exited with status 1; gave up: failed 4 times in a row after about 0.3s"
 
 
 def test_alike_of_zero_gives_every_attempt_its_chance():
@@ -206,15 +206,15 @@ REFUSED = "Traceback (most recent call last):\n  ...\nConnectionRefusedError: [E
         ({"code": 126}, "exited with status 126; gave up: the program cannot be executed"),
         (
             {"error": "could not be started: train: No such file or directory"},
-            "could not be started: train: No such file or directory; gave up: another start cannot heal that",
+            "could not be started: train: No such file or directory; gave up: a restart cannot fix that",
         ),
         (
             {"code": 1, "traceback": IMPORT},
-            "exited with status 1; gave up: ModuleNotFoundError: No module named 'x' (another start cannot heal that)",
+            "exited with status 1; gave up: ModuleNotFoundError: No module named 'x' (a restart cannot fix that)",
         ),
         (
             {"code": 1, "traceback": "/usr/bin/python3: No module named nosuch"},
-            "exited with status 1; gave up: /usr/bin/python3: No module named nosuch (another start cannot heal that)",
+            "exited with status 1; gave up: /usr/bin/python3: No module named nosuch (a restart cannot fix that)",
         ),
     ],
 )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from dtfctl.commands.selection import choose_tasks, in_short
 from dtfctl.errors import UnknownTask
-from dtfctl.selection import choose_tasks, in_short
 
 NAMES = ["ps:0", "ps:1", *(f"worker:{index}" for index in range(12)), "tensor-board:0"]
 
@@ -31,5 +31,5 @@ def test_tasks_are_chosen_by_name_range_job_or_pattern(patterns, chosen):
 
 @pytest.mark.parametrize("pattern", ["worker:12", "worker:3-1", "worker:", "work", "chief", "", "worker:-1", "*:x"])
 def test_a_pattern_that_fits_nothing_is_refused_with_what_there_is(pattern):
-    with pytest.raises(UnknownTask, match=r'"\S*" \(there are ps:0-1, worker:0-11, tensor-board:0\)'):
+    with pytest.raises(UnknownTask, match=r'"\S*" \(tasks: ps:0-1, worker:0-11, tensor-board:0\)'):
         choose_tasks(NAMES, [pattern])

@@ -10,14 +10,14 @@ import sys
 
 import pytest
 
-from dtfctl.shell_line import outliving_signals
+from dtfctl.plan.shell_line import outliving_signals
 
-SAVES = """
-import signal, sys, time
+SAVES = r"""
+import os, signal, sys, time
 def save(*_):
-    print("saving", flush=True); time.sleep(0.2); print("saved", flush=True); sys.exit(7)
+    os.write(1, b"saving\n"); time.sleep(0.2); os.write(1, b"saved\n"); sys.exit(7)
 signal.signal(signal.SIGTERM, save)
-print("ready", flush=True)
+os.write(1, b"ready\n")  # print may not be called again by the handler while it prints this
 time.sleep(30)
 """
 

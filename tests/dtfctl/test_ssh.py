@@ -13,13 +13,15 @@ import pytest
 
 from dtfctl.launchers import ssh
 from dtfctl.launchers.agent.protocol import ANSWERS
+from dtfctl.launchers.agent_client import NO_PYTHON, AgentClient, agent_command, agent_line
 from dtfctl.launchers.keeper import processes
-from dtfctl.messages import checked
-from dtfctl.plan import HostPlan, SshSettings
-from tests.dtfctl.fakes import wait_until
+from dtfctl.launchers.pipe import PipeError
+from dtfctl.values.plan import SSH, HostPlan, SshSettings
+from dtfctl.wire.messages import checked
+from tests.waiting import wait_until
 
-HOST = HostPlan("gpu", "10.0.0.7", "python3", "/w", ssh="gpu-a", user="ml", port=2200)
-PLAIN = HostPlan("gpu", "10.0.0.7", "python3", "/w", ssh="gpu-a")
+HOST = HostPlan("gpu", "10.0.0.7", "python3", "/w", via=SSH, target="gpu-a", user="ml", port=2200)
+PLAIN = HostPlan("gpu", "10.0.0.7", "python3", "/w", via=SSH, target="gpu-a")
 
 
 def options(**settings):
@@ -77,8 +79,8 @@ def test_an_unknown_host_key_comes_with_what_to_do():
 
 
 def test_what_a_call_came_to_is_told_apart():
-    there = ssh.Ssh(SshSettings(), HOST, None)
-    missing = there.failure(ssh.NO_PYTHON, "python3 is Python 3.7.3\n")
+    there = AgentClient(ssh.SshPipe(SshSettings(), HOST, None))
+    missing = there.failure(NO_PYTHON, "python3 is Python 3.7.3\n")
     assert "python3 is Python 3.7.3" in missing.why and not missing.is_connection
     assert "python3 --version" in missing.command
     assert there.failure(255, "Connection reset").is_connection
@@ -88,8 +90,8 @@ def test_what_a_call_came_to_is_told_apart():
 def run_there(pythons, request, shell="/bin/sh"):
     """As sshd does: the user's shell gets the line."""
     return subprocess.run(
-        [shell, "-c", ssh.remote_command(pythons)],
-        input=ssh.agent_line() + json.dumps(request).encode() + b"\n",
+        [shell, "-c", shlex.join(agent_command(pythons))],
+        input=agent_line() + json.dumps(request).encode() + b"\n",
         capture_output=True,
         timeout=30,
     )
@@ -115,13 +117,13 @@ def test_where_no_python_will_do_the_older_ones_are_named(tmp_path):
     old.write_text("#!/bin/sh\n[ $1 = --version ] && echo Python 3.7.3 && exit; exit 1\n")
     old.chmod(0o755)
     done = run_there([str(old), "no-such-python"], {**CHECK, "folder": "/"})
-    assert done.returncode == ssh.NO_PYTHON
+    assert done.returncode == NO_PYTHON
     assert done.stderr.decode() == f"{old} is Python 3.7.3\n"
 
 
-def test_the_line_for_the_other_side_is_quoted_for_any_shell():
-    words = shlex.split(ssh.remote_command(["it's"]))
-    assert words[:2] == ["/bin/sh", "-c"] and words[-2:] == ["sh", "it's"]
+def test_the_line_for_the_other_side_needs_little_quoting_in_any_shell():
+    words = agent_command(["it's"])
+    assert words[:2] == ("/bin/sh", "-c") and words[-2:] == ("sh", "it's")
     assert "'" not in words[2] and "!" not in words[2] and "\n" not in words[2]
 
 
@@ -129,7 +131,7 @@ def program(folder, text):
     path = folder / "fake-ssh"
     path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(0o700)
-    return ssh.Ssh(SshSettings(str(path)), PLAIN, folder / "sockets")
+    return AgentClient(ssh.SshPipe(SshSettings(str(path)), PLAIN, folder / "sockets"))
 
 
 LONG = {"do": "check", "padding": "x" * (1 << 20)}
@@ -146,7 +148,7 @@ def test_an_ssh_that_ends_unheard_is_one_error_and_nothing_that_asyncio_complain
         asyncio.get_running_loop().set_exception_handler(lambda loop, context: complaints.append(context))
         host = program(tmp_path, text)
         answers = await asyncio.gather(*(host.ask(LONG, 30) for _ in range(4)), return_exceptions=True)
-        assert all(isinstance(answer, ssh.SshError) and answer.is_connection for answer in answers)
+        assert all(isinstance(answer, PipeError) and answer.is_connection for answer in answers)
         gc.collect()
 
     asyncio.run(scenario())
@@ -166,7 +168,7 @@ def test_an_interrupted_call_leaves_no_ssh_behind(tmp_path):
         return pid
 
     pid = asyncio.run(scenario())
-    wait_until(lambda: not _is_there(pid), "the end of ssh", 30)
+    wait_until(lambda: not _is_there(pid), "the end of ssh")
 
 
 def _read(path):

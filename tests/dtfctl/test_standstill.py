@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from dtfctl import view
-from dtfctl.plan import Probe
-from dtfctl.standstill import SERVER_ENDED_S, Standstill, ended_server
+from dtfctl.show import view
+from dtfctl.supervise.standstill import SERVER_ENDED_S, Standstill, ended_server
+from dtfctl.values.plan import Probe
+from dtfctl.values.snapshot import take
 from tests.dtfctl.fakes import CLUSTER, World, plan_of
 
 
@@ -53,20 +54,24 @@ def test_a_ps_that_ends_by_itself_while_others_work_is_named(world):
     assert (why, since) == ("ps:0 exited with status 0: does its program call server.join()?", now)
 
 
+def shown(supervisor):
+    return take(supervisor.run, supervisor.statuses, 0.0, 0.0)
+
+
 def test_status_and_history_say_since_when_and_a_new_process_begins_anew(world):
     supervisor = world.supervisor
     assert supervisor.note_stalled("worker:0", 1, "its sessions run no step", 30.0)
     assert not supervisor.note_stalled("worker:0", 1, "its sessions run no step", 60.0)
     supervisor.step()
-    (line,) = view.stalled(supervisor.statuses)
+    (line,) = view.stalled(shown(supervisor))
     assert line.startswith("worker:0 stalled since ") and line.endswith(": its sessions run no step")
-    document = view.document(supervisor.run, supervisor.statuses)
+    document = view.document(shown(supervisor))
     assert [task["name"] for task in document["tasks"] if "stalled" in task] == ["worker:0"]
     assert supervisor.note_stalled("worker:0", 1, "")
     assert supervisor.note_stalled("worker:0", 1, "again", 1.0)
     world.launcher.end("worker:0", code=1)
     supervisor.step()
-    assert view.stalled(supervisor.statuses) == []
+    assert view.stalled(shown(supervisor)) == []
     assert [line for line in world.history() if "stalled" in line or "gets on" in line] == [
         "worker:0 stalled stalled: its sessions run no step",
         "worker:0 goes on gets on again",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from dtfctl import state
-from dtfctl.statuses import Statuses
-from dtfctl.task import TaskStatus
+from dtfctl.values import state
+from dtfctl.values.statuses import Statuses
+from dtfctl.values.task import TaskStatus
 
 NAMES = [f"worker:{index}" for index in range(20)]
 

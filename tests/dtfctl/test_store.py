@@ -7,8 +7,9 @@ import sqlite3
 import pytest
 
 from dtfctl.errors import StoreError
-from dtfctl.store import Run, Store
-from dtfctl.task import Exit, TaskStatus
+from dtfctl.storage.store import Store
+from dtfctl.values.run import Run
+from dtfctl.values.task import Exit, TaskStatus
 from tests.dtfctl.fakes import plan_of
 
 

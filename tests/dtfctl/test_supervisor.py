@@ -8,8 +8,9 @@ import pytest
 
 from dtfctl.errors import StoreUnwritable
 from dtfctl.launchers.base import Exited, Listed, Stray
-from dtfctl.task import Exit
-from dtfctl.view import cluster_state, document
+from dtfctl.show.view import document
+from dtfctl.values.snapshot import cluster_state, take
+from dtfctl.values.task import Exit
 from tests.dtfctl.fakes import CLUSTER, World
 
 
@@ -26,7 +27,7 @@ def test_all_tasks_are_started_and_the_cluster_runs_once_all_are_ready(world):
     assert cluster_state(world.supervisor.run) == "starting"
     world.make_ready()
     assert cluster_state(world.supervisor.run) == "running"
-    assert document(world.supervisor.run, world.supervisor.statuses)["tasks"][0] == {
+    assert document(take(world.supervisor.run, world.supervisor.statuses, 0.0, 0.0))["tasks"][0] == {
         "name": "ps:0",
         "state": "running",
         "ready": True,
@@ -45,13 +46,13 @@ def test_a_killed_ps_comes_back_at_once_on_its_address_and_the_cause_stays_visib
     assert world.started()[-1] == ("ps:0", 2)
     assert world.launcher.launches[-1].port == 1
     world.make_ready()
-    task = document(world.supervisor.run, world.supervisor.statuses)["tasks"][0]
+    task = document(take(world.supervisor.run, world.supervisor.statuses, 0.0, 0.0))["tasks"][0]
     assert (task["state"], task["restarts"]) == ("running", 1)
     assert task["reason"] == "killed by SIGKILL from outside; restart not counted"
     for worker in ("worker:0", "worker:1"):
         world.launcher.end(worker, code=0)
     world.supervisor.step()
-    task = document(world.supervisor.run, world.supervisor.statuses)["tasks"][0]
+    task = document(take(world.supervisor.run, world.supervisor.statuses, 0.0, 0.0))["tasks"][0]
     assert task["reason"].startswith("the training is done: killed by SIGTERM; earlier: killed by SIGKILL")
 
 
@@ -203,7 +204,7 @@ def test_a_process_that_the_launcher_has_lost_is_replaced_and_not_blamed(world):
     world.supervisor.step()
     status = world.supervisor.statuses["ps:0"]
     assert (status.state, status.generation) == ("starting", 2)
-    assert status.reason == "was lost: nothing is known of its process; restart not counted"
+    assert status.reason == "was lost: the state of its process is unknown; restart not counted"
 
 
 def test_news_of_a_former_process_change_nothing(world):

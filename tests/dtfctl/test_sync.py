@@ -11,8 +11,9 @@ import tarfile
 import pytest
 
 from dtfctl.launchers import ssh
+from dtfctl.launchers.agent_client import agent_line
 from dtfctl.launchers.sync import manifest, rsync_argv, way_to_bring
-from dtfctl.plan import HostPlan, SshSettings
+from dtfctl.values.plan import SSH, HostPlan, SshSettings
 from tests.dtfctl.fakes import AGENT, plan_of
 
 
@@ -83,8 +84,8 @@ def test_rsync_is_used_where_both_have_it():
 
 
 def test_rsync_goes_over_the_same_connection(tmp_path):
-    host = HostPlan("h", "h", "python3", "/w", ssh="gpu-a", user="ml")
-    words = rsync_argv(ssh.Ssh(SshSettings(), host, tmp_path), tmp_path, "/there")
+    host = HostPlan("h", "h", "python3", "/w", via=SSH, target="gpu-a", user="ml")
+    words = rsync_argv(ssh.SshPipe(SshSettings(), host, tmp_path).rsync_target("/there"), tmp_path)
     assert words[-2:] == (f"{tmp_path}/", "gpu-a:/there/")
     remote = words[words.index("-e") + 1]
     assert f"ControlPath={ssh.socket_name(host)}" in remote and remote.endswith("-l ml")
@@ -95,7 +96,7 @@ def bring(source, folder, files, names=None):
     process = subprocess.Popen(AGENT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     with process:
         request = {"do": "sync", "folder": str(folder), "files": files}
-        process.stdin.write(ssh.agent_line() + json.dumps(request).encode() + b"\n")
+        process.stdin.write(agent_line() + json.dumps(request).encode() + b"\n")
         process.stdin.flush()
         first = json.loads(process.stdout.readline())
         if "error" in first:

@@ -10,8 +10,8 @@ import pytest
 import dtf as tf
 from dtf.wire.task_notes import TaskNotes as Notes
 from dtf.wire.task_notes import notes
-from dtfctl import task_notes
-from dtfctl.requests import Desk
+from dtfctl.control.requests import Desk
+from dtfctl.probes import task_notes
 from tests.dtfctl.fakes import World
 
 

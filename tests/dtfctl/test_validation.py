@@ -9,14 +9,15 @@ import sys
 
 import pytest
 
-from dtfctl.checks import DOUBT, WRONG, questions, told
+from dtfctl.checks.questions import DOUBT, WRONG, questions, told
+from dtfctl.checks.validation import troubles
 from dtfctl.config import read
 from dtfctl.errors import ConfigError
 from dtfctl.launchers.agent import look
 from dtfctl.launchers.agent.look import answers
-from dtfctl.paths import ClusterPaths
-from dtfctl.store import Run, Store
-from dtfctl.validation import troubles
+from dtfctl.storage.paths import ClusterPaths
+from dtfctl.storage.store import Store
+from dtfctl.values.run import Run
 from tests.dtfctl.fakes import plan_of
 
 needs_user = pytest.mark.skipif(os.geteuid() == 0, reason="root may do that")
@@ -67,11 +68,11 @@ ONE = "jobs:\n  worker:\n    program: %s\n"
         ("./nowhere.sh", WRONG, "nowhere.sh: no such file"),
         ("./package", WRONG, "not a file"),
         ("python package", WRONG, "package: a folder without __main__.py"),
-        ("python away.py", WRONG, "away.py: a link to .*nowhere.py, which is not there"),
+        ("python away.py", WRONG, "away.py: a link to .*nowhere.py, which does not exist"),
         ("[./bare]", WRONG, "names no interpreter"),
         ("./bare", DOUBT, "names no interpreter"),
         ("./windows.sh", WRONG, r"as on Windows \(CR\)"),
-        ("./strange", WRONG, "its interpreter /no/such/shell is not there"),
+        ("./strange", WRONG, "its interpreter /no/such/shell does not exist"),
         ("./by_env", WRONG, "its interpreter no-such-shell is not found"),
         ("bash nowhere.sh", WRONG, "nowhere.sh: no such file"),
         ("python -m no_such_module", WRONG, r"no module named no_such_module .*-m pip install no_such_module"),
@@ -79,8 +80,8 @@ ONE = "jobs:\n  worker:\n    program: %s\n"
         ("python -m package.part", WRONG, "package has no module package.part"),
         ("python broken.py", WRONG, "broken.py:2: SyntaxError: "),
         ("python needy.py", DOUBT, "needy.py:2: imports no_such_module_at_all, which .* does not have"),
-        ("\"python trainer.py 'x\"", WRONG, "the shell does not understand its program: .*[Uu]nterminated"),
-        ("cd nowhere && python trainer.py", WRONG, "the folder .*/nowhere is not there"),
+        ("\"python trainer.py 'x\"", WRONG, "the shell cannot parse its program: .*[Uu]nterminated"),
+        ("cd nowhere && python trainer.py", WRONG, "the folder .*/nowhere does not exist"),
         ("\"true; no-such-command\"", DOUBT, "no-such-command: not found in PATH"),
     ],
 )
@@ -116,17 +117,17 @@ TOP = "program: python trainer.py\njobs: {ps: 1, worker: 2}\n"
 @pytest.mark.parametrize(
     ("line", "grade", "at", "words"),
     [
-        ("venv: nowhere", WRONG, "3:7", r"its venv .*/nowhere is not there \(python3 -m venv "),
+        ("venv: nowhere", WRONG, "3:7", r"its venv .*/nowhere does not exist \(python3 -m venv "),
         ("venv: package", WRONG, "3:7", "its venv .*/package has no bin/python"),
         ("python: nowhere/python", WRONG, "3:9", "nowhere/python: no such file"),
-        ("working_dir: nowhere", WRONG, "3:14", r"its working_dir .*/nowhere is not there \(mkdir -p"),
+        ("working_dir: nowhere", WRONG, "3:14", r"its working_dir .*/nowhere does not exist \(mkdir -p"),
         ("working_dir: trainer.py", WRONG, "3:14", "trainer.py is not a folder"),
         ("checkpoint_dir: trainer.py/here", WRONG, "3:17", "checkpoint_dir .* cannot be made: .*trainer.py is not a f"),
         ("checkpoint_dir: /proc/here", WRONG, "3:17", "checkpoint_dir /proc/here cannot be made in /proc"),
         ("secrets: [KEY]", WRONG, "3:11", r"the secret KEY: the variable KEY is not set; export it"),
         ("secrets: {KEY: {file: nowhere}}", WRONG, "3:16", "the secret KEY: .*nowhere: No such file"),
-        ("cpus: 1000", DOUBT, "3:7", r"ps:0 and 2 more: to run on 3000 cores \(0-2999\), and the machine has "),
-        ("gpus: 2000", DOUBT, "3:7", r"to have 6000 GPUs \(0-5999\), and the machine has "),
+        ("cpus: 1000", DOUBT, "3:7", r"ps:0 and 2 more: asks for 3000 cores \(0-2999\), and the machine has "),
+        ("gpus: 2000", DOUBT, "3:7", r"asks for 6000 GPUs \(0-5999\), and the machine has "),
         ("limits: {memory: 2MiB}", DOUBT, "3:9", r"limits.memory is 2 MiB"),
         ("readiness: {command: no-such-command}", DOUBT, "3:22", "no-such-command: not found in PATH"),
         ("bind: 192.0.2.1", WRONG, "3:7", "servers cannot listen at 192.0.2.1"),
@@ -169,7 +170,7 @@ def test_tensorboard_that_is_not_there_is_told_with_what_installs_it(folder):
 def test_a_job_whose_name_is_a_slip_from_a_usual_one_is_doubted(folder, name, usual):
     ((grade, _, text),) = found(folder, f"program: python trainer.py\njobs: {{worker: 1, {name}: 1}}\n")
     assert grade == DOUBT
-    assert f'c.yaml:2:19: the job "{name}" is a name of its own, not "{usual}"' in text
+    assert f'c.yaml:2:19: the job "{name}" is not the same as "{usual}"' in text
 
 
 @pytest.mark.parametrize("name", ["worker2", "ps1", "reader", "eval", "a", "actor", "learner"])
@@ -202,7 +203,7 @@ def test_two_running_clusters_may_not_share_their_checkpoints(folder):
     text = f"{TOP}name: exp2\ncheckpoint_dir: c\n"
     ((grade, at, words),) = found(folder, text)
     assert (grade, at) == (WRONG, "4:17")
-    assert f"the cluster exp1 is running on the same checkpoint_dir {folder}/c (another one: --set " in words
+    assert f"the cluster exp1 is running on the same checkpoint_dir {folder}/c (choose another: --set " in words
     assert found(folder, text, ["checkpoint_dir=d"]) == []
     assert found(folder, text, ["name=exp1"]) == []
 
@@ -225,7 +226,7 @@ def test_a_disk_that_is_full_or_read_only_is_told(tmp_path, monkeypatch):
     ask = [{"ask": "makeable", "path": str(tmp_path), "name": "checkpoint_dir"}]
     assert "only 4 KiB are free" in answers(ask)[0][2]
     Room.f_bavail, Room.f_favail = 1 << 30, 0
-    assert "takes no more files" in answers(ask)[0][2]
+    assert "has no room for more files" in answers(ask)[0][2]
     Room.f_flag = os.ST_RDONLY
     assert "read-only" in answers(ask)[0][2]
 

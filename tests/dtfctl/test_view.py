@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dtfctl import view
-from dtfctl.store import Run
-from dtfctl.task import Exit, TaskStatus
+from dtfctl.show import view
+from dtfctl.values.run import Run
+from dtfctl.values.snapshot import take
+from dtfctl.values.task import Exit, TaskStatus
 from tests.dtfctl.fakes import plan_of
 
 ADDRESSES = {"ps:0": "127.0.0.1:23001", "worker:0": "127.0.0.1:23002", "worker:1": "127.0.0.1:23003"}
@@ -38,7 +39,7 @@ def a_run(**changes):
 
 
 def test_the_table_shows_state_and_cause():
-    assert view.table(a_run(all_were_ready=True), STATUSES, NOW).splitlines() == [
+    assert view.table(take(a_run(all_were_ready=True), STATUSES, NOW, 0.0)).splitlines() == [
         "trial: running",
         "TASK      STATE       READY  RESTARTS  PID  SINCE  ADDRESS          LAST",
         "ps:0      running     yes    1         881  40s    127.0.0.1:23001  killed by SIGKILL; restart 1 of 5",
@@ -49,21 +50,22 @@ def test_the_table_shows_state_and_cause():
 
 def test_the_headline_names_the_end_and_what_was_left_behind():
     run = a_run(outcome="failed", why="worker:1 failed: exited with status 1", is_over=True)
-    assert view.headline(run) == "trial: failed (worker:1 failed: exited with status 1)"
+    assert view.headline(take(run, {}, NOW, 0.0)) == "trial: failed (worker:1 failed: exited with status 1)"
     run = a_run(outcome="stopped", why="enough", is_over=True, strays=((7, "localhost", "sleep 9"),))
-    assert view.headline(run) == "trial: stopped\nleft behind: pid 7 on localhost: sleep 9"
-    assert view.headline(a_run(outcome="stopped", why="enough")) == "trial: starting (ending: enough)"
+    assert view.headline(take(run, {}, NOW, 0.0)) == "trial: stopped\nleft behind: pid 7 on localhost: sleep 9"
+    run = a_run(outcome="stopped", why="enough")
+    assert view.headline(take(run, {}, NOW, 0.0)) == "trial: starting (ending: enough)"
 
 
 def test_who_is_missing_is_said_with_why():
-    assert view.missing(STATUSES, NOW) == [
+    assert view.missing(take(a_run(), STATUSES, NOW, 0.0)) == [
         ("worker:0", "starting (2h): 127.0.0.1:23002 is not open yet"),
         ("worker:1", "backoff 4s: exited with status 1"),
     ]
 
 
 def test_the_document_has_the_same_keys_whatever_happens():
-    document = view.document(a_run(), STATUSES)
+    document = view.document(take(a_run(), STATUSES, NOW, 0.0))
     assert list(document) == ["apiVersion", "name", "state", "hosts", "tasks"]
     keys = ["name", "state", "ready", "pid", "host", "address", "restarts", "reason"]
     assert all(list(task) == keys for task in document["tasks"])

@@ -7,8 +7,8 @@ import signal
 
 import pytest
 
-from dtfctl.hosts import HostStatus
-from dtfctl.plan_diff import Given, between, scaled
+from dtfctl.plan.diff import Given, between, scaled
+from dtfctl.values.hosts import HostStatus
 from tests.dtfctl.fakes import CLUSTER, World, addresses_of, plan_of
 
 MUST_KNOW = "its ClusterSpec changes: ps:1 was added, worker:1 was removed (cluster_spec: sparse may avoid this)"
@@ -237,7 +237,7 @@ def test_the_removed_have_their_grace_period_and_another_change_waits_for_it(mak
     world.launcher.obeys_sigterm = False
     apply(world, scaled(world.supervisor.run.plan, "worker", 1))
     assert task(world, "worker:1").state == "stopping"
-    with pytest.raises(ValueError, match="still ending"):
+    with pytest.raises(ValueError, match="still stopping"):
         apply(world, scaled(world.supervisor.run.plan, "worker", 2))
     world.replace_supervisor()
     world.launcher.tell()
@@ -317,7 +317,7 @@ def test_who_is_done_or_stopped_is_not_started_by_a_changed_file(make_world):
 @pytest.mark.parametrize(
     ("text", "job", "replicas", "words"),
     [
-        (CLUSTER, "wrker", 3, "there is no job wrker (there are ps, worker)"),
+        (CLUSTER, "wrker", 3, "no job is called wrker (jobs: ps, worker)"),
         (CLUSTER, "worker", 0, "worker needs at least one task; to stop all of them: dtfctl stop -c trial worker"),
         (CLUSTER + "cpus: 1\n", "worker", 3, "worker has cores or GPUs dealt out: change replicas in /"),
     ],
@@ -376,7 +376,7 @@ def test_a_task_that_moves_ends_where_it_is_and_begins_where_it_is_to_be(make_wo
     assert supervisor.parting() == ["b"] and supervisor.statuses["worker:1"].host == "c"
     supervisor.part("b", ())
     assert world.store.load()[0].parting == () and "b" not in world.store.load()[0].hosts
-    assert world.history()[-1] == "host b is let go: nothing of the cluster file is there any more"
+    assert world.history()[-1] == "host b is released: the cluster file no longer uses it"
 
 
 def test_the_port_of_a_task_that_is_no_more_is_released(make_world):

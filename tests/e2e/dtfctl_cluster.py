@@ -8,10 +8,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -25,19 +25,11 @@ jobs:
 """
 
 
-def wait_until(condition: Callable[[], Any], what: str, timeout_s: float = 20.0) -> Any:
-    """Returns the first true value of `condition`; fails with `what` after `timeout_s`."""
-    deadline = time.monotonic() + timeout_s
-    while not (value := condition()):
-        assert time.monotonic() < deadline, f"waited {timeout_s} s for {what}"
-        time.sleep(0.02)
-    return value
-
-
 class CommandLine:
     """One cluster file in a folder of its own, with a state folder of its own. `prefix` comes before each command."""
 
     prefix: tuple[str, ...] = ()
+    timeout_s = 60.0
 
     def __init__(self, folder: Path, text: str = SLEEPERS) -> None:
         self.folder = folder / "cluster"
@@ -62,7 +54,7 @@ class CommandLine:
             capture_output=True,
             stdin=subprocess.DEVNULL,
             text=True,
-            timeout=60,
+            timeout=self.timeout_s,
         )
         assert "Traceback" not in done.stderr, done.stderr
         assert status is None or done.returncode == status, (done.returncode, done.stdout, done.stderr)
@@ -128,7 +120,7 @@ class CommandLine:
         return wait_until(lambda: next(iter(self.processes("dtfctl.daemon")), 0), "the supervisor")
 
     def keeper(self) -> int:
-        """Its guard is a fork and looks like it, but does not hold the lock."""
+        """Its shim is a fork and looks like it, but does not hold the lock."""
 
         def look() -> int:
             for pid in self.processes("launchers/keeper"):

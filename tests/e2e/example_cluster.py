@@ -9,23 +9,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.waiting import wait_until
+
 ROOT = Path(__file__).resolve().parent.parent.parent
-
-
-def wait_until(condition: Callable[[], Any], what: str, timeout_s: float = 90.0) -> Any:
-    """Returns the first true value of `condition`; fails with `what` in its words after `timeout_s`."""
-    deadline = time.monotonic() + timeout_s
-    while time.monotonic() < deadline:
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.02)
-    raise AssertionError(f"waited {timeout_s} s for {what}")
 
 
 class ExampleCluster:

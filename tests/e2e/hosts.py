@@ -16,11 +16,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 import uuid
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from tests.waiting import wait_until
 
 NETWORK = "10.77.0"
 LAUNCHER = f"{NETWORK}.254"
@@ -240,14 +241,6 @@ class Laboratory:
             f"{host.address} {(host.folder / 'host_key.pub').read_text()}" for host in self.hosts.values()
         ]
         (self.folder / "known_hosts").write_text("".join(keys))
-
-
-def wait_until(condition: Any, what: str, timeout_s: float = 20.0) -> Any:
-    deadline = time.monotonic() + timeout_s
-    while not (value := condition()):
-        assert time.monotonic() < deadline, f"waited {timeout_s} s for {what}"
-        time.sleep(0.02)
-    return value
 
 
 def _run(*command: str) -> str:

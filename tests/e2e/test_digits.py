@@ -8,7 +8,8 @@ import signal
 import pytest
 
 from dtf.train import summary_iterator
-from tests.e2e.example_cluster import ExampleCluster, wait_until
+from tests.e2e.example_cluster import ExampleCluster
+from tests.waiting import wait_until
 
 STEPS = 1500
 EVERYTHING = "ps:0 ps:1 worker:0 worker:1"
@@ -26,7 +27,7 @@ def assert_trained(cluster: ExampleCluster, exit_status: int) -> None:
     assert cluster.accuracy() >= 97.0
     assert cluster.checkpoint_step() >= STEPS
     assert cluster.status()["state"] == "succeeded"
-    wait_until(lambda: not cluster.processes(), "every process to end", 10)
+    wait_until(lambda: not cluster.processes(), "every process to end")
 
 
 def test_one_command_must_train_the_digits_and_leave_no_process(cluster):

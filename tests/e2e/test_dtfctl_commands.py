@@ -10,7 +10,8 @@ import socket
 
 import pytest
 
-from tests.e2e.dtfctl_cluster import SLEEPERS, CommandLine, wait_until
+from tests.e2e.dtfctl_cluster import SLEEPERS, CommandLine
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -79,6 +80,7 @@ def test_an_interrupted_up_must_stop_everything_within_the_grace_period(cluster,
     assert cluster.status()["state"] == "stopped"
 
 
+@pytest.mark.slow
 def test_a_second_ctrl_c_must_kill_what_does_not_want_to_end(cluster):
     cluster.write(SLEEPERS.replace("5s", "1h").replace("echo worker", "trap '' TERM; echo worker"))
     up = cluster.start("up", "--attach")
@@ -108,6 +110,7 @@ def test_the_second_up_must_start_anew_with_the_same_addresses_and_fresh_counts(
     assert [task["restarts"] for task in after["tasks"]] == [0, 0, 0, 0]
 
 
+@pytest.mark.slow
 def test_up_on_a_running_cluster_must_show_and_do_what_the_file_has_changed_and_nothing_else(cluster):
     assert cluster.run("up", "--plan", status=20).stdout.splitlines()[0].split() == ["start", "ps:0", "localhost"]
     assert not cluster.state.exists()
@@ -149,6 +152,7 @@ def test_an_attached_up_that_is_not_ready_in_time_must_stop_what_it_started(clus
     assert cluster.processes() == {}
 
 
+@pytest.mark.slow
 def test_a_port_in_use_must_be_refused_with_its_owner_and_nothing_started(cluster):
     with socket.create_server(("127.0.0.1", 0)) as owner:
         port = owner.getsockname()[1]
@@ -181,7 +185,7 @@ def test_logs_must_be_those_of_the_tasks_asked_for(cluster):
 def test_two_clusters_of_one_file_must_live_side_by_side(cluster):
     cluster.run("up", "-n", "one")
     cluster.run("up", "-n", "two")
-    assert "name one (there are one, two)" in cluster.run("status", status=4).stderr
+    assert "name one (clusters: one, two)" in cluster.run("status", status=4).stderr
     assert json.loads(cluster.run("status", "two", "-o", "json").stdout)["name"] == "two"
     cluster.run("down", "one")
     assert json.loads(cluster.run("status", "-o", "json").stdout)["name"] == "two"
@@ -205,11 +209,11 @@ def test_down_of_what_does_not_run_must_be_no_error_and_of_what_never_was_one(cl
             'error: bad.yaml:3:7: unknown key "replica" under jobs.w (did you mean "replicas"?)',
         ),
         (["up", "gone.yaml"], 2, "error: gone.yaml:1:10: w:0: trainer.py: no such file in "),
-        (["up", "-n", "../x"], 2, 'error: "../x" is no name for a cluster'),
-        (["status", "stranger"], 4, 'error: no cluster is called "stranger" (there are none)'),
-        (["logs"], 4, "error: cluster.yaml was never up (there are none)"),
+        (["up", "-n", "../x"], 2, 'error: "../x" is not a valid cluster name'),
+        (["status", "stranger"], 4, 'error: no cluster is called "stranger" (no clusters are known)'),
+        (["logs"], 4, "error: cluster.yaml was never up (no clusters are known)"),
         (["sing"], 2, "No such command 'sing'"),
-        (["up", "--timeout", "soon"], 2, "'soon' is no duration"),
+        (["up", "--timeout", "soon"], 2, "'soon' is not a duration"),
     ],
 )
 def test_a_mistake_must_get_one_message_and_its_exit_status(cluster, arguments, status, words):
@@ -251,9 +255,9 @@ def test_the_resolved_file_must_be_a_file_of_the_same_meaning(cluster):
 
 def test_init_must_write_a_valid_file_and_never_overwrite_one(cluster):
     before = (cluster.folder / "cluster.yaml").read_text()
-    assert "is there already" in cluster.run("init", status=1).stderr
+    assert "exists already" in cluster.run("init", status=1).stderr
     assert (cluster.folder / "cluster.yaml").read_text() == before
-    assert "new.yaml is written" in cluster.run("init", "new.yaml").stderr
+    assert "wrote new.yaml" in cluster.run("init", "new.yaml").stderr
     done = cluster.run("validate", "new.yaml", status=2)
     assert "new.yaml:14:10: ps:0 and 1 more: trainer.py: no such file" in done.stderr
     (cluster.folder / "trainer.py").touch()
@@ -283,6 +287,7 @@ def test_secrets_must_reach_the_task_and_nothing_else(cluster):
     assert "from-a-file" not in shown
 
 
+@pytest.mark.slow
 def test_limits_cores_and_ports_must_be_those_of_the_file(cluster):
     cluster.write(
         """
@@ -314,6 +319,7 @@ def test_what_cannot_be_had_must_be_refused_and_nothing_started(cluster, text, w
     cluster.run("up")
 
 
+@pytest.mark.slow
 def test_a_damaged_store_must_be_said_in_words_and_purged_with_its_processes(cluster):
     cluster.run("up")
     supervisor, store = cluster.supervisor(), cluster.state / "trial" / "store.sqlite"
@@ -328,6 +334,7 @@ def test_a_damaged_store_must_be_said_in_words_and_purged_with_its_processes(clu
     assert not (cluster.state / "trial").exists()
 
 
+@pytest.mark.slow
 def test_outside_a_folder_with_a_cluster_the_newest_that_runs_is_meant(cluster, tmp_path):
     text = "readiness: none\njobs: {worker: {program: sleep 1000}}"
     file = cluster.folder / "cluster.yaml"
@@ -338,9 +345,9 @@ def test_outside_a_folder_with_a_cluster_the_newest_that_runs_is_meant(cluster, 
     file.rename(cluster.folder / "elsewhere.yaml")
     done = cluster.run("status")
     assert done.stdout.startswith("new: running")
-    assert done.stderr == "new is meant, the newest of those that run (others: old)\n"
+    assert done.stderr == "new is chosen, the newest of those that run (others: old)\n"
     # Nothing is removed on a guess.
-    assert "name one (there are new, old, ended (ended))" in cluster.run("down", "--purge", status=4).stderr
+    assert "name one (clusters: new, old, ended (ended))" in cluster.run("down", "--purge", status=4).stderr
     cluster.run("down", "new", "--timeout", "0")
     done = cluster.run("restart", "worker:0")
     assert done.stderr.splitlines() == ["worker:0 restarted and ready"]
@@ -349,6 +356,7 @@ def test_outside_a_folder_with_a_cluster_the_newest_that_runs_is_meant(cluster, 
     assert f"dtfctl up {file} -n old" in hint or f"dtfctl up {file}" in hint
 
 
+@pytest.mark.slow
 def test_waiting_for_a_run_that_has_ended_says_the_same_each_time(cluster):
     cluster.write("name: trial\nreadiness: none\njobs: {worker: {program: exit 3}}\nrestart: never")
     cluster.run("up", status=None)  # its worker may fail before `up` returns, or after

@@ -9,7 +9,8 @@ import signal
 
 import pytest
 
-from tests.e2e.dtfctl_cluster import SLEEPERS, CommandLine, wait_until
+from tests.e2e.dtfctl_cluster import SLEEPERS, CommandLine
+from tests.waiting import wait_until
 
 COUNTING = SLEEPERS.replace(
     "while [ ! -e done ]; do sleep 0.02; done",
@@ -38,6 +39,7 @@ def test_a_killed_task_must_come_back_on_its_address_and_the_status_must_say_why
     assert cluster.status()["state"] == "running"
 
 
+@pytest.mark.slow
 def test_several_killed_at_once_must_all_come_back(cluster):
     cluster.run("up")
     killed = {name: cluster.kill(name) for name in ("ps:0", "ps:1", "worker:1")}
@@ -69,6 +71,7 @@ def test_killing_dtfctl_itself_must_cost_no_task_no_line_and_no_exit_status(clus
     assert lines == ["worker 0", *(f"line {number}" for number in range(1, len(lines) - 1)), "bye"]
 
 
+@pytest.mark.slow
 def test_a_killed_supervisor_must_come_back_by_itself(cluster):
     cluster.run("up")
     supervisor = cluster.supervisor()
@@ -79,6 +82,7 @@ def test_a_killed_supervisor_must_come_back_by_itself(cluster):
     cluster.wait_for_restart("ps:0", pid)
 
 
+@pytest.mark.slow
 def test_a_task_that_ends_while_nobody_watches_must_be_found_as_it_ended(cluster):
     cluster.write(
         SLEEPERS.replace("echo bye", "echo bye; exit 4").replace("name: trial", "name: trial\nrestart: never")
@@ -96,6 +100,7 @@ def test_a_task_that_ends_while_nobody_watches_must_be_found_as_it_ended(cluster
     }
 
 
+@pytest.mark.slow
 def test_an_attached_terminal_must_live_through_the_death_of_the_supervisor(cluster):
     cluster.write(COUNTING)
     up = cluster.start("up", "--attach")
@@ -109,6 +114,7 @@ def test_an_attached_terminal_must_live_through_the_death_of_the_supervisor(clus
     assert numbers == list(range(1, len(numbers) + 1))
 
 
+@pytest.mark.slow
 def test_killing_the_attached_command_must_leave_the_cluster_running(cluster):
     up = cluster.start("up", "--attach")
     wait_until(lambda: "worker 1" in cluster.out(), "the workers")
@@ -118,6 +124,7 @@ def test_killing_the_attached_command_must_leave_the_cluster_running(cluster):
     assert pids(cluster) == before
 
 
+@pytest.mark.slow
 def test_forks_of_forks_must_be_gone_after_down(cluster):
     fork = "(setsid sh -c 'sleep 1234 & sleep 1234' &) ; echo forked; exec sleep 1000"
     cluster.write(f'name: trial\nreadiness: none\njobs: {{worker: {{program: "{fork}"}}}}\n')

@@ -7,7 +7,8 @@ import signal
 
 import pytest
 
-from tests.e2e.dtfctl_cluster import CommandLine, wait_until
+from tests.e2e.dtfctl_cluster import CommandLine
+from tests.waiting import wait_until
 
 STAGES = {
     "a supervisor's process": lambda cluster: cluster.processes("dtfctl.daemon"),

@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from tests.e2e.dtfctl_cluster import ROOT, CommandLine, wait_until
+from tests.e2e.dtfctl_cluster import ROOT, CommandLine
+from tests.waiting import wait_until
 
 TRAINER = """
 import json, os, time

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import stat
 import subprocess
@@ -17,9 +18,12 @@ from dtf.channel.client import Channel
 from dtf.channel.endpoint import find_endpoint
 from dtf.rpc.connection import Connection
 from dtf.wire import credentials, errors
+from dtfctl.control.cluster import Cluster
+from dtfctl.storage.paths import ClusterPaths
 from tests.certificates import environment as foreign_environment
 from tests.e2e import hosts, pattern_trainer
-from tests.e2e.dtfctl_cluster import ROOT, CommandLine, wait_until
+from tests.e2e.dtfctl_cluster import ROOT, CommandLine
+from tests.waiting import wait_until
 
 STATUS = "/tensorflow.WorkerService/GetStatus"
 PATTERN = pattern_trainer.PATTERN.tobytes().hex()
@@ -121,7 +125,7 @@ def test_strangers_must_be_refused_everywhere_while_training_goes_on(cluster, mo
     other = foreign_environment(tmp_path / "other", "other, run 1", "worker:5")
     for variables, words in (
         ({}, "speaks TLS only .it is ps:0 of trial, run 1.*no certificate of that cluster"),
-        (other, "another cluster: it is ps:0 of trial, run 1, this process is worker:5 of other, run 1"),
+        (other, "another cluster: it is ps:0 of trial, run 1; this process is worker:5 of other, run 1"),
     ):
         user.become(variables)
         with pytest.raises(errors.UnauthenticatedError, match=words):
@@ -236,4 +240,20 @@ def test_a_state_folder_that_others_may_enter_must_be_refused(tmp_path):
     (cluster.state / "trial").mkdir(parents=True)
     os.chmod(cluster.state / "trial", 0o755)
     refused = cluster.run("up", status=1)
-    assert "others may look into" in refused.stderr and "chmod 700" in refused.stderr
+    assert "is readable by other users" in refused.stderr and "chmod 700" in refused.stderr
+
+
+@pytest.mark.slow
+def test_a_supervisor_killed_when_the_run_is_just_over_leaves_no_key(cluster):
+    """It is killed at its last word on record; the keeper starts another one, which finds nothing to do but this."""
+    cluster.run("up", "--timeout", "60")
+    folder = cluster.state / "trial" / "runs" / "0001"
+    assert (folder / "tls" / "ca.key").exists()
+    down = cluster.start("down")
+    found = Cluster(ClusterPaths(cluster.state / "trial"))
+    wait_until(lambda: not found.is_active(), "the last word", 60)
+    for pid in cluster.processes("dtfctl.daemon"):
+        os.kill(pid, signal.SIGKILL)
+    down.wait(60)
+    wait_until(lambda: cluster.processes() == {}, "the end of all processes", 60)
+    assert not (folder / "tls").exists()

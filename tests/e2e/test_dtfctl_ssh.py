@@ -19,7 +19,7 @@ import pytest
 
 from tests.e2e import hosts
 from tests.e2e.dtfctl_cluster import ROOT, CommandLine
-from tests.e2e.dtfctl_cluster import wait_until as wait_until_within
+from tests.waiting import wait_until
 
 pytestmark = [
     pytest.mark.slow,
@@ -47,11 +47,6 @@ jobs:
 """
 
 IMPATIENT = SLEEPERS.replace("host_lost_after: 10m", "host_lost_after: 4s")
-
-
-def wait_until(condition, what, timeout_s=60.0):
-    """Losses are noticed by silence, and machines may be busy."""
-    return wait_until_within(condition, what, timeout_s)
 
 
 class RemoteCluster(CommandLine):
@@ -183,7 +178,7 @@ def test_no_death_of_dtfctls_own_processes_must_cost_a_task_or_a_line(cluster, l
         for pid in callers:
             os.kill(pid, 9)
     else:
-        # The guards look like the keeper; they are its forks, and younger.
+        # The shims look like the keeper; they are its forks, and younger.
         os.kill(min(host.processes("keeper-" if victim == "keeper there" else "exec(zlib")), 9)
     cluster.finish()
     wait_until(lambda: cluster.status()["state"] == "succeeded", "the end")
@@ -309,7 +304,7 @@ def test_only_what_has_changed_must_be_copied_and_only_what_was_copied_removed(c
     (trial / "made-there.txt").write_text("kept")
     (trial / "data" / "result.txt").write_text("kept")
     cluster.run("down")
-    assert "all files are there" in cluster.run("up").stderr
+    assert "all files are up to date" in cluster.run("up").stderr
     cluster.run("down")
     (cluster.folder / "data/a.txt").unlink()
     (cluster.folder / "note.txt").write_text("another note\n")
@@ -327,11 +322,44 @@ def test_down_must_name_what_it_leaves_on_a_host_that_cannot_be_reached(cluster,
     assert f"pid {pid} on node2" in down.stderr
     assert len(laboratory.hosts["node1"].processes()) == 1
     assert json.loads(cluster.run("status", "-o", "json").stdout)["state"] == "stopped"
-    assert f"still left behind: pid {pid} on node2" in cluster.run("down", status=1).stderr
+    assert f"still running: pid {pid} on node2" in cluster.run("down", status=1).stderr
     # Once the host is there again, so can they be ended.
     laboratory.hosts["node2"].plug_in()
     assert "left behind" not in cluster.run("down").stderr
     wait_until(lambda: len(laboratory.hosts["node2"].processes()) == 1, "nothing but sshd on node2")
+
+
+def test_a_host_without_tasks_that_is_lost_at_the_end_must_be_named_and_lose_its_keeper_later(cluster, laboratory):
+    cluster.run("up")
+    cluster.run("stop", "worker:0")
+    node = laboratory.hosts["node2"]
+    node.unplug()
+    wait_until(lambda: cluster.host("node2")["state"] == "unreachable", "node2 to be missed")
+    down = cluster.run("down", status=1)
+    assert "on node2: the keeper, on a host that cannot be reached" in down.stderr
+    node.plug_in()
+    cluster.run("down")
+    wait_until(lambda: len(node.processes()) == 1, "nothing but sshd on node2")
+    assert not list((node.home / ".local/state/dtfctl/hosts").iterdir())
+
+
+@pytest.mark.parametrize("is_repeated", [True, False])
+def test_a_supervisor_killed_before_its_run_is_recorded_must_leave_nothing_on_other_hosts(
+    cluster, laboratory, is_repeated
+):
+    """It is killed as soon as a host has a keeper; the command asks the next supervisor again, or is killed too."""
+    up = cluster.start("up")
+    node = laboratory.hosts["node3"]
+    wait_until(lambda: cluster.processes("dtfctl.daemon"), "the supervisor")
+    wait_until(lambda: node.processes("launchers/keeper"), "a keeper on node3")
+    if not is_repeated:
+        up.kill()
+    os.kill(cluster.supervisor(), 9)
+    up.wait(60)
+    cluster.run("down", status=None)
+    for host in laboratory.hosts.values():
+        wait_until(lambda host=host: len(host.processes()) == 1, f"nothing but sshd on {host.name}")
+        assert not list((host.home / ".local/state/dtfctl/hosts").glob("*"))
 
 
 READY = """
@@ -465,6 +493,7 @@ def test_machines_must_join_a_running_cluster_and_be_let_go(tmp_path, laboratory
     wait_until(lambda: len(nodes["node3"].processes()) == 1, "nothing but sshd on node3")
     wait_until(lambda: [host["name"] for host in cluster.status()["hosts"]] == ["node1", "node2"], "node3 to be let go")
     assert not list((nodes["node3"].home / ".local/state/dtfctl/hosts").iterdir())
+    assert {name: cluster.task(name)["pid"] for name in before} == before, "others' tasks go on"
     scaled = cluster.run("scale", "worker=2")
     assert "hosts: 1 of 1 are reachable" in scaled.stderr
     assert cluster.task("worker:1")["host"] == "node3"

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from tests.e2e import hosts
-from tests.e2e.dtfctl_cluster import wait_until
 from tests.e2e.test_dtfctl_ssh import SLEEPERS, RemoteCluster
+from tests.waiting import wait_until
 
 pytestmark = [
     pytest.mark.slow,
@@ -37,7 +37,7 @@ def test_commands_must_reach_the_tasks_and_hosts_of_other_machines(cluster):
     assert inside.stdout == "worker 1 node3\n"
     assert cluster.run("ssh", "node2", "--", "hostname").stdout == "node2\n"
     assert cluster.run("ssh", "ps:0", "hostname").stdout == "node1\n"
-    assert "no host is called node9 (there are node1, node2, node3)" in cluster.run("ssh", "node9", status=4).stderr
+    assert "no host is called node9 (hosts: node1, node2, node3)" in cluster.run("ssh", "node9", status=4).stderr
     there = next(cluster.laboratory.hosts["node2"].home.rglob("logs/worker-0.1.log"))
     wait_until(lambda: there.stat().st_size > 1 << 20, "a megabyte")
     wait_until(lambda: there.stat().st_blocks * 512 < there.stat().st_size // 2, "the head to be given back there")

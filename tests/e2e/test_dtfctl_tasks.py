@@ -10,7 +10,8 @@ import time
 
 import pytest
 
-from tests.e2e.dtfctl_cluster import CommandLine, wait_until
+from tests.e2e.dtfctl_cluster import CommandLine
+from tests.waiting import wait_until
 
 TALKERS = """
 name: trial
@@ -73,8 +74,10 @@ def test_a_job_is_scaled_and_only_the_new_task_starts_where_specs_are_sparse(clu
     after = tasks(cluster)
     assert after["worker:2"]["ready"]
     assert {name: after[name]["pid"] for name in before} == {name: task["pid"] for name, task in before.items()}
+    wait_until(lambda: "four" in cluster.run("logs", "worker:2").stdout, "the new worker's lines")
     cluster.run("scale", "worker=2")
     assert tasks(cluster).keys() == before.keys()
+    assert "four" in cluster.run("logs", "worker:2").stdout  # what a removed task has written stays
     assert "at least one task" in cluster.run("scale", "worker=0", status=1).stderr
     assert "JOB=NUMBER" in cluster.run("scale", "worker", status=2).stderr
 
@@ -99,10 +102,10 @@ def test_logs_are_chosen_by_number_time_and_pattern(cluster):
     times = [re.fullmatch(r"worker:0 \| (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z) \w+", line)[1] for line in lines]
     assert times == sorted(times)
     documents = [json.loads(line) for line in cluster.run("logs", "-o", "json").stdout.splitlines()]
-    assert {document["task"] for document in documents} == {"ps:0", "ps:1", "worker:0", "worker:1"}
+    assert {document["task"] for document in documents} >= {"ps:0", "ps:1", "worker:0", "worker:1"}
     assert [document["time"] for document in documents] == sorted(document["time"] for document in documents)
-    assert "'noon' is no time" in cluster.run("logs", "--since", "noon", status=2).stderr
-    assert "is no regular expression" in cluster.run("logs", "--grep", "(", status=2).stderr
+    assert "'noon' is not a time" in cluster.run("logs", "--since", "noon", status=2).stderr
+    assert "is not a regular expression" in cluster.run("logs", "--grep", "(", status=2).stderr
 
 
 def test_events_tell_what_happened_to_whom_and_why(cluster):
@@ -143,6 +146,7 @@ def test_words_can_be_json_or_nothing(cluster):
     assert "error: no task" in cluster.run("restart", "ghost", "--progress", "quiet", status=4).stderr
 
 
+@pytest.mark.slow
 def test_watching_and_following_end_with_the_cluster(cluster):
     watch = cluster.start("status", "--watch", "-o", "json")
     wait_until(lambda: "apiVersion" in cluster.out(), "the first look")
@@ -159,6 +163,7 @@ def test_watching_and_following_end_with_the_cluster(cluster):
     assert "Traceback" not in cluster.err()
 
 
+@pytest.mark.slow
 def test_attaching_to_a_running_cluster_begins_with_its_last_lines_and_ends_with_it(tmp_path):
     text = TALKERS.replace("echo one;", "seq 100;")
     cluster = CommandLine(tmp_path, text)
@@ -203,6 +208,7 @@ def test_the_doctor_finds_what_is_wrong(cluster, tmp_path):
     assert re.search(r"^wrong cluster file .*did you mean", cluster.run("doctor", str(bad), status=1).stdout, re.M)
 
 
+@pytest.mark.slow
 def test_commands_on_a_cluster_that_has_ended_say_so(tmp_path):
     cluster = CommandLine(tmp_path, TALKERS)
     cluster.run("up")
@@ -228,7 +234,7 @@ def test_a_status_is_there_at_once(cluster):
     finally:
         del cluster.environment["PYTHONPROFILEIMPORTTIME"]
     loaded = {line.rpartition("|")[2].strip() for line in modules.splitlines()}
-    assert "dtfctl.view" in loaded
+    assert "dtfctl.show.view" in loaded
     assert not loaded & {"rich", "asyncio", "yaml", "grpc", "psutil", "numpy", "subprocess"}
 
 

@@ -14,7 +14,8 @@ import termios
 import pyte
 import pytest
 
-from tests.e2e.dtfctl_cluster import CommandLine, wait_until
+from tests.e2e.dtfctl_cluster import CommandLine
+from tests.waiting import wait_until
 
 SLOW = """
 name: trial
@@ -102,7 +103,7 @@ def test_ctrl_c_at_a_terminal_must_stop_the_cluster_in_order_and_not_hit_the_tas
     assert set(reasons.values()) <= ended, reasons
 
 
-@pytest.mark.parametrize("module", ["click", "dtfctl.attach"])
+@pytest.mark.parametrize("module", ["click", "dtfctl.show.attach"])
 def test_ctrl_c_while_python_is_still_loading_must_be_no_traceback(module, tmp_path):
     cluster = CommandLine(tmp_path)
     # An importer that is asked for `module` finds that the user has typed Ctrl-C.
@@ -159,7 +160,8 @@ def test_a_person_must_see_who_is_missing_and_why_at_any_size_and_then_that_all_
     terminal = Terminal(cluster, "up", size=(80, 20))
     wait_until(lambda: terminal.sees("trial  1 of 31 tasks are ready"), "the live view")
     wait_until(lambda: terminal.sees("loading the data"), "the last words of those that are missing")
-    assert any(re.match(r"  worker:0   starting \(\d+s\): the file /", line) for line in terminal.lines())
+    line = re.compile(r"  worker:0   starting \([^)]+\): the file /")
+    wait_until(lambda: any(map(line.match, terminal.lines())), "what worker:0 waits for")
     assert re.search(r"\.\.\. and \d+ more", terminal.lines()[-1])
     assert len(terminal.lines()) == 19
     for columns, lines in ((40, 12), (120, 40)):
@@ -194,17 +196,19 @@ def test_ctrl_c_twice_at_a_terminal_must_kill_the_deaf(cluster):
     assert cluster.processes() == {}
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_up_waits_must_leave_the_cluster_starting_and_say_how_to_end_it(cluster):
     cluster.write(SLOW)
     terminal = Terminal(cluster, "up")
     wait_until(lambda: terminal.sees("1 of 31 tasks are ready"), "the live view")
     terminal.type(b"\x03")
     assert terminal.wait() == 130
-    assert terminal.lines()[-1].startswith("interrupted; dtfctl status shows whether")
+    assert terminal.lines()[-1].startswith("interrupted; dtfctl status shows what")
     assert cluster.status()["state"] == "starting"
     cluster.run("down", "--timeout", "0")
 
 
+@pytest.mark.slow
 def test_a_status_that_is_watched_must_change_in_its_place_and_fit(cluster):
     cluster.run("up")
     terminal = Terminal(cluster, "status", "--watch", size=(60, 5))
@@ -223,6 +227,7 @@ def test_a_status_that_is_watched_must_change_in_its_place_and_fit(cluster):
     assert top.wait() == 130
 
 
+@pytest.mark.slow
 def test_without_any_terminal_or_open_output_a_command_must_do_its_work(cluster):
     for closed in ("<&- >&- 2>&-", "</dev/null >/dev/null 2>&-"):
         command = f"{sys.executable} -m dtfctl up {closed}"

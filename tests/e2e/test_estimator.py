@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import dtf as tf
-from tests.e2e.example_cluster import ExampleCluster, wait_until
+from tests.e2e.example_cluster import ExampleCluster
+from tests.waiting import wait_until
 
 STEPS = 600
 
@@ -28,7 +29,7 @@ def assert_trained(cluster: ExampleCluster, exit_status: int) -> Path:
     assert cluster.accuracy() > 95.0
     assert cluster.checkpoint_step() >= STEPS
     assert cluster.status()["state"] == "succeeded"
-    wait_until(lambda: not cluster.processes(), "every process to end", 10)
+    wait_until(lambda: not cluster.processes(), "every process to end")
     (exported,) = (cluster.folder / "checkpoints" / "export" / "digits").iterdir()
     return exported
 

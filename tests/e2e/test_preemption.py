@@ -8,7 +8,8 @@ import signal
 
 import pytest
 
-from tests.e2e.example_cluster import ExampleCluster, wait_until
+from tests.e2e.example_cluster import ExampleCluster
+from tests.waiting import wait_until
 
 NEVER = 10**6
 """Steps between checkpoints: only the first and the last are saved."""

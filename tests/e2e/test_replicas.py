@@ -7,7 +7,8 @@ from collections import defaultdict
 
 import pytest
 
-from tests.e2e.example_cluster import ExampleCluster, wait_until
+from tests.e2e.example_cluster import ExampleCluster
+from tests.waiting import wait_until
 
 STEPS = 300
 
@@ -49,7 +50,7 @@ def test_synchronous_workers_must_train_the_digits(example):
     cluster = train(example("digits-sync"))
     assert cluster.accuracy() >= 97.0
     assert cluster.checkpoint_step() == STEPS
-    wait_until(lambda: not cluster.processes(), "every process to end", 10)
+    wait_until(lambda: not cluster.processes(), "every process to end")
 
 
 @pytest.mark.slow
@@ -57,7 +58,7 @@ def test_one_client_with_towers_must_train_the_digits(example):
     cluster = train(example("in-graph"))
     assert cluster.accuracy() >= 97.0
     assert cluster.checkpoint_step() == STEPS
-    wait_until(lambda: not cluster.processes(), "every process to end", 10)
+    wait_until(lambda: not cluster.processes(), "every process to end")
 
 
 @pytest.mark.slow
@@ -65,7 +66,7 @@ def test_workers_in_a_ring_must_train_the_digits(example):
     cluster = train(example("ring"))
     assert cluster.accuracy() >= 96.0
     assert cluster.checkpoint_step() == STEPS
-    wait_until(lambda: not cluster.processes(), "every process to end", 10)
+    wait_until(lambda: not cluster.processes(), "every process to end")
 
 
 @pytest.mark.slow

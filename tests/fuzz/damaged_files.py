@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 import dtf as tf
-from dtf.run.kernels import KernelNode, lookup
+from dtf.run.kernels import KernelNode, bind
 from dtf.wire import checkpoint_v1, errors, index_table
 from dtf.wire.crc import masked_crc32c
 from dtf.wire.index_table import read_table, write_table
@@ -162,7 +162,7 @@ def _vocabulary(path: str) -> None:
 
 
 def _kernel(op: str, **attrs: Any) -> Callable[[str], Any]:
-    run = lookup(op).function(KernelNode("n", op, "", attrs, 1, {}))
+    _, run = bind(KernelNode("n", op, "", attrs, 1, {}))
 
     def read(path: str) -> Any:
         try:

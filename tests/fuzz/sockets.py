@@ -2,14 +2,18 @@
 
     python -m tests.fuzz.sockets [--frames N] [--requests N] [--seed S] [--tls]
 
-The server is a process of its own. Mutated requests come over gRPC, mutated frames over the channel's Unix socket, with
-the greeting of a peer or without one. Afterwards the server must be at rest: no more threads and descriptors than after
-the first inputs, and not much more memory.
+The server is a process of its own. Mutated requests come over gRPC and as frames over the channel's sockets, with the
+greeting of a peer or without one. Afterwards the server must be at rest: no more threads and descriptors than after the
+first inputs, and not much more memory.
+
+An unauthenticated peer may end the sessions of others, as at TensorFlow's servers (Reset, CleanupAll, a master that has
+restarted, CloseSession with the handle). So strangers do not send these methods here, and know no handle but their own.
 """
 
 from __future__ import annotations
 
 import argparse
+import collections
 import contextlib
 import os
 import random
@@ -19,6 +23,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,15 +32,21 @@ import grpc
 import numpy as np
 
 import dtf as tf
-from dtf.channel.endpoint import find_endpoint, greet, new_connection_id
+from dtf.channel import lane
+from dtf.channel.endpoint import Endpoint, find_endpoint, greet, new_connection_id
 from dtf.wire import credentials, errors
+from dtf.wire.pb import master_pb2
 from tests.fuzz import mutate
 from tests.fuzz.targets import server as targets
+from tests.runtime.channel_frames import frame
 
 ROOT = Path(__file__).resolve().parents[2]
 KEPT_OUT = ("Reset", "CleanupAll", "CreateWorkerSession", "CloseSession")
-"""What may rightly end the honest client's session."""
+"""What may rightly end the honest client's session: as at TensorFlow's servers, any peer may end sessions."""
 
+CREATE_SESSION, CLOSE_SESSION = "/tensorflow.MasterService/CreateSession", "/tensorflow.MasterService/CloseSession"
+SESSION_USES = 1000
+IN_FLIGHT = 32
 ANSWER_S = 5.0
 REST_S = 60.0
 MORE_THREADS, MORE_DESCRIPTORS, MORE_BYTES = 24, 24, 128 << 20
@@ -117,7 +128,8 @@ def _attack(target: str, pid: int, requests: int, frames: int, seed: int, tls: d
             share = warm_up if not is_warm else (requests - warm_up[0], frames - warm_up[1])
             report.requests += _requests(channel, chance, share[0])
             if endpoint is not None and endpoint.unix:
-                done, connections = _frames(endpoint, chance, share[1])
+                host = address.rpartition(":")[0]
+                done, connections = _frames(channel, endpoint, host, known, chance, share[1])
                 report.frames += done
                 report.connections += connections
             if not is_warm:
@@ -182,9 +194,11 @@ class _Honest(threading.Thread):
 
 
 def _channel(address: str, known: Any) -> grpc.Channel:
+    options = [("grpc.max_receive_message_length", -1)]
     if known is None:
-        return grpc.insecure_channel(address)
-    return grpc.secure_channel(address, grpc.ssl_channel_credentials(known.ca, known.key, known.certificate))
+        return grpc.insecure_channel(address, options)
+    credentials_of_grpc = grpc.ssl_channel_credentials(known.ca, known.key, known.certificate)
+    return grpc.secure_channel(address, credentials_of_grpc, options)
 
 
 def _call(channel: grpc.Channel, name: str, request: bytes) -> bytes:
@@ -194,45 +208,166 @@ def _call(channel: grpc.Channel, name: str, request: bytes) -> bytes:
         return b""
 
 
+def _examples() -> list[tuple[str, Any]]:
+    """The requests that are mutated: of every method that ends nobody else's session."""
+    return [each for each in targets.requests() if not each[0].endswith(KEPT_OUT)]
+
+
+class _Session:
+    """A session of the strangers' own, in which their requests reach further than the look at its handle. It is made
+    anew now and then, and with it goes what they leave in one: partial runs, callables, graphs.
+    """
+
+    def __init__(self, channel: grpc.Channel) -> None:
+        self._channel = channel
+        self._uses = 0
+        self._handle = b""
+
+    def handle(self) -> bytes:
+        if self._uses % SESSION_USES == 0:
+            self.close()
+            request = next(each for name, each in targets.requests() if name.endswith("/CreateSession"))
+            answer = _call(self._channel, CREATE_SESSION, request.SerializeToString())
+            self._handle = _opened(answer).encode()
+        self._uses += 1
+        return self._handle
+
+    def close(self) -> None:
+        _close(self._channel, self._handle.decode())
+
+
+def _opened(answer: bytes) -> str:
+    return master_pb2.CreateSessionResponse.FromString(answer).session_handle
+
+
+def _close(channel: grpc.Channel, handle: str) -> None:
+    if handle:
+        _call(channel, CLOSE_SESSION, master_pb2.CloseSessionRequest(session_handle=handle).SerializeToString())
+
+
 def _requests(channel: grpc.Channel, chance: random.Random, count: int) -> int:
-    examples = [each for each in targets.requests() if not each[0].endswith(KEPT_OUT) and "/dtf." not in each[0]]
+    """Sends so many, IN_FLIGHT at a time: some wait for what never comes, until their time is over."""
+    examples = [each for each in _examples() if "/dtf." not in each[0]]
+    own = _Session(channel)
+    waiting: collections.deque[tuple[str, Any]] = collections.deque()
+
+    def finish() -> None:
+        name, call = waiting.popleft()
+        with contextlib.suppress(grpc.RpcError):
+            answer = call.result()
+            if name == CREATE_SESSION:
+                _close(channel, _opened(answer))
+
     for _ in range(count):
         name, request = targets.parted(targets.mutated_request(chance, examples), 2)
-        with contextlib.suppress(grpc.RpcError):
-            channel.unary_unary(name.decode())(request, timeout=0.5)
+        text, data = name.decode(), request.replace(targets.HANDLE, own.handle())
+        waiting.append((text, channel.unary_unary(text).future(data, timeout=0.5)))
+        if len(waiting) >= IN_FLIGHT:
+            finish()
+    while waiting:
+        finish()
+    own.close()
     return max(0, count)
 
 
-def _frames(endpoint: Any, chance: random.Random, count: int) -> tuple[int, int]:
+def _frames(
+    channel: grpc.Channel, endpoint: Endpoint, host: str, known: Any, chance: random.Random, count: int
+) -> tuple[int, int]:
     """(frames, connections). One connection takes frames until the server ends it."""
-    examples = targets.frames()
+    examples = _examples()
+    own = _Session(channel)
     done = connections = 0
     while done < count:
         connections += 1
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
-            sock.settimeout(5)
-            try:
-                sock.connect(f"\0{endpoint.unix}")
+        try:
+            with _connected(chance, endpoint, host, known) as sock:
                 if chance.random() < 0.1:
-                    sock.sendall(mutate.of_bytes(chance, bytes(40)))
                     done += 1
+                    sock.sendall(mutate.of_bytes(chance, bytes(40)))
                     continue
                 if not greet(sock, endpoint.token, new_connection_id(), 0):
                     raise RuntimeError("the server refuses a peer that knows the token")
+                names = _welcomed(sock)
+                sent = bytearray()
                 for _ in range(50):
+                    sent += _mutated_frame(chance, examples, names, own.handle())
                     done += 1
-                    sock.sendall(_without_resets(chance, examples))
-            except OSError:
-                done += 1
+                for piece in _pieces(_without_resets(sent, names)):
+                    sock.sendall(piece)
+        except OSError:
+            continue
+    own.close()
     return done, connections
 
 
-def _without_resets(chance: random.Random, examples: list[bytes]) -> bytes:
-    """A mutated frame that calls none of the methods that are KEPT_OUT: those of high numbers only ping and cancel."""
-    data = bytearray(mutate.of_bytes(chance, chance.choice(examples), examples))
-    if len(data) >= 4 and data[0] & 0x7F == targets.REQUEST:
-        data[2:4] = (0xFFFF).to_bytes(2, "little")
+def _connected(chance: random.Random, endpoint: Endpoint, host: str, known: Any) -> Any:
+    """A connection to the channel: mostly over its Unix socket, else over TCP, with TLS where the cluster has it."""
+    if chance.random() < 0.8:
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        sock.settimeout(5)
+        sock.connect(f"\0{endpoint.unix}")
+        return sock
+    tcp = socket.create_connection((host, endpoint.port), 5)
+    if known is None:
+        return tcp
+    return known.client_context.wrap_socket(tcp, server_hostname=host)
+
+
+def _welcomed(sock: Any) -> list[str]:
+    """The names of the methods, in the order of their numbers: the first frame of the server has them."""
+    head = _received(sock, lane._HEADER.size)
+    return _received(sock, lane._HEADER.unpack(head)[-1]).decode().split("\n")
+
+
+def _received(sock: Any, size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        piece = sock.recv(size - len(data))
+        if not piece:
+            raise ConnectionError("the server ended the connection")
+        data += piece
+    return data
+
+
+_FRAMES = targets.frames()
+
+
+def _mutated_frame(chance: random.Random, examples: list[Any], names: list[str], handle: bytes) -> bytes:
+    """A frame of a mutated request, or one of any kind, itself mutated now and then."""
+    call_id = chance.randrange(1, 64)
+    kind = chance.random()
+    if kind < 0.6:
+        name, request = targets.parted(targets.mutated_request(chance, examples), 2)
+        body = request.replace(targets.HANDLE, handle)
+        data = frame(call_id, body, targets.REQUEST, names.index(name.decode()))
+    elif kind < 0.8:
+        data = frame(call_id, b"", lane.CANCEL)
+    else:
+        data = chance.choice(_FRAMES)
+    return mutate.of_bytes(chance, data, _FRAMES) if chance.random() < 0.1 else data
+
+
+def _without_resets(data: bytearray, names: list[str]) -> bytes:
+    """What the server will read as frames, with the methods that are KEPT_OUT, or leave sessions behind that nobody
+    can close, replaced by one that it does not have.
+    """
+    at = 0
+    while at + lane._HEADER.size <= len(data):
+        kind, _, number, mark, _, length = lane._HEADER.unpack_from(data, at)
+        if mark != lane._MARK:
+            break
+        is_request = kind & ~lane.IN_MEMORY == targets.REQUEST and number < len(names)
+        if is_request and names[number].endswith((*KEPT_OUT, "/CreateSession")):
+            data[at + 2 : at + 4] = (0xFFFF).to_bytes(2, "little")
+        at += lane._HEADER.size + length
     return bytes(data)
+
+
+def _pieces(data: bytes) -> Iterator[bytes]:
+    """As they may come over a network."""
+    half = len(data) // 2
+    yield data[:half]
+    yield data[half:]
 
 
 def _load(pid: int) -> Load:

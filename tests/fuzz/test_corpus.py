@@ -7,7 +7,7 @@ import random
 import pytest
 
 from tests.fuzz import mutate
-from tests.fuzz.harness import CORPUS, Tally, Target, campaign
+from tests.fuzz.harness import CORPUS, LIMITS, Tally, Target, campaign
 from tests.fuzz.targets import TARGETS, control, files, server
 
 FOUND = sorted(path for path in CORPUS.rglob("*") if path.is_file())
@@ -24,7 +24,8 @@ def nothing_stays_behind():
 
 @pytest.mark.parametrize("path", FOUND, ids=lambda path: f"{path.parent.name}-{path.name}")
 def test_what_was_lost_once_is_not_lost_again(path, tmp_path, monkeypatch):
-    monkeypatch.setenv("DTF_FUZZ_FOLDER", str(tmp_path))
+    for name, value in {**LIMITS, "DTF_FUZZ_FOLDER": str(tmp_path)}.items():
+        monkeypatch.setenv(name, value)
     target = TARGETS[path.parent.name]
     try:
         target.read(path.read_bytes())

@@ -11,6 +11,7 @@ import importlib
 import json
 import os
 import sys
+import tempfile
 
 import numpy as np
 
@@ -47,7 +48,23 @@ def columns(tf):
         fc.embedding_column(other, 2, "sum", rows(2)),
         fc.embedding_column(code, 1, initializer=rows(1)),
     ]
-    return dense, wrapped, [number, bounded, town, year, other, name, code]
+    with tempfile.NamedTemporaryFile("w", suffix=".txt", delete=False) as file:
+        file.write("a\nb\n")
+    lines = fc.categorical_column_with_vocabulary_file("other", file.name, num_oov_buckets=2)
+    weighted = fc.weighted_categorical_column(year, "weight")
+    crossed = [
+        fc.crossed_column(["name", "town"], 30),
+        fc.crossed_column([twice, buckets, town], 50),
+        fc.crossed_column([fc.crossed_column(["name", "town"], 5), bounded], 100, hash_key=5),
+    ]
+    wrapped += [
+        *(fc.indicator_column(each) for each in crossed),
+        fc.embedding_column(weighted, 2, "mean", rows(2)),
+        fc.indicator_column(fc.weighted_categorical_column(town, "town_weight")),
+        fc.indicator_column(lines),
+        *fc.shared_embedding_columns([bounded, fc.categorical_column_with_identity("number", 4, 0)], 2, "sum", rows(2)),
+    ]
+    return dense, wrapped, [number, bounded, town, year, other, name, code, *crossed, weighted]
 
 
 def batch(tf):
@@ -63,6 +80,8 @@ def batch(tf):
         "year": tf.constant([[1999], [2000], [2001], [1848]], tf.int64),
         "other": tf.constant([["a", "b"], ["c", ""], ["", ""], ["b", "b"]]),
         "name": tf.constant(["Ada", "Max", "", "Ada"]),
+        "weight": tf.constant([[0.5], [2.0], [4.0], [1.0]]),
+        "town_weight": sparse([[0, 0], [0, 1], [2, 0], [3, 0]], [1.0, 2.0, 3.0, 4.0], [4, 2]),
         "code": sparse([[0, 0], [1, 0], [1, 1], [3, 2]], tf.constant([7, 8, 9, 7], tf.int64), [4, 3]),
     }
 

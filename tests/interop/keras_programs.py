@@ -1,4 +1,4 @@
-"""The same Sequential models, trained on the same batches, in dtf and in TensorFlow's legacy Keras.
+"""The same models, stacks and graphs of layers, trained on the same batches, in dtf and in TensorFlow's legacy Keras.
 
     python -m tests.interop.keras_programs tensorflow FILE    (or dtf)
 
@@ -92,7 +92,60 @@ def results(keras) -> dict[str, np.ndarray]:
         found[f"{name}|predicted"] = model.predict(x, verbose=0)
         found[f"{name}|parameters"] = np.array(model.count_params())
         found |= {f"{name}|weight {index}": weight for index, weight in enumerate(model.get_weights())}
+    for name, (model, x, y, loss, metrics) in functional_models(keras).items():
+        model.compile(optimizer="sgd", loss=loss, metrics=metrics)
+        weights = np.random.RandomState(7)
+        model.set_weights([np.abs(weights.normal(0, 0.3, weight.shape)) for weight in model.get_weights()])
+        history = model.fit(x, y, batch_size=16, epochs=3, shuffle=False, verbose=0)
+        found |= {f"{name}|{key}": np.array(values) for key, values in history.history.items()}
+        found[f"{name}|evaluated"] = np.array(model.evaluate(x, y, batch_size=16, verbose=0))
+        predicted = model.predict(x, verbose=0)
+        parts = predicted if isinstance(predicted, list) else [predicted]
+        found |= {f"{name}|predicted {index}": part for index, part in enumerate(parts)}
+        found |= {f"{name}|weight {index}": weight for index, weight in enumerate(model.get_weights())}
     return found
+
+
+def functional_models(keras):
+    """{name: (model, inputs, targets, losses, metrics)}."""
+    layers = keras.layers
+    steps = np.random.RandomState(5).randn(50, 6, 4).astype(np.float32)
+
+    def recurrent(layer):
+        x = layers.Input((6, 4))
+        return keras.Model(x, layers.Dense(2)(layer(x)))
+
+    lstm = {"recurrent_activation": "hard_sigmoid"}
+    gru = {**lstm, "reset_after": False}
+    several, image = layers.Input((4,)), layers.Input((8, 8, 2))
+    shared = layers.Dense(4, activation="tanh")
+    one = shared(several)
+    two = layers.BatchNormalization(momentum=0.7)(layers.Dense(4, activation="relu")(layers.add([one, several])))
+    branch = layers.Flatten()(layers.MaxPooling2D()(layers.Conv2D(3, 3, activation="relu")(image)))
+    joined = layers.concatenate([layers.multiply([two, shared(one)]), layers.Dense(4)(branch)])
+    many = keras.Model(
+        [several, image],
+        [layers.Dense(2, name="numbers")(joined), layers.Dense(3, activation="softmax", name="classes")(joined)],
+    )
+    inner = keras.Sequential([layers.Dense(3, activation="tanh", input_shape=(4,)), layers.LeakyReLU(0.1)])
+    outer = layers.Input((4,))
+    nested = keras.Model(outer, layers.Dense(2)(layers.average([inner(outer), inner(inner_of(layers, outer))])))
+    sequence = layers.LSTM(3, return_sequences=True, go_backwards=True, **lstm)
+    return {
+        "lstm": (recurrent(layers.LSTM(3, **lstm)), steps, NUMBERS, "mse", ["mae"]),
+        "gru": (recurrent(layers.GRU(3, **gru)), steps, NUMBERS, "mse", None),
+        "simple rnn": (recurrent(layers.SimpleRNN(3)), steps, NUMBERS, "mse", None),
+        "backwards": (recurrent(sequence), steps, np.repeat(NUMBERS[:, None], 6, 1), "mse", None),
+        "many": (
+            many, [VECTORS, IMAGES], [NUMBERS, CLASSES],
+            {"numbers": "mse", "classes": "sparse_categorical_crossentropy"}, {"classes": ["accuracy"]},
+        ),
+        "nested": (nested, VECTORS, NUMBERS, "mse", None),
+    }  # fmt: skip
+
+
+def inner_of(layers, tensor):
+    return layers.Lambda(lambda x: x * 2.0 - 1.0)(tensor)
 
 
 def main(runtime: str, path: str) -> None:

@@ -64,6 +64,30 @@ def static(kind, **given):
     )
 
 
+class StateSaver:
+    """A state saver whose states are what they were before the first step."""
+
+    def __init__(self, tf):
+        self.tf = tf
+
+    def state(self, name):
+        return self.tf.fill([3, 6], {"one": 0.25, "c": 0.5, "h": -0.25}[name])
+
+    def save_state(self, name, value):
+        return self.tf.identity(value, name="saved_" + name).op
+
+
+def saved_states(tf, x):
+    """Steps that begin with states of a state saver: one state, and the two of an LSTM cell."""
+    saver = StateSaver(tf)
+    steps = tf.unstack(x.time_major)
+    one = tf.nn.static_state_saving_rnn(tf.nn.rnn_cell.GRUCell(6), steps, saver, "one", scope="one")
+    two = tf.nn.static_state_saving_rnn(
+        tf.nn.rnn_cell.LSTMCell(6), steps, saver, ("c", "h"), sequence_length=LENGTHS, scope="two"
+    )
+    return [one[0], one[1], two[0], two[1]]
+
+
 def stepwise(tf, x):
     """A cell that is called by hand, from a state that is given, and once more with its variables reused."""
     cell = tf.nn.rnn_cell.GRUCell(6)
@@ -161,6 +185,7 @@ NETWORKS = {
         tf.nn.rnn_cell.GRUCell(3), tf.nn.rnn_cell.BasicLSTMCell(2), tf.unstack(x.time_major), dtype=tf.float32,
         sequence_length=[5, 1, 2],
     ),
+    "saved_states": saved_states,
     "stepwise": stepwise,
     "own_cell": own_cell,
     "raw": raw,

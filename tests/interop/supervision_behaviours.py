@@ -184,13 +184,15 @@ def global_steps_everywhere(tf: Any) -> Any:
                         names = [name for name in os.listdir(folder + "/sup") if name.endswith(".index")]
                         return [result, sorted(names)]
 
+                    # Whether a vector of one number is a number is up to numpy: 2.4 refuses it in TensorFlow.
                     found[key] = {
                         "get": outcome(lambda g=graph: tf.train.get_global_step(g).name),
                         "assert": outcome(tf.train.assert_global_step, step),
                         "value": outcome(value) if not shape else None,
                         "save": outcome(save),
                         "monitored": outcome(monitored),
-                        "supervisor": outcome(supervised), "given to it": outcome(supervised, global_step=step),
+                        "supervisor": outcome(supervised) if not shape else None,
+                        "given to it": outcome(supervised, global_step=step) if not shape else None,
                     }
     return found
 

@@ -8,6 +8,7 @@ from tests.interop import (
     behaviours,
     flag_behaviours,
     hook_behaviours,
+    placement_behaviours,
     supervision_behaviours,
     training_behaviours,
 )
@@ -16,7 +17,7 @@ from tests.interop.tensorflow_process import needs_tensorflow
 pytestmark = needs_tensorflow
 
 
-PROGRAMS = [flag_behaviours, hook_behaviours, supervision_behaviours, training_behaviours]
+PROGRAMS = [flag_behaviours, hook_behaviours, placement_behaviours, supervision_behaviours, training_behaviours]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__.rpartition(".")[2])

@@ -34,4 +34,5 @@ def test_columns_are_tensorflows(tmp_path):
             if theirs[key].dtype.kind == "U":
                 assert theirs[key].tolist() == ours[key].tolist(), key
             else:
-                np.testing.assert_allclose(ours[key], theirs[key], rtol=1e-5, atol=1e-6, err_msg=key)
+                size = np.abs(theirs[key]).max(initial=0.0)  # the order of sums is each processor's own
+                np.testing.assert_allclose(ours[key], theirs[key], rtol=1e-5, atol=1e-6 + 1e-5 * size, err_msg=key)

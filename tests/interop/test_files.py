@@ -13,6 +13,7 @@ import pytest
 import dtf as tf
 from dtf.server import Server
 from dtf.wire import checkpoint, index_table
+from dtf.wire.varints import varint
 from tests.interop import checkpoint_programs
 from tests.interop.tensorflow_process import needs_tensorflow
 from tests.ports import free_ports
@@ -164,7 +165,7 @@ def test_an_index_of_many_blocks_is_read_both_ways(tensorflow, tmp_path):
 def test_a_compressed_index_is_read_as_tensorflow_reads_it(tensorflow, tmp_path, monkeypatch):
     def append_compressed(out, contents):
         compressed = snappy.compress(contents)
-        handle = index_table.write_varint(len(out)) + index_table.write_varint(len(compressed))
+        handle = varint(len(out)) + varint(len(compressed))
         typed = compressed + b"\1"
         out += typed + index_table.masked_crc32c(typed).to_bytes(4, "little")
         return handle

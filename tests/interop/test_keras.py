@@ -1,4 +1,4 @@
-"""Sequential models train as TensorFlow's do: the same figures after each epoch, and the same weights at the end."""
+"""Keras models train as TensorFlow's do: the same figures after each epoch, and the same weights at the end."""
 
 from __future__ import annotations
 

@@ -14,19 +14,20 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
+from dtf.run.exchange.piggyback import SEND_METHODS
 from dtf.run.executor.flat_program import FlatProgram
 
 NODES = (
     ast.Module, ast.FunctionDef, ast.arguments, ast.arg, ast.Pass, ast.If, ast.Assign, ast.Delete, ast.Expr, ast.Call,
     ast.Name, ast.Attribute, ast.Subscript, ast.Tuple, ast.Constant, ast.IfExp, ast.Compare, ast.BoolOp, ast.UnaryOp,
-    ast.Load, ast.Store, ast.Del, ast.Is, ast.IsNot, ast.And, ast.Not,
+    ast.Load, ast.Store, ast.Del, ast.Is, ast.IsNot, ast.And, ast.Not, ast.BinOp, ast.Mult, ast.LtE,
 )  # fmt: skip
 NAMES = re.compile(
-    r"step|shared|run|started|now|partial|single|DEAD|_|segment_\d+|function_\d+|task_\d+|[ck]\d+|s\d+(_\d+)?",
+    r"step|shared|run|started|now|partial|single|DEAD|_|segment_\d+|(function|checked|task)_\d+|[ck]\d+|s\d+(_\d+)?",
     re.ASCII,
 )
-ATTRIBUTES = {"check", "finish", "skip", "record", "read", "is_initialized", "rendezvous", "add", "gather", "ride"}
-CHARACTERS = re.compile(r"[A-Za-z0-9_ \n.,:;=()\[\]]*")
+ATTRIBUTES = {"check", "finish", "skip", "record", "read", "is_initialized", "exchange", "size", *SEND_METHODS}
+CHARACTERS = re.compile(r"[A-Za-z0-9_ \n.,:;=()\[\]*<]*")
 
 
 def check_source(source: str) -> None:

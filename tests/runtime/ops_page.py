@@ -41,7 +41,7 @@ def page() -> str:
         for line in sorted(path.read_text(encoding="utf-8").splitlines()):
             name = line.partition("(")[0]
             known = kernels.has_kernel(name)
-            module = kernels.lookup(name).factory.__module__.rpartition(".")[2] if known else "none"
+            module = kernels.rows(name)[-1].factory.__module__.rpartition(".")[2] if known else "none"
             gradient = "yes" if gradients.table.get(name) is not None else "-"
             lines.append(f"| {name} | {module} | {gradient} | {_dtypes(opdef.get(name))} |")
         lines.append("")

@@ -30,9 +30,14 @@ def check_strings(what: str, value: Any) -> None:
 def checked_strings() -> Iterator[set[str]]:
     """While it lasts, the strings that each kernel gives are checked. Yields the ops that gave some."""
     seen: set[str] = set()
-    plain = kernels.Kernel.function
+    plain = kernels.bind
+
+    def bind(node: kernels.KernelNode, *device: Any) -> tuple[kernels.Kernel, Any]:
+        row, function = plain(node, *device)
+        return row, _checked(row, node, function, seen)
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernels.Kernel, "function", lambda row, node: _checked(row, node, plain(row, node), seen))
+        patch.setattr(kernels, "bind", bind)
         yield seen
 
 
@@ -60,7 +65,7 @@ def _checked(row: kernels.Kernel, node: kernels.KernelNode, function: Any, seen:
                     except AssertionError as wrong:
                         from dtf.wire import errors
 
-                        return done(error=errors.InternalError(None, None, str(wrong)))
+                        return done(error=errors.InternalError.of(str(wrong)))
                 return done(*result, **error)
 
             return function(step, checked_done, *inputs)

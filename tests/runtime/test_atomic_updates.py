@@ -26,7 +26,7 @@ def variable(name, use_resource, shape=(ROWS, WIDTH)):
 
 
 def program(graph):
-    made = FlatProgram(read_graph(graph.as_graph_def()))
+    made = FlatProgram(read_graph(graph.as_graph_def(), {}))
     ops = [{made.instructions[index].op for index in segment.instructions} for segment in made.segments]
     return [(segment.is_update, found) for segment, found in zip(made.segments, ops, strict=True)]
 

@@ -219,12 +219,12 @@ def test_what_is_wrong_with_models_is_named(tmp_path):
         ("needs feature_columns", lambda: make.DNNLinearCombinedClassifier()),
         ("dnn_hidden_units must be", lambda: make.DNNLinearCombinedClassifier(dnn_feature_columns=dense)),
         ("n_classes must be at least 2", lambda: make.LinearClassifier(dense, n_classes=1)),
-        ("as many words as there are classes", lambda: make.LinearClassifier(dense, label_vocabulary=["a"])),
-        ("An optimizer is one of tf.train", lambda: make.DNNRegressor([1], dense, optimizer="Adamant")),
+        ("one word for each of the classes", lambda: make.LinearClassifier(dense, label_vocabulary=["a"])),
+        ("An optimizer must be an object of tf.train", lambda: make.DNNRegressor([1], dense, optimizer="Adamant")),
         ("should be a dictionary", lambda: make.LinearRegressor(dense).train(lambda: (tf.constant(X), PRICE), steps=1)),
         ("returns no labels", lambda: make.LinearRegressor(dense).train(inputs(None), steps=1)),
-        ("tell them in label_vocabulary", lambda: make.LinearClassifier(dense).train(inputs(TOWN), steps=1)),
-        ("lack the weights 'w'", lambda: make.LinearRegressor(dense, weight_column="w").train(inputs(PRICE), steps=1)),
+        ("pass the class names as label_vocabulary", lambda: make.LinearClassifier(dense).train(inputs(TOWN), steps=1)),
+        ("the weight column 'w'", lambda: make.LinearRegressor(dense, weight_column="w").train(inputs(PRICE), steps=1)),
     ):
         with pytest.raises(ValueError, match=words):
             build()

@@ -18,9 +18,10 @@ from dtf.rpc import discovery
 from dtf.rpc.connection import Connection
 from dtf.rpc.remote import RemoteWorker
 from dtf.rpc.service import Service
-from dtf.run.executor.step import Device
+from dtf.run.interfaces import Device
 from dtf.wire import errors
 from dtf.wire.pb import worker_pb2
+from tests import reader_waits
 from tests.ports import free_ports
 from tests.runtime.channel_frames import frame
 
@@ -65,7 +66,7 @@ class Methods:
         self.arrived.release()
 
     def fail(self, request, answer):
-        error = errors.AbortedError(None, None, bytes(request).decode())
+        error = errors.AbortedError.of(bytes(request).decode())
         error.derived = True
         answer.fail(error)
 
@@ -210,6 +211,7 @@ def test_a_small_message_does_not_wait_for_a_large_one(listener, methods):
     release.set()
     assert len(first.wait().value) == len(second.wait().value) == len(large)
     channel.close()
+    reader_waits.found.clear()  # `hold` waited on purpose
 
 
 # -- connections that end
@@ -325,7 +327,7 @@ def test_half_a_frame_harms_nobody(listener, channel):
 
 def test_another_incarnation_behind_the_same_port_is_noticed(listener):
     former = listener.endpoint._replace(token=bytes(32))
-    with pytest.raises(errors.UnavailableError, match="it is another task that answers"):
+    with pytest.raises(errors.UnavailableError, match="another task answers there"):
         Channel(former, "127.0.0.1", TASK)
 
 
@@ -365,13 +367,13 @@ class FakeWorker:
     def recv_tensor(self, step_id, key, done):
         self.parked[key] = done
         self.arrived.release()
-        return lambda: done(error=errors.CancelledError(None, None, "cancelled"))
+        return lambda: done(error=errors.CancelledError.of("cancelled"))
 
     def deregister_graph(self, session, handle):
-        raise errors.AbortedError(None, None, f"Graph handle is not found: {handle}")
+        raise errors.AbortedError.of(f"Graph handle is not found: {handle}")
 
     def cleanup_all(self, containers):
-        raise errors.UnavailableError(None, None, "a peer of mine is away")
+        raise errors.UnavailableError.of("a peer of mine is away")
 
 
 def serve(address, worker):
@@ -482,3 +484,44 @@ def test_the_switch_keeps_everything_on_grpc(monkeypatch):
     assert RemoteWorker(way).get_status(10.0) and way.channel is None
     way.close()
     service.stop(0)
+
+
+# -- peers that play by other rules
+
+
+@pytest.fixture
+def by_hand(listener):
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.settimeout(60)
+        sock.connect(f"\0{listener.endpoint.unix}")
+        assert greet(sock, listener.endpoint.token, new_connection_id(), 0)
+        yield sock
+
+
+def number_of(methods, name):
+    return list(methods.table).index(name)
+
+
+def test_a_call_number_used_twice_must_end_the_peer_and_all_that_it_began(methods, by_hand):
+    park = number_of(methods, "/park")
+    by_hand.sendall(frame(1, number=park) + frame(1, number=park))
+    read_to_the_end(by_hand)
+    assert methods.cancelled.wait(60)
+    assert len(methods.parked) == 1
+
+
+def test_what_takes_long_must_end_with_a_caller_that_wants_no_answer(methods):
+    listener = Listener("127.0.0.1", TASK)
+    listener.start(methods.table, told=["/echo"])
+    try:
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.settimeout(60)
+            sock.connect(f"\0{listener.endpoint.unix}")
+            assert greet(sock, listener.endpoint.token, new_connection_id(), 0)
+            head = bytearray(frame(1, number=number_of(methods, "/park")))
+            head[1] = lanes.NO_REPLY
+            sock.sendall(head)
+            assert methods.arrived.acquire(timeout=60)
+        assert methods.cancelled.wait(60)
+    finally:
+        listener.stop(0)

@@ -56,7 +56,7 @@ def test_questions_about_tasks():
         ({"ps": "a:1"}, TypeError, "The tasks for job 'ps' must be a list or a dictionary"),
         ({"ps": [3]}, TypeError, "Task address 3 must be bytes or unicode"),
         ({3: ["a:1"]}, TypeError, "Job name 3 must be bytes or unicode"),
-        ({"ps": {"a": "b"}}, ValueError, "'a' of job 'ps' is no number"),
+        ({"ps": {"a": "b"}}, ValueError, "'a' of job 'ps' is not a number"),
         ({"ps": {-1: "b"}}, ValueError, "-1 of job 'ps' is negative"),
     ],
     ids=repr,

@@ -64,6 +64,16 @@ def test_a_server_that_is_not_in_the_cluster_refuses(addresses):
         session.run(tf.constant(1.0))
 
 
+def test_a_malformed_cluster_of_a_peer_is_an_invalid_argument(addresses):
+    config = config_for(addresses)
+    config.cluster_def.job[0].tasks[-2] = addresses[0]
+    with (
+        tf.Session(f"grpc://{addresses[0]}", config=config) as session,
+        pytest.raises(errors.InvalidArgumentError, match="Malformed ConfigProto.cluster_def: The task index -2"),
+    ):
+        session.run(tf.constant(1.0))
+
+
 def test_a_local_session_brings_no_cluster(addresses):
     with (
         tf.Session(config=config_for(addresses)) as session,
@@ -77,4 +87,4 @@ def test_placement_is_logged_when_asked_for(caplog):
         x = tf.placeholder(tf.float32, name="x")
         session.run(tf.sqrt(x, name="root"), {x: 1.0})
         session.run("root:0", {x: 4.0})
-    assert caplog.messages.count("Placed root (Sqrt) on /job:localhost/replica:0/task:0/device:CPU:0") == 1
+    assert caplog.messages.count("root: (Sqrt): /job:localhost/replica:0/task:0/device:CPU:0") == 1

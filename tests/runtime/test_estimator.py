@@ -288,7 +288,7 @@ def test_what_cannot_be_exported_says_why(estimator, tmp_path):
         return EstimatorSpec(mode, y, export_outputs={"c": tf.estimator.export.ClassificationOutput(scores=y)})
 
     refused = tf.estimator.Estimator(only_classes)
-    with pytest.raises(ValueError, match="None of the model's outputs can be served"):
+    with pytest.raises(ValueError, match="No output of the model can be served"):
         refused.export_saved_model(base, raw, checkpoint_path=estimator.latest_checkpoint())
 
 
@@ -408,9 +408,9 @@ def test_a_spec_has_what_its_mode_needs():
             with pytest.raises(error, match=words):
                 EstimatorSpec(**arguments)
         output = tf.estimator.export.PredictOutput(loss)
-        with pytest.raises(ValueError, match="none of them is named as the default"):
+        with pytest.raises(ValueError, match="name one of them as the default"):
             EstimatorSpec("infer", loss, export_outputs={"a": output, "b": output})
-    with tf.Graph().as_default(), pytest.raises(ValueError, match="not of the graph in which model_fn was called"):
+    with tf.Graph().as_default(), pytest.raises(ValueError, match="not in the graph that model_fn was called in"):
         EstimatorSpec("eval", loss=tf.constant(1.0), predictions=elsewhere)
 
 

@@ -82,11 +82,11 @@ def test_values_wait_for_a_receive_without_holding_a_thread():
     g.send(g.node("AddV2", g.recv("a"), g.recv("b"), T=F32), "sum")
     step, outcome = local_step(), Outcome()
     Executor(g.graph_def).run_async(step, outcome)
-    step.rendezvous.send(KEY.format("b"), np.float32(1))
+    step.exchange.send(KEY.format("b"), np.float32(1))
     assert outcome.calls == []
-    step.rendezvous.send(KEY.format("a"), np.float32(2))
+    step.exchange.send(KEY.format("a"), np.float32(2))
     assert outcome.error() is None
-    assert step.rendezvous.take(KEY.format("sum")) == 3
+    assert step.exchange.take(KEY.format("sum")) == 3
 
 
 def test_control_edges_order_what_has_no_data_between_it():
@@ -113,7 +113,7 @@ def test_an_error_names_its_node_and_keeps_its_kind():
         (ValueError("shapes differ"), errors.InvalidArgumentError),
         (MemoryError("100 TiB"), errors.ResourceExhaustedError),
         (ZeroDivisionError("oops"), errors.InternalError),
-        (errors.DataLossError(None, None, "cut short"), errors.DataLossError),
+        (errors.DataLossError.of("cut short"), errors.DataLossError),
     ],
 )
 def test_stray_exceptions_become_errors_of_the_runtime(raised, expected, monkeypatch):
@@ -121,7 +121,7 @@ def test_stray_exceptions_become_errors_of_the_runtime(raised, expected, monkeyp
         raise raised
 
     row = kernels.lookup("Neg")
-    monkeypatch.setitem(kernels._kernels._entries, "Neg", kernels.Kernel(lambda node: fail, False, False, False, False))
+    monkeypatch.setitem(kernels._rows, ("Neg", "CPU"), (kernels.Kernel(lambda node: fail, False, False, False, False),))
     assert row is not kernels.lookup("Neg")
     g = GraphBuilder()
     failing = g.node("Neg", g.const(np.float32(1)), name="failing", T=F32)
@@ -135,7 +135,7 @@ def test_the_first_error_stops_what_waits_and_done_is_called_once_after_it():
     g.node("Assert", g.recv("flag", dtypes.bool), g.const("told so"), T=[dtypes.string])
     step, outcome = local_step(), Outcome()
     Executor(g.graph_def).run_async(step, outcome)
-    step.rendezvous.send(KEY.format("flag"), np.bool_(False))
+    step.exchange.send(KEY.format("flag"), np.bool_(False))
     error = outcome.error()
     assert isinstance(error, errors.InvalidArgumentError)
     assert "assertion failed: [told so]" in error.message
@@ -157,7 +157,7 @@ def test_a_derived_error_does_not_hide_the_root_cause():
     g.node("Assert", g.const(False), g.const("root"), "^" + g.recv("never"), T=[dtypes.string])
     step, outcome = local_step(), Outcome()
     Executor(g.graph_def).run_async(step, outcome)
-    step.cancel(errors.AbortedError(None, None, "another task failed"))
+    step.cancel(errors.AbortedError.of("another task failed"))
     error = outcome.error()
     assert isinstance(error, errors.AbortedError)
     assert error.derived
@@ -168,7 +168,7 @@ def test_cancelling_ends_the_step():
     g.send(g.recv("never"), "out")
     step, outcome = local_step(), Outcome()
     Executor(g.graph_def).run_async(step, outcome)
-    step.cancel(errors.CancelledError(None, None, "Step was cancelled by an explicit call"))
+    step.cancel(errors.CancelledError.of("Step was cancelled by an explicit call"))
     assert isinstance(outcome.error(), errors.CancelledError)
 
 
@@ -244,9 +244,9 @@ def test_a_receive_in_a_branch_that_is_not_taken_is_skipped(predicate):
     step, outcome = local_step(), Outcome()
     Executor(g.graph_def).run_async(step, outcome)
     if predicate:
-        step.rendezvous.send(KEY.format("r"), np.float32(3))
+        step.exchange.send(KEY.format("r"), np.float32(3))
     assert outcome.error() is None
-    assert step.rendezvous.take(KEY.format("out")) == (3 if predicate else -7)
+    assert step.exchange.take(KEY.format("out")) == (3 if predicate else -7)
 
 
 def test_a_send_in_a_branch_that_is_not_taken_tells_its_receiver():
@@ -256,8 +256,8 @@ def test_a_send_in_a_branch_that_is_not_taken_tells_its_receiver():
     g.send(true, "true")
     step = local_step()
     Executor(g.graph_def).run(step)
-    assert step.rendezvous.take(KEY.format("false")) is DEAD
-    assert step.rendezvous.take(KEY.format("true")) == -5
+    assert step.exchange.take(KEY.format("false")) is DEAD
+    assert step.exchange.take(KEY.format("true")) == -5
 
 
 def test_a_dead_value_from_elsewhere_is_handled_though_nobody_could_foresee_it():
@@ -270,11 +270,11 @@ def test_a_dead_value_from_elsewhere_is_handled_though_nobody_could_foresee_it()
     g.send(g.node("Merge", negated, g.recv("q2"), T=F32, N=2), "merge")
     step, outcome = local_step(), Outcome()
     Executor(g.graph_def).run_async(step, outcome)
-    step.rendezvous.send(KEY.format("r"), DEAD)
-    step.rendezvous.send(KEY.format("q"), np.float32(1))
-    step.rendezvous.send(KEY.format("q2"), np.float32(2))
+    step.exchange.send(KEY.format("r"), DEAD)
+    step.exchange.send(KEY.format("q"), np.float32(1))
+    step.exchange.send(KEY.format("q2"), np.float32(2))
     assert outcome.error() is None
-    results = [step.rendezvous.take(KEY.format(key)) for key in ("after", "sum", "merge")]
+    results = [step.exchange.take(KEY.format(key)) for key in ("after", "sum", "merge")]
     assert results == [DEAD, DEAD, 2]
 
 
@@ -294,11 +294,11 @@ def test_a_value_is_freed_when_its_last_user_has_run(monkeypatch):
         alive.append(made[0]() is not None)
         return value
 
-    entries = kernels._kernels._entries
+    rows = kernels._rows
     kernels.load_all()
-    monkeypatch.setitem(entries, "Neg", kernels.Kernel(lambda node: make, False, False, False, False))
-    monkeypatch.setitem(entries, "Abs", kernels.Kernel(lambda node: look, False, False, False, False))
-    monkeypatch.setitem(entries, "Exp", kernels.Kernel(lambda _: lambda x: np.float32(0), False, False, False, False))
+    monkeypatch.setitem(rows, ("Neg", "CPU"), (kernels.Kernel(lambda node: make, False, False, False, False),))
+    monkeypatch.setitem(rows, ("Abs", "CPU"), (kernels.Kernel(lambda node: look, False, False, False, False),))
+    monkeypatch.setitem(rows, ("Exp", "CPU"), (kernels.Kernel(lambda _: lambda x: np.float32(0)),))
     g = GraphBuilder()
     one = g.const(np.float32(1))
     big = g.node("Neg", one, T=F32)
@@ -387,7 +387,7 @@ def test_a_trace_has_every_node_that_ran():
     g.send(g.node("Neg", g.recv("x"), name="neg", T=F32), "y")
     step = local_step()
     collector = step.collector = StepStatsCollector("/device:CPU:0")
-    step.rendezvous.send(KEY.format("x"), np.zeros((2, 3), np.float32))
+    step.exchange.send(KEY.format("x"), np.zeros((2, 3), np.float32))
     Executor(g.graph_def).run(step)
     (device,) = collector.step_stats().dev_stats
     assert device.device == "/device:CPU:0"
@@ -409,14 +409,14 @@ def test_many_steps_of_one_executor_run_at_the_same_time():
 
     def feed(some) -> None:
         for number in some:
-            steps[number].rendezvous.send(KEY.format("x"), np.float32(number))
+            steps[number].exchange.send(KEY.format("x"), np.float32(number))
 
     threads = [threading.Thread(target=feed, args=(range(start, 50, 2),)) for start in (0, 1)]
     for thread in threads:
         thread.start()
     for number, (step, outcome) in enumerate(zip(steps, outcomes, strict=True)):
         assert outcome.error() is None
-        assert step.rendezvous.take(KEY.format("y")) == -number
+        assert step.exchange.take(KEY.format("y")) == -number
     for thread in threads:
         thread.join()
 
@@ -429,7 +429,7 @@ def test_a_segment_that_takes_long_is_not_run_in_the_thread_that_made_it_ready(m
         return value
 
     kernels.load_all()
-    monkeypatch.setitem(kernels._kernels._entries, "Neg", kernels.Kernel(lambda node: note, False, False, False, False))
+    monkeypatch.setitem(kernels._rows, ("Neg", "CPU"), (kernels.Kernel(lambda node: note, False, False, False, False),))
     g = GraphBuilder()
     g.send(g.node("Neg", g.recv("x"), T=F32), "y")
     executor = Executor(g.graph_def)
@@ -437,7 +437,7 @@ def test_a_segment_that_takes_long_is_not_run_in_the_thread_that_made_it_ready(m
         executor._program.segments[1].cost_ns = cost_ns
         step, outcome = local_step(), Outcome()
         executor.run_async(step, outcome)
-        step.rendezvous.send(KEY.format("x"), np.float32(1))
+        step.exchange.send(KEY.format("x"), np.float32(1))
         assert outcome.error() is None
     assert threads[0] == threading.current_thread().name
     assert threads[1].startswith("dtf-compute-")
@@ -447,16 +447,16 @@ def test_a_kernel_that_answers_twice_is_heard_once(monkeypatch):
     def twice(step, done):
         done(np.float32(1))
         done(np.float32(2))
-        done(error=errors.InternalError(None, None, "and again"))
+        done(error=errors.InternalError.of("and again"))
 
     kernels.load_all()
     kernel = kernels.Kernel(lambda node: twice, True, True, False, False)
-    monkeypatch.setitem(kernels._kernels._entries, "_Recv", kernel)
+    monkeypatch.setitem(kernels._rows, ("_Recv", "CPU"), (kernel,))
     g = GraphBuilder()
     g.send(g.recv("x"), "y")
     step = local_step()
     Executor(g.graph_def).run(step)
-    assert step.rendezvous.take(KEY.format("y")) == 1
+    assert step.exchange.take(KEY.format("y")) == 1
 
 
 def test_a_long_chain_of_segments_needs_no_deep_stack():
@@ -467,9 +467,9 @@ def test_a_long_chain_of_segments_needs_no_deep_stack():
     g.send(value, "sum")
     step = local_step()
     for number in range(600):
-        step.rendezvous.send(KEY.format(f"x{number}"), np.float32(1))
+        step.exchange.send(KEY.format(f"x{number}"), np.float32(1))
     Executor(g.graph_def).run(step)
-    assert step.rendezvous.take(KEY.format("sum")) == 600
+    assert step.exchange.take(KEY.format("sum")) == 600
 
 
 def test_a_step_that_wakes_another_goes_on_to_where_it_waits_itself_first(monkeypatch):
@@ -482,7 +482,7 @@ def test_a_step_that_wakes_another_goes_on_to_where_it_waits_itself_first(monkey
             return value
 
         made = kernels.Kernel(lambda node: kernel, False, False, False, False)
-        monkeypatch.setitem(kernels._kernels._entries, op, made)
+        monkeypatch.setitem(kernels._rows, (op, "CPU"), (made,))
 
     def chain(received, *ops):
         g = GraphBuilder()
@@ -495,12 +495,12 @@ def test_a_step_that_wakes_another_goes_on_to_where_it_waits_itself_first(monkey
         return step, outcome
 
     kernels.load_all()
-    replace("Neg", "the waker wakes", lambda: other.rendezvous.send(KEY.format("b"), np.float32(2)))
+    replace("Neg", "the waker wakes", lambda: other.exchange.send(KEY.format("b"), np.float32(2)))
     replace("Abs", "the waker goes on")
     replace("Exp", "the other goes on")
     other, other_outcome = chain("b", "Exp")
     waker, waker_outcome = chain("a", "Neg", "Abs")
-    waker.rendezvous.send(KEY.format("a"), np.float32(1))
+    waker.exchange.send(KEY.format("a"), np.float32(1))
     assert waker_outcome.error() is None and other_outcome.error() is None
     assert order == ["the waker wakes", "the waker goes on", "the other goes on"]
 
@@ -509,7 +509,7 @@ def test_a_program_goes_with_its_constants_before_the_garbage_collector_comes():
     g = GraphBuilder()
     p = g.node("Placeholder", name="p", dtype=F32)
     g.node("AddV2", g.const(np.ones(1000, np.float32)), p, T=F32)
-    program = FlatProgram(read_graph(g.graph_def))
+    program = FlatProgram(read_graph(g.graph_def, {}))
     functions = program._compile(careful=False, traced=False).functions
     held = [weakref.ref(each) for each in functions[0].__globals__.values() if isinstance(each, np.ndarray)]
     assert held

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
+
+import dtf as tf
 
 _PRELUDE = """
 import multiprocessing, os, signal, sys, threading
@@ -208,3 +212,53 @@ def test_events_are_written_once_and_sigterm_ends_a_child(tmp_path):
             print(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == -signal.SIGTERM)
     """)
     assert lines == ["written", "FailedPreconditionError True", "None", "[0, 1]", "[0, 2]", "True"]
+
+
+def test_a_child_never_waits_for_a_lock_that_a_thread_of_its_parent_held():
+    lines = printed("""
+        import tempfile
+        from dtf.wire import forks
+        graph, coordinator = tf.Graph(), tf.train.Coordinator()
+        with graph.as_default():
+            v = tf.Variable(1.0)
+            saver = tf.train.Saver()
+            runner = tf.train.QueueRunner(tf.FIFOQueue(1, [tf.float32]), [tf.no_op()])
+        folder = tempfile.TemporaryDirectory()
+        writer = tf.summary.FileWriter(folder.name)
+        held, over = threading.Semaphore(0), threading.Event()
+
+        def hold(lock):
+            with lock:
+                held.release()
+                over.wait()
+
+        locks = [graph._lock, graph._names._lock, coordinator._lock, saver._turn, runner._lock, writer._lock,
+                 coordinator._stop_event._cond, tf.summary.FileWriterCache._lock]
+        for lock in locks:
+            threading.Thread(target=hold, args=(lock,), daemon=True).start()
+            held.acquire()
+
+        def work():
+            with graph.as_default(), tf.Session() as session:
+                tf.constant(1.0, name="more")
+                session.run(v.initializer)
+                saver.save(session, os.path.join(folder.name, "model"))
+                runner.create_threads(session)
+            coordinator.request_stop()
+            tf.summary.FileWriterCache.clear()
+            return coordinator.should_stop()
+
+        child(work)
+        over.set()
+    """)
+    assert lines == ["True"]
+
+
+def test_a_module_with_locks_must_say_what_becomes_of_them_in_a_child():
+    """Beside the runtime's inside: sessions there are the parent's, or nobody was in it."""
+    root = Path(tf.__file__).parent
+    inside = {root / name for name in ("run", "rpc", "channel", "pb")}
+    for path in root.rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        if not inside & {*path.parents} and re.search(r"= threading\.(R?Lock|Condition)\(\)", text):
+            assert re.search(r"forks\.(renew_in_child|in_child)\(", text), path

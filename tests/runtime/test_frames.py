@@ -126,9 +126,9 @@ def test_an_iteration_waits_for_a_receive_without_holding_a_thread():
 
     Executor(g.graph_def).run_async(step, done)
     for _ in range(3):
-        (key,) = step.rendezvous._waiters
+        (key,) = step.exchange._waiters
         assert not finished.is_set()
-        step.rendezvous.send(key, np.int32(1))
+        step.exchange.send(key, np.int32(1))
     assert finished.wait(10)
     assert outcome == [None]
     assert step.results == {0: 3}
@@ -141,9 +141,9 @@ def test_each_iteration_has_keys_of_its_own():
     keys = []
     Executor(g.graph_def).run_async(step, lambda error: None)
     for _ in range(3):
-        (key,) = step.rendezvous._waiters
+        (key,) = step.exchange._waiters
         keys.append(key)
-        step.rendezvous.send(key, np.int32(1))
+        step.exchange.send(key, np.int32(1))
     assert len(set(keys)) == 3
     assert [key.rpartition(":")[2] for key in keys] == ["0", "1", "2"]
 
@@ -155,7 +155,7 @@ def test_cancelling_ends_a_loop_that_waits():
     outcome: list[errors.OpError | None] = []
     Executor(g.graph_def).run_async(step, outcome.append)
     assert outcome == []
-    step.cancel(errors.CancelledError(None, None, "enough"))
+    step.cancel(errors.CancelledError.of("enough"))
     assert [type(error) for error in outcome] == [errors.CancelledError]
 
 

@@ -96,7 +96,8 @@ def test_calls_inside_of_each_other_are_bounded(monkeypatch):
 def test_two_calls_of_one_function_share_its_body():
     graph = doubling(12)
     assert run_graph_def(graph, ["a:0"]) == [1]
-    library = FunctionLibrary({each.signature.name: each for each in graph.library.function})
+    functions = {each.signature.name: each for each in graph.library.function}
+    library = FunctionLibrary(functions, lambda body, library: Executor(body, library=library))
     executor = Executor(graph_pb2.GraphDef(node=graph.node), library=library)
     executor.run(local_step())
     assert len(library._bodies) == 12
@@ -115,7 +116,7 @@ def test_very_many_calls_end_when_their_step_is_cancelled():
     executor = Executor(doubling(30))
     threading.Thread(target=executor.run_async, args=(step, done), daemon=True).start()
     assert not ended.wait(0.2)
-    step.cancel(errors.CancelledError(None, None, "enough"))
+    step.cancel(errors.CancelledError.of("enough"))
     assert ended.wait(60)
     assert isinstance(outcome[0], errors.CancelledError)
 

@@ -114,7 +114,7 @@ def test_cancelling_the_step_ends_its_functions():
     outcome: list[errors.OpError | None] = []
     Executor(g.graph_def).run_async(step, outcome.append)
     assert outcome == []
-    step.cancel(errors.CancelledError(None, None, "enough"))
+    step.cancel(errors.CancelledError.of("enough"))
     assert [type(error) for error in outcome] == [errors.CancelledError]
 
 

@@ -258,7 +258,7 @@ def test_a_tensor_may_be_an_index_and_nonsense_may_not():
 
 def test_shape_errors_name_the_op_and_its_input_shapes():
     a, b = tf.ones([2, 3]), tf.ones([4, 5])
-    with pytest.raises(ValueError, match=r"'mine' \(op: 'MatMul'\) with input shapes: \(2, 3\), \(4, 5\)"):
+    with pytest.raises(ValueError, match=r"'mine' \(op: 'MatMul'\) with input shapes: \[2,3\], \[4,5\]"):
         tf.matmul(a, b, name="mine")
     assert "mine" not in [op.name for op in a.graph.get_operations()]
 

@@ -19,7 +19,7 @@ from dtf.run.exchange.endpoint_binding import Push
 from dtf.run.executor.executor import run_graph_def
 from dtf.run.executor.flat_program import FlatProgram
 from dtf.run.executor.instructions import Instruction
-from dtf.run.executor.step import Device
+from dtf.run.interfaces import Device
 from dtf.run.kernels import KernelNode
 from dtf.run.master.client_graph import ClientGraph
 from dtf.run.worker.worker import LocalWorker
@@ -47,7 +47,7 @@ def instruction(index: int, op: str, text: str, *inputs: tuple[int, int], **more
     """A node with `text` wherever a text can stand, past all checks."""
     node = KernelNode(text, op, text, {"T": F32, "dtype": F32, "shape": None, text: text}, more.get("outputs", 1), {})
     row = more.get("kernel") or kernels.lookup(op)
-    function = more.get("function") or row.function(node)
+    function = more.get("function") or row.factory(node)
     return Instruction(index, node, row, function, inputs, (), (False,) * len(inputs), False)
 
 
@@ -59,7 +59,7 @@ def test_the_source_says_nothing_that_a_graph_says_even_where_nobody_checks_name
         instruction(1, "Placeholder", text),
         instruction(2, "Switch", text, (0, 0), (1, 0), outputs=2),
         instruction(3, "Neg", text, (2, 1)),
-        instruction(4, "_Send", text, (3, 0), kernel=pushing, function=Push(text, 3, "add")),
+        instruction(4, "_Send", text, (3, 0), kernel=pushing, function=Push(text, 3, "send")),
     ])  # fmt: skip
     for variant in itertools.product((False, True), repeat=2):
         check_source(program.variant(*variant).source)
@@ -175,3 +175,21 @@ def test_a_text_that_is_no_name_is_refused_at_every_entry_and_named_on_one_line(
         words = message.replace("\n\t [[{{node a}}]]", "").replace("\n\t [[{{node b}}]]", "")
         assert words.isprintable(), (text, message)
         assert len(words) < 1000
+
+
+@pytest.mark.parametrize("sizes", [[1, 0, 1, 1, 1], [1, 1, -1, 1, 1], [0, 0, 0, 0, 0], [-1, 1, 1, -1, -1]])
+@pytest.mark.parametrize("op", ["MaxPool3D", "AvgPool3D", "MaxPoolWithArgmax"])
+def test_a_window_without_positions_is_refused_in_words(op, sizes):
+    rank = 4 if op == "MaxPoolWithArgmax" else 5
+    graph_def = graph_pb2.GraphDef()
+    shape = [2] * rank
+    constant = graph_def.node.add(name="x", op="Const")
+    constant.attr["dtype"].type = F32.as_datatype_enum
+    constant.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(np.ones(shape, np.float32)))
+    node = graph_def.node.add(name="y", op=op, input=["x"])
+    node.attr["T"].type = F32.as_datatype_enum
+    node.attr["padding"].s = b"SAME"
+    node.attr["strides"].list.i.extend([1] * rank)
+    node.attr["ksize"].list.i.extend(sizes[:rank])
+    with pytest.raises(errors.InvalidArgumentError):
+        run_graph_def(graph_def, ["y:0"])

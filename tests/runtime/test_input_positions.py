@@ -56,6 +56,12 @@ PIPELINES = {
     "shuffle": numbers(lambda d: d.shuffle(4, seed=1).repeat(3)),
     "shuffle_without_a_seed": numbers(lambda d: d.shuffle(3).map(lambda x: x * 0)),
     "shuffle_and_repeat": numbers(lambda d: d.apply(tf.data.experimental.shuffle_and_repeat(4, 2, seed=1))),
+    "windows_of_a_key": numbers(
+        lambda d: d.apply(tf.data.experimental.group_by_window(lambda x: x % 3, lambda _, w: w.map(lambda x: x), 3))
+    ),
+    "choices": numbers(lambda d: tf.data.experimental.choose_from_datasets([d, d.skip(7)], d.map(lambda x: x % 2))),
+    "unique": numbers(lambda d: d.map(lambda x: x // 2).apply(tf.data.experimental.unique())),
+    "counter": numbers(lambda d: tf.data.experimental.Counter(2, 3).take(9)),
     "cache": numbers(lambda d: d.cache().repeat(2)),
     "prefetch": numbers(lambda d: d.prefetch(3)),
     "map": numbers(lambda d: d.map(lambda x: x * x).filter(lambda x: x > 3)),

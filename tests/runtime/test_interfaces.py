@@ -8,6 +8,8 @@ import pytest
 
 from dtf.rpc.remote import RemoteMaster, RemoteWorker
 from dtf.run import interfaces
+from dtf.run.exchange.push_exchange import PushExchange
+from dtf.run.exchange.rendezvous import StepRendezvous
 from dtf.run.master.master import Master
 from dtf.run.worker.worker import LocalWorker
 from dtf.server import InProcessMaster
@@ -18,6 +20,8 @@ TWINS = [
     (interfaces.Master, RemoteMaster),
     (interfaces.ServingWorker, LocalWorker),
     (interfaces.Worker, RemoteWorker),
+    (interfaces.StepExchange, StepRendezvous),
+    (interfaces.StepExchange, PushExchange),
 ]
 
 

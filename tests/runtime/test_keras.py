@@ -185,7 +185,7 @@ def test_weights_can_be_taken_put_and_kept(tmp_path):
     linear().save_weights(path + "-of-one-layer")
     with pytest.raises(tf.errors.NotFoundError, match="dense_1"):
         third.load_weights(path + "-of-one-layer")
-    with pytest.raises(ValueError, match=r"Weights of shapes \[\(1,\)\] are not those of the model"):
+    with pytest.raises(ValueError, match=r"Weights of shapes \[\(1,\)\] do not fit the model"):
         third.set_weights([np.zeros(1)])
 
 
@@ -311,9 +311,9 @@ def test_mistakes_are_named():
         (ValueError, "needs a function or its name", lambda: L.Activation(None)),
         (TypeError, "this is a int: 1", lambda: uncompiled.add(1)),
         (ValueError, r"takes examples of shape \(3,\), not \(2,\)", lambda: model.predict(X[:, :2])),
-        (ValueError, "a target for each input; x is .40, 3. and y .39, 1.", lambda: model.fit(X, Y[1:])),
-        (ValueError, r"Targets of shape \(2,\) are not .* gives: \(1,\)", lambda: model.fit(X, X[:, :2])),
-        (ValueError, "leaves some side without any", lambda: model.fit(X, Y, validation_split=0.999)),
+        (ValueError, "the same number of examples; x is .40, 3. and y .39, 1.", lambda: model.fit(X, Y[1:])),
+        (ValueError, r"Targets of shape \(2,\) differ from .* shape: \(1,\)", lambda: model.fit(X, X[:, :2])),
+        (ValueError, "leaves one of the two parts empty", lambda: model.fit(X, Y, validation_split=0.999)),
         (ValueError, "batch_size must be positive", lambda: model.fit(X, Y, batch_size=-1)),
         (ValueError, "no examples", lambda: model.evaluate(X[:0], Y[:0])),
         (ValueError, "no examples", lambda: model.predict(X[:0])),
@@ -323,11 +323,11 @@ def test_mistakes_are_named():
         with pytest.raises(error, match=words):
             make()
     twice = tf.keras.Sequential([L.Dense(1, name="a", input_shape=(3,)), L.Dense(1, name="a")])
-    with pytest.raises(ValueError, match=r"several called \['a'\]"):
+    with pytest.raises(ValueError, match=r"several are called \['a'\]"):
         twice.predict(X)
     called = tf.layers.Dense(1)
     called(tf.placeholder(tf.float32, [None, 3]))
-    with pytest.raises(ValueError, match="has been called already"):
+    with pytest.raises(ValueError, match="has already been called"):
         tf.keras.Sequential([called])
 
 

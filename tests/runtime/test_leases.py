@@ -119,6 +119,86 @@ def test_a_closed_session_is_nobodys(ended, clock):
     assert ended == [] and not table.hold(b"a", _answer())
 
 
+def test_a_server_that_hardly_runs_counts_only_the_time_in_which_it_could_hear(ended, clock):
+    table = _leases(ended, clock)
+    table.grant(b"a", "1")
+    for _ in range(3):  # 5 s of each 14 s
+        clock.now += 14
+        assert table.look(clock.now) and ended == []
+    _pass(table, clock, GRACE_S)
+    assert ended == ["1"]
+
+
+def test_a_client_that_comes_back_just_before_its_end_loses_nothing(ended, clock, monkeypatch):
+    late = []
+    monkeypatch.setattr(leases.growing_pool, "submit", lambda *work: late.append(work))
+    table = _leases(ended, clock)
+    table.grant(b"a", "1")
+    _pass(table, clock, GRACE_S)
+    [(end, *arguments)] = late
+    assert table.hold(b"a", _answer())
+    end(*arguments)
+    assert ended == []
+
+
+class _Connection:
+    """Calls that are answered by hand."""
+
+    where = "a task"
+    is_closed = False
+
+    def __init__(self):
+        self.calls = []
+        self.failure = None
+
+    def call_async(self, method, request, done, timeout_s=None):
+        self.calls.append(done)
+        if self.failure is not None:
+            raise self.failure
+        return lambda: None
+
+
+@pytest.fixture
+def holder(monkeypatch):
+    class Timer:
+        daemon = False
+
+        def __init__(self, delay_s, function):
+            self.start = function
+
+    monkeypatch.setattr(leases.threading, "Timer", Timer)
+    return leases.Holder(_Connection())
+
+
+def test_what_a_task_says_of_earlier_sessions_is_not_taken_for_a_later_one(holder):
+    marked = b"".join(leases.with_mark(b"a"))
+    holder.made("1", marked)
+    holder.released("1")
+    holder.made("2", marked)
+    [said] = holder._connection.calls
+    said(b"?")  # of the first session, whose end the task has heard before this call
+    assert len(holder._connection.calls) == 2, "the second session is not held"
+    holder._connection.calls[1](b"?")
+    assert len(holder._connection.calls) == 2
+
+
+def test_a_hold_that_fails_in_any_way_is_tried_again(holder, monkeypatch):
+    later = []
+
+    class Timer:
+        daemon = False
+
+        def __init__(self, delay_s, function):
+            self.start = lambda: later.append(function)
+
+    monkeypatch.setattr(leases.threading, "Timer", Timer)
+    holder._connection.failure = RuntimeError("can't start new thread")
+    holder.made("1", b"".join(leases.with_mark(b"a")))
+    holder._connection.failure = None
+    later.pop()()
+    assert len(holder._connection.calls) == 2 and holder._cancel is not None
+
+
 # -- with sockets
 
 

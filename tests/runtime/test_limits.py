@@ -16,13 +16,13 @@ import pytest
 import dtf as tf
 from dtf.rpc import message_options
 from dtf.run.executor.executor import run_graph_def
-from dtf.run.kernels import KernelNode, lookup
+from dtf.run.kernels import KernelNode, bind
 from dtf.server import Server
 from dtf.wire import codec, errors, limits
 from dtf.wire.cluster import ClusterSpec
 from dtf.wire.events import read_records
 from dtf.wire.index_table import read_table, write_table
-from dtf.wire.pb import graph_pb2, tensor_pb2
+from dtf.wire.pb import graph_pb2, tensor_pb2, worker_pb2
 from tests.ports import free_ports
 
 GIGABYTE = 1 << 30
@@ -205,7 +205,7 @@ def jpeg(width: int, height: int) -> bytes:
 
 
 def kernel_of(op: str, **attrs: object):
-    return lookup(op).function(KernelNode("decode", op, "", attrs, 1, {}))
+    return bind(KernelNode("decode", op, "", attrs, 1, {}))[1]
 
 
 @pytest.mark.parametrize(
@@ -306,6 +306,26 @@ def test_a_compressed_message_must_be_refused_by_a_server_or_bounded(monkeypatch
                 assert call(b"", timeout=60)
         finally:
             server.stop()
+
+
+@pytest.mark.parametrize("method", ["Master/CreateSession", "Worker/CreateWorkerSession"])
+@pytest.mark.parametrize("limit", [limits.SESSIONS, limits.SESSIONS_PER_PEER], ids=["task", "peer"])
+def test_a_peer_must_not_open_sessions_without_end(limit, method, monkeypatch):
+    monkeypatch.setenv(limit.variable, "3")
+    service, name = method.split("/")
+    server = Server.create_local_server()
+    try:
+        with grpc.insecure_channel(server.target.partition("://")[2]) as channel:
+            call = channel.unary_unary(f"/tensorflow.{service}Service/{name}")
+            for number in range(3):
+                request = worker_pb2.CreateWorkerSessionRequest(session_handle=f"{number:x}")
+                call(request.SerializeToString() if service == "Worker" else b"", timeout=60, wait_for_ready=True)
+            with pytest.raises(grpc.RpcError) as refused:
+                call(b"", timeout=60)
+            assert refused.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+            assert limit.variable in (refused.value.details() or "")
+    finally:
+        server.stop()
 
 
 def test_a_task_must_not_open_sessions_without_end(monkeypatch):

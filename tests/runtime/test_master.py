@@ -11,7 +11,7 @@ import pytest
 import dtf as tf
 from dtf.build.apply import apply_op
 from dtf.run.exchange import retry
-from dtf.run.executor.step import Device
+from dtf.run.interfaces import Device
 from dtf.run.master import step_monitor
 from dtf.run.master.master import Master
 from dtf.run.threads.cancellation import CancellationManager
@@ -278,8 +278,8 @@ def test_a_task_that_stops_answering_its_heartbeat_ends_the_step(master, cluster
     with tf.device(PS0):
         waiting = dequeue("never")
     handle = start()
-    gone = errors.DeadlineExceededError(None, None, "no answer in time")
-    monkeypatch.setattr(cluster.workers[PS0], "get_status_async", lambda done, timeout_s: done(error=gone))
+    gone = errors.DeadlineExceededError.of("no answer in time")
+    monkeypatch.setattr(cluster.workers[PS0], "heartbeat", lambda done, timeout_s: done(error=gone))
     with pytest.raises(errors.UnavailableError, match=f"{PS0} at ps.example:2222 has stopped answering"):
         master.run_step(handle, {}, [waiting.name])
 
@@ -298,8 +298,8 @@ def test_a_graph_with_an_unknown_op_harms_only_the_steps_that_need_it(master, gr
 
 
 def test_asking_ends_with_the_first_answer():
-    refused = errors.UnavailableError(None, None, "refused")
-    outcomes = [refused, errors.DeadlineExceededError(None, None, "slow"), "here"]
+    refused = errors.UnavailableError.of("refused")
+    outcomes = [refused, errors.DeadlineExceededError.of("slow"), "here"]
 
     def attempt(timeout_s):
         outcome = outcomes.pop(0)
@@ -312,7 +312,7 @@ def test_asking_ends_with_the_first_answer():
 
 def test_asking_in_vain_says_whom_how_long_and_why():
     def attempt(timeout_s):
-        raise errors.UnavailableError(None, None, "refused")
+        raise errors.UnavailableError.of("refused")
 
     with pytest.raises(errors.DeadlineExceededError, match=r"it did not answer for 0\.\d s. Last error: refused"):
         retry.ask(attempt, "it", 0.05)
@@ -320,7 +320,7 @@ def test_asking_in_vain_says_whom_how_long_and_why():
 
 def test_other_errors_are_not_worth_another_attempt():
     def attempt(timeout_s):
-        raise errors.InvalidArgumentError(None, None, "wrong")
+        raise errors.InvalidArgumentError.of("wrong")
 
     with pytest.raises(errors.InvalidArgumentError):
         retry.ask(attempt, "it", None)
@@ -333,7 +333,7 @@ def test_who_waits_without_a_bound_is_told_what_for(monkeypatch, caplog):
     def attempt(timeout_s):
         if caplog.records:
             stopped.set()
-        raise errors.UnavailableError(None, None, "refused")
+        raise errors.UnavailableError.of("refused")
 
     with caplog.at_level(logging.WARNING, "dtf"), pytest.raises(errors.CancelledError, match="it"):
         retry.ask(attempt, "it", None, stopped)

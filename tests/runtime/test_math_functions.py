@@ -142,7 +142,7 @@ def test_add_n_takes_what_add_n_takes():
     np.testing.assert_array_equal(evaluate(tf.add_n([one, slices])), [1, 7])
     with pytest.raises(ValueError, match="at least one"):
         tf.add_n([])
-    with pytest.raises(ValueError, match="not compatible"):
+    with pytest.raises(ValueError, match="Dimension 0 in both shapes must be equal, but are 2 and 1"):
         tf.add_n([one, tf.constant([1.0])])
 
 

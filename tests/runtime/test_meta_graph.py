@@ -100,7 +100,7 @@ def test_a_scope_is_exported_without_its_prefix():
         assert session.run("elsewhere/out:0") == 2.0
     with tf.name_scope("inner/"):
         tf.identity(outside)
-    with pytest.raises(ValueError, match="from outside of the scope"):
+    with pytest.raises(ValueError, match="which is outside of the scope"):
         train.export_meta_graph(export_scope="inner")
 
 

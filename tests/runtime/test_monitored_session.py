@@ -178,7 +178,7 @@ def test_a_ps_that_is_restarted_is_survived_and_its_state_restored(tmp_path, cap
         assert steps[-1] == 20
         assert steps[8:] == list(range(steps[8], 21))
     assert train.load_variable(str(tmp_path), "total").tolist() == [20.0, 40.0]
-    lost = [record.getMessage() for record in caplog.records if "session is made again" in record.getMessage()]
+    lost = [record.getMessage() for record in caplog.records if "recreating the session" in record.getMessage()]
     assert len(lost) == 1
     assert "Cause: " in lost[0]
 
@@ -252,4 +252,4 @@ def test_sessions_that_are_lost_again_and_again_are_given_up_with_the_cause(capl
         session.run(add)
     told = [record.getMessage() for record in caplog.records if "ps 0 does not answer" in record.getMessage()]
     assert [f"({count} of 4)" in line for count, line in enumerate(told, 1)] == [True] * 4 + [False]
-    assert "given up" in told[-1]
+    assert "giving up" in told[-1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 
 import dtf as tf
 from dtf.build.apply import apply_op
+from dtf.run import kernels
 from dtf.run.kernels import onednn_kernels
 from dtf.run.lib import onednn
 from tests.runtime.op_cases import Case, all_cases
@@ -187,7 +189,7 @@ def test_a_copy_that_cannot_be_loaded_is_told_of_and_passed_over(monkeypatch, tm
     broken = tmp_path / "libdnnl.so.3"
     broken.write_text("no library")
     monkeypatch.setattr(onednn, "_paths", lambda: [str(broken), str(tmp_path / "none.so")])
-    assert onednn._library.__wrapped__() is None
+    assert onednn._loaded.__wrapped__() is None
     assert "oneDNN is installed but cannot be loaded" in caplog.text and str(broken) in caplog.text
 
 
@@ -211,9 +213,26 @@ def test_it_is_loaded_only_for_the_first_heavy_op_and_not_when_switched_off(swit
     assert done.stdout.split() == ["False", str(expected)]
 
 
-def test_ops_that_may_be_faster_have_someone_who_decides():
-    from dtf.run import kernels
+def test_onednn_has_rows_above_those_of_numpy():
+    for op in ("Conv2D", "Conv2DBackpropFilter", "DepthwiseConv2dNative", "MaxPool", "MaxPoolGrad", "AvgPool"):
+        assert [row.priority for row in kernels.rows(op)] == [kernels.ONEDNN, 0]
+        assert kernels.rows(op)[0].factory.__module__ == onednn_kernels.__name__
 
-    named = {op for op in kernels.registered_ops() if kernels.lookup(op).faster}
-    assert named == set(kernels._faster.names())
-    assert {kernels.lookup(op).faster for op in named} == {onednn_kernels.__name__.rpartition(".")[2]}
+
+def test_steps_that_want_their_first_convolution_at_once_load_the_library_once(monkeypatch):
+    inside, calls = threading.Event(), []
+
+    def paths():
+        calls.append(threading.current_thread())
+        inside.wait(0.2)
+        return []
+
+    monkeypatch.setattr(onednn, "_paths", paths)
+    monkeypatch.setattr(onednn, "_loaded", functools.cache(onednn._loaded.__wrapped__))
+    threads = [threading.Thread(target=onednn._library) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    inside.set()
+    for thread in threads:
+        thread.join()
+    assert len(calls) == 1

@@ -60,7 +60,7 @@ def test_strings_count_by_the_bytes_that_are_given_for_one():
         (lambda shape, dtype: [2], "does not match the Variable's rank"),
         (lambda shape, dtype: [11, 1], r"v of shape \(10, 4\) is too small for the parts .*: \[11, 1\]"),
         (lambda shape, dtype: 2, "must return a sequence"),
-        (3, "The partitioner of v is no function"),
+        (3, "The partitioner of v is not a function"),
     ],
 )
 def test_a_partitioner_that_does_not_fit_is_told_by_name(partitioner, words):

@@ -6,12 +6,12 @@ import itertools
 
 import pytest
 
-from dtf.run.exchange.endpoint_binding import COMES_WITH, RIDES
+from dtf.run.exchange import piggyback
+from dtf.run.exchange.piggyback import GROUP_ATTR, PIGGYBACK_ATTR
 from dtf.run.exchange.rendezvous import make_key
-from dtf.run.executor.step import Device
+from dtf.run.interfaces import Device
 from dtf.run.kernels import may_wait
 from dtf.run.passes import Nodes, input_types
-from dtf.run.passes.coalesce_recvs import mark_arrivals
 from dtf.run.passes.inline_functions import lower
 from dtf.run.passes.optimize import optimize
 from dtf.run.passes.partition import partition
@@ -162,7 +162,7 @@ def test_a_variable_that_has_been_used_stays_where_it_is():
 def test_contradicting_colocation_is_an_error_only_for_who_needs_it():
     nodes = graph("v = Const() @/job:ps/task:0\nw = Const() @/job:ps/task:1 loc:v\nx = Const()")
     assert placed({"x": nodes["x"]})
-    with pytest.raises(errors.InvalidArgumentError, match=r"(?s)Cannot assign a device for operation v.*'w'.*'v'"):
+    with pytest.raises(errors.InvalidArgumentError, match=r"Cannot colocate nodes .* w.* v.*incompatible tasks: "):
         placed(nodes)
 
 
@@ -325,9 +325,9 @@ x = Exit(s) @/job:worker
 def marks(text: str) -> dict[str, int | None]:
     """Which number each _Recv of the partitions got."""
     parts = partition(placed(graph(text)), DEVICES)
-    mark_arrivals(parts, may_wait)
+    piggyback.mark(parts, may_wait)
     return {
-        node.name.rpartition("_")[0]: node.attr[COMES_WITH].i if COMES_WITH in node.attr else None
+        node.name.rpartition("_")[0]: node.attr[GROUP_ATTR].i if GROUP_ATTR in node.attr else None
         for part in parts.values()
         for node in part.graph_def.node
         if node.op == "_Recv"
@@ -384,9 +384,10 @@ def test_what_is_wanted_only_with_something_later_of_the_same_task_rides(more, r
         ),
         DEVICES,
     )
-    mark_arrivals(parts, may_wait)
+    piggyback.mark(parts, may_wait)
     nodes = [node for part in parts.values() for node in part.graph_def.node if node.op == "_Send"]
-    assert {node.name.rpartition("_")[0] for node in nodes if RIDES in node.attr} == ({"a"} if rides else set())
+    piggybacked = {node.name.rpartition("_")[0] for node in nodes if PIGGYBACK_ATTR in node.attr}
+    assert piggybacked == ({"a"} if rides else set())
 
 
 def test_a_large_variable_and_its_update_come_alone():
@@ -394,9 +395,9 @@ def test_a_large_variable_and_its_update_come_alone():
     nodes = placed(graph(text + "u = AssignAdd(v, b) @/job:ps"))
     nodes["v"].attr["shape"].shape.dim.add(size=1_000_000)
     parts = partition(nodes, DEVICES)
-    mark_arrivals(parts, may_wait)
+    piggyback.mark(parts, may_wait)
     found = {
-        node.name.rpartition("_")[0]: COMES_WITH in node.attr
+        node.name.rpartition("_")[0]: GROUP_ATTR in node.attr
         for part in parts.values()
         for node in part.graph_def.node
         if node.op == "_Recv"

@@ -42,11 +42,11 @@ def test_a_malformed_key_is_an_invalid_argument(key):
 
 def test_a_value_arrives_whoever_comes_first():
     step, early, late = StepRendezvous(1), Inbox(), Inbox()
-    step.recv_async("a", early)
+    step.recv("a", early)
     assert early.values == []
     step.send("a", 1)
     step.send("b", 2)
-    step.recv_async("b", late)
+    step.recv("b", late)
     assert (early.values, late.values) == ([1], [2])
 
 
@@ -56,8 +56,8 @@ def test_a_key_is_sent_and_received_once():
     with pytest.raises(errors.InternalError, match="Duplicate send"):
         step.send("a", 1)
     first, second = Inbox(), Inbox()
-    step.recv_async("b", first)
-    step.recv_async("b", second)
+    step.recv("b", first)
+    step.recv("b", second)
     assert "Duplicate receive" in second.errors[0].message
     assert step.take("a") == 1
     with pytest.raises(KeyError):
@@ -66,11 +66,11 @@ def test_a_key_is_sent_and_received_once():
 
 def test_an_abort_reaches_those_who_wait_and_those_who_come_later():
     step, waiting, later = StepRendezvous(1), Inbox(), Inbox()
-    reason = errors.UnavailableError(None, None, "worker 1 is gone")
-    step.recv_async("a", waiting)
+    reason = errors.UnavailableError.of("worker 1 is gone")
+    step.recv("a", waiting)
     step.abort(reason)
-    step.abort(errors.InternalError(None, None, "too late to matter"))
-    step.recv_async("b", later)
+    step.abort(errors.InternalError.of("too late to matter"))
+    step.recv("b", later)
     assert waiting.errors == later.errors == [reason]
     with pytest.raises(errors.UnavailableError):
         step.send("c", 1)
@@ -78,7 +78,7 @@ def test_an_abort_reaches_those_who_wait_and_those_who_come_later():
 
 def test_a_receive_can_be_taken_back_until_it_is_answered():
     step, inbox = StepRendezvous(1), Inbox()
-    step.recv_async("a", inbox)
+    step.recv("a", inbox)
     assert step.forget("a", inbox)
     assert not step.forget("a", inbox)
     step.send("a", 1)
@@ -88,14 +88,14 @@ def test_a_receive_can_be_taken_back_until_it_is_answered():
 
 def test_a_receive_may_come_before_the_step():
     rendezvous, inbox = Rendezvous(), Inbox()
-    rendezvous.step(5).recv_async("a", inbox)
+    rendezvous.step(5).recv("a", inbox)
     rendezvous.step(5).send("a", 1)
     assert inbox.values == [1]
 
 
 def test_what_comes_after_the_clean_up_fails_instead_of_waiting():
     rendezvous, inbox = Rendezvous(), Inbox()
-    rendezvous.step(5).recv_async("a", inbox)
+    rendezvous.step(5).recv("a", inbox)
     rendezvous.cleanup(5)
     rendezvous.cleanup(5)
     assert [error.message for error in inbox.errors] == ["Cleanup 5"]
@@ -115,7 +115,7 @@ def test_the_memory_of_past_steps_is_bounded():
 
 def test_a_step_that_nobody_ran_leaves_nothing_behind():
     rendezvous, inbox = Rendezvous(), Inbox()
-    rendezvous.step(5).recv_async("a", inbox)
+    rendezvous.step(5).recv("a", inbox)
     rendezvous.forget_unused(5)
     assert rendezvous.find(5) is not None
     rendezvous.step(5).forget("a", inbox)
@@ -132,15 +132,15 @@ def test_an_abort_cancels_a_remote_receive_and_its_answer_tells_why():
 
         def cancel():
             cancelled.append(key)
-            done(error=errors.CancelledError(None, None, "the call was cancelled"))
+            done(error=errors.CancelledError.of("the call was cancelled"))
 
         return cancel
 
     step, lost, kept = StepRendezvous(1, remote), Inbox(), Inbox()
-    step.recv_async("kept", kept, "/job:ps/replica:0/task:0")
+    step.recv("kept", kept, "/job:ps/replica:0/task:0")
     answers["kept"](3)  # type: ignore[operator]
-    step.recv_async("lost", lost, "/job:ps/replica:0/task:0")
-    step.abort(errors.AbortedError(None, None, "the root cause"))
+    step.recv("lost", lost, "/job:ps/replica:0/task:0")
+    step.abort(errors.AbortedError.of("the root cause"))
     assert kept.values == [3]
     assert cancelled == ["lost"]
     assert [error.message for error in lost.errors] == ["the root cause"]

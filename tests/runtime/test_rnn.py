@@ -199,6 +199,37 @@ def test_raw_rnn_feeds_back_what_it_gave():
     np.testing.assert_array_equal(last[[0, 2]], [found[3, 0], found[1, 2]])
 
 
+class StatesInVariables:
+    def __init__(self, **kept):
+        self.kept = kept
+
+    def state(self, name):
+        return self.kept[name]
+
+    def save_state(self, name, value):
+        return self.kept[name].assign(value)
+
+
+def test_a_state_that_is_saved_goes_on_in_the_next_step():
+    saver = StatesInVariables(c=tf.Variable(tf.zeros([BATCH, UNITS])), h=tf.Variable(tf.zeros([BATCH, UNITS])))
+    steps, cell = tf.unstack(INPUTS[:, :2], axis=1), cells.LSTMCell(UNITS)
+    outputs, state = tf.nn.static_state_saving_rnn(cell, steps, saver, ("c", "h"))
+    twice = tf.nn.static_rnn(cell, steps + steps, dtype=tf.float32)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        session.run(outputs)
+        found = session.run([outputs, state])
+        wanted_outputs, wanted_state = session.run(twice)
+        kept = session.run([saver.kept["c"], saver.kept["h"]])
+    np.testing.assert_allclose(found[0], wanted_outputs[2:], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(found[1], wanted_state, rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(kept, found[1])
+    with pytest.raises(ValueError, match="which is a structure"):
+        tf.nn.static_state_saving_rnn(cell, steps, saver, "c")
+    with pytest.raises(ValueError, match="has 1 names, but the cell has 2 states"):
+        tf.nn.static_state_saving_rnn(cell, steps, saver, ("c",))
+
+
 def test_every_way_of_reusing_a_cells_variables_is_tensorflows():
     cell = cells.GRUCell(UNITS)
     tf.nn.dynamic_rnn(cell, INPUTS, dtype=tf.float32)

@@ -14,7 +14,7 @@ from dtf.rpc.connection import Connection
 from dtf.rpc.peers import Peers
 from dtf.rpc.remote import RemoteWorker
 from dtf.rpc.service import Service
-from dtf.run.executor.step import Device
+from dtf.run.interfaces import Device
 from dtf.run.kernels import DEAD
 from dtf.wire import errors
 from dtf.wire.cluster import ClusterSpec
@@ -43,8 +43,8 @@ class FakeWorker:
     def cleanup_all(self, containers):
         raise ValueError("a bug in the worker")
 
-    def delete_worker_session(self, handle):
-        error = errors.AbortedError(None, None, f"{handle} was restarted")
+    def deregister_graph(self, session_handle, graph_handle):
+        error = errors.AbortedError.of(f"{session_handle} was restarted")
         error.derived = True
         raise error
 
@@ -98,7 +98,7 @@ def test_every_error_survives_the_wire(code, derived):
 def test_a_derived_error_is_recognised_by_either_of_its_marks():
     assert status.decode(errors.ABORTED, "[_Derived_]because").derived
     assert status.decode(errors.ABORTED, "[_Derived_]because").message == "because"
-    error = errors.AbortedError(None, None, "because")
+    error = errors.AbortedError.of("because")
     error.derived = True
     _, _, metadata = status.encode(error)
     assert status.decode(errors.ABORTED, "because", metadata).derived
@@ -109,7 +109,7 @@ def test_a_lost_stream_is_unavailable_whatever_grpc_calls_it():
 
 
 def test_a_long_message_is_cut():
-    _, details, _ = status.encode(errors.InternalError(None, None, "x" * 10_000))
+    _, details, _ = status.encode(errors.InternalError.of("x" * 10_000))
     assert len(details) < 3200 and details.endswith("[truncated]")
 
 
@@ -189,7 +189,7 @@ def test_a_cancelled_receive_is_told_to_the_worker(remote, worker):
 
 def test_an_error_keeps_its_class_words_and_mark(remote):
     with pytest.raises(errors.AbortedError, match="^session1 was restarted$") as caught:
-        remote.delete_worker_session("session1")
+        remote.deregister_graph("session1", "graph1")
     assert caught.value.derived
 
 
@@ -223,7 +223,7 @@ def test_a_waiting_call_fails_at_once_when_the_server_stops(worker):
 def test_a_closed_connection_is_unavailable(worker):
     remote = RemoteWorker(Connection("127.0.0.1:1", TASK))
     remote._connection.close()
-    with pytest.raises(errors.UnavailableError, match="closed here"):
+    with pytest.raises(errors.UnavailableError, match="this process has closed the connection"):
         remote.get_status(5.0)
     call = Call()
     remote.recv_tensor(1, "key", call)

@@ -85,7 +85,7 @@ def test_a_sparse_cluster_has_texts_as_indices(configured):
     [
         ("{", "must be JSON"),
         ("[1]", "must be a JSON object"),
-        ({"cluster": CLUSTER}, "must say which task this is"),
+        ({"cluster": CLUSTER}, "must name this task"),
         (task("worker", 3), "worker 3, which its \"cluster\" lacks"),
         (task("trainer", 0), "trainer 0, which its \"cluster\" lacks"),
         (task("worker", -1), "must be a number from 0; found -1"),

@@ -14,6 +14,7 @@ import pytest
 
 import dtf as tf
 from dtf.build.sparse import IndexedSlices, IndexedSlicesValue, SparseTensor, SparseTensorValue
+from dtf.run.master.compiled_step import MasterStep
 from dtf.session import InteractiveSession, Session, register_session_run_conversion_functions
 from dtf.wire import errors
 from dtf.wire.pb import config_pb2
@@ -421,6 +422,22 @@ def test_a_partial_run_is_fed_and_fetched_bit_by_bit(session):
         session.partial_run(handle, second, {b: 10.0})
 
 
+def test_a_partial_run_that_fails_before_it_begins_at_a_task_says_why(session, monkeypatch):
+    start_apart = MasterStep.start_apart
+
+    def start_stopped(step):
+        step.cancel(errors.InvalidArgumentError.of("another task has failed"))
+        start_apart(step)
+
+    monkeypatch.setattr(MasterStep, "start_apart", start_stopped)
+    a = tf.placeholder(tf.float32)
+    first, second = tf.identity(a + 1), tf.identity(a + 2)
+    handle = session.partial_run_setup([first, second], [a])
+    with pytest.raises(errors.InvalidArgumentError, match="another task has failed"):
+        session.partial_run(handle, first, {a: 1.0})
+    assert session.run(first, {a: 1.0}) == 2.0
+
+
 def test_a_partial_fetch_whose_feeds_are_missing_is_an_error_and_not_a_wait(session):
     a, b = tf.placeholder(tf.float32, []), tf.placeholder(tf.float32, [], name="b")
     second = (a + 1.0) * b
@@ -464,3 +481,13 @@ def test_an_error_shows_where_the_program_made_the_op():
         'x = tf.placeholder(tf.float32, name="inputs")',
     )
     assert "Original stack trace for 'inputs'" in str(caught.value) and "test_session.py" in str(caught.value)
+
+
+def test_a_tuple_of_keys_is_fed_leaf_by_leaf(session):
+    first, second = tf.placeholder(tf.float32), tf.placeholder(tf.float32)
+    state = tf.nn.rnn_cell.LSTMStateTuple(first, second)
+    total = first + 10 * second
+    assert session.run(total, {(first, second): (1.0, 2.0)}) == 21
+    assert session.run(total, {(state,): ((np.float32(3), np.float32(4)),)}) == 43
+    with pytest.raises(ValueError, match="Key had 2 elements, but value had 3 elements"):
+        session.run(total, {(first, second): (1.0, 2.0, 3.0)})

@@ -67,7 +67,7 @@ def test_a_lost_task_is_recovered_from_as_soon_as_the_loop_asks():
 
 @pytest.mark.parametrize("kind", [train.MonitoredSession, train.SingularMonitoredSession])
 def test_a_session_is_closed_once(kind):
-    with pytest.raises(RuntimeError, match="closed already"), kind() as session:
+    with pytest.raises(RuntimeError, match="already closed"), kind() as session:
         session.close()
     with pytest.raises(RuntimeError, match="after the session was closed"):
         session.run_step_fn(lambda step_context: None)

@@ -70,6 +70,23 @@ def test_a_model_with_a_checkpoint_is_restored_and_not_initialised(tmp_path, cap
     assert f"Restoring parameters from {path}" in caplog.text
 
 
+def test_a_state_file_that_came_with_a_model_lets_no_other_models_checkpoints_be_removed(tmp_path):
+    for name in ("mine", "theirs"):
+        (tmp_path / name).mkdir()
+    mine, theirs = saved(tmp_path / "mine"), saved(tmp_path / "theirs")
+    state = tmp_path / "theirs" / "checkpoint"
+    hostile = [mine, "../mine/model", f"{tmp_path}/theirs/../mine/model"]
+    state.write_text(state.read_text() + "".join(f'all_model_checkpoint_paths: "{path}"\n' for path in hostile))
+    v = tf.get_variable("v", initializer=tf.constant(1.0))
+    saver = train.Saver(max_to_keep=1)
+    folder = str(tmp_path / "theirs")
+    with manager().prepare_session("", init_op=v.initializer, saver=saver, checkpoint_dir=folder) as session:
+        assert saver.last_checkpoints == [theirs]
+        for step in range(3):
+            saver.save(session, f"{folder}/model", global_step=step)
+    assert train.checkpoint_exists(mine) and not train.checkpoint_exists(theirs)
+
+
 def test_a_checkpoint_may_be_given_by_its_path(tmp_path):
     path = saved(tmp_path)
     v = tf.get_variable("v", initializer=tf.constant(1.0))
@@ -103,9 +120,7 @@ def test_what_the_init_op_left_out_is_named():
 def test_the_local_init_op_waits_for_what_it_needs():
     v = tf.get_variable("v", initializer=tf.constant(1.0))
     local = tf.Variable(v.initialized_value() * 2.0, collections=[tf.GraphKeys.LOCAL_VARIABLES], trainable=False)
-    made = manager(
-        local_init_op=local.initializer, ready_for_local_init_op=tf.report_uninitialized_variables([v])
-    )
+    made = manager(local_init_op=local.initializer, ready_for_local_init_op=tf.report_uninitialized_variables([v]))
     with made.prepare_session("", init_op=v.initializer) as session:
         assert session.run(local) == 2.0
     with pytest.raises(RuntimeError, match="did not make model ready for local_init.*v"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import gc
 import mmap
 import os
@@ -15,6 +17,7 @@ import pytest
 
 from dtf.channel import cache_reaper, client, shared_memory
 from dtf.channel.client import Channel
+from dtf.channel.endpoint import greet
 from dtf.channel.listener import Listener
 from dtf.channel.shared_memory import REGION_BYTES, Region, SharedMemory, Window
 
@@ -92,6 +95,41 @@ def test_a_place_that_is_none_is_refused(region, window):
         with pytest.raises(ValueError):
             window.find(rubbish)
     assert view[0] == 1
+
+
+@pytest.mark.parametrize("limit", ["", "100K"])
+def test_a_place_beyond_the_limit_of_a_message_is_refused(window, monkeypatch, limit):
+    monkeypatch.setenv("DTF_MAX_MESSAGE_BYTES", limit)
+    size = 200 << 10 if limit else shared_memory.BODY_BYTES_MAX + 1
+    with pytest.raises(ValueError, match="DTF_MAX_MESSAGE_BYTES"):
+        window.find(struct.pack("<IIQQ", 5, 0, 4096, size))
+
+
+@pytest.mark.parametrize(
+    "what", ["not sealed", "may shrink", "too small", "too large", "read only", "a file", "a pipe"]
+)
+def test_what_is_no_region_is_refused_and_kills_nobody(what, tmp_path):
+    shrink, grow = fcntl.F_SEAL_SHRINK, fcntl.F_SEAL_GROW
+    descriptor = os.memfd_create("rubbish", os.MFD_ALLOW_SEALING)
+    others = [descriptor]
+    try:
+        os.ftruncate(
+            descriptor, {"too small": REGION_BYTES // 2, "too large": 2 * REGION_BYTES}.get(what, REGION_BYTES)
+        )
+        seals = {"not sealed": 0, "may shrink": grow}.get(what, shrink | grow)
+        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, seals)
+        if what == "read only":
+            others.append(os.open(f"/proc/self/fd/{descriptor}", os.O_RDONLY))
+        elif what == "a file":
+            others.append(os.open(tmp_path / "f", os.O_RDWR | os.O_CREAT))
+            os.ftruncate(others[-1], REGION_BYTES)
+        elif what == "a pipe":
+            others.extend(os.pipe())
+        with pytest.raises(OSError):
+            Window(others[-1])
+    finally:
+        for each in others:
+            os.close(each)
 
 
 def test_memory_that_could_shrink_under_its_reader_is_refused():
@@ -175,6 +213,47 @@ def test_a_frame_that_names_no_place_costs_the_connection(listener, channel):
         channel.call("/echo", body(1), 20.0)
     again = Channel(listener.endpoint, "127.0.0.1", "ps")
     assert again.call("/echo", (b"x",), 20.0) == b"x"
+    again.close()
+
+
+@pytest.mark.parametrize("end", ["client", "server"])
+def test_memory_is_not_shared_with_another_users_process(listener, monkeypatch, end):
+    asked = []
+
+    def is_same_user(sock):
+        asked.append(threading.current_thread())
+        return (asked[-1] is threading.main_thread()) == (end == "server")
+
+    monkeypatch.setattr(shared_memory, "is_same_user", is_same_user)
+    channel = Channel(listener.endpoint, "127.0.0.1", "ps")
+    try:
+        for number in range(20):
+            assert set(channel.call("/echo", body(number), 20.0)) == {number}
+        assert asked and (channel._memory is None or not channel._memory._may_place)
+        assert all(peer.memory is None for peer in listener._peers.values())
+    finally:
+        channel.close()
+
+
+def test_offers_that_are_none_harm_nobody(listener, channel):
+    """Half an offer, two descriptors, none, one for a connection that is not there, one after another."""
+    share(channel)
+    endpoint = listener.endpoint
+    regions = [Region(), Region()]
+    offers = [[], [regions[0].descriptor], [each.descriptor for each in regions], [0]]
+    for identity in (channel._identity, bytes(16)):
+        for word in (b"M", b"x", b""):
+            for descriptors in offers:
+                with socket.socket(socket.AF_UNIX) as sock:
+                    sock.settimeout(20)
+                    sock.connect(f"\0{endpoint.unix}")
+                    assert greet(sock, endpoint.token, identity, client.MEMORY_LANE)
+                    if word:
+                        with contextlib.suppress(BrokenPipeError):  # the lane of nobody is closed at once
+                            socket.send_fds(sock, [word], descriptors)
+        assert channel.call("/echo", (b"small",), 20.0) == b"small"
+    again = Channel(listener.endpoint, "127.0.0.1", "ps")
+    share(again)
     again.close()
 
 

@@ -170,3 +170,48 @@ def test_a_script_of_tests_exits_with_their_outcome(tmp_path: Path):
     assert found.returncode == 1
     assert "Ran 3 tests" in found.stderr and "FAILED (failures=1, skipped=1)" in found.stderr
     assert "1 of 2 elements differ" in found.stderr
+
+
+class OldTest(tf.test.TestCase):
+    """Tests as older programs have them: no super().setUp(), and methods named as ours might be."""
+
+    def setUp(self):
+        self.array = [1.0, 2.0]
+
+    def _check(self):
+        raise AssertionError("a method of the test was called by tf.test.TestCase")
+
+    _compared = _plain = _array = _all = _check
+
+    def test_comparisons_of_what_is_no_array(self):
+        self.assertAllEqual(None, None)
+        self.assertAllEqual({1, 2}, {1, 2})
+        self.assertAllEqual(tf.TensorShape([2, None]), [2, None])
+        self.assertAllClose(tf.constant(self.array), self.array)
+
+    def test_sessions_place_softly_and_ops_for_the_cpu(self):
+        with self.test_session() as session:
+            self.assertEqual(tf.constant(1).device, "/device:CPU:0")
+            with tf.device("/device:GPU:7"):
+                self.assertEqual(session.run(tf.constant(1)), 1)
+        with self.test_session(config=tf.ConfigProto(), use_gpu=True) as again:
+            self.assertIs(again, session)
+            self.assertEqual(tf.constant(1).device, "")
+
+    def test_floats_of_messages_are_compared_to_six_decimals(self):
+        made = tf.Summary(value=[tf.Summary.Value(tag="a", simple_value=0.1)])
+        self.assertProtoEquals("value { tag: 'a' simple_value: 0.1000001 }", made)
+        with self.assertRaises(AssertionError):
+            self.assertProtoEquals("value { tag: 'a' simple_value: 0.2 }", made)
+        graph_def = tf.Graph().as_graph_def()
+        self.assertProtoEqualsVersion("", graph_def)
+
+
+def test_a_complex_number_is_two_elements_of_a_jacobian():
+    with tf.Graph().as_default(), tf.Session():
+        x = tf.constant(np.array([1 + 2j, 3 - 1j], np.complex64))
+        exact, _ = tf.test.compute_gradient(x, [2], x * x, [2])
+        assert exact.shape == (4, 4)
+        assert tf.test.compute_gradient_error(x, [2], x * x, [2]) < 1e-3
+        empty = tf.zeros([0, 3])
+        assert tf.test.compute_gradient_error(empty, [0, 3], tf.reduce_sum(empty, 1), [0]) == 0

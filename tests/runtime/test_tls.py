@@ -71,7 +71,7 @@ def test_a_cluster_of_two_trains_over_tls(secured, monkeypatch, channel):
     "variables, words",
     [
         ({}, "speaks TLS only .it is worker:0 of trial, run 1.*no certificate of that cluster; set DTF_TLS_CA"),
-        ({"cluster": OTHER, "task": "ps:7"}, "another cluster: it is worker:0 of trial, run 1, .* ps:7 of other"),
+        ({"cluster": OTHER, "task": "ps:7"}, "another cluster: it is worker:0 of trial, run 1; .* ps:7 of other"),
     ],
 )
 @pytest.mark.parametrize("channel", ["on", "off"])
@@ -109,7 +109,7 @@ def test_a_certificate_of_another_host_is_named(secured, monkeypatch):
     monkeypatch.setenv("DTF_BIND", "127.0.0.2")
     with tf.train.Server({"worker": [f"127.0.0.2:{port}"]}):
         monkeypatch.setattr("dtf.server._servers", {})
-        with pytest.raises(errors.UnauthenticatedError, match="certificates do not fit .*127.0.0.2.*: it is worker:0"):
+        with pytest.raises(errors.UnauthenticatedError, match="certificates do not match .*127.0.0.2.*: it is worker"):
             add_one(f"grpc://127.0.0.2:{port}")
 
 

@@ -338,7 +338,7 @@ def test_exporters_keep_the_latest_the_final_and_the_best(tmp_path):
         "greatest", receiver_fn, compare_fn=lambda best_eval_result, current_eval_result: True
     )
     assert export("greatest", greatest, 9, 7) and export("greatest", greatest, 10, 8)
-    with pytest.raises(ValueError, match="must have 'loss'"):
+    with pytest.raises(ValueError, match="must contain 'loss'"):
         restarted.export(estimator, "/nowhere", "x", {"global_step": 9}, False)
 
 
@@ -352,7 +352,7 @@ def test_wrong_specs_are_named(tmp_path):
         (ValueError, "steps > 0, given: -1", lambda: EvalSpec(eval_input, -1)),
         (ValueError, "must be >= 0", lambda: EvalSpec(eval_input, throttle_secs=-1)),
         (TypeError, "must be Exporter instances", lambda: EvalSpec(eval_input, exporters=[1])),
-        (ValueError, "a name of its own", lambda: EvalSpec(eval_input, exporters=[Recorder(), Recorder()])),
+        (ValueError, "different names; got", lambda: EvalSpec(eval_input, exporters=[Recorder(), Recorder()])),
         (ValueError, "must be positive", lambda: tf.estimator.LatestExporter("a", receiver_fn, exports_to_keep=0)),
         (ValueError, "needs a serving_input_receiver_fn", lambda: tf.estimator.BestExporter()),
         (TypeError, "takes an Estimator", lambda: tf.estimator.train_and_evaluate(1, spec, EvalSpec(eval_input))),

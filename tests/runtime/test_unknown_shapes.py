@@ -141,7 +141,7 @@ def test_an_image_of_unknown_rank_is_cut_and_padded_as_a_single_one(graph):
         with pytest.raises(tf.errors.InvalidArgumentError):
             graph.run(each, {x: image[None], height: 2})
     for refused in (lambda: tf.image.central_crop(x, 0.5), lambda: tf.image.resize_images(x, [3, 5])):
-        with pytest.raises(ValueError, match="known rank"):
+        with pytest.raises(ValueError, match="known rank|contains no shape"):
             refused()
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from dtf.run.exchange.push import Pushed
 from dtf.run.exchange.rendezvous import make_key
-from dtf.run.executor.step import Device
+from dtf.run.interfaces import Device
 from dtf.run.kernels import DEAD
 from dtf.run.state.resources import Variable
 from dtf.run.worker.worker import LocalWorker
@@ -199,13 +199,47 @@ def test_a_push_of_a_task_that_takes_no_part_fails_the_step():
     graph = worker.register_graph("s", negate().graph_def)
     worker.prepare(5, "s", graph, [key_of("x")], [key_of("y")], [worker.task], 0)
     answer = Answer()
-    worker.direct.deliver(Pushed(5, 40, 7, [0], [np.float32(1)]))
-    worker.run_prepared(5, 40, [np.float32(1)], lambda values=None, rest=None, error=None: answer(values, error))
+    worker.pushed_steps.deliver(Pushed(5, 40, 7, [0], [np.float32(1)]))
+    worker.run_prepared(5, 40, [np.float32(1)], lambda result=None, error=None: answer(result, error))
     with pytest.raises(errors.OpError, match="was not to push|cancelled"):
         answer.get()
     good = Answer()
-    worker.run_prepared(5, 41, [np.float32(1)], lambda values=None, rest=None, error=None: good(values, error))
-    assert good.get() == [-1]
+    worker.run_prepared(5, 41, [np.float32(1)], lambda result=None, error=None: good(result, error))
+    assert good.get().values == [-1]
+
+
+def test_a_step_takes_no_values_of_another_compiled_step():
+    cluster = Cluster()
+    worker, answer = cluster.worker, Answer()
+    g = GraphBuilder(WORKER)
+    taken = g.recv("t", source=PS, incarnation=11)
+    g.send(g.node("Neg", taken, name="neg", T=F32), "y", client_terminated=True, incarnation=22)
+    graph = worker.register_graph("s", g.graph_def)
+    tasks = [worker.task, cluster.ps.task]
+    for run_id in (5, 6):
+        worker.prepare(run_id, "s", graph, [], [key_of("y")], tasks, 0)
+    worker.run_prepared(5, 40, [], lambda result=None, error=None: answer(result, error))
+    with pytest.raises(errors.InvalidArgumentError, match="another compiled step"):
+        worker.push(Pushed(6, 40, 1, [0], [np.float32(7)]))
+    worker.push(Pushed(5, 40, 1, [0], [np.float32(1)]))
+    assert answer.get().values == [-1]
+
+
+def test_what_was_agreed_on_ends_with_its_session_its_graph_and_its_successors():
+    worker = Cluster().worker
+    worker.create_worker_session("t")
+    graphs = {session: worker.register_graph(session, negate().graph_def) for session in "st"}
+    known = worker.pushed_steps._prepared
+    for run_id in range(1000):
+        worker.prepare(run_id, "s", graphs["s"], [key_of("x")], [key_of("y")], [worker.task], 0)
+    assert len(known) < 20 and 999 in known
+    worker.prepare(1001, "t", graphs["t"], [key_of("x")], [key_of("y")], [worker.task], 0)
+    for run_id in (999, 1001):
+        worker.push(Pushed(run_id, 40 + run_id, 0, [0], [np.float32(1)]))
+    worker.deregister_graph("s", graphs["s"])
+    assert list(known) == [1001] and list(worker.pushed_steps._early) == [1041]
+    worker.delete_worker_session("t", lambda error=None: None)
+    assert not known and not worker.pushed_steps._early
 
 
 def test_a_dead_value_is_given_as_dead():
@@ -242,8 +276,8 @@ def test_a_deleted_session_and_a_deregistered_graph_are_unknown():
     worker.deregister_graph("s", graph)
     with pytest.raises(errors.AbortedError, match="Graph handle is not found"):
         run(worker, graph, 1)
-    worker.delete_worker_session("s")
-    worker.delete_worker_session("s")
+    worker.delete_worker_session("s", Answer())
+    worker.delete_worker_session("s", Answer())
     with pytest.raises(errors.AbortedError, match="Session handle is not found"):
         run(worker, graph, 2)
 
@@ -251,7 +285,7 @@ def test_a_deleted_session_and_a_deregistered_graph_are_unknown():
 def test_deleting_a_session_cancels_its_steps():
     worker = Cluster().worker
     waiting = run(worker, worker.register_graph("s", negate().graph_def), 1)
-    worker.delete_worker_session("s")
+    worker.delete_worker_session("s", Answer())
     with pytest.raises(errors.CancelledError, match="Session s has been closed"):
         waiting.get()
 
@@ -395,7 +429,7 @@ def test_a_session_with_a_cluster_of_its_own_reaches_its_own_peers():
     result = run(worker, worker.register_graph("s", g.graph_def), 1, (), [key_of("y")]).get()
     assert result.values == {key_of("y"): -8}
     assert asked == [make_key(PS, 11, WORKER, "w")]
-    worker.delete_worker_session("s")
+    worker.delete_worker_session("s", Answer())
     assert cluster.is_closed
 
 
@@ -407,3 +441,28 @@ def test_shutting_down_ends_steps_and_receives():
     for answer in (waiting, receive):
         with pytest.raises(errors.UnavailableError, match="/job:worker/replica:0/task:0 has shut down"):
             answer.get()
+
+
+def test_graphs_of_masters_without_a_session_are_bounded_and_used_ones_stay(monkeypatch):
+    monkeypatch.setenv("DTF_MAX_SHARED_GRAPHS", "3")
+    worker = Cluster().worker
+
+    def steps_of(graph, step_id):
+        answer = Answer()
+        worker.run_graph("", graph, step_id, [(key_of("x"), np.float32(3))], [key_of("y")], None, answer)
+        return answer.get().values[key_of("y")]
+
+    first, second, third = (worker.register_graph("", negate().graph_def) for _ in range(3))
+    assert steps_of(first, 1) == -3
+    fourth = worker.register_graph("", negate().graph_def)
+    with pytest.raises(errors.AbortedError, match=second):
+        steps_of(second, 2)
+    assert [steps_of(graph, step_id) for graph, step_id in ((first, 3), (third, 4), (fourth, 5))] == [-3, -3, -3]
+
+
+def test_the_step_sequences_of_collectives_are_bounded(monkeypatch):
+    monkeypatch.setattr("dtf.run.worker.worker._STEP_SEQUENCES_MAX", 3)
+    worker = Cluster().worker
+    for number in range(1, 10):
+        worker.step_sequence([0, number])
+    assert worker.step_sequence([0, 9, 1]) == {0: 10, 9: 2, 1: 1}

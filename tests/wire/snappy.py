@@ -5,12 +5,12 @@ Source: https://github.com/google/snappy/blob/main/format_description.txt
 
 from __future__ import annotations
 
-from dtf.wire.index_table import write_varint
+from dtf.wire.varints import varint
 
 
 def compress(data: bytes) -> bytes:
     """Compresses greedily; what repeats within reach becomes copies of all three forms."""
-    out = bytearray(write_varint(len(data)))
+    out = bytearray(varint(len(data)))
     seen: dict[bytes, int] = {}
     literal = position = 0
     while position < len(data):

@@ -11,6 +11,7 @@ from dtf.wire import codec, dtypes, errors
 from dtf.wire.codec import ResourceHandle
 from dtf.wire.pb import attr_value_pb2, tensor_pb2, worker_pb2
 from dtf.wire.tensor_shape import TensorShape
+from dtf.wire.varints import varint
 
 NUMERIC = [dtypes.as_dtype(enum) for enum in range(1, 31) if dtypes.as_dtype(enum).size]
 SHAPES = [(), (1,), (0,), (2, 3), (0, 4), (3000,)]
@@ -190,7 +191,7 @@ def test_malformed_bytes_raise_invalid_argument(name):
     with pytest.raises(errors.InvalidArgumentError, match="Cannot decode a tensor"):
         codec.decode_tensor(data)
     with pytest.raises(errors.InvalidArgumentError, match="Cannot decode a tensor"):
-        codec.decode_recv_tensor_response(b"\x0a" + codec._varint(len(data)) + data)
+        codec.decode_recv_tensor_response(b"\x0a" + varint(len(data)) + data)
 
 
 INFERRED = [

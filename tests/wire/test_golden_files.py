@@ -16,6 +16,7 @@ from dtf.wire.checkpoint_v1 import TableReader, open_checkpoint, write_v1
 from dtf.wire.crc import masked_crc32c
 from dtf.wire.events import EventsWriter, read_events, read_records, record_bytes
 from dtf.wire.pb import event_pb2
+from dtf.wire.varints import varint
 from tests.wire import snappy
 
 
@@ -175,7 +176,7 @@ def table_of(block):
     out = bytearray()
 
     def append(contents, kind):
-        handle = index_table.write_varint(len(out)) + index_table.write_varint(len(contents))
+        handle = varint(len(out)) + varint(len(contents))
         typed = contents + bytes([kind])
         out.extend(typed + masked_crc32c(typed).to_bytes(4, "little"))
         return handle
@@ -190,7 +191,7 @@ def table_of(block):
 # An entry of key "k" whose value takes each kind of element, then the restarts.
 VALUE = b"abcd" * 4 + b"a" * 10 + b"bcd" + b"abcd" + bytes(range(60, 130))
 COMPRESSED = (
-    index_table.write_varint(4 + len(VALUE) + 8)
+    varint(4 + len(VALUE) + 8)
     + bytes([3 << 2]) + bytes([0, 1, len(VALUE)]) + b"k"  # a literal of 4 bytes
     + bytes([3 << 2]) + b"abcd"
     + bytes([1 | (8 - 4) << 2, 4])  # a copy of 8 bytes from 4 before, which overlaps itself
@@ -211,7 +212,7 @@ def test_what_a_compressor_makes_is_read():
     random = np.random.RandomState(0)
     words = [bytes(random.randint(0, 255, 30, np.uint8)) for _ in range(20)]
     value = b"".join(words[i] for i in random.randint(0, 20, 5_000)) + b"\0" * 1_000
-    block = b"\0\1" + index_table.write_varint(len(value)) + b"k" + value + from_hex("00000000 01000000")
+    block = b"\0\1" + varint(len(value)) + b"k" + value + from_hex("00000000 01000000")
     compressed = snappy.compress(block)
     assert len(compressed) < len(block) / 3
     assert list(index_table.read_table(table_of(compressed), "t")) == [(b"k", value)]

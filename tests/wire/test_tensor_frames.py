@@ -95,3 +95,32 @@ def test_the_layout_is_as_written_down():
 def test_what_is_no_message_is_refused(data):
     with pytest.raises(errors.InvalidArgumentError):
         tensor_frames.unpack(data)
+
+
+def one(kind, sizes, size, elements):
+    """A message of one value, as a peer may write it by hand."""
+    entry = struct.pack("<BB6xQ", kind, len(sizes), size) + struct.pack(f"<{len(sizes)}q", *sizes)
+    front = struct.pack("<IIII", 1, len(entry), 0, 0) + entry + struct.pack("<I", 0)
+    return front + bytes(-len(front) % 16) + elements
+
+
+@pytest.mark.parametrize("kind", range(254))
+def test_no_type_makes_references_of_bytes(kind):
+    for sizes, count in ((), 1), ((2,), 2), ((1, 2), 2):
+        for element_bytes in (1, 2, 4, 8, 16):
+            size = count * element_bytes
+            try:
+                values = tensor_frames.unpack(one(kind, sizes, size, b"\x41" * size))
+            except errors.InvalidArgumentError:
+                continue
+            assert not values[0].dtype.hasobject
+
+
+def test_what_peers_declare_is_not_remembered_without_bound(monkeypatch):
+    monkeypatch.setattr(tensor_frames, "_manifests", {})
+    monkeypatch.setattr(tensor_frames, "_remembered_bytes", 0)
+    dead = struct.pack("<BB6xQ", 254, 0, 0)
+    for number in range(100):
+        front = struct.pack("<IIII", 3000, len(dead) * 3000, 0, 0) + dead * 3000 + struct.pack("<I", number) * 3000
+        tensor_frames.unpack(front + bytes(-len(front) % 16), 0, DEAD)
+    assert 0 < sum(map(len, tensor_frames._manifests)) <= 1 << 20

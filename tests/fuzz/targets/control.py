@@ -8,15 +8,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from dtfctl.checks.program_line import is_plain, steps_of
 from dtfctl.config import hostlist, parse
 from dtfctl.config.variables import read_env_file
-from dtfctl.control_protocol import REQUESTS as CONTROL_REQUESTS
+from dtfctl.control.protocol import REQUESTS as CONTROL_REQUESTS
+from dtfctl.control.protocol import plan_of
 from dtfctl.errors import ConfigError
 from dtfctl.launchers.agent import protocol as agent
 from dtfctl.launchers.keeper import protocol as keeper
-from dtfctl.messages import BadMessage, message
-from dtfctl.plan import from_json, to_json
-from dtfctl.program_line import is_plain, steps_of
+from dtfctl.values.plan import ClusterPlan, to_json
+from dtfctl.wire.messages import BadMessage, message
+from dtfctl.wire.typed import from_document
 from tests.fuzz import mutate
 from tests.fuzz.harness import Target
 
@@ -50,7 +52,8 @@ def mutated_text(chance: random.Random, examples: Sequence[str]) -> bytes:
 def read_cluster_file(data: bytes) -> None:
     text = data.decode("utf-8", "replace")
     plan = parse(text, "c.yaml", FOLDER, variables={"B": "b"})
-    assert from_json(json.loads(json.dumps(to_json(plan)))) == plan, "the plan is another one after JSON"
+    again = from_document(ClusterPlan, json.loads(json.dumps(to_json(plan))))
+    assert again == plan, "the plan is another one after JSON"
 
 
 def read_setting(data: bytes) -> None:
@@ -133,7 +136,7 @@ def read_line(data: bytes) -> None:
     shapes, key, _ = LINES[data[0] % len(LINES)]
     request = message(data[1:], key, shapes)
     if request.get("do") == "up":
-        from_json(request["plan"])
+        plan_of(request["plan"])
 
 
 def texts(

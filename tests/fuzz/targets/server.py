@@ -45,7 +45,7 @@ class Inside(Exception):
 def service() -> tuple[Any, dict[str, Any]]:
     """A server that nobody else reaches, and its methods by name."""
     server = tf.train.Server.create_local_server(start=False)
-    return server, {**server._service._methods, **server._service._direct_methods}
+    return server, {**server._service._methods, **server._service._push_methods}
 
 
 def stop() -> None:

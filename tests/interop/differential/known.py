@@ -181,10 +181,12 @@ KNOWN: list[Known] = [
         "TensorFlow reads past updates that are too few",
     ),
     Known(
-        "^(Block)?LSTM", "dtf fails .*(could not be broadcast|mismatch|wc[ifo])", "TensorFlow reads past small arrays"
+        "^(Block)?LSTM", "dtf fails .*(could not be broadcast|Incompatible shapes|mismatch|wc[ifo])",
+        "TensorFlow reads past small arrays"
     ),
     Known(
-        "^_FusedConv2D", "dtf fails .*could not be broadcast", "TensorFlow does not look at the sizes of the arguments"
+        "^_FusedConv2D", "dtf fails .*(could not be broadcast|Incompatible shapes)",
+        "TensorFlow does not look at the sizes of the arguments"
     ),
     Known(
         "^_FusedConv2D-batch-norm args is a scalar",

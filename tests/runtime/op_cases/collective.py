@@ -36,7 +36,7 @@ def nobody_sends_in_a_group_of_one():
             ops.CollectiveBcastRecvV2(T=tf.float32, shape=[2], **ALONE),
         ):
             assert receive.shape.as_list() == [2]
-            with raises(tf.errors.InvalidArgumentError, "nobody to receive from"):
+            with raises(tf.errors.InvalidArgumentError, "no other member to receive from"):
                 session.run(receive)
             session.run(tf.no_op())
 

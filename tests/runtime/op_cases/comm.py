@@ -33,12 +33,12 @@ def a_receive_from_another_task_asks_that_task() -> None:
 
     def remote(task, step_id, key, done):
         asked.append((task, step_id, key))
-        done(error=errors.UnavailableError(None, None, "it is gone"))
+        done(error=errors.UnavailableError.of("it is gone"))
 
     g = GraphBuilder(HERE)
     g.node("Neg", g.recv("x", source=ELSEWHERE, incarnation=-1, name="x_recv"), T=dtypes.float32)
     step = local_step()
-    step.rendezvous.remote = remote
+    step.exchange.remote = remote
     with pytest.raises(errors.UnavailableError, match="it is gone\n.*node x_recv"):
         Executor(g.graph_def).run(step)
     assert asked == [("/job:ps/replica:0/task:3", step.step_id, f"{ELSEWHERE};ffffffffffffffff;{HERE};x;0:0")]

@@ -145,6 +145,26 @@ def position() -> None:
         assert session.run(following) == 1
 
 
+def counted() -> None:
+    with tf.Graph().as_default(), tf.Session() as session:
+        counts = [numbers(5), Dataset.range(2).repeat()._variant_tensor, Dataset.range(2).filter(
+            lambda x: x > 0)._variant_tensor]  # fmt: skip
+        assert session.run([apply_op("DatasetCardinality", None, input_dataset=each) for each in counts]) == [5, -1, -2]
+
+
+def alone() -> None:
+    with tf.Graph().as_default(), tf.Session() as session:
+        one, none, two = (apply_op("DatasetToSingleElement", None, dataset=numbers(n), **INT) for n in (1, 0, 2))
+        assert session.run(one) == [0]
+        for each, words in ((none, "Dataset was empty"), (two, "more than one element")):
+            try:
+                session.run(each)
+            except tf.errors.InvalidArgumentError as error:
+                assert words in error.message
+            else:
+                raise AssertionError("it must be refused")
+
+
 REPEATED = {"body": lambda x: Dataset.from_tensors(x).repeat(2)._variant_tensor}
 ROWS = {"output_types": [tf.int64], "output_shapes": [[None]]}
 FIVE: Any = lambda: numbers(5)  # noqa: E731 - a table's entry
@@ -218,6 +238,18 @@ CASES = [
     dataset("ScanDataset", [0, 1, 3, 6, 10], input_dataset=FIVE, initial_state=[np.int64(0)], other_arguments=[], **INT,
             f=function(lambda state, x: [state + x, state + x], SCALAR * 2)),
     Case("ReduceDataset", run=reduced),
+    dataset("GroupByWindowDataset", [[0, 2], [1, 3], [4]], input_dataset=FIVE, key_func=function(lambda x: x % 2),
+            window_size_func=function(lambda x: tf.constant(2, tf.int64)), **ROWS, reduce_func=function(
+            lambda key, window: Dataset(window, tf.TensorSpec([], tf.int64)).batch(2)._variant_tensor,
+            [*SCALAR, (tf.variant, tf.TensorShape([]))]), key_func_other_arguments=[],
+            reduce_func_other_arguments=[], window_size_func_other_arguments=[]),
+    dataset("DirectedInterleaveDataset", [0, 0, 1, 1, 2], selector_input_dataset=lambda: Dataset.from_tensor_slices(
+            np.array([0, 1, 1, 0, 0, 1], np.int64))._variant_tensor, **INT,
+            data_input_datasets=lambda: [numbers(5), numbers(2)]),
+    dataset("UniqueDataset", [0, 1], **INT,
+            input_dataset=lambda: Dataset.range(5).map(lambda x: x % 2)._variant_tensor),
+    Case("DatasetCardinality", run=counted),
+    Case("DatasetToSingleElement", run=alone),
     *[Case(op, run=taken(op)) for op in ("IteratorGetNext", "IteratorGetNextSync", "IteratorGetNextAsOptional")],
     *[Case(op, run=taken("IteratorGetNext", op)) for op in ("Iterator", "IteratorV2", "OneShotIterator")],
     Case("MakeIterator", run=taken("IteratorGetNext")),

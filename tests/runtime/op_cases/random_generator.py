@@ -57,7 +57,7 @@ def uniform():
         from_start("StatefulUniform", START.astype(np.int32), shape=[3])
     with raises(errors.InvalidArgumentError, "the size of state must be at least 3; got 2"):
         from_start("StatefulUniform", START[:2], shape=[3])
-    with raises(errors.UnimplementedError, "There is no algorithm 2"):
+    with raises(errors.UnimplementedError, "Unknown algorithm 2"):
         from_start("StatefulUniform", algorithm=np.int64(2), shape=[3])
 
 

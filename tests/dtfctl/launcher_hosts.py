@@ -1,0 +1,292 @@
+"""Hosts for the launchers' conformance tests. A launcher joins with one row of `KINDS`: a context manager that gives a
+LauncherHost for a folder. Real ones run a small script as each task; the fake one plays it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from dtfctl.launchers.base import Event, HostLauncher, Launch
+from dtfctl.launchers.fake import FakeLauncher, FakeProvisioner
+from dtfctl.launchers.here import HerePipe
+from dtfctl.launchers.local import LocalLauncher
+from dtfctl.launchers.pipe import Call, Pipe
+from dtfctl.launchers.provision import AgentProvisioner, Provisioner
+from dtfctl.launchers.ray import client
+from dtfctl.launchers.ray.launcher import RayLauncher
+from dtfctl.launchers.ray.pipe import RayPipe
+from dtfctl.launchers.remote import RemoteLauncher
+from dtfctl.launchers.slurm import SlurmPipe
+from dtfctl.launchers.ssh import SshPipe
+from dtfctl.values.plan import HERE, LOCALHOST, RAY, SLURM, SSH, HostPlan, RaySettings, SlurmSettings, SshSettings
+from tests.e2e import hosts, ray_cluster
+from tests.e2e import slurm as slurm_cluster
+
+EVENT_S = 60.0
+
+TASK = """\
+trap 'echo deaf' USR1
+echo begun
+while [ ! -e "$END" ]; do sleep 0.01; done
+exit $(cat "$END")
+"""
+"""Goes on until a file holds the status with which it is to exit."""
+
+MakeLauncher = Callable[[Path, Callable[[Event], None]], HostLauncher]
+
+
+class LauncherHost:
+    """A host with a run folder. `make` makes its launcher, which a test may do again after `cut`."""
+
+    name = LOCALHOST
+    is_real = True
+
+    def __init__(self, folder: Path, make: MakeLauncher, provisioner: Provisioner, address: str = "127.0.0.1") -> None:
+        self.folder = folder
+        self.address = address
+        self.provisioner = provisioner
+        self.events: list[Event] = []
+        self._changed = asyncio.Event()
+        self._make = make
+        self._launchers: list[HostLauncher] = []
+        self._keep_calls: list[Call] = []
+        self._keepers: list[subprocess.Popen[bytes] | None] = []
+        (folder / "logs").mkdir()
+        # Its own: a sweep ends everything that has it, another test's processes too.
+        (folder / "token").write_text(secrets.token_hex(12))
+
+    async def connect(self) -> HostLauncher:
+        launcher = self._make(self.folder, self._take)
+        self._launchers.append(launcher)
+        launcher.connect()
+        await asyncio.wait_for(launcher.wait_until_listed(), EVENT_S)
+        return launcher
+
+    async def cut(self) -> None:
+        """The connection is lost; the host does not notice."""
+        for launcher in self._launchers:
+            assert isinstance(launcher, LocalLauncher | RemoteLauncher)
+            await launcher._conversation.cut()
+            if isinstance(launcher, LocalLauncher):
+                self._keepers.append(launcher._keeper)
+            if isinstance(launcher, RemoteLauncher):
+                if launcher._call is not None:
+                    launcher._call.kill()
+                    await launcher._call.end()
+                if launcher._keep_call is not None:
+                    self._keep_calls.append(launcher._keep_call)
+        self._launchers.clear()
+
+    async def close(self) -> None:
+        for launcher in self._launchers:
+            assert await launcher.sweep() == ()
+            await launcher.close()
+        for call in self._keep_calls:
+            await call.end()
+        for keeper in self._keepers:
+            if keeper is not None:
+                keeper.wait(EVENT_S)
+
+    def launch(self, task: str = "t:0", generation: int = 1) -> Launch:
+        return Launch(
+            task,
+            generation,
+            ("/bin/sh", "-c", TASK),
+            {"PATH": os.environ["PATH"], "END": str(self._end_file(task, generation))},
+            working_dir="/",
+            log=str(self.log_file(task, generation)),
+            host=self.name,
+        )
+
+    def log_file(self, task: str, generation: int = 1) -> Path:
+        return self.folder / "logs" / f"{task.replace(':', '-')}.{generation}.log"
+
+    def end(self, task: str, generation: int = 1, status: int = 0) -> None:
+        """The task's process ends by itself."""
+        path = self._end_file(task, generation)
+        path.with_suffix(".part").write_text(str(status))
+        path.with_suffix(".part").rename(path)
+
+    def _end_file(self, task: str, generation: int) -> Path:
+        return self.folder / f"{task.replace(':', '-')}.{generation}.end"
+
+    @contextlib.contextmanager
+    def port_in_use(self):
+        """A port of the host that somebody has."""
+        with socket.create_server((self.address, 0)) as server:
+            yield server.getsockname()[1]
+
+    def _take(self, event: Event) -> None:
+        self.events.append(event)
+        self._changed.set()
+
+    async def next(self, kind: type, task: str = "t:0"):
+        """Waits for an event and takes it out."""
+
+        async def look():
+            while True:
+                for event in self.events:
+                    if isinstance(event, kind) and getattr(event, "task", task) == task:
+                        self.events.remove(event)
+                        return event
+                self._changed.clear()
+                await self._changed.wait()
+
+        return await asyncio.wait_for(look(), EVENT_S)
+
+
+class FakeHost(LauncherHost):
+    """Its processes are entries of a FakeLauncher."""
+
+    is_real = False
+
+    def __init__(self, folder: Path) -> None:
+        self.world = FakeLauncher(time.monotonic)
+
+        def make(folder: Path, take: Callable[[Event], None]) -> HostLauncher:
+            self.world.on_event = take
+            return self.world.on(LOCALHOST)
+
+        found = {"folder": str(folder), "has_rsync": False, "free_bytes": 1 << 40}
+        super().__init__(folder, make, FakeProvisioner(HostPlan("fake", "127.0.0.1", "python3", "/"), found))
+
+    def end(self, task: str, generation: int = 1, status: int = 0) -> None:
+        self.world.end(task, status)
+
+    async def cut(self) -> None:
+        """The events that come meanwhile are lost."""
+        self._launchers.clear()
+        self.world.on_event = lambda event: None
+
+    @contextlib.contextmanager
+    def port_in_use(self):
+        self.world.taken_ports |= {40404}
+        yield 40404
+
+
+def remote_host(folder: Path, pipe: Pipe, address: str = "127.0.0.1") -> LauncherHost:
+    """A host at the other end of a pipe that shares this machine's file system."""
+
+    def make(run_dir: Path, take: Callable[[Event], None]) -> HostLauncher:
+        return RemoteLauncher(pipe, f"conformance-{(run_dir / 'token').read_text()}", run_dir, take)
+
+    host = LauncherHost(folder, make, AgentProvisioner(pipe), address)
+    host.name = pipe.host.name
+    return host
+
+
+@asynccontextmanager
+async def local(folder: Path) -> AsyncIterator[LauncherHost]:
+    here = HostPlan(LOCALHOST, "127.0.0.1", sys.executable, "/")
+    yield LauncherHost(
+        folder, lambda run_dir, take: LocalLauncher(run_dir, run_dir, take), AgentProvisioner(HerePipe(here))
+    )
+
+
+@asynccontextmanager
+async def piped(folder: Path) -> AsyncIterator[LauncherHost]:
+    """A remote launcher whose pipe is a child process: all of another machine but the network."""
+    yield remote_host(folder, HerePipe(HostPlan("piped", "127.0.0.1", sys.executable, "/", via=HERE)))
+
+
+@asynccontextmanager
+async def fake(folder: Path) -> AsyncIterator[LauncherHost]:
+    yield FakeHost(folder)
+
+
+@asynccontextmanager
+async def ssh(folder: Path) -> AsyncIterator[LauncherHost]:
+    with hosts.Laboratory(folder, 1) as laboratory:
+        laboratory.boot()
+        inside = " ".join((*laboratory.prefix, laboratory.ssh))
+        node = HostPlan("node1", laboratory.hosts["node1"].address, sys.executable, "/", via=SSH, target="node1")
+        yield SshHost(folder, SshPipe(SshSettings(inside), node, folder / "sockets"), laboratory.hosts["node1"])
+
+
+class SshHost(LauncherHost):
+    """A machine of namespaces."""
+
+    def __init__(self, folder: Path, pipe: Pipe, machine: hosts.Host) -> None:
+        def make(run_dir: Path, take: Callable[[Event], None]) -> HostLauncher:
+            return RemoteLauncher(pipe, "conformance", run_dir, take)
+
+        super().__init__(folder, make, AgentProvisioner(pipe), machine.address)
+        self.name = "node1"
+        self._machine = machine
+
+    @contextlib.contextmanager
+    def port_in_use(self):
+        # sshd's own.
+        yield 22
+
+
+@asynccontextmanager
+async def slurm(folder: Path) -> AsyncIterator[LauncherHost]:
+    """A node of an allocation, on this machine."""
+    with slurm_cluster.Slurm(folder, 2) as cluster, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SLURM_CONF", cluster.environment["SLURM_CONF"])
+        settings = SlurmSettings(cluster.allocate(2))
+        node = HostPlan("node2", "127.0.0.1", sys.executable, "/", via=SLURM, target="node2")
+        yield remote_host(folder, SlurmPipe(settings, node))
+
+
+@asynccontextmanager
+async def ray(folder: Path) -> AsyncIterator[LauncherHost]:
+    """A host of a placement group, on this machine."""
+    settings = RaySettings(address=ray_cluster.shared().address, python=ray_cluster.PYTHON)
+    group, sockets = f"conformance-{secrets.token_hex(4)}", folder / "sockets"
+    actor = f"{group}/node-1"
+    request = {"do": "group", "group": group, "hosts": [actor], "bundles": [{"CPU": 1}], "strategy": "PACK"}
+    reply = await client.ask(settings, sockets, {**request, "options": {}, "wait_s": 60, "is_new": True})
+    node = HostPlan("node-1", reply["hosts"][0]["address"], sys.executable, "/", via=RAY, target=actor)
+
+    def make(run_dir: Path, take: Callable[[Event], None]) -> HostLauncher:
+        run = f"conformance-{(run_dir / 'token').read_text()}"
+        return RayLauncher(settings, node, sockets, run, run_dir, take)
+
+    host = LauncherHost(folder, make, AgentProvisioner(RayPipe(settings, node, sockets)), node.address)
+    host.name = node.name
+    try:
+        yield host
+    finally:
+        release = {"do": "release", "group": group, "hosts": [actor], "is_last": True}
+        await client.ask(settings, sockets, release)
+        await client.ask(settings, sockets, {"do": "leave"})
+
+
+Kind = Callable[[Path], AbstractAsyncContextManager[LauncherHost]]
+NO_MACHINES = [
+    pytest.mark.slow,
+    pytest.mark.skipif(bool(hosts.why_not()), reason=f"no machines of their own: {hosts.why_not()}"),
+]
+
+NO_SLURM = [
+    pytest.mark.slow,
+    pytest.mark.skipif(bool(slurm_cluster.why_not()), reason=f"no Slurm: {slurm_cluster.why_not()}"),
+]
+
+NO_RAY = [
+    pytest.mark.slow,
+    pytest.mark.skipif(bool(ray_cluster.why_not()), reason=f"no Ray: {ray_cluster.why_not()}"),
+]
+
+KINDS = [
+    pytest.param(local, id="local"),
+    pytest.param(piped, id="piped"),
+    pytest.param(fake, id="fake"),
+    pytest.param(ssh, id="ssh", marks=NO_MACHINES),
+    pytest.param(ray, id="ray", marks=NO_RAY),
+    pytest.param(slurm, id="slurm", marks=NO_SLURM),
+]
+"""The launchers that are held to what base.HostLauncher promises."""

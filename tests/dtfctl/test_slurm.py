@@ -1,0 +1,296 @@
+"""Slurm without Slurm: the batch script, the nodes of an allocation, srun's words, and commands that a script plays."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from dtfctl import config
+from dtfctl.config.engine import nodes_of
+from dtfctl.errors import ConfigError, HostsUnusable
+from dtfctl.launchers import slurm_job
+from dtfctl.launchers.base import Exited, Unreachable
+from dtfctl.launchers.slurm import SlurmPipe, explain, own_environment
+from dtfctl.plan.batch_script import options, script
+from dtfctl.plan.expand import environment
+from dtfctl.supervise.allocation import Allocation
+from dtfctl.values.hosts import resolved
+from dtfctl.values.plan import SLURM, ClusterPlan, HostPlan, SlurmSettings, to_json
+from dtfctl.values.task import Exit
+from dtfctl.wire.typed import from_document
+
+TEXT = """
+name: trial
+program: train
+engine: {slurm: {nodes: 2, options: [--partition=gpu], address: "{node}-ib"}}
+jobs:
+  ps: 1
+  worker: {replicas: 3, gpus: 2, cpus: 4}
+"""
+ALLOCATED = {"SLURM_JOB_ID": "12", "SLURM_JOB_NODELIST": "gpu[08-09]"}
+
+
+def plan_of(text=TEXT, variables=None):
+    return config.parse(text, "cluster.yaml", Path("/cluster"), variables=variables or {})
+
+
+def test_the_allocations_nodes_are_the_hosts():
+    plan = plan_of(variables=ALLOCATED)
+    assert [(host.via, host.target, host.address) for host in plan.hosts] == [
+        (SLURM, "gpu08", "gpu08-ib"),
+        (SLURM, "gpu09", "gpu09-ib"),
+    ]
+    assert plan.slurm.job == "12" and not plan.hosts[0].sync
+    assert from_document(ClusterPlan, json.loads(json.dumps(to_json(plan)))) == plan
+
+
+def test_before_there_is_an_allocation_the_nodes_have_numbers():
+    assert {host.name for host in plan_of().hosts} == {"node-1", "node-2"}
+    plain = plan_of("engine: slurm\nprogram: x\njobs: {a: 1}")
+    assert plain.engine == SLURM and plain.slurm == SlurmSettings()
+
+
+def test_groups_of_a_heterogeneous_job_come_one_after_the_other():
+    variables = {"SLURM_HET_SIZE": "2", "SLURM_JOB_NODELIST_HET_GROUP_0": "cpu1"}
+    assert nodes_of({**variables, "SLURM_JOB_NODELIST_HET_GROUP_1": "gpu[1-2]"}) == ["cpu1", "gpu1", "gpu2"]
+
+
+GROUPS = """
+name: trial
+program: train
+engine:
+  slurm:
+    groups: {ps: {nodes: 1, options: [--partition=cpu]}, worker: {nodes: 2, options: [--partition=gpu]}}
+    options: [--account=me, --partition=main]
+jobs:
+  ps: 2
+  chief: 1
+  worker: {replicas: 2, gpus: 2}
+"""
+
+
+def test_each_group_of_a_heterogeneous_job_has_its_own_nodes_and_options():
+    plan = plan_of(GROUPS)
+    places = {task.name: task.host.name for task in plan.tasks()}
+    assert places == {
+        "ps:0": "node-1", "ps:1": "node-1", "chief:0": "node-1", "worker:0": "node-2", "worker:1": "node-3",
+    }  # fmt: skip
+    lines = script(plan, ("dtfctl",), ("f",), "log").splitlines()
+    first, second = lines[1 : lines.index("#SBATCH hetjob")], lines[lines.index("#SBATCH hetjob") :]
+    assert {"#SBATCH --nodes=1", "#SBATCH --partition=cpu", "#SBATCH --account=me", "#SBATCH --requeue"} <= {*first}
+    assert {"#SBATCH --nodes=2", "#SBATCH --partition=gpu", "#SBATCH --account=me", "#SBATCH --gres=gpu:2"} <= {*second}
+    assert not [line for line in first if "gres" in line] and "#SBATCH --partition=main" not in lines
+
+
+HETEROGENEOUS = {
+    "SLURM_JOB_ID": "12",
+    "SLURM_HET_SIZE": "2",
+    "SLURM_JOB_NODELIST_HET_GROUP_0": "cpu1",
+    "SLURM_JOB_NODELIST_HET_GROUP_1": "gpu[1-2]",
+}
+
+
+def test_a_step_of_a_heterogeneous_job_names_the_group_of_its_node():
+    plan = plan_of(GROUPS, HETEROGENEOUS)
+    assert {task.host.name for task in plan.tasks() if task.job.name == "worker"} == {"gpu1", "gpu2"}
+    lines = {host.name: SlurmPipe(plan.slurm, host).by_hand() for host in plan.hosts}
+    assert "--jobid=12 --het-group=0" in lines["cpu1"] and "--jobid=12 --het-group=1" in lines["gpu2"]
+    assert from_document(ClusterPlan, json.loads(json.dumps(to_json(plan)))) == plan
+    with pytest.raises(ConfigError, match='"groups" has 2 groups, and job 12 of Slurm has 1'):
+        plan_of(GROUPS, ALLOCATED)
+    with pytest.raises(ConfigError, match='"groups" names pss, and no job is called so \\(did you mean "ps"'):
+        plan_of(GROUPS.replace("{ps:", "{pss:"))
+
+
+def test_gpus_are_counted_among_those_that_slurm_has_granted():
+    plan = plan_of(variables=ALLOCATED)
+    task = plan.task("worker:0")
+    addresses = {each.name: "h:1" for each in plan.tasks()}
+
+    def devices(inherited):
+        return environment(plan, task, addresses, inherited)["CUDA_VISIBLE_DEVICES"]
+
+    assert devices({}) == "0,1"
+    assert devices({"CUDA_VISIBLE_DEVICES": "2,3,5"}) == "2,3"
+
+
+def test_the_address_of_a_node_may_be_that_of_an_interface():
+    plan = plan_of(TEXT.replace('address: "{node}-ib"', "interface: ib0"), ALLOCATED)
+    found = {"folder": "/f", "environment": {}, "python": "p", "interfaces": {"ib0": "10.1.0.8"}}
+    assert resolved(plan.hosts[0], plan, found).address == "10.1.0.8"
+    with pytest.raises(ConfigError, match="exclude each other"):
+        plan_of(TEXT.replace("address:", "interface: ib0, address:"))
+
+
+def test_the_last_nodes_are_the_spares_of_every_job():
+    plan = plan_of(TEXT.replace("nodes: 2", "nodes: 3, spares: 1"))
+    assert {task.host.name for task in plan.tasks()} == {"node-1", "node-2"}
+    assert all(job.spares == ("node-3",) for job in plan.jobs)
+    with pytest.raises(ConfigError, match='"spares" must leave a node for the tasks: there are 2 nodes'):
+        plan_of(TEXT.replace("nodes: 2", "nodes: 2, spares: 2"))
+
+
+def test_tasks_of_a_node_that_was_cut_off_end_before_they_are_replaced():
+    assert plan_of().fence_after_s == 60
+    assert plan_of(TEXT + "host_lost_after: 10s\n").fence_after_s == 8
+    assert plan_of(TEXT + "fence_after: 5m\n").fence_after_s == 300
+    assert plan_of("program: x\njobs: {a: 1}").fence_after_s == 0
+    with pytest.raises(ConfigError, match='"fence_after" must be less than "host_lost_after" \\(600s\\)'):
+        plan_of(TEXT + "fence_after: 20m\n")
+
+
+def test_hosts_and_an_engine_exclude_each_other():
+    with pytest.raises(ConfigError, match="exclude each other"):
+        plan_of(TEXT + "hosts: [a, b]\n")
+
+
+def test_the_scripts_options_follow_from_the_file():
+    found = options(plan_of(), "/logs/%j")
+    assert found[-1] == "--partition=gpu" and "--nodes=2" in found and "--no-kill" in found
+    assert "--gres=gpu:4" in found and "--cpus-per-task=8" in found
+
+
+@pytest.mark.parametrize("given", ["--nodes=5", "--nodes 5", "-N 5", "-N5"])
+def test_every_option_can_be_replaced_or_left_out(given):
+    text = TEXT.replace("[--partition=gpu]", f'["{given}"], without: [--requeue, --gres]')
+    found = options(plan_of(text), "/logs/%j")
+    assert found.count(given) == 1 and "--nodes=2" not in found
+    assert not [option for option in found if option.startswith(("--requeue", "--gres"))]
+
+
+def test_the_script_is_one_that_bash_takes(tmp_path):
+    text = script(plan_of(), ("/a python", "-m", "dtfctl"), ("it's.yaml",), "/logs/%j")
+    path = tmp_path / "job.sh"
+    path.write_text(text)
+    subprocess.run(["bash", "-n", str(path)], check=True)
+    assert """'/a python' -m dtfctl up 'it'"'"'s.yaml' --attach""" in text
+
+
+def played(tmp_path, body):
+    """A dtfctl that a script plays, run by the batch script; its calls."""
+    program = tmp_path / "dtfctl"
+    program.write_text(f'#!/bin/bash\necho "$@" >> {tmp_path}/calls\n{body}\n')
+    scontrol = tmp_path / "scontrol"
+    scontrol.write_text(f'#!/bin/bash\necho scontrol "$@" >> {tmp_path}/calls\n')
+    for path in (program, scontrol):
+        path.chmod(0o700)
+    job = tmp_path / "job.sh"
+    job.write_text(script(plan_of(), (str(program),), ("f",), "x"))
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "SLURM_JOB_ID": "12"}
+    done = subprocess.run(["bash", str(job)], env=environment, timeout=60)
+    return done.returncode, (tmp_path / "calls").read_text().splitlines()
+
+
+def test_the_job_ends_as_the_cluster_does(tmp_path):
+    assert played(tmp_path, "exit 10") == (10, ["up f --attach --progress plain"])
+
+
+def test_slurms_notice_ends_the_cluster_in_order_and_queues_it_again(tmp_path):
+    body = f"""
+    if [ "$1" = up ]; then
+        trap 'exit 1' TERM
+        kill -USR1 $PPID
+        while [ ! -e {tmp_path}/down ]; do sleep 0.01; done
+        exit 1
+    fi
+    touch {tmp_path}/down
+    """
+    status, calls = played(tmp_path, body)
+    assert status == 0 and calls[1:] == ["down trial", "scontrol requeue 12"]
+
+
+@pytest.mark.parametrize(
+    ("words", "why", "is_connection"),
+    [
+        (
+            "srun: error: Unable to create step for job 12: Invalid job id specified\n",
+            "Unable to create step for job 12: Invalid job id specified",
+            True,
+        ),
+        ("Traceback\nOSError: no\nsrun: error: node1: task 0: Exited with exit code 1\n", "OSError: no", False),
+        ("", "srun exits with status 1", False),
+    ],
+)
+def test_sruns_words_are_told_from_the_commands(words, why, is_connection):
+    assert explain(words, 1) == (why, is_connection)
+
+
+def test_a_step_inherits_nothing_of_the_jobs_own_numbers():
+    found = own_environment({"SLURM_CONF": "c", "SLURM_NTASKS": "9", "SRUN_X": "1", "PATH": "/bin"})
+    assert found == {"SLURM_CONF": "c", "PATH": "/bin"}
+
+
+def test_what_a_person_types_is_a_step_too():
+    pipe = SlurmPipe(SlurmSettings("12"), HostPlan("n1", "n1", "python3", "/", via=SLURM, target="n1"))
+    assert pipe.by_hand("df", "-h") == "srun --jobid=12 --overlap -N1 -n1 -w n1 df -h"
+
+
+def commands(tmp_path, monkeypatch, **bodies):
+    for name, body in bodies.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
+        (tmp_path / name).chmod(0o700)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+
+
+def test_a_job_is_submitted_and_known_again(tmp_path, monkeypatch):
+    commands(tmp_path, monkeypatch, sbatch="echo '12;cluster'", squeue="echo '12|PENDING|Priority|n/a'")
+    job = slurm_job.submit(tmp_path, "#!/bin/bash\n", "srun", "/f.yaml")
+    assert str(job) == "job 12 of Slurm is PENDING, Priority"
+    assert slurm_job.noted(tmp_path) == slurm_job.Submitted("12", "srun", "/f.yaml")
+
+
+def test_a_job_that_slurm_has_forgotten_has_no_state(tmp_path, monkeypatch):
+    commands(tmp_path, monkeypatch, squeue="echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1")
+    assert slurm_job.look("12") == slurm_job.Job("12")
+
+
+def test_sbatchs_refusal_comes_in_its_own_words(tmp_path, monkeypatch):
+    words = "sbatch: error: invalid partition specified: nowhere"
+    commands(tmp_path, monkeypatch, sbatch=f"echo '{words}' >&2; exit 1")
+    with pytest.raises(HostsUnusable, match="^sbatch: invalid partition specified: nowhere; see: sinfo$"):
+        slurm_job.submit(tmp_path, "", "srun", "f")
+
+
+@pytest.mark.parametrize(
+    ("state", "is_over"), [("RUNNING", False), ("SUSPENDED", False), ("COMPLETING", True), ("PENDING", True)]
+)
+def test_a_host_is_unreachable_for_ever_only_when_its_job_has_ended(tmp_path, monkeypatch, state, is_over):
+    commands(tmp_path, monkeypatch, squeue=f"echo '12|{state}|None|n1'; touch {tmp_path}/asked")
+    ends, taken = [], []
+
+    async def look():
+        allocation = Allocation("12", taken.append, ends.append, lambda task: True)
+        allocation.take(Unreachable("n1", "why"))
+        while (tasks := asyncio.all_tasks() - {asyncio.current_task()}):
+            await asyncio.wait(tasks)
+
+    asyncio.run(look())
+    assert taken == [Unreachable("n1", "why")] and (tmp_path / "asked").exists()
+    assert ends == ([f"job 12 of Slurm is {state}"] if is_over else [])
+
+
+def test_the_end_of_a_task_waits_for_the_end_of_its_job(monkeypatch):
+    monkeypatch.setattr("dtfctl.supervise.allocation.BELIEVED_AFTER_S", 0.01)
+    taken = []
+    alive, asked = Exited("ps:0", 1, Exit(1.0, signal=15)), Exited("ps:1", 1, Exit(1.0, signal=15))
+
+    async def look():
+        allocation = Allocation("12", taken.append, lambda why: None, lambda task: task == "ps:0")
+        allocation.take(alive)
+        allocation.take(asked)
+        assert taken == [asked]
+        while len(taken) < 2:
+            await asyncio.sleep(0.005)
+
+    asyncio.run(asyncio.wait_for(look(), 60))
+    assert taken == [asked, alive]
+
+
+def test_a_machine_without_slurm_is_told(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(HostsUnusable, match="sbatch cannot be run: .*; engine: slurm needs"):
+        slurm_job.submit(tmp_path, "", "srun", "f")

@@ -1,0 +1,31 @@
+"""Cases in which dtf answers otherwise on purpose, with the reason."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+#: A pattern of the expression -> why the outcome may differ.
+KNOWN: dict[str, str] = {
+    r"tf\.add\(.*as_graph_def": "tf.add makes the op Add, as TensorFlow 1.15 does; 2.21 makes AddV2",
+    r"encode_png": "another compressor makes other bytes of the same image",
+    r"sorted=False": "the order of unsorted results is not said",
+    r"convert_image_dtype\(.*uint8": "floating-point numbers out of range have no defined value",
+    r"softmax_cross_entropy_with_logits\(T": "arguments by position are refused, as TensorFlow 1.15 does",
+    r"fused_batch_norm\(.*is_training=False": "TensorFlow's graph optimizer loses fetched outputs of its constants",
+    r"basic_string": "TensorFlow ends with an internal error",
+}
+
+
+#: Cases in which dtf still differs, one a line; `python -m tests.interop.argument_forms --open` writes the file.
+OPEN = Path(__file__).with_name("open.txt")
+
+
+def open_cases() -> set[str]:
+    """The cases of the file OPEN."""
+    return set(OPEN.read_text(encoding="utf-8").splitlines()) if OPEN.exists() else set()
+
+
+def reason(case: str) -> str:
+    """Why the outcome of a case may differ; empty where it may not."""
+    return next((text for pattern, text in KNOWN.items() if re.search(pattern, case)), "")

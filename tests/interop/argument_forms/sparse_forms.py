@@ -1,0 +1,72 @@
+"""tf.sparse: SparseTensors, their values, placeholders of them, axes and shapes as numbers and tensors."""
+
+from __future__ import annotations
+
+from tests.interop.argument_forms.forms import each, forms
+
+_A = "[[0, 1], [1, 0], [1, 2]], [1., 2., 3.], [2, 3]"
+_SPARSE = [f"tf.SparseTensor({_A})", f"tf.SparseTensorValue({_A})",
+    "tf.SparseTensor(Q([[0, 1], [1, 0], [1, 2]], tf.int64), Q([1., 2., 3.]), Q([2, 3], tf.int64))",
+    "tf.SparseTensor(P([[0, 1], [1, 0], [1, 2]], tf.int64), P([1., 2., 3.]), P([2, 3], tf.int64))"]
+
+CASES = [
+    *forms("tf.SparseTensor({a})", a=[_A, "[[0]], ['a'], [3]", "T([[0]], tf.int64), T([1]), T([3], tf.int64)",
+        "indices=[[0, 0]], values=[1], dense_shape=[1, 1]", "[[0]], [1, 2], [3]", "[[0, 0]], [1], [3]",
+        "[0], [1], [3]", "np.zeros([0, 2]), [], [2, 2]", "[[0]], 1, [3]", "T([[0]]), [1], [3]"]),
+    *forms("{x}.get_shape()", x=[_SPARSE[0], _SPARSE[2], _SPARSE[3]]),
+    *forms("tf.sparse_tensor_to_dense({x}{a})", x=_SPARSE, a=["", ", 5.", ", default_value=T(1.)",
+        ", validate_indices=False", ", name='d'"]),
+    *forms("tf.sparse_to_dense({i}, {s}, {v}{a})", i=["[[0, 1], [1, 0]]", "T([[0, 1], [1, 0]])",
+        "P([[0, 1], [1, 0]])"], s=["[2, 2]", "P([2, 2])"], v=["[1, 2]", "5"], a=["", ", default_value=-1",
+        ", 7, False"]),
+    *forms("tf.sparse_add({x}, {y}{a})", x=_SPARSE[:3], y=[_SPARSE[0], _SPARSE[1], "tf.ones([2, 3])",
+        "np.ones([2, 3], np.float32)"], a=["", ", 3.", ", threshold=T(2.)", ", thresh=1."]),
+    *each("sparse_reduce_sum sparse_reduce_max sparse_reduce_sum_sparse sparse_reduce_max_sparse", "tf.{f}({x}{a})",
+        x=[_SPARSE[0], _SPARSE[2], _SPARSE[3]], a=["", ", 0", ", axis=[1]", ", -1, keep_dims=True", ", keepdims=True",
+        ", reduction_axes=[0, 1]"]),
+    *forms("tf.sparse_concat({a}, [{x}, {y}]{m})", a=["0", "1", "-1", "T(1)"], x=_SPARSE[:3], y=_SPARSE[:1], m=["",
+        ", name='c'", ", expand_nonconcat_dim=True", ", None, True"]),
+    *forms("tf.sparse_split(sp_input={x}, {a})", x=[_SPARSE[0], _SPARSE[2]], a=["num_split=2, axis=0",
+        "num_split=2, axis=1", "num_split=3, axis=-1", "num_split=2, split_dim=1"]),
+    *forms("tf.sparse_reshape({x}, {s})", x=_SPARSE, s=["[3, 2]", "[-1]", "T([6], tf.int64)", "P([3, 2])", "(2, -1)",
+        "[4, 2]", "T([3, 2])"]),
+    *forms("tf.sparse_transpose({x}{a})", x=_SPARSE, a=["", ", [1, 0]", ", perm=T([1, 0])", ", [0, 1]"]),
+    *forms("tf.sparse_slice({x}, {a})", x=_SPARSE[:3], a=["[0, 0], [1, 2]", "T([1, 0], tf.int64), [1, 3]",
+        "[0, 1], P([2, 2], tf.int64)"]),
+    *forms("tf.sparse_tensor_dense_matmul({x}, {b}{a})", x=_SPARSE, b=["tf.ones([3, 2])",
+        "np.ones([3, 2], np.float32)", "P(np.ones([3, 2]), tf.float32)", "tf.ones([2, 2])"], a=["",
+        ", adjoint_a=True", ", adjoint_b=True"]),
+    *forms("tf.sparse_retain({x}, {k})", x=_SPARSE[:3], k=["[True, False, True]", "T([False, False, True])",
+        "P([True, True, True])", "np.array([True, False, False])"]),
+    *forms("tf.sparse_fill_empty_rows({x}, {d})", x=["tf.SparseTensor([[1, 0]], [2.], [3, 2])", _SPARSE[2]], d=["0.",
+        "T(9.)", "1"]),
+    *forms("tf.sparse_reorder({x})", x=_SPARSE),
+    *forms("tf.sparse_softmax({x})", x=_SPARSE),
+    *each("sparse_maximum sparse_minimum", "tf.{f}({x}, {y})", x=_SPARSE[:3], y=_SPARSE[:1]),
+    *forms("tf.sparse_to_indicator(tf.SparseTensor([[0, 0], [1, 1]], {v}, [2, 2]), {n})", v=["[1, 2]",
+        "T([0, 3], tf.int64)"], n=["4", "T(5)", "vocab_size=4"]),
+    *forms("tf.sparse_merge(tf.SparseTensor([[0, 0], [1, 0]], T([1, 2], tf.int64), [2, 1]), "
+           "tf.SparseTensor([[0, 0], [1, 0]], [1., 2.], [2, 1]), {a})", a=["4", "T(5)", "vocab_size=4, "
+               "already_sorted=True", "[4]"]),
+    *forms("tf.sparse_reset_shape({x}{a})", x=_SPARSE[:3], a=["", ", [3, 3]", ", T([2, 5], tf.int64)", ", [1, 1]",
+        ", [2, 3, 4]"]),
+    *forms("tf.sparse.expand_dims({x}{a})", x=[_SPARSE[0], _SPARSE[2]], a=[", 0", ", axis=-1", "", ", 5"]),
+    *forms("tf.sparse.from_dense({x})", x=["[[1, 0], [0, 2]]", "P([[1., 0.]])", "T([True, False])", "T(['', 'a'])",
+        "Q([[0, 3]])"]),
+    *forms("tf.sparse.eye({a})", a=["3", "2, 3", "2, dtype=tf.int32", "T(2)"]),
+    *forms("tf.sparse_placeholder({a}).get_shape()", a=["tf.float32", "tf.float32, [2, 3]",
+        "tf.int32, shape=[None, 3]", "tf.float32, name='s'"]),
+    *forms("[each.name for each in (lambda s: (s.indices, s.values, s.dense_shape))(tf.sparse_placeholder({a}))]",
+        a=["tf.float32", "tf.float32, [2, 3]", "tf.int32, shape=[None, 3]", "tf.float32, name='s'"]),
+    *forms("({x}) {op} {y}", x=_SPARSE[:1], op=["*", "/"], y=["2.", "tf.ones([2, 3])", "T([1., 2., 3.])",
+        "np.float32(2)"]),
+    *each("negative abs square sqrt tanh sign round floor cast", "tf.{f}({x})", x=[_SPARSE[0]]),
+    *forms("tf.cast({x}, tf.int32)", x=_SPARSE),
+    *forms("tf.sets.{f}({x}, {y})", f=["set_intersection", "set_difference", "set_union"],
+        x=["tf.SparseTensor([[0, 0], [0, 1]], [1, 2], [1, 2])", "[[1, 2]]", "P([[1, 2]])"], y=["[[2, 3]]",
+        "T([[2, 3]])"]),
+    *forms("tf.sets.set_size({x})", x=["tf.SparseTensor([[0, 0], [0, 1]], [1, 2], [1, 2])",
+        "tf.SparseTensor(Q([[0, 1]], tf.int64), Q([1]), Q([2, 3], tf.int64))"]),
+    *forms("tf.convert_to_tensor_or_sparse_tensor({x})", x=[*_SPARSE, "1.", "[1]", "None"]),
+    *forms("tf.serialize_sparse({x})", x=_SPARSE[:3]),
+]

@@ -1,0 +1,56 @@
+"""tf.strings and parsing: text and bytes, scalars, vectors and matrices, unknown ranks, defaults."""
+
+from __future__ import annotations
+
+from tests.interop.argument_forms.forms import each, forms
+
+_TEXT = ["'a b'", "['a b', 'c']", "T([['a b', 'c']])", "P(['a b', 'c'])", "np.array(['a b', 'c'])", "Q(['x', ''])",
+    "T(b'\\xff\\x00')"]
+
+CASES = [
+    *each("length lower upper strip", "tf.strings.{f}({x})", x=_TEXT),
+    *forms("tf.strings.length({x}, unit={u})", x=_TEXT[:4], u=["'BYTE'", "'UTF8_CHAR'", "'x'"]),
+    *forms("tf.strings.substr({x}, {a})", x=_TEXT[:6], a=["0, 1", "[0, 0], [1, 1]", "T(0), P(1)", "-1, 1",
+        "pos=0, len=0", "5, 1", "0, 1, unit='UTF8_CHAR'"]),
+    *forms("tf.strings.join({x}{a})", x=["['a', 'b']", "[['a', 'b'], 'c']", "[T(['a']), P(['b'])]",
+        "[Q(['a']), T(['b'])]", "['a']", "[]", "[['a', 'b'], ['c']]"], a=["", ", '-'", ", separator='x', name='j'"]),
+    *forms("tf.reduce_join({x}{a})", x=["['a', 'b']", "T([['a', 'b'], ['c', 'd']])", "P([['a', 'b'], ['c', 'd']])",
+        "Q([['a', 'b'], ['c', 'd']])", "'a'"], a=["", ", 0", ", axis=[0, 1]", ", -1, keep_dims=True",
+        ", axis=[1, 0], separator='|'", ", reduction_indices=0", ", 5", ", keepdims=True, axis=0"]),
+    *forms("tf.string_split({x}{a})", x=["['a b', 'c']", "T(['a,b'])", "P(['a b'])", "'a b'", "['']"], a=["", ", ','",
+        ", delimiter=''", ", skip_empty=False", ", sep=' '", ", ', ', True"]),
+    *forms("tf.strings.split({x}{a})", x=["['a b', 'c']", "T(['a,b'])", "P(['a b'])"],
+        a=[", result_type='SparseTensor'", ", sep=',', result_type='SparseTensor'",
+        ", maxsplit=1, result_type='SparseTensor'"]),
+    *forms("tf.strings.regex_replace({x}, {a})", x=_TEXT[:6], a=["'a', 'x'", "T('[a-c]'), 'y'", "'(.)', r'<\\1>'",
+        "'.', '', False", "pattern='a', rewrite='b', replace_global=False", "'(', 'x'"]),
+    *forms("tf.strings.regex_full_match({x}, {a})", x=_TEXT[:6], a=["'a.*'", "T('c')", "'('"]),
+    *forms("tf.strings.to_number({x}{a})", x=["'1.5'", "['1', '-2']", "P(['3'])", "['x']", "'0xF'", "' 1 '"], a=["",
+        ", tf.int32", ", out_type=tf.float64", ", 'int64'", ", tf.uint8"]),
+    *forms("tf.as_string({x}{a})", x=["T([1, 2])", "T([1.5, -2.])", "[True]", "P([3.])", "T(1 + 2j)", "T(['a'])",
+        "5"], a=["", ", precision=2", ", width=6", ", fill='0', width=5", ", scientific=True", ", shortest=True",
+        ", precision=1, scientific=True, shortest=True"]),
+    *each("to_hash_bucket to_hash_bucket_fast", "tf.strings.{f}({x}, {n})", x=_TEXT[:6], n=["10", "num_buckets=7",
+        "0"]),
+    *forms("tf.strings.to_hash_bucket_strong({x}, 10, {k})", x=_TEXT[:4], k=["[1, 2]", "key=(3, 4)", "[1]"]),
+    *forms("tf.strings.format({t}, {x}{a})", t=["'a {} b'", "'{} {}'"], x=["T([1, 2, 3, 4, 5, 6, 7, 8])",
+        "[T(1), T('x')]", "(T(1.5),)", "P([[1., 2.]])"], a=["", ", summarize=1", ", placeholder='{}'"]),
+    *each("encode_base64 decode_base64", "tf.{f}({x})", x=[*_TEXT[:5], "'YWI'", "['YQ==']"]),
+    *forms("tf.decode_raw({x}, {t}{a})", x=["'abcd'", "['ab', 'cd']", "P(['abcd'])", "T(b'\\x00\\x01\\x02\\x03')",
+        "'abc'"], t=["tf.uint8", "tf.int16", "'float32'"], a=["", ", little_endian=False"]),
+    *forms("tf.decode_csv({x}, {d}{a})", x=["'1,2.5,a'", "['1,2.5,a', '3,,b']", "P(['1,2,c'])", "'1,2'"],
+        d=["[[0], [1.], ['']]", "[[], [1.], ['x']]", "[T([0]), T([1.]), T([''])]", "[[tf.constant(5)], [0.], ['']]"],
+        a=["", ", field_delim=','", ", use_quote_delim=False", ", na_value='3'", ", select_cols=[0, 1, 2]"]),
+    *each("unicode_transcode", "tf.strings.{f}({x}, {a})", x=_TEXT[:4], a=["'UTF-8', 'UTF-16-BE'",
+        "'UTF-8', 'UTF-8', errors='ignore'", "input_encoding='LATIN1', output_encoding='UTF-8'"]),
+    *forms("tf.parse_example({x}, {f})", x=["[b'']", "P([b'', b''])", "T([b''])"],
+        f=["{{'a': tf.FixedLenFeature([], tf.float32, 1.)}}", "{{'a': tf.VarLenFeature(tf.int64)}}",
+        "{{'a': tf.FixedLenFeature([2], tf.string, default_value=['x', 'y']), 'b': tf.VarLenFeature(tf.string)}}",
+        "{{'a': tf.FixedLenFeature([], tf.float32)}}",
+        "{{'a': tf.FixedLenSequenceFeature([], tf.int64, allow_missing=True)}}", "{{}}", "{{'a': 5}}"]),
+    *forms("tf.parse_single_example({x}, {f})", x=["b''", "P(b'')"],
+        f=["{{'a': tf.FixedLenFeature([], tf.float32, 1.)}}", "{{'a': tf.VarLenFeature(tf.int64)}}",
+        "features={{'a': tf.FixedLenFeature([3], tf.int64, [1, 2, 3])}}"]),
+    *forms("tf.strings.unsorted_segment_join({x}, {a})", x=["['a', 'b', 'c']", "P(['a', 'b', 'c'])"],
+        a=["[0, 1, 0], 2", "[1, 1, 1], num_segments=3, separator='-'", "T([0, -1, 1]), T(2)"]),
+]

@@ -1,0 +1,64 @@
+"""The page runtime/surface.md: how much of tf.compat.v1's public surface dtf has, by module.
+
+    python -m tests.interop.surface [--list MODULE]
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.interop import surface
+from tests.interop.tensorflow_process import run
+
+_HEAD = """# The public surface of tf.compat.v1
+
+Made by `python -m tests.interop.surface`, which walks TensorFlow 2.21's `tf.compat.v1` name by name and argument by
+argument. "Differing" counts functions that lack a parameter or have another default or order, and classes that lack a
+public member, those of TensorFlow 2 included. `tf.keras` and `tf.estimator` are not walked. A name that is left out on
+purpose says in its error what to use instead (`runtime/dtf/absent.py`).
+
+| module | there | missing | differing |
+|---|---|---|---|
+"""
+
+_PROGRAM = """
+import os
+os.environ["TF_USE_LEGACY_KERAS"] = "1"
+from tests.interop import surface
+print(json.dumps(surface.surface(tf)))
+"""
+
+
+def wanted() -> dict[str, dict[str, Any]]:
+    """The surface of TensorFlow."""
+    found: dict[str, dict[str, Any]] = run(_PROGRAM)
+    return found
+
+
+def page(differences: dict[str, dict[str, Any]]) -> str:
+    """The text of the page."""
+    rows = []
+    totals = [0, 0, 0]
+    for module, each in sorted(differences.items()):
+        counts = [len(each["there"]), len(each["missing"]), len(each["differing"])]
+        if not any(counts):
+            continue
+        totals = [total + count for total, count in zip(totals, counts, strict=True)]
+        name = f"tf.{module}" if module else "tf"
+        rows.append(f"| {name} | {counts[0]} | {counts[1]} | {counts[2]} |\n")
+    rows.append(f"| all | {totals[0]} | {totals[1]} | {totals[2]} |\n")
+    return _HEAD + "".join(rows) + "\n## Missing names\n\n" + "".join(
+        f"- `tf.{module}`: {', '.join(each['missing'])}\n" if module else f"- `tf`: {', '.join(each['missing'])}\n"
+        for module, each in sorted(differences.items())
+        if each["missing"] and module != "raw_ops"
+    )
+
+
+def main(dtf: Any, arguments: list[str]) -> None:
+    """Writes the page, or lists what differs in one module."""
+    found = surface.differences(wanted(), surface.surface(dtf))
+    if arguments[:1] == ["--list"]:
+        print(json.dumps(found["" if arguments[1] == "tf" else arguments[1]], indent=1))
+        return
+    surface.PAGE.write_text(page(found), encoding="utf-8")

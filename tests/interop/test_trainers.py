@@ -1,0 +1,37 @@
+"""Programs of strangers that import tensorflow must have the same losses on dtf and on TensorFlow."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from tests.interop.tensorflow_process import PYTHON, ROOT, needs_tensorflow
+
+pytestmark = needs_tensorflow
+HERE = Path(__file__).parent
+
+
+def start(*command: str) -> subprocess.Popen[str]:
+    quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": str(ROOT / "runtime")}
+    quiet |= {"TF_USE_LEGACY_KERAS": "1", "TF_ENABLE_ONEDNN_OPTS": "0"}
+    words = [*command, str(HERE / "trainer_runner.py"), str(HERE / "trainers")]
+    environment = {**os.environ, **quiet}
+    return subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_trainers_in_ten_styles_have_the_same_losses():
+    results = []
+    for process in [start(PYTHON), start(sys.executable, "-m", "dtf")]:
+        output, complaints = process.communicate(timeout=280)
+        assert process.returncode == 0, complaints[-4000:]
+        results.append(json.loads(output.strip().splitlines()[-1]))
+    theirs, ours = results
+    assert theirs.keys() == ours.keys() and len(ours) == 10
+    for name, losses in theirs.items():
+        assert len(losses) >= 5 and np.isfinite(losses).all()
+        np.testing.assert_allclose(ours[name], losses, rtol=2e-3, atol=2e-4, err_msg=name)
