@@ -1,12 +1,31 @@
-"""In every test: nothing waits in a thread that reads connections, unless it has handed the reading over."""
+"""In every test: nothing waits in a thread that reads connections, unless it has handed the reading over.
+
+The whole default suite runs in one process for each core, up to four. Named files run in one process, so that a
+debugger and `-s` work; so do slow tests, whose clusters need the machine for themselves.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
 
 from tests import reader_waits
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    option = config.option
+    if (
+        config.args_source is config.ArgsSource.TESTPATHS
+        and getattr(option, "numprocesses", 0) is None  # pytest-xdist is there, and the user chose no number
+        and "not slow" in option.markexpr
+        and not option.usepdb
+        and not option.collectonly
+    ):
+        option.numprocesses = min(4, os.cpu_count() or 1)
+        option.dist = "worksteal"
 
 
 @pytest.fixture(autouse=True, scope="session")
