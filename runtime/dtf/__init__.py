@@ -15,6 +15,7 @@ from __future__ import annotations
 import os as _os
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
+from dtf import blas_environment as _blas_environment
 from dtf import late as _late
 
 if _TYPE_CHECKING:
@@ -22,9 +23,7 @@ if _TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# The threads of numpy's BLAS library spin when idle, also right after they are loaded: by default for 27 ms on every
-# core, a third of a task's start-up time. A power of two of clock cycles: 0.4 ms.
-_os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "20")
+_blas_environment.set_defaults(_os.environ)  # before numpy is loaded
 
 #: Public names -> their modules, imported at first use.
 _LAZY = {

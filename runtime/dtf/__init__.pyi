@@ -96,6 +96,7 @@ from dtf import app as app
 from dtf import audio as audio
 from dtf import behavior as behavior
 from dtf import bitwise as bitwise
+from dtf import blas_environment as blas_environment
 from dtf import build as build
 from dtf import compat as compat
 from dtf import config as config
