@@ -8,6 +8,7 @@ have it, and the address 0.0.0.0 its own.
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import copy
 import json
@@ -17,6 +18,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
+from dtfctl.launchers.kubernetes.rights import RIGHTS, Right
 from tests.e2e.kubernetes_node import Node, utc
 
 KINDS = {"pods": "Pod", "services": "Service", "secrets": "Secret", "configmaps": "ConfigMap"}
@@ -33,7 +35,7 @@ class Kubernetes:
     """`with Kubernetes(tmp_path, nodes=2) as cluster:` has `cluster.kubeconfig`.
 
     Attributes:
-      forbidden: (verb, kind) that the user may not do.
+      allowed: (verb, kind) that the user may do in the namespace; an administrator may do everything.
       quota: at most so many pods.
       is_away: the server cuts every connection.
       requests: (method, path) of each.
@@ -47,7 +49,9 @@ class Kubernetes:
         self.history: list[tuple[int, str, dict]] = []
         self.version = 100
         self.compacted = 0
-        self.forbidden: set[tuple[str, str]] = set()
+        self.allowed = set(RIGHTS)
+        self.is_administrator = False
+        self._used: set[Right] = set()
         self.quota = 1000
         self.is_away = False
         self.requests: list[tuple[str, str]] = []
@@ -113,6 +117,39 @@ class Kubernetes:
             if pod["spec"].get("nodeName") == node.name:
                 self.delete("pods", pod["metadata"]["name"], {})
 
+    def used(self) -> set[Right]:
+        """What the user has been allowed and has done."""
+        return self._used
+
+    def left(self) -> list[str]:
+        """KIND/NAME of everything that a run has made and not deleted."""
+        with self.changed:
+            return sorted(f"{kind}/{name}" for kind, name in self.objects)
+
+    def forbid(self, verb: str, kind: str) -> None:
+        self.allowed.discard((verb, kind))
+
+    def become_administrator(self) -> None:
+        self.is_administrator = True
+
+    def limit_pods(self, most: int) -> None:
+        self.quota = most
+
+    def may(self, verb: str, resource: str, namespace: str) -> bool:
+        return self.is_administrator or (namespace == self.namespace and (verb, resource) in self.allowed)
+
+    # -- what nodes know of it
+
+    def pod(self, name: str) -> dict | None:
+        return self.objects.get(("pods", name))
+
+    def secret(self, name: str) -> dict[str, str]:
+        found = self.get("secrets", name)["data"]
+        return {key: base64.b64decode(value).decode() for key, value in found.items()}
+
+    def remove_pod(self, name: str, uid: str) -> None:
+        self.remove("pods", name, uid)
+
     # -- objects
 
     def get(self, kind: str, name: str) -> dict:
@@ -136,6 +173,9 @@ class Kubernetes:
                 return body
             if kind == "pods":
                 body["status"] = {"phase": "Pending", "conditions": []}
+            if kind == "secrets":
+                given = body.pop("stringData", {})
+                body["data"] = {key: base64.b64encode(value.encode()).decode() for key, value in given.items()}
             self._put(kind, name, body, "ADDED")
         if kind == "pods":
             self._schedule(body)
@@ -288,17 +328,25 @@ class _Handler(BaseHTTPRequestHandler):
         cluster = self.server.cluster
         if path[-1] == "selfsubjectaccessreviews":
             asked = body["spec"]["resourceAttributes"]
-            return {"status": {"allowed": (asked["verb"], asked["resource"]) not in cluster.forbidden}}
+            resource = "/".join(filter(None, (asked["resource"], asked["subresource"])))
+            return {"status": {"allowed": cluster.may(asked["verb"], resource, asked["namespace"])}}
         if path[:3] != ["api", "v1", "namespaces"]:
             raise Refused(404, "the server could not find the requested resource")
         if len(path) == 4:
+            if not cluster.is_administrator:
+                words = 'User "trainer" cannot get resource "namespaces" in API group ""'
+                raise Refused(403, f'namespaces "{path[3]}" is forbidden: {words} in the namespace "{path[3]}"')
             if path[3] != cluster.namespace:
                 raise Refused(404, f'namespaces "{path[3]}" not found')
             return {"metadata": {"name": path[3]}}
         kind, name, part = path[4], path[5] if len(path) > 5 else "", path[6] if len(path) > 6 else ""
         verb = {"POST": "create", "DELETE": "delete"}.get(method, "get" if name else "list")
-        if kind not in KINDS or (verb, kind) in cluster.forbidden:
-            raise Refused(403, f'{kind} is forbidden: User "user" cannot {verb} resource "{kind}" in API group ""')
+        verb = "watch" if "watch" in query else verb
+        resource = "/".join(filter(None, (kind, part)))
+        if kind not in KINDS or not cluster.may(verb, resource, path[3]):
+            words = f'User "trainer" cannot {verb} resource "{resource}" in API group "" in the namespace "{path[3]}"'
+            raise Refused(403, f"{kind} is forbidden: {words}")
+        cluster.used().add((verb, resource))
         if method == "POST":
             return cluster.create(kind, body, "dryRun" in query)
         if method == "DELETE":
@@ -347,20 +395,19 @@ class _Handler(BaseHTTPRequestHandler):
         if process is None:
             name = pod["metadata"]["name"]
             raise Refused(400, f'container "task" in pod "{name}" is waiting to start: ContainerCreating')
+        if node is None or not node.is_alive:
+            raise Refused(500, f"Get https://{pod['spec']['nodeName']}:10250/containerLogs: connection refused")
         self._begin_stream()
-        index, since = 0, query.get("sinceTime", "")
-        while not (cluster.is_away or cluster._is_closed):
-            is_over = process.is_read
-            lines, index = process.lines[index:], len(process.lines)
-            for at, line in lines:
-                if at[:19] >= since[:19]:
-                    self._chunk(f"{at} ".encode() + line)
-            if is_over:
-                self._end_stream()
-                return
-            process.grown.wait(WAIT_S)
-            process.grown.clear()
-        self.close_connection = True
+
+        def is_cut() -> bool:
+            return cluster.is_away or cluster._is_closed or not node.is_alive
+
+        for line in process.log(query, is_cut):
+            self._chunk(line)
+        if is_cut():
+            self.close_connection = True
+            return
+        self._end_stream()
 
     def _begin_stream(self) -> None:
         self.send_response(200)

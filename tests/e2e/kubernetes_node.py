@@ -1,4 +1,8 @@
-"""A node of the Kubernetes in kubernetes_api.py: it runs each pod as a process of this machine, and reports."""
+"""A node of Kubernetes that runs each pod as a process of this machine, and reports.
+
+It serves the API server of kubernetes_api.py and the real one of tests/kubernetes alike. A pod's host name becomes an
+address of the loopback network, as DNS would have it, and the address 0.0.0.0 the pod's own.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +15,10 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import Protocol
 
 LOOK_S = 0.02
 ROOT = Path(__file__).resolve().parents[2]
@@ -59,11 +65,38 @@ class Process:
             os.killpg(self.process.pid, signal.SIGKILL)
 
 
+    def log(self, query: Mapping[str, str], is_over: Callable[[], bool]) -> Iterator[bytes]:
+        """Lines as a kubelet writes them, to the end of the container's output or until `is_over`."""
+        index, since = 0, query.get("sinceTime", "")
+        while not is_over():
+            is_read = self.is_read
+            lines, index = self.lines[index:], len(self.lines)
+            for at, line in lines:
+                if at[:19] >= since[:19]:
+                    yield f"{at} ".encode() + line
+            if is_read or "follow" not in query:
+                return
+            self.grown.wait(LOOK_S)
+            self.grown.clear()
+
+
+class World(Protocol):
+    """What a node knows of its API server."""
+
+    def pod(self, name: str) -> dict | None: ...
+
+    def secret(self, name: str) -> dict[str, str]: ...
+
+    def patch_status(self, name: str, status: dict, uid: str) -> None: ...
+
+    def remove_pod(self, name: str, uid: str) -> None: ...
+
+
 class Node:
     """`die` stops its kubelet: its processes go on, and it reports nothing any more."""
 
-    def __init__(self, cluster, name: str, folder: Path) -> None:
-        self.cluster = cluster
+    def __init__(self, world: World, name: str, folder: Path) -> None:
+        self.world = world
         self.name = name
         self.is_alive = True
         self.processes: dict[str, Process] = {}
@@ -127,7 +160,7 @@ class Node:
             if not is_ready and (probe is None or _is_open(address_of(_host(pod)), probe["port"])):
                 is_ready = True
                 self._report(name, uid, {"conditions": [{"type": "Ready", "status": "True"}]})
-            found = self.cluster.objects.get(("pods", name))
+            found = self.world.pod(name)
             if found is None or found["metadata"]["uid"] != uid:
                 process.kill()
             elif "deletionTimestamp" in found["metadata"]:
@@ -142,11 +175,11 @@ class Node:
 
     def _until_deleted(self, name: str, uid: str) -> None:
         while self.is_alive and not self._is_closed:
-            found = self.cluster.objects.get(("pods", name))
+            found = self.world.pod(name)
             if found is None or found["metadata"]["uid"] != uid:
                 return
             if "deletionTimestamp" in found["metadata"]:
-                self.cluster.remove("pods", name, uid)
+                self.world.remove_pod(name, uid)
                 return
             time.sleep(LOOK_S)
 
@@ -158,7 +191,7 @@ class Node:
 
     def _report(self, name: str, uid: str, status: dict) -> None:
         if self.is_alive:
-            self.cluster.patch_status(name, status, uid)
+            self.world.patch_status(name, status, uid)
 
     def _begin(self, pod: dict, container: dict) -> subprocess.Popen[bytes]:
         files = self._folder / "files" / pod["metadata"]["uid"]
@@ -177,10 +210,10 @@ class Node:
             environment[each["name"]] = told(_filled(self._value(each), environment))
         for volume in pod["spec"].get("volumes", []):
             if "secret" in volume:
-                secret = self.cluster.get("secrets", volume["secret"]["secretName"])
+                secret = self.world.secret(volume["secret"]["secretName"])
                 files.mkdir(parents=True)
                 for item in volume["secret"]["items"]:
-                    (files / item["path"]).write_text(secret["stringData"][item["key"]])
+                    (files / item["path"]).write_text(secret[item["key"]])
         return subprocess.Popen(
             [told(_filled(word, environment)) for word in container["command"]],
             cwd=container["workingDir"],
@@ -195,7 +228,7 @@ class Node:
         source = variable.get("valueFrom", {}).get("secretKeyRef")
         if source is None:
             return variable["value"]
-        return self.cluster.get("secrets", source["name"])["stringData"][source["key"]]
+        return self.world.secret(source["name"])[source["key"]]
 
 
 def _host(pod: dict) -> str:
@@ -203,7 +236,8 @@ def _host(pod: dict) -> str:
 
 
 def _state(state: dict) -> dict:
-    return {"containerStatuses": [{"name": "task", "state": state}]}
+    told = {"name": "task", "state": state, "ready": False, "restartCount": 0, "image": "", "imageID": ""}
+    return {"containerStatuses": [told]}
 
 
 def _filled(text: str, environment: dict) -> str:

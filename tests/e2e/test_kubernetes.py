@@ -1,4 +1,5 @@
-"""`engine: kubernetes` as a user types it, against the parts of Kubernetes in kubernetes_api.py."""
+"""`engine: kubernetes` as a user types it: on the parts of Kubernetes in kubernetes_api.py, and on a real control plane
+where DTF_KUBERNETES_BIN names one (`pytest -m kubernetes`)."""
 
 from __future__ import annotations
 
@@ -6,13 +7,16 @@ import importlib.util
 import os
 import shutil
 import signal
+from operator import methodcaller
 
 import pytest
 
 from dtfctl.control.cluster import Cluster
+from dtfctl.launchers.kubernetes.rights import RIGHTS
 from dtfctl.storage.paths import ClusterPaths
 from tests.e2e.dtfctl_cluster import ROOT, CommandLine
 from tests.e2e.kubernetes_api import Kubernetes
+from tests.kubernetes.control_plane import RealKubernetes, why_not
 from tests.waiting import wait_until
 
 pytestmark = [
@@ -25,6 +29,7 @@ SLEEPERS = """
 name: trial
 readiness: none
 grace_period: 3s
+host_lost_after: 3s
 engine: {{kubernetes: {{image: "images/trial:1", folder: "{folder}"}}}}
 jobs:
   ps: {{program: "echo ps $HOME; exec sleep 1000"}}
@@ -35,9 +40,12 @@ jobs:
 """
 
 
-@pytest.fixture
-def kubernetes(tmp_path):
-    with Kubernetes(tmp_path, nodes=2) as kubernetes:
+REAL = [pytest.mark.kubernetes, pytest.mark.skipif(bool(why_not()), reason=f"no control plane: {why_not()}")]
+
+
+@pytest.fixture(params=[pytest.param(Kubernetes, id="parts"), pytest.param(RealKubernetes, id="real", marks=REAL)])
+def kubernetes(request, tmp_path):
+    with request.param(tmp_path, nodes=2) as kubernetes:
         yield kubernetes
 
 
@@ -67,7 +75,8 @@ def test_a_cluster_comes_up_is_looked_at_and_leaves_nothing(cluster, kubernetes)
     wait_until(lambda: "has a-secret" in cluster.run("logs", "worker:1").stdout, "the worker's output")
     assert "a-secret" not in str(pods_of(kubernetes))
     cluster.run("down", "trial")
-    assert kubernetes.objects == {}
+    assert kubernetes.left() == []
+    assert ("delete", "secrets") in kubernetes.used()
 
 
 def test_the_training_succeeds_with_its_workers_and_the_ps_go_then(cluster, kubernetes):
@@ -77,7 +86,7 @@ def test_the_training_succeeds_with_its_workers_and_the_ps_go_then(cluster, kube
     tasks = tasks_of(cluster)
     assert {task["state"] for task in tasks.values()} == {"succeeded"}
     assert cluster.run("logs", "worker:0").stdout.endswith("bye\n")
-    wait_until(lambda: kubernetes.objects == {}, "an empty namespace")
+    wait_until(lambda: kubernetes.left() == [], "an empty namespace")
 
 
 def test_a_killed_task_gets_another_pod_of_its_name(cluster, kubernetes):
@@ -96,8 +105,8 @@ def test_a_killed_task_gets_another_pod_of_its_name(cluster, kubernetes):
 
 def test_tasks_of_a_dead_node_come_back_on_another(cluster, kubernetes):
     cluster.run("up")
-    dead = next(node for node in kubernetes.nodes if len(node.processes) == 1)
-    (lost,) = [pod for pod in kubernetes.pods() if pod["spec"]["nodeName"] == dead.name]
+    dead = min((node for node in kubernetes.nodes if node.processes), key=lambda node: len(node.processes))
+    lost = next(pod for pod in kubernetes.pods() if pod["spec"]["nodeName"] == dead.name)
     task = lost["metadata"]["labels"]["dtf.dev/task"].replace(".", ":")
     dead.die()
     kubernetes.evict(dead)
@@ -112,18 +121,18 @@ def test_tasks_of_a_dead_node_come_back_on_another(cluster, kubernetes):
 @pytest.mark.parametrize("compacts", [False, True])
 def test_nothing_befalls_tasks_while_the_api_server_is_away(cluster, kubernetes, compacts):
     cluster.run("up")
-    before = {name: pod["metadata"]["uid"] for name, pod in pods_of(kubernetes).items()}
+    before = {pod["metadata"]["uid"] for pod in kubernetes.pods()}
     kubernetes.go_away()
     wait_until(lambda: "cannot be reached" in cluster.run("events").stdout, "word of it")
     (cluster.folder / "done").touch()
     every = [process.process for node in kubernetes.nodes for process in node.processes.values()]
     wait_until(lambda: sum(process.poll() == 0 for process in every) == 2, "the workers' end")
     assert tasks_of(cluster)["worker:0"]["state"] == "unreachable"
-    assert {name: pod["metadata"]["uid"] for name, pod in pods_of(kubernetes).items()} == before
     kubernetes.come_back(compacts)
     cluster.run("wait", "trial")
+    assert {uid for node in kubernetes.nodes for uid in node.processes} == before
     assert tasks_of(cluster)["worker:1"]["restarts"] == 0
-    wait_until(lambda: kubernetes.objects == {}, "an empty namespace")
+    wait_until(lambda: kubernetes.left() == [], "an empty namespace")
 
 
 def test_another_supervisor_adopts_the_pods(cluster, kubernetes):
@@ -134,7 +143,9 @@ def test_another_supervisor_adopts_the_pods(cluster, kubernetes):
     cluster.run("wait", "trial")
     assert {task["restarts"] for task in tasks_of(cluster).values()} == {0}
     assert before and cluster.run("logs", "worker:0").stdout.count("worker 0 has") == 1
-    wait_until(lambda: kubernetes.objects == {}, "an empty namespace")
+    wait_until(lambda: kubernetes.left() == [], "an empty namespace")
+    # The Secrets go with their owner: this supervisor did not create them.
+    assert kubernetes.used() == set(RIGHTS) - {("delete", "secrets")}
 
 
 def test_a_failure_is_the_programs_own_and_its_log_stays(cluster, kubernetes):
@@ -143,7 +154,7 @@ def test_a_failure_is_the_programs_own_and_its_log_stays(cluster, kubernetes):
     cluster.run("wait", "trial", status=10)
     assert "exited with status 3" in cluster.run("events").stdout
     assert "so it ends" in cluster.run("logs", "worker:0").stdout
-    wait_until(lambda: kubernetes.objects == {}, "an empty namespace")
+    wait_until(lambda: kubernetes.left() == [], "an empty namespace")
 
 
 def told(done):
@@ -151,41 +162,40 @@ def told(done):
     return " ".join(done.stderr.split())
 
 
-def forbid(kubernetes):
-    kubernetes.forbidden.add(("create", "pods"))
-
-
-def leave_no_quota(kubernetes):
-    kubernetes.quota = 0
-
-
 @pytest.mark.parametrize(
     ("change", "words", "command"),
     [
-        (forbid, "you may not create pods", "auth can-i create pods"),
-        (leave_no_quota, "exceeded quota: pods", "get resourcequota"),
-        (Kubernetes.go_away, "does not answer", "kubectl get pods"),
+        (methodcaller("forbid", "create", "pods"), "you may not create pods", "auth can-i create pods"),
+        (methodcaller("limit_pods", 0), "exceeded quota: ", "get resourcequota"),
+        (methodcaller("go_away"), "does not answer", "kubectl get pods"),
     ],
 )
 def test_what_the_engine_refuses_is_told_before_anything_starts(cluster, kubernetes, change, words, command):
     change(kubernetes)
     found = told(cluster.run("up", status=8))
+    kubernetes.come_back()
     assert words in found and command in found
-    assert kubernetes.objects == {}
+    assert kubernetes.left() == []
 
 
 @pytest.mark.parametrize(
     ("setting", "words"),
     [
         ("context=nowhere", "no usable context"),
-        ("namespace=nowhere", 'namespaces "nowhere" not found'),
+        ("namespace=nowhere", "you may not create configmaps in the namespace nowhere"),
         ("image=", "image"),
     ],
 )
 def test_a_wrong_place_is_told_in_one_line(cluster, kubernetes, setting, words):
     found = told(cluster.run("up", "--set", f"engine.kubernetes.{setting}", status=None))
     assert words in found
-    assert kubernetes.objects == {}
+    assert kubernetes.left() == []
+
+
+def test_an_administrator_is_told_that_the_namespace_does_not_exist(cluster, kubernetes):
+    kubernetes.become_administrator()
+    found = told(cluster.run("up", "--set", "engine.kubernetes.namespace=nowhere", status=8))
+    assert 'namespaces "nowhere" not found' in found and "kubectl --namespace nowhere get namespaces" in found
 
 
 @pytest.mark.parametrize(
@@ -200,7 +210,7 @@ def test_a_pod_that_cannot_begin_tells_why(cluster, kubernetes, setting, words):
     wait_until(lambda: words in cluster.run("status").stdout, words)
     assert "kubectl describe pod trial-" in cluster.run("status").stdout
     cluster.run("down", "trial")
-    assert kubernetes.objects == {}
+    assert kubernetes.left() == []
 
 
 def test_a_real_trainer_trains_there(tmp_path, kubernetes):
@@ -219,4 +229,4 @@ def test_a_real_trainer_trains_there(tmp_path, kubernetes):
     cluster.run("wait", "digits")
     assert tasks_of(cluster)["ps:1"]["restarts"] == 1
     assert "accuracy" in cluster.run("logs").stdout
-    wait_until(lambda: kubernetes.objects == {}, "an empty namespace")
+    wait_until(lambda: kubernetes.left() == [], "an empty namespace")

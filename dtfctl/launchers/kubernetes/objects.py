@@ -8,9 +8,6 @@ from dtfctl.manifests import pods, shared
 from dtfctl.manifests.documents import Document, Value, laid
 from dtfctl.values.plan import ClusterPlan
 
-KINDS = ("pods", "services", "secrets", "configmaps")
-"""What a run has: the Role of a supervisor in the cluster names no others."""
-
 
 def owner(plan: ClusterPlan, token: str) -> Document:
     """A ConfigMap: with it everything of the run goes."""

@@ -13,21 +13,13 @@ from dtfctl.launchers.kubernetes import objects
 from dtfctl.launchers.kubernetes.api import Api, ApiError, kubectl
 from dtfctl.launchers.kubernetes.launcher import clean
 from dtfctl.launchers.kubernetes.pods import RUN_LABEL, pod_name, seen
+from dtfctl.launchers.kubernetes.rights import RIGHTS
 from dtfctl.launchers.pipe import PipeError
 from dtfctl.launchers.provision import Reply
 from dtfctl.launchers.sync import Manifest, Synced
 from dtfctl.manifests.documents import Document
 from dtfctl.values.plan import KUBERNETES, ClusterPlan, HostPlan, Requirements
 
-RIGHTS = (
-    ("create", "configmaps", ""),
-    ("create", "services", ""),
-    ("create", "secrets", ""),
-    ("create", "pods", ""),
-    ("delete", "pods", ""),
-    ("watch", "pods", ""),
-    ("get", "pods", "log"),
-)
 _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
@@ -88,7 +80,8 @@ class KubernetesProvisioner:
                 raise
 
     def _look_at_rights(self, api: Api) -> None:
-        for verb, kind, part in RIGHTS:
+        for verb, resource in RIGHTS:
+            kind, _, part = resource.partition("/")
             about: Document = {"namespace": api.namespace, "verb": verb, "resource": kind, "subresource": part}
             body: Document = {
                 "apiVersion": "authorization.k8s.io/v1",
@@ -97,9 +90,8 @@ class KubernetesProvisioner:
             }
             status = api.ask("POST", _REVIEWS, body).get("status")
             if isinstance(status, dict) and status.get("allowed") is False:
-                what = f"{kind}/{part}" if part else kind
-                words = f"you may not {verb} {what} in the namespace {api.namespace}"
-                raise PipeError(words, self.by_hand("auth", "can-i", verb, what), False)
+                words = f"you may not {verb} {resource} in the namespace {api.namespace}"
+                raise PipeError(words, self.by_hand("auth", "can-i", verb, resource), False)
 
     def _look_at_namesake(self, api: Api) -> None:
         """Only one run may have the Service: it has the cluster's name, which stands in every address."""

@@ -1,0 +1,101 @@
+"""What only a real API server can say: whether it takes the objects of `dtfctl expand --as`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from dtfctl import config
+from dtfctl.manifests.written import manifests
+from tests.dtfctl.test_manifests import DIFFERING, TEXT
+from tests.kubernetes.control_plane import Answered, shared, why_not
+from tests.waiting import wait_until
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.kubernetes,
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(bool(why_not()), reason=f"no control plane: {why_not()}"),
+]
+
+PATHS = {
+    "Service": "/api/v1/namespaces/default/services",
+    "ConfigMap": "/api/v1/namespaces/default/configmaps",
+    "Secret": "/api/v1/namespaces/default/secrets",
+    "PersistentVolumeClaim": "/api/v1/namespaces/default/persistentvolumeclaims",
+    "PodDisruptionBudget": "/apis/policy/v1beta1/namespaces/default/poddisruptionbudgets",
+    "StatefulSet": "/apis/apps/v1/namespaces/default/statefulsets",
+    "Deployment": "/apis/apps/v1/namespaces/default/deployments",
+    "Job": "/apis/batch/v1/namespaces/default/jobs",
+    "JobSet": "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets",
+    "TFJob": "/apis/kubeflow.org/v1/namespaces/default/tfjobs",
+}
+LATER = {"policy/v1": "policy/v1beta1"}
+"""What the server, of version 1.20, has under an older name; the fields are the same."""
+
+
+def accept(document):
+    """The server's answer to a dry run. Raises Answered."""
+    document = {**document, "apiVersion": LATER.get(document["apiVersion"], document["apiVersion"])}
+    return shared().ask("POST", PATHS[document["kind"]], document, {"dryRun": "All"})
+
+
+def define(group, version, plural, kind):
+    """The kind of a controller that is not there: its objects are stored whatever they say."""
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    names = {"plural": plural, "kind": kind}
+    of_version = {"name": version, "served": True, "storage": True, "schema": schema}
+    spec = {"group": group, "scope": "Namespaced", "names": names, "versions": [of_version]}
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    shared().ask("POST", definitions, {"metadata": {"name": f"{plural}.{group}"}, "spec": spec})
+
+    def is_served():
+        try:
+            return shared().ask("GET", PATHS[kind])["kind"]
+        except Answered:
+            return ""
+
+    wait_until(is_served, f"the kind {kind}")
+
+
+@pytest.fixture(scope="module")
+def kinds():
+    define("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet")
+    define("kubeflow.org", "v1", "tfjobs", "TFJob")
+
+
+@pytest.mark.parametrize(
+    ("target", "text"),
+    [("kubernetes", TEXT + "tensorboard: true\n"), ("kubernetes", DIFFERING), ("jobset", TEXT), ("tfjob", TEXT)],
+)
+def test_the_api_server_takes_every_object(kinds, target, text):
+    plan = config.parse(text, "cluster.yaml", Path("/trial"))
+    documents = list(yaml.safe_load_all(manifests(plan, target, {"API_KEY": "s"})))
+    answered = [accept(document) for document in documents]
+    assert [each["metadata"]["name"] for each in answered] == [each["metadata"]["name"] for each in documents]
+
+
+@pytest.mark.parametrize("target", ["jobset", "tfjob"])
+def test_the_pods_of_other_controllers_are_pods(target):
+    """The server stores a JobSet unread, so each of its pods is sent by itself."""
+    plan = config.parse(TEXT, "cluster.yaml", Path("/trial"))
+    one = list(yaml.safe_load_all(manifests(plan, target)))[-1]
+    if target == "jobset":
+        found = {job["name"]: job["template"]["spec"]["template"] for job in one["spec"]["replicatedJobs"]}
+    else:
+        found = {kind.lower(): replica["template"] for kind, replica in one["spec"]["tfReplicaSpecs"].items()}
+    assert set(found) == {"ps", "chief", "worker", "evaluator"}
+    for name, template in found.items():
+        pod = {"metadata": {"name": name, **template["metadata"]}, "spec": template["spec"]}
+        path = "/api/v1/namespaces/default/pods"
+        assert shared().ask("POST", path, pod, {"dryRun": "All"})["spec"]["containers"]
+
+
+def test_an_object_with_a_mistake_is_refused():
+    plan = config.parse(TEXT, "cluster.yaml", Path("/trial"))
+    service = next(yaml.safe_load_all(manifests(plan, "kubernetes")))
+    service["spec"]["ports"][0]["port"] = 0
+    with pytest.raises(Answered, match=r"spec.ports\[0\].port: Invalid value"):
+        accept(service)
