@@ -2,7 +2,8 @@
 
 A launcher starts processes, signals them, and reports. It decides nothing: no restarts, no order, no time limits.
 A task's process is known by (task, generation), never by its pid. Each kind of host has a HostLauncher;
-tests/dtfctl/test_launchers.py holds them to what is promised here.
+tests/dtfctl/test_launchers.py holds them to what is promised here. Each event names the host that reports it, as the
+launcher knows it and not as the host says: the supervisor believes nobody about another host's tasks.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ class Started:
     generation: int
     pid: int
     at: float
+    host: str = LOCALHOST
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,7 @@ class Exited:
     task: str
     generation: int
     exit: Exit
+    host: str = LOCALHOST
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,7 @@ class Ready:
 
     task: str
     generation: int
+    host: str
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,7 @@ class Waiting:
     task: str
     generation: int
     why: str
+    host: str
 
 
 Event = Started | Exited | Listed | Reached | Unreachable | Ready | Waiting

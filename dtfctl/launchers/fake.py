@@ -83,7 +83,7 @@ class FakeLauncher:
         self._next_pid += 1
         self.pids[launch.task, launch.generation] = self._next_pid, self.clock()
         self.places[launch.task, launch.generation] = launch.host
-        self.on_event(Started(launch.task, launch.generation, self._next_pid, self.clock()))
+        self.on_event(Started(launch.task, launch.generation, self._next_pid, self.clock(), launch.host))
 
     def tell(self, *hosts: str) -> None:
         """What a supervisor that has just come hears of this machine, or of those `hosts` that it has just found: all
@@ -92,9 +92,9 @@ class FakeLauncher:
             there = [key for key, place in self.places.items() if place == host]
             self.on_event(Listed(frozenset(there), host))
             for task, generation in there:
-                self.on_event(Started(task, generation, *self.pids[task, generation]))
+                self.on_event(Started(task, generation, *self.pids[task, generation], host))
                 if (task, generation) in self.exits:
-                    self.on_event(Exited(task, generation, self.exits[task, generation]))
+                    self.on_event(Exited(task, generation, self.exits[task, generation], host))
 
     def signal(self, task: str, generation: int, number: int, host: str = LOCALHOST) -> None:
         if self.is_cut or host in self.away:
@@ -114,7 +114,7 @@ class FakeLauncher:
         self.exits[task, generation] = Exit(self.clock(), code, signal_number)
         if self.where[task] in self.away:
             return
-        self.on_event(Exited(task, generation, self.exits[task, generation]))
+        self.on_event(Exited(task, generation, self.exits[task, generation], self.where[task]))
 
     def release_port(self, task: str, host: str = LOCALHOST) -> None:
         self.released.append((task, host))

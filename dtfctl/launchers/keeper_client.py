@@ -228,10 +228,10 @@ def event_of(message: Message, host: str, ahead_s: float = 0.0) -> Event | None:
     if kind == "listed":
         return Listed(frozenset((task, generation) for task, generation in message["known"]), host)
     if kind == "started":
-        return Started(message["task"], message["generation"], message["pid"], message["at"] - ahead_s)
+        return Started(message["task"], message["generation"], message["pid"], message["at"] - ahead_s, host)
     if kind == "exited":
         words = message.get("error", ""), message.get("preempted", "")
         rest = bool(message.get("is_out_of_memory")), message.get("traceback", "")
         ended = Exit(message["at"] - ahead_s, message.get("code"), message.get("signal"), *words, *rest)
-        return Exited(message["task"], message["generation"], ended)
+        return Exited(message["task"], message["generation"], ended, host)
     return None

@@ -28,12 +28,14 @@ from dtfctl.launchers.agent_client import AgentClient, keeper_text
 from dtfctl.launchers.base import Event, Launch, Reached, Stray, Unreachable
 from dtfctl.launchers.keeper import SWEEP_S, TOKEN
 from dtfctl.launchers.keeper_client import Conversation, Message, Streams, event_of, signal_request, start_request
+from dtfctl.launchers.launched import LaunchedLogs
 from dtfctl.launchers.log_recorder import LOGS
 from dtfctl.launchers.pipe import Call, Pipe, PipeError
 from dtfctl.launchers.provision import AgentProvisioner
 from dtfctl.launchers.usage import Usage
 from dtfctl.values.plan import RAY, HostPlan
 from dtfctl.values.run import Run
+from dtfctl.wire.messages import BadMessage
 
 RECONNECT_S = 0.5
 RECONNECT_S_MAX = 10.0
@@ -88,6 +90,7 @@ class RemoteLauncher:
         self._conversation = Conversation(self._reach, {"do": "hello", "respawn": {}}, self._take, TOLD, self._host)
         self._call: Call | None = None
         self._keep_call: Call | None = None
+        self._launched = LaunchedLogs(run_dir, self._host)
         self._running: dict[str, int] = {}
         self._ahead_s = 0.0
         self._wall_ahead_s = 0.0
@@ -123,7 +126,9 @@ class RemoteLauncher:
 
     def start(self, launch: Launch) -> None:
         log_recorder.begin(launch.log, launch.logs.max_bytes, launch.logs.count)
-        log = f"{LOGS}/{os.path.basename(launch.log)}"
+        name = os.path.basename(launch.log)
+        self._launched.note(name)
+        log = f"{LOGS}/{name}"
         self._conversation.send(start_request(replace(launch, log=log), self._token))
 
     def signal(self, task: str, generation: int, number: int) -> None:
@@ -320,12 +325,15 @@ class RemoteLauncher:
     # -- logs
 
     def _have(self) -> dict[str, int]:
-        """Of each log as much as is here. One that another host has begun ends where it ends."""
-        return {entry.name: entry.stat().st_size for entry in os.scandir(self._logs) if entry.name.endswith(".log")}
+        """Of each log of this host as much as is here."""
+        return {entry.name: entry.stat().st_size for entry in os.scandir(self._logs) if entry.name in self._launched}
 
     def _take_log(self, name: str, offset: int, data: bytes, times: list[tuple[int, int]]) -> None:
         """Only what continues the file; after a lost connection it is sent again from there."""
-        path = self._logs / os.path.basename(name)
+        if name not in self._launched:
+            self._conversation.send({"do": "ack", "bytes": len(data)})
+            raise BadMessage(f"the log {name} belongs to no process that was started there")
+        path = self._logs / name
         with open(path, "ab") as file:
             if file.tell() == offset:
                 # The times first: so the recorder of this machine adds none of its own.

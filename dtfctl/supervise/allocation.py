@@ -19,7 +19,7 @@ from dtfctl.launchers.base import Event, Exited, Unreachable
 from dtfctl.storage.store import Store
 from dtfctl.supervise.reconcile import STOPPED
 from dtfctl.values import state
-from dtfctl.values.plan import SLURM, SlurmSettings
+from dtfctl.values.plan import LOCALHOST, SLURM, SlurmSettings
 from dtfctl.values.task import Exit, TaskStatus
 
 if TYPE_CHECKING:
@@ -116,4 +116,5 @@ def _ended(status: TaskStatus, why: str) -> TaskStatus:
 def ends_of(statuses: Iterable[TaskStatus], why: str, now: float) -> list[Exited]:
     """What has become of the tasks of a job that has ended."""
     running = [status for status in statuses if status.state in state.WITH_PROCESS]
-    return [Exited(status.name, status.generation, Exit(now, error=why, preempted=why)) for status in running]
+    ended = Exit(now, error=why, preempted=why)
+    return [Exited(status.name, status.generation, ended, status.host or LOCALHOST) for status in running]

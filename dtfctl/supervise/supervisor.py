@@ -40,6 +40,7 @@ from dtfctl.values.plan import ClusterPlan, Task
 from dtfctl.values.run import Run
 from dtfctl.values.statuses import Statuses
 from dtfctl.values.task import Exit, TaskStatus, Then
+from dtfctl.wire.messages import Complaints
 
 REQUESTS_KEPT = 32
 
@@ -76,9 +77,11 @@ class Supervisor:
         self._effects: list[Callable[[], None]] = []
         self._forgotten: list[str] = []
         self._touched: set[str] = set(statuses)
+        self._complaints = Complaints()
 
     def handle(self, event: Event) -> None:
-        """Takes in what the launcher tells. What is said twice, or of a former generation, changes nothing."""
+        """Takes in what the launcher tells. What is said twice, of a former generation, or by another host than the
+        task's, changes nothing."""
         if isinstance(event, Listed):
             self._compare(event)
             return
@@ -90,15 +93,16 @@ class Supervisor:
                 self._take(host_failover.unreachable(self.run, event.host, event.why, wall, now))
             return
         status = self.statuses.get(event.task)
-        if status is not None and isinstance(event, Waiting):
-            self.note_waiting(event.task, event.generation, event.why)
-            return
-        if status is not None and isinstance(event, Ready):
-            self.note_ready(event.task, event.generation)
-            return
         if status is None or event.generation != status.generation or status.state not in state.WITH_PROCESS:
             return
-        if isinstance(event, Started):
+        if event.host != (host := host_failover.at(self.run.task(event.task), status)):
+            self._complaints.tell(f"{event.host} reports on {event.task}, which runs on {host}: ignored")
+            return
+        if isinstance(event, Waiting):
+            self.note_waiting(event.task, event.generation, event.why)
+        elif isinstance(event, Ready):
+            self.note_ready(event.task, event.generation)
+        elif isinstance(event, Started):
             if status.pid is None:
                 self._put(status.started(event.pid, event.at))
                 self._note(event.task, "started", f"pid {event.pid}")
@@ -106,7 +110,7 @@ class Supervisor:
                 is_unasked = task.settings.readiness.kind == "none" and not task.host.probes_itself
                 if is_unasked and status.state == state.STARTING:
                     self.note_ready(event.task, event.generation)
-        elif isinstance(event, Exited):
+        else:
             ended = _as_it_came_about(event.exit, status)
             if not (self.run.outcome or ended.preempted):
                 plan = self.run.actual
@@ -354,7 +358,7 @@ class Supervisor:
                 # What nobody saw is held against nobody.
                 words = "was lost: the state of its process is unknown" if status.pid else "was never started"
                 ended = Exit(self._clock(), error=words, preempted=words)
-                self.handle(Exited(status.name, status.generation, ended))
+                self.handle(Exited(status.name, status.generation, ended, listed.host))
 
     def _apply(self, action: Action) -> None:
         if action.verb == Verb.FINISH:

@@ -23,7 +23,7 @@ ROOMS = {
     "logs": "launchers wire",
     "config": "manifests plan values",
     "manifests": "config plan values",
-    "supervise": "launchers plan storage values",
+    "supervise": "launchers plan storage values wire",
     "probes": "launchers logs plan storage supervise values wire",
     "control": "launchers plan storage supervise values wire",
     "show": "control logs supervise values",

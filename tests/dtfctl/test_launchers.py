@@ -45,6 +45,7 @@ def test_a_process_is_told_to_start_and_to_end_once(kind, tmp_path):
         host.end("t:0", status=7)
         ended = await host.next(Exited)
         assert (ended.generation, ended.exit.code, ended.exit.signal) == (1, 7, None)
+        assert begun.host == ended.host == host.name
         assert ended.exit.at >= begun.at
         await started(host, launcher, generation=2)
         assert not [event for event in host.events if isinstance(event, Started | Exited)]

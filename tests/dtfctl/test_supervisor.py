@@ -7,11 +7,21 @@ import signal
 import pytest
 
 from dtfctl.errors import StoreUnwritable
-from dtfctl.launchers.base import Exited, Listed, Stray
+from dtfctl.launchers.base import Exited, Listed, Ready, Started, Stray, Waiting
 from dtfctl.show.view import document
+from dtfctl.values.plan import LOCALHOST
 from dtfctl.values.snapshot import cluster_state, take
 from dtfctl.values.task import Exit
 from tests.dtfctl.fakes import CLUSTER, World
+
+HOSTS = """
+name: trial
+program: train
+hosts: {a: , b: }
+jobs:
+  ps: {hosts: [a]}
+  worker: {hosts: [b]}
+"""
 
 
 @pytest.fixture
@@ -184,6 +194,40 @@ def test_an_exit_that_nobody_watched_is_taken_in_by_the_next_supervisor(world):
     supervisor.handle(Exited("worker:0", 1, Exit(world.clock(), 0)))
     supervisor.step()
     assert supervisor.statuses["worker:0"].state == "succeeded"
+
+
+@pytest.mark.parametrize("what", ["exited", "started", "ready", "waiting"])
+def test_a_host_is_not_believed_about_a_task_of_another_host(tmp_path, capfd, what):
+    world = World(tmp_path, HOSTS)
+    world.supervisor.step()
+    before = dict(world.supervisor.statuses)
+    ended = Exit(world.clock(), 0)
+
+    def report(host):
+        events = {
+            "exited": Exited("ps:0", 1, ended, host),
+            "started": Started("ps:0", 1, 1, 0.0, host),
+            "ready": Ready("ps:0", 1, host),
+            "waiting": Waiting("ps:0", 1, "a lie", host),
+        }
+        world.supervisor.handle(events[what])
+
+    for liar in ("b", LOCALHOST):
+        report(liar)
+    assert dict(world.supervisor.statuses) == before
+    assert capfd.readouterr().err.splitlines() == [
+        f"{liar} reports on ps:0, which runs on a: ignored" for liar in ("b", LOCALHOST)
+    ]
+    if what != "started":
+        report("a")
+        assert world.supervisor.statuses["ps:0"] != before["ps:0"]
+
+
+def test_the_end_of_a_lost_process_is_that_of_its_host(tmp_path):
+    world = World(tmp_path, HOSTS)
+    world.make_ready()
+    world.supervisor.handle(Listed(frozenset(), "b"))
+    assert world.states() == {"ps:0": "running", "worker:0": "exited"}
 
 
 def test_a_start_that_was_decided_but_never_done_is_done_by_the_next_supervisor(world):

@@ -160,14 +160,14 @@ class KubernetesLauncher:
         self._pods[pod.key] = pod
         if pod.began_at is not None and self._is_new("started", pod.key):
             at = time.monotonic() - max(0.0, time.time() - pod.began_at)
-            self._on_event(Started(*pod.key, pod.pid, at))
+            self._on_event(Started(*pod.key, pod.pid, at, KUBERNETES))
             if self._logs is not None:
                 self._logs.follow(pod.name, self._log(pod.key))
         if pod.ended is not None:
             self._end(pod, self._exit(pod.ended))
             return
         if pod.is_ready and self._is_new("ready", pod.key):
-            self._on_event(Ready(*pod.key))
+            self._on_event(Ready(*pod.key, KUBERNETES))
         if pod.waiting:
             self._wait(pod)
         if pod.grace_s is not None and self._is_new("forced", pod.key):
@@ -182,7 +182,7 @@ class KubernetesLauncher:
     def _wait_for(self, key: Key, why: str) -> None:
         if self._waiting.get(key) != why:
             self._waiting[key] = why
-            self._on_event(Waiting(*key, why))
+            self._on_event(Waiting(*key, why, KUBERNETES))
 
     def _gone(self, pod: Seen) -> None:
         """Its object is not there any more."""
@@ -223,7 +223,7 @@ class KubernetesLauncher:
                 ended.is_out_of_memory,
                 await asyncio.to_thread(traceback_of, log),
             )
-        self._on_event(Exited(*pod.key, ended))
+        self._on_event(Exited(*pod.key, ended, KUBERNETES))
 
     async def _force(self, pod: Seen) -> None:
         """Nobody else would: without a word from its node a deleted pod stays."""
@@ -260,7 +260,7 @@ class KubernetesLauncher:
             self._creating.discard(key)
         if ended is not None:
             if self._is_new("ended", key):
-                self._on_event(Exited(*key, ended))
+                self._on_event(Exited(*key, ended, KUBERNETES))
             return
         for former in [pod for pod in self._pods.values() if pod.task == launch.task and pod.key != key]:
             await self._delete(former.name, KILL_GRACE_S, former.uid)
