@@ -293,7 +293,9 @@ def test_a_layer_refuses_other_inputs_than_it_was_built_for():
     with pytest.raises(TypeError, match="floating dtype"):
         tf.layers.dense(np.ones([2, 3], np.int32), 3)
     with pytest.raises(TypeError, match="tf.nn.relu"):
-        tf.layers.dense(MATRIX, 3, activation="relu")
+        tf.layers.dense(MATRIX, 3, activation=3)
+    with pytest.raises(ValueError, match="rellu"):
+        tf.layers.dense(MATRIX, 3, activation="rellu")
     with pytest.raises(ValueError, match="valid"):
         tf.layers.max_pooling2d(IMAGES, 2, 2, padding="full")
     with pytest.raises(ValueError, match="Invalid axis"):

@@ -67,7 +67,7 @@ def rows(function) -> np.ndarray:
 def test_a_change_gives_the_variable_after_it(use_resource, change, expected):
     held = Held(use_resource)
     with held.graph.as_default():
-        changed = change(held.variable)
+        changed = tf.convert_to_tensor(change(held.variable))
     assert changed.shape.as_list() == [3, 2]
     np.testing.assert_allclose(held.fetch(changed), expected)
     np.testing.assert_allclose(held.value(), expected)

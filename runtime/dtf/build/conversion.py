@@ -55,7 +55,8 @@ def convert_to_tensor(
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/convert_to_tensor
     """
-    wanted = None if dtype is None else as_dtype(dtype)
+    # Programs pass `variable.dtype`, a reference type; values are of its base type.
+    wanted = None if dtype is None else as_dtype(dtype) if as_ref else as_dtype(dtype).base_dtype
     if isinstance(value, Tensor):
         return _checked(value, wanted)
     hint = preferred_dtype if preferred_dtype is not None else dtype_hint

@@ -6,16 +6,17 @@ the operators on a class.
 
 from __future__ import annotations
 
+import functools
 import numbers
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dtf.build.apply import apply_op
 from dtf.build.conversion import convert_to_tensor, is_dense_tensor_like, is_foreign
-from dtf.build.default_graph import name_scope
+from dtf.build.default_graph import control_dependencies, name_scope
 from dtf.build.graph import Tensor
 from dtf.build.sparse import SparseTensor
 from dtf.wire import dtypes
@@ -140,6 +141,7 @@ def get_item(tensor: TensorLike, index: Any) -> Tensor:
         from dtf.build.ops import slicing
 
         return slicing.boolean_mask(tensor, index)
+    variable = None if isinstance(tensor, Tensor) or not hasattr(tensor, "_storage") else tensor
     tensor = convert_to_tensor(tensor)
     entries = index if isinstance(index, tuple) else (index,)
     begin: list[Any] = []
@@ -178,9 +180,31 @@ def get_item(tensor: TensorLike, index: Any) -> Tensor:
                 vector if vector.dtype == dtypes.int64 else apply_op("Cast", None, x=vector, DstT=dtypes.int64)
                 for vector in packed
             ]
-        return apply_op(
-            "StridedSlice", name, input=tensor, begin=packed[0], end=packed[1], strides=packed[2], **masks
-        )
+        place = dict(zip(("begin", "end", "strides"), packed, strict=True))
+        sliced = apply_op("StridedSlice", name, input=tensor, **place, **masks)
+        if variable is not None:
+            sliced.assign = functools.partial(assign_slice, variable, place, masks)
+        return sliced
+
+
+def assign_slice(
+    variable: Any, bounds: Mapping[str, Any], masks: Mapping[str, int], value: TensorLike, name: str | None = None
+) -> Any:
+    """Writes `value` into a slice of a variable.
+
+    Args:
+      bounds: begin, end and strides of the slice.
+      masks: the masks of StridedSlice.
+
+    Returns:
+      The reference after the change; the variable's value, read after the change, if it is held by handle.
+    """
+    value = convert_to_tensor(value, variable.dtype.base_dtype)
+    if not variable._storage.is_resource:
+        return apply_op("StridedSliceAssign", name, ref=variable._ref(), value=value, **bounds, **masks)
+    changed = apply_op("ResourceStridedSliceAssign", name, ref=variable.handle, value=value, **bounds, **masks)
+    with control_dependencies([changed]):
+        return variable.read_value()
 
 
 def _is_boolean_array(index: Any) -> bool:

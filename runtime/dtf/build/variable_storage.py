@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dtf.build.apply import apply_op
-from dtf.build.default_graph import colocate_with, control_dependencies, device, get_default_graph, name_scope
+from dtf.build.default_graph import colocate_with, device, get_default_graph, name_scope
 from dtf.build.graph import Operation, Tensor
 from dtf.wire.dtypes import DType
 from dtf.wire.tensor_shape import TensorShape
@@ -60,10 +60,9 @@ class ReferenceStorage:
         """A scalar bool."""
         return apply_op("IsVariableInitialized", name, ref=self.tensor)
 
-    def assign(self, op_type: str, value: TensorLike, use_locking: bool, name: str | None, read_value: bool) -> Any:
+    def assign(self, op_type: str, value: TensorLike, use_locking: bool, name: str | None) -> Any:
         """`op_type` is "Assign", "AssignAdd" or "AssignSub". Gives the reference, after the change."""
-        changed = apply_op(op_type, name, ref=self.tensor, value=value, use_locking=use_locking)
-        return changed if read_value else changed.op
+        return apply_op(op_type, name, ref=self.tensor, value=value, use_locking=use_locking)
 
     def scatter(
         self, op_type: str, indices: TensorLike, updates: TensorLike, use_locking: bool | None, name: str | None
@@ -116,20 +115,16 @@ class ResourceStorage:
         """A scalar bool."""
         return apply_op("VarIsInitializedOp", name, resource=self.tensor)
 
-    def assign(self, op_type: str, value: TensorLike, use_locking: bool, name: str | None, read_value: bool) -> Any:
-        """`op_type` is "Assign", "AssignAdd" or "AssignSub". Gives the value read after the change."""
-        changed = apply_op(f"{op_type}VariableOp", name, resource=self.tensor, value=value, dtype=self.dtype)
-        return self._read_after(changed) if read_value else changed
+    def assign(self, op_type: str, value: TensorLike, use_locking: bool, name: str | None) -> Any:
+        """`op_type` is "Assign", "AssignAdd" or "AssignSub". Gives the operation."""
+        return apply_op(f"{op_type}VariableOp", name, resource=self.tensor, value=value, dtype=self.dtype)
 
     def scatter(
         self, op_type: str, indices: TensorLike, updates: TensorLike, use_locking: bool | None, name: str | None
     ) -> Any:
-        """`op_type` is one of the Scatter ops. Gives the value read after the change."""
+        """`op_type` is one of the Scatter ops. Gives the operation."""
         operand = "ref" if "Nd" in op_type else "resource"
-        changed = apply_op(
-            f"Resource{op_type}", name, **{operand: self.tensor}, indices=indices, updates=updates
-        )
-        return self._read_after(changed)
+        return apply_op(f"Resource{op_type}", name, **{operand: self.tensor}, indices=indices, updates=updates)
 
     def gather_nd(self, indices: TensorLike, name: str | None) -> Tensor:
         """Elements or slices at `indices`."""
@@ -144,10 +139,6 @@ class ResourceStorage:
     def count_up_to(self, limit: int) -> Tensor:
         """Counts up, and raises OutOfRangeError at `limit`."""
         return apply_op("ResourceCountUpTo", None, resource=self.tensor, limit=limit, T=self.dtype)
-
-    def _read_after(self, change: Operation) -> Tensor:
-        with control_dependencies([change]):
-            return self.read(None)
 
 
 Storage = ReferenceStorage | ResourceStorage

@@ -19,7 +19,7 @@ from dtf.build.graph import GraphKeys
 from dtf.build.partitioned import PartitionedVariable
 from dtf.build.variables import SaveSliceInfo, Variable, VariableAggregation, VariableSynchronization
 from dtf.wire import dtypes
-from dtf.wire.dtypes import DType, as_dtype
+from dtf.wire.dtypes import DType, as_dtype, string
 from dtf.wire.tensor_shape import TensorShape
 
 __all__ = ["AUTO_REUSE"]
@@ -77,6 +77,9 @@ class VariableStore:
         )  # fmt: skip
         if partitioner is not None and (shape is None or TensorShape(shape).ndims != 0):
             return self._get_partitioned(request, partitioner)
+        if name in self._partitioned:
+            request.check_found(self._partitioned[name])
+            return self._partitioned[name]
         if f"{name}/part_0" in self._variables:
             raise ValueError(
                 f"No partitioner was provided, but a partitioned version of the variable was found: {name}/part_0. "
@@ -238,6 +241,8 @@ class _Request:
         if self.dtype.is_floating:
             return glorot_uniform_initializer()
         if self.dtype.is_integer or self.dtype.is_bool:
+            return zeros_initializer()
+        if self.dtype.base_dtype == string:
             return zeros_initializer()
         raise ValueError(f"An initializer for variable {self.name} of {self.dtype.base_dtype} is required")
 

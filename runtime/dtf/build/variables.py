@@ -262,7 +262,7 @@ class Variable(Operators):
 
     @property
     def _shared_name(self) -> str:
-        return self.name.partition(":")[0]
+        return self._storage.tensor.op.name
 
     @property
     def op(self) -> Operation:
@@ -393,19 +393,29 @@ class Variable(Operators):
         self, value: TensorLike, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Any:
         """Sets the value. Gives the variable after the change, or with `read_value=False` the operation."""
-        return self._storage.assign("Assign", self._operand(value), use_locking, name, read_value)
+        return self._changed(self._storage.assign("Assign", self._operand(value), use_locking, name), read_value)
 
     def assign_add(
         self, delta: TensorLike, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Any:
         """Adds `delta`. Gives the variable after the change, or with `read_value=False` the operation."""
-        return self._storage.assign("AssignAdd", self._operand(delta), use_locking, name, read_value)
+        return self._changed(self._storage.assign("AssignAdd", self._operand(delta), use_locking, name), read_value)
 
     def assign_sub(
         self, delta: TensorLike, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Any:
         """Subtracts `delta`. Gives the variable after the change, or with `read_value=False` the operation."""
-        return self._storage.assign("AssignSub", self._operand(delta), use_locking, name, read_value)
+        return self._changed(self._storage.assign("AssignSub", self._operand(delta), use_locking, name), read_value)
+
+    def _changed(self, change: Any, read_value: bool = True) -> Any:
+        """What a change of the variable returns: a reference, or the variable after the operation `change`."""
+        if not self._storage.is_resource:
+            return change if read_value else change.op
+        if not read_value:
+            return change
+        from dtf.build.changed_variable import ChangedVariable
+
+        return ChangedVariable(self, change)
 
     def _operand(self, value: Any) -> Any:
         return convert_to_tensor(value, self.dtype.base_dtype) if self._storage.is_resource else value
@@ -441,19 +451,19 @@ class Variable(Operators):
     def _scatter(self, op_type: str, slices: IndexedSlices, use_locking: bool, name: str | None) -> Any:
         if not isinstance(slices, IndexedSlices):
             raise TypeError(f"sparse_delta is not IndexedSlices: {slices}")
-        return self._storage.scatter(op_type, slices.indices, slices.values, use_locking, name)
+        return self._changed(self._storage.scatter(op_type, slices.indices, slices.values, use_locking, name))
 
     def scatter_nd_add(self, indices: TensorLike, updates: TensorLike, name: str | None = None) -> Any:
         """Adds `updates` to the elements or slices at `indices`."""
-        return self._storage.scatter("ScatterNdAdd", indices, updates, True, name)
+        return self._changed(self._storage.scatter("ScatterNdAdd", indices, updates, True, name))
 
     def scatter_nd_sub(self, indices: TensorLike, updates: TensorLike, name: str | None = None) -> Any:
         """Subtracts `updates` from the elements or slices at `indices`."""
-        return self._storage.scatter("ScatterNdSub", indices, updates, True, name)
+        return self._changed(self._storage.scatter("ScatterNdSub", indices, updates, True, name))
 
     def scatter_nd_update(self, indices: TensorLike, updates: TensorLike, name: str | None = None) -> Any:
         """Sets the elements or slices at `indices`."""
-        return self._storage.scatter("ScatterNdUpdate", indices, updates, True, name)
+        return self._changed(self._storage.scatter("ScatterNdUpdate", indices, updates, True, name))
 
     def count_up_to(self, limit: int) -> Tensor:
         """Adds one and gives the value before that; raises OutOfRangeError when it runs at `limit`."""

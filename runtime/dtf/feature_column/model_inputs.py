@@ -8,10 +8,13 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/feature_col
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from dtf.build.default_graph import add_to_collection, get_collection
+from dtf.build.graph_keys import GraphKeys
 from dtf.build.initializers import zeros_initializer
 from dtf.build.ops.embedding import embedding_lookup
 from dtf.build.ops.joining import concat
@@ -19,16 +22,26 @@ from dtf.build.ops.linalg import matmul
 from dtf.build.ops.math import add_n
 from dtf.build.ops.nn import bias_add
 from dtf.build.tensor import Tensor
-from dtf.build.variable_scope import get_variable, variable_scope
+from dtf.build.variable_scope import get_variable, get_variable_scope, variable_scope
 from dtf.feature_column.categorical import CategoricalColumn
 from dtf.feature_column.dense import DenseColumn, check_combiner, combined
 from dtf.wire import dtypes
 
 
 def input_layer(
-    features: Mapping[str, Any], feature_columns: Any, weight_collections: None = None, trainable: bool = True
+    features: Mapping[str, Any],
+    feature_columns: Any,
+    weight_collections: Iterable[str] | None = None,
+    trainable: bool = True,
+    cols_to_vars: dict[Any, Any] | None = None,
+    cols_to_output_tensors: dict[Any, Any] | None = None,
 ) -> Tensor:
     """float32 [batch, all widths]: the numbers of dense columns side by side, in the order of the columns' names.
+
+    Args:
+      weight_collections: collections that the variables are added to.
+      cols_to_vars: a dict that gets the variables of each column.
+      cols_to_output_tensors: a dict that gets the numbers of each column.
 
     Raises:
       ValueError: a column is not dense, two have the same name, or a feature is missing.
@@ -43,8 +56,10 @@ def input_layer(
     with variable_scope(None, "input_layer", list(features.values())):
         parts = []
         for column in columns:
-            with variable_scope(None, column.scope):
+            with variable_scope(None, column.scope), _variables_of(column, cols_to_vars, weight_collections):
                 parts.append(column.values(features, trainable))
+            if cols_to_output_tensors is not None:
+                cols_to_output_tensors[column] = parts[-1]
         return parts[0] if len(parts) == 1 else concat(parts, 1)
 
 
@@ -53,13 +68,16 @@ def linear_model(
     feature_columns: Any,
     units: int = 1,
     sparse_combiner: str = "sum",
-    weight_collections: None = None,
+    weight_collections: Iterable[str] | None = None,
     trainable: bool = True,
+    cols_to_vars: dict[Any, Any] | None = None,
 ) -> Tensor:
     """float32 [batch, units]: a weight for each number and class of the columns, and a bias; all begin at 0.
 
     Args:
       sparse_combiner: how the weights of several classes of an example are combined: "sum", "mean" or "sqrtn".
+      weight_collections: collections that the variables are added to.
+      cols_to_vars: a dict that gets the variables of each column, and of the bias at the key "bias".
 
     Raises:
       ValueError: two columns have the same name, a feature is missing, or the combiner is unknown.
@@ -69,9 +87,10 @@ def linear_model(
     with variable_scope(None, "linear_model", list(features.values())):
         parts = []
         for column in columns:
-            with variable_scope(None, column.name):
+            with variable_scope(None, column.name), _variables_of(column, cols_to_vars, weight_collections):
                 parts.append(_weighted(column, features, units, sparse_combiner, trainable))
-        bias = get_variable("bias_weights", [units], dtypes.float32, zeros_initializer(), trainable=trainable)
+        with _variables_of("bias", cols_to_vars, weight_collections):
+            bias = get_variable("bias_weights", [units], dtypes.float32, zeros_initializer(), trainable=trainable)
         return bias_add(add_n(parts), bias)
 
 
@@ -89,6 +108,29 @@ def make_parse_example_spec(feature_columns: Iterable[Any]) -> dict[str, Any]:
             if found.setdefault(key, spec) != spec:
                 raise ValueError(f"Feature {key} is read in two ways: {found[key]} and {spec}")
     return found
+
+
+@contextlib.contextmanager
+def _variables_of(
+    key: Any, cols_to_vars: dict[Any, Any] | None, weight_collections: Iterable[str] | None
+) -> Iterator[None]:
+    """Lists the variables that are used inside of it."""
+    used: list[Any] = []
+
+    def listed(getter: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        found = getter(*args, **kwargs)
+        used.append(found)
+        return found
+
+    with variable_scope(get_variable_scope(), custom_getter=listed, auxiliary_name_scope=False):
+        yield
+    add_to = [each for each in weight_collections or [] if each != GraphKeys.GLOBAL_VARIABLES]
+    for variable in used:
+        for collection in add_to:
+            if not any(variable is each for each in get_collection(collection)):
+                add_to_collection(collection, variable)
+    if cols_to_vars is not None:
+        cols_to_vars[key] = used
 
 
 def _weighted(column: Any, features: Mapping[str, Any], units: int, combiner: str, trainable: bool) -> Tensor:

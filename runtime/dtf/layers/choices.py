@@ -38,11 +38,16 @@ def static_bool(value: Any) -> bool | None:
 
 
 def checked_activation(activation: Any) -> Activation | None:
-    """The activation.
+    """The activation; a string names one of tf.keras.activations.
 
     Raises:
-      TypeError: it is not a function.
+      TypeError: it is neither a function nor a string.
+      ValueError: no activation has this name.
     """
+    if isinstance(activation, str):
+        from dtf.keras import activations
+
+        return activations.get(activation)
     if activation is None or callable(activation):
         return activation
     raise TypeError(f"An activation is a function, such as tf.nn.relu; got {activation!r}.")

@@ -157,7 +157,8 @@ class _Convolution(_Filtered):
         self.kernel_constraint = kernel_constraint
         self.kernel: Any = None
 
-    def build(self, input_shape: TensorShape) -> None:
+    def build(self, input_shape: Any) -> None:
+        input_shape = TensorShape(input_shape)
         self.kernel = self.add_weight(
             "kernel",
             [*self.kernel_size, *self._ends(self._take_channels(input_shape))],
@@ -347,7 +348,8 @@ class _Separable(_Filtered):
         self.depthwise_kernel: Any = None
         self.pointwise_kernel: Any = None
 
-    def build(self, input_shape: TensorShape) -> None:
+    def build(self, input_shape: Any) -> None:
+        input_shape = TensorShape(input_shape)
         channels = self._take_channels(input_shape)
         self.depthwise_kernel = self.add_weight(
             "depthwise_kernel",

@@ -15,6 +15,7 @@ from dtf.build.ops import nn as nn_ops
 from dtf.build.tensor import Tensor
 from dtf.layers.base import InputSpec, Layer, layer_function
 from dtf.layers.choices import Activation, checked_activation, either, is_channels_first, known_size, static_bool
+from dtf.wire.tensor_shape import TensorShape
 
 if TYPE_CHECKING:
     from dtf.build.tensor_like import TensorLike
@@ -61,6 +62,7 @@ class Dense(Layer):
         self.bias: Any = None
 
     def build(self, input_shape: Any) -> None:
+        input_shape = TensorShape(input_shape)
         if self.dtype is not None and not (self.dtype.is_floating or self.dtype.is_complex):
             raise TypeError(f"Layer {self.name} takes inputs of a floating dtype, not {self.dtype}: cast them first.")
         width = known_size(input_shape, -1, self.name)

@@ -91,8 +91,9 @@ class BatchNormalization(Layer):
         self.moving_mean: Any = None
         self.moving_variance: Any = None
 
-    def build(self, input_shape: TensorShape) -> None:
+    def build(self, input_shape: Any) -> None:
         """Raises ValueError if the number of channels is unknown, and if `fused` is requested but impossible."""
+        input_shape = TensorShape(input_shape)
         rank = input_shape.ndims
         if rank is None:
             raise ValueError(f"The rank of the inputs of layer {self.name} must be known.")

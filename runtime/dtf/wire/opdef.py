@@ -121,6 +121,23 @@ class OpDef:
         """The attributes, keyed by name."""
         return {attr.name: attr for attr in self.attrs}
 
+    # The names of TensorFlow's OpDef message.
+
+    @property
+    def input_arg(self) -> tuple[ArgDef, ...]:
+        """The inputs."""
+        return self.inputs
+
+    @property
+    def output_arg(self) -> tuple[ArgDef, ...]:
+        """The outputs."""
+        return self.outputs
+
+    @property
+    def attr(self) -> tuple[AttrDef, ...]:
+        """The attributes."""
+        return self.attrs
+
 
 def names() -> list[str]:
     """All op types of the table, sorted."""

@@ -35,7 +35,7 @@ from dtf.build.shape_rules import (
 from dtf.build.sparse import SparseTensor
 from dtf.build.tensor import Tensor
 from dtf.wire import dtypes
-from dtf.wire.tensor_shape import TensorShape, as_shape, bracketed
+from dtf.wire.tensor_shape import TensorShape, as_shape, bracketed, unknown_shape
 
 if TYPE_CHECKING:
     from dtf.build.tensor_like import DTypeLike, TensorLike
@@ -105,16 +105,21 @@ def placeholder_with_default(input: TensorLike, shape: Any, name: str | None = N
 def sparse_placeholder(dtype: DTypeLike, shape: Any = None, name: str | None = None) -> SparseTensor:
     """A SparseTensor that must be fed (with a SparseTensorValue, or a tuple of indices, values, shape)."""
     name = f"{name}/" if name else ""
-    known = None if shape is None or not as_shape(shape).is_fully_defined() else as_shape(shape).as_list()
-    rank_ = None if shape is None else as_shape(shape).ndims
-    if known is None:
-        dense_shape = placeholder(dtypes.int64, [rank_], name=f"{name}shape" if name else None)
+    if isinstance(shape, Tensor):
+        known_shape = constant_value_as_shape(shape)
     else:
-        dense_shape = constant(known, dtypes.int64, name=f"{name}shape" if name else "Const")
+        known_shape = unknown_shape() if shape is None else as_shape(shape)
+    rank_ = known_shape.ndims
+    dense_shape_name = f"{name}shape" if name else None
+    if known_shape.is_fully_defined():
+        default = shape if isinstance(shape, Tensor) else known_shape.as_list()
+        dense_shape = placeholder_with_default(convert_to_tensor(default, dtypes.int64), [rank_], dense_shape_name)
+    else:
+        dense_shape = placeholder(dtypes.int64, [rank_], name=dense_shape_name)
     values = placeholder(dtype, [None], name=f"{name}values" if name else None)
     indices = placeholder(dtypes.int64, [None, rank_], name=f"{name}indices" if name else None)
     made = SparseTensor(indices, values, dense_shape)
-    made._partial_shape = None if shape is None else as_shape(shape)
+    made._partial_shape = None if shape is None else known_shape
     return made
 
 

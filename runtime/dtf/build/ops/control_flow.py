@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dtf.build import nest
+from dtf.build import composites, nest
 from dtf.build.apply import apply_op
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import colocate_with, control_dependencies, device, get_default_graph, name_scope
@@ -248,13 +248,13 @@ def _merge_results(pair: Any) -> Any:
     false_result, true_result = pair
     if isinstance(true_result, Operation) or isinstance(false_result, Operation):
         raise TypeError("An operation and a tensor were returned from true_fn and false_fn.")
-    if isinstance(true_result, IndexedSlices):
-        values = _merge_tensors([false_result.values, true_result.values])[0]
-        indices = _merge_tensors([false_result.indices, true_result.indices])[0]
-        shapes = [false_result.dense_shape, true_result.dense_shape]
-        dense_shape = None if any(shape is None for shape in shapes) else _merge_tensors(shapes)[0]
-        return IndexedSlices(values, indices, dense_shape)
-    return _merge_tensors([false_result, true_result])[0]
+    halves = composites.parts_of(false_result), composites.parts_of(true_result)
+    if isinstance(true_result, IndexedSlices) and len(halves[0]) != len(halves[1]):
+        halves = halves[0][:2], halves[1][:2]  # only one branch knows the dense shape
+    if len(halves[0]) != len(halves[1]):
+        raise TypeError(f"true_fn and false_fn must return the same kind of value: {true_result}, {false_result}")
+    merged = [_merge_tensors([false, true])[0] for false, true in zip(*halves, strict=True)]
+    return composites.with_parts(true_result, merged)
 
 
 def case(

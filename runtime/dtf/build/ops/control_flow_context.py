@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dtf.build import nest
+from dtf.build import composites, nest
 from dtf.build.apply import apply_op
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import colocate_with, control_dependencies, get_default_graph
 from dtf.build.graph import Operation, Tensor
 from dtf.build.graph_keys import GraphKeys
-from dtf.build.sparse import IndexedSlices
+from dtf.build.sparse import IndexedSlices, SparseTensor
+from dtf.build.tensor_spec import TypeSpec
 from dtf.wire.tensor_shape import TensorShape
 
 _EXITS = ("Exit", "RefExit")
@@ -141,13 +142,8 @@ class CondContext:
             from dtf.build.ops.control_flow import with_dependencies
 
             return with_dependencies([leaf], self.pivot)
-        if isinstance(leaf, IndexedSlices):
-            return IndexedSlices(
-                self._output(leaf.values),
-                self._output(leaf.indices),
-                None if leaf.dense_shape is None else self._output(leaf.dense_shape),
-            )
-        return self._output_tensor(convert_to_tensor(leaf))
+        parts = [self._output_tensor(convert_to_tensor(part)) for part in composites.parts_of(leaf)]
+        return composites.with_parts(leaf, parts)
 
     def _output_tensor(self, tensor: Tensor) -> Tensor:
         if tensor.name not in self.values:
@@ -158,7 +154,9 @@ class CondContext:
     def exit_result(self, results: list[Any]) -> None:
         """Makes the results known to the context around."""
         if self.outer is not None:
-            self.outer.values.update(leaf.name for leaf in results if isinstance(leaf, Tensor))
+            self.outer.values.update(
+                part.name for leaf in results for part in composites.parts_of(leaf) if isinstance(part, Tensor)
+            )
 
 
 class WhileContext:
@@ -293,7 +291,7 @@ class WhileContext:
         Raises:
           TypeError, ValueError: the body's results differ from the loop variables in structure, dtypes or shapes.
         """
-        flat = [convert_to_tensor(_flow_of(leaf)) for leaf in nest.flatten(loop_vars)]
+        flat = [convert_to_tensor(part) for part in composites.flatten(loop_vars)]
         self.enter()
         try:
             exits, body_result = self._build(pred, body, loop_vars, flat, shape_invariants)
@@ -303,7 +301,7 @@ class WhileContext:
             get_default_graph().add_to_collection(GraphKeys.WHILE_CONTEXT, self)
         else:
             self.outer.values.update(tensor.name for tensor in exits)
-        packed = _pack(loop_vars, exits)
+        packed = composites.pack(loop_vars, exits)
         if return_same_structure or not isinstance(packed, list | tuple):
             return packed
         return packed[0] if len(packed) == 1 else packed
@@ -313,31 +311,30 @@ class WhileContext:
     ) -> tuple[list[Tensor], Any]:
         real = [self.outer.add_value(tensor) for tensor in flat] if self.outer is not None else flat
         with control_dependencies(None):
-            enters = [
-                enter_frame(tensor, self.name, False, self.parallel_iterations, keep_shape=shape_invariants is None)
-                for tensor in real
-            ]
+            enters = [enter_frame(tensor, self.name, False, self.parallel_iterations, False) for tensor in real]
             for tensor in enters:
                 tensor.graph.prevent_feeding(tensor)
-        if shape_invariants is not None:
-            _set_invariants(flat, enters, shape_invariants)
+        _set_invariants(nest.flatten(loop_vars), flat, real, enters, shape_invariants)
         self._fix_enters(enters)
         self.values = {tensor.name for tensor in enters}
         self.loop_enters = enters
         merges = [merge([tensor, tensor])[0] for tensor in enters]
         self.pivot_for_pred = merges[0]
-        condition = convert_to_tensor(pred(*_pack(loop_vars, merges)))
+        condition = convert_to_tensor(pred(*composites.pack(loop_vars, merges)))
         self.pivot = apply_op("LoopCond", "LoopCond", input=condition)
         switches = [switch_ref_or_tensor(tensor, self.pivot) for tensor in merges]
         for_body = [_identity(switch[1]) for switch in switches]
         self.pivot_for_body = for_body[0]
-        result = body(*_pack(loop_vars, for_body))
+        result = body(*composites.pack(loop_vars, for_body))
         if not nest.is_nested(result):
             result = [result]
         expected = list(loop_vars) if isinstance(loop_vars, tuple | list) else loop_vars
         nest.assert_same_structure(expected, list(result) if isinstance(result, tuple | list) else result)
-        for merged, leaf in zip(merges, nest.flatten(result), strict=True):
-            add_back_edge(merged, convert_to_tensor(_flow_of(leaf), merged.dtype.base_dtype))
+        for before, after in zip(nest.flatten(loop_vars), nest.flatten(result), strict=True):
+            if len(composites.parts_of(before)) != len(composites.parts_of(after)):
+                raise TypeError(f"A loop variable enters the loop as {before} and leaves its body as {after}.")
+        for merged, part in zip(merges, composites.flatten(result), strict=True):
+            add_back_edge(merged, convert_to_tensor(part, merged.dtype.base_dtype))
         self.loop_exits = [exit_frame(switch[0]) for switch in switches]
         return self.loop_exits, result
 
@@ -424,12 +421,34 @@ def add_back_edge(merged: Tensor, value: Tensor, check_shape: bool = True) -> Te
     return following
 
 
-def _set_invariants(values: list[Tensor], enters: list[Tensor], shape_invariants: Any) -> None:
-    shapes = _flat_shapes(shape_invariants)
-    if len(shapes) != len(values):
-        raise ValueError(f"{len(shapes)} shape invariants were given for {len(values)} loop variables.")
-    for value, entered, shape in zip(values, enters, shapes, strict=True):
-        shape = TensorShape(shape)
+def _set_invariants(
+    leaves: list[Any], flat: list[Tensor], real: list[Tensor], enters: list[Tensor], shape_invariants: Any
+) -> None:
+    """Gives the Enter nodes the shapes that hold in all iterations: those of the values, unless others are given.
+
+    The number of elements of a SparseTensor may always change.
+    """
+    if shape_invariants is None:
+        shapes = [
+            each
+            for leaf in leaves
+            for each in (
+                composites.part_shapes(leaf, leaf.shape) if isinstance(leaf, SparseTensor)
+                else [None] * len(composites.parts_of(leaf))
+            )
+        ]  # fmt: skip
+        for tensor, entered, known in zip(real, enters, shapes, strict=True):
+            entered.set_shape(tensor.shape if known is None else known)
+        return
+    given = _flat_shapes(shape_invariants)
+    if len(given) != len(leaves):
+        raise ValueError(f"{len(given)} shape invariants were given for {len(leaves)} loop variables.")
+    invariants = [
+        each
+        for leaf, shape in zip(leaves, given, strict=True)
+        for each in composites.part_shapes(leaf, TensorShape(shape))
+    ]
+    for value, entered, shape in zip(flat, enters, invariants, strict=True):
         if not _is_at_least(value.shape, shape):
             raise ValueError(
                 f"The shape invariant specified for {value.name} is not compatible with the initial shape of the loop "
@@ -442,6 +461,8 @@ def _flat_shapes(shapes: Any) -> list[Any]:
     """The leaves of a structure of TensorShapes; a TensorShape can be iterated, but is a leaf."""
     if isinstance(shapes, TensorShape) or shapes is None:
         return [shapes]
+    if isinstance(shapes, TypeSpec):
+        return [shapes.shape]  # type: ignore[attr-defined]
     return [leaf for child in shapes for leaf in _flat_shapes(child)]
 
 
@@ -469,24 +490,10 @@ def _identity(value: Any) -> Any:
     return apply_op("Identity", None, input=value)
 
 
-def _flow_of(leaf: Any) -> Any:
-    """TensorArrays travel through loops as their flow."""
-    return leaf.flow if hasattr(leaf, "flow") else leaf
-
-
 def _with_flow(array: Any, flow: Tensor) -> Any:
     from dtf.build.ops import tensor_array
 
     return tensor_array.build_ta_with_new_flow(array, flow)
-
-
-def _pack(structure: Any, tensors: list[Tensor]) -> Any:
-    originals = nest.flatten(structure)
-    leaves = [
-        _with_flow(original, tensor) if hasattr(original, "flow") else tensor
-        for original, tensor in zip(originals, tensors, strict=True)
-    ]
-    return nest.pack_sequence_as(structure, leaves)
 
 
 def _is_inside(op: Operation, context: Any) -> bool:

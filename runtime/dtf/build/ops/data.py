@@ -285,7 +285,7 @@ class Dataset:
         leaves = structure.flatten(spec)
         shapes = [leaf.shape for leaf in leaves]
         if padded_shapes is not None:
-            shapes = [as_shape(each) if not isinstance(each, Tensor) else each for each in _like(spec, padded_shapes)]
+            shapes = [_padded_shape(each) for each in _like(spec, padded_shapes)]
         for shape, leaf in zip(shapes, leaves, strict=True):
             if isinstance(shape, TensorShape) and shape.ndims is None:
                 raise ValueError("You must provide `padded_shapes` because the rank of a component is not known")
@@ -548,6 +548,15 @@ def _like(spec: Any, values: Any) -> list[Any]:
     if structure.is_nested(spec) and not structure.is_nested(values) and not isinstance(values, list):
         return [values] * len(structure.flatten(spec))
     return structure._flatten_like(spec, values, "padded_shapes and padding_values")
+
+
+def _padded_shape(shape: Any) -> Any:
+    """A tensor as it is, anything else as a TensorShape, in which -1 is a size that is not known."""
+    if isinstance(shape, Tensor):
+        return shape
+    if isinstance(shape, (list, tuple, np.ndarray)):
+        shape = [None if isinstance(size, (int, np.integer)) and size == -1 else size for size in shape]
+    return as_shape(shape)
 
 
 def _sizes(shape: Any) -> TensorShape:

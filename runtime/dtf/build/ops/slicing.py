@@ -13,6 +13,7 @@ from dtf.build.apply import apply_op
 from dtf.build.constant import constant_value, constant_value_as_shape
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import name_scope
+from dtf.build.operators import assign_slice
 from dtf.build.ops.array import reshape, shape_of, squeeze
 from dtf.build.ops.filling import ones_like
 from dtf.build.ops.gathering import gather
@@ -101,20 +102,7 @@ def strided_slice(
         """Writes `value` into this slice of the variable; gives the variable."""
         if var is None:
             raise ValueError("Sliced assignment is only supported for variables")
-        if getattr(var, "_is_resource", False) or not hasattr(var, "_ref"):
-            return apply_op(
-                "ResourceStridedSliceAssign",
-                name,
-                ref=var.handle,
-                begin=begin,
-                end=end,
-                strides=strides,
-                value=value,
-                **masks,
-            )
-        return apply_op(
-            "StridedSliceAssign", name, ref=var._ref(), begin=begin, end=end, strides=strides, value=value, **masks
-        )
+        return assign_slice(var, {"begin": begin, "end": end, "strides": strides}, masks, value, name)
 
     if var is not None:
         sliced.assign = assign

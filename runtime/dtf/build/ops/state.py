@@ -124,49 +124,49 @@ def scatter_update(
     Raises:
       InvalidArgumentError: (when it runs) an index is out of range, or the shapes do not fit.
     """
-    return _storage_of(ref).scatter("ScatterUpdate", indices, updates, use_locking, name)
+    return _scattered("ScatterUpdate", ref, indices, updates, use_locking, name)
 
 
 def scatter_add(
     ref: Any, indices: TensorLike, updates: TensorLike, use_locking: bool = False, name: str | None = None
 ) -> Any:
     """Adds to rows of a variable; a row that is named twice takes both updates. See `scatter_update`."""
-    return _storage_of(ref).scatter("ScatterAdd", indices, updates, use_locking, name)
+    return _scattered("ScatterAdd", ref, indices, updates, use_locking, name)
 
 
 def scatter_sub(
     ref: Any, indices: TensorLike, updates: TensorLike, use_locking: bool = False, name: str | None = None
 ) -> Any:
     """Subtracts from rows of a variable; a row that is named twice takes both updates. See `scatter_update`."""
-    return _storage_of(ref).scatter("ScatterSub", indices, updates, use_locking, name)
+    return _scattered("ScatterSub", ref, indices, updates, use_locking, name)
 
 
 def scatter_mul(
     ref: Any, indices: TensorLike, updates: TensorLike, use_locking: bool = False, name: str | None = None
 ) -> Any:
     """Multiplies rows of a variable; a row that is named twice takes both updates. See `scatter_update`."""
-    return _storage_of(ref).scatter("ScatterMul", indices, updates, use_locking, name)
+    return _scattered("ScatterMul", ref, indices, updates, use_locking, name)
 
 
 def scatter_div(
     ref: Any, indices: TensorLike, updates: TensorLike, use_locking: bool = False, name: str | None = None
 ) -> Any:
     """Divides rows of a variable; a row that is named twice takes both updates. See `scatter_update`."""
-    return _storage_of(ref).scatter("ScatterDiv", indices, updates, use_locking, name)
+    return _scattered("ScatterDiv", ref, indices, updates, use_locking, name)
 
 
 def scatter_min(
     ref: Any, indices: TensorLike, updates: TensorLike, use_locking: bool = False, name: str | None = None
 ) -> Any:
     """Keeps the smaller of each element and its updates. See `scatter_update`."""
-    return _storage_of(ref).scatter("ScatterMin", indices, updates, use_locking, name)
+    return _scattered("ScatterMin", ref, indices, updates, use_locking, name)
 
 
 def scatter_max(
     ref: Any, indices: TensorLike, updates: TensorLike, use_locking: bool = False, name: str | None = None
 ) -> Any:
     """Keeps the larger of each element and its updates. See `scatter_update`."""
-    return _storage_of(ref).scatter("ScatterMax", indices, updates, use_locking, name)
+    return _scattered("ScatterMax", ref, indices, updates, use_locking, name)
 
 
 def scatter_nd_update(
@@ -186,21 +186,21 @@ def scatter_nd_update(
     Raises:
       InvalidArgumentError: (when it runs) an index is out of range, or the shapes do not fit.
     """
-    return _storage_of(ref).scatter("ScatterNdUpdate", indices, updates, use_locking, name)
+    return _scattered("ScatterNdUpdate", ref, indices, updates, use_locking, name)
 
 
 def scatter_nd_add(
     ref: Any, indices: TensorLike, updates: TensorLike, use_locking: bool = False, name: str | None = None
 ) -> Any:
     """Adds to elements or slices of a variable. See `scatter_nd_update`."""
-    return _storage_of(ref).scatter("ScatterNdAdd", indices, updates, use_locking, name)
+    return _scattered("ScatterNdAdd", ref, indices, updates, use_locking, name)
 
 
 def scatter_nd_sub(
     ref: Any, indices: TensorLike, updates: TensorLike, use_locking: bool = False, name: str | None = None
 ) -> Any:
     """Subtracts from elements or slices of a variable. See `scatter_nd_update`."""
-    return _storage_of(ref).scatter("ScatterNdSub", indices, updates, use_locking, name)
+    return _scattered("ScatterNdSub", ref, indices, updates, use_locking, name)
 
 
 def batch_scatter_update(
@@ -234,6 +234,13 @@ def _storage_of(ref: Any) -> Storage:
     if storage is not None:
         return storage
     return ReferenceStorage(ref)
+
+
+def _scattered(
+    op_type: str, ref: Any, indices: TensorLike, updates: TensorLike, use_locking: bool | None, name: str | None
+) -> Any:
+    change = _storage_of(ref).scatter(op_type, indices, updates, use_locking, name)
+    return ref._changed(change) if hasattr(ref, "_changed") else change
 
 
 def _update(op_type: str, ref: Any, value: Any, use_locking: bool | None, name: str | None) -> Any:

@@ -19,6 +19,7 @@ from dtf.layers.base import InputSpec
 from dtf.layers.choices import Activation, checked_activation, known_size
 from dtf.nn.rnn_cell.base import LayerCell
 from dtf.wire.dtypes import DType
+from dtf.wire.tensor_shape import TensorShape
 
 __all__ = ["BasicLSTMCell", "BasicRNNCell", "GRUCell", "LSTMCell", "LSTMStateTuple"]
 
@@ -68,6 +69,7 @@ class BasicRNNCell(LayerCell):
         return self._units
 
     def build(self, input_shape: Any) -> None:
+        input_shape = TensorShape(input_shape)
         depth = known_size(input_shape, -1, self.name)
         self._kernel = self.add_weight("kernel", [depth + self._units, self._units])
         self._bias = self.add_weight("bias", [self._units], initializer=zeros_initializer())
@@ -120,6 +122,7 @@ class GRUCell(LayerCell):
         return self._units
 
     def build(self, input_shape: Any) -> None:
+        input_shape = TensorShape(input_shape)
         rows = known_size(input_shape, -1, self.name) + self._units
         ones, zeros = constant_initializer(1.0), zeros_initializer()
         self._gates = (
@@ -199,6 +202,7 @@ class LSTMCell(LayerCell):
         return self._projected or self._units
 
     def build(self, input_shape: Any) -> None:
+        input_shape = TensorShape(input_shape)
         depth = known_size(input_shape, -1, self.name)
         self._kernel = self._add_kernel("kernel", [depth + self.output_size, 4 * self._units], self._unit_shards)
         self._bias = self.add_weight("bias", [4 * self._units], initializer=zeros_initializer())

@@ -17,6 +17,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import room
+from dtf.run.kernels.grouped_conv import GroupedConvolution
 from dtf.wire import errors
 from dtf.wire.window_shapes import Extent, channel_axis, window_extent
 
@@ -32,7 +33,7 @@ def _(node: KernelNode) -> Function:
         images, filters = settings.channels_last(images), filters
         result_type = images.dtype
         images, filters = _computable(images), _computable(filters)
-        convolution = settings.convolution(images.shape, filters.shape)
+        convolution = convolution_of(settings, images.shape, filters.shape)
         return settings.back(convolution.forward(images, filters).astype(result_type, copy=False))
 
     return conv2d
@@ -43,7 +44,7 @@ def _(node: KernelNode) -> Function:
     settings = convolution_settings(node)
 
     def conv2d_backprop_input(sizes: np.ndarray, filters: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-        convolution = settings.convolution(settings.shape_channels_last(sizes.tolist()), filters.shape)
+        convolution = convolution_of(settings, settings.shape_channels_last(sizes.tolist()), filters.shape)
         result_type = gradient.dtype
         gradient, filters = _computable(settings.channels_last(gradient)), _computable(filters)
         convolution.check_gradient(gradient)
@@ -59,7 +60,7 @@ def _(node: KernelNode) -> Function:
     def conv2d_backprop_filter(images: np.ndarray, sizes: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         result_type = gradient.dtype
         images, gradient = _computable(settings.channels_last(images)), _computable(settings.channels_last(gradient))
-        convolution = settings.convolution(images.shape, tuple(sizes.tolist()))
+        convolution = convolution_of(settings, images.shape, tuple(sizes.tolist()))
         convolution.check_gradient(gradient)
         return convolution.backprop_filter(images, gradient).astype(result_type, copy=False)
 
@@ -315,6 +316,29 @@ class ConvolutionSettings:
             for i in range(2)
         )
         return Convolution(tuple(images), tuple(filters), self.stride, self.dilation, rows, columns)
+
+
+def convolution_of(
+    settings: ConvolutionSettings, images: tuple[int, ...], filters: tuple[int, ...]
+) -> Convolution | GroupedConvolution:
+    """The convolution, in groups of channels where the filters have less depth than the images.
+
+    Raises:
+      InvalidArgumentError: the channels are not a multiple of the filters' depth, or the filters not of the groups.
+    """
+    if len(images) != 4 or len(filters) != 4 or filters[2] == 0 or images[3] in (0, filters[2]):
+        return settings.convolution(images, filters)
+    if images[3] % filters[2]:
+        raise errors.InvalidArgumentError.of(
+            f"input depth must be evenly divisible by filter depth: {images[3]} vs {filters[2]}"
+        )
+    groups = images[3] // filters[2]
+    if filters[3] % groups:
+        raise errors.InvalidArgumentError.of(
+            f"output depth must be evenly divisible by number of groups: {filters[3]} vs {groups}"
+        )
+    one = settings.convolution((*images[:3], filters[2]), (*filters[:3], filters[3] // groups))
+    return GroupedConvolution(one, groups, filters[3])
 
 
 def convolution_settings(node: KernelNode) -> ConvolutionSettings:
