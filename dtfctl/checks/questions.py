@@ -86,9 +86,9 @@ def questions(plan: ClusterPlan, host: HostPlan, where: Where, copied: bool = Fa
 def _of_devices(plan: ClusterPlan, host: HostPlan, where: Where) -> Iterator[Asked]:
     """What one place of the file deals out to the tasks of a host is asked for together."""
     dealt: dict[tuple[str, str], list[tuple[str, tuple[int, ...]]]] = {}
-    for task in plan.tasks():
+    for task in plan.tasks_on(host.name):
         for key, ids in (("cpus", task.place.cpus), ("gpus", task.place.gpus)):
-            if ids and task.host.name == host.name:
+            if ids:
                 dealt.setdefault((key, where(task, key)), []).append((task.name, ids))
     for (key, at), tasks in dealt.items():
         question = {"ask": key, "ids": sorted({number for _, ids in tasks for number in ids})}
@@ -98,9 +98,7 @@ def _of_devices(plan: ClusterPlan, host: HostPlan, where: Where) -> Iterator[Ask
 def _asking(plan: ClusterPlan, host: HostPlan) -> Iterator[Task]:
     """The tasks of a host and those that it may take over; of tasks that are all the same the first."""
     seen: set[Any] = set()
-    for task in plan.tasks():
-        if host.name not in (task.host.name, *task.job.spares):
-            continue
+    for task in plan.tasks_for(host.name):
         words = task.settings.program
         text = words if isinstance(words, str) else " ".join(words)
         differs = "{task}" in text or "{index}" in text

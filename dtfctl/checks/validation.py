@@ -7,6 +7,7 @@ the checkpoints of other clusters. Other machines are asked by launchers/preflig
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import shlex
 import shutil
@@ -21,7 +22,11 @@ from dtfctl.control.cluster import SSH_VARIABLE, clusters, secret_values
 from dtfctl.errors import SecretMissing, StoreError
 from dtfctl.launchers.agent.check import address_error, name_error, port_error
 from dtfctl.launchers.agent.look import answers
-from dtfctl.values.plan import TLS, ClusterPlan, is_remote
+from dtfctl.plan import expand
+from dtfctl.values.plan import SPARSE, TLS, ClusterPlan, is_remote
+
+WORD_BYTES_MAX = 128 * 1024 - 16
+"""The most that one variable of a program, or one word of its command line, may be long: 32 pages, with its name."""
 
 CHECKPOINT = "checkpoint"
 """The file in which a Saver names its newest checkpoint."""
@@ -43,6 +48,7 @@ def troubles(
         found += told(asked, answers([each.question for each in asked]))
     found += _secrets(plan, where, os.environ if environment is None else environment)
     found += _addresses(plan, where, has_ports)
+    found += _cluster_specs(plan, where)
     found += _tools(plan, where)
     found += _checkpoints(plan, root, where.top("checkpoint_dir"))
     return list(dict.fromkeys(found))
@@ -80,6 +86,18 @@ def _addresses(plan: ClusterPlan, where: Where, has_ports: bool) -> Iterator[Tro
             if why:
                 what = f"port {port} at {address}: {why}{owner_of(port)}"
                 yield Trouble(WRONG, task.name, where(task, "port"), what, "choose another port, or port: auto")
+
+
+def _cluster_specs(plan: ClusterPlan, where: Where) -> Iterator[Trouble]:
+    """A full ClusterSpec names each task to each, in a variable and in a command line."""
+    task = next((task for task in plan.tasks() if task.settings.cluster_spec != SPARSE), None)
+    if task is None:
+        return
+    addresses = {each.name: f"{each.advertised_host}:65535" for each in plan.tasks() if each.job.has_address}
+    text = json.dumps(expand.tf_config(expand.cluster_spec(plan, task, addresses), task))
+    if len(text) > WORD_BYTES_MAX:
+        what = f"its ClusterSpec takes {len(text)} bytes, and Linux gives a program at most {WORD_BYTES_MAX} in a word"
+        yield Trouble(WRONG, task.name, where(task, "cluster_spec"), what, "cluster_spec: sparse names only the ps")
 
 
 def _tools(plan: ClusterPlan, where: Positions) -> Iterator[Trouble]:

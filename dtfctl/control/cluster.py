@@ -84,8 +84,14 @@ class Cluster:
             store.close()
 
     def is_active(self) -> bool:
-        found = self.find()
-        return found is not None and not found[0].is_over
+        """Whether there is a run that is not over. A command asks this often; so not all tasks are read for it."""
+        if not self.paths.store.exists():
+            return False
+        store = Store(self.paths.store)
+        try:
+            return store.is_over() is False
+        finally:
+            store.close()
 
     # -- the supervisor
 

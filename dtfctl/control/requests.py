@@ -65,9 +65,8 @@ class Desk:
 
     async def on_tasks(self, request: Request) -> Reply:
         supervisor = self._supervisor
-        known = {task.name for task in supervisor.run.plan.tasks()}
         for name in request["tasks"]:
-            if name not in known:
+            if not supervisor.run.plan.has_task(name):
                 return {"error": f"no task is called {name}"}
         verb = Verb(request["do"])
         do = {Verb.RESTART: supervisor.restart, Verb.STOP: supervisor.hold, Verb.START: supervisor.release}[verb]

@@ -23,8 +23,8 @@ class FakeLauncher:
 
     `exits` are the ends of the processes by (task, generation). With `is_cut` nothing that is asked for arrives, as
     when the supervisor is killed before it could ask; so it is with hosts that are `away`, whose processes go on, and
-    `ghosts` are those of them whose tasks have another one elsewhere by now. `missing` is what checks find, by command
-    or path.
+    `ghosts` are those of them whose tasks have another one elsewhere by now. `there` are all that each host ever had.
+    `missing` is what checks find, by command or path.
 
     With `obeys_sigterm = False` all tasks are deaf to SIGTERM, with `dies = False` to SIGKILL too.
     """
@@ -41,7 +41,7 @@ class FakeLauncher:
         self.ghosts: dict[tuple[str, int], str] = {}
         self.exits: dict[tuple[str, int], Exit] = {}
         self.pids: dict[tuple[str, int], tuple[int, float]] = {}
-        self.places: dict[tuple[str, int], str] = {}
+        self.there: dict[str, list[tuple[str, int]]] = {}
         self.is_cut = False
         self.obeys_sigterm = True
         self.dies = True
@@ -82,14 +82,14 @@ class FakeLauncher:
         self.where[launch.task] = launch.host
         self._next_pid += 1
         self.pids[launch.task, launch.generation] = self._next_pid, self.clock()
-        self.places[launch.task, launch.generation] = launch.host
+        self.there.setdefault(launch.host, []).append((launch.task, launch.generation))
         self.on_event(Started(launch.task, launch.generation, self._next_pid, self.clock(), launch.host))
 
     def tell(self, *hosts: str) -> None:
         """What a supervisor that has just come hears of this machine, or of those `hosts` that it has just found: all
         processes that there were, and how they ended."""
         for host in hosts or (LOCALHOST,):
-            there = [key for key, place in self.places.items() if place == host]
+            there = list(self.there.get(host, ()))
             self.on_event(Listed(frozenset(there), host))
             for task, generation in there:
                 self.on_event(Started(task, generation, *self.pids[task, generation], host))
@@ -188,7 +188,9 @@ class FakeHostLauncher:
         self._world.is_closed = True
 
     def _running(self) -> list[str]:
-        return [task for task in self._world.alive if self._world.where[task] == self._host]
+        world = self._world
+        there = world.there.get(self._host, ())
+        return [task for task, generation in there if world.alive.get(task) == generation]
 
 
 class FakeProvisioner:

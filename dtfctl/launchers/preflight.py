@@ -220,8 +220,9 @@ async def _check(way: Provisioner, plan: ClusterPlan, where: Where, held: Collec
 def request(host: HostPlan, plan: ClusterPlan, held: Collection[str] = ()) -> dict[str, Any]:
     """What the agent is to look at: all that the tasks of this host, or those it may take over, need there. The ports
     of addresses that the cluster has `held` so far are not free, and need not be."""
-    tasks = [task for task in plan.tasks() if task.host.name == host.name]
-    tasks += [Task(task.job, task.index, host, plan.folder) for task in plan.tasks() if host.name in task.job.spares]
+    tasks = list(plan.tasks_on(host.name))
+    others = (task for task in plan.tasks_for(host.name) if task.host.name != host.name)
+    tasks += [Task(task.job, task.index, host, plan.folder) for task in others]
     # An address by interface is known only once the host was looked at; the keeper finds ports that are taken.
     served = [task for task in tasks if task.job.has_address and not plan.slurm.interface]
     made = {f"{venv}/bin/python" for venv in environments(host, plan)}

@@ -59,12 +59,13 @@ class Change:
 def between(old: Given, new: Given, inherited: Callable[[Task], Mapping[str, str]]) -> tuple[Change, ...]:
     """In the order of the new plan, then what was removed. `inherited` is the environment below each task's own."""
     before = {task.name: task for task in old.plan.tasks()}
+    told = _Told(old, new)
     found: list[Change] = []
     for task in new.plan.tasks():
         former = before.pop(task.name, None)
         if former is None:
             found.append(Change(Effect.START, task.name, f"added: {_sizes(old.plan, new.plan, task)}"))
-        elif causes := list(_why_restart(old, former, new, task, inherited)):
+        elif causes := list(_why_restart(old, former, new, task, inherited, told)):
             found.append(Change(Effect.RESTART, task.name, "; ".join(causes)))
         elif changed := [key for key in _AT_ONCE if getattr(former.settings, key) != getattr(task.settings, key)]:
             words = ", ".join(key.removesuffix("_s") for key in changed)
@@ -86,14 +87,17 @@ def _sizes(old: ClusterPlan, new: ClusterPlan, task: Task) -> str:
 
 
 def _why_restart(
-    old: Given, former: Task, new: Given, task: Task, inherited: Callable[[Task], Mapping[str, str]]
+    old: Given,
+    former: Task,
+    new: Given,
+    task: Task,
+    inherited: Callable[[Task], Mapping[str, str]],
+    news: _Told,
 ) -> Iterator[str]:
     moves = former.host.name != task.host.name
     if moves:
         yield f"it moves from {former.host.name} to {task.host.name}"
-    before = _addresses(expand.cluster_spec(old.plan, former, old.addresses))
-    after = _addresses(expand.cluster_spec(new.plan, task, new.addresses))
-    told = list(_news(before, after))
+    told = news.of(former, task)
     if told:
         avoid = "" if task.settings.cluster_spec == SPARSE else " (cluster_spec: sparse may avoid this)"
         yield f"its ClusterSpec changes: {', '.join(told)}{avoid}"
@@ -121,6 +125,27 @@ def _why_restart(
             yield f"its {what} {verb}"
     if not told and old.addresses.get(former.name) != new.addresses.get(task.name):
         yield f"its address changes to {new.addresses.get(task.name, 'none')}"
+
+
+class _Told:
+    """What the ClusterSpecs of tasks say that they did not before. A full one is the same for all: one look."""
+
+    def __init__(self, old: Given, new: Given) -> None:
+        self._old = old
+        self._new = new
+        self._of_all: list[str] | None = None
+
+    def of(self, former: Task, task: Task) -> list[str]:
+        if SPARSE in (former.settings.cluster_spec, task.settings.cluster_spec):
+            return self._look(former, task)
+        if self._of_all is None:
+            self._of_all = self._look(former, task)
+        return self._of_all
+
+    def _look(self, former: Task, task: Task) -> list[str]:
+        before = _addresses(expand.cluster_spec(self._old.plan, former, self._old.addresses))
+        after = _addresses(expand.cluster_spec(self._new.plan, task, self._new.addresses))
+        return list(_news(before, after))
 
 
 def _addresses(spec: expand.ClusterSpec) -> dict[str, str]:

@@ -12,7 +12,6 @@ import json
 import os
 import re
 import shlex
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -67,6 +66,12 @@ def cluster_spec(plan: ClusterPlan, task: Task, addresses: Mapping[str, str]) ->
         elif job.name == task.job.name:
             spec[job.name] = {str(task.index): addresses[task.name]}
     return spec
+
+
+def is_told_of(task: Task, other: Task) -> bool:
+    """Whether the address of `other` is in the ClusterSpec of `task`."""
+    is_full = task.settings.cluster_spec != SPARSE
+    return other.job.is_member and (is_full or other.job.name == "ps" or other.name == task.name)
 
 
 def cluster_flags(spec: ClusterSpec, task: Task) -> list[str]:
@@ -173,8 +178,7 @@ def thread_defaults(plan: ClusterPlan, cores: int) -> dict[str, str]:
 
     Nor do threads without work spin for long: numpy's BLAS library else begins with 27 ms of it at each core.
     """
-    computing = Counter(task.host.name for task in plan.tasks() if task.job.name in plan.success)
-    threads = max(1, cores // max(1, *computing.values(), 1))
+    threads = max(1, cores // max(1, plan.computing_together))
     return {"OMP_NUM_THREADS": str(threads), "OPENBLAS_THREAD_TIMEOUT": "20"}
 
 

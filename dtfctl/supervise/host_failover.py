@@ -13,9 +13,8 @@ from dtfctl.values import hosts, state
 from dtfctl.values.hosts import HostStatus
 from dtfctl.values.plan import LOCALHOST, NEVER, ClusterPlan, Task
 from dtfctl.values.run import Run
+from dtfctl.values.statuses import Statuses
 from dtfctl.values.task import Exit, TaskStatus
-
-Statuses = Mapping[str, TaskStatus]
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ def reached(run: Run, name: str, since: float, now: float) -> Change:
     if host is None or host.state == hosts.CONNECTED:
         return Change(run)
     notes = (("", "host", f"{name} is reachable again"),)
-    return Change(_with(run, host.move(hosts.CONNECTED, since, now)), (), notes)
+    return Change(run.with_host(host.move(hosts.CONNECTED, since, now)), (), notes)
 
 
 def unreachable(run: Run, name: str, why: str, since: float, now: float) -> Change:
@@ -42,38 +41,51 @@ def unreachable(run: Run, name: str, why: str, since: float, now: float) -> Chan
     if host is None or host.state == hosts.LOST:
         return Change(run)
     if host.state == hosts.UNREACHABLE:
-        return Change(run if host.why == why else _with(run, replace(host, why=why)))
+        return Change(run if host.why == why else run.with_host(replace(host, why=why)))
     notes = (("", "host", f"{name} cannot be reached: {why}; its tasks are not changed"),)
-    return Change(_with(run, host.move(hosts.UNREACHABLE, since, now, why)), (), notes)
+    return Change(run.with_host(host.move(hosts.UNREACHABLE, since, now, why)), (), notes)
 
 
 def losses(run: Run, statuses: Statuses, since: float, now: float) -> Change:
     """What was unreachable for too long is lost. Of its tasks those end with it that a spare takes over, and those that
     are to run once only; the others are as they are when it answers again, for nobody else could do their work."""
-    lost = hosts.newly_lost(run.plan, run.hosts, now)
+    lost = [host.name for host in _at_risk(run) if now >= hosts.lost_at(run.plan, host)]
+    if not lost:
+        return Change(run)
     changed: list[TaskStatus] = []
     notes: list[tuple[str, str, str]] = []
     for name in lost:
         why = f"{name} could not be reached for {run.plan.host_lost_after_s:g}s ({run.hosts[name].why})"
-        run = _with(run, run.hosts[name].move(hosts.LOST, since, now, why))
+        run = run.with_host(run.hosts[name].move(hosts.LOST, since, now, why))
         notes.append(("", "host", f"{why} and is lost"))
-    taken_over = due(run, statuses) if lost else {}
-    for task in run.actual.tasks() if lost else ():
-        status = statuses[task.name]
-        is_there = at(task, status) in lost and status.state in state.WITH_PROCESS
-        if is_there and task.name not in taken_over and task.settings.restart.policy == NEVER:
-            error = f"its host is lost: {run.hosts[at(task, status)].why}"
+    taken_over = due(run, statuses)
+    for name in statuses.in_order(name for host in lost for name in statuses.on_host(host)):
+        status = statuses[name]
+        is_there = run.actual.has_task(name) and status.state in state.WITH_PROCESS
+        if is_there and name not in taken_over and run.actual.task(name).settings.restart.policy == NEVER:
+            error = f"its host is lost: {run.hosts[status.host].why}"
             changed.append(status.ended(Exit(now, error=error, preempted=error)))
-            notes.append((task.name, "ended", error))
+            notes.append((name, "ended", error))
     return Change(run, tuple(changed), tuple(notes))
 
 
 def due(run: Run, statuses: Statuses) -> dict[str, str]:
     """Task -> spare host, of tasks on lost hosts that are wanted still."""
-    if run.outcome or not any(host.state == hosts.LOST for host in run.hosts.values()):
+    if run.outcome:
         return {}
-    chosen = hosts.spares(run.plan, run.actual, run.hosts)
-    return {name: host for name, host in chosen.items() if statuses[name].state not in state.ENDED}
+    return {name: host for name, host in run.spares.items() if statuses[name].state not in state.ENDED}
+
+
+def look_again_at(run: Run) -> float | None:
+    """When the next host may be lost, by the monotonic clock."""
+    return min((hosts.lost_at(run.plan, host) for host in _at_risk(run)), default=None)
+
+
+def _at_risk(run: Run) -> list[HostStatus]:
+    """The hosts that may be lost next. While no other machine answers, it is this one that is cut off."""
+    if len(run.away) == len(run.hosts):
+        return []
+    return [run.hosts[name] for name in sorted(run.away) if run.hosts[name].state == hosts.UNREACHABLE]
 
 
 def moved(run: Run, statuses: Statuses, addresses: Mapping[str, str], now: float) -> Change:
@@ -81,7 +93,7 @@ def moved(run: Run, statuses: Statuses, addresses: Mapping[str, str], now: float
     back. Every other task whose ClusterSpec is changed by that gets a new process too."""
     spares = {name: host for name, host in due(run, statuses).items() if name in addresses}
     new = {name: addresses[name] for name in spares if addresses[name]}
-    after = replace(run, moves={**run.moves, **spares}, addresses={**run.addresses, **new})
+    after = run.but(moves={**run.moves, **spares}, addresses={**run.addresses, **new})
     changed: list[TaskStatus] = []
     notes: list[tuple[str, str, str]] = []
     for name, spare in spares.items():
@@ -91,20 +103,15 @@ def moved(run: Run, statuses: Statuses, addresses: Mapping[str, str], now: float
             status = status.ended(Exit(now, error=f"its host {lost} is lost"))
         changed.append(replace(status, renew=why, waiting_for=""))
         notes.append((name, "moved", why))
-    for task in after.actual.tasks():
-        status = statuses[task.name]
-        if task.name in spares or status.state not in (state.STARTING, state.RUNNING):
+    is_seen = {name for name, address in new.items() if run.addresses.get(name) != address}
+    words = f"{' and '.join(new)} moved, and its ClusterSpec changed"
+    for name in statuses.in_state(*state.ALIVE) if is_seen else ():
+        if name in spares or not after.actual.has_task(name):
             continue
-        before = expand.cluster_spec(run.plan, task, run.addresses)
-        if before != expand.cluster_spec(after.plan, task, after.addresses):
-            words = f"{' and '.join(new)} moved, and its ClusterSpec changed"
-            changed.append(replace(status, renew=words))
+        task = after.actual.task(name)
+        if any(expand.is_told_of(task, after.actual.task(other)) for other in is_seen):
+            changed.append(replace(statuses[name], renew=words))
     return Change(after, tuple(changed), tuple(notes))
-
-
-def away(run: Run) -> frozenset[str]:
-    """The hosts that cannot be asked for anything now."""
-    return frozenset(host.name for host in run.hosts.values() if host.state != hosts.CONNECTED)
 
 
 def inherited(run: Run, task: Task) -> Mapping[str, str]:
@@ -133,8 +140,7 @@ def joined(run: Run, plan: ClusterPlan, joining: Mapping[str, HostStatus]) -> Ru
     kept = {host.name for host in plan.remote_hosts}
     gone = {host.name: host for host in (*run.parting, *run.plan.remote_hosts) if host.name not in kept}
     tasks, names = {task.name for task in plan.tasks()}, {host.name for host in plan.hosts}
-    return replace(
-        run,
+    return run.but(
         plan=plan,
         former=run.plan,
         hosts={**run.hosts, **joining},
@@ -147,16 +153,11 @@ def parting(run: Run, statuses: Statuses) -> list[str]:
     """The machines that can be let go now: they answer, and nothing of the cluster file runs there any more."""
     busy = {status.host for status in statuses.values() if status.state in state.WITH_PROCESS} if run.parting else set()
     names = [host.name for host in run.parting if host.name not in busy]
-    return [name for name in names if name not in away(run)]
+    return [name for name in names if name not in run.away]
 
 
 def parted(run: Run, name: str) -> Run:
-    return replace(
-        run,
+    return run.but(
         hosts={each: host for each, host in run.hosts.items() if each != name},
         parting=tuple(host for host in run.parting if host.name != name),
     )
-
-
-def _with(run: Run, host: HostStatus) -> Run:
-    return replace(run, hosts={**run.hosts, host.name: host})

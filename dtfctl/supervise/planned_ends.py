@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from dtfctl.values import state
 from dtfctl.values.plan import ClusterPlan, Task
+from dtfctl.values.statuses import Statuses
 from dtfctl.values.task import Exit, TaskStatus, Then
 
 CHIEF_WAITS_S = 3.0
@@ -62,20 +63,19 @@ def holds_up_starts(ending: Iterable[Task]) -> bool:
 
 
 def excuse(
-    plan: ClusterPlan, name: str, status: TaskStatus, ended: Exit, observed: Mapping[str, TaskStatus]
+    plan: ClusterPlan, name: str, status: TaskStatus, ended: Exit, observed: Statuses
 ) -> str:
     """Why the failure of a task follows from the planned end of another one and is nobody's; "" when it does not."""
     if ended.ok or ended.error or ended.is_out_of_memory or status.stop_why:
         return ""
-    members = {task.name: task for task in plan.tasks() if not task.job.is_sidecar}
-    if name not in members:
+    if not _is_member(plan, name):
         return ""
-    for other in observed.values():
-        if other.name == name or other.name not in members or other.planned_at is None:
+    for other in map(observed.__getitem__, observed.planned()):
+        if other.name == name or other.planned_at is None or not _is_member(plan, other.name):
             continue
         # Without a parameter server nobody can train, however long it is away.
         until = other.planned_at
-        if members[other.name].job.stops_last:
+        if plan.task(other.name).job.stops_last:
             is_back = other.state == state.RUNNING and other.ready_at is not None
             until = (other.ready_at or 0.0) if is_back else ended.at
         was_there = status.started_at is None or status.started_at <= until
@@ -84,18 +84,22 @@ def excuse(
     return ""
 
 
+def _is_member(plan: ClusterPlan, name: str) -> bool:
+    return plan.has_task(name) and not plan.task(name).job.is_sidecar
+
+
 def needs_checkpoint(plan: ClusterPlan, ends: Collection[str]) -> bool:
     """Whether parameter servers are among these and the chief, which saves at its own end, is not."""
-    return plan.chief not in ends and any(task.job.stops_last and task.name in ends for task in plan.tasks())
+    return plan.chief not in ends and any(plan.has_task(name) and plan.task(name).job.stops_last for name in ends)
 
 
 def in_words(plan: ClusterPlan, ends: Collection[str], has_saved: bool = False) -> list[str]:
     """What the user is told before these tasks of the plan end: the order, and what it costs. `has_saved` says that
     the chief has just saved because of it."""
+    if not any(plan.has_task(name) and plan.task(name).job.stops_last for name in ends):
+        return []
     tasks = [task for task in plan.tasks() if task.name in ends]
     chief = plan.chief
-    if not any(task.job.stops_last for task in tasks):
-        return []
     servers = _names(task.name for task in tasks if task.job.stops_last)
     workers = _names(task.name for task in tasks if wave(task, chief) == _WORKERS and not task.job.is_sidecar)
     lines = []

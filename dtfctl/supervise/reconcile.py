@@ -7,13 +7,13 @@ that text.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from dtfctl.supervise import planned_ends
 from dtfctl.supervise.restart import Decision, decide
 from dtfctl.values import state
-from dtfctl.values.plan import ANY, ClusterPlan, Task
+from dtfctl.values.plan import ALL, ANY, ClusterPlan, Task
 from dtfctl.values.statuses import Statuses
 from dtfctl.values.task import TaskStatus, Then
 from dtfctl.values.word import Word
@@ -45,8 +45,15 @@ class Desired:
     why: str = ""
     grace_period_s: float | None = None
     held: Mapping[str, str] = field(default_factory=dict)
-    leaving: tuple[Task, ...] = ()
+    leaving: Mapping[str, Task] = field(default_factory=dict)
     away: frozenset[str] = frozenset()
+
+    def task(self, name: str) -> Task:
+        return self.leaving.get(name) or self.plan.task(name)
+
+    def why_not(self, name: str) -> str:
+        """Why a task must not run while the cluster does; "" for one that may."""
+        return NOT_WANTED if name in self.leaving else self.held.get(name, "")
 
 
 class Verb(Word):
@@ -106,18 +113,19 @@ def reconcile(desired: Desired, observed: Statuses, now: float, jitter: Callable
     `observed` has a status for each task of the plan and each that is leaving; `jitter` gives numbers in [0, 1). While
     the cluster is kept up only those tasks are looked at of which something may be wanted.
     """
-    not_wanted = {**desired.held, **dict.fromkeys((task.name for task in desired.leaving), NOT_WANTED)}
     settled = [
-        _settle(task, observed[task.name], desired.outcome, not_wanted.get(task.name, ""), jitter)
-        for task in _tasks(desired, observed.in_state(state.EXITED))
+        _settle(desired.task(name), observed[name], desired.outcome, desired.why_not(name), jitter)
+        for name in observed.in_state(state.EXITED)
     ]
     if settled:
         return Plan(tuple(settled))
     outcome, cause = _outcome(desired, observed)
     if outcome:
-        return _wind_up(desired, [*desired.plan.tasks(), *desired.leaving], observed, now, outcome, cause)
-    names = {*observed.restless(), *(name for name in not_wanted if name in observed)}
-    return _keep_up(desired, _tasks(desired, observed.in_order(names)), observed, now, not_wanted)
+        return _wind_up(desired, observed, now, outcome, cause)
+    held = observed.among(desired.held.keys(), *state.ALIVE)
+    leaving = (name for name in desired.leaving if name in observed)
+    names = observed.in_order({*observed.restless(), *held, *leaving})
+    return _keep_up(desired, [desired.task(name) for name in names], observed, now)
 
 
 def troubles(observed: Mapping[str, TaskStatus]) -> list[TaskStatus]:
@@ -186,38 +194,45 @@ def _settle(task: Task, status: TaskStatus, outcome: str, not_wanted: str, jitte
     return Action(Verb(decision.event), task.name, decision.reason, decision.delay_s, decision)
 
 
-def _tasks(desired: Desired, names: Iterable[str]) -> list[Task]:
-    leaving = {task.name: task for task in desired.leaving}
-    return [leaving.get(name) or desired.plan.task(name) for name in names]
-
-
 def _outcome(desired: Desired, observed: Statuses) -> tuple[str, str]:
     if desired.outcome:
         return desired.outcome, desired.why
-    plan = desired.plan
-    succeeded = set(observed.in_state(state.SUCCEEDED))
-    if succeeded:
-        deciding = {task.name for task in plan.deciding_tasks()}
-        # Of those that the user has taken out nobody waits for an end; but somebody must have come to it.
-        if deciding & succeeded and (plan.success_rule == ANY or deciding - desired.held.keys() <= succeeded):
-            return SUCCEEDED, _TRAINING_DONE
-    if observed.in_state(*state.UNFORGIVEN):
-        found = verdict(plan, observed)
+    if observed.count(state.SUCCEEDED) and _is_trained(desired, observed):
+        return SUCCEEDED, _TRAINING_DONE
+    if any(_is_missed(desired.plan, name) for name in observed.in_state(*state.UNFORGIVEN)):
+        found = verdict(desired.plan, observed)
         if found is not None:
             return FAILED, str(found)
     return "", ""
 
 
+def _is_trained(desired: Desired, observed: Statuses) -> bool:
+    """Whether the tasks that decide have succeeded. It is asked at each event, so whole jobs are counted first."""
+    plan = desired.plan
+    jobs = [job for job in plan.jobs if job.name in plan.success]
+    done = sum(observed.number(job.name, state.SUCCEEDED) for job in jobs)
+    wanted = sum(job.replicas for job in jobs) if plan.success_rule == ALL else 1
+    if not done or done + len(desired.held) < wanted:
+        return False
+    deciding = {task.name for task in plan.deciding_tasks()}
+    succeeded = observed.among(deciding, state.SUCCEEDED)
+    # Of those that the user has taken out nobody waits for an end; but somebody must have come to it.
+    return bool(succeeded) and (plan.success_rule == ANY or deciding - desired.held.keys() <= succeeded)
+
+
+def _is_missed(plan: ClusterPlan, name: str) -> bool:
+    return plan.has_task(name) and not plan.task(name).job.is_sidecar
+
+
 def _wind_up(
     desired: Desired,
-    tasks: list[Task],
-    observed: Mapping[str, TaskStatus],
+    observed: Statuses,
     now: float,
     outcome: str,
     cause: str,
 ) -> Plan:
     """Everything ends, in the order of planned_ends: a chief saves its last checkpoint in its grace period."""
-    left = [task for task in tasks if observed[task.name].state not in state.ENDED]
+    left = [desired.task(name) for name in observed.in_state(*state.NOT_ENDED)]
     if not left:
         return Plan((Action(Verb.FINISH, "", cause, outcome=outcome),), None, outcome, cause)
     ending = [task for task in left if observed[task.name].state in state.WITH_PROCESS]
@@ -261,32 +276,31 @@ def _keep_up(
     tasks: list[Task],
     observed: Mapping[str, TaskStatus],
     now: float,
-    not_wanted: Mapping[str, str],
 ) -> Plan:
     """Ends come before starts, and in reverse order. `tasks` are those that are not at rest, and those that must not
-    run: `not_wanted`, each with why."""
+    run."""
     ends: list[Action] = []
     starts: list[Action] = []
-    ending = [task for task in tasks if _is_ending(desired, task, observed[task.name], not_wanted)]
+    ending = [task for task in tasks if _is_ending(desired, task, observed[task.name])]
     may_end, later = planned_ends.due(ending, desired.plan.chief, observed, now)
     look_again_at: list[float] = [] if later is None else [later]
     for task in reversed(tasks):
         status = observed[task.name]
         if status.state in state.ALIVE:
-            why, then = _why_to_end(status, not_wanted.get(task.name, ""))
+            why, then = _why_to_end(status, desired.why_not(task.name))
             if then is not None and (then not in planned_ends.PLANNED or task.name in may_end):
                 ends.append(Action(Verb.TERMINATE, task.name, why, then=then))
         elif status.state == state.STOPPING:
             # Where no signal arrives it cannot be said that one was outlived.
             if not _is_away(desired, task, status):
                 _insist(desired, task, status, now, ends, look_again_at)
-        elif status.state in state.WAITING and task.name in not_wanted:
-            ends.append(Action(Verb.STOP, task.name, not_wanted[task.name]))
+        elif status.state in state.WAITING and desired.why_not(task.name):
+            ends.append(Action(Verb.STOP, task.name, desired.why_not(task.name)))
     must_wait = planned_ends.holds_up_starts(ending)
     for task in tasks:
         status = observed[task.name]
-        if task.name in not_wanted:
-            if status.state in state.ENDED and not_wanted[task.name] == NOT_WANTED:
+        if why_not := desired.why_not(task.name):
+            if status.state in state.ENDED and why_not == NOT_WANTED:
                 ends.append(Action(Verb.FORGET, task.name, NOT_WANTED))
         elif status.renew and status.state in (state.BACKOFF, *state.ENDED):
             starts.append(Action(Verb.RENEW, task.name, status.renew))
@@ -303,13 +317,13 @@ def _keep_up(
     return Plan((*ends, *starts), min(look_again_at, default=None))
 
 
-def _is_ending(desired: Desired, task: Task, status: TaskStatus, not_wanted: Mapping[str, str]) -> bool:
+def _is_ending(desired: Desired, task: Task, status: TaskStatus) -> bool:
     """Whether a process of the task is to end by somebody's plan, and can be asked to."""
     if status.state not in state.WITH_PROCESS or _is_away(desired, task, status):
         return False
     if status.state == state.STOPPING:
         return status.after_stop in planned_ends.PLANNED
-    return _why_to_end(status, not_wanted.get(task.name, ""))[1] in planned_ends.PLANNED
+    return _why_to_end(status, desired.why_not(task.name))[1] in planned_ends.PLANNED
 
 
 def _is_away(desired: Desired, task: Task, status: TaskStatus) -> bool:

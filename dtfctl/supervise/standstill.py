@@ -6,12 +6,11 @@ in the event files and checkpoints. Of a task that has not begun to train nothin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dtfctl.values import state
 from dtfctl.values.plan import ClusterPlan
-from dtfctl.values.task import TaskStatus
+from dtfctl.values.statuses import Statuses
 
 PATIENCE_S = 60.0
 VARIABLE = "DTFCTL_STALLED_AFTER"
@@ -45,8 +44,11 @@ class Standstill:
         return f"the global step stays at {self.step}"
 
 
-def ended_server(plan: ClusterPlan, statuses: Mapping[str, TaskStatus], now: float) -> tuple[str, float] | None:
-    """(why, since when) nobody can train: a parameter server has ended by itself, and not with the training."""
+def ended_server(plan: ClusterPlan, statuses: Statuses, now: float) -> tuple[str, float] | None:
+    """(why, since when) nobody can train: a parameter server has ended by itself, and not with the training. It is
+    asked for each task that trains."""
+    if not any(job.stops_last and statuses.number(job.name, state.SUCCEEDED) for job in plan.jobs):
+        return None
     for task in plan.tasks():
         status = statuses.get(task.name)
         if not task.job.stops_last or status is None or status.state != state.SUCCEEDED or status.exit is None:

@@ -33,7 +33,7 @@ from dtfctl.storage.store import Store
 from dtfctl.supervise import host_failover, planned_ends
 from dtfctl.supervise.reconcile import FAILED, STOPPED, Action, Desired, Verb, reconcile, verdict
 from dtfctl.supervise.restart import remembering
-from dtfctl.values import hosts, state
+from dtfctl.values import state
 from dtfctl.values.history import Happening
 from dtfctl.values.hosts import HostStatus
 from dtfctl.values.plan import ClusterPlan, Task
@@ -76,6 +76,7 @@ class Supervisor:
         self._happenings: list[Happening] = []
         self._effects: list[Callable[[], None]] = []
         self._forgotten: list[str] = []
+        self._generations: dict[str, int] = {}
         self._touched: set[str] = set(statuses)
         self._complaints = Complaints()
 
@@ -175,7 +176,7 @@ class Supervisor:
         """From now on these are wanted down, until `release` or `restart`."""
         if self._is_new(request):
             held = {name: why for name in tasks if name not in self.run.held}
-            self.run = replace(self.run, held={**self.run.held, **held})
+            self.run = self.run.but(held={**self.run.held, **held})
             for name in held:
                 self._put(replace(self.statuses[name], renew=""))
                 self._note(name, "held", why)
@@ -228,7 +229,7 @@ class Supervisor:
             all_were_ready=self.run.all_were_ready and not any(change.makes_process for change in changes),
         )
         if not self.run.leaving:
-            self.run = replace(self.run, former=None)
+            self.run = self.run.but(former=None)
         for change in changes:
             if change.verb == Effect.START:
                 self._put(TaskStatus(change.task, generation=self.run.generations.get(change.task, 0)))
@@ -238,7 +239,7 @@ class Supervisor:
                 if status.state not in (state.SUCCEEDED, state.STOPPED):
                     self._put(replace(status, renew=change.cause))
             self._note(change.task, f"to {change.verb}", change.cause)
-        order = [task.name for task in (*plan.tasks(), *self.run.leaving)]
+        order = [*(task.name for task in plan.tasks()), *self.run.leaving]
         self.statuses = Statuses(self.statuses[name] for name in order if name in self.statuses)
         self._touched |= self.statuses.keys()
         self._commit()
@@ -248,9 +249,9 @@ class Supervisor:
         """From now on the cluster is wanted down, on disk when this returns. A second call may shorten the grace
         period, 0 kills at once."""
         if not self.run.outcome:
-            self.run = replace(self.run, outcome=STOPPED, why=why)
+            self.run = self.run.but(outcome=STOPPED, why=why)
             self._note("", "stopping", why)
-        self.run = replace(self.run, grace_period_s=grace_period_s)
+        self.run = self.run.but(grace_period_s=grace_period_s)
         self._commit()
 
     def step(self) -> float | None:
@@ -258,22 +259,22 @@ class Supervisor:
         while True:
             self._take(host_failover.losses(self.run, self.statuses, self._store.wall_clock(), self._clock()))
             run = self.run
-            leaving = tuple(task for task in run.leaving if task.name in self.statuses)
             desired = Desired(
-                run.actual, run.outcome, run.why, run.grace_period_s, run.held, leaving, host_failover.away(run)
+                run.actual, run.outcome, run.why, run.grace_period_s, run.held, run.leaving, run.away
             )
             plan = reconcile(desired, self.statuses, self._clock(), self._jitter)
             if plan.outcome and not run.outcome:
                 self._decide(plan.outcome, plan.why)
             for action in plan.actions:
                 self._apply(action)
+            self._forget_leaving()
             self._look_whether_all_are_ready()
             is_done = not plan.actions or self.is_finished
             # What was settled and what follows from it are one commit, as long as nothing of it is visible outside.
             if is_done or self._effects:
                 self._commit()
             if is_done:
-                times = (plan.look_again_at, hosts.look_again_at(run.plan, run.hosts))
+                times = (plan.look_again_at, host_failover.look_again_at(run))
                 return min((at for at in times if at is not None), default=None)
 
     def take_touched(self) -> set[str]:
@@ -305,8 +306,7 @@ class Supervisor:
 
     def end(self, strays: tuple[Stray, ...]) -> None:
         """The last word of the run: it is over, and these processes would not die."""
-        self.run = replace(
-            self.run,
+        self.run = self.run.but(
             is_over=True,
             ended_at=self._store.wall_clock(),
             # Secrets that came with the environment are not kept longer than they serve.
@@ -333,11 +333,7 @@ class Supervisor:
     def _compare(self, listed: Listed) -> None:
         """After a host was found again: what it never heard of is asked for again, what it lost has ended, and what
         was given up meanwhile is ended there too."""
-        own = {
-            task.name: self.statuses[task.name]
-            for task in (*self.run.actual.tasks(), *self.run.leaving)
-            if task.name in self.statuses and host_failover.at(task, self.statuses[task.name]) == listed.host
-        }
+        own = {name: self.statuses[name] for name in self.statuses.on_host(listed.host)}
         for name, generation in sorted(listed.known):
             present = own.get(name)
             if present is None or present.generation != generation or present.state not in state.WITH_PROCESS:
@@ -353,7 +349,7 @@ class Supervisor:
                     self._stop(status)
                 continue
             if status.pid is None and status.state == state.STARTING:
-                self._launcher.start(self._launch(status))
+                self._start(status)
             else:
                 # What nobody saw is held against nobody.
                 words = "was lost: the state of its process is unknown" if status.pid else "was never started"
@@ -375,8 +371,8 @@ class Supervisor:
                 self._effects.append(partial(self._launcher.release_port, status.name, status.host))
             is_restart = status.generation > self.run.generations.get(status.name, 0)
             status = status.starting(host, is_restart)
-            launch = self._launch(status)
-            self._effects.append(lambda: self._launcher.start(launch))
+            # What a process gets is put together when it starts: of all tasks at once it would be large.
+            self._effects.append(partial(self._start, status))
         elif action.verb == Verb.TERMINATE:
             is_planned = action.then in planned_ends.PLANNED and not self.run.outcome
             status = status.terminated(now, action.cause, action.then, is_planned)
@@ -418,6 +414,9 @@ class Supervisor:
         for note in change.notes:
             self._note(*note)
 
+    def _start(self, status: TaskStatus) -> None:
+        self._launcher.start(self._launch(status))
+
     def _launch(self, status: TaskStatus) -> Launch:
         run = self.run
         task = run.actual.task(status.name)
@@ -439,18 +438,17 @@ class Supervisor:
         )
 
     def _look_whether_all_are_ready(self) -> None:
-        good = (state.RUNNING, state.SUCCEEDED)
-        if not self.run.all_were_ready and all(
-            status.state in good or status.name in self.run.held for status in self.statuses.values()
-        ):
-            self.run = replace(self.run, all_were_ready=True)
+        others = tuple(each for each in state.STATES if each not in (state.RUNNING, state.SUCCEEDED))
+        if self.run.all_were_ready or self.statuses.count(*others) > len(self.run.held):
+            return
+        if all(name in self.run.held for name in self.statuses.in_state(*others)):
+            self.run = self.run.but(all_were_ready=True)
             self._note("", "ready", "all tasks are ready")
 
     def _decide(self, outcome: str, why: str) -> None:
         """The end of the cluster is decided; for a failure who began it, and what befell whom after that."""
         found = verdict(self.run.actual, self.statuses) if outcome == FAILED else None
-        self.run = replace(
-            self.run,
+        self.run = self.run.but(
             outcome=outcome,
             why=why,
             root_cause=found.culprit.name if found else "",
@@ -461,12 +459,18 @@ class Supervisor:
         host = host_failover.at(self.run.task(action.task), self.statuses[action.task])
         self._effects.append(partial(self._launcher.release_port, action.task, host))
         status = self.statuses.remove(action.task)
-        self.run = replace(self.run, generations={**self.run.generations, status.name: status.generation})
+        self._generations[status.name] = status.generation
         self._touched.add(action.task)
         self._forgotten.append(action.task)
         self._note(action.task, action.verb, action.cause)
-        if not any(task.name in self.statuses for task in self.run.leaving):
-            self.run = replace(self.run, former=None)
+
+    def _forget_leaving(self) -> None:
+        """After a round of FORGET: how often those tasks were started stays known, and the last one ends the change."""
+        if self._generations:
+            self.run = self.run.but(generations={**self.run.generations, **self._generations})
+            self._generations = {}
+            if not any(name in self.statuses for name in self.run.leaving):
+                self.run = self.run.but(former=None)
 
     def _is_new(self, request: str) -> bool:
         """Whether a command was not carried out before; from now on it was. A nameless one is always new."""
@@ -474,12 +478,12 @@ class Supervisor:
             return True
         if request in self.run.requests:
             return False
-        self.run = replace(self.run, requests=(*self.run.requests, request)[-REQUESTS_KEPT:])
+        self.run = self.run.but(requests=(*self.run.requests, request)[-REQUESTS_KEPT:])
         return True
 
     def _let_go(self, names: Iterable[str]) -> None:
         held = {name: why for name, why in self.run.held.items() if name not in set(names)}
-        self.run = replace(self.run, held=held)
+        self.run = self.run.but(held=held)
 
     def _renew(self, names: Iterable[str], why: str) -> None:
         for name in names:

@@ -72,7 +72,7 @@ def resolved(host: HostPlan, plan: ClusterPlan, found: Mapping[str, Any]) -> Hos
 def environments(host: HostPlan, plan: ClusterPlan) -> dict[str, Requirements]:
     """The virtual environments that are to be made on a host, each with its requirements: for its tasks and for those
     that it may take over. Paths are there as good as the `host`'s own are."""
-    tasks = [Task(task.job, task.index, host, plan.folder) for task in plan.tasks() if _may_run(task, host)]
+    tasks = [Task(task.job, task.index, host, plan.folder) for task in plan.tasks_for(host.name)]
     found: dict[str, Requirements] = {}
     for task in tasks:
         wanted = task.settings.requirements
@@ -83,22 +83,9 @@ def environments(host: HostPlan, plan: ClusterPlan) -> dict[str, Requirements]:
     return found
 
 
-def _may_run(task: Task, host: HostPlan) -> bool:
-    return host.name == task.host.name or host.name in task.job.spares
-
-
-def newly_lost(plan: ClusterPlan, hosts: Mapping[str, HostStatus], now: float) -> list[str]:
-    """Hosts that were unreachable for too long, while another one is not."""
-    if not _is_any_connected(hosts):
-        return []
-    return [name for name, host in hosts.items() if host.state == UNREACHABLE and now >= _lost_at(plan, host)]
-
-
-def look_again_at(plan: ClusterPlan, hosts: Mapping[str, HostStatus]) -> float | None:
-    """When the next host may be lost, by the monotonic clock."""
-    if not _is_any_connected(hosts):
-        return None
-    return min((_lost_at(plan, host) for host in hosts.values() if host.state == UNREACHABLE), default=None)
+def lost_at(plan: ClusterPlan, host: HostStatus) -> float:
+    """When an unreachable host counts as lost, by the monotonic clock, if another one answers then."""
+    return host.since_monotonic + plan.host_lost_after_s
 
 
 def spares(plan: ClusterPlan, actual: ClusterPlan, hosts: Mapping[str, HostStatus]) -> dict[str, str]:
@@ -131,11 +118,3 @@ def spares(plan: ClusterPlan, actual: ClusterPlan, hosts: Mapping[str, HostStatu
 def as_found(found: Mapping[str, Mapping[str, Any]], since: float, now: float) -> dict[str, HostStatus]:
     """What the pre-flight says of machines, as the beginning of what is known of them."""
     return {name: HostStatus(name, CONNECTED, since, now, "", dict(host)) for name, host in found.items()}
-
-
-def _lost_at(plan: ClusterPlan, host: HostStatus) -> float:
-    return host.since_monotonic + plan.host_lost_after_s
-
-
-def _is_any_connected(hosts: Mapping[str, HostStatus]) -> bool:
-    return any(host.state == CONNECTED for host in hosts.values())

@@ -12,6 +12,7 @@ where they come from, never by their values.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -455,7 +456,17 @@ class ClusterPlan:
         return tuple(host for host in self.hosts if not host.is_local)
 
     def host(self, name: str) -> HostPlan:
-        return next(host for host in self.hosts if host.name == name)
+        return self._hosts[name]
+
+    @cached_property
+    def _hosts(self) -> dict[str, HostPlan]:
+        return {host.name: host for host in self.hosts}
+
+    @cached_property
+    def computing_together(self) -> int:
+        """How many of the tasks that compute share a host, at the most."""
+        computing = Counter(task.host.name for task in self.tasks() if task.job.name in self.success)
+        return max(computing.values(), default=0)
 
     def tasks(self) -> Iterator[Task]:
         return iter(self._tasks.values())
@@ -464,11 +475,33 @@ class ClusterPlan:
         """Raises KeyError where there is none."""
         return self._tasks[name]
 
+    def has_task(self, name: str) -> bool:
+        return name in self._tasks
+
+    def tasks_on(self, host: str) -> Iterator[Task]:
+        """Those that the file gives a host, in order."""
+        for job in self.jobs:
+            yield from self._places.get((job.name, host), ())
+
+    def tasks_for(self, host: str) -> Iterator[Task]:
+        """Those of a host and those that it may take over, in order."""
+        for job in self.jobs:
+            if host in job.spares:
+                yield from (self._tasks[f"{job.name}:{index}"] for index in range(job.replicas))
+            else:
+                yield from self._places.get((job.name, host), ())
+
+    @cached_property
+    def _places(self) -> dict[tuple[str, str], list[Task]]:
+        found: dict[tuple[str, str], list[Task]] = {}
+        for task in self.tasks():
+            found.setdefault((task.job.name, task.host.name), []).append(task)
+        return found
+
     @cached_property
     def _tasks(self) -> dict[str, Task]:
-        hosts = {host.name: host for host in self.hosts}
         tasks = (
-            Task(job, index, hosts[place.host], self.folder)
+            Task(job, index, self._hosts[place.host], self.folder)
             for job in self.jobs
             for index, place in enumerate(job.places)
         )

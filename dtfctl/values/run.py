@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 from dtfctl.values import hosts, state
 from dtfctl.values import plan as plans
@@ -54,6 +55,26 @@ class Run:
     moves: Mapping[str, str] = field(default_factory=dict)
     parting: tuple[HostPlan, ...] = ()
 
+    def but(self, **changes: Any) -> Run:
+        """The same with these fields changed. What was derived from other fields is kept: it was work for each task."""
+        after = replace(self, **changes)
+        for name, sources in _DERIVED.items():
+            if name in self.__dict__ and not sources & changes.keys():
+                after.__dict__[name] = self.__dict__[name]
+        return after
+
+    def with_host(self, host: HostStatus) -> Run:
+        """The same with another status of a host that the run knows."""
+        after = self.but(hosts={**self.hosts, host.name: host})
+        if host.found is self.hosts[host.name].found:
+            # Where tasks are depends on what hosts have, and not on whether they answer.
+            for name in ("actual", "leaving"):
+                if name in self.__dict__:
+                    after.__dict__[name] = self.__dict__[name]
+        is_away = host.state != hosts.CONNECTED
+        after.__dict__["away"] = self.away | {host.name} if is_away else self.away - {host.name}
+        return after
+
     @property
     def remote_hosts(self) -> tuple[HostPlan, ...]:
         """All machines that the run has to do with, those on their way out too."""
@@ -67,16 +88,28 @@ class Run:
         return self._actual(self.plan)
 
     @cached_property
-    def leaving(self) -> tuple[Task, ...]:
-        """The tasks that only the former plan has."""
+    def leaving(self) -> Mapping[str, Task]:
+        """The tasks that only the former plan has, by name."""
         if self.former is None:
-            return ()
+            return {}
         wanted = {task.name for task in self.plan.tasks()}
-        return tuple(task for task in self._actual(self.former).tasks() if task.name not in wanted)
+        return {task.name: task for task in self._actual(self.former).tasks() if task.name not in wanted}
+
+    @cached_property
+    def away(self) -> frozenset[str]:
+        """The hosts that cannot be asked for anything now."""
+        return frozenset(host.name for host in self.hosts.values() if host.state != hosts.CONNECTED)
+
+    @cached_property
+    def spares(self) -> Mapping[str, str]:
+        """Task -> the spare host that takes it over, of all tasks on lost hosts that have one."""
+        if not any(self.hosts[name].state == hosts.LOST for name in self.away):
+            return {}
+        return hosts.spares(self.plan, self.actual, self.hosts)
 
     def task(self, name: str) -> Task:
         """Where and how it runs, be it leaving. Raises KeyError."""
-        return next((task for task in self.leaving if task.name == name), None) or self.actual.task(name)
+        return self.leaving.get(name) or self.actual.task(name)
 
     def host_of(self, status: TaskStatus) -> str:
         """Where a task's process is or will be, by the name that the file gives the host."""
@@ -88,3 +121,12 @@ class Run:
         found = {host.name: self.hosts[host.name].found for host in plan.hosts if host.name in self.hosts}
         resolved = {host.name: hosts.resolved(host, plan, found.get(host.name, {})) for host in plan.hosts}
         return plans.placed(plan, resolved, self.moves)
+
+
+_DERIVED = {
+    "actual": frozenset({"plan", "moves", "hosts"}),
+    "leaving": frozenset({"plan", "former", "moves", "hosts"}),
+    "away": frozenset({"hosts"}),
+    "spares": frozenset({"plan", "moves", "hosts"}),
+}
+"""What is derived from a run's fields, with the fields from which it is."""

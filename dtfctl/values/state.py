@@ -37,6 +37,8 @@ WAITING = frozenset({PENDING, BACKOFF})
 ENDED = frozenset({STOPPED, SUCCEEDED, FAILED, GAVE_UP})
 """Nothing more happens by itself."""
 
+NOT_ENDED = tuple(each for each in STATES if each not in ENDED)
+
 UNFORGIVEN = frozenset({FAILED, GAVE_UP})
 """The restart policy has had its last word, and the whole cluster fails with the task."""
 

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from dtfctl.storage.store import Store
 from dtfctl.supervise import host_failover
-from dtfctl.values import hosts, state
+from dtfctl.values import state
 from dtfctl.values.hosts import CONNECTED, LOST, UNREACHABLE, HostStatus
 from dtfctl.values.run import Run
+from dtfctl.values.statuses import Statuses
 from dtfctl.values.task import TaskStatus
 from tests.dtfctl.fakes import plan_of
 
@@ -35,9 +36,10 @@ def a_run(text=TEXT, **states):
 
 def running(run, **changes):
     statuses = {
-        task.name: TaskStatus(task.name, state=state.RUNNING, generation=1, pid=7) for task in run.plan.tasks()
+        task.name: TaskStatus(task.name, state=state.RUNNING, generation=1, pid=7, host=task.host.name)
+        for task in run.actual.tasks()
     }
-    return statuses | changes
+    return Statuses((statuses | changes).values())
 
 
 def test_a_host_that_does_not_answer_is_only_noted():
@@ -53,7 +55,7 @@ def test_a_host_that_does_not_answer_is_only_noted():
 
 def test_a_host_is_lost_after_its_time_and_not_before():
     run = host_failover.unreachable(a_run(), "c", "no route", 0.0, 100.0).run
-    assert hosts.look_again_at(run.plan, run.hosts) == 160.0
+    assert host_failover.look_again_at(run) == 160.0
     assert host_failover.losses(run, running(run), 0.0, 159.9).run is run
     assert host_failover.losses(run, running(run), 0.0, 160.0).run.hosts["c"].state == LOST
 
@@ -63,14 +65,14 @@ def test_when_no_host_answers_it_is_this_machine_that_is_cut_off():
     for name in NAMES:
         run = host_failover.unreachable(run, name, "no route", 0.0, 100.0).run
     assert host_failover.losses(run, running(run), 0.0, 1e9).run is run
-    assert hosts.look_again_at(run.plan, run.hosts) is None
+    assert host_failover.look_again_at(run) is None
 
 
 def test_a_task_without_a_spare_waits_for_its_host_and_nothing_is_counted():
     run = host_failover.unreachable(a_run(), "b", "no route", 0.0, 100.0).run
     change = host_failover.losses(run, running(run), 0.0, 200.0)
     assert change.run.hosts["b"].state == LOST and change.statuses == ()
-    assert host_failover.away(change.run) == {"b"} and host_failover.due(change.run, running(run)) == {"ps:1": "spare1"}
+    assert change.run.away == {"b"} and host_failover.due(change.run, running(run)) == {"ps:1": "spare1"}
 
 
 def test_a_task_that_is_to_run_once_has_ended_with_its_host():

@@ -44,5 +44,29 @@ def test_whatever_is_put_and_removed_each_task_stands_in_one_state():
     assert statuses.in_state(*state.STATES) == list(statuses)
     for each in state.STATES:
         assert statuses.in_state(each) == [name for name in statuses if statuses[name].state == each]
-    calm = {name for name in statuses if statuses[name].state in (*state.ALIVE, state.SUCCEEDED)}
+    calm = {name for name in statuses if statuses[name].state in state.ALIVE | state.ENDED}
     assert set(statuses.restless()) == set(statuses) - calm
+
+
+def test_counts_and_hosts_follow_whatever_is_put_and_removed():
+    chance = random.Random(2)
+    statuses = Statuses()
+    for _ in range(500):
+        name = chance.choice([*NAMES, "ps:0", "ps:1"])
+        if chance.random() < 0.2 and name in statuses:
+            statuses.remove(name)
+        else:
+            planned_at = chance.choice([None, 1.0])
+            statuses.put(
+                TaskStatus(name, chance.choice(state.STATES), host=chance.choice("ab"), planned_at=planned_at)
+            )
+    every = list(statuses.values())
+    for each in state.STATES:
+        here = [status.name for status in every if status.state == each]
+        assert statuses.count(each) == len(here)
+        assert statuses.number("ps", each) == sum(name.startswith("ps:") for name in here)
+        assert statuses.among(NAMES[:5], each) == set(here) & set(NAMES[:5])
+    for host in "ab":
+        assert statuses.on_host(host) == [status.name for status in every if status.host == host]
+    assert statuses.on_host("c") == []
+    assert statuses.planned() == [status.name for status in every if status.planned_at is not None]

@@ -284,6 +284,14 @@ def test_a_thousand_tasks_are_asked_for_once(folder):
     assert len(asked) < 10
 
 
+def test_a_cluster_spec_that_no_program_could_be_given_is_told(folder):
+    text = "program: python trainer.py\nadvertise: 10.0.0.1\nbind: 127.0.0.1\njobs: {ps: 10, worker: %s}\n"
+    assert found(folder, text % 5000) == []
+    ((grade, _, words),) = found(folder, text % 8000)
+    assert grade == WRONG and "Linux gives a program at most 131056 in a word (cluster_spec: sparse" in words
+    assert found(folder, text % 8000 + "cluster_spec: sparse\n") == []
+
+
 def test_a_probe_of_python_runs_nothing_of_the_user(folder):
     (folder / "package" / "__init__.py").write_text("open('was_run', 'w')\n")
     (folder / "trainer.py").write_text("open('was_run', 'w')\n")

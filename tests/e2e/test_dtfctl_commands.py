@@ -365,12 +365,10 @@ def test_waiting_for_a_run_that_has_ended_says_the_same_each_time(cluster):
     import sqlite3
 
     with sqlite3.connect(cluster.state / "trial" / "store.sqlite") as store:
-        (document,) = store.execute("SELECT document FROM run").fetchone()
-        run = json.loads(document)
+        run = {field: json.loads(document) for field, document in store.execute("SELECT field, document FROM run")}
         assert run["ended_at"] >= run["started_at"]
-        run["started_at"] -= 1000
-        run["ended_at"] -= 900
-        store.execute("UPDATE run SET document = ?", (json.dumps(run),))
+        times = [(run["started_at"] - 1000, "started_at"), (run["ended_at"] - 900, "ended_at")]
+        store.executemany("UPDATE run SET document = ? WHERE field = ?", times)
     store.close()
     again = cluster.run("wait", status=10).stderr
     assert "trial failed after 10" in again, "by the end of the run, not by the clock"
