@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
-from dtf.run.datasets.dataset import Dataset, Element, Elements
+from dtf.run.datasets.dataset import Dataset, Elements
 from dtf.run.lib.growth import Growth
+from dtf.run.value_types import Array, Element
 from dtf.wire import errors, limits
 from dtf.wire.strings import filled
 
@@ -27,7 +27,7 @@ def batched(dataset: Dataset, size: int, drop_remainder: bool) -> Dataset:
 
 
 def padded_batches(
-    dataset: Dataset, size: int, shapes: Sequence[Sequence[int]], paddings: Sequence[Any], drop_remainder: bool
+    dataset: Dataset, size: int, shapes: Sequence[Sequence[int]], paddings: Sequence[Array], drop_remainder: bool
 ) -> Dataset:
     """Batches whose components are filled up at their ends.
 
@@ -81,7 +81,7 @@ def _stacked(elements: Sequence[Element]) -> Element:
     return tuple(_stack(number, column) for number, column in enumerate(zip(*elements, strict=True)))
 
 
-def _stack(number: int, values: Sequence[Any]) -> Any:
+def _stack(number: int, values: Sequence[Array]) -> Array:
     first = values[0]
     if isinstance(first, Dataset) or not isinstance(first, np.ndarray | np.generic):
         result = np.empty(len(values), object)
@@ -99,7 +99,7 @@ def _stack(number: int, values: Sequence[Any]) -> Any:
     return result
 
 
-def _padded(number: int, values: Sequence[Any], shape: Sequence[int], padding: Any) -> Any:
+def _padded(number: int, values: Sequence[Array], shape: Sequence[int], padding: Array) -> Array:
     rank = len(shape)
     for value in values:
         if value.ndim != rank:
@@ -119,7 +119,7 @@ def _padded(number: int, values: Sequence[Any], shape: Sequence[int], padding: A
     limits.check_room((len(values), *sizes), values[0].dtype.itemsize, values[0].dtype)
     result = filled((len(values), *sizes), padding, values[0].dtype)
     for row, value in enumerate(values):
-        corner: tuple[Any, ...] = (row, *[slice(size) for size in value.shape])
+        corner: tuple[int | slice, ...] = (row, *[slice(size) for size in value.shape])
         result[corner] = value if rank else value[()]
     return result
 

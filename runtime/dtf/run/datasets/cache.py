@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any
 
-from dtf.run.datasets.dataset import Dataset, Element, Elements, Scope, restored_state, saved_state
+from dtf.run.datasets.dataset import Dataset, Elements, Scope, restored_state, saved_state
 from dtf.run.lib.growth import Growth
+from dtf.run.value_types import Element, Position
 from dtf.wire import filesystems
 from dtf.wire.events import read_records, record_bytes
 from dtf.wire.files import file_errors
@@ -70,10 +70,10 @@ class _Cached(Elements):
         self._at += 1
         return element
 
-    def save(self) -> Any:
+    def save(self) -> Position:
         return self._at
 
-    def restore(self, state: Any) -> None:
+    def restore(self, state: Position) -> None:
         # What was kept is made again: a cache may be large, and is not part of a position.
         for _ in range(state):
             self._scope.check()
@@ -116,10 +116,10 @@ class _FileCached(Elements):
         self._at += 1
         return element
 
-    def save(self) -> Any:
+    def save(self) -> Position:
         return self._at
 
-    def restore(self, state: Any) -> None:
+    def restore(self, state: Position) -> None:
         for _ in range(state):
             self._scope.check()
             next(self, None)

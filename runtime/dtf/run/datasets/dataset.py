@@ -16,28 +16,30 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn, TypeVar
 
 import numpy as np
 
 from dtf.run.exchange.rendezvous import StepRendezvous
 from dtf.run.executor.functions import FunctionBody
 from dtf.run.executor.step import SessionState, StepContext
+from dtf.run.interfaces import Value
 from dtf.run.state.resources import ResourceManager
 from dtf.run.threads.cancellation import CancellationManager
+from dtf.run.value_types import Array, Element, Position
 from dtf.wire import errors
 from dtf.wire.variants import Encode, IteratorState
 
 __all__ = [
-    "INFINITE", "UNKNOWN", "Answer", "Dataset", "Element", "Elements", "Function", "Scope", "restored_state",
+    "INFINITE", "UNKNOWN", "Answer", "Dataset", "Elements", "Function", "Scope", "restored_state",
     "saved_state",
 ]  # fmt: skip
 
 INFINITE = -1
 UNKNOWN = -2
 
-Element = tuple[Any, ...]
-"""The flat components of an element: arrays, numpy scalars, or values of dtype variant."""
+
+_Memory = TypeVar("_Memory")
 
 
 class Elements:
@@ -60,11 +62,11 @@ class Elements:
         """
         raise NotImplementedError
 
-    def save(self) -> Any:
+    def save(self) -> Position:
         """The position, as a tree."""
         return [each.save() for each in self.inputs]
 
-    def restore(self, state: Any) -> None:
+    def restore(self, state: Position) -> None:
         """Goes to a position that `save` of the same dataset gave; nothing has been taken yet."""
         for each, saved in zip(self.inputs, state, strict=True):
             each.restore(saved)
@@ -124,7 +126,7 @@ class Scope:
         self._lock = threading.Lock()
         self._takes: set[CancellationManager] = set()
         self._thread = threading.local()
-        self._memory: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+        self._memory: weakref.WeakKeyDictionary[object, Any] = weakref.WeakKeyDictionary()
 
     @staticmethod
     def of_step(step: StepContext) -> Scope:
@@ -135,13 +137,14 @@ class Scope:
         """Another one with the same resources, and nothing else."""
         return Scope(self._resources, self._device_name, self._incarnation)
 
-    def memory(self, owner: Any, make: Callable[[], Any]) -> Any:
+    def memory(self, owner: object, make: Callable[[], _Memory]) -> _Memory:
         """What `owner`, a dataset, remembers from one pass to the next; made by `make()` at first."""
         with self._lock:
             found = self._memory.get(owner)
             if found is None:
                 found = self._memory[owner] = make()
-            return found
+            memory: _Memory = found
+            return memory
 
     def close(self) -> None:
         """Ends all that waits in this scope."""
@@ -270,15 +273,15 @@ class Answer:
 # -- positions as values
 
 
-def saved_state(state: Any) -> IteratorState:
+def saved_state(state: Position) -> IteratorState:
     """The variant of a position.
 
     Raises:
       UnimplementedError: something in it cannot be saved, such as a dataset in a buffer.
     """
-    tensors: list[Any] = []
+    tensors: list[Array] = []
 
-    def plain(node: Any) -> Any:
+    def plain(node: Position) -> Position:
         if isinstance(node, dict):
             return {key: plain(value) for key, value in node.items()}
         if isinstance(node, list | tuple):
@@ -293,7 +296,7 @@ def saved_state(state: Any) -> IteratorState:
     return IteratorState(json.dumps(plain(state)).encode(), tuple(tensors))
 
 
-def restored_state(value: Any) -> Any:
+def restored_state(value: Value) -> Position:
     """The position in a variant of `saved_state`.
 
     Raises:
@@ -305,7 +308,7 @@ def restored_state(value: Any) -> Any:
             f"This is not the position of one of this runtime's iterators but a variant of type '{kind}'"
         )
 
-    def whole(node: Any) -> Any:
+    def whole(node: Position) -> Position:
         if isinstance(node, dict):
             if "" in node:
                 return value.tensors[node[""]]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from typing import Any
 
 import numpy as np
 
-from dtf.run.datasets.dataset import UNKNOWN, Answer, Dataset, Element, Elements, Function, Scope
+from dtf.run.datasets.dataset import UNKNOWN, Answer, Dataset, Elements, Function, Scope
 from dtf.run.threads import growing_pool
 from dtf.run.threads.cancellation import CancellationManager
+from dtf.run.value_types import Element, Position
 from dtf.wire import errors
 
 __all__ = ["filtered", "mapped", "mapped_in_parallel", "reduced", "scanned", "single", "taken_while"]
@@ -85,10 +85,10 @@ class _TakenWhile(Elements):
             self._ended = True
         raise StopIteration
 
-    def save(self) -> Any:
+    def save(self) -> Position:
         return [self._ended, self._source.save()]
 
-    def restore(self, state: Any) -> None:
+    def restore(self, state: Position) -> None:
         self._ended = state[0]
         self._source.restore(state[1])
 
@@ -120,10 +120,10 @@ class _Scanned(Elements):
         self._state = results[:size]
         return results[size:]
 
-    def save(self) -> Any:
+    def save(self) -> Position:
         return [[np.asarray(each) for each in self._state], self._source.save()]
 
-    def restore(self, state: Any) -> None:
+    def restore(self, state: Position) -> None:
         self._state = tuple(state[0])
         self._source.restore(state[1])
 
@@ -241,8 +241,8 @@ class _MappedInParallel(Elements):
                 return answer
         return self._started.popleft()
 
-    def save(self) -> Any:
-        results: list[Any] = []
+    def save(self) -> Position:
+        results: list[Position] = []
         for answer in self._started:
             try:
                 results.append([np.asarray(each) for each in answer.wait()])
@@ -250,7 +250,7 @@ class _MappedInParallel(Elements):
                 results.append({"code": error.error_code, "message": error.message})
         return [results, self._ended, self._source.save()]
 
-    def restore(self, state: Any) -> None:
+    def restore(self, state: Position) -> None:
         for result in state[0]:
             answer = Answer()
             if isinstance(result, dict):

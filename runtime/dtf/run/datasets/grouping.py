@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import cast
 
 import numpy as np
 
-from dtf.run.datasets.dataset import UNKNOWN, Dataset, Element, Elements, Function, Scope
+from dtf.run.datasets.dataset import UNKNOWN, Dataset, Elements, Function, Scope
 from dtf.run.datasets.sources import indexed
 from dtf.run.lib.growth import Growth
+from dtf.run.value_types import Array, Element, Position
 from dtf.wire import errors
 
 __all__ = ["chosen", "grouped", "unique"]
@@ -85,19 +86,19 @@ class _Grouped(Elements):
 
     def _started(self, key: int, group: list[Element]) -> Elements:
         window = indexed("Window", len(group), group.__getitem__)
-        made = self._reduce.call(self._scope, (np.int64(key), window))[0]
+        made = self._reduce.call(self._scope, (cast(Array, np.int64(key)), cast(Array, window)))[0]
         dataset = made[()] if isinstance(made, np.ndarray) else made
         if not isinstance(dataset, Dataset):
             raise errors.InvalidArgumentError.of("`reduce_func` must return a dataset")
         return dataset.start(self._scope)
 
-    def save(self) -> Any:
+    def save(self) -> Position:
         current = self._current and [self._current[0], _plain(self._current[1]), self._current[2].save()]
         groups = [[key, _plain(group)] for key, group in self._groups.items()]
         sizes = [[key, size] for key, size in self._sizes.items()]
         return [groups, sizes, current, self._ended, self._source.save()]
 
-    def restore(self, state: Any) -> None:
+    def restore(self, state: Position) -> None:
         self._groups = {key: [tuple(each) for each in group] for key, group in state[0]}
         self._count = sum(map(len, self._groups.values()))
         self._sizes = {key: size for key, size in state[1]}
@@ -115,7 +116,7 @@ class _Grouped(Elements):
             self._current[2].close()
 
 
-def _plain(elements: Sequence[Element]) -> list[list[Any]]:
+def _plain(elements: Sequence[Element]) -> list[list[Array]]:
     return [[each if isinstance(each, Dataset) else np.asarray(each) for each in element] for element in elements]
 
 
@@ -155,10 +156,10 @@ class _Chosen(Elements):
                 self._left.discard(index)
         raise StopIteration
 
-    def save(self) -> Any:
+    def save(self) -> Position:
         return [sorted(self._left), [each.save() for each in self.inputs]]
 
-    def restore(self, state: Any) -> None:
+    def restore(self, state: Position) -> None:
         self._left = set(state[0])
         for each, saved in zip(self.inputs, state[1], strict=True):
             each.restore(saved)
@@ -174,7 +175,7 @@ class _Unique(Elements):
         self.inputs = [source]
         self._source = source
         self._growth = Growth("the elements that unique has seen")
-        self._seen: dict[Any, list[Any]] = {}
+        self._seen: dict[tuple[object, ...], list[Array]] = {}
 
     def __next__(self) -> Element:
         while True:
@@ -186,10 +187,10 @@ class _Unique(Elements):
                 self._seen[key] = arrays
                 return element
 
-    def save(self) -> Any:
+    def save(self) -> Position:
         return [list(self._seen.values()), self._source.save()]
 
-    def restore(self, state: Any) -> None:
+    def restore(self, state: Position) -> None:
         for arrays in state[0]:
             self._seen[tuple((each.shape, tuple(each.ravel().tolist())) for each in map(np.asarray, arrays))] = arrays
         self._source.restore(state[1])

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from dtf.run.datasets.dataset import Dataset, Element, Elements, Function, Scope
+from dtf.run.datasets.dataset import Dataset, Elements, Function, Scope
 from dtf.run.datasets.prefetch import Prefetched
+from dtf.run.value_types import Element, Position
 from dtf.wire import errors
 
 __all__ = ["flat_mapped", "interleaved"]
@@ -95,11 +94,11 @@ class _Interleaved(Elements):
         elements = dataset.start(self._scope)
         return Prefetched(elements, self._scope, self._ahead) if self._ahead else elements
 
-    def save(self) -> Any:
+    def save(self) -> Position:
         slots = [slot and [[np.asarray(each) for each in slot[0]], slot[1].save()] for slot in self._slots]
         return [slots, self._at, self._given, self._input_ended, self._source.save()]
 
-    def restore(self, state: Any) -> None:
+    def restore(self, state: Position) -> None:
         for index, slot in enumerate(state[0]):
             if slot is not None:
                 elements = self._start(tuple(slot[0]))

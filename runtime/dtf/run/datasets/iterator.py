@@ -9,15 +9,15 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
-from dtf.run.datasets.dataset import Dataset, Element, Elements, Scope, restored_state, saved_state
+from dtf.run.datasets.dataset import Dataset, Elements, Scope, restored_state, saved_state
 from dtf.run.datasets.prefetch import Prefetched
-from dtf.run.interfaces import Done
+from dtf.run.interfaces import Done, Value
 from dtf.run.threads import growing_pool
 from dtf.run.threads.cancellation import CancellationManager
+from dtf.run.value_types import Element, Position
 from dtf.wire import errors
 from dtf.wire.dtypes import DType, as_dtype
 from dtf.wire.tensor_shape import TensorShape
@@ -79,7 +79,7 @@ class Iterator:
         else:
             _report(outcome, done)
 
-    def save(self) -> Any:
+    def save(self) -> Position:
         """The position, an IteratorState; waits for an element that is being made.
 
         Raises:
@@ -89,7 +89,7 @@ class Iterator:
             raise errors.FailedPreconditionError.of(f"Iterator {self.name} has not been initialized")
         return saved_state(self._pass.save())
 
-    def restore(self, position: Any) -> None:
+    def restore(self, position: Value) -> None:
         """Goes to a position of a pass over the same dataset.
 
         Raises:
@@ -166,13 +166,13 @@ class _Pass:
                 self._kept.appendleft(outcome)
             return None
 
-    def save(self) -> Any:
+    def save(self) -> Position:
         """The position as a tree."""
         with self._lock:
             kept = [[np.asarray(each) for each in element] for element in self._kept]
             return [kept, self._has_ended, None if self._has_ended else self._elements.save()]
 
-    def restore(self, state: Any) -> None:
+    def restore(self, state: Position) -> None:
         """Goes to such a position."""
         kept, self._has_ended, position = state
         self._kept = deque(tuple(element) for element in kept)

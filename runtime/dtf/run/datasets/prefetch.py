@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from typing import Any
 
 import numpy as np
 
-from dtf.run.datasets.dataset import Dataset, Element, Elements, Scope
+from dtf.run.datasets.dataset import Dataset, Elements, Scope
 from dtf.run.lib.growth import Growth
 from dtf.run.threads import growing_pool
 from dtf.run.threads.cancellation import CancellationManager
+from dtf.run.value_types import Element, Position
 from dtf.wire import errors
 
 __all__ = ["Prefetched", "prefetched"]
@@ -124,7 +124,7 @@ class Prefetched(Elements):
     def _must_stop(self) -> bool:
         return self._is_closed or self._pause or self._scope.cancellation.is_cancelled
 
-    def save(self) -> Any:
+    def save(self) -> Position:
         with self._condition:
             self._pause = True
             self._condition.notify_all()
@@ -133,7 +133,7 @@ class Prefetched(Elements):
             self._pause = False
             return [[_saved(item) for item in self._buffer], self._source.save()]
 
-    def restore(self, state: Any) -> None:
+    def restore(self, state: Position) -> None:
         self._buffer.extend(_restored(item) for item in state[0])
         self._source.restore(state[1])
 
@@ -146,13 +146,13 @@ class Prefetched(Elements):
             self._source.close()
 
 
-def _saved(item: Any) -> Any:
+def _saved(item: Element | errors.OpError | None) -> Position:
     if isinstance(item, errors.OpError):
         return {"code": item.error_code, "message": item.message}
     return item and [np.asarray(each) for each in item]
 
 
-def _restored(item: Any) -> Any:
+def _restored(item: Position) -> Element | errors.OpError | None:
     if isinstance(item, dict):
         return errors.error_from_code(item["code"], item["message"])
-    return item and tuple(item)
+    return None if item is None else tuple(item)

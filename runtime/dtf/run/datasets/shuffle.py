@@ -9,13 +9,13 @@ from __future__ import annotations
 import secrets
 from collections import deque
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from dtf.run.datasets.dataset import UNKNOWN, Dataset, Element, Elements, Scope
+from dtf.run.datasets.dataset import UNKNOWN, Dataset, Elements, Scope
 from dtf.run.lib.growth import Growth
 from dtf.run.lib.philox import word_source
+from dtf.run.value_types import Element, Position
 from dtf.wire import errors
 
 __all__ = ["shuffled"]
@@ -140,7 +140,7 @@ class _Shuffled(Elements):
                 return True
         return False
 
-    def save(self) -> Any:
+    def save(self) -> Position:
         return {
             "buffer": [[np.asarray(each) for each in element] for element in self._buffer[self._first :]],
             "rests": list(self._rests),
@@ -151,7 +151,7 @@ class _Shuffled(Elements):
             "source": None if self._source is None else self._source.save(),
         }
 
-    def restore(self, state: Any) -> None:
+    def restore(self, state: Position) -> None:
         self._buffer, self._first = [tuple(element) for element in state["buffer"]], 0
         self._rests = deque(state["rests"])
         self._passes = state["passes"]

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
-from dtf.run.datasets.dataset import Dataset, Element, Elements, Function, Scope
+import numpy as np
+
+from dtf.run.datasets.dataset import Dataset, Elements, Function, Scope
+from dtf.run.value_types import Element, Position
 from dtf.wire import errors, filesystems
 from dtf.wire.decompress import InflatingFile, decompress
 from dtf.wire.events import read_records
@@ -21,7 +24,7 @@ def indexed(kind: str, count: int, element: Callable[[int], Element]) -> Dataset
     return Dataset(kind, lambda scope: _Indexed(scope, count, element), count)
 
 
-def number_range(start: int, stop: int, step: int, dtype: Any) -> Dataset:
+def number_range(start: int, stop: int, step: int, dtype: type[np.generic]) -> Dataset:
     """The numbers of a range, as scalars."""
     numbers = range(start, stop, step)
     return indexed("RangeDataset", len(numbers), lambda index: (dtype(numbers[index]),))
@@ -39,10 +42,10 @@ class _Indexed(Elements):
         self._next += 1
         return self._element(self._next - 1)
 
-    def save(self) -> Any:
+    def save(self) -> Position:
         return self._next
 
-    def restore(self, state: Any) -> None:
+    def restore(self, state: Position) -> None:
         self._next = state
 
 
@@ -71,7 +74,7 @@ class _Generated(Elements):
             self.close()
             raise StopIteration from None
 
-    def save(self) -> Any:
+    def save(self) -> Position:
         raise errors.FailedPreconditionError.of(
             "The position of a dataset made from a Python generator cannot be saved"
         )
@@ -161,10 +164,10 @@ class _Records(Elements):
     def _next_file(self) -> None:
         self._file, self._taken, self._records = self._file + 1, 0, None
 
-    def save(self) -> Any:
+    def save(self) -> Position:
         return [self._file, self._taken]
 
-    def restore(self, state: Any) -> None:
+    def restore(self, state: Position) -> None:
         self._file, self._taken = state
         self._records = None
 

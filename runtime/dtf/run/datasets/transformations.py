@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Sequence
-from typing import Any
+from typing import cast
 
 import numpy as np
 
-from dtf.run.datasets.dataset import INFINITE, UNKNOWN, Dataset, Element, Elements, Scope
+from dtf.run.datasets.dataset import INFINITE, UNKNOWN, Dataset, Elements, Scope
 from dtf.run.datasets.sources import indexed
 from dtf.run.lib.growth import Growth
+from dtf.run.value_types import Array, Element, Position
 from dtf.wire import errors
 
 __all__ = ["concatenate", "ignore_errors", "repeat", "shard", "skip", "take", "unbatch", "window", "zipped"]
@@ -40,10 +41,10 @@ class _Taken(Elements):
             self._source.close()
         return element
 
-    def save(self) -> Any:
+    def save(self) -> Position:
         return [self._left, self._source.save()]
 
-    def restore(self, state: Any) -> None:
+    def restore(self, state: Position) -> None:
         self._left = state[0]
         self._source.restore(state[1])
 
@@ -69,10 +70,10 @@ class _Skipped(Elements):
             self._left -= 1
         return next(self._source)
 
-    def save(self) -> Any:
+    def save(self) -> Position:
         return [self._left, self._source.save()]
 
-    def restore(self, state: Any) -> None:
+    def restore(self, state: Position) -> None:
         self._left = state[0]
         self._source.restore(state[1])
 
@@ -108,10 +109,10 @@ class _Shard(Elements):
             if (self._seen - 1) % self._count == self._index:
                 return element
 
-    def save(self) -> Any:
+    def save(self) -> Position:
         return [self._seen, self._source.save()]
 
-    def restore(self, state: Any) -> None:
+    def restore(self, state: Position) -> None:
         self._seen = state[0]
         self._source.restore(state[1])
 
@@ -148,10 +149,10 @@ class _Repeated(Elements):
                     break  # nothing, for ever
         raise StopIteration
 
-    def save(self) -> Any:
+    def save(self) -> Position:
         return [self._passes, None if self._source is None else self._source.save()]
 
-    def restore(self, state: Any) -> None:
+    def restore(self, state: Position) -> None:
         self._passes = state[0]
         if state[1] is not None:
             self._source = self._dataset.start(self._scope)
@@ -186,10 +187,10 @@ class _Concatenated(Elements):
                 self._at, self._source = self._at + 1, None
         raise StopIteration
 
-    def save(self) -> Any:
+    def save(self) -> Position:
         return [self._at, None if self._source is None else self._source.save()]
 
-    def restore(self, state: Any) -> None:
+    def restore(self, state: Position) -> None:
         self._at = state[0]
         if state[1] is not None:
             self._source = self._datasets[self._at].start(self._scope)
@@ -212,7 +213,7 @@ class _Zipped(Elements):
         self.inputs = sources
 
     def __next__(self) -> Element:
-        element: list[Any] = []
+        element: list[Array] = []
         failed: errors.OpError | None = None
         for source in self.inputs:
             # All move on together, also where one of them fails.
@@ -234,7 +235,7 @@ class _Unbatched(Elements):
     def __init__(self, source: Elements) -> None:
         self.inputs = [source]
         self._source = source
-        self._batch: Element = ()
+        self._batch: tuple[Array | list[Array], ...] = ()
         self._at = self._count = 0
 
     def __next__(self) -> Element:
@@ -259,17 +260,17 @@ class _Unbatched(Elements):
         )
         self._at, self._count = 0, len(batch[0])
 
-    def save(self) -> Any:
+    def save(self) -> Position:
         rest = [_whole(component)[self._at :] for component in self._batch]
         return [rest if self._at < self._count else None, self._source.save()]
 
-    def restore(self, state: Any) -> None:
+    def restore(self, state: Position) -> None:
         if state[0] is not None:
             self._take(tuple(state[0]))
         self._source.restore(state[1])
 
 
-def _whole(component: Any) -> Any:
+def _whole(component: Array | list[Array]) -> Array:
     if not isinstance(component, list):
         return component
     array = np.empty(len(component), object)
@@ -313,7 +314,7 @@ class _Windows(Elements):
             self._buffer.popleft()
         self._to_skip = self._shift - gone
         components = list(zip(*elements, strict=True))
-        return tuple(_listed(each) for each in components)
+        return tuple(cast(Array, _listed(each)) for each in components)
 
     def _pull(self, keep: bool) -> None:
         try:
@@ -327,16 +328,16 @@ class _Windows(Elements):
         else:
             self._to_skip -= 1
 
-    def save(self) -> Any:
+    def save(self) -> Position:
         return [[list(each) for each in self._buffer], self._to_skip, self._ended, self._source.save()]
 
-    def restore(self, state: Any) -> None:
+    def restore(self, state: Position) -> None:
         self._buffer = deque(map(tuple, state[0]))
         self._to_skip, self._ended = state[1:3]
         self._source.restore(state[3])
 
 
-def _listed(values: Sequence[Any]) -> Dataset:
+def _listed(values: Sequence[Array]) -> Dataset:
     return indexed("WindowDataset", len(values), lambda index: (values[index],))
 
 

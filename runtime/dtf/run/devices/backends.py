@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from dtf.run.value_types import Array
 from dtf.wire import errors, forks
 from dtf.wire.device import DeviceSpec
 from dtf.wire.text_cache import cached_by_text
@@ -57,14 +58,14 @@ class DeviceBackend(Protocol):
     def list_devices(self) -> Sequence[PhysicalDevice]:
         """The devices, in the order of their indices. The same at every call."""
 
-    def allocate(self, index: int, shape: Sequence[int], dtype: np.dtype[Any]) -> DeviceArray:
+    def allocate(self, index: int, shape: Sequence[int], dtype: np.dtype) -> DeviceArray:
         """An array of zeros on device `index`.
 
         Raises:
           ResourceExhaustedError: the device has no room for it.
         """
 
-    def copy_in(self, index: int, array: Any) -> DeviceArray:
+    def copy_in(self, index: int, array: Array | DeviceArray) -> DeviceArray:
         """A new array on device `index`.
 
         Args:

@@ -19,13 +19,14 @@ import copy
 import functools
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NoReturn, cast
+from typing import NoReturn, TypeVar, cast
 
 import numpy as np
 
 from dtf.run import kernels
 from dtf.run.devices.backends import (
     FAKE_VARIABLE,
+    DeviceArray,
     PhysicalDevice,
     Storage,
     register_backend,
@@ -36,10 +37,13 @@ from dtf.run.devices.host_memory import DEVICE, HOST, argument_names, memories
 from dtf.run.executor.step import StepContext
 from dtf.run.interfaces import Done, Outputs, Value
 from dtf.run.kernels import DEAD, DEFAULT, Function, Kernel, KernelNode
-from dtf.run.state.resources import ResourceManager, Variable
+from dtf.run.state.resources import ResourceHandle, ResourceManager, Variable
+from dtf.run.value_types import Array
 from dtf.wire import errors, opdef
 
 __all__ = ["FakeArray", "FakeBackend", "fake_devices"]
+
+_Resource = TypeVar("_Resource")
 
 _MEMORY_BYTES = 1 << 30
 _ONLY_ON_CPUS = frozenset(
@@ -60,7 +64,7 @@ class FakeArray:
     __slots__ = ("_values", "device_type", "index")
     __array_ufunc__ = None
 
-    def __init__(self, values: Any, device_type: str, index: int) -> None:
+    def __init__(self, values: Array, device_type: str, index: int) -> None:
         """An array of `values`, a numpy array or scalar, which is not copied."""
         self._values: np.ndarray = values
         self.device_type = device_type
@@ -72,7 +76,7 @@ class FakeArray:
         return self._values.shape
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> np.dtype:
         """The numpy dtype of the elements."""
         return self._values.dtype
 
@@ -84,7 +88,7 @@ class FakeArray:
     def __repr__(self) -> str:
         return f"FakeArray(shape={self.shape}, dtype={self.dtype}, {self.device_type}:{self.index})"
 
-    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise TypeError(f"{self!r} is in a device's memory: nothing copied it to the host's, where this code reads it")
 
     __array__ = __bool__ = __len__ = __iter__ = __getitem__ = __float__ = __int__ = __index__ = _refuse
@@ -131,30 +135,32 @@ class FakeBackend:
         """See `DeviceBackend`."""
         return [PhysicalDevice(_MEMORY_BYTES, f"device: {index}, name: Fake") for index in range(self._count)]
 
-    def allocate(self, index: int, shape: Sequence[int], dtype: np.dtype[Any]) -> FakeArray:
+    def allocate(self, index: int, shape: Sequence[int], dtype: np.dtype) -> FakeArray:
         """See `DeviceBackend`."""
         with self._lock:
             self.allocations += 1
         return FakeArray(np.zeros(shape, dtype), self.device_type, index)
 
-    def copy_in(self, index: int, array: Any) -> FakeArray:
+    def copy_in(self, index: int, array: Array | DeviceArray) -> FakeArray:
         """See `DeviceBackend`."""
         is_here = isinstance(array, FakeArray)
         with self._lock:
             self.copies_across += is_here
             self.copies_in += not is_here
-        return FakeArray(np.array(array._values if is_here else array), self.device_type, index)
+        values = array._values if isinstance(array, FakeArray) else array
+        return FakeArray(np.array(values), self.device_type, index)
 
-    def copy_out(self, array: Any) -> np.ndarray:
+    def copy_out(self, array: DeviceArray) -> np.ndarray:
         """See `DeviceBackend`."""
         with self._lock:
             self.copies_out += 1
+        assert isinstance(array, FakeArray)
         return np.array(array._values)
 
     def synchronize(self, index: int) -> None:
         """See `DeviceBackend`: everything is done when it is asked for."""
 
-    def owns_memory(self, array: Any) -> bool:
+    def owns_memory(self, array: DeviceArray) -> bool:
         """See `DeviceBackend`: never, for the CPU's kernels return views."""
         return False
 
@@ -195,12 +201,12 @@ def _on_device(node: KernelNode) -> Function:
     wanted = memories(op_def.inputs, functools.partial(_types, node), names)
     given = memories(op_def.outputs, functools.partial(_types, node), names)
 
-    def put_back(result: Any) -> Any:
+    def put_back(result: Outputs) -> Outputs:
         if isinstance(result, (tuple, list)):
             return [_outside(value, place, storage) for value, place in zip(result, given, strict=True)]
         return _outside(result, given[0], storage) if given else result
 
-    def taken_out(inputs: Sequence[Any]) -> list[Any]:
+    def taken_out(inputs: Sequence[Value]) -> list[Value]:
         return [inside(value, place) for value, place in zip(inputs, wanted, strict=True)]
 
     if row.asynchronous:
@@ -226,7 +232,7 @@ def _types(node: KernelNode, argument: opdef.ArgDef) -> list[int]:
     return [dtype.as_datatype_enum] * count
 
 
-def _inside(node: KernelNode, storage: Storage, value: Any, place: str) -> Any:
+def _inside(node: KernelNode, storage: Storage, value: Value, place: str) -> Value:
     """An argument as the CPU's function wants it.
 
     Raises:
@@ -234,24 +240,24 @@ def _inside(node: KernelNode, storage: Storage, value: Any, place: str) -> Any:
     """
     if isinstance(value, Variable):
         return _VariableInside(value, storage)
-    is_here = isinstance(value, FakeArray)
     if value is DEAD or place not in (HOST, DEVICE):
         return value
-    is_right = value.index == storage.number if is_here and place == DEVICE else is_here == (place == DEVICE)
+    held = value if isinstance(value, FakeArray) else None
+    is_right = (held is None) == (place == HOST) and (held is None or held.index == storage.number)
     if not is_right:
         raise errors.InternalError.of(
             f"Node {node.name} ({node.op}) on {node.device} got {value!r}, which must be in the {place}'s memory."
         )
-    return value._values if is_here else value
+    return value if held is None else held._values
 
 
-def _outside(value: Any, place: str, storage: Storage) -> Any:
+def _outside(value: Value, place: str, storage: Storage) -> Value:
     """A result of the CPU's function as others get it."""
     if isinstance(value, _VariableInside):
         return value.outside
     if value is DEAD or place != DEVICE or isinstance(value, Variable):
         return value
-    return FakeArray(value, storage.backend.device_type, storage.number)
+    return FakeArray(cast(Array, value), storage.backend.device_type, storage.number)
 
 
 class _VariableInside(Variable):
@@ -266,12 +272,12 @@ class _VariableInside(Variable):
         self._type, self._index = storage.backend.device_type, storage.number
 
     @property
-    def _array(self) -> Any:
+    def _array(self) -> Array | None:
         held = self.outside._array
         return held._values if isinstance(held, FakeArray) else held
 
     @_array.setter
-    def _array(self, values: Any) -> None:
+    def _array(self, values: Array | None) -> None:
         self.outside._array = None if values is None else FakeArray(values, self._type, self._index)
 
     def _is_exclusive(self) -> bool:
@@ -285,20 +291,24 @@ class _ResourcesInside:
         self._resources = resources
         self._storage = storage
 
-    def lookup(self, container: str, name: str, kind: type) -> Any:
+    def lookup(self, container: str, name: str, kind: type[_Resource]) -> _Resource | None:
         return self._shown(self._resources.lookup(container, name, kind))
 
-    def get(self, handle: Any, kind: type) -> Any:
+    def get(self, handle: ResourceHandle, kind: type[_Resource]) -> _Resource:
         return self._shown(self._resources.get(handle, kind))
 
-    def lookup_or_create(self, container: str, name: str, kind: type, factory: Callable[[], Any]) -> Any:
+    def lookup_or_create(
+        self, container: str, name: str, kind: type[_Resource], factory: Callable[[], _Resource]
+    ) -> _Resource:
         return self._shown(self._resources.lookup_or_create(container, name, kind, factory))
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self._resources, name)
 
-    def _shown(self, resource: Any) -> Any:
-        return _VariableInside(resource, self._storage) if type(resource) is Variable else resource
+    def _shown(self, resource: _Resource) -> _Resource:
+        if type(resource) is not Variable:
+            return resource
+        return cast(_Resource, _VariableInside(cast(Variable, resource), self._storage))
 
 
 def _step_inside(step: StepContext, storage: Storage) -> StepContext:

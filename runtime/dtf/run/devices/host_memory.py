@@ -8,8 +8,8 @@ table may say otherwise (`Kernel.host`). Knows op contracts only.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 
+from dtf.run.value_types import AttrValue
 from dtf.wire import dtypes, opdef
 from dtf.wire.text_cache import cached_by_text
 
@@ -70,7 +70,7 @@ def is_host_dtype(enum: int) -> bool:
     return enum in _HOST_ENUMS
 
 
-def is_computed_there(op: str, types: Mapping[str, Any]) -> bool:
+def is_computed_there(op: str, types: Mapping[str, AttrValue]) -> bool:
     """Whether a node of `op` is computed in the host's memory although it is on another device.
 
     Args:
@@ -83,7 +83,7 @@ def is_computed_there(op: str, types: Mapping[str, Any]) -> bool:
     return attr is not None and types.get(attr) == dtypes.int32
 
 
-def may_be_on_accelerators(op: str, types: Mapping[str, Any]) -> bool:
+def may_be_on_accelerators(op: str, types: Mapping[str, AttrValue]) -> bool:
     """Whether the dtypes of a node allow it on other devices than CPUs, whatever rows its op has: there are no strings
     there, but in control flow, and no variables of int32.
     """

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from dtf.run.exchange.piggyback import SEND_METHODS, Marks
 from dtf.run.exchange.rendezvous import OUTSIDE, key_maker
@@ -135,7 +135,7 @@ def _bound_to_client(instruction: Instruction, key: str, binding: EndpointBindin
     raise errors.UnimplementedError.of(f"Node '{instruction.name}' is an endpoint of no value that is pushed")
 
 
-def _replaced(instruction: Instruction, function: Callable[..., Any]) -> Instruction:
+def _replaced(instruction: Instruction, function: Callable[..., Value]) -> Instruction:
     kernel = instruction.kernel._replace(stateful=True, asynchronous=False)
     return dataclasses.replace(instruction, kernel=kernel, function=function)
 

@@ -16,9 +16,10 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from dtf.run.interfaces import Done, Key, Value
+from dtf.run.value_types import AttrValue
 from dtf.wire import errors
 from dtf.wire.device import task_of
 from dtf.wire.names import printable
@@ -58,7 +59,7 @@ def make_key(
     return f"{source_device};{incarnation:016x};{destination_device};{tensor_name};{frame_iteration}"
 
 
-def key_maker(attrs: Mapping[str, Any]) -> Callable[[str], str]:
+def key_maker(attrs: Mapping[str, AttrValue]) -> Callable[[str], str]:
     """frame_iteration -> key, for a _Send or _Recv with these attributes."""
     source, destination = attrs["send_device"].decode(), attrs["recv_device"].decode()
     name, incarnation = attrs["tensor_name"].decode(), attrs["send_device_incarnation"]

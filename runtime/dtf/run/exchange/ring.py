@@ -20,16 +20,17 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import cast
 
 import numpy as np
 
 from dtf.run.exchange.collective_groups import BROKEN, Collectives, Group
 from dtf.run.exchange.rendezvous import make_key
 from dtf.run.executor.step import StepContext
-from dtf.run.interfaces import Device, Done, Outputs
+from dtf.run.interfaces import Device, Done, Outputs, Value
 from dtf.run.master.step_monitor import watchman
 from dtf.run.threads import reader_thread
+from dtf.run.value_types import Array
 from dtf.wire import errors
 from dtf.wire.device import task_of
 
@@ -93,7 +94,7 @@ class Exchange:
         self._lock = threading.Lock()
         self._is_over = False
         self._untaken = 0
-        self._value: Any = None
+        self._value: Array | None = None
         self._finished_at: float | None = None
         self._cancels: list[Callable[[], None]] = []
         self._token: int | None = None
@@ -128,7 +129,7 @@ class Exchange:
             self.fail(error)
         self._taken()
 
-    def send(self, part: str, value: Any) -> None:
+    def send(self, part: str, value: Array) -> None:
         """Lays a part down for the right neighbour."""
         group = self._required_group()
         with self._lock:
@@ -138,20 +139,21 @@ class Exchange:
         except errors.OpError as error:
             self.fail(error)
 
-    def receive(self, part: str, handle: Callable[[Any], None]) -> None:
+    def receive(self, part: str, handle: Callable[[Array], None]) -> None:
         """Has handle(value) called with a part of the left neighbour."""
         group = self._required_group()
 
-        def answered(value: Any = None, error: errors.OpError | None = None) -> None:
+        def answered(value: Value = None, error: errors.OpError | None = None) -> None:
             if self._is_over:
                 return
             if error is not None:
                 self.fail(group.loss_of(group.left, error))
                 return
             try:
-                if value.nbytes >= _LONG_FROM_BYTES:
+                theirs = cast(Array, value)
+                if theirs.nbytes >= _LONG_FROM_BYTES:
                     reader_thread.before_long()
-                handle(value)
+                handle(theirs)
             except Exception as failure:
                 self.fail(failure)
 
@@ -163,7 +165,7 @@ class Exchange:
                 return
         cancel()
 
-    def finish(self, value: Any) -> None:
+    def finish(self, value: Array) -> None:
         """The value is there."""
         with self._lock:
             self._value = value
@@ -218,7 +220,7 @@ class Exchange:
         return f"{task_of(self.group.left.name)} has not sent its part"
 
     def _send_heartbeat(self, group: Group) -> None:
-        def done(_: Any = None, error: errors.OpError | None = None) -> None:
+        def done(_: Value = None, error: errors.OpError | None = None) -> None:
             if error is not None:
                 message = f"it has stopped answering: {error.message}"
                 self.fail(group.loss_of(group.left, errors.UnavailableError.of(message)))
@@ -279,7 +281,7 @@ class Exchange:
         return self.group
 
 
-def all_reduce(exchange: Exchange, value: Any, merge: np.ufunc, final: Callable[[np.ndarray, int], None]) -> None:
+def all_reduce(exchange: Exchange, value: Array, merge: np.ufunc, final: Callable[[np.ndarray, int], None]) -> None:
     """Every member gets `merge` over all members' values, on which final(value, number of members) was done in place.
     In a group of one, that is the value itself.
     """
@@ -299,7 +301,7 @@ def all_reduce(exchange: Exchange, value: Any, merge: np.ufunc, final: Callable[
     def part_of(array: np.ndarray, part: int) -> np.ndarray:
         return array[bounds[part] : bounds[part + 1]]
 
-    def received(phase: int, theirs: Any) -> None:
+    def received(phase: int, theirs: Array) -> None:
         # Phases below `scatters` bring what is to be merged, the others what is finished.
         part = (rank - phase - 1) % count
         own, place = part_of(ours, part), part_of(result, part)
@@ -328,17 +330,16 @@ def all_reduce(exchange: Exchange, value: Any, merge: np.ufunc, final: Callable[
     exchange.send("0", part_of(ours, rank))
 
 
-def all_gather(exchange: Exchange, value: Any) -> None:
+def all_gather(exchange: Exchange, value: Array) -> None:
     """Every member gets all members' values, one after the other along the first dimension."""
     group = exchange.group
     assert group is not None
     count, rank = len(group), group.rank
     own = np.asarray(value, order="C")
-    blocks: list[Any] = [None] * count
-    blocks[rank] = own
+    blocks = [own] * count
     left = _Countdown(count - 1)
 
-    def received(phase: int, theirs: Any) -> None:
+    def received(phase: int, theirs: Array) -> None:
         if theirs.shape != own.shape or theirs.dtype != own.dtype:
             exchange.disagrees(f"one has {own.dtype} {list(own.shape)}, the other {theirs.dtype} {list(theirs.shape)}")
             return
@@ -356,7 +357,7 @@ def all_gather(exchange: Exchange, value: Any) -> None:
     exchange.send("0", own)
 
 
-def broadcast(exchange: Exchange, value: Any, check: Callable[[Any], str]) -> None:
+def broadcast(exchange: Exchange, value: Array | None, check: Callable[[Array], str]) -> None:
     """Every member gets the value of the one that has one; `value` is None at the others.
 
     The value goes round with the rank of its source, which comes back to the source and shows that it is the only one.
@@ -371,7 +372,7 @@ def broadcast(exchange: Exchange, value: Any, check: Callable[[Any], str]) -> No
             exchange.finish(own)
             return
 
-        def returned(source: Any) -> None:
+        def returned(source: Array) -> None:
             if int(source) != rank:
                 other = task_of(group.members[int(source)].name)
                 exchange.disagrees(f"both {other} and {task_of(group.members[rank].name)} send")
@@ -383,10 +384,10 @@ def broadcast(exchange: Exchange, value: Any, check: Callable[[Any], str]) -> No
         exchange.send("value", own)
         return
 
-    came: dict[str, Any] = {}
+    came: dict[str, Array] = {}
     left = _Countdown(2)
 
-    def received(what: str, theirs: Any) -> None:
+    def received(what: str, theirs: Array) -> None:
         came[what] = theirs
         if what == "source":
             exchange.send("source", theirs)

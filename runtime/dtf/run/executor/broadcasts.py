@@ -7,13 +7,15 @@ for it: a program multiplies the sizes of both inputs itself, and calls the `che
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from dtf.run.devices.backends import CPU
 from dtf.run.executor.instructions import Instruction
+from dtf.run.interfaces import Outputs
+from dtf.run.kernels import Function
+from dtf.run.value_types import Array
 from dtf.wire import limits
 
 __all__ = ["BROADCASTS", "UNCHECKED_SIZE_MAX", "checked", "is_broadcast", "result_size", "with_check"]
@@ -34,10 +36,10 @@ UNCHECKED_SIZE_MAX = 1 << 24
 """Elements of a result that nobody looks at, whatever their type: `limits.check_room` does not look at fewer bytes."""
 
 
-def checked(function: Callable[..., Any]) -> Callable[..., Any]:
+def checked(function: Function) -> Function:
     """The function of such an op, which looks at the room for its result first. Raises ResourceExhaustedError."""
 
-    def call(*values: Any) -> Any:
+    def call(*values: Array) -> Outputs:
         check_result(values)
         return function(*values)
 
@@ -56,7 +58,7 @@ def with_check(instruction: Instruction) -> Instruction:
     return dataclasses.replace(instruction, function=checked(instruction.function))
 
 
-def check_result(values: Sequence[Any]) -> None:
+def check_result(values: Sequence[Array]) -> None:
     """Raises ResourceExhaustedError where memory has no room for the result of such an op."""
     shape = values[0].shape
     if all(value.shape == shape for value in values):
@@ -70,6 +72,6 @@ def check_result(values: Sequence[Any]) -> None:
         limits.check_room(result.shape, item_bytes, values[-1].dtype)
 
 
-def result_size(values: Sequence[Any]) -> int:
+def result_size(values: Sequence[Array]) -> int:
     """How many elements the result of such an op has. Raises ValueError where the inputs do not fit together."""
     return int(np.broadcast(*values).size)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
 
 from dtf.run.executor.broadcasts import is_broadcast, result_size
 from dtf.run.executor.instructions import Instruction
+from dtf.run.value_types import Array
 
 __all__ = ["folded"]
 
@@ -37,7 +37,7 @@ _MAKERS: Mapping[str, Callable[..., float]] = {
 _FOLDABLE = frozenset(_ELEMENTWISE.split()) | frozenset(_OF_SHAPES.split()) | _MAKERS.keys()
 
 
-def folded(instruction: Instruction, constants: Mapping[int, Any]) -> Any:
+def folded(instruction: Instruction, constants: Mapping[int, Array]) -> Array | np.generic | None:
     """The value of an instruction whose inputs are constants; None where it has to be run."""
     if instruction.op not in _FOLDABLE or instruction.controls or not instruction.inputs:
         return None
@@ -54,5 +54,6 @@ def folded(instruction: Instruction, constants: Mapping[int, Any]) -> Any:
         value = instruction.function(*values)
     except Exception:
         return None
-    is_plain = isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "biufc"
-    return value if is_plain and value.nbytes <= _BYTES_MAX else None
+    if not isinstance(value, (np.ndarray, np.generic)) or value.dtype.kind not in "biufc":
+        return None
+    return value if value.nbytes <= _BYTES_MAX else None

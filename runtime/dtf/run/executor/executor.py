@@ -38,7 +38,7 @@ import copy
 import itertools
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from dtf.run.exchange.endpoint_binding import EndpointBinding, arrivals_of, bind, bind_loops
 from dtf.run.exchange.piggyback import Marks
@@ -49,11 +49,12 @@ from dtf.run.executor.flat_run import FlatRun
 from dtf.run.executor.functions import FunctionLibrary
 from dtf.run.executor.instructions import Instruction, is_loop, read_graph
 from dtf.run.executor.step import SessionState, StepContext
-from dtf.run.interfaces import Device
+from dtf.run.interfaces import Device, Value
 from dtf.run.kernels import DEAD
 from dtf.run.passes.copies import with_copies
 from dtf.run.state.resources import ResourceManager
 from dtf.run.threads.cancellation import CancellationManager
+from dtf.run.value_types import Library
 from dtf.wire import errors
 from dtf.wire.pb import graph_pb2, types_pb2
 
@@ -79,10 +80,10 @@ class Executor:
 
     def __init__(
         self,
-        graph_def: Any,
+        graph_def: graph_pb2.GraphDef,
         session_state: SessionState | None = None,
         device: Device | None = None,
-        library: Mapping[str, Any] | None = None,
+        library: Library | None = None,
     ) -> None:
         """Compiles `graph_def`. `library` holds the functions that it may call, if it does not bring them itself.
 
@@ -171,14 +172,14 @@ def local_step(resources: ResourceManager | None = None, session: SessionState |
 
 
 def run_graph_def(
-    graph_def: Any,
+    graph_def: graph_pb2.GraphDef,
     fetches: Sequence[str],
-    feeds: Mapping[str, Any] | None = None,
+    feeds: Mapping[str, Value] | None = None,
     targets: Sequence[str] = (),
     *,
     resources: ResourceManager | None = None,
     session: SessionState | None = None,
-) -> list[Any]:
+) -> list[Value]:
     """Runs what `fetches` ("node:0") and `targets` (node names) need of a GraphDef, in this process and without a
     master.
 
@@ -198,7 +199,9 @@ def run_graph_def(
     return [step.results[index] for index in range(len(fetches))]
 
 
-def _with_arguments(graph_def: Any, fetches: Sequence[str], feeds: Sequence[str], targets: Sequence[str]) -> Any:
+def _with_arguments(
+    graph_def: graph_pb2.GraphDef, fetches: Sequence[str], feeds: Sequence[str], targets: Sequence[str]
+) -> graph_pb2.GraphDef:
     """The part of the graph that is needed, with _Arg nodes for the feeds and _Retval nodes for the fetches."""
     by_name = {node.name: node for node in graph_def.node}
     argument_of = {_canonical(name): f"_arg_{index}" for index, name in enumerate(feeds)}

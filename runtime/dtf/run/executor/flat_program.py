@@ -13,6 +13,7 @@ from dtf.run.executor.in_place import overwritten
 from dtf.run.executor.instructions import Instruction
 from dtf.run.executor.segment_graph import SegmentGraph
 from dtf.run.executor.segment_source import SegmentWriter, annotated, globals_of
+from dtf.run.interfaces import Key
 from dtf.run.threads import blas_threads
 
 _LONG_NS = 1_000_000
@@ -38,7 +39,7 @@ class FlatProgram:
         self.group_sizes = graph.group_sizes
         self.has_asynchronous = any(segment.asynchronous for segment in self.segments)
         self.has_functions_of_user = any(segment.is_of_user for segment in self.segments)
-        self.arrivals: list[dict[int, tuple[int, int | None, int | None]]] = []
+        self.arrivals: list[dict[Key, tuple[int, int | None, int | None]]] = []
         self.long_ns = _LONG_NS if blas_threads.cores() > 1 else _LONG_ON_ONE_CORE_NS
         self.overwritten = overwritten(instructions, graph.alias, graph.segment_of, graph.slot_of)
         self._variants: dict[tuple[bool, bool], Variant] = {}

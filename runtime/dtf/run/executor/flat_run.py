@@ -10,7 +10,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from typing import cast
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from dtf.run.executor.instructions import single, with_node
 from dtf.run.executor.segments import Segment, group_node
 from dtf.run.executor.step import StepContext
 from dtf.run.executor.step_status import Outcome
+from dtf.run.interfaces import Key, Value
 from dtf.run.kernels import DEAD
 from dtf.run.lib import numpy_warnings
 from dtf.run.threads import growing_pool, reader_thread, thread_pool
@@ -67,7 +68,7 @@ class FlatRun:
         self._variant = program.plain if step.collector is None else program.variant(False, True)
         self.careful = False
         self.outcome = Outcome(step)
-        self.shared: list[Any] = [None] * program.slot_count
+        self.shared: list[Value] = [None] * program.slot_count
         self.step = step
 
     def start(self) -> None:
@@ -82,7 +83,7 @@ class FlatRun:
         if self._program.roots:
             self._drain(list(self._program.roots), False)
 
-    def finish(self, index: int, value: Any = None, error: BaseException | None = None) -> None:
+    def finish(self, index: int, value: Value = None, error: BaseException | None = None) -> None:
         """An asynchronous node has its value or error."""
         if error is None:
             self.finish_all([(index, value)])
@@ -90,7 +91,7 @@ class FlatRun:
             self.outcome.fail(with_node(error, self._program.instructions[index].node))
             self._advance([index])
 
-    def finish_all(self, values: Sequence[tuple[int, Any]]) -> None:
+    def finish_all(self, values: Sequence[tuple[int, Value]]) -> None:
         """Asynchronous nodes have their values."""
         started = self._take([index for index, _ in values])
         for index, value in values:
@@ -106,7 +107,7 @@ class FlatRun:
         if started:
             self._advance(started)
 
-    def arrive(self, source: int, numbers: Sequence[Any], values: Sequence[Any]) -> None:
+    def arrive(self, source: int, numbers: Sequence[Key], values: Sequence[Value]) -> None:
         """Values have come from another task; goes on with what waited for them."""
         program, shared, left = self._program, self.shared, self._left
         places = program.arrivals[source]
@@ -155,7 +156,7 @@ class FlatRun:
         if self.step.cancellation.is_cancelled:
             raise _cancelled()
 
-    def record(self, index: int, start_ns: int, end_ns: int, outputs: tuple[Any, ...]) -> None:
+    def record(self, index: int, start_ns: int, end_ns: int, outputs: tuple[Value, ...]) -> None:
         node = self._program.instructions[index].node
         assert self.step.collector is not None
         self.step.collector.record(node.name, node.op, start_ns, end_ns, outputs)
@@ -166,7 +167,7 @@ class FlatRun:
             waiting = self._started_async
             return {index: waiting.pop(index) for index in indices if index in waiting}
 
-    def _store(self, index: int, value: Any) -> None:
+    def _store(self, index: int, value: Value) -> None:
         slots, token = self._program.output_slots[index]
         if value is DEAD:
             self.careful = True
@@ -177,9 +178,11 @@ class FlatRun:
             return
         instruction = self._program.instructions[index]
         if instruction.node.num_outputs == 1:
-            value = (single(value) if instruction.has_list_output else value,)
+            values: Sequence[Value] = (single(value) if instruction.has_list_output else value,)
+        else:
+            values = cast(Sequence[Value], value)
         for number, slot in slots:
-            self.shared[slot] = value[number]
+            self.shared[slot] = values[number]
 
     def _advance(self, nodes: Collection[int]) -> None:
         """Asynchronous nodes are over: goes on with the segments that only they were missing for."""

@@ -23,10 +23,10 @@ import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import cast
 
 import numpy as np
 
@@ -34,7 +34,9 @@ from dtf.run.executor.frame_numbers import frame_number
 from dtf.run.executor.instructions import CALLS_USERS, Instruction, with_node
 from dtf.run.executor.step import StepContext
 from dtf.run.executor.step_status import Outcome
+from dtf.run.interfaces import Outputs, Value
 from dtf.run.kernels import DEAD
+from dtf.run.state.resources import Variable
 from dtf.run.threads import growing_pool, reader_thread
 from dtf.wire import errors
 
@@ -100,19 +102,28 @@ class FrameProgram:
 
 
 @dataclass(slots=True)
+class _Arrivals:
+    """What has arrived at a node that is no Merge."""
+
+    edges_missing: int
+    inputs: list[Value]
+    is_dead: bool = False
+
+
+@dataclass(slots=True)
 class _MergeState:
     """What has arrived at a Merge. `inputs` is there from the first live one on."""
 
     controls_missing: int
     dead_inputs: int = 0
-    inputs: list[Any] | None = None
+    inputs: list[Value] | None = None
     has_fired: bool = False
 
 
 class _Iteration:
     """What has arrived in one iteration of a frame.
 
-    arrivals: per node that is not ready yet, [edges still missing, is dead, inputs].
+    arrivals: of each node that is not ready yet.
     merges: the same for Merge nodes.
     under_way: nodes that are ready or running, and frames entered from here that are not over.
     """
@@ -123,7 +134,7 @@ class _Iteration:
         self.number = number
         self.frame = frame
         self.step: StepContext | None = None
-        self.arrivals: dict[int, list[Any]] = {}
+        self.arrivals: dict[int, _Arrivals] = {}
         self.merges: dict[int, _MergeState] = {}
         self.children: dict[bytes, _Frame] = {}
         self.under_way = 0
@@ -165,8 +176,8 @@ class _Frame:
         self.parent_iteration = parent_iteration
         self.iterations: dict[int, _Iteration] = {}
         self.latest = 0
-        self.invariants: list[tuple[int, Any]] = []
-        self.deferred: list[tuple[int, Any]] = []
+        self.invariants: list[tuple[int, Value]] = []
+        self.deferred: list[tuple[int, Value]] = []
         self.dead_exits: list[int] = []
 
 
@@ -184,8 +195,8 @@ class _FrameRun:
         self._is_draining = False
         self._interrupt: BaseException | None = None
         self._waiting = 0
-        self._completed: deque[tuple[int, _Frame, _Iteration, Any, BaseException | None]] = deque()
-        self._ready: deque[tuple[int, _Frame, _Iteration, list[Any] | None]] = deque()
+        self._completed: deque[tuple[int, _Frame, _Iteration, Value, BaseException | None]] = deque()
+        self._ready: deque[tuple[int, _Frame, _Iteration, list[Value] | None]] = deque()
 
     def start(self) -> None:
         root = _Frame(b"", 0, 1, None, None)
@@ -245,7 +256,7 @@ class _FrameRun:
         else:
             self._outcome.fail(errors.InternalError.of(f"The step was interrupted: {error!r}"))
 
-    def _run(self, index: int, frame: _Frame, iteration: _Iteration, inputs: list[Any] | None) -> None:
+    def _run(self, index: int, frame: _Frame, iteration: _Iteration, inputs: list[Value] | None) -> None:
         """Runs one ready node; `inputs` is None for a dead one."""
         instruction = self._program.instructions[index]
         if inputs is None:
@@ -256,7 +267,7 @@ class _FrameRun:
             values = inputs
             if True in instruction.dereferences:
                 values = [
-                    value.read() if wanted and value is not DEAD else value
+                    cast(Variable, value).read() if wanted and value is not DEAD else value
                     for value, wanted in zip(inputs, instruction.dereferences, strict=True)
                 ]
             if instruction.kernel.asynchronous:
@@ -274,7 +285,9 @@ class _FrameRun:
             self._step.collector.record(instruction.name, instruction.op, started, time.time_ns(), outputs)
         self._propagate(index, frame, iteration, outputs, False)
 
-    def _start_waiting(self, instruction: Instruction, frame: _Frame, iteration: _Iteration, values: list[Any]) -> None:
+    def _start_waiting(
+        self, instruction: Instruction, frame: _Frame, iteration: _Iteration, values: list[Value]
+    ) -> None:
         with self._lock:
             self._waiting += 1
         done = _Once(partial(self._finish, instruction.index, frame, iteration))
@@ -284,7 +297,7 @@ class _FrameRun:
             done(error=error)
 
     def _finish(
-        self, index: int, frame: _Frame, iteration: _Iteration, value: Any = None, error: BaseException | None = None
+        self, index: int, frame: _Frame, iteration: _Iteration, value: Value = None, error: BaseException | None = None
     ) -> None:
         """An asynchronous node is over, in any thread."""
         with self._lock:
@@ -296,7 +309,7 @@ class _FrameRun:
         self._go_on()
 
     def _complete(
-        self, index: int, frame: _Frame, iteration: _Iteration, value: Any, error: BaseException | None
+        self, index: int, frame: _Frame, iteration: _Iteration, value: Value, error: BaseException | None
     ) -> None:
         instruction = self._program.instructions[index]
         if error is not None:
@@ -314,12 +327,12 @@ class _FrameRun:
 
     # -- tokens
 
-    def _schedule(self, index: int, frame: _Frame, iteration: _Iteration, inputs: list[Any] | None) -> None:
+    def _schedule(self, index: int, frame: _Frame, iteration: _Iteration, inputs: list[Value] | None) -> None:
         iteration.under_way += 1
         self._ready.append((index, frame, iteration, inputs))
 
     def _propagate(
-        self, index: int, frame: _Frame, iteration: _Iteration, outputs: tuple[Any, ...], is_dead: bool
+        self, index: int, frame: _Frame, iteration: _Iteration, outputs: tuple[Value, ...], is_dead: bool
     ) -> None:
         """Sends what a node made to its consumers, in the frame and iteration where they are."""
         kind = self._program.kinds[index]
@@ -341,7 +354,7 @@ class _FrameRun:
             self._clean_up(frame, iteration)
 
     def _deliver(
-        self, index: int, frame: _Frame, iteration: _Iteration, outputs: tuple[Any, ...], is_dead: bool
+        self, index: int, frame: _Frame, iteration: _Iteration, outputs: tuple[Value, ...], is_dead: bool
     ) -> None:
         for output, consumer, number, kind in self._program.data_edges[index]:
             value = outputs[output]
@@ -362,31 +375,29 @@ class _FrameRun:
         frame: _Frame,
         iteration: _Iteration,
         number: int | None,
-        value: Any,
+        value: Value,
         is_dead: bool,
     ) -> None:
         state = iteration.arrivals.get(index)
         if state is None:
-            state = iteration.arrivals[index] = [
-                self._program.waiting_for[index],
-                False,
-                [None] * self._program.input_counts[index],
-            ]
+            state = iteration.arrivals[index] = _Arrivals(
+                self._program.waiting_for[index], [None] * self._program.input_counts[index]
+            )
         if number is not None:
-            state[2][number] = value
+            state.inputs[number] = value
         if is_dead and kind != _TRIGGER and (kind != _TAKES_DEAD or number is None):
-            state[1] = True
-        state[0] -= 1
-        if state[0] == 0:
+            state.is_dead = True
+        state.edges_missing -= 1
+        if state.edges_missing == 0:
             del iteration.arrivals[index]
-            inputs = None if state[1] else state[2]
+            inputs = None if state.is_dead else state.inputs
             if inputs is None and kind == _TAKES_DEAD:
                 # A send in a branch that was not taken tells its receiver so.
-                inputs = [DEAD] * len(state[2])
+                inputs = [DEAD] * len(state.inputs)
             self._schedule(index, frame, iteration, inputs)
 
     def _arrive_at_merge(
-        self, index: int, frame: _Frame, iteration: _Iteration, number: int | None, value: Any, from_enter: bool
+        self, index: int, frame: _Frame, iteration: _Iteration, number: int | None, value: Value, from_enter: bool
     ) -> None:
         instruction = self._program.instructions[index]
         count = len(instruction.inputs)
@@ -405,7 +416,7 @@ class _FrameRun:
             state.has_fired = True
             self._schedule(index, frame, iteration, state.inputs)
 
-    def _enter(self, index: int, frame: _Frame, iteration: _Iteration, value: Any) -> None:
+    def _enter(self, index: int, frame: _Frame, iteration: _Iteration, value: Value) -> None:
         node = self._program.instructions[index].node
         name = node.attr("frame_name")
         child = iteration.children.get(name)
@@ -424,7 +435,7 @@ class _FrameRun:
         if 0 in child.iterations:
             self._clean_up(child, child.iterations[0])
 
-    def _next(self, index: int, frame: _Frame, iteration: _Iteration, value: Any) -> None:
+    def _next(self, index: int, frame: _Frame, iteration: _Iteration, value: Value) -> None:
         if iteration.number == frame.latest:
             if len(frame.iterations) >= frame.parallel_iterations:
                 frame.deferred.append((index, value))
@@ -496,20 +507,20 @@ class _Once:
         self._callback: Callable[..., None] | None = callback
         self._lock = threading.Lock()
 
-    def __call__(self, value: Any = None, error: BaseException | None = None) -> None:
+    def __call__(self, value: Value = None, error: BaseException | None = None) -> None:
         with self._lock:
             callback, self._callback = self._callback, None
         if callback is not None:
             callback(value, error)
 
 
-def _as_outputs(instruction: Instruction, result: Any) -> tuple[Any, ...]:
+def _as_outputs(instruction: Instruction, result: Outputs) -> tuple[Value, ...]:
     count = instruction.node.num_outputs
     if count == 1:
         if instruction.has_list_output and isinstance(result, (tuple, list)):
             return (result[0],)
         return (result,)
-    return tuple(result) if count else ()
+    return tuple(cast(Sequence[Value], result)) if count else ()
 
 
 def _kind(instruction: Instruction) -> int:

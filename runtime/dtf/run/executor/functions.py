@@ -13,16 +13,17 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol, cast
 
 from dtf.run.devices.backends import has_accelerators
 from dtf.run.executor.step import SessionState, StepContext
 from dtf.run.interfaces import Done, Value
 from dtf.run.threads import growing_pool
+from dtf.run.value_types import Array, Element, FunctionReference, Library
 from dtf.wire import errors, limits
 from dtf.wire.functions import argument_types, endless, instantiate, reachable, result_types
 from dtf.wire.names import shown
-from dtf.wire.pb import graph_pb2
+from dtf.wire.pb import function_pb2, graph_pb2
 
 __all__ = ["CompiledBody", "FunctionBody", "FunctionLibrary"]
 
@@ -37,7 +38,7 @@ class CompiledBody(Protocol):
         """Runs them within a step: done(None or the error)."""
 
 
-class FunctionLibrary(dict[str, Any]):
+class FunctionLibrary(dict[str, "function_pb2.FunctionDef"]):
     """FunctionDefs by name, and the bodies in use. Its lock guards what it found out.
 
     Attributes:
@@ -45,7 +46,9 @@ class FunctionLibrary(dict[str, Any]):
     """
 
     def __init__(
-        self, functions: Mapping[str, Any], compile_body: Callable[[graph_pb2.GraphDef, FunctionLibrary], CompiledBody]
+        self,
+        functions: Mapping[str, function_pb2.FunctionDef],
+        compile_body: Callable[[graph_pb2.GraphDef, FunctionLibrary], CompiledBody],
     ) -> None:
         super().__init__(functions)
         self.compile_body = compile_body
@@ -54,7 +57,7 @@ class FunctionLibrary(dict[str, Any]):
         self._ending: set[str] = set()
         self._bodies: weakref.WeakValueDictionary[tuple[str, bytes, str], _Body] = weakref.WeakValueDictionary()
 
-    def body(self, reference: Any, device: str) -> _Body:
+    def body(self, reference: FunctionReference, device: str) -> _Body:
         """The body of a function with the attributes of `reference`, a NameAttrList, on a device."""
         device = device if has_accelerators() else ""
         key = reference.name, reference.SerializeToString(deterministic=True), device
@@ -73,7 +76,7 @@ class FunctionLibrary(dict[str, Any]):
 class _Body:
     """What is compiled of a function. Its lock guards the compilation."""
 
-    def __init__(self, reference: Any, library: FunctionLibrary, device: str) -> None:
+    def __init__(self, reference: FunctionReference, library: FunctionLibrary, device: str) -> None:
         self._reference = reference
         self._library = library
         self._device = device
@@ -104,7 +107,7 @@ class _Body:
 class FunctionBody:
     """A function with its attributes, ready to be called."""
 
-    def __init__(self, reference: Any, library: Mapping[str, Any], device: str = "") -> None:
+    def __init__(self, reference: FunctionReference, library: Library, device: str = "") -> None:
         """`reference` is the NameAttrList of a func attribute, `library` the functions of the graph, `device` where
         its nodes are that ask for none; "": the CPU. Arguments and results are in the host's memory.
 
@@ -135,7 +138,7 @@ class FunctionBody:
                     f"{list(ours)}.",
                 )
 
-    def call(self, step: StepContext, arguments: tuple[Value, ...], done: Done[tuple[Value, ...]]) -> None:
+    def call(self, step: StepContext, arguments: tuple[Value, ...], done: Done[Element]) -> None:
         """Runs the body within a step: done(tuple of results), or done(error=OpError)."""
         if step.cancellation.is_cancelled:
             done(error=errors.CancelledError.of("Function call was cancelled"))
@@ -162,8 +165,8 @@ class FunctionBody:
             if error is not None:
                 done(error=error)
             else:
-                assert frame.results is not None
-                done(tuple(frame.results[index] for index in range(body.result_count)))
+                results = cast("dict[int, Array]", frame.results)
+                done(tuple(results[index] for index in range(body.result_count)))
 
         if is_deep:
             growing_pool.submit(executor.run_async, frame, lambda error: growing_pool.submit(finish, error))

@@ -10,18 +10,20 @@ Owns both questions. Does not write code (`segment_source`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
 from dtf.run.executor.instructions import Instruction
+from dtf.run.interfaces import Outputs
+from dtf.run.kernels import Function
+from dtf.run.value_types import Array
 
 __all__ = ["into", "overwritten"]
 
 _BYTES_MIN = 1 << 15
 """Smaller arrays are made anew as fast."""
-_ELEMENTWISE: frozenset[Any] = frozenset({
+_ELEMENTWISE: frozenset[object] = frozenset({
     np.absolute, np.add, np.cos, np.divide, np.exp, np.log, np.maximum, np.minimum, np.multiply, np.negative, np.sin,
     np.sqrt, np.square, np.subtract, np.tanh,
 })  # fmt: skip
@@ -58,10 +60,10 @@ def overwritten(
     return found
 
 
-def into(function: Any, position: int) -> Callable[..., Any]:
+def into(function: Function, position: int) -> Function:
     """The ufunc as a function that writes its result into the argument at `position` where that fits."""
 
-    def call(*values: Any) -> Any:
+    def call(*values: Array) -> Outputs:
         out = values[position]
         if type(out) is np.ndarray and out.nbytes >= _BYTES_MIN and out.dtype.kind == "f" and out.flags.writeable:
             shapes = (out.shape, out.shape[-1:], ())

@@ -10,15 +10,18 @@ import heapq
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from dtf.run import kernels
 from dtf.run.devices.backends import device_type_of
+from dtf.run.interfaces import Value
+from dtf.run.value_types import AttrValue, Library
 from dtf.wire import codec, errors, opdef
 from dtf.wire.constant_sizes import check_repeated
 from dtf.wire.functions import plain_call
 from dtf.wire.names import CONTROL, parse_tensor_name, shown
 from dtf.wire.node_checks import check_attributes, check_node
+from dtf.wire.pb import graph_pb2, node_def_pb2
 from dtf.wire.registry import UnknownNameError
 
 __all__ = [
@@ -49,7 +52,7 @@ class Instruction:
     index: int
     node: kernels.KernelNode
     kernel: kernels.Kernel
-    function: Callable[..., Any]
+    function: Callable[..., Value]
     inputs: tuple[tuple[int, int], ...]
     controls: tuple[int, ...]
     dereferences: tuple[bool, ...]
@@ -98,7 +101,7 @@ SHOWN_AT_END = "_shown_at_end"
 """An attribute of the _Send of a fetch: a reference is sent as such, and read when the step has ended."""
 
 
-def read_graph(graph_def: Any, library: Mapping[str, Any]) -> list[Instruction]:
+def read_graph(graph_def: graph_pb2.GraphDef, library: Library) -> list[Instruction]:
     """The instructions of a GraphDef, in the order of its nodes. `library`: the functions that they may call, by name.
 
     Raises:
@@ -166,7 +169,7 @@ def is_loop(instructions: Iterable[Instruction]) -> bool:
     return any(instruction.op in _LOOP_OPS for instruction in instructions)
 
 
-def single(value: Any) -> Any:
+def single(value: Value) -> Value:
     """The only value of a list output of length one."""
     return value[0] if isinstance(value, (tuple, list)) else value
 
@@ -253,10 +256,10 @@ def with_node(error: BaseException, node: kernels.KernelNode) -> errors.OpError:
 class _Bound(NamedTuple):
     node: kernels.KernelNode
     kernel: kernels.Kernel
-    function: Callable[..., Any]
+    function: Callable[..., Value]
 
 
-def _bind(node_def: Any, library: Mapping[str, Any]) -> _Bound:
+def _bind(node_def: node_def_pb2.NodeDef, library: Library) -> _Bound:
     check_node(node_def, internal=True)
     if node_def.op in library:
         node_def = plain_call(node_def, library)
@@ -289,7 +292,7 @@ def _bind(node_def: Any, library: Mapping[str, Any]) -> _Bound:
         raise with_node(error, node) from error
 
 
-def _argument_count(argument: opdef.ArgDef, attrs: Mapping[str, Any]) -> int:
+def _argument_count(argument: opdef.ArgDef, attrs: Mapping[str, AttrValue]) -> int:
     if argument.type_list_attr is not None:
         return len(attrs[argument.type_list_attr])
     if argument.number_attr is not None:
@@ -298,7 +301,7 @@ def _argument_count(argument: opdef.ArgDef, attrs: Mapping[str, Any]) -> int:
 
 
 def _pass_references_on(
-    graph_def: Any, index_of: dict[str, int], references: list[tuple[list[bool], list[bool]]]
+    graph_def: graph_pb2.GraphDef, index_of: dict[str, int], references: list[tuple[list[bool], list[bool]]]
 ) -> None:
     """Lets what only hands a reference on hand on the reference, so that each consumer reads the variable when it runs.
 
@@ -324,7 +327,7 @@ def _pass_references_on(
             pending.extend((index, number) for number in range(len(given)))
 
 
-def _may_pass_on(node: Any) -> bool:
+def _may_pass_on(node: node_def_pb2.NodeDef) -> bool:
     """Whether the outputs of a NodeDef are its first input: a copy's, a branch's, a loop's constant's."""
     if node.op in ALIASES:
         return len(node.input) == 1

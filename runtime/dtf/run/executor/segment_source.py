@@ -22,6 +22,7 @@ from dtf.run.executor.instructions import ALIASES, HEAVY, MERGES, SENDS, Instruc
 from dtf.run.executor.segment_graph import SegmentGraph
 from dtf.run.executor.segments import TOKEN, Segment
 from dtf.run.kernels import DEAD
+from dtf.run.value_types import Array
 from dtf.wire.names import printable
 
 _NODES_UNCHECKED = 16
@@ -270,7 +271,7 @@ class SegmentWriter:
 
 
 def globals_of(
-    instructions: Sequence[Instruction], constants: Mapping[int, Any], overwritten: Mapping[int, int]
+    instructions: Sequence[Instruction], constants: Mapping[int, Array], overwritten: Mapping[int, int]
 ) -> dict[str, Any]:
     """What the names in the source of segments stand for. There are no others, Python's own functions included."""
     names: dict[str, Any] = {

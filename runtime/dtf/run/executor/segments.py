@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from typing import Any
+from typing import cast
 
 import numpy as np
 
 from dtf.run.executor.atomic_updates import has_update, held_together
 from dtf.run.executor.constant_folding import folded
 from dtf.run.executor.instructions import ALIASES, CALLS_USERS, MERGES, Instruction, with_node
+from dtf.run.interfaces import Value
+from dtf.run.value_types import Array
 
 __all__ = ["TOKEN", "Guard", "Segment", "aliases_of", "constants_of", "group_node", "guards_of", "segments_of"]
 
@@ -50,22 +52,23 @@ def group_node(group: int) -> int:
     return -1 - group
 
 
-def constants_of(instructions: list[Instruction], order: list[int]) -> dict[int, Any]:
+def constants_of(instructions: list[Instruction], order: list[int]) -> dict[int, Array]:
     """The values of constants, and of what is made of them alone, computed now. One with control inputs stays an
     instruction: it may be in a branch not taken.
     """
-    constants: dict[int, Any] = {}
+    constants: dict[int, Array] = {}
     for index in order:
         instruction = instructions[index]
         if instruction.op == "Const" and not instruction.controls:
             try:
-                value = instruction.function()
+                value = cast(Array, instruction.function())
             except Exception as error:
                 raise with_node(error, instruction.node) from error
         else:
-            value = folded(instruction, constants)
-            if value is None:
+            known = folded(instruction, constants)
+            if known is None:
                 continue
+            value = cast(Array, known)
         if isinstance(value, np.ndarray) and value.flags.writeable:
             value = value.view()
             value.flags.writeable = False
@@ -84,7 +87,7 @@ def aliases_of(instructions: list[Instruction], order: list[int]) -> dict[tuple[
     return alias
 
 
-Guard = frozenset[tuple[Any, bool]]
+Guard = frozenset[tuple[Value, bool]]
 _PAIRS_MAX = 64
 _MERGED_MAX = 64
 
@@ -144,7 +147,7 @@ def _merged(guards: list[Guard], index: int) -> Guard:
 
 
 def segments_of(
-    instructions: list[Instruction], order: list[int], constants: Mapping[int, Any]
+    instructions: list[Instruction], order: list[int], constants: Mapping[int, Array]
 ) -> tuple[list[Segment], dict[int, int]]:
     """Groups instructions by their asynchronous ancestors. Values that come together count as one of these, and what
     brings them is in no segment. What is held together (see `updates`) shares the ancestors of the last of it.

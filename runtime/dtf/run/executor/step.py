@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from dtf.run.interfaces import StepExchange
+from dtf.run.interfaces import StepExchange, Value
 from dtf.run.state.resources import ResourceManager
 from dtf.run.threads.cancellation import CancellationManager
 from dtf.wire import errors, forks
@@ -47,7 +47,7 @@ class SessionState:
 class Collector(Protocol):
     """Takes the times of nodes when a step is traced."""
 
-    def record(self, node_name: str, op: str, start_ns: int, end_ns: int, outputs: tuple[Any, ...]) -> None:
+    def record(self, node_name: str, op: str, start_ns: int, end_ns: int, outputs: tuple[Value, ...]) -> None:
         """One node ran from `start_ns` to `end_ns` of time.time_ns(). Called from any thread."""
 
 
@@ -84,8 +84,8 @@ class StepContext:
         device_name: str = "/job:localhost/replica:0/task:0/device:CPU:0",
         incarnation: int = 1,
         collector: Collector | None = None,
-        arguments: Sequence[Any] = (),
-        results: MutableMapping[int, Any] | list[Any] | None = None,
+        arguments: Sequence[Value] = (),
+        results: MutableMapping[int, Value] | list[Value] | None = None,
         frame_iteration: str = "0:0",
         collectives: Collectives | None = None,
     ) -> None:
@@ -127,7 +127,7 @@ class StepContext:
         self.cancellation.start_cancel(error)
         self.exchange.abort(as_derived(error))
 
-    def call_frame(self, arguments: tuple[Any, ...]) -> StepContext:
+    def call_frame(self, arguments: tuple[Value, ...]) -> StepContext:
         """The same step as seen by a function's body: its own arguments, results and cancellation."""
         step = StepContext(
             self.step_id,

@@ -5,11 +5,10 @@ Owns the collecting and the message that RunMetadata carries. Nobody collects un
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from dtf.run.devices.backends import CPU, device_type_of
+from dtf.run.interfaces import Value
 from dtf.wire import dtypes
 from dtf.wire.pb import graph_pb2, node_def_pb2, step_stats_pb2
 
@@ -23,9 +22,9 @@ class StepStatsCollector:
 
     def __init__(self, device_name: str) -> None:
         self._device_name = device_name
-        self._records: list[tuple[str, str, int, int, list[tuple[int, Any, tuple[int, ...], int]]]] = []
+        self._records: list[tuple[str, str, int, int, list[tuple[int, Value, tuple[int, ...], int]]]] = []
 
-    def record(self, node_name: str, op: str, start_ns: int, end_ns: int, outputs: tuple[Any, ...]) -> None:
+    def record(self, node_name: str, op: str, start_ns: int, end_ns: int, outputs: tuple[Value, ...]) -> None:
         """See `step.Collector`. Keeps dtypes, shapes and sizes, not the values."""
         described = [
             (slot, value.dtype, np.shape(value), value.nbytes)

@@ -54,6 +54,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from dtf.run.devices import host_memory
 from dtf.run.devices.backends import CPU, backend_of
+from dtf.run.interfaces import Outputs
+from dtf.run.value_types import Array, AttrValue, Library
 from dtf.wire import forks, opdef
 from dtf.wire.dtypes import DType
 from dtf.wire.registry import UnknownNameError, unknown_name_message
@@ -63,7 +65,7 @@ __all__ = ["CPU", "DEAD", "DEFAULT", "ONEDNN", "Factory", "Function", "Kernel", 
 __all__ += ["below", "bind", "has_kernel", "kernel", "load_all", "lookup", "may_wait", "register", "registered_ops"]
 __all__ += ["rows"]
 
-Function = Callable[..., Any]
+Function = Callable[..., Outputs]
 """What each step runs for a node."""
 
 DEFAULT = "DEFAULT"
@@ -97,11 +99,11 @@ class KernelNode(NamedTuple):
     name: str
     op: str
     device: str
-    attrs: Mapping[str, Any]
+    attrs: Mapping[str, AttrValue]
     num_outputs: int
-    library: Mapping[str, Any]
+    library: Library
 
-    def attr(self, name: str) -> Any:
+    def attr(self, name: str) -> AttrValue:
         """The attribute's python value; KeyError names the node when the op has no such attribute."""
         try:
             return self.attrs[name]
@@ -140,7 +142,7 @@ class Kernel(NamedTuple):
     host: frozenset[str] | None = None
     types: Mapping[str, frozenset[DType]] | None = None
 
-    def fits(self, attrs: Mapping[str, Any]) -> bool:
+    def fits(self, attrs: Mapping[str, AttrValue]) -> bool:
         """Whether the type constraints allow a node with these attributes."""
         return self.types is None or all(attrs.get(name) in allowed for name, allowed in self.types.items())
 

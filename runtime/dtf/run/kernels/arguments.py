@@ -6,12 +6,13 @@ Owns no kernel.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from dtf.run.interfaces import Done, Outputs, Value
 from dtf.run.kernels import KernelNode
+from dtf.run.value_types import Array, NumpyType, Scalar
 from dtf.wire import errors, limits
 
 _Shape = TypeVar("_Shape", bound=Sequence[int])
@@ -39,43 +40,43 @@ def invalid(message: str) -> errors.OpError:
     return errors.InvalidArgumentError.of(message)
 
 
-def numpy_dtype(node: Any, attr: str = "T") -> Any:
+def numpy_dtype(node: KernelNode, attr: str = "T") -> type[np.generic]:
     """The numpy type of the node's type attribute `attr`."""
     return node.attr(attr).as_numpy_dtype
 
 
-def zero_of(dtype: Any) -> Any:
+def zero_of(dtype: NumpyType) -> Scalar:
     """The value that fills what nobody wrote: b"" for strings, else the dtype's zero."""
     return b"" if dtype == np.object_ else np.zeros((), dtype)[()]
 
 
-def shape_of(value: Any) -> tuple[int, ...]:
+def shape_of(value: Array) -> tuple[int, ...]:
     """As np.shape, several times as fast for what nearly every value is."""
     return value.shape if type(value) is np.ndarray else np.shape(value)
 
 
-def vector(value: Any, what: str) -> list[Any]:
+def vector(value: Array, what: str) -> list[Scalar]:
     """The elements of a tensor that must have one dimension; `what` is what the message calls it."""
     if len(shape_of(value)) != 1:
         raise invalid(f"{what} must be a vector, got shape {shape_text(np.shape(value))}")
     return value.tolist()
 
 
-def scalar(value: Any, what: str) -> Any:
+def scalar(value: Array, what: str) -> Scalar:
     """The element of a tensor that must have no dimension; `what` is what the message calls it."""
     if np.ndim(value):
         raise invalid(f"{what} must be a scalar, got shape {shape_text(np.shape(value))}")
     return value.item()
 
 
-def legacy_scalar(value: Any, what: str) -> Any:
+def legacy_scalar(value: Array, what: str) -> Scalar:
     """The element of a tensor of one element, which TensorFlow takes for a scalar in some of its oldest ops."""
     if np.ndim(value) > 1 or np.size(value) != 1:
         raise invalid(f"{what} must be a scalar, got shape {shape_text(np.shape(value))}")
     return value.item()
 
 
-def dimensions(shape: Any) -> tuple[int, ...]:
+def dimensions(shape: Array) -> tuple[int, ...]:
     """A shape tensor as a tuple; one that is no vector, or has a negative dimension, is the caller's error."""
     dims = tuple(vector(shape, "shape"))
     if dims and min(dims) < 0:
@@ -84,14 +85,14 @@ def dimensions(shape: Any) -> tuple[int, ...]:
     return dims
 
 
-def room(shape: _Shape, dtype: Any) -> _Shape:
+def room(shape: _Shape, dtype: NumpyType) -> _Shape:
     """`shape`, for an array that is about to be made. ResourceExhaustedError where memory has no room for it."""
     kind = np.dtype(dtype)
     limits.check_room(shape, kind.itemsize, kind)
     return shape
 
 
-def scalar_axis(axis: Any, rank: int, what: str = "axis") -> int:
+def scalar_axis(axis: Array | int, rank: int, what: str = "axis") -> int:
     """A scalar axis tensor as an int within [0, rank)."""
     value = int(scalar(np.asarray(axis), what))
     if not -rank <= value < rank:
@@ -99,7 +100,7 @@ def scalar_axis(axis: Any, rank: int, what: str = "axis") -> int:
     return value % rank
 
 
-def as_text(value: Any) -> str:
+def as_text(value: str | bytes) -> str:
     """A string attribute as text, whether it came as bytes or not."""
     return value.decode() if isinstance(value, bytes) else value
 

@@ -7,12 +7,12 @@ permutations of dimensions, and EditDistance.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import as_text, dimensions, invalid, room, shape_text
+from dtf.run.value_types import Array
 
 
 def _row_writer(op: str, combine: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> None:
@@ -127,14 +127,14 @@ def _(node: KernelNode) -> Function:
     return edit_distance
 
 
-def _sequences(indices: np.ndarray, values: np.ndarray) -> dict[tuple[int, ...], list[Any]]:
-    found: dict[tuple[int, ...], list[Any]] = {}
+def _sequences(indices: np.ndarray, values: np.ndarray) -> dict[tuple[int, ...], list[Array]]:
+    found: dict[tuple[int, ...], list[Array]] = {}
     for place, value in zip(map(tuple, indices[:, :-1].tolist()), values.tolist(), strict=True):
         found.setdefault(place, []).append(value)
     return found
 
 
-def _levenshtein(first: list[Any], second: list[Any]) -> int:
+def _levenshtein(first: list[Array], second: list[Array]) -> int:
     """How many insertions, deletions and replacements turn one sequence into the other."""
     distances = list(range(len(second) + 1))
     for i, left in enumerate(first, 1):

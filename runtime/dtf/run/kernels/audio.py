@@ -9,12 +9,12 @@ from __future__ import annotations
 import functools
 import math
 import struct
-from typing import Any
 
 import numpy as np
 
 from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import invalid, room, scalar, shape_text
+from dtf.run.value_types import Array, Scalar
 from dtf.wire.strings import string_scalar
 
 _HEADER = struct.Struct("<4sI4s4sIHHIIHH4sI")
@@ -24,7 +24,7 @@ _PCM = 1
 
 @kernel("EncodeWav")
 def _(node: KernelNode) -> Function:
-    def encode(audio: np.ndarray, sample_rate: Any) -> Any:
+    def encode(audio: np.ndarray, sample_rate: Array) -> np.ndarray:
         if audio.ndim != 2:
             raise invalid(f"audio must be 2-dimensional, got shape {shape_text(audio.shape)}")
         rate = int(scalar(sample_rate, "sample_rate"))
@@ -48,7 +48,7 @@ def _(node: KernelNode) -> Function:
 def _(node: KernelNode) -> Function:
     wanted_channels, wanted_samples = node.attr("desired_channels"), node.attr("desired_samples")
 
-    def decode(contents: Any) -> Any:
+    def decode(contents: Array) -> tuple[Array, np.int32]:
         samples, rate = _decoded(scalar(contents, "contents"))
         if wanted_channels > 0:
             # A file of fewer channels repeats its last one.
@@ -67,7 +67,7 @@ def _decoded(contents: bytes) -> tuple[np.ndarray, int]:
     """(samples [n, channels] in [-1, 1), samples per second) of a file."""
     at = 0
 
-    def read(layout: str) -> tuple[Any, ...]:
+    def read(layout: str) -> tuple[Scalar, ...]:
         nonlocal at
         size = struct.calcsize(layout)
         if at + size > len(contents):
@@ -150,7 +150,7 @@ def _(node: KernelNode) -> Function:
         table: np.ndarray = math.sqrt(2.0 / bands) * np.cos(np.pi / bands * numbers)
         return table
 
-    def mfcc(spectrogram: np.ndarray, sample_rate: Any) -> np.ndarray:
+    def mfcc(spectrogram: np.ndarray, sample_rate: Array) -> np.ndarray:
         if spectrogram.ndim != 3:
             raise invalid(f"spectrogram must be 3-dimensional, got shape {shape_text(spectrogram.shape)}")
         rate, bins = int(scalar(sample_rate, "sample_rate")), spectrogram.shape[2]
@@ -182,5 +182,5 @@ def _triangles(bins: int, bands: int, rate: int, low: float, high: float) -> np.
     return weights * used[:, None]
 
 
-def _mel(hertz: Any) -> Any:
+def _mel(hertz: Array | float) -> Array:
     return 1127.0 * np.log1p(np.asarray(hertz) / 700.0)

@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from dtf.run.executor.step import StepContext
+from dtf.run.interfaces import Outputs
 from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import invalid, room
 from dtf.run.kernels.random import seeded_draws
@@ -147,7 +148,7 @@ def _below(word: Callable[[], int], limit: int) -> int:
     return drawn % limit
 
 
-def _sampler(op: str, kind: type[Any]) -> None:
+def _sampler(op: str, kind: Callable[[KernelNode], _Sampler]) -> None:
     @kernel(op, stateful=True)
     def factory(node: KernelNode) -> Function:
         count, unique, limit = node.attr("num_sampled"), node.attr("unique"), node.attr("range_max")
@@ -155,26 +156,27 @@ def _sampler(op: str, kind: type[Any]) -> None:
         if unique and count > limit:
             raise invalid(f"Sampler's range is too small: {count} unique classes of {limit}")
 
-        def sample(step: Any, true_classes: np.ndarray) -> Any:
+        def sample(step: StepContext, true_classes: np.ndarray) -> Outputs:
             _check_true_classes(node, true_classes)
             if true_classes.size and (true_classes.min() < 0 or true_classes.max() >= limit):
                 raise invalid(f"`true_classes` must be in [0, {limit})")
             sampler, draws = step.session.node_state(node.name, lambda: (kind(node), seeded_draws(*seeds)))
             result = _sample(sampler, draws, true_classes, count, unique)
-            if kind is _Learned:
+            if isinstance(sampler, _Learned):
                 sampler.learn(true_classes)
             return result
 
         return sample
 
 
-for _op, _kind in {
+_KINDS: dict[str, Callable[[KernelNode], _Sampler]] = {
     "UniformCandidateSampler": _Uniform,
     "LogUniformCandidateSampler": _LogUniform,
     "LearnedUnigramCandidateSampler": _Learned,
     "ThreadUnsafeUnigramCandidateSampler": _Learned,
     "FixedUnigramCandidateSampler": _Fixed,
-}.items():
+}
+for _op, _kind in _KINDS.items():
     _sampler(_op, _kind)
 
 

@@ -7,7 +7,6 @@ Own nothing but the keys; the step's `StepExchange` carries the values.
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 from dtf.run.devices.backends import backend_of, device_type_of, storage_of
 from dtf.run.exchange.rendezvous import OUTSIDE, key_maker
@@ -15,6 +14,7 @@ from dtf.run.executor.step import StepContext
 from dtf.run.interfaces import Done, Outputs
 from dtf.run.kernels import DEFAULT, Function, KernelNode, kernel
 from dtf.run.state.resources import Variable
+from dtf.run.value_types import Array
 from dtf.wire.device import task_of
 
 
@@ -27,7 +27,7 @@ def _(node: KernelNode) -> Function:
 
     outside = key_of(OUTSIDE)
 
-    def send(step: StepContext, value: Any) -> None:
+    def send(step: StepContext, value: Array) -> None:
         frame_iteration = step.frame_iteration
         key = outside if frame_iteration == OUTSIDE else key_of(frame_iteration)
         if type(value) is Variable:  # the worker reads it when the step has ended
@@ -64,7 +64,7 @@ def _(node: KernelNode) -> Function:
 def _(node: KernelNode) -> Function:
     index = node.attr("index")
 
-    def retval(step: StepContext, value: Any) -> None:
+    def retval(step: StepContext, value: Array) -> None:
         assert step.results is not None
         step.results[index] = value
 

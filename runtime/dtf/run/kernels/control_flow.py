@@ -9,17 +9,18 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
 from dtf.run.executor.functions import FunctionBody
 from dtf.run.executor.step import StepContext
-from dtf.run.interfaces import Done, Outputs
+from dtf.run.interfaces import Done, Outputs, Value
 from dtf.run.kernels import DEAD, DEFAULT, Function, KernelNode, kernel
 from dtf.run.kernels.logging import summarized
 from dtf.run.state.resources import Variable
 from dtf.run.threads import reader_thread
+from dtf.run.value_types import Array
 from dtf.wire import errors, limits
 from dtf.wire.names import shown
 
@@ -41,7 +42,7 @@ def _(node: KernelNode) -> Function:
 
 @kernel("Merge", "RefMerge", accepts_dead=True, device_type=DEFAULT)
 def _(node: KernelNode) -> Function:
-    def merge(*values: Any) -> tuple[Any, Any]:
+    def merge(*values: Value) -> tuple[Value, Value]:
         for index, value in enumerate(values):
             if value is not DEAD:
                 return value, np.int32(index)
@@ -118,7 +119,7 @@ def _(node: KernelNode) -> Function:
     then_branch = FunctionBody(node.attr("then_branch"), node.library, node.device)
     else_branch = FunctionBody(node.attr("else_branch"), node.library, node.device)
 
-    def choose(step: StepContext, done: Done[Outputs], condition: np.ndarray, *arguments: Any) -> None:
+    def choose(step: StepContext, done: Done[Outputs], condition: np.ndarray, *arguments: Array) -> None:
         (then_branch if _truth(condition) else else_branch).call(step, arguments, done)
 
     return choose
@@ -128,7 +129,7 @@ def _(node: KernelNode) -> Function:
 def _(node: KernelNode) -> Function:
     branches = [FunctionBody(branch, node.library, node.device) for branch in node.attr("branches")]
 
-    def choose(step: StepContext, done: Done[Outputs], index: np.ndarray, *arguments: Any) -> None:
+    def choose(step: StepContext, done: Done[Outputs], index: np.ndarray, *arguments: Array) -> None:
         chosen = int(index) if 0 <= index < len(branches) else len(branches) - 1
         branches[chosen].call(step, arguments, done)
 
@@ -153,7 +154,7 @@ class _Loop:
         self._step = step
         self._done = done
 
-    def check(self, values: tuple[Any, ...]) -> None:
+    def check(self, values: tuple[Array, ...]) -> None:
         while True:
             again = _Answer()
             self._condition.call(self._step, values, again)
@@ -171,7 +172,7 @@ class _Loop:
             values = following.values
             reader_thread.before_long()  # nobody knows how often it goes round
 
-    def _go_on(self, values: tuple[Any, ...], answer: _Answer) -> None:
+    def _go_on(self, values: tuple[Array, ...], answer: _Answer) -> None:
         if self._may_go_on(answer, values):
             following = _Answer()
             self._body.call(self._step, values, following)
@@ -184,7 +185,7 @@ class _Loop:
         else:
             self.check(answer.values)
 
-    def _may_go_on(self, answer: _Answer, values: tuple[Any, ...]) -> bool:
+    def _may_go_on(self, answer: _Answer, values: tuple[Array, ...]) -> bool:
         if answer.error is not None:
             self._done(error=answer.error)
             return False
@@ -203,10 +204,10 @@ class _Answer:
         self._lock = threading.Lock()
         self._waiter: Callable[[_Answer], None] | None = None
         self._is_here = False
-        self.values: tuple[Any, ...] = ()
+        self.values: tuple[Array, ...] = ()
         self.error: errors.OpError | None = None
 
-    def __call__(self, values: tuple[Any, ...] = (), error: errors.OpError | None = None) -> None:
+    def __call__(self, values: tuple[Array, ...] = (), error: errors.OpError | None = None) -> None:
         with self._lock:
             self.values, self.error = values, error
             self._is_here = True

@@ -5,15 +5,12 @@ Numbers to count come dense, in the rows of a ragged tensor or in those of a spa
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
 
 from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import invalid, numpy_dtype, room
 from dtf.run.kernels.sparse_components import check_inside, sparse_kernel
-
-Array: TypeAlias = np.ndarray  # or a numpy scalar, which has its methods
+from dtf.run.value_types import Array
 
 
 @kernel("Bincount")

@@ -7,12 +7,12 @@ of a batch at once.
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 import numpy as np
 
 from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import invalid, room
+from dtf.run.value_types import Array
 from dtf.wire import errors
 
 
@@ -128,14 +128,14 @@ def _loss(
     possible = np.isfinite(total) & (lengths > 0)
     posterior = np.zeros(inputs.shape)
     share = np.exp(alpha + beta - np.where(possible, total, 0)[:, None])
-    where: Any = (np.arange(steps)[:, None, None], rows[None], path[None])
+    where = (np.arange(steps)[:, None, None], rows[None], path[None])
     np.add.at(posterior, where, share)
     counted = (np.arange(steps)[:, None] < lengths) & possible
     gradient = np.where(counted[..., None], np.exp(scores) - posterior, 0)
     return np.where(lengths > 0, -total, 0), gradient
 
 
-def _checked(inputs: Any, lengths: Any) -> tuple[int, int, int]:
+def _checked(inputs: Array, lengths: Array) -> tuple[int, int, int]:
     """(steps, batch, classes) of a decoder's arguments."""
     if inputs.ndim != 3 or not inputs.size:
         raise invalid(f"inputs must be a 3-Tensor that is not empty, got shape {list(inputs.shape)}")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -32,13 +31,14 @@ from dtf.run.interfaces import Done, Outputs
 from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import as_text, invalid, scalar
 from dtf.run.threads import growing_pool
+from dtf.run.value_types import Array, Element
 from dtf.wire import errors
 
 _AUTOMATIC = -1
 _BUFFER_OF_AUTOMATIC = 2
 
 
-def dataset_of(value: Any) -> Dataset:
+def dataset_of(value: Array) -> Dataset:
     """The dataset of a variant tensor. Raises InvalidArgumentError when it holds something else."""
     value = value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
     if not isinstance(value, Dataset):
@@ -59,7 +59,7 @@ def _(node: KernelNode) -> Function:
     return lambda *components: _slices(components)
 
 
-def _slices(components: Sequence[Any]) -> Dataset:
+def _slices(components: Sequence[Array]) -> Dataset:
     for component in components:
         if np.ndim(component) == 0:
             raise invalid("TensorSliceDataset takes tensors of at least one dimension, but got a scalar")
@@ -68,7 +68,7 @@ def _slices(components: Sequence[Any]) -> Dataset:
         raise invalid(f"All components must have one size in the first dimension, got {sorted(counts)}")
     texts = [component.dtype == object and component.ndim == 1 for component in components]
 
-    def element(index: int) -> tuple[Any, ...]:
+    def element(index: int) -> tuple[Array, ...]:
         return tuple(
             _boxed(component[index]) if is_text else component[index]
             for component, is_text in zip(components, texts, strict=True)
@@ -77,7 +77,7 @@ def _slices(components: Sequence[Any]) -> Dataset:
     return sources.indexed("TensorSliceDataset", counts.pop(), element)
 
 
-def _boxed(value: Any) -> Any:
+def _boxed(value: Array) -> Array:
     boxed = np.empty((), object)
     boxed[()] = value
     return boxed
@@ -100,7 +100,7 @@ def _(node: KernelNode) -> Function:
     bodies = [FunctionBody(node.attr(f"{name}_func"), node.library) for name in ("init", "next", "finalize")]
     counts = [len(node.attr(f"T{name}_func_args")) for name in ("init", "next", "finalize")]
 
-    def make(*captured: Any) -> Dataset:
+    def make(*captured: Array) -> Dataset:
         taken, parts = 0, []
         for body, count in zip(bodies, counts, strict=True):
             parts.append(DatasetFunction(body, captured[taken : taken + count]))
@@ -110,7 +110,7 @@ def _(node: KernelNode) -> Function:
     return make
 
 
-def _names(filenames: Any) -> list[str]:
+def _names(filenames: Array) -> list[str]:
     if np.ndim(filenames) > 1:
         raise invalid("`filenames` must be a scalar or a vector.")
     return [as_text(name) for name in np.atleast_1d(filenames).tolist()]
@@ -165,7 +165,7 @@ def _(node: KernelNode) -> Function:
 
 @kernel("ShardDataset")
 def _(node: KernelNode) -> Function:
-    def make(dataset: Any, count: np.ndarray, index: np.ndarray) -> Dataset:
+    def make(dataset: Array, count: np.ndarray, index: np.ndarray) -> Dataset:
         if int(count) < 1:
             raise invalid(f"Number of shards must be greater than zero (currently num_shards = {int(count)}).")
         if not 0 <= int(index) < int(count):
@@ -218,7 +218,7 @@ def _(node: KernelNode) -> Function:
 
 @kernel("PrefetchDataset")
 def _(node: KernelNode) -> Function:
-    def make(dataset: Any, size: np.ndarray) -> Dataset:
+    def make(dataset: Array, size: np.ndarray) -> Dataset:
         wanted = int(size)
         if wanted < _AUTOMATIC:
             raise invalid(f"buffer_size must be >= 0 or -1 for automatic, got {wanted}")
@@ -253,7 +253,7 @@ def _(node: KernelNode) -> Function:
 def _(node: KernelNode) -> Function:
     count, drops = node.attr("N"), node.op == "PaddedBatchDatasetV2"
 
-    def make(dataset: Any, size: np.ndarray, *rest: Any) -> Dataset:
+    def make(dataset: Array, size: np.ndarray, *rest: Array) -> Dataset:
         shapes = [shape.tolist() for shape in rest[:count]]
         return batching.padded_batches(
             dataset_of(dataset), int(size), shapes, rest[count : 2 * count], drops and bool(rest[2 * count])
@@ -355,7 +355,7 @@ def _(node: KernelNode) -> Function:
     bodies = [FunctionBody(node.attr(name), node.library) for name in names]
     counts = [len(node.attr(f"T{name}_other_arguments")) for name in names]
 
-    def make(dataset: Any, *captured: Any) -> Dataset:
+    def make(dataset: Array, *captured: Array) -> Dataset:
         given = iter(captured)
         parts = [
             DatasetFunction(body, tuple(itertools.islice(given, count)))
@@ -395,7 +395,7 @@ def _(_node: KernelNode) -> Function:
 def _(node: KernelNode) -> Function:
     body, count = FunctionBody(node.attr("f"), node.library), len(node.attr("Tstate"))
 
-    def reduce(step: StepContext, done: Done[Outputs], dataset: Any, *rest: Any) -> None:
+    def reduce(step: StepContext, done: Done[Outputs], dataset: Array, *rest: Array) -> None:
         reducer = DatasetFunction(body, rest[count:])
         _in_a_thread(
             step,
@@ -407,7 +407,7 @@ def _(node: KernelNode) -> Function:
     return reduce
 
 
-def _in_a_thread(step: StepContext, done: Done[Outputs], op: str, work: Callable[[Scope], Any]) -> None:
+def _in_a_thread(step: StepContext, done: Done[Outputs], op: str, work: Callable[[Scope], Element]) -> None:
     """Passes what work(scope) returns or raises to `done`."""
     scope = Scope.of_step(step)
     token = step.cancellation.register(scope.close)
@@ -416,19 +416,16 @@ def _in_a_thread(step: StepContext, done: Done[Outputs], op: str, work: Callable
         return
 
     def run() -> None:
-        outcome: dict[str, Any]
+        outcome: Element | errors.OpError
         try:
-            outcome = {"values": work(scope)}
+            outcome = work(scope)
         except errors.OpError as error:
-            outcome = {"error": error}
+            outcome = error
         except Exception as error:  # a fault of this runtime must not leave the step waiting
-            outcome = {"error": errors.InternalError.of(f"{type(error).__name__}: {error}")}
+            outcome = errors.InternalError.of(f"{type(error).__name__}: {error}")
         step.cancellation.deregister(token)
         scope.close()
-        if "error" in outcome:
-            done(error=outcome["error"])
-        else:
-            done(outcome["values"])
+        done(error=outcome) if isinstance(outcome, errors.OpError) else done(outcome)
 
     growing_pool.submit(run)
 
@@ -439,7 +436,7 @@ def _is_ordered(node: KernelNode) -> bool:
     return as_text(node.attr("deterministic")) != "false"
 
 
-def _parallel_calls(value: Any, name: str = "num_parallel_calls") -> int:
+def _parallel_calls(value: Array, name: str = "num_parallel_calls") -> int:
     calls = int(value)
     if calls == _AUTOMATIC:
         return max(2, os.cpu_count() or 1)

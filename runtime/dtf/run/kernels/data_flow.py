@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar, cast
 
 import numpy as np
 
@@ -22,20 +22,26 @@ from dtf.run.interfaces import Done, Outputs
 from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import invalid, of_components
 from dtf.run.lib.growth import Growth
-from dtf.run.state.accumulators import Accumulator, DenseSum, SparseSum
+from dtf.run.state.accumulators import Accumulator, DenseSum, SparseSum, Sum
 from dtf.run.state.queues import FifoStorage, PriorityStorage, Queue, ShuffleStorage, Storage
 from dtf.run.state.resources import DEFAULT_CONTAINER, ResourceHandle
+from dtf.run.value_types import Array
 from dtf.wire import dtypes, errors
 from dtf.wire.strings import string_scalar
 from dtf.wire.tensor_shape import TensorShape
 
 _Resource = TypeVar("_Resource")
+_Gradient = TypeVar("_Gradient")
 
 _private_numbers = itertools.count()
 
 
 def node_resource(
-    node: Any, step: Any, kind: type[_Resource], make: Callable[[str], _Resource], always_shared: bool = False
+    node: KernelNode,
+    step: StepContext,
+    kind: type[_Resource],
+    make: Callable[[str], _Resource],
+    always_shared: bool = False,
 ) -> tuple[_Resource, ResourceHandle]:
     """The object that a resource-making node stands for, made by `make(name)` the first time, and its handle.
 
@@ -51,26 +57,25 @@ def node_resource(
     return resource, ResourceHandle(step.device_name, _SESSION_CONTAINER, node.name, kind.__name__)
 
 
-def resource_of(step: Any, handle: Any, kind: type[_Resource]) -> _Resource:
+def resource_of(step: StepContext, handle: _Resource | ResourceHandle | Array, kind: type[_Resource]) -> _Resource:
     """The object behind a handle. Raises NotFoundError when it does not exist (any more)."""
     if isinstance(handle, kind):
         return handle
-    if isinstance(handle, np.ndarray):
-        handle = handle[()]
-    if handle.container != _SESSION_CONTAINER:
-        return step.resources.get(handle, kind)
+    at = cast(ResourceHandle, handle[()] if isinstance(handle, np.ndarray) else handle)
+    if at.container != _SESSION_CONTAINER:
+        return step.resources.get(at, kind)
 
     def missing() -> _Resource:
-        raise errors.NotFoundError.of(f"Resource {handle.name}/{kind.__name__} does not exist.")
+        raise errors.NotFoundError.of(f"Resource {at.name}/{kind.__name__} does not exist.")
 
-    return step.session.node_state(handle.name, missing)
+    return step.session.node_state(at.name, missing)
 
 
 # The container in a handle whose object is kept with the session.
 _SESSION_CONTAINER = "(session)"
 
 
-def _text(value: Any) -> str:
+def _text(value: str | bytes) -> str:
     return value.decode() if isinstance(value, bytes) else value
 
 
@@ -102,7 +107,7 @@ def _(node: KernelNode) -> Function:
     return _queue_maker(node, "RandomShuffleQueue", lambda: ShuffleStorage(least, seed))
 
 
-def _queue_maker(node: Any, kind: str, storage: Callable[[], Storage]) -> Callable[..., Any]:
+def _queue_maker(node: KernelNode, kind: str, storage: Callable[[], Storage]) -> Function:
     capacity = None if node.attr("capacity") < 0 else node.attr("capacity")
     types, shapes = list(node.attr("component_types")), list(node.attr("shapes"))
     if kind == "PriorityQueue":
@@ -135,7 +140,7 @@ def _(node: KernelNode) -> Function:
     return enqueue_many
 
 
-def _check_component_types(node: Any, queue: Queue) -> None:
+def _check_component_types(node: KernelNode, queue: Queue) -> None:
     if tuple(node.attr("component_types")) != queue.dtypes:
         expected = ", ".join(dtype.name for dtype in queue.dtypes)
         got = ", ".join(dtype.name for dtype in node.attr("component_types"))
@@ -164,7 +169,7 @@ def _(node: KernelNode) -> Function:
     return _dequeue_many(node, allow_fewer=True)
 
 
-def _dequeue_many(node: Any, allow_fewer: bool) -> Callable[..., None]:
+def _dequeue_many(node: KernelNode, allow_fewer: bool) -> Callable[..., None]:
     def dequeue_many(step: StepContext, done: Done[Outputs], handle: ResourceHandle, count: np.ndarray) -> None:
         queue = resource_of(step, handle, Queue)
         _check_component_types(node, queue)
@@ -202,11 +207,11 @@ def _(node: KernelNode) -> Function:
     return _accumulator_maker(node, "SparseConditionalAccumulator", SparseSum)
 
 
-def _accumulator_maker(node: Any, kind: str, total: Any) -> Callable[..., Any]:
+def _accumulator_maker(node: KernelNode, kind: str, total: Callable[[TensorShape], Sum[_Gradient]]) -> Function:
     dtype, shape, reduction = node.attr("dtype"), node.attr("shape"), _text(node.attr("reduction_type"))
     is_reference = node.op_def.outputs[0].is_ref
 
-    def accumulator(step: StepContext) -> Accumulator | ResourceHandle:
+    def accumulator(step: StepContext) -> Accumulator[_Gradient] | ResourceHandle:
         found, handle = node_resource(
             node, step, Accumulator, lambda name: Accumulator(kind, name, dtype, shape, reduction, total(shape))
         )
@@ -269,12 +274,12 @@ class _SessionTensors:
     """The tensors that one session keeps at one task, by handle."""
 
     def __init__(self) -> None:
-        self.values: dict[bytes, Any] = {}
+        self.values: dict[bytes, Array] = {}
         self.numbers = itertools.count()
         self.growth = Growth("the tensors that a session keeps")
 
 
-def _session_tensors(step: Any) -> _SessionTensors:
+def _session_tensors(step: StepContext) -> _SessionTensors:
     return step.session.node_state("(session tensors)", _SessionTensors)
 
 
@@ -294,7 +299,7 @@ def _(node: KernelNode) -> Function:
 def _(node: KernelNode) -> Function:
     wanted = node.attr("dtype")
 
-    def get_session_tensor(step: StepContext, handle: np.ndarray) -> Any:
+    def get_session_tensor(step: StepContext, handle: np.ndarray) -> Array:
         name = handle.item()
         values = _session_tensors(step).values
         if name not in values:

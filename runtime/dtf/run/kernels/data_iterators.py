@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from typing import Any
+from typing import cast
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import as_text, invalid, of_components
 from dtf.run.kernels.data import dataset_of
 from dtf.run.state.resources import DEFAULT_CONTAINER, ResourceHandle
+from dtf.run.value_types import Array, Element
 from dtf.wire import errors
 from dtf.wire.dtypes import DType
 from dtf.wire.pb import resource_handle_pb2
@@ -44,7 +45,7 @@ def _(node: KernelNode) -> Function:
     def make(step: StepContext, done: Done[Outputs]) -> None:
         iterator, handle = _handle(node, step)
 
-        def start(results: Any = (), error: errors.OpError | None = None) -> None:
+        def start(results: Element = (), error: errors.OpError | None = None) -> None:
             if error is None:
                 try:
                     iterator.start_once(dataset_of(results[0]), lambda: Scope.of_step(step))
@@ -65,7 +66,7 @@ def _(node: KernelNode) -> Function:
 
 @kernel("MakeIterator", stateful=True)
 def _(node: KernelNode) -> Function:
-    def make(step: StepContext, dataset: Any, handle: ResourceHandle) -> None:
+    def make(step: StepContext, dataset: Array, handle: ResourceHandle) -> None:
         _iterator_of(step, handle).start(dataset_of(dataset), Scope.of_step(step))
 
     return make
@@ -82,7 +83,7 @@ def _(node: KernelNode) -> Function:
 @kernel("IteratorGetNextAsOptional", asynchronous=True)
 def _(node: KernelNode) -> Function:
     def get_next(step: StepContext, done: Done[Outputs], handle: ResourceHandle) -> None:
-        def report(values: Any = (), error: errors.OpError | None = None) -> None:
+        def report(values: Element = (), error: errors.OpError | None = None) -> None:
             if error is None:
                 done(Optional(tuple(values)))
             elif isinstance(error, errors.OutOfRangeError):
@@ -135,7 +136,7 @@ def _(node: KernelNode) -> Function:
     return lambda step, handle, state: _iterator_of(step, handle).restore(_one(state))
 
 
-def _handle(node: KernelNode, step: Any) -> tuple[Iterator, ResourceHandle]:
+def _handle(node: KernelNode, step: StepContext) -> tuple[Iterator, ResourceHandle]:
     types, shapes = list(node.attr("output_types")), list(node.attr("output_shapes"))
     container, name = as_text(node.attr("container")), as_text(node.attr("shared_name"))
     if name:
@@ -156,11 +157,11 @@ def _new_private(node_name: str, types: list[DType], shapes: list[TensorShape]) 
     return iterator
 
 
-def _one(value: Any) -> Any:
-    return value[()] if isinstance(value, np.ndarray) else value
+def _one(handle: ResourceHandle | Array) -> ResourceHandle:
+    return cast(ResourceHandle, handle[()]) if isinstance(handle, np.ndarray) else handle
 
 
-def _iterator_of(step: Any, handle: Any) -> Iterator:
+def _iterator_of(step: StepContext, handle: ResourceHandle) -> Iterator:
     handle = _one(handle)
     if handle.container != _PRIVATE:
         return step.resources.get(handle, Iterator)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import as_text, invalid, numpy_dtype, room, scalar, shape_text, zero_of
+from dtf.run.value_types import Array
 from dtf.wire.strings import filled
 
 
@@ -162,7 +162,7 @@ def _(node: KernelNode) -> Function:
     return matrix_set_diag
 
 
-def _alignment(node: Any) -> tuple[str, str]:
+def _alignment(node: KernelNode) -> tuple[str, str]:
     """On which side the diagonals above and below the main one begin in their rows; the older ops: on the left."""
     if "align" not in node.attrs:
         return "LEFT", "LEFT"
@@ -170,7 +170,7 @@ def _alignment(node: Any) -> tuple[str, str]:
     return above, below
 
 
-def _diagonal_range(k: Any) -> tuple[int, int]:
+def _diagonal_range(k: Array) -> tuple[int, int]:
     if np.ndim(k) > 1:
         raise invalid(f"diag_index must be a scalar or vector, received shape: {shape_text(np.shape(k))}")
     numbers = np.ravel(k).tolist()

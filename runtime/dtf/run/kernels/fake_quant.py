@@ -7,12 +7,12 @@ Source: Jacob et al., "Quantization and training of neural networks for efficien
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import invalid
+from dtf.run.value_types import Array
 
 _float = np.float32
 
@@ -25,15 +25,15 @@ class _Steps:
         self._low = _float(1 if node.attr("narrow_range") else 0)
         self._high = _float((1 << bits) - 1)
 
-    def nudged(self, low: Any, high: Any) -> tuple[Any, Any, Any]:
+    def nudged(self, low: Array | float, high: Array | float) -> tuple[Array, Array, Array]:
         """(lowest step, highest step, distance of steps) for bounds, which may be one per channel."""
-        low, high = np.asarray(low, np.float32), np.asarray(high, np.float32)
-        scale = (high - low) / (self._high - self._low)
+        least, most = np.asarray(low, np.float32), np.asarray(high, np.float32)
+        scale = (most - least) / (self._high - self._low)
         with np.errstate(divide="ignore", invalid="ignore"):
-            zero = np.clip(np.floor(self._low - low / scale + _float(0.5)), self._low, self._high)
+            zero = np.clip(np.floor(self._low - least / scale + _float(0.5)), self._low, self._high)
         return (self._low - zero) * scale, (self._high - zero) * scale, scale
 
-    def forward(self, inputs: np.ndarray, low: Any, high: Any) -> np.ndarray:
+    def forward(self, inputs: np.ndarray, low: Array | float, high: Array | float) -> np.ndarray:
         first, last, scale = self.nudged(low, high)
         with np.errstate(divide="ignore", invalid="ignore"):
             steps = np.floor((np.clip(inputs, first, last) - first) / scale + _float(0.5))
@@ -41,7 +41,9 @@ class _Steps:
         flat = (np.asarray(low) == 0) & (np.asarray(high) == 0)
         return np.where(flat, _float(0), out)
 
-    def backward(self, grads: np.ndarray, inputs: np.ndarray, low: Any, high: Any) -> tuple[Any, Any, Any]:
+    def backward(
+        self, grads: np.ndarray, inputs: np.ndarray, low: Array | float, high: Array | float
+    ) -> tuple[Array, Array, Array]:
         """Gradients by the inputs and, element by element, by the two bounds."""
         if np.shape(grads) != np.shape(inputs):
             raise invalid(f"gradient and input must have one shape: {list(grads.shape)} and {list(inputs.shape)}")
@@ -75,12 +77,12 @@ def _bounds_check(node: KernelNode) -> Callable[..., None]:
     """Bounds are scalars, or vectors with a number for each channel."""
     rank = int("PerChannel" in node.op)
 
-    def check(inputs: np.ndarray, low: Any, high: Any) -> None:
+    def check(inputs: np.ndarray, low: Array | float, high: Array | float) -> None:
         for name, bound in (("min", low), ("max", high)):
             if np.ndim(bound) != rank:
                 raise invalid(f"`{name}` must be rank {rank} but is rank {np.ndim(bound)}")
-            if rank and (not inputs.ndim or len(bound) != inputs.shape[-1]):
-                raise invalid(f"{name} has incorrect size: {len(bound)} for inputs of shape {list(inputs.shape)}")
+            if rank and (not inputs.ndim or np.size(bound) != inputs.shape[-1]):
+                raise invalid(f"{name} has incorrect size: {np.size(bound)} for inputs of shape {list(inputs.shape)}")
 
     return check
 

@@ -6,12 +6,13 @@ kernel, followed in place by what `fused_ops` names.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import cast
 
 import numpy as np
 
 from dtf.run.kernels import Function, KernelNode, bind, kernel
 from dtf.run.kernels.arguments import invalid
+from dtf.run.value_types import Array, ArrayFunction, AttrValue
 from dtf.wire import errors, opdef
 from dtf.wire.window_shapes import channel_axis
 
@@ -31,7 +32,7 @@ def _(node: KernelNode) -> Function:
     epsilon = node.attrs.get("epsilon", 0.0)
     activations = [_plain(node, name, alpha=node.attr("leakyrelu_alpha")) for name in stages if name in _ACTIVATIONS]
 
-    def fused(first: Any, second: Any, *arguments: Any) -> Any:
+    def fused(first: Array, second: Array, *arguments: Array) -> Array:
         result = plain(first, second)
         axis = channel_axis(data_format, result.ndim) if result.ndim == 4 else result.ndim - 1
         around = tuple(-1 if i == axis else 1 for i in range(result.ndim))
@@ -63,7 +64,9 @@ def _(node: KernelNode) -> Function:
     if mode not in ("Identity", "Relu"):
         raise errors.UnimplementedError.of(f"Fusion of batch normalisation and {mode} is not implemented")
 
-    def fused(x: Any, scale: Any, offset: Any, mean: Any, variance: Any, *side_inputs: Any) -> Any:
+    def fused(
+        x: Array, scale: Array, offset: Array, mean: Array, variance: Array, *side_inputs: Array
+    ) -> tuple[Array, ...]:
         y, *statistics = plain(x, scale, offset, mean, variance)
         for side_input in side_inputs:
             y = y + side_input
@@ -78,7 +81,7 @@ def _(node: KernelNode) -> Function:
 def _(node: KernelNode) -> Function:
     pad, convolve = _plain(node, "MirrorPad"), _plain(node, "Conv2D")
 
-    def padded(images: Any, paddings: Any, filters: Any) -> Any:
+    def padded(images: Array, paddings: Array, filters: Array) -> Array:
         result = convolve(pad(images, paddings), filters)
         if not result.size:
             raise errors.InvalidArgumentError.of("Output tensor can't be empty")
@@ -88,7 +91,7 @@ def _(node: KernelNode) -> Function:
         return padded
     resize = _plain(node, "ResizeBilinear", align_corners=node.attr("resize_align_corners"))
 
-    def resized(images: Any, size: Any, paddings: Any, filters: Any) -> Any:
+    def resized(images: Array, size: Array, paddings: Array, filters: Array) -> Array:
         return padded(resize(images, size).astype(images.dtype, copy=False), paddings, filters)
 
     return resized
@@ -100,17 +103,17 @@ _ARGUMENTS = {"BiasAdd": 1, "Add": 1, "FusedBatchNorm": 4}
 _ACTIVATIONS = frozenset({"Relu", "Relu6", "Elu", "LeakyRelu", "Tanh", "Sigmoid"})
 
 
-def _plain(node: KernelNode, op: str, **attrs: Any) -> Function:
+def _plain(node: KernelNode, op: str, **attrs: AttrValue) -> ArrayFunction:
     """The kernel of `op` with its defaults, the attributes of `node`, and these."""
     defaults = {attr.name: attr.default for attr in opdef.get(op).attrs if attr.has_default}
-    return bind(node._replace(op=op, attrs={**defaults, **node.attrs, **attrs}))[1]
+    return cast(ArrayFunction, bind(node._replace(op=op, attrs={**defaults, **node.attrs, **attrs}))[1])
 
 
 @kernel("_UnaryOpsComposition")
 def _(node: KernelNode) -> Function:
     functions = [_plain(node, name.decode()) for name in node.attr("op_names")]
 
-    def composed(x: Any) -> Any:
+    def composed(x: Array) -> Array:
         for function in functions:
             x = function(x)
         return x

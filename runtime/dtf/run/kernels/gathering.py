@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -25,6 +24,7 @@ from dtf.run.kernels.arguments import (
     zero_of,
 )
 from dtf.run.state.resources import Variable
+from dtf.run.value_types import Array
 from dtf.wire.strings import filled
 
 # From how many elements on rows are grouped by a sort; how many rows may be looked up in a table; measured.
@@ -73,7 +73,7 @@ def scatter_rows(function: np.ufunc, out: np.ndarray, rows: np.ndarray, updates:
     sorted_rows = rows[order]
     starts = np.flatnonzero(np.concatenate(([True], sorted_rows[1:] != sorted_rows[:-1])))
     # Subtracting or dividing several times is subtracting or dividing the sum or the product.
-    inverses: dict[Any, np.ufunc] = {np.subtract: np.add, np.true_divide: np.multiply}
+    inverses: dict[np.ufunc, np.ufunc] = {np.subtract: np.add, np.true_divide: np.multiply}
     group = inverses.get(function, function)
     groups = group.reduceat(updates[order], starts, axis=0, dtype=updates.dtype)
     distinct = sorted_rows[starts]
@@ -144,13 +144,13 @@ def _(node: KernelNode) -> Function:
     return lambda params, indices, axis: _gather_of(params, indices, int(axis), batch_dims)
 
 
-def _gather_of(params: np.ndarray | Variable, indices: Any, axis: int, batch_dims: int) -> np.ndarray:
+def _gather_of(params: np.ndarray | Variable, indices: Array, axis: int, batch_dims: int) -> np.ndarray:
     if isinstance(params, Variable):
         return params.look(lambda value: _gather(value, indices, axis, batch_dims))
     return _gather(params, indices, axis, batch_dims)
 
 
-def _gather(params: np.ndarray, indices: Any, axis: int, batch_dims: int) -> np.ndarray:
+def _gather(params: np.ndarray, indices: Array, axis: int, batch_dims: int) -> np.ndarray:
     if np.ndim(params) < 1:
         raise invalid("params must be at least 1 dimensional")
     position = scalar_axis(axis, np.ndim(params))
@@ -313,7 +313,7 @@ def _(node: KernelNode) -> Function:
     return dynamic_stitch
 
 
-def _covers(indices: Sequence[Any], size: int) -> bool:
+def _covers(indices: Sequence[Array], size: int) -> bool:
     """Whether each of [0, size) is among `indices`."""
     if sum(map(np.size, indices)) < size:
         return False

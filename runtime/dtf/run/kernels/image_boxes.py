@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -17,8 +16,10 @@ from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import invalid, room, scalar
 from dtf.run.kernels.random import seeded_draws
 from dtf.run.lib.philox import word_source
+from dtf.run.value_types import Array
 
-_Overlaps = Callable[[int, Any], np.ndarray]  # overlaps(box, others) -> how much of each other it covers
+_Overlaps = Callable[[int, "Array | list[int]"], np.ndarray]
+"""overlaps(box, others): how much of each other the box covers."""
 
 
 def _checked_boxes(boxes: np.ndarray, scores: np.ndarray) -> np.ndarray:
@@ -29,13 +30,13 @@ def _checked_boxes(boxes: np.ndarray, scores: np.ndarray) -> np.ndarray:
     return boxes.astype(np.float32)
 
 
-def _checked_count(count: Any) -> int:
+def _checked_count(count: Array) -> int:
     if int(count) < 0:
         raise invalid(f"max_output_size must be non-negative, got {int(count)}")
     return int(count)
 
 
-def _checked_threshold(threshold: Any) -> float:
+def _checked_threshold(threshold: Array | float) -> float:
     scalar(np.asarray(threshold), "iou_threshold")
     if not 0 <= float(threshold) <= 1:
         raise invalid("iou_threshold must be in [0, 1]")
@@ -47,7 +48,7 @@ def _intersection_over_union(boxes: np.ndarray) -> _Overlaps:
     high = np.maximum(boxes[:, :2], boxes[:, 2:])
     areas = np.prod(high - low, 1)
 
-    def overlaps(box: int, others: Any) -> np.ndarray:
+    def overlaps(box: int, others: Array | list[int]) -> np.ndarray:
         sides = np.minimum(high[box], high[others]) - np.maximum(low[box], low[others])
         shared = np.prod(np.maximum(sides, 0), -1)
         positive = (areas[box] > 0) & (areas[others] > 0)
@@ -104,7 +105,9 @@ def _(node: KernelNode) -> Function:
     return _plain
 
 
-def _plain(boxes: Any, scores: Any, count: Any, threshold: Any, least: Any = -np.inf) -> np.ndarray:
+def _plain(
+    boxes: Array, scores: Array, count: Array, threshold: Array | float, least: Array | float = -np.inf
+) -> np.ndarray:
     overlaps = _intersection_over_union(_checked_boxes(boxes, scores))
     chosen = _suppress(overlaps, scores, _checked_count(count), _checked_threshold(threshold), float(least))
     return np.array(chosen, np.int32)
@@ -227,7 +230,7 @@ def _(node: KernelNode) -> Function:
     return _crop_sampler(node)
 
 
-def _crop_sampler(node: KernelNode) -> Callable[..., Any]:
+def _crop_sampler(node: KernelNode) -> Function:
     ratios, areas = list(node.attr("aspect_ratio_range")), list(node.attr("area_range"))
     attempts, whole = node.attr("max_attempts"), node.attr("use_image_if_no_bounding_boxes")
     seeds = node.attr("seed"), node.attr("seed2")
@@ -299,7 +302,7 @@ def _below(word: Callable[[], int], limit: int) -> int:
     return word() % limit
 
 
-def _covers(crop: Any, box: Any, least: float) -> bool:
+def _covers(crop: Sequence[int], box: Array, least: float) -> bool:
     """Whether the crop has at least this share of the box."""
     if least == 0:
         return True

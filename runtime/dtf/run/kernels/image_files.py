@@ -10,6 +10,7 @@ import contextlib
 import io
 import struct
 from collections.abc import Callable, Iterator
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,14 @@ import numpy as np
 from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import as_text, invalid
 from dtf.run.lib import png
+from dtf.run.value_types import Array
 from dtf.wire import errors, limits
 from dtf.wire.strings import string_scalar
 
 _JPEG, _GIF, _BMP = b"\xff\xd8\xff", (b"GIF87a", b"GIF89a"), b"BM"
 
 
-def _pillow() -> Any:
+def _pillow() -> ModuleType:
     try:
         import PIL.Image
     except ImportError:
@@ -33,7 +35,7 @@ def _pillow() -> Any:
     return PIL.Image
 
 
-def _contents(contents: Any) -> bytes:
+def _contents(contents: Array) -> bytes:
     if np.ndim(contents):
         raise invalid(f"contents must be scalar, got shape {list(np.shape(contents))}")
     return contents.item() if isinstance(contents, np.ndarray) else contents

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from dtf.run.executor.step import StepContext
 from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import as_text, invalid, room, scalar
+from dtf.run.value_types import Array, NumpyType
 from dtf.wire import errors
 
-_Array = Any
+Array = Array
 _float = np.float32
 
 
@@ -101,7 +101,7 @@ def _area_taps(inputs: int, outputs: int, align_corners: bool) -> _Taps:
     return _Taps(np.clip(cells, 0, inputs - 1), weights, inputs)
 
 
-def _wide(dtype: Any) -> Any:
+def _wide(dtype: NumpyType) -> type[np.floating]:
     return np.float64 if np.dtype(dtype) == np.float64 else np.float32
 
 
@@ -199,8 +199,8 @@ def _(node: KernelNode) -> Function:
         height, width = _checked(grads, size, may_be_empty=True)
         rows, columns = _nearest(height, grads.shape[1], *way), _nearest(width, grads.shape[2], *way)
         out = np.zeros((grads.shape[0], height, width, grads.shape[3]), grads.dtype)
-        where: Any = (slice(None), rows[:, None], columns[None, :])
-        np.add.at(out, where, grads)
+        everywhere = np.s_[:, rows[:, None], columns[None, :]]
+        np.add.at(out, everywhere, grads)  # type: ignore[arg-type]  # numpy's stub knows no slices here
         return out
 
     return resize_nearest_grad
@@ -291,10 +291,13 @@ def _(node: KernelNode) -> Function:
 # -- pieces
 
 
+_Sides = tuple[np.ndarray, np.ndarray]
+
+
 class _Crops:
     """Where the samples of crops lie in their images: positions, corners around them, and which are inside."""
 
-    def __init__(self, shape: Any, boxes: np.ndarray, box_ind: np.ndarray, rows: int, columns: int) -> None:
+    def __init__(self, shape: tuple[int, ...], boxes: np.ndarray, box_ind: np.ndarray, rows: int, columns: int) -> None:
         if boxes.ndim != 2 or boxes.shape[1] != 4:
             raise invalid(f"boxes must have 4 columns, got shape {list(boxes.shape)}")
         if box_ind.shape != boxes.shape[:1]:
@@ -318,7 +321,7 @@ class _Crops:
         step = (last - first) * top / _float(count - 1)
         return first[:, None] * top + np.arange(count, dtype=np.float32) * step[:, None]
 
-    def corners(self) -> tuple[Any, Any, np.ndarray, np.ndarray]:
+    def corners(self) -> tuple[_Sides, _Sides, np.ndarray, np.ndarray]:
         """((top, bottom) rows, (left, right) columns, weight of the bottom, weight of the right)."""
         top, left = np.floor(self.safe_y), np.floor(self.safe_x)
         rows = top.astype(np.int64), np.ceil(self.safe_y).astype(np.int64)
@@ -361,7 +364,9 @@ def _(node: KernelNode) -> Function:
     return crop_and_resize
 
 
-def _between(images: np.ndarray, crops: _Crops, rows: Any, left: Any, right: Any, across: np.ndarray) -> np.ndarray:
+def _between(
+    images: np.ndarray, crops: _Crops, rows: Array, left: Array, right: Array, across: np.ndarray
+) -> np.ndarray:
     first, second = (images[crops.at(rows, columns)].astype(np.float32) for columns in (left, right))
     return first + (second - first) * across
 
@@ -487,7 +492,7 @@ def _(node: KernelNode) -> Function:
     return _warper(node)
 
 
-def _warper(node: KernelNode) -> Callable[..., Any]:
+def _warper(node: KernelNode) -> Function:
     interpolation, fill = as_text(node.attr("interpolation")), as_text(node.attr("fill_mode"))
     if interpolation not in ("NEAREST", "BILINEAR"):
         raise invalid(f"Invalid interpolation {interpolation}. Supported types: NEAREST, BILINEAR")

@@ -14,6 +14,7 @@ import numpy as np
 
 from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.special import digamma, in_double, lgamma
+from dtf.run.value_types import ArrayFunction
 
 
 def dawson(x: np.ndarray) -> np.ndarray:
@@ -181,13 +182,13 @@ def _fresnel(x: np.ndarray, is_sine: bool) -> np.ndarray:
     return np.where(np.isnan(x), x, np.copysign(value, x))
 
 
-def _register(op: str, function: Function) -> None:
+def _register(op: str, function: ArrayFunction) -> None:
     @kernel(op)
     def factory(node: KernelNode) -> Function:
         return lambda *arguments: in_double(function, *arguments)
 
 
-_FUNCTIONS: dict[str, Function] = {
+_FUNCTIONS: dict[str, ArrayFunction] = {
     "Dawsn": dawson,
     "Expint": exponential_integral,
     "FresnelCos": fresnel_cos,

@@ -11,15 +11,16 @@ import contextlib
 import errno
 import os
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from dtf.run.executor.step import StepContext
+from dtf.run.interfaces import Outputs
 from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import as_text, invalid, scalar
 from dtf.run.threads import reader_thread
+from dtf.run.value_types import Array
 from dtf.wire import codec, dtypes, errors, filesystems, py_functions
 from dtf.wire.checkpoint import BundleWriter, merge_bundles
 from dtf.wire.checkpoint_v1 import Checkpoint, open_checkpoint, write_v1
@@ -29,7 +30,7 @@ from dtf.wire.tensor_slices import parse_slice_spec
 from dtf.wire.unfinished import remove_abandoned
 
 
-def _text(value: Any) -> str:
+def _text(value: str | bytes | Array) -> str:
     """A string scalar (or an attribute) as str."""
     value = value.item() if isinstance(value, np.ndarray) else value
     return value.decode() if isinstance(value, bytes) else value
@@ -74,7 +75,7 @@ def _(node: KernelNode) -> Function:
     return lambda step, filename, tensor_names, specs, *data: _save_v1(filename, tensor_names, _texts(specs), data)
 
 
-def _save_v1(filename: Any, tensor_names: Any, specs: list[str], tensors: Any) -> None:
+def _save_v1(filename: Array, tensor_names: Array, specs: list[str], tensors: Sequence[Array]) -> None:
     parts = []
     for name, spec, tensor in zip(_texts(tensor_names), specs, tensors, strict=True):
         shape, extents = parse_slice_spec(spec) if spec else (np.shape(tensor), [(0, -1)] * np.ndim(tensor))
@@ -242,7 +243,7 @@ def _(node: KernelNode) -> Function:
 
 # -- Python functions
 
-_CLASS_OF_EXCEPTION: tuple[tuple[type[BaseException], Any], ...] = (
+_CLASS_OF_EXCEPTION: tuple[tuple[type[BaseException], type[errors.OpError]], ...] = (
     (ValueError, errors.InvalidArgumentError),
     (TypeError, errors.InvalidArgumentError),
     (StopIteration, errors.OutOfRangeError),
@@ -262,10 +263,10 @@ def _(node: KernelNode) -> Function:
     return _caller(node)
 
 
-def _caller(node: Any) -> Any:
+def _caller(node: KernelNode) -> Function:
     token, types = _text(node.attr("token")), list(node.attr("Tout"))
 
-    def call(*inputs: Any) -> Any:
+    def call(*inputs: Array) -> Outputs:
         reader_thread.before_long()  # it may even run a session
         function = py_functions.find(token)
         if function is None:
@@ -288,14 +289,14 @@ def _caller(node: Any) -> Any:
     return call
 
 
-def _argument(value: Any) -> Any:
+def _argument(value: Array) -> Array:
     """What the function is given for a tensor: bytes or a numpy scalar for a scalar, else an array of its own."""
     if not isinstance(value, np.ndarray):
         return value
     return np.array(value) if value.ndim else value[()]
 
 
-def _returned(token: str, i: int, value: Any, dtype: dtypes.DType) -> np.ndarray:
+def _returned(token: str, i: int, value: Array, dtype: dtypes.DType) -> np.ndarray:
     """A returned value as an array of the declared dtype; Python numbers take that dtype, arrays must have it."""
     if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind not in "SUO":
         found = dtypes.as_dtype(value.dtype)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -25,6 +24,7 @@ from dtf.run.kernels.arguments import (
     zero_of,
 )
 from dtf.run.kernels.gathering import scatter_rows
+from dtf.run.value_types import Array
 from dtf.wire.strings import filled
 
 # -- joining and splitting
@@ -44,7 +44,7 @@ def _(node: KernelNode) -> Function:
     return lambda *values_and_axis: _concatenate(values_and_axis[:-1], values_and_axis[-1])
 
 
-def _concatenate(values: Sequence[np.ndarray], axis: Any) -> np.ndarray:
+def _concatenate(values: Sequence[np.ndarray], axis: Array) -> np.ndarray:
     _check_together(values)
     try:
         return np.concatenate(values, axis=legacy_scalar(axis, "concat dimension"))

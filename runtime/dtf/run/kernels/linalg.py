@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
 
 import numpy as np
 
+from dtf.run.interfaces import Outputs
 from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import invalid, room, scalar
+from dtf.run.value_types import Array, ArrayFunction
 from dtf.wire import errors
+from dtf.wire.dtypes import DType
 
-Array: TypeAlias = np.ndarray  # or a numpy scalar, which has its methods
 Factory = Callable[[KernelNode], Function]
 
 
@@ -126,11 +127,11 @@ def _cross(node: KernelNode) -> Function:
     return cross
 
 
-def _is_half(dtype: Any) -> bool:
+def _is_half(dtype: DType) -> bool:
     return dtype.name in ("float16", "bfloat16")
 
 
-def _through_float32(function: Function) -> Function:
+def _through_float32(function: ArrayFunction) -> Function:
     def run(*operands: np.ndarray) -> np.ndarray:
         return function(*[operand.astype(np.float32) for operand in operands]).astype(operands[0].dtype)
 
@@ -154,7 +155,7 @@ def decomposition(*ops: str, failure: str) -> Callable[[Factory], Factory]:
             function = factory(node)
             half = _is_half(node.attr("T"))
 
-            def run(*operands: np.ndarray) -> Any:
+            def run(*operands: np.ndarray) -> Outputs:
                 for operand in operands[:2]:
                     if operand.ndim < 2:
                         raise invalid(f"Input must have rank >= 2, got {operand.ndim}")

@@ -8,12 +8,12 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from typing import Any
 
 import numpy as np
 
 from dtf.run.executor.step import StepContext
 from dtf.run.kernels import Function, KernelNode, kernel
+from dtf.run.value_types import Array
 from dtf.wire import filesystems
 
 
@@ -68,7 +68,7 @@ def _(node: KernelNode) -> Function:
     return lambda step: np.float64(time.time())
 
 
-def summarized(value: Any, most: int) -> str:
+def summarized(value: Array, most: int) -> str:
     """The first `most` elements of a value (all: negative), one pair of brackets per row: "[1 2][3...]..."."""
     array = np.asarray(value)
     limit = array.size if most < 0 else most
@@ -91,7 +91,7 @@ def _rows(words: list[str], shape: tuple[int, ...], first: int, limit: int) -> s
     return "".join(rows)
 
 
-def _word(element: Any) -> str:
+def _word(element: Array) -> str:
     if isinstance(element, bytes):
         return element.decode(errors="replace")
     if isinstance(element, (bool, np.bool_)):

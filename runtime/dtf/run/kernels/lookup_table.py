@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from dtf.run.kernels.arguments import invalid
 from dtf.run.kernels.data_flow import node_resource, resource_of
 from dtf.run.state.lookup_tables import LookupTable
 from dtf.run.state.resources import ResourceHandle
+from dtf.run.value_types import Scalar
 from dtf.wire import errors, filesystems
 from dtf.wire.files import file_errors
 
@@ -59,12 +59,12 @@ def _(node: KernelNode) -> Function:
 _LEAST_BUCKETS = 4
 
 
-def _table_maker(node: Any, is_mutable: bool, buckets: int = 0) -> Callable[..., Any]:
+def _table_maker(node: KernelNode, is_mutable: bool, buckets: int = 0) -> Callable[..., LookupTable | ResourceHandle]:
     types = node.attr("key_dtype"), node.attr("value_dtype")
     is_reference, by_node_name = node.op_def.outputs[0].is_ref, node.attr("use_node_name_sharing")
     value_shape = tuple(node.attrs["value_shape"].as_list()) if "value_shape" in node.attrs else ()
 
-    def make(step: StepContext, reserved: Mapping[str, Any] = MappingProxyType({})) -> LookupTable | ResourceHandle:
+    def make(step: StepContext, reserved: Mapping[Scalar, str] = MappingProxyType({})) -> LookupTable | ResourceHandle:
         table, handle = node_resource(
             node,
             step,
@@ -89,7 +89,7 @@ def _(node: KernelNode) -> Function:
     most, skipped, delimiter = node.attr("vocab_size"), node.attr("offset"), node.attr("delimiter")
     mark = delimiter if isinstance(delimiter, bytes) else delimiter.encode()
 
-    def column(line: bytes, number: int, index: int, dtype: Any) -> Any:
+    def column(line: bytes, number: int, index: int, dtype: type[np.generic]) -> Scalar:
         if index == _WHOLE_LINE:
             return line
         if index == _LINE_NUMBER:

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TypeAlias
 
 import numpy as np
 
 from dtf.run.kernels import Function, KernelNode, kernel, special
 from dtf.run.kernels.arguments import invalid, room
 from dtf.run.kernels.tensor_list import add_variants
+from dtf.run.value_types import Array, ArrayFunction
 from dtf.wire import dtypes, errors
-
-Array: TypeAlias = np.ndarray  # or a numpy scalar, which has its methods
 
 
 def direct(function: Function, *ops: str) -> None:
@@ -215,7 +213,7 @@ def _add(node: KernelNode) -> Function:
     return np.add
 
 
-def _division(*ops: str, of_floats: Function, of_integers: Function) -> None:
+def _division(*ops: str, of_floats: ArrayFunction, of_integers: ArrayFunction) -> None:
     """Registers division-like ops: on integers a divisor of zero is an error."""
 
     def checked(x: Array, y: Array) -> Array:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import invalid, scalar, shape_text
 from dtf.run.kernels.reductions import column_sums
+from dtf.run.value_types import Array, ArrayFunction
 from dtf.wire import errors
 from dtf.wire.window_shapes import channel_axis
 
@@ -26,7 +26,7 @@ _SELU_SCALED_ALPHA = _SELU_SCALE * _SELU_ALPHA
 # Activations. The gradient ops take what TensorFlow's take: some the features, some the activations.
 
 
-def _of_equal_shapes(node: KernelNode, function: Function) -> Function:
+def _of_equal_shapes(node: KernelNode, function: ArrayFunction) -> Function:
     """A function of two arrays that refuses those that would have to be broadcast."""
 
     def run(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -155,7 +155,7 @@ def _(node: KernelNode) -> Function:
     return _of_rows(_log_softmax)
 
 
-def _of_rows(function: Function) -> Function:
+def _of_rows(function: ArrayFunction) -> Function:
     """A function of logits that have at least one dimension; of none it makes none."""
 
     def run(logits: np.ndarray) -> np.ndarray:
@@ -498,6 +498,6 @@ def _(node: KernelNode) -> Function:
     return nth_element
 
 
-def _number(node: KernelNode, value: float) -> Any:
+def _number(node: KernelNode, value: float) -> Array:
     """`value` as a scalar of the node's dtype, so that no arithmetic leaves that dtype."""
     return node.attr("T").as_numpy_dtype(value)

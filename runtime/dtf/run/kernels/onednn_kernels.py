@@ -11,7 +11,8 @@ which numpy's matrix products are as fast (measured; the table is in tests/bench
 from __future__ import annotations
 
 import functools
-from typing import Any
+from collections.abc import Callable
+from typing import cast
 
 import numpy as np
 
@@ -20,8 +21,15 @@ from dtf.run.kernels.conv import Convolution, ConvolutionSettings, convolution_s
 from dtf.run.kernels.pooling import PoolingSettings, pooling_settings, pooling_window
 from dtf.run.lib import onednn
 from dtf.run.threads.blas_threads import threads_taken
+from dtf.run.value_types import Array, ArrayFunction
+from dtf.wire.window_shapes import Extent
 
 _CHANNELS_OF_FILTER_GRADIENT_MAX = 31
+_Sizes = tuple[int, ...]
+_Pair = tuple[int, int]
+_ConvolutionProgram = Callable[[_Sizes, _Sizes, "_Sizes | None", int], "onednn.Program | None"]
+_PoolingProgram = Callable[[_Sizes, "_Sizes | None", int], "onednn.Program | None"]
+
 _PROGRAMS_PER_NODE_MAX = 16
 """How many shapes of its inputs a node remembers; oneDNN itself remembers its code."""
 
@@ -31,9 +39,9 @@ def _(node: KernelNode) -> Function | None:
     program = _convolution_programs(node, onednn.FORWARD)
     if program is None:
         return None
-    plain = below(node, ONEDNN)
+    plain = cast(ArrayFunction, below(node, ONEDNN))
 
-    def convolve(images: Any, filters: Any) -> Any:
+    def convolve(images: Array, filters: Array) -> Array:
         if _are_float32(images, filters):
             compute = program(images.shape, filters.shape, None, threads_taken())
             if compute is not None:
@@ -48,9 +56,9 @@ def _(node: KernelNode) -> Function | None:
     program = _convolution_programs(node, onednn.BACK_TO_IMAGES)
     if program is None:
         return None
-    plain = below(node, ONEDNN)
+    plain = cast(ArrayFunction, below(node, ONEDNN))
 
-    def back_to_images(sizes: Any, filters: Any, gradient: Any) -> Any:
+    def back_to_images(sizes: Array, filters: Array, gradient: Array) -> Array:
         if _are_float32(filters, gradient):
             compute = program(tuple(sizes.tolist()), filters.shape, gradient.shape, threads_taken())
             if compute is not None:
@@ -65,9 +73,9 @@ def _(node: KernelNode) -> Function | None:
     program = _convolution_programs(node, onednn.BACK_TO_FILTERS)
     if program is None:
         return None
-    plain = below(node, ONEDNN)
+    plain = cast(ArrayFunction, below(node, ONEDNN))
 
-    def back_to_filters(images: Any, sizes: Any, gradient: Any) -> Any:
+    def back_to_filters(images: Array, sizes: Array, gradient: Array) -> Array:
         if _are_float32(images, gradient):
             compute = program(images.shape, tuple(sizes.tolist()), gradient.shape, threads_taken())
             if compute is not None:
@@ -82,9 +90,9 @@ def _(node: KernelNode) -> Function | None:
     program = _pooling_programs(node, onednn.pooling)
     if program is None:
         return None
-    plain = below(node, ONEDNN)
+    plain = cast(ArrayFunction, below(node, ONEDNN))
 
-    def pool(images: Any) -> Any:
+    def pool(images: Array) -> Array:
         if _are_float32(images):
             compute = program(images.shape, None, threads_taken())
             if compute is not None:
@@ -99,9 +107,9 @@ def _(node: KernelNode) -> Function | None:
     program = _pooling_programs(node, onednn.pooling_gradient)
     if program is None:
         return None
-    plain = below(node, ONEDNN)
+    plain = cast(ArrayFunction, below(node, ONEDNN))
 
-    def max_pool_back(images: Any, pooled: Any, gradient: Any) -> Any:
+    def max_pool_back(images: Array, pooled: Array, gradient: Array) -> Array:
         if _are_float32(images, pooled, gradient) and pooled.shape == gradient.shape:
             compute = program(images.shape, gradient.shape, threads_taken())
             if compute is not None:
@@ -116,9 +124,9 @@ def _(node: KernelNode) -> Function | None:
     program = _pooling_programs(node, onednn.pooling_gradient)
     if program is None:
         return None
-    plain = below(node, ONEDNN)
+    plain = cast(ArrayFunction, below(node, ONEDNN))
 
-    def avg_pool_back(shape: Any, gradient: Any) -> Any:
+    def avg_pool_back(shape: Array, gradient: Array) -> Array:
         if _are_float32(gradient):
             compute = program(tuple(shape.tolist()), gradient.shape, threads_taken())
             if compute is not None:
@@ -128,7 +136,7 @@ def _(node: KernelNode) -> Function | None:
     return avg_pool_back
 
 
-def _convolution_programs(node: KernelNode, direction: str) -> Any:
+def _convolution_programs(node: KernelNode, direction: str) -> _ConvolutionProgram | None:
     """None, or f(shape of images, of filters, of the outputs' gradient or None, threads) -> a program or None."""
     settings = convolution_settings(node)
     if settings.channels_first or not onednn.is_there():
@@ -136,7 +144,9 @@ def _convolution_programs(node: KernelNode, direction: str) -> Any:
     depthwise = node.op.startswith("Depthwise")
 
     @functools.lru_cache(_PROGRAMS_PER_NODE_MAX)
-    def program(images: Any, filters: Any, outputs: Any, threads: int) -> onednn.Program | None:
+    def program(
+        images: _Sizes, filters: _Sizes, outputs: _Sizes | None, threads: int
+    ) -> onednn.Program | None:
         convolution = _worthwhile(settings, direction, images, filters, depthwise)
         if convolution is None:
             return None
@@ -144,14 +154,15 @@ def _convolution_programs(node: KernelNode, direction: str) -> Any:
         expected = (*convolution.output_positions, depth)
         if not all(expected) or outputs not in (None, expected):
             return None
-        window = _window(filters[:2], settings.stride, settings.dilation, convolution.rows, convolution.columns)
+        size, (rows, columns) = (filters[0], filters[1]), (convolution.rows, convolution.columns)
+        window = _window(size, settings.stride, settings.dilation, rows, columns)
         return onednn.convolution(direction, images, filters, expected, window, threads, depthwise)
 
     return program
 
 
 def _worthwhile(
-    settings: ConvolutionSettings, direction: str, images: Any, filters: Any, depthwise: bool
+    settings: ConvolutionSettings, direction: str, images: _Sizes, filters: _Sizes, depthwise: bool
 ) -> Convolution | None:
     """The convolution if oneDNN is faster at it than numpy."""
     if len(images) != 4 or len(filters) != 4 or images[3] != filters[2] or not all((*images, *filters)):
@@ -164,7 +175,9 @@ def _worthwhile(
     return settings.convolution(images, filters)
 
 
-def _pooling_programs(node: KernelNode, make: Any) -> Any:
+def _pooling_programs(
+    node: KernelNode, make: Callable[[int, _Sizes, _Sizes, onednn.Window, int], onednn.Program | None]
+) -> _PoolingProgram | None:
     """None, or f(shape of images, of the outputs' gradient or None, threads) -> a program or None."""
     settings: PoolingSettings = pooling_settings(node)
     if settings.is_channels_first or not onednn.is_there():
@@ -173,7 +186,7 @@ def _pooling_programs(node: KernelNode, make: Any) -> Any:
     ksize, strides = node.attr("ksize"), node.attr("strides")
 
     @functools.lru_cache(_PROGRAMS_PER_NODE_MAX)
-    def program(images: Any, outputs: Any, threads: int) -> onednn.Program | None:
+    def program(images: _Sizes, outputs: _Sizes | None, threads: int) -> onednn.Program | None:
         if len(images) != 4 or not all(images):
             return None
         pooling = pooling_window(images, settings, ksize, strides)
@@ -185,12 +198,12 @@ def _pooling_programs(node: KernelNode, make: Any) -> Any:
     return program
 
 
-def _window(size: Any, stride: Any, dilation: Any, rows: Any, columns: Any) -> onednn.Window:
+def _window(size: _Pair, stride: _Pair, dilation: _Pair, rows: Extent, columns: Extent) -> onednn.Window:
     before, after = (rows.before, columns.before), (rows.after, columns.after)
-    return onednn.Window(tuple(size), tuple(stride), tuple(dilation), before, after)
+    return onednn.Window(size, stride, dilation, before, after)
 
 
-def _are_float32(*arrays: Any) -> bool:
+def _are_float32(*arrays: Array) -> bool:
     return all(isinstance(array, np.ndarray) and array.dtype == np.float32 for array in arrays)
 
 

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from dtf.run.interfaces import Outputs
 from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import as_text, invalid, room, scalar, vector
-from dtf.run.lib.examples import Column, Feature, dense_column, parse, ragged_column, sparse_column
+from dtf.run.lib.examples import Column, Feature, Features, dense_column, parse, ragged_column, sparse_column
+from dtf.run.value_types import Array, NumpyType
+from dtf.wire.dtypes import DType
+from dtf.wire.pb import example_pb2
 from dtf.wire.tensor_shape import TensorShape
 
 _Default = np.ndarray
 
 
-def _texts(values: Any) -> list[str]:
+def _texts(values: Array | Sequence[Array] | Sequence[bytes]) -> list[str]:
     each = values if isinstance(values, list) else np.ravel(values)
     return [as_text(value.item() if isinstance(value, np.ndarray) else value) for value in each]
 
@@ -24,18 +27,18 @@ def _shapes(node: KernelNode, name: str) -> list[list[int | None]]:
     return [list(TensorShape(shape).as_list()) for shape in node.attr(name)]
 
 
-def _taker(values: Sequence[Any]) -> Any:
+def _taker(values: Sequence[Array]) -> Callable[[int], list[Array]]:
     """take(n): the next n of the flat inputs."""
     rest = iter(values)
     return lambda count: [next(rest) for _ in range(count)]
 
 
-def _flat(*groups: Sequence[Any]) -> Any:
+def _flat(*groups: Sequence[Array]) -> Outputs:
     outputs = [each for group in groups for each in group]
     return outputs[0] if len(outputs) == 1 else outputs
 
 
-def _columns(columns: Sequence[tuple[Any, ...]], width: int) -> list[list[Any]]:
+def _columns(columns: Sequence[tuple[Array, ...]], width: int) -> list[list[Array]]:
     return [list(each) for each in zip(*columns, strict=True)] if columns else [[] for _ in range(width)]
 
 
@@ -47,13 +50,13 @@ def _(node: KernelNode) -> Function:
     sparse_types, dense_types = list(node.attr("sparse_types")), list(node.attr("Tdense"))
     shapes = _shapes(node, "dense_shapes")
 
-    def parse_example(serialized: np.ndarray, names: np.ndarray, *rest: np.ndarray) -> Sequence[np.ndarray]:
+    def parse_example(serialized: np.ndarray, names: np.ndarray, *rest: np.ndarray) -> Outputs:
         vector(serialized, "Expected serialized")
         _check_names(serialized, names)
         take = _taker(rest)
         sparse_keys, dense_keys = _texts(take(len(sparse_types))), _texts(take(len(dense_types)))
         defaults = take(len(dense_types))
-        features = [each.features.feature for each in parse(serialized.tolist())]
+        features = [each.features.feature for each in parse(serialized.tolist(), example_pb2.Example)]
         labels = _texts(names)
         sparse = [
             sparse_column(feature, feature.of(features))
@@ -74,9 +77,9 @@ def _check_names(serialized: np.ndarray, names: np.ndarray) -> None:
 
 
 def _dense(
-    features: Sequence[Any],
+    features: Sequence[Features],
     keys: list[str],
-    types: list[Any],
+    types: list[DType],
     shapes: list[list[int | None]],
     defaults: list[_Default],
     labels: list[str],
@@ -104,11 +107,11 @@ def _(node: KernelNode) -> Function:
         dense_keys: np.ndarray,
         ragged_keys: np.ndarray,
         *defaults: np.ndarray,
-    ) -> Sequence[np.ndarray]:
+    ) -> Outputs:
         _check_names(serialized, names)
         labels = _texts(names)
         single = not np.ndim(serialized)
-        features = [each.features.feature for each in parse(np.ravel(serialized).tolist())]
+        features = [each.features.feature for each in parse(np.ravel(serialized).tolist(), example_pb2.Example)]
         sparse = []
         for key, dtype in zip(_texts(sparse_keys), sparse_types, strict=True):
             feature = Feature(key, dtype, labels)
@@ -137,9 +140,9 @@ def _(node: KernelNode) -> Function:
     sparse_keys, dense_keys = _texts(list(node.attr("sparse_keys"))), _texts(list(node.attr("dense_keys")))
     shapes = _shapes(node, "dense_shapes")
 
-    def parse_single_example(serialized: np.ndarray, *defaults: np.ndarray) -> Sequence[np.ndarray]:
+    def parse_single_example(serialized: np.ndarray, *defaults: np.ndarray) -> Outputs:
         scalar(serialized, "Expected serialized")
-        features = [each.features.feature for each in parse([serialized.item()])]
+        features = [each.features.feature for each in parse([serialized.item()], example_pb2.Example)]
         sparse = []
         for key, dtype in zip(sparse_keys, sparse_types, strict=True):
             feature = Feature(key, dtype, ())
@@ -176,7 +179,7 @@ def _(node: KernelNode) -> Function:
 class _Lists:
     """One feature list of all examples: for each the columns of its steps, None where it is absent."""
 
-    def __init__(self, feature: Feature, examples: Sequence[Any]) -> None:
+    def __init__(self, feature: Feature, examples: Sequence[example_pb2.SequenceExample]) -> None:
         self.feature = feature
         self.steps: list[Column | None] = []
         for row, example in enumerate(examples):
@@ -211,7 +214,7 @@ class _Lists:
         lengths = np.array([len(array) for array in arrays], np.int64)
         if single:
             return arrays[0], lengths[0]
-        empty: Any = b"" if self.feature.array([]).dtype == object else 0
+        empty: bytes | int = b"" if self.feature.array([]).dtype == object else 0
         longest = int(lengths.max(initial=0))
         dtype = self.feature.dtype.as_numpy_dtype
         out = np.full(room((len(arrays), longest, *sizes), dtype), empty, dtype)
@@ -235,7 +238,7 @@ class _Lists:
             places, shape = places[:, 1:], shape[1:]
         return places, self.feature.array(flat), shape
 
-    def ragged(self, splits_dtype: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def ragged(self, splits_dtype: NumpyType) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(values [n], outer splits by example, inner splits by step)."""
         columns = [step for steps in self.steps for step in steps or []]
         values, inner = ragged_column(self.feature, columns, splits_dtype)
@@ -249,7 +252,7 @@ def _(node: KernelNode) -> Function:
               ("context_sparse", "context_dense", "feature_list_sparse", "feature_list_dense")]  # fmt: skip
     parts = _SequenceParts(node)
 
-    def parse_single(serialized: np.ndarray, missing: np.ndarray, *rest: np.ndarray) -> Sequence[np.ndarray]:
+    def parse_single(serialized: np.ndarray, missing: np.ndarray, *rest: np.ndarray) -> Outputs:
         scalar(serialized, "Expected serialized")
         vector(missing, "Expected feature_list_dense_missing_assumed_empty")
         for key in rest[: sum(counts)]:
@@ -259,7 +262,7 @@ def _(node: KernelNode) -> Function:
         keys = [_texts(take(count)) for count in counts]
         defaults = take(counts[1])
         label = as_text(take(1)[0].item())
-        examples = parse([serialized.item()], "SequenceExample")
+        examples = parse([serialized.item()], example_pb2.SequenceExample)
         context = parts.context(examples, keys[0], keys[1], defaults, [label], True)
         sparse, dense = parts.lists(examples, keys[2], keys[3], set(_texts(missing)), [label], True)
         return _flat(*context, *_columns(sparse, 3), [each for each, _ in dense])
@@ -276,10 +279,10 @@ def _(node: KernelNode) -> Function:
     }
     missing = set(_texts(list(node.attr("feature_list_dense_missing_assumed_empty"))))
 
-    def parse_sequence(serialized: np.ndarray, labels: np.ndarray, *defaults: np.ndarray) -> Sequence[np.ndarray]:
+    def parse_sequence(serialized: np.ndarray, labels: np.ndarray, *defaults: np.ndarray) -> Outputs:
         _check_names(serialized, labels)
         single = not np.ndim(serialized)
-        examples, names = parse(np.ravel(serialized).tolist(), "SequenceExample"), _texts(labels)
+        examples, names = parse(np.ravel(serialized).tolist(), example_pb2.SequenceExample), _texts(labels)
         context = parts.context(
             examples, keys["context_sparse"], keys["context_dense"], list(defaults), names, single
         )
@@ -313,10 +316,10 @@ def _(node: KernelNode) -> Function:
         list_ragged: np.ndarray,
         missing: np.ndarray,
         *defaults: np.ndarray,
-    ) -> Sequence[np.ndarray]:
+    ) -> Outputs:
         single = not np.ndim(serialized)
         _check_names(serialized, labels)
-        examples, names = parse(np.ravel(serialized).tolist(), "SequenceExample"), _texts(labels)
+        examples, names = parse(np.ravel(serialized).tolist(), example_pb2.SequenceExample), _texts(labels)
         maps = [each.context.feature for each in examples]
         context = parts.context(
             examples, _texts(context_sparse), _texts(context_dense), list(defaults), names, single
@@ -353,13 +356,13 @@ class _SequenceParts:
 
     def context(
         self,
-        examples: Sequence[Any],
+        examples: Sequence[example_pb2.SequenceExample],
         sparse_keys: list[str],
         dense_keys: list[str],
         defaults: list[_Default],
         names: list[str],
         single: bool,
-    ) -> list[list[Any]]:
+    ) -> list[list[Array]]:
         """Sparse indices, values and shapes, then dense values, of the contexts."""
         maps = [each.context.feature for each in examples]
         sparse = []
@@ -372,13 +375,13 @@ class _SequenceParts:
 
     def lists(
         self,
-        examples: Sequence[Any],
+        examples: Sequence[example_pb2.SequenceExample],
         sparse_keys: list[str],
         dense_keys: list[str],
         assumed_empty: set[str],
         names: list[str],
         single: bool,
-    ) -> tuple[list[Any], list[Any]]:
+    ) -> tuple[list[tuple[Array, Array, Array]], list[tuple[Array, Array]]]:
         """(sparse columns, dense columns with their lengths) of the feature lists."""
         sparse = [
             _Lists(Feature(key, dtype, names), examples).sparse(single)

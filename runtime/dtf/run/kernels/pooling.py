@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -251,7 +250,7 @@ class PoolingWindow:
                     column : column + max((columns - 1) * column_stride + 1, 0) : column_stride,
                 ]
 
-    def counts(self, dtype: np.dtype[Any]) -> np.ndarray:
+    def counts(self, dtype: np.dtype) -> np.ndarray:
         """How many elements that are no padding each output averages, [rows, columns, 1]."""
 
         def along(size: int, window: int, stride: int, extent: Extent) -> np.ndarray:
@@ -308,5 +307,5 @@ def _sizes(value: np.ndarray, name: str) -> list[int]:
     return sizes
 
 
-def _lowest(dtype: np.dtype[Any]) -> float:
+def _lowest(dtype: np.dtype) -> float:
     return -np.inf if np.dtype(dtype).kind in "fV" else np.iinfo(dtype).min

@@ -5,12 +5,11 @@ The distance of the steps is the greater of those that the two bounds ask for; t
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import as_text, invalid, legacy_scalar, scalar
+from dtf.run.value_types import Array
 
 _MOST_BITS = 62
 
@@ -21,7 +20,7 @@ def _(node: KernelNode) -> Function:
     axis, rounds_up = node.attr("axis"), as_text(node.attrs.get("round_mode", b"")) == "HALF_UP"
     fixed_bits, is_third = node.attrs.get("num_bits"), node.op.endswith("V3")
 
-    def run(inputs: np.ndarray, low: Any, high: Any, bits: Any = fixed_bits) -> np.ndarray:
+    def run(inputs: np.ndarray, low: Array, high: Array, bits: Array | int | None = fixed_bits) -> np.ndarray:
         count = int(scalar(np.asarray(bits), "num_bits"))
         if not 1 <= count <= _MOST_BITS + (not signed):
             raise invalid(f"num_bits is out of range: {count} with signed_input_ {int(signed)}")
@@ -48,7 +47,7 @@ def _(node: KernelNode) -> Function:
     return run
 
 
-def _check_bounds(inputs: np.ndarray, low: Any, high: Any, axis: int) -> None:
+def _check_bounds(inputs: np.ndarray, low: Array, high: Array, axis: int) -> None:
     for name, bound in (("input_min", low), ("input_max", high)):
         if axis == -1:
             scalar(np.asarray(bound), name)
@@ -84,7 +83,7 @@ def _rounded(
 def _(node: KernelNode) -> Function:
     axis = node.attr("axis")
 
-    def run(grads: np.ndarray, inputs: np.ndarray, low: Any, high: Any) -> Any:
+    def run(grads: np.ndarray, inputs: np.ndarray, low: Array, high: Array) -> tuple[Array, Array, Array]:
         if grads.shape != inputs.shape:
             raise invalid(f"gradient and input must be the same size: {list(grads.shape)} and {list(inputs.shape)}")
         if axis < -1 or axis >= inputs.ndim:

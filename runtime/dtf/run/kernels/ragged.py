@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import as_text, check_indices, invalid, numpy_dtype, room, scalar, shape_text, vector
+from dtf.run.value_types import Array
 from dtf.wire import dtypes
 from dtf.wire.strings import filled
 
@@ -154,7 +154,7 @@ def _(node: KernelNode) -> Function:
     return to_tensor
 
 
-def _partition_ids(kinds: Sequence[str], partitions: Sequence[Any]) -> tuple[int, list[np.ndarray]]:
+def _partition_ids(kinds: Sequence[str], partitions: Sequence[Array]) -> tuple[int, list[np.ndarray]]:
     """The number of rows, and per ragged dimension the row of each element."""
     ids, rows = [], None
     for kind, partition in zip(kinds, partitions, strict=True):

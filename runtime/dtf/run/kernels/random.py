@@ -8,7 +8,7 @@ numbers, and those of ParameterizedTruncatedNormal, come from numpy always; they
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -16,15 +16,16 @@ from dtf.run.executor.step import StepContext
 from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import invalid, room
 from dtf.run.lib.philox import PhiloxDraws, scrambled_seed
+from dtf.run.value_types import Array, ArrayFunction, NumpyType
 
-Array: TypeAlias = np.ndarray  # or a numpy scalar, which has its methods
-Draws = Any  # PhiloxDraws or UnseededDraws
-Draw = Callable[..., Any]  # draw(draws, *inputs) -> array
+Draws: TypeAlias = "PhiloxDraws | UnseededDraws"
+Draw: TypeAlias = ArrayFunction
+"""draw(draws, *inputs)."""
 _LIMIT64 = 1 << 64
 
 
 def drawing(
-    *ops: str, make: Callable[[int, int], Any] | None = None
+    *ops: str, make: Callable[[int, int], Draws | np.random.Generator] | None = None
 ) -> Callable[[Callable[[KernelNode], Draw]], Callable[[KernelNode], Draw]]:
     """Registers a factory of draw(draws, *inputs); the draws are kept per session and node.
 
@@ -38,7 +39,7 @@ def drawing(
             name, seed, seed2 = node.name, node.attr("seed"), node.attr("seed2")
             new = make or _draws
 
-            def run(step: StepContext, *inputs: Array) -> Any:
+            def run(step: StepContext, *inputs: Array) -> Array:
                 return draw(step.session.node_state(name, lambda: new(seed, seed2)), *inputs)
 
             return run
@@ -71,24 +72,21 @@ class UnseededDraws:
     def __init__(self) -> None:
         self._generator = np.random.Generator(np.random.Philox())
 
-    def uniform(self, sizes: tuple[int, ...], dtype: Any) -> Array:
+    def uniform(self, sizes: tuple[int, ...], dtype: np.dtype) -> Array:
         """In [0, 1). Half precision draws its significand's bits: rounding a finer number could reach 1."""
-        dtype = np.dtype(dtype)
         if dtype.itemsize >= 4:
             return self._generator.random(sizes, dtype)
         steps = 1 << (10 if dtype == np.float16 else 7)
         return (self._generator.integers(0, steps, sizes, np.int32).astype(np.float32) / steps).astype(dtype)
 
-    def normal(self, sizes: tuple[int, ...], dtype: Any) -> Array:
+    def normal(self, sizes: tuple[int, ...], dtype: np.dtype) -> Array:
         """Standard normal."""
-        dtype = np.dtype(dtype)
         if dtype.itemsize >= 4:
             return self._generator.standard_normal(sizes, dtype)
         return self._generator.standard_normal(sizes, np.float32).astype(dtype)
 
-    def truncated_normal(self, sizes: tuple[int, ...], dtype: Any) -> Array:
+    def truncated_normal(self, sizes: tuple[int, ...], dtype: np.dtype) -> Array:
         """Standard normal, drawn again where it is two or more standard deviations away from 0."""
-        dtype = np.dtype(dtype)
         wide = dtype if dtype.itemsize >= 4 else np.dtype(np.float32)
         values = self._generator.standard_normal(int(np.prod(sizes, dtype=np.int64)), wide)
         (outside,) = np.nonzero(np.abs(values) >= 2)
@@ -98,7 +96,7 @@ class UnseededDraws:
             outside = outside[np.abs(again) >= 2]
         return values.reshape(sizes).astype(dtype, copy=False)
 
-    def integers(self, low: int, high: int, sizes: tuple[int, ...], dtype: Any) -> Array:
+    def integers(self, low: int, high: int, sizes: tuple[int, ...], dtype: NumpyType) -> Array:
         """In [low, high)."""
         return self._generator.integers(low, high, sizes, dtype)
 
@@ -148,7 +146,7 @@ def _uniform_int(node: KernelNode) -> Draw:
     return lambda draws, shape, low, high: integers_between(draws, shape, low, high, dtype)
 
 
-def integers_between(draws: Draws, shape: Array, low: Array, high: Array, dtype: Any) -> Array:
+def integers_between(draws: Draws, shape: Array, low: Array, high: Array, dtype: NumpyType) -> Array:
     """Integers in [low, high), which must be scalars."""
     for name, bound in (("minval", low), ("maxval", high)):
         if bound.ndim:
@@ -182,7 +180,7 @@ def _multinomial(node: KernelNode) -> Draw:
     return lambda draws, logits, num_samples: multinomial(draws, logits, num_samples, dtype)
 
 
-def multinomial(draws: Draws, logits: Array, num_samples: Array, dtype: Any) -> np.ndarray:
+def multinomial(draws: Draws, logits: Array, num_samples: Array, dtype: NumpyType) -> np.ndarray:
     """Class numbers, [batch, num_samples], drawn with the probabilities softmax(logits)."""
     count = int(num_samples)
     if logits.ndim != 2:
@@ -219,7 +217,7 @@ def _poisson(node: KernelNode) -> Draw:
     return lambda generator, shape, rate: poisson(generator, sizes_of(shape) + np.shape(rate), rate, dtype)
 
 
-def poisson(generator: np.random.Generator, sizes: tuple[int, ...], rate: Array, dtype: Any) -> Array:
+def poisson(generator: np.random.Generator, sizes: tuple[int, ...], rate: Array, dtype: NumpyType) -> Array:
     """Poisson distributed numbers; NaN (or its integer) where a rate is negative or no number."""
     rates = np.asarray(rate, np.float64)
     valid = np.isfinite(rates) & (rates >= 0)
@@ -281,11 +279,11 @@ for _op, _method in {
     "StatelessRandomUniformFullInt": "full_integers",
 }.items():
 
-    def _of_seed(node: KernelNode, method: str = _method) -> Callable[..., Any]:
+    def _of_seed(node: KernelNode, method: str = _method) -> Function:
         dtype = np.dtype(node.attr("dtype").as_numpy_dtype)
         return lambda shape, seed: getattr(_of_seeds(seed), method)(sizes_of(shape), dtype)
 
-    def _of_key(node: KernelNode, method: str = _method) -> Callable[..., Any]:
+    def _of_key(node: KernelNode, method: str = _method) -> Function:
         dtype = np.dtype(node.attr("dtype").as_numpy_dtype)
         return lambda shape, *stream: getattr(_of_stream(*stream), method)(sizes_of(shape), dtype)
 
@@ -403,7 +401,7 @@ def _(node: KernelNode) -> Function:
 
 @kernel("StatelessRandomGetKeyCounter", "StatelessRandomGetKeyCounterAlg")
 def _(node: KernelNode) -> Function:
-    def key_and_counter(seed: np.ndarray) -> tuple[Any, ...]:
+    def key_and_counter(seed: np.ndarray) -> tuple[Array, ...]:
         if seed.shape != (2,):
             raise invalid(f"seed must have shape [2], not {list(seed.shape)}")
         key, counter = scrambled_seed(*seed.tolist())

@@ -7,7 +7,7 @@ the variable's lock. Binomial numbers are repeatable, but not TensorFlow's.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from dtf.run.kernels.random import integers_between, sizes_of
 from dtf.run.kernels.state import read_resource
 from dtf.run.lib.philox import PhiloxDraws
 from dtf.run.state.resources import ResourceHandle
+from dtf.run.value_types import Array
 from dtf.wire import dtypes, errors
 
 _PHILOX = 1
@@ -33,13 +34,15 @@ for _op, _method in {
     "StatefulUniformFullInt": "full_integers",
 }.items():
 
-    def _of_shape(node: KernelNode, method: str = _method) -> Callable[..., Any]:
+    def _of_shape(node: KernelNode, method: str = _method) -> Function:
         dtype = np.dtype(numpy_dtype(node, "dtype"))
         return lambda step, handle, algorithm, shape: _drawn(
             step, handle, algorithm, lambda draws: getattr(draws, method)(sizes_of(shape), dtype)
         )
 
     kernel(_op, stateful=True)(_of_shape)
+
+_Drawn = TypeVar("_Drawn")
 
 
 @kernel("StatefulUniformInt", stateful=True)
@@ -86,7 +89,7 @@ def _(node: KernelNode) -> Function:
     return _skip
 
 
-def _skip(step: StepContext, handle: ResourceHandle, algorithm: Any, delta: Any) -> np.ndarray:
+def _skip(step: StepContext, handle: ResourceHandle, algorithm: Array, delta: Array) -> np.ndarray:
     """The state before `delta` numbers were passed over."""
     before: list[np.ndarray] = []
 
@@ -107,8 +110,8 @@ def _(node: KernelNode) -> Function:
 
 
 def _drawn(
-    step: StepContext, handle: ResourceHandle, algorithm: Any, draw: Callable[[PhiloxDraws], Any]
-) -> Any:
+    step: StepContext, handle: ResourceHandle, algorithm: Array, draw: Callable[[PhiloxDraws], _Drawn]
+) -> _Drawn:
     """What `draw` makes of the state's stream, which is then moved on."""
     variable = read_resource(step, handle)
     if np.ndim(algorithm):

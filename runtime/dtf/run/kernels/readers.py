@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -15,6 +14,8 @@ from dtf.run.kernels.data_flow import node_resource, resource_of
 from dtf.run.state import readers
 from dtf.run.state.queues import Queue
 from dtf.run.state.readers import Reader, Records
+from dtf.run.state.resources import ResourceHandle
+from dtf.run.value_types import Element
 from dtf.wire import errors
 from dtf.wire.strings import string_scalar
 
@@ -27,7 +28,7 @@ def _reader(*ops: str) -> Callable[[Callable[[KernelNode], Records]], Callable[[
         def make(node: KernelNode) -> Function:
             records, is_reference = records_of(node), node.op_def.outputs[0].is_ref
 
-            def reader(step: Any) -> Any:
+            def reader(step: StepContext) -> Reader | ResourceHandle:
                 found, handle = node_resource(node, step, Reader, lambda name: Reader(node.name, records))
                 return found if is_reference else handle
 
@@ -39,27 +40,27 @@ def _reader(*ops: str) -> Callable[[Callable[[KernelNode], Records]], Callable[[
 
 
 @_reader("IdentityReader", "IdentityReaderV2")
-def _(node: KernelNode) -> Function:
+def _(node: KernelNode) -> Records:
     return readers.names
 
 
 @_reader("WholeFileReader", "WholeFileReaderV2")
-def _(node: KernelNode) -> Function:
+def _(node: KernelNode) -> Records:
     return readers.whole_files
 
 
 @_reader("TextLineReader", "TextLineReaderV2")
-def _(node: KernelNode) -> Function:
+def _(node: KernelNode) -> Records:
     return readers.lines(node.attr("skip_header_lines"))
 
 
 @_reader("TFRecordReader", "TFRecordReaderV2")
-def _(node: KernelNode) -> Function:
+def _(node: KernelNode) -> Records:
     return readers.tf_records(as_text(node.attr("compression_type")))
 
 
 @_reader("FixedLengthRecordReader", "FixedLengthRecordReaderV2")
-def _(node: KernelNode) -> Function:
+def _(node: KernelNode) -> Records:
     header, record, footer, hop = (node.attr(f"{name}_bytes") for name in ("header", "record", "footer", "hop"))
     if min(header, footer, hop) < 0 or record <= 0:
         others = f"{header}, {footer}, {hop}"
@@ -70,7 +71,7 @@ def _(node: KernelNode) -> Function:
 
 @kernel("ReaderRead", "ReaderReadV2", asynchronous=True)
 def _(node: KernelNode) -> Function:
-    def read(step: StepContext, done: Done[Outputs], reader: Any, queue: Any) -> None:
+    def read(step: StepContext, done: Done[Outputs], reader: ResourceHandle, queue: ResourceHandle) -> None:
         def report(records: list[tuple[bytes, bytes]]) -> None:
             done(tuple(map(string_scalar, records[0])))
 
@@ -81,7 +82,9 @@ def _(node: KernelNode) -> Function:
 
 @kernel("ReaderReadUpTo", "ReaderReadUpToV2", asynchronous=True)
 def _(node: KernelNode) -> Function:
-    def read(step: StepContext, done: Done[Outputs], reader: Any, queue: Any, count: np.ndarray) -> None:
+    def read(
+        step: StepContext, done: Done[Outputs], reader: ResourceHandle, queue: ResourceHandle, count: np.ndarray
+    ) -> None:
         most = int(count)
         if most < 1:
             raise invalid(f"num_records must be positive, got {most}")
@@ -100,8 +103,8 @@ def _(node: KernelNode) -> Function:
 def _read(
     step: StepContext,
     done: Done[Outputs],
-    reader_handle: Any,
-    queue_handle: Any,
+    reader_handle: ResourceHandle,
+    queue_handle: ResourceHandle,
     most: int,
     report: Callable[[list[tuple[bytes, bytes]]], None],
 ) -> None:
@@ -129,7 +132,7 @@ def _read(
             end()
             report(taken)
 
-        def opened(components: Any = (), error: errors.OpError | None = None) -> None:
+        def opened(components: Element = (), error: errors.OpError | None = None) -> None:
             if error is not None:
                 end()
                 done(error=error)

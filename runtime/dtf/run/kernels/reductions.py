@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -15,15 +14,14 @@ from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import invalid, shape_text
 from dtf.run.kernels.math import truncated_quotient
 from dtf.run.kernels.segment import highest, lowest
+from dtf.run.value_types import Array, ArrayFunction
 
-Array: TypeAlias = np.ndarray  # or a numpy scalar, which has its methods
-
-_reduce_add: Function = np.add.reduce
-_reduce_multiply: Function = np.multiply.reduce
-_reduce_maximum: Function = np.maximum.reduce
-_reduce_minimum: Function = np.minimum.reduce
-_reduce_and: Function = np.logical_and.reduce
-_reduce_or: Function = np.logical_or.reduce
+_reduce_add: ArrayFunction = np.add.reduce
+_reduce_multiply: ArrayFunction = np.multiply.reduce
+_reduce_maximum: ArrayFunction = np.maximum.reduce
+_reduce_minimum: ArrayFunction = np.minimum.reduce
+_reduce_and: ArrayFunction = np.logical_and.reduce
+_reduce_or: ArrayFunction = np.logical_or.reduce
 
 
 def _axes(reduction_indices: Array, rank: int) -> tuple[int, ...]:
@@ -47,10 +45,10 @@ _SHORT_ROW = 256  # elements
 _LARGE = 4096  # elements, from which it pays to look how they lie
 
 
-def _reduction(*ops: str) -> Callable[[Function], Function]:
+def _reduction(*ops: str) -> Callable[[ArrayFunction], ArrayFunction]:
     """Registers a reduction given as reduce(x, axis: tuple, keepdims) -> array of x's dtype."""
 
-    def register(reduce: Function) -> Function:
+    def register(reduce: ArrayFunction) -> ArrayFunction:
         @kernel(*ops)
         def factory(node: KernelNode) -> Function:
             keep = node.attr("keep_dims")
@@ -153,11 +151,11 @@ def _min(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
     return _reduce_minimum(x, axis, keepdims=keepdims, initial=_above_all(x.dtype))
 
 
-def _below_all(dtype: np.dtype) -> Any:
+def _below_all(dtype: np.dtype) -> Array:
     return lowest(dtype) if dtype.kind in "iu" else dtype.type(-np.inf)
 
 
-def _above_all(dtype: np.dtype) -> Any:
+def _above_all(dtype: np.dtype) -> Array:
     return highest(dtype) if dtype.kind in "iu" else dtype.type(np.inf)
 
 
@@ -177,7 +175,7 @@ def _euclidean_norm(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
     return np.sqrt(_sum(squares, axis, keepdims)).astype(x.dtype)
 
 
-def _arg_reduction(op: str, function: Function, excluded: float) -> None:
+def _arg_reduction(op: str, function: ArrayFunction, excluded: float) -> None:
     """Registers ArgMax or ArgMin; `excluded` is what never is the extreme."""
 
     @kernel(op)
@@ -207,7 +205,7 @@ _arg_reduction("ArgMin", np.argmin, np.inf)
 # -- scans --
 
 
-def _scan(op: str, accumulate: Function, identity: float) -> None:
+def _scan(op: str, accumulate: ArrayFunction, identity: float) -> None:
     """Registers a running reduction; accumulate(x, axis) -> array of x's shape and dtype."""
 
     @kernel(op)

@@ -6,44 +6,46 @@ Cho et al. (2014) for the GRU. The columns of an LSTM's matrix are the gates in 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import invalid
-
-_Array = np.ndarray
+from dtf.run.value_types import Array
 
 
 class _Parts(NamedTuple):
     """What a step of an LSTM leaves behind, each [batch, cells]."""
 
-    i: _Array
-    cs: _Array
-    f: _Array
-    o: _Array
-    ci: _Array
-    co: _Array
-    h: _Array
+    i: Array
+    cs: Array
+    f: Array
+    o: Array
+    ci: Array
+    co: Array
+    h: Array
 
 
-def _sigmoid(x: _Array) -> _Array:
+def _sigmoid(x: Array) -> Array:
     return 1 / (1 + np.exp(-x))
 
 
-def _wide(array: _Array) -> _Array:
+def _wide(array: Array) -> Array:
     return array.astype(np.float32) if array.dtype.itemsize == 2 else array
 
 
-def _check(shapes: dict[str, tuple[_Array, tuple[int, ...]]]) -> None:
+def _check(shapes: dict[str, tuple[Array, tuple[int, ...]]]) -> None:
     """Raises InvalidArgumentError for the first array that has not its shape."""
     for name, (array, wanted) in shapes.items():
         if array.shape != wanted:
             raise invalid(f"{name} must have shape {list(wanted)}, but has {list(array.shape)}")
 
 
-def _check_lstm(x: _Array, cs_prev: _Array, h_prev: _Array, w: _Array, peepholes: Any, b: _Array) -> tuple[int, int]:
+def _check_lstm(
+    x: Array, cs_prev: Array, h_prev: Array, w: Array, peepholes: Sequence[Array], b: Array
+) -> tuple[int, int]:
     """Checks the arguments of one step of an LSTM; returns (batch, cells)."""
     for name, array in (("x", x), ("cs_prev", cs_prev)):
         if array.ndim != 2 or not array.shape[0]:
@@ -66,7 +68,7 @@ class _Cell:
         self._clip = np.float32(node.attrs.get("cell_clip", 0.0))
         self._peephole = node.attr("use_peephole")
 
-    def step(self, x: _Array, cs_prev: _Array, h_prev: _Array, w: _Array, peepholes: Any, b: _Array) -> _Parts:
+    def step(self, x: Array, cs_prev: Array, h_prev: Array, w: Array, peepholes: Sequence[Array], b: Array) -> _Parts:
         gates = np.concatenate([x, h_prev], 1) @ w + b
         i, ci, f, o = self._in_order(np.split(gates, 4, 1))
         wci, wcf, wco = peepholes
@@ -81,8 +83,8 @@ class _Cell:
         return _Parts(i, cs, f, o, ci, co, co * o)
 
     def step_back(
-        self, cs_prev: _Array, peepholes: Any, parts: Any, cs_grad: _Array, h_grad: _Array
-    ) -> tuple[_Array, _Array, list[_Array]]:
+        self, cs_prev: Array, peepholes: Sequence[Array], parts: Sequence[Array], cs_grad: Array, h_grad: Array
+    ) -> tuple[Array, Array, list[Array]]:
         """(gradient of cs_prev, of the gates before their functions, of the three peepholes)."""
         i, cs, f, o, ci, co = parts
         wci, wcf, wco = peepholes
@@ -100,7 +102,7 @@ class _Cell:
             by_peephole = [(d_i * cs_prev).sum(0), (d_f * cs_prev).sum(0), (d_o * cs).sum(0)]
         return cs_prev_grad, np.concatenate(self._in_order([d_i, d_ci, d_f, d_o]), 1), by_peephole
 
-    def _in_order(self, gates: list[_Array]) -> list[_Array]:
+    def _in_order(self, gates: list[Array]) -> list[Array]:
         """The gates input, cell, forget, output from the order of the matrix, or back."""
         first, second, third, last = gates
         return [first, third, second, last] if self._is_second else gates
@@ -180,7 +182,7 @@ def _(node: KernelNode) -> Function:
     return run_back
 
 
-def _check_gru(x: _Array, h_prev: _Array, w_ru: _Array, w_c: _Array, b_ru: _Array, b_c: _Array) -> tuple[int, ...]:
+def _check_gru(x: Array, h_prev: Array, w_ru: Array, w_c: Array, b_ru: Array, b_c: Array) -> tuple[int, ...]:
     """Checks the arguments of one step of a GRU; returns the shape of its state."""
     for name, array in (("x", x), ("h_prev", h_prev)):
         if array.ndim != 2:

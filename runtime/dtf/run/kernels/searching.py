@@ -6,12 +6,13 @@ Static shapes: `build.ops.searching`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Literal
 
 import numpy as np
 
 from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import invalid, numpy_dtype, scalar_axis, shape_text, vector
+from dtf.run.value_types import NumpyType
 from dtf.wire import errors
 
 # -- choosing and searching
@@ -79,13 +80,13 @@ def _(node: KernelNode) -> Function:
     return lambda values, axis: _unique_along(values, axis, dtype)
 
 
-def _unique_elements(values: np.ndarray, dtype: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _unique_elements(values: np.ndarray, dtype: NumpyType) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     if np.ndim(values) != 1:
         raise invalid("unique expects a 1D vector.")
     return _unique(values, 0, dtype)
 
 
-def _unique_along(values: np.ndarray, axis: np.ndarray, dtype: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _unique_along(values: np.ndarray, axis: np.ndarray, dtype: NumpyType) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """An empty axis tensor is that of a vector."""
     axes = vector(axis, "axis")
     if not axes:
@@ -95,7 +96,7 @@ def _unique_along(values: np.ndarray, axis: np.ndarray, dtype: Any) -> tuple[np.
     return _unique(values, scalar_axis(axes[0], np.ndim(values)), dtype)
 
 
-def _unique(values: np.ndarray, axis: int, dtype: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _unique(values: np.ndarray, axis: int, dtype: NumpyType) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The distinct slices in the order of their first occurrence, each slice's place among them, and counts."""
     # numpy sorts along an axis only what is not an object; a vector needs no axis.
     along = None if values.ndim == 1 else axis
@@ -134,7 +135,7 @@ def _(node: KernelNode) -> Function:
     return _search("right", numpy_dtype(node, "out_type"))
 
 
-def _search(side: Any, dtype: Any) -> Callable[..., np.ndarray]:
+def _search(side: Literal["left", "right"], dtype: NumpyType) -> Callable[..., np.ndarray]:
     def search(sorted_inputs: np.ndarray, values: np.ndarray) -> np.ndarray:
         if sorted_inputs.ndim != 2 or values.ndim != 2:
             raise invalid("sorted_inputs and values must be matrices, of one row per search")

@@ -6,19 +6,18 @@ The rows are combined by `scatter_rows`, as everywhere in the runtime.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import cast
 
 import numpy as np
 
 from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import room
 from dtf.run.kernels.gathering import scatter_rows
+from dtf.run.value_types import Array, ArrayFunction, Scalar
 from dtf.wire import errors
 
-Array: TypeAlias = np.ndarray  # or a numpy scalar, which has its methods
 
-
-def reduce_segments(ufunc: np.ufunc, initial: Any, data: Array, ids: Array, count: int) -> np.ndarray:
+def reduce_segments(ufunc: np.ufunc, initial: Scalar, data: Array, ids: Array, count: int) -> np.ndarray:
     """[count, ...]: row i is the reduction of the rows of `data` whose id is i, starting from `initial`.
 
     data: [k, ...]. ids: [k], in [0, count). Half-precision sums and products are formed in float32.
@@ -31,30 +30,30 @@ def reduce_segments(ufunc: np.ufunc, initial: Any, data: Array, ids: Array, coun
     return target.astype(dtype) if narrow else target
 
 
-def lowest(dtype: np.dtype) -> Any:
+def lowest(dtype: np.dtype) -> Scalar:
     """What a maximum over nothing is: the least finite value of `dtype`."""
     return _limits(dtype).min
 
 
-def highest(dtype: np.dtype) -> Any:
+def highest(dtype: np.dtype) -> Scalar:
     """What a minimum over nothing is: the greatest finite value of `dtype`."""
     return _limits(dtype).max
 
 
-def _limits(dtype: np.dtype) -> Any:
+def _limits(dtype: np.dtype) -> np.iinfo | np.finfo:
     if dtype.kind in "iu":
         return np.iinfo(dtype)
     if dtype.kind == "f":
         return np.finfo(dtype)
     import ml_dtypes
 
-    return ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
+    return cast(np.finfo, ml_dtypes.finfo(dtype))  # type: ignore[no-untyped-call]
 
 
 # -- sorted segments: SegmentSum and its family --
 
 
-def _segment_kernel(op: str, ufunc: np.ufunc, start: Callable[[np.dtype], Any], empty: int) -> None:
+def _segment_kernel(op: str, ufunc: np.ufunc, start: Callable[[np.dtype], Scalar], empty: int) -> None:
     @kernel(op)
     def factory(node: KernelNode) -> Function:
         def run(data: Array, ids: Array) -> np.ndarray:
@@ -126,7 +125,7 @@ def _divide_rows(sums: np.ndarray, divisors: np.ndarray) -> np.ndarray:
 # -- unsorted segments --
 
 
-def _unsorted_segment_kernel(op: str, ufunc: np.ufunc, start: Callable[[np.dtype], Any]) -> None:
+def _unsorted_segment_kernel(op: str, ufunc: np.ufunc, start: Callable[[np.dtype], Scalar]) -> None:
     @kernel(op)
     def factory(node: KernelNode) -> Function:
         def run(data: Array, ids: Array, num_segments: Array) -> np.ndarray:
@@ -222,7 +221,7 @@ def _sparse_segment_kernels(combiner: str) -> None:
 
     @kernel(f"SparseSegment{combiner}GradV2")
     def sparse_backward(node: KernelNode) -> Function:
-        dense = backward(node)
+        dense = cast(ArrayFunction, backward(node))
 
         def run(grad: Array, indices: Array, ids: Array, dense_output_dim0: Array) -> tuple[np.ndarray, np.ndarray]:
             if np.ndim(indices) != 1 or indices.shape != np.shape(ids):

@@ -7,16 +7,18 @@ Results are sparse, their elements sorted.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 
 from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import as_text, invalid, shape_text
+from dtf.run.value_types import Array, Scalar
 
-_Groups = dict[tuple[int, ...], list[Any]]
+_Groups = dict[tuple[int, ...], list[Scalar]]
 
-_OPERATIONS: dict[str, Callable[[set[Any], set[Any]], set[Any]]] = {
+_Operation = Callable[[set[Scalar], set[Scalar]], set[Scalar]]
+
+_OPERATIONS: dict[str, _Operation] = {
     "a-b": lambda a, b: a - b,
     "b-a": lambda a, b: b - a,
     "intersection": lambda a, b: a & b,
@@ -52,7 +54,9 @@ def _sparse_groups(
     return groups, tuple(shape[:-1].tolist())
 
 
-def _combined(node: Any, first: tuple[_Groups, tuple[int, ...]], second: tuple[_Groups, tuple[int, ...]]) -> Any:
+def _combined(
+    node: KernelNode, first: tuple[_Groups, tuple[int, ...]], second: tuple[_Groups, tuple[int, ...]]
+) -> tuple[Array, Array, Array]:
     name = as_text(node.attr("set_operation")).lower()
     operation = _OPERATIONS.get(name)
     if operation is None:
@@ -74,8 +78,8 @@ def _combined(node: Any, first: tuple[_Groups, tuple[int, ...]], second: tuple[_
 
 
 def _sorted_results(
-    operation: Callable[[set[Any], set[Any]], set[Any]], first: _Groups, second: _Groups
-) -> Iterator[tuple[tuple[int, ...], list[Any]]]:
+    operation: _Operation, first: _Groups, second: _Groups
+) -> Iterator[tuple[tuple[int, ...], list[Scalar]]]:
     for place in sorted({*first, *second}):
         yield place, sorted(operation(set(first.get(place, ())), set(second.get(place, ()))))
 

@@ -5,12 +5,13 @@ Results have the precision of the input: numpy computes some of them in float64.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
 from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import invalid, numpy_dtype
+from dtf.run.value_types import Array, Index
 
 
 def _rank(op: str) -> int:
@@ -25,7 +26,7 @@ def _check_rank(value: np.ndarray, rank: int) -> None:
 @kernel("FFT", "FFT2D", "FFT3D", "IFFT", "IFFT2D", "IFFT3D")
 def _(node: KernelNode) -> Function:
     dtype, rank = numpy_dtype(node, "Tcomplex"), _rank(node.op)
-    transform: Any = np.fft.ifftn if node.op.startswith("I") else np.fft.fftn
+    transform: Callable[..., Array] = np.fft.ifftn if node.op.startswith("I") else np.fft.fftn
 
     def run(value: np.ndarray) -> np.ndarray:
         _check_rank(value, rank)
@@ -89,5 +90,5 @@ def _taken(value: np.ndarray, rank: int, sizes: list[int]) -> np.ndarray:
     for dimension, (found, size) in enumerate(zip(value.shape[-rank:], sizes, strict=True)):
         if found < size and found:
             raise invalid(f"Input dimension {dimension} must have length of at least {size} but got: {found}")
-    block: Any = (Ellipsis, *(slice(size) for size in sizes))
+    block: Index = (Ellipsis, *(slice(size) for size in sizes))
     return value[block]

@@ -9,13 +9,13 @@ index here ends with an Ellipsis, which keeps the array.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
 from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import dimensions, invalid, numpy_dtype, room, shape_text, vector, zero_of
 from dtf.run.state.resources import Variable
+from dtf.run.value_types import Array, Index
 from dtf.wire.slicing import slice_index, sliced_shape
 
 _MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
@@ -47,11 +47,11 @@ def _(node: KernelNode) -> Function:
     return slice_
 
 
-def _index_maker(node: Any) -> Callable[..., Any]:
+def _index_maker(node: KernelNode) -> Callable[[Sequence[int], Array, Array, Array], Index]:
     """The function from a shape and the three index tensors to the numpy index, with the node's masks."""
     masks = {mask: node.attr(mask) for mask in _MASKS}
 
-    def make(shape: Sequence[int], begin: np.ndarray, end: np.ndarray, strides: np.ndarray) -> tuple[Any, ...]:
+    def make(shape: Sequence[int], begin: np.ndarray, end: np.ndarray, strides: np.ndarray) -> Index:
         bounds = vector(begin, "begin"), vector(end, "end"), vector(strides, "strides")
         try:
             index = slice_index(len(shape), *bounds, **masks)

@@ -5,14 +5,13 @@ Owns their conversion, order and products with dense matrices.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from dtf.run.kernels import Function, KernelNode
 from dtf.run.kernels.arguments import invalid, room, shape_text, vector
 from dtf.run.kernels.gathering import rows_of_nd_indices, scatter_nd, scatter_rows
 from dtf.run.kernels.sparse_components import check_dimensions, reduced_axes, sparse_kernel
+from dtf.run.value_types import Array
 from dtf.wire import dtypes
 from dtf.wire.strings import filled
 
@@ -144,7 +143,7 @@ def _strides(shape: np.ndarray) -> np.ndarray:
     return np.array([np.prod(shape[axis + 1 :], dtype=np.int64) for axis in range(len(shape))], np.int64)
 
 
-def _truncated_quotient(x: np.ndarray, y: Any) -> np.ndarray:
+def _truncated_quotient(x: np.ndarray, y: Array) -> np.ndarray:
     return np.sign(x) * (np.abs(x) // max(int(y), 1))
 
 
@@ -195,7 +194,7 @@ def _(node: KernelNode) -> Function:
 def _(node: KernelNode) -> Function:
     count, axis = node.attr("N"), node.attr("concat_dim")
 
-    def concat(*parts: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def concat(*parts: Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         indices, values, shapes = parts[:count], parts[count : 2 * count], parts[2 * count :]
         at = axis % len(shapes[0])
         for i, shape in enumerate(shapes):

@@ -7,14 +7,14 @@ Sums, maxima and products, slices and splits, reductions and softmax. Conversion
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from dtf.run.kernels import Function, KernelNode
 from dtf.run.kernels.arguments import invalid, room, shape_text, vector
 from dtf.run.kernels.sparse_components import check_dimensions, check_inside, reduced_axes, sparse_kernel
+from dtf.run.value_types import Array, ArrayFunction
 from dtf.wire import errors
 
 # -- two sparse tensors --
@@ -30,7 +30,7 @@ def merge_indices(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np
     return union, places[: len(first)], places[len(first) :]
 
 
-def check_same_shape(first: Any, second: Any) -> None:
+def check_same_shape(first: Array, second: Array) -> None:
     """Raises InvalidArgumentError unless two dense shapes are the same."""
     if len(first) != len(second):
         raise invalid(f"Operands do not have the same ranks; got shapes: {shape_text(first)} and {shape_text(second)}")
@@ -90,7 +90,7 @@ def _check_row_gradient(grad: np.ndarray, rows: np.ndarray, name: str) -> None:
         )
 
 
-def _of_two(op: str, function: Callable[..., Any]) -> None:
+def _of_two(op: str, function: ArrayFunction) -> None:
     @sparse_kernel(op)
     def factory(node: KernelNode) -> Function:
         def combine(
@@ -119,7 +119,7 @@ _of_two("SparseSparseMinimum", np.minimum)
 # -- a sparse and a dense tensor --
 
 
-def _with_dense(op: str, function: Callable[..., Any]) -> None:
+def _with_dense(op: str, function: ArrayFunction) -> None:
     @sparse_kernel(op)
     def factory(node: KernelNode) -> Function:
         def combine(indices: np.ndarray, values: np.ndarray, shape: np.ndarray, dense: np.ndarray) -> np.ndarray:
@@ -223,7 +223,9 @@ def _(node: KernelNode) -> Function:
 # -- reductions --
 
 
-def reduced_groups(indices: np.ndarray, shape: np.ndarray, axes: Any) -> tuple[list[int], np.ndarray, np.ndarray]:
+def reduced_groups(
+    indices: np.ndarray, shape: np.ndarray, axes: Array | Sequence[int]
+) -> tuple[list[int], np.ndarray, np.ndarray]:
     """The axes that a reduction keeps, the distinct index rows along them, and which of those each element is in."""
     check_dimensions(shape)
     rank = len(shape)
@@ -235,7 +237,7 @@ def reduced_groups(indices: np.ndarray, shape: np.ndarray, axes: Any) -> tuple[l
     return kept, rows, places.reshape(-1)
 
 
-def _reduction(dense_op: str | None, sparse_op: str, function: Any) -> None:
+def _reduction(dense_op: str | None, sparse_op: str, function: np.ufunc) -> None:
     def groups(
         keep_dims: np.ndarray, indices: np.ndarray, values: np.ndarray, shape: np.ndarray, axes: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -5,15 +5,14 @@ Owns `sparse_kernel`, which registers kernels like `kernel` does, and the checks
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from dtf.run.kernels import Function, KernelNode, kernel
+from dtf.run.interfaces import Outputs
+from dtf.run.kernels import Factory, Function, KernelNode, kernel
 from dtf.run.kernels.arguments import invalid, shape_text
-
-Factory = Callable[[Any], Callable[..., Any]]
+from dtf.run.value_types import Array
 
 _SHAPES = ("shape", "shapes", "dense_shape")
 
@@ -27,12 +26,12 @@ def sparse_kernel(*ops: str) -> Callable[[Factory], Factory]:
 
     def register(factory: Factory) -> Factory:
         @kernel(*ops)
-        def checked(node: KernelNode) -> Function:
+        def checked(node: KernelNode) -> Function | None:
             function, places = factory(node), _places(node)
-            if not places:
+            if not places or function is None:
                 return function
 
-            def run(*inputs: Any) -> Any:
+            def run(*inputs: Array) -> Outputs:
                 for indices, values, shape in places:
                     _check(inputs[indices], inputs[values], inputs[shape])
                 return function(*inputs)
@@ -58,7 +57,7 @@ def check_inside(indices: np.ndarray, shape: np.ndarray) -> None:
         raise invalid(f"Sparse index tuple indices[{at}, :] = {shape_text(indices[at])} is out of bounds")
 
 
-def reduced_axes(axes: np.ndarray, rank: int) -> set[int]:
+def reduced_axes(axes: np.ndarray | Sequence[int], rank: int) -> set[int]:
     """The axes of a reduction within [0, rank)."""
     if np.ndim(axes) > 1:
         raise invalid(f"Expected reduction_axes to be a scalar or a vector; got shape: {shape_text(np.shape(axes))}")

@@ -8,13 +8,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
 from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import invalid, room, scalar, shape_text
 from dtf.run.lib.fingerprints import fingerprint64
+from dtf.run.value_types import Array, NumpyType, Scalar
 from dtf.wire import dtypes
 
 _MASK = (1 << 64) - 1
@@ -57,11 +57,11 @@ def _(node: KernelNode) -> Function:
     return cross
 
 
-def _column_arguments(node: Any) -> int:
+def _column_arguments(node: KernelNode) -> int:
     return 2 * node.attr("N") + len(node.attr("sparse_types")) + len(node.attr("dense_types"))
 
 
-def _hashed(features: Sequence[Any], key: int, buckets: int) -> int:
+def _hashed(features: Sequence[Array], key: int, buckets: int) -> int:
     result = key & _MASK
     for feature in features:
         number = fingerprint64(feature) if isinstance(feature, bytes) else int(feature) & _MASK
@@ -69,11 +69,13 @@ def _hashed(features: Sequence[Any], key: int, buckets: int) -> int:
     return result % (buckets or _INT64_MAX)
 
 
-def _as_bytes(feature: Any) -> bytes:
+def _as_bytes(feature: Array) -> bytes:
     return feature if isinstance(feature, bytes) else str(feature).encode()
 
 
-def _crosses(node: Any, dtype: Any, join: Callable[[Sequence[Any]], Any]) -> Callable[..., Any]:
+def _crosses(
+    node: KernelNode, dtype: NumpyType, join: Callable[[Sequence[Scalar]], bytes | int]
+) -> Callable[..., tuple[np.ndarray, ...]]:
     count = node.attr("N")
 
     def cross(*arguments: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -104,8 +106,8 @@ def _crosses(node: Any, dtype: Any, join: Callable[[Sequence[Any]], Any]) -> Cal
     return cross
 
 
-def _rows_of(indices: np.ndarray, values: np.ndarray, rows: int) -> list[list[Any]]:
-    found: list[list[Any]] = [[] for _ in range(rows)]
+def _rows_of(indices: np.ndarray, values: np.ndarray, rows: int) -> list[list[Array]]:
+    found: list[list[Array]] = [[] for _ in range(rows)]
     for row, value in zip(indices[:, 0].tolist(), values.tolist(), strict=True):
         if not 0 <= row < rows:
             raise invalid(f"Row {row} of the indices is not in [0, {rows})")

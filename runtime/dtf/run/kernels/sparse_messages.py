@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -18,8 +17,9 @@ from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import as_text, invalid, numpy_dtype, shape_text
 from dtf.run.kernels.sparse_components import check_dimensions, check_inside
 from dtf.run.lib.growth import Growth
+from dtf.run.value_types import Array, NumpyType
 from dtf.wire import codec
-from dtf.wire.dtypes import as_dtype
+from dtf.wire.dtypes import DType, as_dtype
 from dtf.wire.pb.tensor_pb2 import TensorProto
 from dtf.wire.varints import varint
 
@@ -131,7 +131,7 @@ def _(node: KernelNode) -> Function:
     return take_many
 
 
-def _map_of(node: Any, step: Any) -> SparseTensorsMap:
+def _map_of(node: KernelNode, step: StepContext) -> SparseTensorsMap:
     container, name = (as_text(node.attr(attr)) for attr in ("container", "shared_name"))
     name = name or node.name
     return step.resources.lookup_or_create(container, name, SparseTensorsMap, lambda: SparseTensorsMap(name))
@@ -140,12 +140,12 @@ def _map_of(node: Any, step: Any) -> SparseTensorsMap:
 # -- parts --
 
 
-def _packer(node: Any) -> Callable[[Sequence[Any]], np.ndarray]:
+def _packer(node: KernelNode) -> Callable[[Sequence[Array]], np.ndarray]:
     """How parts are packed: as messages, or for variants, which stay at their task, as the arrays that they are."""
     return _packed if node.attr("out_type").name == "string" else _boxed
 
 
-def _boxed(parts: Sequence[Any]) -> np.ndarray:
+def _boxed(parts: Sequence[Array]) -> np.ndarray:
     out = np.empty(3, object)
     for index, part in enumerate(_checked(parts)):
         out[index] = part
@@ -158,7 +158,7 @@ def _matrix(indices: np.ndarray) -> np.ndarray:
     return indices
 
 
-def _checked(parts: Sequence[Any]) -> _Parts:
+def _checked(parts: Sequence[Array]) -> _Parts:
     indices, values, shape = parts
     _matrix(indices)
     if values.shape != indices.shape[:1] or shape.shape != indices.shape[1:]:
@@ -169,7 +169,7 @@ def _checked(parts: Sequence[Any]) -> _Parts:
     return indices, values, shape
 
 
-def _packed(parts: Sequence[Any]) -> np.ndarray:
+def _packed(parts: Sequence[Array]) -> np.ndarray:
     """The three messages; the sizes of the parts are looked at only when they are unpacked, as TensorFlow does."""
     out = np.empty(3, object)
     out[:] = [_message(part) for part in parts]
@@ -185,7 +185,7 @@ def _message(array: np.ndarray) -> bytes:
     return proto.SerializeToString(deterministic=True)
 
 
-def _rows(parts: Sequence[Any]) -> list[_Parts]:
+def _rows(parts: Sequence[Array]) -> list[_Parts]:
     """The sparse tensors of rank - 1 in the rows of one."""
     indices, values, shape = _checked(parts)
     if len(shape) < 2:
@@ -197,7 +197,7 @@ def _rows(parts: Sequence[Any]) -> list[_Parts]:
     return [(indices[place, 1:], values[place], shape[1:]) for place in places]
 
 
-def _unpacked(row: np.ndarray, dtype: Any, number: int) -> _Parts:
+def _unpacked(row: np.ndarray, dtype: NumpyType, number: int) -> _Parts:
     parts = []
     for text in row:
         if isinstance(text, np.ndarray):
@@ -219,11 +219,12 @@ def _unpacked(row: np.ndarray, dtype: Any, number: int) -> _Parts:
     return _checked((indices, values, shape))
 
 
-def _cpp_name(dtype: Any) -> str:
-    return {"float32": "float", "float64": "double", "float16": "half"}.get(dtype.name, dtype.name)
+def _cpp_name(dtype: DType) -> str:
+    name: str = dtype.name
+    return {"float32": "float", "float64": "double", "float16": "half"}.get(name, name)
 
 
-def _joined(each: list[_Parts], lead: tuple[int, ...], dtype: Any) -> _Parts:
+def _joined(each: list[_Parts], lead: tuple[int, ...], dtype: NumpyType) -> _Parts:
     """One sparse tensor of all; what they differ in size is covered by the largest."""
     if not lead:
         return each[0]

@@ -16,11 +16,10 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import TypeAlias
 
 import numpy as np
 
-Array: TypeAlias = np.ndarray  # or a numpy scalar, which has its methods
+from dtf.run.value_types import Array
 
 
 def erf(x: Array) -> Array:

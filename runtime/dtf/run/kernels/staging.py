@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from dtf.run.executor.step import StepContext
@@ -13,16 +11,18 @@ from dtf.run.kernels.arguments import as_text, invalid, of_components
 from dtf.run.kernels.data_flow import node_resource, resource_of
 from dtf.run.state.resources import ResourceHandle
 from dtf.run.state.staging import Barrier, MapStagingArea, Mutex, MutexHold, StagingArea
+from dtf.run.value_types import Element
+from dtf.wire import errors
 
 
-def _area(node: Any, step: Any) -> StagingArea:
+def _area(node: KernelNode, step: StepContext) -> StagingArea:
     """The area that all nodes of one container and shared_name mean."""
     container, name = (as_text(node.attr(attr)) for attr in ("container", "shared_name"))
     bounds = node.attr("capacity"), node.attr("memory_limit")
     return step.resources.lookup_or_create(container, name or node.name, StagingArea, lambda: StagingArea(*bounds))
 
 
-def _map_area(node: Any, step: Any) -> MapStagingArea:
+def _map_area(node: KernelNode, step: StepContext) -> MapStagingArea:
     container, name = (as_text(node.attr(attr)) for attr in ("container", "shared_name"))
     bounds = node.attr("capacity"), node.attr("memory_limit"), len(node.attr("dtypes"))
     kind = "ordered map" if node.op.startswith("Ordered") else "map"
@@ -77,7 +77,7 @@ def _(node: KernelNode) -> Function:
     def unstage(step: StepContext, done: Done[Outputs], key: np.ndarray, indices: np.ndarray) -> None:
         report = of_components(node, done)
 
-        def without_key(value: Any = (), error: Any = None) -> None:
+        def without_key(value: tuple[int, Element] = (0, ()), error: errors.OpError | None = None) -> None:
             report(error=error) if error is not None else report(value[1])
 
         _map_area(node, step).take(int(key), indices.tolist(), False, step.cancellation, without_key)
@@ -88,7 +88,7 @@ def _(node: KernelNode) -> Function:
 @kernel("MapUnstageNoKey", "OrderedMapUnstageNoKey", asynchronous=True)
 def _(node: KernelNode) -> Function:
     def unstage(step: StepContext, done: Done[Outputs], indices: np.ndarray) -> None:
-        def flat(value: Any = (), error: Any = None) -> None:
+        def flat(value: tuple[int, Element] = (0, ()), error: errors.OpError | None = None) -> None:
             done(error=error) if error is not None else done((np.int64(value[0]), *value[1]))
 
         ordered = node.op.startswith("Ordered")
@@ -186,7 +186,7 @@ def _(node: KernelNode) -> Function:
 
 @kernel("ConsumeMutexLock", stateful=True)
 def _(node: KernelNode) -> Function:
-    def consume(step: StepContext, hold: Any) -> None:
+    def consume(step: StepContext, hold: ResourceHandle) -> None:
         if not isinstance(hold, MutexHold):
             raise invalid("Expected input to be a mutex lock")
         hold.release()

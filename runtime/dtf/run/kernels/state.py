@@ -6,8 +6,6 @@ do to variables is in `training`. Every update holds the variable's lock, so `us
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from dtf.run.devices.backends import storage_of
@@ -16,6 +14,7 @@ from dtf.run.kernels import DEFAULT, Function, KernelNode, kernel
 from dtf.run.kernels.arguments import check_indices, room, shape_of, shape_text
 from dtf.run.kernels.gathering import rows_of_nd_indices, scatter_rows
 from dtf.run.state.resources import DEFAULT_CONTAINER, ResourceHandle, Variable
+from dtf.run.value_types import Array, Shape
 from dtf.wire import errors
 from dtf.wire.slicing import slice_index
 from dtf.wire.tensor_shape import TensorShape
@@ -118,14 +117,14 @@ def _(node: KernelNode) -> Function:
     validate_shape, dtype = node.attr("validate_shape"), np.dtype(node.attr("T").as_numpy_dtype)
     is_in_host_memory = storage_of(node.device) is None
 
-    def check(shape: Any, wanted: Any) -> None:
+    def check(shape: Shape | None, wanted: tuple[int, ...]) -> None:
         if not _fits(shape, wanted):
             raise errors.InvalidArgumentError.of(
                 "Assign requires shapes of both tensors to match. lhs shape= "
-                f"{shape_text(shape)} rhs shape= {shape_text(wanted)}",
+                f"{shape_text(shape or ())} rhs shape= {shape_text(wanted)}",
             )
 
-    def assign(variable: Variable, value: Any) -> Variable:
+    def assign(variable: Variable, value: Array) -> Variable:
         if (type(value) is not np.ndarray or value.dtype is not dtype) and is_in_host_memory:
             value = _as_dtype(value, dtype)
         variable.assign(value, check if validate_shape else None)
@@ -214,7 +213,7 @@ def _(node: KernelNode) -> Function:
 def _(node: KernelNode) -> Function:
     dtype = node.attr("dtype")
 
-    def read(step: StepContext, handle: ResourceHandle) -> Any:
+    def read(step: StepContext, handle: ResourceHandle) -> Array:
         variable = read_resource(step, handle)
         if variable.dtype != dtype:
             raise errors.InvalidArgumentError.of(
@@ -239,7 +238,7 @@ def _(node: KernelNode) -> Function:
     numpy_dtype = dtype.as_numpy_dtype
     storage = storage_of(node.device)
 
-    def assign(step: StepContext, handle: ResourceHandle, value: Any) -> None:
+    def assign(step: StepContext, handle: ResourceHandle, value: Array) -> None:
         if storage is None:
             value = _as_dtype(value, numpy_dtype)
         shape = handle.dtypes_and_shapes[0][1] if handle.dtypes_and_shapes else None
@@ -420,24 +419,24 @@ def _dims(shape: TensorShape) -> tuple[int | None, ...] | None:
     return None if shape.ndims is None else tuple(shape.as_list())
 
 
-def _check_declared(variable: Variable, shape: Any, node_name: str) -> None:
+def _check_declared(variable: Variable, shape: Shape | None, node_name: str) -> None:
     """Refuses the node of a graph that describes the variable by another shape than the graph that made it did, unless
     its value has that shape by now. As long as there is no value, the last description counts.
     """
-    declared: Any = variable.declared_shape
-    actual: Any = variable.shape
+    declared = variable.declared_shape
+    actual = variable.shape
     if declared is None or shape is None or TensorShape(shape).is_compatible_with(TensorShape(declared)):
         return
     if not variable.is_initialized:
         variable.declared_shape = shape
-    elif not _fits(shape, actual):
+    elif actual is not None and not _fits(shape, actual):
         raise errors.InvalidArgumentError.of(
             f"Variable {variable.name} was made with shape {shape_text(declared)} and is wanted with "
             f"{shape_text(shape)} by node {node_name}: the graphs that share it differ.",
         )
 
 
-def _fits(declared: tuple[int | None, ...] | None, actual: tuple[int, ...]) -> bool:
+def _fits(declared: tuple[int | None, ...] | None, actual: Shape) -> bool:
     """Whether a value of shape `actual` may go where `declared` (None: anything) is the shape."""
     if declared is None or declared == actual:
         return True
@@ -446,7 +445,7 @@ def _fits(declared: tuple[int | None, ...] | None, actual: tuple[int, ...]) -> b
     )
 
 
-def _as_dtype(value: Any, dtype: np.dtype[Any]) -> Any:
+def _as_dtype(value: Array, dtype: np.dtype) -> Array:
     """The value with the dtype that the graph promises; the same object when it has it."""
     if isinstance(value, ResourceHandle) or value.dtype is dtype or value.dtype == dtype:
         return value

@@ -12,17 +12,18 @@ import csv
 import math
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Literal
 
 import numpy as np
 
 from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import invalid, room, scalar, shape_text, vector
 from dtf.run.lib.patterns import Pattern
+from dtf.run.value_types import Array, NumpyType, Scalar
 from dtf.wire import errors, limits
 
 
-def each_string(function: Callable[[bytes], Any], values: np.ndarray, dtype: Any = object) -> np.ndarray:
+def each_string(function: Callable[[bytes], Scalar], values: np.ndarray, dtype: NumpyType = object) -> np.ndarray:
     """The array of `function(string)` for every string of `values`."""
     out = np.empty(np.shape(values), dtype)
     flat = out.reshape(-1)
@@ -31,11 +32,11 @@ def each_string(function: Callable[[bytes], Any], values: np.ndarray, dtype: Any
     return out
 
 
-def _text(value: Any) -> str:
+def _text(value: str | bytes) -> str:
     return value.decode() if isinstance(value, bytes) else value
 
 
-def _bytes(value: Any) -> bytes:
+def _bytes(value: str | bytes) -> bytes:
     value = value.item() if isinstance(value, np.ndarray) else value
     return value.encode() if isinstance(value, str) else value
 
@@ -68,7 +69,7 @@ def _(node: KernelNode) -> Function:
     return string_join
 
 
-def _check_joined(inputs: Sequence[Any], count: int, separator_bytes: int) -> None:
+def _check_joined(inputs: Sequence[Array], count: int, separator_bytes: int) -> None:
     """Looks at the room for `count` strings, each with the scalars among the inputs in it."""
     each = separator_bytes * max(len(inputs) - 1, 0) + sum(len(value.item()) for value in inputs if not np.ndim(value))
     limits.check_room((count, each), 1, "string")
@@ -174,7 +175,9 @@ def _(node: KernelNode) -> Function:
     return _change_case(node, bytes.upper, str.upper)
 
 
-def _change_case(node: Any, of_bytes: Any, of_text: Any) -> Callable[..., np.ndarray]:
+def _change_case(
+    node: KernelNode, of_bytes: Callable[[bytes], bytes], of_text: Callable[[str], str]
+) -> Callable[..., np.ndarray]:
     encoding = _text(node.attr("encoding"))
     if encoding not in ("", "utf-8"):
         raise invalid(f"only utf-8 or '' (no encoding) is supported, received {encoding}")
@@ -188,13 +191,13 @@ def _(node: KernelNode) -> Function:
     in_characters = _text(node.attr("unit")) == "UTF8_CHAR"
 
     def cut(number: int, value: bytes, position: int, length: int) -> bytes:
-        whole: Any = value.decode(errors="replace") if in_characters else value
+        whole: str | bytes = value.decode(errors="replace") if in_characters else value
         start = position + len(whole) if position < 0 else position
         if not 0 <= start <= len(whole):
             text = value.decode(errors="replace")
             raise invalid(f"pos {position} out of range for string b'{text}' at index {number}")
         part = whole[start:] if length < 0 else whole[start : start + length]
-        return part.encode() if in_characters else part
+        return part.encode() if isinstance(part, str) else part
 
     def substr(values: np.ndarray, position: np.ndarray, length: np.ndarray) -> np.ndarray:
         if np.shape(position) != np.shape(length):
@@ -271,7 +274,7 @@ def _(node: KernelNode) -> Function:
     letter = "g" if node.attr("shortest") else "e" if node.attr("scientific") else "f"
     template = f"%{width_text}d" if dtype.is_integer else f"%{width_text}{places}{letter}"
 
-    def as_string(value: Any) -> bytes:
+    def as_string(value: Scalar) -> bytes:
         if isinstance(value, bytes):
             return value
         if isinstance(value, (bool, np.bool_)):
@@ -290,9 +293,9 @@ def _(node: KernelNode) -> Function:
 @kernel("StringToNumber")
 def _(node: KernelNode) -> Function:
     dtype = node.attr("out_type").as_numpy_dtype
-    convert: Callable[[bytes], Any] = int if np.issubdtype(dtype, np.integer) else float
+    convert: Callable[[bytes], Scalar] = int if np.issubdtype(dtype, np.integer) else float
 
-    def number(value: bytes) -> Any:
+    def number(value: bytes) -> Array:
         try:
             # Python's own numbers may hold underscores.
             if b"_" in value:
@@ -360,9 +363,9 @@ def _(node: KernelNode) -> Function:
     missing = _bytes(node.attr("na_value")).decode("latin-1")
     chosen = list(node.attr("select_cols"))
     delimiter = _text(node.attr("field_delim"))
-    quoting: Any = csv.QUOTE_MINIMAL if node.attr("use_quote_delim") else csv.QUOTE_NONE
+    quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if node.attr("use_quote_delim") else csv.QUOTE_NONE
 
-    def field(text: str, column: int, record: int, default: np.ndarray) -> Any:
+    def field(text: str, column: int, record: int, default: np.ndarray) -> Scalar:
         dtype = types[column]
         if text in ("", missing):
             if np.size(default) == 0:

@@ -4,12 +4,11 @@ strings: compressed and padded bytes.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import as_text, invalid, room
+from dtf.run.value_types import Array
 from dtf.wire import errors
 from dtf.wire.decompress import decompress
 from dtf.wire.strings import string_scalar
@@ -33,7 +32,7 @@ def _(node: KernelNode) -> Function:
     return string_format
 
 
-def _summary(array: Any, most: int, depth: int = 1) -> str:
+def _summary(array: Array, most: int, depth: int = 1) -> str:
     """A value with the first and the last `most` entries of every dimension (all: -1), nested in brackets."""
     if not np.ndim(array):
         return _word(array[()] if isinstance(array, np.ndarray) else array)
@@ -47,7 +46,7 @@ def _summary(array: Any, most: int, depth: int = 1) -> str:
     return f"[{between.join(entries)}]"
 
 
-def _word(element: Any) -> str:
+def _word(element: Array) -> str:
     if isinstance(element, bytes):
         return '"' + element.decode("utf-8", "surrogateescape") + '"'
     if isinstance(element, (bool, np.bool_)):
@@ -172,5 +171,5 @@ def _(node: KernelNode) -> Function:
     return decode_padded_raw
 
 
-def _bytes(value: Any) -> bytes:
+def _bytes(value: str | bytes) -> bytes:
     return value.encode() if isinstance(value, str) else value

@@ -10,18 +10,18 @@ from __future__ import annotations
 import functools
 import struct
 import zlib
-from typing import Any
 
 import numpy as np
 
 from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import invalid
+from dtf.run.value_types import Array
 from dtf.wire import codec
-from dtf.wire.pb import summary_pb2
+from dtf.wire.pb import histogram_pb2, summary_pb2
 from dtf.wire.strings import string_scalar
 
 
-def _text(value: Any) -> str:
+def _text(value: str | bytes | Array) -> str:
     value = value.item() if isinstance(value, np.ndarray) else value
     return value.decode() if isinstance(value, bytes) else value
 
@@ -76,7 +76,7 @@ def _(node: KernelNode) -> Function:
     return histogram_summary
 
 
-def _fill_histogram(histogram: Any, values: np.ndarray) -> None:
+def _fill_histogram(histogram: histogram_pb2.HistogramProto, values: np.ndarray) -> None:
     limits = _bucket_limits()
     counts = np.bincount(np.searchsorted(limits, values, "right"), minlength=len(limits))
     histogram.min = values.min() if values.size else np.finfo(np.float64).max
@@ -215,7 +215,7 @@ def _(node: KernelNode) -> Function:
     return lambda tag, tensor, rate: _audio_summary(tag, tensor, float(np.reshape(rate, ())), most)
 
 
-def _audio_summary(tag: Any, tensor: np.ndarray, rate: float, most: int) -> np.ndarray:
+def _audio_summary(tag: Array, tensor: np.ndarray, rate: float, most: int) -> np.ndarray:
     if np.ndim(tensor) not in (2, 3):
         raise invalid(f"Tensor must be 3-D or 2-D, got: {list(np.shape(tensor))}")
     if rate <= 0:

@@ -8,7 +8,6 @@ iterations.
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 import numpy as np
 
@@ -17,23 +16,24 @@ from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import invalid
 from dtf.run.state.resources import ResourceHandle
 from dtf.run.state.tensor_arrays import Stack, TensorArray
+from dtf.run.value_types import Array
 from dtf.wire.tensor_shape import TensorShape
 
 _numbers = itertools.count()
 _FLOW = np.float32(0)
 
 
-def _keep(step: Any, resource: Any, name: str) -> ResourceHandle:
+def _keep(step: StepContext, resource: object, name: str) -> ResourceHandle:
     unique = f"{name}_{next(_numbers)}"
     step.step_resources.create("", unique, type(resource), resource)
     return ResourceHandle(step.device_name, "", unique, type(resource).__name__)
 
 
-def _array(step: Any, handle: ResourceHandle) -> TensorArray:
+def _array(step: StepContext, handle: ResourceHandle) -> TensorArray:
     return step.step_resources.get(handle, TensorArray)
 
 
-def _text(value: Any) -> str:
+def _text(value: str | bytes) -> str:
     return value.decode() if isinstance(value, bytes) else value
 
 
@@ -65,14 +65,14 @@ def _(node: KernelNode) -> Function:
     source = _text(node.attr("source"))
 
     def gradient(
-        step: StepContext, handle: Any, flow: np.ndarray, shape_to_prepend: np.ndarray
+        step: StepContext, handle: ResourceHandle, flow: np.ndarray, shape_to_prepend: np.ndarray
     ) -> tuple[ResourceHandle, np.ndarray]:
         return _gradient(step, handle, source, tuple(shape_to_prepend.tolist())), flow
 
     return gradient
 
 
-def _gradient(step: Any, handle: ResourceHandle, source: str, prepend: tuple[int, ...]) -> ResourceHandle:
+def _gradient(step: StepContext, handle: ResourceHandle, source: str, prepend: tuple[int, ...]) -> ResourceHandle:
     array = _array(step, handle).gradient(source, prepend)
     name = f"{handle.name}@{source}"
     step.step_resources.lookup_or_create("", name, TensorArray, lambda: array)
@@ -81,7 +81,9 @@ def _gradient(step: Any, handle: ResourceHandle, source: str, prepend: tuple[int
 
 @kernel("TensorArrayWriteV3", stateful=True)
 def _(node: KernelNode) -> Function:
-    def write(step: StepContext, handle: Any, index: np.ndarray, value: np.ndarray, flow: np.ndarray) -> np.ndarray:
+    def write(
+        step: StepContext, handle: ResourceHandle, index: np.ndarray, value: np.ndarray, flow: np.ndarray
+    ) -> np.ndarray:
         _array(step, handle).write(int(index), value)
         return flow
 
@@ -97,7 +99,7 @@ def _(node: KernelNode) -> Function:
 def _(node: KernelNode) -> Function:
     dtype, shape = node.attr("dtype").as_numpy_dtype, node.attr("element_shape")
 
-    def gather(step: StepContext, handle: Any, indices: np.ndarray, flow: np.ndarray) -> np.ndarray:
+    def gather(step: StepContext, handle: ResourceHandle, indices: np.ndarray, flow: np.ndarray) -> np.ndarray:
         array = _array(step, handle)
         values = [array.read(index) for index in indices.tolist()]
         if not values:
@@ -117,7 +119,7 @@ def _sizes(shape: TensorShape) -> list[int]:
     return shape.as_list()  # type: ignore[return-value]
 
 
-def _stacked(values: list[Any]) -> np.ndarray:
+def _stacked(values: list[Array]) -> np.ndarray:
     first = np.shape(values[0])
     other = next((i for i, value in enumerate(values) if np.shape(value) != first), None)
     if other is not None:
@@ -130,7 +132,9 @@ def _stacked(values: list[Any]) -> np.ndarray:
 
 @kernel("TensorArrayScatterV3", stateful=True)
 def _(node: KernelNode) -> Function:
-    def scatter(step: StepContext, handle: Any, indices: np.ndarray, value: np.ndarray, flow: np.ndarray) -> np.ndarray:
+    def scatter(
+        step: StepContext, handle: ResourceHandle, indices: np.ndarray, value: np.ndarray, flow: np.ndarray
+    ) -> np.ndarray:
         if len(indices) != len(value):
             raise invalid(f"Expected len(indices) == values.shape[0], but saw: {len(indices)} vs. {len(value)}")
         array = _array(step, handle)
@@ -145,7 +149,7 @@ def _(node: KernelNode) -> Function:
 def _(node: KernelNode) -> Function:
     dtype, rest = node.attr("dtype").as_numpy_dtype, node.attr("element_shape_except0")
 
-    def concat(step: StepContext, handle: Any, flow: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def concat(step: StepContext, handle: ResourceHandle, flow: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         array = _array(step, handle)
         values = [array.read(index) for index in range(len(array))]
         lengths = np.array([len(value) for value in values], np.int64)
@@ -158,7 +162,9 @@ def _(node: KernelNode) -> Function:
 
 @kernel("TensorArraySplitV3", stateful=True)
 def _(node: KernelNode) -> Function:
-    def split(step: StepContext, handle: Any, value: np.ndarray, lengths: np.ndarray, flow: np.ndarray) -> np.ndarray:
+    def split(
+        step: StepContext, handle: ResourceHandle, value: np.ndarray, lengths: np.ndarray, flow: np.ndarray
+    ) -> np.ndarray:
         array = _array(step, handle)
         sizes = lengths.tolist()
         if sum(sizes) != len(value):
@@ -197,7 +203,7 @@ def _(node: KernelNode) -> Function:
 
 @kernel("StackPushV2", stateful=True)
 def _(node: KernelNode) -> Function:
-    def push(step: StepContext, handle: Any, value: np.ndarray) -> np.ndarray:
+    def push(step: StepContext, handle: ResourceHandle, value: np.ndarray) -> np.ndarray:
         step.step_resources.get(handle, Stack).push(value)
         return value
 

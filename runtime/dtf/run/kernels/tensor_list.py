@@ -8,12 +8,14 @@ Source: https://www.tensorflow.org/api_docs/python/tf/raw_ops (TensorListReserve
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TypeGuard, cast
 
 import numpy as np
 
+from dtf.run.interfaces import Value
 from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import invalid, room, zero_of
+from dtf.run.value_types import Array
 from dtf.wire.dtypes import DType
 from dtf.wire.strings import filled
 from dtf.wire.tensor_shape import TensorShape
@@ -30,7 +32,7 @@ def _(node: KernelNode) -> Function:
 def _(node: KernelNode) -> Function:
     dtype = node.attr("element_dtype")
 
-    def reserve(shape: Any, count: Any) -> TensorList:
+    def reserve(shape: Array, count: Array) -> TensorList:
         if int(count) < 0:
             raise invalid(f"The num_elements to reserve must be a non negative number, but got {int(count)}")
         room((int(count),), object)
@@ -43,7 +45,7 @@ def _(node: KernelNode) -> Function:
 def _(node: KernelNode) -> Function:
     dtype = node.attr("element_dtype")
 
-    def from_tensor(tensor: Any, shape: Any) -> TensorList:
+    def from_tensor(tensor: Array, shape: Array) -> TensorList:
         tensor = np.asarray(tensor)
         if not tensor.ndim:
             raise invalid("Tensor must be at least a vector, but saw shape: []")
@@ -66,8 +68,8 @@ def _(node: KernelNode) -> Function:
 def _(node: KernelNode) -> Function:
     dtype = node.attr("shape_type").as_numpy_dtype
 
-    def element_shape(items: Any) -> Any:
-        shape = _list(items).element_shape
+    def element_shape(handle: Value) -> Array:
+        shape = _list(handle).element_shape
         if shape.ndims is None:
             return dtype(-1)
         return np.array([-1 if size is None else size for size in shape.as_list()], dtype)
@@ -77,11 +79,12 @@ def _(node: KernelNode) -> Function:
 
 @kernel("TensorListResize")
 def _(node: KernelNode) -> Function:
-    def resize(items: Any, size: Any) -> TensorList:
+    def resize(handle: Value, size: Array) -> TensorList:
         if int(size) < 0:
             raise invalid(f"TensorListSlice expects size to be non-negative. Got: {int(size)}")
-        values = _list(items).values[: int(size)]
-        return _list(items).with_values(values + (None,) * (int(size) - len(values)))
+        items = _list(handle)
+        values = items.values[: int(size)]
+        return items.with_values(values + (None,) * (int(size) - len(values)))
 
     return resize
 
@@ -90,8 +93,8 @@ def _(node: KernelNode) -> Function:
 def _(node: KernelNode) -> Function:
     dtype = node.attr("element_dtype")
 
-    def push_back(items: Any, value: Any) -> TensorList:
-        items = _list(items, dtype)
+    def push_back(handle: Value, value: Array) -> TensorList:
+        items = _list(handle, dtype)
         _check_room(items)
         _check_shape(items, value, "Tried to append a tensor with incompatible shape to a list. Op element shape")
         return items.with_values((*items.values, value))
@@ -103,8 +106,8 @@ def _(node: KernelNode) -> Function:
 def _(node: KernelNode) -> Function:
     dtype = node.attr("element_dtype")
 
-    def pop_back(items: Any, shape: Any) -> tuple[TensorList, Any]:
-        items = _list(items, dtype)
+    def pop_back(handle: Value, shape: Array) -> tuple[TensorList, Array]:
+        items = _list(handle, dtype)
         if not items.values:
             raise invalid("Trying to pop from an empty list.")
         value = items.values[-1]
@@ -119,11 +122,11 @@ def _(node: KernelNode) -> Function:
 def _(node: KernelNode) -> Function:
     dtype = node.attr("element_dtype")
 
-    def get_item(items: Any, index: Any, shape: Any) -> Any:
-        items, index = _list(items, dtype), int(index)
-        if not 0 <= index < len(items.values):
-            raise invalid(f"Trying to access element {index} in a list with {len(items.values)} elements.")
-        value = items.values[index]
+    def get_item(handle: Value, index: Array, shape: Array) -> Array:
+        items, at = _list(handle, dtype), int(index)
+        if not 0 <= at < len(items.values):
+            raise invalid(f"Trying to access element {at} in a list with {len(items.values)} elements.")
+        value = items.values[at]
         if value is None:
             return _zeros(items, _shape(shape), "Trying to read an uninitialized element but ")
         return value
@@ -135,17 +138,17 @@ def _(node: KernelNode) -> Function:
 def _(node: KernelNode) -> Function:
     dtype, grows = node.attr("element_dtype"), node.attr("resize_if_index_out_of_bounds")
 
-    def set_item(items: Any, index: Any, value: Any) -> TensorList:
-        items, index = _list(items, dtype), int(index)
+    def set_item(handle: Value, index: Array, value: Array) -> TensorList:
+        items, at = _list(handle, dtype), int(index)
         values = list(items.values)
-        if grows and index >= len(values):
-            values += [None] * (index + 1 - len(values))
-        if not 0 <= index < len(values):
-            raise invalid(f"Trying to modify element {index} in a list with {len(values)} elements.")
+        if grows and at >= len(values):
+            values += [None] * (at + 1 - len(values))
+        if not 0 <= at < len(values):
+            raise invalid(f"Trying to modify element {at} in a list with {len(values)} elements.")
         _check_shape(
             items, value, "Tried to set a tensor with incompatible shape at a list index. Item element shape"
         )
-        values[index] = value
+        values[at] = value
         return items.with_values(values)
 
     return set_item
@@ -155,8 +158,8 @@ def _(node: KernelNode) -> Function:
 def _(node: KernelNode) -> Function:
     dtype, count = node.attr("element_dtype"), node.attr("num_elements")
 
-    def stack(items: Any, shape: Any) -> Any:
-        items = _list(items, dtype)
+    def stack(handle: Value, shape: Array) -> Array:
+        items = _list(handle, dtype)
         if count not in (-1, len(items.values)):
             raise invalid(f"Operation expected a list with {count} elements but got a list with {len(items.values)}.")
         return _stacked(items, items.values, _shape(shape), "stack")
@@ -168,8 +171,8 @@ def _(node: KernelNode) -> Function:
 def _(node: KernelNode) -> Function:
     dtype = node.attr("element_dtype")
 
-    def gather(items: Any, indices: Any, shape: Any) -> Any:
-        items = _list(items, dtype)
+    def gather(handle: Value, indices: Array, shape: Array) -> Array:
+        items = _list(handle, dtype)
         values = []
         for index in np.asarray(indices).tolist():
             if not 0 <= index < len(items.values):
@@ -184,7 +187,7 @@ def _(node: KernelNode) -> Function:
 def _(node: KernelNode) -> Function:
     dtype = node.attr("element_dtype")
 
-    def scatter(tensor: Any, indices: Any, shape: Any, count: Any = -1) -> TensorList:
+    def scatter(tensor: Array, indices: Array, shape: Array, count: Array | int = -1) -> TensorList:
         if int(count) < -1:
             raise invalid(f"TensorListScatter expects num_elements >= -1, found: {int(count)}")
         empty = TensorList(dtype, _shape(shape), (None,) * max(0, int(count)))
@@ -202,11 +205,11 @@ def _(node: KernelNode) -> Function:
 @kernel("TensorListConcat", "TensorListConcatV2")
 def _(node: KernelNode) -> Function:
     dtype = node.attr("element_dtype")
-    known = node.attr("element_shape") if node.op == "TensorListConcat" else None
+    known: TensorShape = node.attr("element_shape") if node.op == "TensorListConcat" else TensorShape(None)
 
-    def concat(items: Any, shape: Any = None, leading_dims: Any = ()) -> tuple[Any, Any]:
-        items = _list(items, dtype)
-        return _concatenated(items, _shape(shape) if known is None else known, np.asarray(leading_dims).tolist())
+    def concat(handle: Value, shape: Array | None = None, leading_dims: Array | tuple[()] = ()) -> tuple[Array, Array]:
+        items = _list(handle, dtype)
+        return _concatenated(items, known if shape is None else _shape(shape), np.asarray(leading_dims).tolist())
 
     return concat
 
@@ -215,7 +218,7 @@ def _(node: KernelNode) -> Function:
 def _(node: KernelNode) -> Function:
     dtype = node.attr("element_dtype")
 
-    def split(tensor: Any, shape: Any, lengths: Any) -> TensorList:
+    def split(tensor: Array, shape: Array, lengths: Array) -> TensorList:
         tensor, lengths = np.asarray(tensor), np.asarray(lengths).tolist()
         if not tensor.ndim:
             raise invalid("Tensor must be at least a vector, but saw shape: []")
@@ -240,7 +243,7 @@ def _(node: KernelNode) -> Function:
 def _(node: KernelNode) -> Function:
     dtype = node.attr("element_dtype")
 
-    def concat_lists(first: Any, second: Any) -> Any:
+    def concat_lists(first: Array, second: Array) -> TensorList | Array:
         if not isinstance(first, np.ndarray):
             return _joined(first, second, dtype)
         joined = [_joined(a, b, dtype) for a, b in zip(first.flat, second.flat, strict=True)]
@@ -253,7 +256,7 @@ def _(node: KernelNode) -> Function:
 def _(node: KernelNode) -> Function:
     dtype = node.attr("element_dtype")
 
-    def push_back_batch(lists: Any, tensor: Any) -> Any:
+    def push_back_batch(lists: Array, tensor: Array) -> Array:
         rows = list(_rows(np.asarray(tensor)))
         if len(rows) != np.size(lists):
             raise invalid(f"Batch size of tensor ({len(rows)}) must match the number of lists ({np.size(lists)})")
@@ -286,7 +289,7 @@ def _(node: KernelNode) -> Function:
 def _(node: KernelNode) -> Function:
     count = node.num_outputs
 
-    def get_value(optional: Any) -> tuple[Any, ...]:
+    def get_value(optional: Value) -> tuple[Value, ...]:
         values = _optional(optional).values
         if values is None:
             raise invalid("The given optional does not have a value.")
@@ -297,10 +300,10 @@ def _(node: KernelNode) -> Function:
     return get_value
 
 
-def add_variants(values: Sequence[Any]) -> Any:
+def add_variants(values: Sequence[Value]) -> TensorList | Optional:
     """The sum of lists, or of optionals: of two of them, both must have values or neither."""
     if not isinstance(values[0], Optional):
-        return add_lists(values)
+        return add_lists([_list(value) for value in values])
     given = [_optional(value).values for value in values]
     if all(each is None for each in given):
         return values[0]
@@ -312,7 +315,7 @@ def add_variants(values: Sequence[Any]) -> Any:
     return Optional(tuple(sums))
 
 
-def zeros_like_variant(value: Any) -> Any:
+def zeros_like_variant(value: Value) -> TensorList | Optional:
     """The list, or the optional, with zeros in it."""
     if not isinstance(value, Optional):
         return zeros_like_list(_list(value))
@@ -327,7 +330,7 @@ def add_lists(lists: Sequence[TensorList]) -> TensorList:
     if any(len(items.values) != len(first.values) for items in lists):
         lengths = ", ".join(str(len(items.values)) for items in lists)
         raise invalid(f"Trying to add two lists of tensors with different lengths. Lengths: {lengths}")
-    sums: list[Any] = []
+    sums: list[Value] = []
     for values in zip(*(items.values for items in lists), strict=True):
         given = [value for value in values if value is not None]
         if given and _is_variant(given[0]):
@@ -343,15 +346,15 @@ def add_lists(lists: Sequence[TensorList]) -> TensorList:
 def zeros_like_list(items: TensorList) -> TensorList:
     """The list with zeros for its elements."""
 
-    def zeros(value: Any) -> Any:
+    def zeros(value: Value) -> Value:
         if value is None:
             return None
-        return zeros_like_variant(value) if _is_variant(value) else _zeros_like(value)
+        return zeros_like_variant(value) if _is_variant(value) else _zeros_like(cast(Array, value))
 
     return items.with_values(map(zeros, items.values))
 
 
-def _list(value: Any, dtype: DType | None = None) -> TensorList:
+def _list(value: Value, dtype: DType | None = None) -> TensorList:
     if not isinstance(value, TensorList):
         raise invalid(f"Input handle is not a list. Saw: '{type(value).__name__}'")
     if dtype is not None and value.dtype != dtype:
@@ -359,17 +362,17 @@ def _list(value: Any, dtype: DType | None = None) -> TensorList:
     return value
 
 
-def _optional(value: Any) -> Optional:
+def _optional(value: Value) -> Optional:
     if not isinstance(value, Optional):
         raise invalid(f"Input is not an optional. Saw: '{type(value).__name__}'")
     return value
 
 
-def _is_variant(value: Any) -> bool:
+def _is_variant(value: Value) -> TypeGuard[TensorList | Optional]:
     return isinstance(value, TensorList | Optional)
 
 
-def _shape(tensor: Any) -> TensorShape:
+def _shape(tensor: Array) -> TensorShape:
     """The shape that a tensor of sizes stands for: -1 is unknown, alone or as one size."""
     sizes = np.asarray(tensor)
     if sizes.ndim == 0:
@@ -379,8 +382,8 @@ def _shape(tensor: Any) -> TensorShape:
     return TensorShape([None if size == -1 else size for size in sizes.tolist()])
 
 
-def _check_shape(items: TensorList, value: Any, words: str) -> None:
-    shape = TensorShape(np.shape(value))
+def _check_shape(items: TensorList, value: Value, words: str) -> None:
+    shape = TensorShape(np.shape(cast(Array, value)))
     if not items.element_shape.is_compatible_with(shape):
         raise invalid(f"{words}: {shape} list shape: {items.element_shape}")
 
@@ -402,18 +405,23 @@ def _merged_shape(items: TensorList, wanted: TensorShape) -> TensorShape:
         ) from None
 
 
-def _zeros(items: TensorList, wanted: TensorShape, words: str) -> Any:
+def _zeros(items: TensorList, wanted: TensorShape, words: str) -> Array:
     shape = _merged_shape(items, wanted)
     if not shape.is_fully_defined():
         raise invalid(f"{words}element_shape is not fully defined: {shape}")
-    return _filled(items.dtype, shape.as_list())
+    return _filled(items.dtype, _sizes(shape))
 
 
-def _filled(dtype: DType, sizes: Any) -> Any:
+def _sizes(shape: TensorShape) -> list[int]:
+    """The sizes of a shape that is fully defined."""
+    return cast("list[int]", shape.as_list())
+
+
+def _filled(dtype: DType, sizes: Sequence[int]) -> Array:
     return np.full(room(sizes, dtype.as_numpy_dtype), zero_of(dtype.as_numpy_dtype), dtype.as_numpy_dtype)
 
 
-def _stacked(items: TensorList, values: Sequence[Any], wanted: TensorShape, what: str) -> Any:
+def _stacked(items: TensorList, values: Sequence[Array], wanted: TensorShape, what: str) -> Array:
     shape = _merged_shape(items, wanted)
     for value in values:
         if value is not None:
@@ -427,7 +435,7 @@ def _stacked(items: TensorList, values: Sequence[Any], wanted: TensorShape, what
     if not shape.is_fully_defined():
         reason = "elements of an empty list" if not values else "list which only contains uninitialized tensors"
         raise invalid(f"Tried to {what} {reason} with non-fully-defined element_shape: {shape}")
-    sizes = shape.as_list()
+    sizes = _sizes(shape)
     if not values:
         return np.zeros((0, *sizes), items.dtype.as_numpy_dtype)
     if any(_is_variant(value) for value in values):
@@ -435,7 +443,7 @@ def _stacked(items: TensorList, values: Sequence[Any], wanted: TensorShape, what
     return np.stack([_filled(items.dtype, sizes) if value is None else value for value in values])
 
 
-def _scattered(items: TensorList, tensor: Any, indices: Any, grows: bool) -> TensorList:
+def _scattered(items: TensorList, tensor: Array, indices: Array, grows: bool) -> TensorList:
     rows, places = list(_rows(np.asarray(tensor))), np.asarray(indices).tolist()
     if len(rows) < len(places):
         raise invalid(f"Specified {len(places)} indices but only {len(rows)} rows")
@@ -454,7 +462,7 @@ def _scattered(items: TensorList, tensor: Any, indices: Any, grows: bool) -> Ten
     return items.with_values(values)
 
 
-def _concatenated(items: TensorList, wanted: TensorShape, leading_dims: Sequence[int]) -> tuple[Any, Any]:
+def _concatenated(items: TensorList, wanted: TensorShape, leading_dims: Sequence[int]) -> tuple[Array, Array]:
     shape = _merged_shape(items, wanted)
     rest = shape[1:] if shape.ndims is not None else TensorShape(None)
     for value in items.values:
@@ -482,32 +490,32 @@ def _concatenated(items: TensorList, wanted: TensorShape, leading_dims: Sequence
                     f"Concating lists with uninitialized tensors is not supported in this version of TensorListConcat: "
                     f"the length of element {index} is not known"
                 )
-            value = _filled(items.dtype, [size, *rest.as_list()])
+            value = _filled(items.dtype, [size, *_sizes(rest)])
         pieces.append(value)
     lengths = np.array([len(piece) for piece in pieces], np.int64)
     if not pieces:
-        return np.zeros((0, *rest.as_list()), items.dtype.as_numpy_dtype), lengths
+        return np.zeros((0, *_sizes(rest)), items.dtype.as_numpy_dtype), lengths
     return np.concatenate(pieces), lengths
 
 
-def _zeros_like(value: Any) -> np.ndarray:
+def _zeros_like(value: Array) -> np.ndarray:
     return filled(np.shape(value), zero_of(value.dtype), value.dtype)
 
 
-def _joined(first: Any, second: Any, dtype: DType) -> TensorList:
-    first, second = _list(first, dtype), _list(second, dtype)
+def _joined(first_handle: Value, second_handle: Value, dtype: DType) -> TensorList:
+    first, second = _list(first_handle, dtype), _list(second_handle, dtype)
     shape = _merged_shape(first, second.element_shape)
     return TensorList(dtype, shape, first.values + second.values, first.max_num_elements)
 
 
-def _rows(tensor: np.ndarray) -> list[Any]:
+def _rows(tensor: np.ndarray) -> list[Value]:
     """The slices along the first dimension; those of a vector of objects as the runtime has such scalars."""
     if tensor.dtype == object and tensor.ndim == 1:
         return [each if _is_variant(each) else np.array(each, object) for each in tensor]
     return list(tensor)
 
 
-def _objects(values: Sequence[Any]) -> np.ndarray:
+def _objects(values: Sequence[Value]) -> np.ndarray:
     array = np.empty(len(values), object)
     array[:] = values
     return array

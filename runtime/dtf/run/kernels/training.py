@@ -13,19 +13,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from typing import Any
+from typing import cast
 
 import numpy as np
 
-from dtf.run.kernels import KernelNode, kernel
+from dtf.run.executor.step import StepContext
+from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import shape_of
-from dtf.run.state.resources import Variable
+from dtf.run.state.resources import ResourceHandle, Variable
+from dtf.run.value_types import Array
 from dtf.wire import errors
 
 _BLOCK = 1 << 15  # elements
 
 # rule(variable, *slots, gradient, *scalars): changes variable and slots in place
 Rule = Callable[..., None]
+_Input = Array | Variable | ResourceHandle
 
 
 def _update(
@@ -487,28 +490,29 @@ def _signs_agree(m: np.ndarray, grad: np.ndarray, beta: np.ndarray) -> np.ndarra
 # From a node's inputs to the arrays of its rule
 
 
-def _of_references(node: KernelNode, rule: Rule) -> Callable[..., Variable]:
+def _of_references(node: KernelNode, rule: Rule) -> Function:
     apply = _application(node, rule)
 
-    def kernel_function(*inputs: Any) -> Variable:
+    def kernel_function(*inputs: _Input) -> _Input:
         apply(inputs)
         return inputs[0]
 
     return kernel_function
 
 
-def _of_resources(node: KernelNode, rule: Rule) -> Callable[..., None]:
+def _of_resources(node: KernelNode, rule: Rule) -> Function:
     apply = _application(node, rule)
     variables = sum(arg.type is not None and arg.type.name == "resource" for arg in node.op_def.inputs)
 
-    def kernel_function(step: Any, *inputs: Any) -> None:
-        found = [step.resources.get(handle, Variable) for handle in inputs[:variables]]
+    def kernel_function(step: StepContext, *inputs: _Input) -> None:
+        handles = cast("tuple[ResourceHandle, ...]", inputs[:variables])
+        found = [step.resources.get(handle, Variable) for handle in handles]
         apply((*found, *inputs[variables:]))
 
     return kernel_function
 
 
-def _application(node: KernelNode, rule: Rule) -> Callable[[tuple[Any, ...]], None]:
+def _application(node: KernelNode, rule: Rule) -> Callable[[tuple[_Input, ...]], None]:
     """Returns a function of the op's inputs (variables first) that checks them and applies the rule."""
     names = [arg.name for arg in node.op_def.inputs]
     slots = range(sum(arg.is_ref or arg.type is not None and arg.type.name == "resource" for arg in node.op_def.inputs))
@@ -516,15 +520,14 @@ def _application(node: KernelNode, rule: Rule) -> Callable[[tuple[Any, ...]], No
     indices_at = names.index("indices") if "indices" in names else None
     scalars_at = [i for i in range(len(slots), len(names)) if i not in (gradient_at, indices_at)]
 
-    def apply(inputs: tuple[Any, ...]) -> None:
+    def apply(inputs: tuple[_Input, ...]) -> None:
         scalars = []
         for position in scalars_at:
-            if shape_of(inputs[position]):
-                raise errors.InvalidArgumentError.of(
-                    f"{names[position]} is not a scalar: {list(np.shape(inputs[position]))}"
-                )
-            scalars.append(inputs[position])
-        variables, gradient = inputs[: len(slots)], np.asarray(inputs[gradient_at])
+            number = cast(Array, inputs[position])
+            if shape_of(number):
+                raise errors.InvalidArgumentError.of(f"{names[position]} is not a scalar: {list(np.shape(number))}")
+            scalars.append(number)
+        variables, gradient = cast("tuple[Variable, ...]", inputs[: len(slots)]), np.asarray(inputs[gradient_at])
         with variables[0].lock if len(variables) == 1 else _locks(variables):
             arrays = [variable.writable() for variable in variables]
             for name, array in zip(names[1:], arrays[1:], strict=False):
@@ -546,7 +549,7 @@ def _locks(variables: Sequence[Variable]) -> ExitStack:
     return locks
 
 
-def _apply_dense(rule: Rule, arrays: list[np.ndarray], gradient: np.ndarray, scalars: list[Any]) -> None:
+def _apply_dense(rule: Rule, arrays: list[np.ndarray], gradient: np.ndarray, scalars: list[Array]) -> None:
     if gradient.shape != arrays[0].shape:
         raise _mismatch("var and grad", arrays[0], gradient)
     if not gradient.ndim:  # what numpy makes of arrays without a dimension is no array to write to
@@ -563,7 +566,7 @@ def _apply_dense(rule: Rule, arrays: list[np.ndarray], gradient: np.ndarray, sca
 
 
 def _apply_sparse(
-    rule: Rule, arrays: list[np.ndarray], gradient: np.ndarray, indices: np.ndarray, scalars: list[Any]
+    rule: Rule, arrays: list[np.ndarray], gradient: np.ndarray, indices: np.ndarray, scalars: list[Array]
 ) -> None:
     rows = arrays[0].shape[0] if arrays[0].ndim else 0
     if arrays[0].ndim < 1:
@@ -583,7 +586,7 @@ def _apply_sparse(
             array[chosen] = values
 
 
-def _rounds(indices: np.ndarray) -> Iterator[Any]:
+def _rounds(indices: np.ndarray) -> Iterator[slice | np.ndarray]:
     """Splits the positions so that no round has an index twice, and equal indices come in order."""
     order = np.argsort(indices, kind="stable")
     in_order = indices[order]

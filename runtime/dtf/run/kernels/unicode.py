@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -35,7 +34,7 @@ def _(node: KernelNode) -> Function:
     return _decode_rows(node)
 
 
-def _decode_rows(node: Any) -> Callable[..., Any]:
+def _decode_rows(node: KernelNode) -> Function:
     decode, splits_type = _decoder(node), node.attr("Tsplits").as_numpy_dtype
 
     def decode_rows(values: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -68,7 +67,7 @@ def _(node: KernelNode) -> Function:
     return encode
 
 
-def _decoder(node: Any) -> Callable[[bytes], list[tuple[int, int]]]:
+def _decoder(node: KernelNode) -> Callable[[bytes], list[tuple[int, int]]]:
     """Returns a function from bytes to (code point, position of its first byte), with the node's way with errors."""
     named, errors, replacement = _codec(node.attr("input_encoding")), as_text(node.attr("errors")), _spare(node)
     replaced_controls = _CONTROL if node.attr("replace_control_characters") else frozenset()
@@ -126,14 +125,14 @@ def _byte_order(encoding: str, value: bytes) -> tuple[str, int]:
     return f"{encoding}-be", 0
 
 
-def _spare(node: Any) -> int:
+def _spare(node: KernelNode) -> int:
     code = node.attr("replacement_char")
     if not 0 <= code < 0x110000 or code in _SURROGATES:
         raise invalid(f"replacement_char out of unicode codepoint range: {code}")
     return code
 
 
-def _codec(name: Any) -> str:
+def _codec(name: str | bytes) -> str:
     text = as_text(name)
     try:
         return codecs.lookup(text).name

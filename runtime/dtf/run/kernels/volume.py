@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
 from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import as_text, invalid, room
+from dtf.run.value_types import Array, Index, NumpyType
 from dtf.wire.window_shapes import Extent, channel_axis, window_extent
 
 
@@ -39,7 +39,7 @@ class _Windows:
         ]
         self.outputs = tuple(extent.output for extent in self.extents)
 
-    def padded(self, inputs: np.ndarray, filling: Any) -> np.ndarray:
+    def padded(self, inputs: np.ndarray, filling: float) -> np.ndarray:
         shape = room((inputs.shape[0], *self.padded_shape[1:-1], inputs.shape[-1]), inputs.dtype)
         out = np.full(shape, filling, inputs.dtype)
         self.crop(out)[...] = inputs
@@ -64,7 +64,7 @@ class _Windows:
             slice(extent.before, extent.before + size)
             for size, extent in zip(self.shape[1:-1], self.extents, strict=True)
         )
-        block: Any = (slice(None), *inner)
+        block: Index = (slice(None), *inner)
         return padded[block]
 
     def positions(self) -> Iterator[tuple[int, ...]]:
@@ -76,7 +76,7 @@ class _Windows:
             slice(at * dilation, at * dilation + (extent.output - 1) * stride + 1, stride)
             for at, dilation, stride, extent in zip(position, self.dilations, self.strides, self.extents, strict=True)
         )
-        block: Any = (slice(None), *slices)
+        block: Index = (slice(None), *slices)
         return padded[block]
 
     def counts(self) -> np.ndarray:
@@ -123,7 +123,7 @@ def _wide(array: np.ndarray) -> np.ndarray:
     return array.astype(np.float32) if array.dtype.itemsize == 2 and array.dtype.kind in "fV" else array
 
 
-def _lowest(dtype: Any) -> Any:
+def _lowest(dtype: NumpyType) -> float:
     return -np.inf if np.dtype(dtype).kind in "fV" else np.iinfo(dtype).min
 
 
@@ -264,7 +264,9 @@ def _(node: KernelNode) -> Function:
     return max_pool
 
 
-def _first_maxima(windows: _Windows, inputs: np.ndarray, pooled: np.ndarray) -> Iterator[tuple[Any, np.ndarray]]:
+def _first_maxima(
+    windows: _Windows, inputs: np.ndarray, pooled: np.ndarray
+) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:
     """(position, mask of the outputs whose maximum stands first there)."""
     padded = windows.padded(inputs, _lowest(inputs.dtype))
     open_outputs = np.ones(pooled.shape, bool)
@@ -319,13 +321,10 @@ def _(node: KernelNode) -> Function:
         if not with_batch:
             numbers = np.broadcast_to(numbers[:1], inputs.shape)
         places = windows.padded(numbers, -1)
-        best: Any = None
-        at: Any = None
-        for position in windows.positions():
+        first, *others = windows.positions()
+        best, at = np.array(windows.view(padded, first)), np.array(windows.view(places, first))
+        for position in others:
             view, place = windows.view(padded, position), windows.view(places, position)
-            if best is None:
-                best, at = np.array(view), np.array(place)
-                continue
             better = (view > best) | ((at < 0) & (place >= 0))
             np.copyto(best, view, where=better)
             np.copyto(at, place, where=better)
@@ -394,14 +393,16 @@ class _Dilation:
             np.copyto(best, value, where=inside & (value > best))
         return best
 
-    def _sums(self, windows: _Windows, inputs: np.ndarray, filters: np.ndarray) -> Iterator[tuple[Any, Any]]:
+    def _sums(self, windows: _Windows, inputs: np.ndarray, filters: np.ndarray) -> Iterator[tuple[Array, Array]]:
         """(input + filter, whether there is an input) for each position in the window."""
         padded = windows.padded(inputs, 0)
         there = windows.padded(np.ones((1, *inputs.shape[1:3], 1), bool), False)
         for position in windows.positions():
             yield windows.view(padded, position) + filters[position], windows.view(there, position)
 
-    def winners(self, inputs: np.ndarray, filters: np.ndarray) -> Iterator[tuple[_Windows, Any, np.ndarray]]:
+    def winners(
+        self, inputs: np.ndarray, filters: np.ndarray
+    ) -> Iterator[tuple[_Windows, tuple[int, ...], np.ndarray]]:
         """(windows, position, mask of the outputs whose largest sum stands first there)."""
         windows, best = self.windows(inputs, filters), self.forward(inputs, filters)
         open_outputs = np.ones(best.shape, bool)

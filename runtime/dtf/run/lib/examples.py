@@ -6,13 +6,14 @@ column. Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/io/
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
 from dtf.run.kernels.arguments import invalid
+from dtf.run.value_types import NumpyType, Scalar
 from dtf.wire import dtypes, limits
 from dtf.wire.dtypes import DType
 from dtf.wire.pb import example_pb2
@@ -23,8 +24,16 @@ __all__ = ["Column", "Feature", "dense_column", "parse", "ragged_column", "spars
 _KIND_OF_TYPE = {dtypes.float32: "float_list", dtypes.int64: "int64_list", dtypes.string: "bytes_list"}
 _TYPE_OF_KIND = {kind: dtype.name for dtype, kind in _KIND_OF_TYPE.items()}
 
-#: The values of one feature in each example; None where it is absent.
-Column = list[Sequence[Any] | None]
+Values: TypeAlias = Sequence[bytes | float | int]
+"""The list in a Feature."""
+
+Features: TypeAlias = Mapping[str, example_pb2.Feature]
+"""The features of one example by their keys."""
+
+Column: TypeAlias = list[Values | None]
+"""The values of one feature in each example; None where it is absent."""
+
+_Message = TypeVar("_Message", example_pb2.Example, example_pb2.SequenceExample)
 
 
 @dataclass(frozen=True)
@@ -35,17 +44,17 @@ class Feature:
     dtype: DType
     names: Sequence[str]
 
-    def of(self, features: Sequence[Any]) -> Column:
+    def of(self, features: Sequence[Features]) -> Column:
         """Its values in each of these maps from keys to Features."""
         return [self.values(each, row) for row, each in enumerate(features)]
 
-    def values(self, features: Any, row: int) -> Sequence[Any] | None:
+    def values(self, features: Features, row: int) -> Values | None:
         """Its values in one map; None when it is absent or empty of any kind."""
         if self.key not in features:
             return None
         return self.of_one(features[self.key], row)
 
-    def of_one(self, feature: Any, row: int) -> Sequence[Any] | None:
+    def of_one(self, feature: example_pb2.Feature, row: int) -> Values | None:
         """The values of one Feature; an InvalidArgumentError when it is of another kind."""
         kind = feature.WhichOneof("kind")
         if kind is None:
@@ -62,7 +71,7 @@ class Feature:
         name = self.names[row] if row < len(self.names) else ""
         return f"Name: {name or '<unknown>'}, Key: {self.key}, Index: {row}"
 
-    def array(self, values: Sequence[Any]) -> np.ndarray:
+    def array(self, values: Sequence[Scalar]) -> np.ndarray:
         """Values as a vector of its dtype."""
         if self.dtype == dtypes.string:
             out = np.empty(len(values), object)
@@ -71,9 +80,9 @@ class Feature:
         return np.array(values, self.dtype.as_numpy_dtype)
 
 
-def parse(serialized: Sequence[bytes], message: str = "Example") -> list[Any]:
+def parse(serialized: Sequence[bytes], kind: type[_Message]) -> list[_Message]:
     """The messages; an InvalidArgumentError for what is none."""
-    kind, parsed = getattr(example_pb2, message), []
+    parsed = []
     for data in serialized:
         try:
             parsed.append(kind.FromString(data))
@@ -139,7 +148,7 @@ def sparse_column(feature: Feature, column: Column) -> tuple[np.ndarray, np.ndar
     return indices, feature.array(flat), np.array([len(lengths), max(lengths, default=0)], np.int64)
 
 
-def ragged_column(feature: Feature, column: Column, splits_dtype: Any) -> tuple[np.ndarray, np.ndarray]:
+def ragged_column(feature: Feature, column: Column, splits_dtype: NumpyType) -> tuple[np.ndarray, np.ndarray]:
     """(values [n], row splits [examples + 1]) of a column."""
     lengths = [0 if values is None else len(values) for values in column]
     flat = [value for values in column if values is not None for value in values]

@@ -8,8 +8,8 @@ ends the process, and with it all that a parameter server holds.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
 
+from dtf.run.interfaces import Value
 from dtf.wire import errors, limits
 
 __all__ = ["Growth"]
@@ -31,7 +31,7 @@ class Growth:
         self._what = what
         self._taken = self._most = 0
 
-    def add(self, values: Collection[Any], size: int) -> None:
+    def add(self, values: Collection[Value], size: int) -> None:
         """Called before the values are added to `size` others. What only takes the place of others is not counted.
 
         Raises:

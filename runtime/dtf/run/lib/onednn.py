@@ -27,10 +27,11 @@ import threading
 from collections.abc import Callable, Sequence
 from ctypes import byref, c_char_p, c_int, c_int64, c_size_t, c_void_p
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from dtf.run.interfaces import Value
+from dtf.run.value_types import Array
 from dtf.wire import forks
 
 __all__ = ["AVERAGE", "BACK_TO_FILTERS", "BACK_TO_IMAGES", "FORWARD", "MAXIMUM", "Program", "SWITCH", "Window"]
@@ -207,7 +208,7 @@ class _Argument(ctypes.Structure):
 class _Object:
     """An object of oneDNN's, which functions take as their argument. Destroyed with this one, if it has a way."""
 
-    def __init__(self, pointer: c_void_p, destroy: Callable[[c_void_p], Any] | None) -> None:
+    def __init__(self, pointer: c_void_p, destroy: Callable[[c_void_p], Array] | None) -> None:
         self._as_parameter_ = pointer
         self._destroy = destroy
 
@@ -235,7 +236,7 @@ class _Library:
         """For what the calling thread prepares and runs from now on."""
         self.functions.omp_set_num_threads(1 if _was_used_by_parent else count)
 
-    def create(self, kind: str, *arguments: Any, way: str = "") -> _Object:
+    def create(self, kind: str, *arguments: Value, way: str = "") -> _Object:
         """A new object of a kind. Raises RuntimeError when oneDNN refuses."""
         pointer = c_void_p()
         self.check(getattr(self.functions, f"dnnl_{kind}_create{way}")(byref(pointer), *arguments), f"create a {kind}")
@@ -264,7 +265,7 @@ class _Library:
         strides = (*channels, columns * inner * outer, inner * outer)
         return self.description(dims, ()), self.description(dims, strides)
 
-    def plan(self, kind: str, *arguments: Any) -> _Object | None:
+    def plan(self, kind: str, *arguments: Value) -> _Object | None:
         """How oneDNN would compute something (a primitive descriptor); None where it would not."""
         pointer = c_void_p()
         create = getattr(self.functions, f"dnnl_{kind}_primitive_desc_create")

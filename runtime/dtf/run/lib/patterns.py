@@ -6,7 +6,8 @@ must never see such a pattern: it takes exponential time for some, and stops all
 
 from __future__ import annotations
 
-from typing import Any
+from types import ModuleType
+from typing import Protocol
 
 from dtf.wire import errors
 from dtf.wire.text_cache import cached_by_text
@@ -15,6 +16,20 @@ __all__ = ["Pattern"]
 
 _CACHED_MAX = 32
 """Each may take 8 MB, RE2's own limit, once it has been used for much."""
+
+
+class _Match(Protocol):
+    def span(self) -> tuple[int, int]: ...
+
+    def __getitem__(self, group: int | bytes) -> bytes | None: ...
+
+
+class _Regexp(Protocol):
+    groups: int
+
+    def fullmatch(self, text: bytes) -> _Match | None: ...
+
+    def search(self, text: bytes, pos: int = 0) -> _Match | None: ...
 
 
 class Pattern:
@@ -33,7 +48,7 @@ class Pattern:
         options = re2.Options()
         options.log_errors = False  # which anybody could fill the disk with
         try:
-            self._regexp: Any = re2.compile(pattern, options)
+            self._regexp: _Regexp = re2.compile(pattern, options)
         except re2.error as error:
             reason = error.args[0] if error.args else ""
             text = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
@@ -131,7 +146,7 @@ def _character_length(text: bytes, position: int) -> int:
     return 1
 
 
-def _re2() -> Any:
+def _re2() -> ModuleType:
     try:
         import re2
     except ImportError as error:

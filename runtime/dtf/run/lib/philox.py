@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
+
+from dtf.run.value_types import NumpyType
 
 __all__ = ["PhiloxDraws", "philox_words", "scrambled_seed", "word_source"]
 
@@ -105,21 +106,21 @@ class PhiloxDraws:
             self._counter = (first + counters) % _COUNTERS
         return first
 
-    def uniform(self, sizes: tuple[int, ...], dtype: Any) -> np.ndarray:
+    def uniform(self, sizes: tuple[int, ...], dtype: NumpyType) -> np.ndarray:
         """In [0, 1), of a floating dtype."""
         dtype, count = np.dtype(dtype), _count(sizes)
         per_group = 2 if dtype.itemsize == 8 else 4
         words = philox_words(self.key, self.reserve(count * _RESERVED), -(-count // per_group))
         return _unit(words, dtype).reshape(-1)[:count].reshape(sizes)
 
-    def normal(self, sizes: tuple[int, ...], dtype: Any) -> np.ndarray:
+    def normal(self, sizes: tuple[int, ...], dtype: NumpyType) -> np.ndarray:
         """Standard normal, of a floating dtype."""
         dtype, count = np.dtype(dtype), _count(sizes)
         per_group = 2 if dtype.itemsize == 8 else 4
         words = philox_words(self.key, self.reserve(count * _RESERVED), -(-count // per_group))
         return _box_muller(words, dtype).reshape(-1)[:count].reshape(sizes).astype(dtype, copy=False)
 
-    def truncated_normal(self, sizes: tuple[int, ...], dtype: Any) -> np.ndarray:
+    def truncated_normal(self, sizes: tuple[int, ...], dtype: NumpyType) -> np.ndarray:
         """Standard normal, drawn again where it is two or more standard deviations away from 0."""
         dtype, count = np.dtype(dtype), _count(sizes)
         wide = np.dtype(np.float64 if dtype.itemsize == 8 else np.float32)
@@ -142,7 +143,7 @@ class PhiloxDraws:
             tries += 1
         return out.reshape(-1)[:count].reshape(sizes).astype(dtype, copy=False)
 
-    def integers(self, low: int, high: int, sizes: tuple[int, ...], dtype: Any) -> np.ndarray:
+    def integers(self, low: int, high: int, sizes: tuple[int, ...], dtype: NumpyType) -> np.ndarray:
         """In [low, high)."""
         unsigned = self.full_integers(sizes, np.dtype(dtype).str.replace("i", "u"))
         wide = unsigned.dtype.type
@@ -150,7 +151,7 @@ class PhiloxDraws:
         shifted = unsigned % span + wide(int(low) % (1 << 8 * unsigned.itemsize))
         return shifted.view(dtype)
 
-    def full_integers(self, sizes: tuple[int, ...], dtype: Any) -> np.ndarray:
+    def full_integers(self, sizes: tuple[int, ...], dtype: NumpyType) -> np.ndarray:
         """Any value of a 32 or 64 bit integer dtype."""
         dtype, count = np.dtype(dtype), _count(sizes)
         per_group = 16 // dtype.itemsize

@@ -16,7 +16,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, cast
+from typing import Protocol, cast
 
 import numpy as np
 
@@ -348,7 +348,7 @@ class MasterStep:
                 home.worker.push(Pushed(self.run_id, self.step_id, number, *result.rest))
 
         feeds = self._feeds
-        here: dict[str, Any] = {}
+        here: dict[str, Value] = {}
         if partition.is_local:
             # It runs in this thread, and has to be found by who stops it meanwhile.
             cancellation = here["cancellation"] = CancellationManager()
@@ -454,9 +454,9 @@ def may_go_on(graph_def: graph_pb2.GraphDef) -> bool:
 _LOOPS_AND_USERS = frozenset({"Enter", "RefEnter"}) | CALLS_USERS
 
 
-def _feed_dtypes(partitions: Sequence[RegisteredPartition]) -> dict[str, np.dtype[Any]]:
+def _feed_dtypes(partitions: Sequence[RegisteredPartition]) -> dict[str, np.dtype]:
     """The numpy dtype of each feed that is an array."""
-    found: dict[str, np.dtype[Any]] = {}
+    found: dict[str, np.dtype] = {}
     for partition in partitions:
         if not partition.feeds:
             continue

@@ -12,7 +12,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from dtf.run.exchange.retry import ATTEMPT_TIMEOUT_S, ask
 from dtf.run.interfaces import Device, Worker
@@ -25,6 +25,9 @@ LIST_DEVICES_TIMEOUT_S = 10.0
 _LEAVE_TIMEOUT_S = 3.0
 
 _logger = logging.getLogger("dtf")
+
+
+_Result = TypeVar("_Result")
 
 
 class Tasks(Protocol):
@@ -203,11 +206,11 @@ def _filter(names: Sequence[str], own_task: str, filters: Sequence[str]) -> tupl
     return tuple(name for name in names if name == own_task or is_wanted(name))
 
 
-def _in_parallel(calls: Mapping[str, Callable[[], Any]]) -> dict[str, Any]:
+def _in_parallel(calls: Mapping[str, Callable[[], _Result]]) -> dict[str, _Result | Exception]:
     """Runs the calls, each in a thread of its own if there are several; gives results, or the exceptions raised."""
-    results: dict[str, Any] = {}
+    results: dict[str, _Result | Exception] = {}
 
-    def run(name: str, call: Callable[[], Any]) -> None:
+    def run(name: str, call: Callable[[], _Result]) -> None:
         try:
             results[name] = call()
         except Exception as error:

@@ -18,6 +18,7 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
+from dtf.run.value_types import AttrValue
 from dtf.wire import dtypes, errors, opdef
 from dtf.wire.names import CONTROL, parse_tensor_name, tensor_name
 from dtf.wire.pb import node_def_pb2
@@ -104,7 +105,7 @@ def _type(node: node_def_pb2.NodeDef, argument: opdef.ArgDef) -> int:
 
 
 @functools.cache
-def _default(op: str, name: str) -> Any:
+def _default(op: str, name: str) -> AttrValue:
     """The default of an attribute of dtypes or of a number, which a model file may leave out; nothing without one."""
     attr = next(each for each in opdef.get(op).attrs if each.name == name)
     if attr.type == "type":

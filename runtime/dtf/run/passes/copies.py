@@ -7,8 +7,7 @@ are objects of the runtime, which are not copied; the value that a reference sta
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from dtf.run import kernels
 from dtf.run.devices.backends import CPU, device_type_of, has_accelerators
@@ -24,6 +23,7 @@ from dtf.run.devices.host_memory import (
 )  # fmt: skip
 from dtf.run.passes import CONTROL, base_type, op_def, parse_tensor_name, set_type, tensor_name, types_of
 from dtf.run.passes.device_types import type_attributes
+from dtf.run.value_types import Library
 from dtf.wire import opdef
 from dtf.wire.device import task_of
 from dtf.wire.functions import plain_call
@@ -35,7 +35,7 @@ _HOST = ""
 _REFERENCE = 100
 
 
-def with_copies(graph_def: graph_pb2.GraphDef, library: Mapping[str, Any] | None = None) -> graph_pb2.GraphDef:
+def with_copies(graph_def: graph_pb2.GraphDef, library: Library | None = None) -> graph_pb2.GraphDef:
     """The partition with its copies; itself where all of its nodes are on CPUs.
 
     Args:
@@ -48,7 +48,7 @@ def with_copies(graph_def: graph_pb2.GraphDef, library: Mapping[str, Any] | None
 
 
 class _Copier:
-    def __init__(self, graph_def: graph_pb2.GraphDef, library: Mapping[str, Any]) -> None:
+    def __init__(self, graph_def: graph_pb2.GraphDef, library: Library) -> None:
         functions = {function.signature.name: function for function in graph_def.library.function} | dict(library)
         self._nodes = {
             node.name: plain_call(node, functions) if node.op in functions else node for node in graph_def.node

@@ -8,7 +8,6 @@ constant) goes to its consumers.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from dtf.run import kernels
 from dtf.run.devices import host_memory
@@ -17,6 +16,7 @@ from dtf.run.passes import CONTROL, output_types, parse_tensor_name
 from dtf.run.passes.colocation import Groups, handle_sources
 from dtf.wire import dtypes, errors, opdef
 from dtf.wire.device import DeviceSpec, task_of
+from dtf.wire.dtypes import DType
 from dtf.wire.pb import graph_pb2, node_def_pb2
 
 __all__ = ["follow_neighbours", "is_known", "keep_in_host_memory", "place_body", "supports", "type_attributes"]
@@ -132,9 +132,9 @@ def _makes_one_tensor(node: node_def_pb2.NodeDef) -> bool:
     return len(types) == 1 and types[0] < 100
 
 
-def type_attributes(node: node_def_pb2.NodeDef) -> dict[str, Any]:
+def type_attributes(node: node_def_pb2.NodeDef) -> dict[str, DType]:
     """The type attributes of a node, defaults included, as DTypes."""
-    found: dict[str, Any] = {}
+    found: dict[str, DType] = {}
     if opdef.exists(node.op):
         for attr in opdef.get(node.op).attrs:
             if attr.type == "type":

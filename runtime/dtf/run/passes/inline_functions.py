@@ -12,21 +12,20 @@ edges and targets. A function that calls itself keeps its calls.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from dtf.run.passes import Nodes, NodesView, is_handle, op_def, parse_tensor_name, set_type
 from dtf.run.passes.validate import check_edges
+from dtf.run.value_types import FunctionReference, Library
 from dtf.wire import dtypes, errors, limits
 from dtf.wire.device import DeviceSpec, merge_devices
 from dtf.wire.functions import callees, instantiate, passed_on, plain_call, reachable
 from dtf.wire.names import shown
-from dtf.wire.pb import node_def_pb2
+from dtf.wire.pb import function_pb2, graph_pb2, node_def_pb2
 
 __all__ = ["Library", "lower", "with_plain_calls"]
 
-Library = Mapping[str, Any]
 """FunctionDefs by name."""
 
 _CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
@@ -75,7 +74,7 @@ class _Spread:
         types = node.attr["T" if node.op in _LOOPS else "Tin"].list.type
         return any(map(is_handle, types)) or any(map(self._names_a_task, _callees(node)))
 
-    def _names_a_task(self, reference: Any) -> bool:
+    def _names_a_task(self, reference: FunctionReference) -> bool:
         name = reference.name
         if name not in self._known:
             self._look_at({name} | reachable(name, self._library))
@@ -215,7 +214,9 @@ class _Lowering:
 
     # -- a body
 
-    def _body(self, reference: Any, arguments: Sequence[str], place: _Place) -> tuple[list[str], str | None]:
+    def _body(
+        self, reference: FunctionReference, arguments: Sequence[str], place: _Place
+    ) -> tuple[list[str], str | None]:
         """Adds the nodes of a function; returns its results, and what waits for its effects, if it has any."""
         function = self._function(reference)
         if len(place.callers) >= _DEPTH_MAX:
@@ -249,12 +250,14 @@ class _Lowering:
         data = [inner.tensor(text) for text in node.input if not text.startswith("^")]
         control = []
         for text in node.input:
+            if not text.startswith("^"):
+                continue
             argument = inner.argument(text)
-            if text.startswith("^") and argument is None:
+            if argument is None:
                 control.append("^" + inner.prefix + text[1:])
-            elif text.startswith("^") and place.pivot is not None:
+            elif place.pivot is not None:
                 control.append("^" + place.pivot)
-            elif text.startswith("^"):
+            else:
                 control.append("^" + self._held(argument, inner, place))
         if not data or any(text in inner.arguments for text in data):
             control += place.start
@@ -268,14 +271,14 @@ class _Lowering:
             node.attr["_class"].list.s[:] = [group for group in groups if group is not None]
         return node
 
-    def _held(self, argument: Any, inner: _Names, place: _Place) -> str:
+    def _held(self, argument: _Argument, inner: _Names, place: _Place) -> str:
         """A node that is dead when an argument is; the node that gives the argument may be a Switch."""
         name = f"{inner.prefix}_argument_{argument.index}"
         if name not in self._made:
             self._node(name, "Identity", [argument.text], place.device, argument.enum)
         return name
 
-    def _function(self, reference: Any) -> Any:
+    def _function(self, reference: FunctionReference) -> function_pb2.FunctionDef:
         function = self._library.get(reference.name)
         if function is None:
             raise errors.NotFoundError.of(f"Function {shown(reference.name)} is not defined.")
@@ -369,7 +372,7 @@ class _Lowering:
     ) -> None:
         name, device = node.name, node.device
         body = node.attr["body"].func
-        types: list[Any] = list(node.attr["T"].list.type)
+        types: list[int] = list(node.attr["T"].list.type)
         constants = passed_on(instantiate(self._function(body), body.attr, self._library))
         variables = [index for index in range(len(types)) if index not in constants]
         entered: list[str] = []
@@ -443,7 +446,7 @@ class _Argument:
 class _Names:
     """From the names inside of a body to those in the graph."""
 
-    def __init__(self, prefix: str, graph_def: Any, arguments: Sequence[str]) -> None:
+    def __init__(self, prefix: str, graph_def: graph_pb2.GraphDef, arguments: Sequence[str]) -> None:
         self.prefix = prefix
         self.arguments = frozenset(arguments)
         self._arguments: dict[str, _Argument] = {}
@@ -467,7 +470,7 @@ class _Names:
         return None if name in self._arguments else f"loc:@{self.prefix}{name}".encode()
 
 
-def _callees(node: node_def_pb2.NodeDef) -> list[Any]:
+def _callees(node: node_def_pb2.NodeDef) -> list[FunctionReference]:
     """The functions that a node calls."""
     if node.op in _CALLS:
         return [node.attr["f"].func]

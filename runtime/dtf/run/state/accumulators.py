@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from typing import Any, Protocol
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -26,18 +26,20 @@ from dtf.wire.tensor_shape import TensorShape
 
 __all__ = ["Accumulator", "DenseSum", "SparseSum", "Sum"]
 
+_Gradient = TypeVar("_Gradient")
 
-class Sum(Protocol):
+
+class Sum(Protocol[_Gradient]):
     """What is being added up."""
 
-    def add(self, gradient: Any) -> None:
+    def add(self, gradient: _Gradient) -> None:
         """Adds one gradient. Raises InvalidArgumentError when its shape does not fit."""
 
-    def take(self, mean: bool, count: int) -> Any:
+    def take(self, mean: bool, count: int) -> _Gradient:
         """The sum, or the mean of `count` gradients, and starts again from nothing."""
 
 
-class Accumulator:
+class Accumulator(Generic[_Gradient]):
     """Counts gradients in and hands out their mean (or sum) once enough are in.
 
     Attributes:
@@ -49,7 +51,9 @@ class Accumulator:
     The lock guards all of it; no callback runs under it.
     """
 
-    def __init__(self, kind: str, name: str, dtype: DType, shape: TensorShape, reduction_type: str, total: Sum) -> None:
+    def __init__(
+        self, kind: str, name: str, dtype: DType, shape: TensorShape, reduction_type: str, total: Sum[_Gradient]
+    ) -> None:
         if reduction_type not in ("MEAN", "SUM"):
             raise errors.InvalidArgumentError.of(f"reduction_type must be MEAN or SUM, got {reduction_type!r}")
         self.kind = kind
@@ -81,7 +85,7 @@ class Accumulator:
                 f"{dtype.name}.",
             )
 
-    def apply(self, local_step: int, gradient: Any) -> None:
+    def apply(self, local_step: int, gradient: _Gradient) -> None:
         """Adds a gradient computed at `local_step`, or drops it when it is stale."""
         with self._lock:
             if local_step < self.global_step:
@@ -157,7 +161,7 @@ class DenseSum:
                 f"Shape mismatch: expected {_text(expected)}, got {_text(TensorShape(list(np.shape(gradient))))}"
             )
 
-    def take(self, mean: bool, count: int) -> np.ndarray:
+    def take(self, mean: bool, count: int | np.ndarray) -> np.ndarray:
         assert self._sum is not None
         total, self._sum = self._sum, None
         if mean and self._is_own and total.dtype.kind in "fc":
@@ -226,7 +230,7 @@ def _invalid(message: str) -> errors.OpError:
     return errors.InvalidArgumentError.of(message)
 
 
-def _divided(total: np.ndarray, count: Any) -> np.ndarray:
+def _divided(total: np.ndarray, count: int | np.ndarray) -> np.ndarray:
     if np.issubdtype(total.dtype, np.integer):
         return np.asarray(total // count, total.dtype)
     return np.asarray(total / np.asarray(count, total.dtype), total.dtype)

@@ -10,13 +10,13 @@ import math
 import threading
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 
 from dtf.run.kernels.arguments import invalid, shape_text, zero_of
 from dtf.run.lib.fingerprints import murmur64
 from dtf.run.lib.growth import Growth
+from dtf.run.value_types import Array, Scalar
 from dtf.wire import errors
 from dtf.wire.dtypes import DType
 from dtf.wire.strings import filled
@@ -44,7 +44,7 @@ class LookupTable:
         value_dtype: DType,
         is_mutable: bool,
         value_shape: Sequence[int] = (),
-        reserved: Mapping[Any, str] = MappingProxyType({}),
+        reserved: Mapping[Scalar, str] = MappingProxyType({}),
         buckets: int = 0,
     ) -> None:
         """reserved: keys that stand for no entry in tables that say so (dense ones), and what each is called; the empty
@@ -58,7 +58,7 @@ class LookupTable:
         self.value_dtype = value_dtype
         self.is_mutable = is_mutable
         self.is_initialized = is_mutable
-        self._values: dict[Any, Any] = {}
+        self._values: dict[Scalar, Scalar] = {}
         self._growth = Growth(f"table {name}")
         self._lock = threading.Lock()
 
@@ -89,7 +89,7 @@ class LookupTable:
             raise errors.InvalidArgumentError.of(
                 f"Keys and values must have the same size: {np.size(keys)} vs {np.size(values)}"
             )
-        given: dict[Any, Any] = {}
+        given: dict[Scalar, Scalar] = {}
         for key, value in zip(np.ravel(keys).tolist(), np.ravel(values).tolist(), strict=True):
             if given.setdefault(key, value) != value:
                 raise errors.InvalidArgumentError.of(
@@ -102,7 +102,7 @@ class LookupTable:
             self._values = given
             self.is_initialized = True
 
-    def find(self, keys: np.ndarray, default: Any) -> np.ndarray:
+    def find(self, keys: np.ndarray, default: Array) -> np.ndarray:
         """The value of each key, the default for unknown ones: [*keys.shape, *value_shape]."""
         self._check_initialized()
         self._check_keys(keys)
@@ -198,7 +198,7 @@ class LookupTable:
             raise errors.FailedPreconditionError.of("Table not initialized.")
 
 
-def _vector(values: list[Any], dtype: DType) -> np.ndarray:
+def _vector(values: list[Array], dtype: DType) -> np.ndarray:
     out = np.empty(len(values), dtype.as_numpy_dtype)
     out[:] = values
     return out

@@ -17,20 +17,20 @@ import itertools
 import threading
 from collections import deque
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from dtf.run.lib.growth import Growth
 from dtf.run.state.wait_queue import Done, Operation, Outputs, WaitingLine, flush
 from dtf.run.threads.cancellation import CancellationManager
+from dtf.run.value_types import Array, Element
 from dtf.wire import errors, limits
 from dtf.wire.dtypes import DType, runtime_name
 from dtf.wire.tensor_shape import TensorShape
 
 __all__ = ["FifoStorage", "PriorityStorage", "Queue", "ShuffleStorage", "Storage"]
 
-Element = tuple[Any, ...]
 
 
 class Storage(Protocol):
@@ -277,12 +277,12 @@ class Queue:
                 return operation.fail(self._insufficient(count, found))
             return False
 
-        def give_back_when_cancelled(*value: Any, error: errors.OpError | None = None) -> None:
+        def give_back_when_cancelled(value: Element = (), error: errors.OpError | None = None) -> None:
             if error is not None and taken:
                 with self._lock:
                     self._storage.put_back(taken)
                     taken.clear()
-            done(*value) if error is None else done(error=error)
+            done(value) if error is None else done(error=error)
 
         operation = Operation(attempt, give_back_when_cancelled, cancellation, "Dequeue operation was cancelled")
         self._wait(self._dequeues, operation)
@@ -369,7 +369,7 @@ class Queue:
     def _stack(self, elements: list[Element]) -> Element:
         return tuple(self._stack_component(i, [element[i] for element in elements]) for i in range(len(self.dtypes)))
 
-    def _stack_component(self, i: int, values: list[Any]) -> np.ndarray:
+    def _stack_component(self, i: int, values: list[Array]) -> np.ndarray:
         dtype = self.dtypes[i].as_numpy_dtype
         if not values:
             return np.zeros((0, *(dim or 0 for dim in self.shapes[i].as_list())), dtype)

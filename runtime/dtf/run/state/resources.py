@@ -15,11 +15,13 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 
 from dtf.run.devices.backends import Storage
+from dtf.run.interfaces import Value
+from dtf.run.value_types import Array, Shape
 from dtf.wire import errors
 from dtf.wire.codec import ResourceHandle
 from dtf.wire.dtypes import DType
@@ -33,7 +35,7 @@ _Result = TypeVar("_Result")
 
 
 class _BinaryOperation(Protocol):
-    def __call__(self, left: Any, right: Any, /, out: Any = None) -> Any: ...
+    def __call__(self, left: Array, right: Array, /, out: Array | None = None) -> Array: ...
 
 
 class Variable:
@@ -80,19 +82,19 @@ class Variable:
         array = self._array
         return self.declared_shape if array is None else array.shape
 
-    def read(self) -> Any:
+    def read(self) -> Array:
         """The current array (or numpy scalar). It is a snapshot: it never changes, and must not be changed.
 
         Raises:
           FailedPreconditionError: the variable has not been initialised.
         """
         with self.lock:
-            array = self._array
+            array: Array | None = self._array
         if array is None:
             raise errors.FailedPreconditionError.of(f"Attempting to use uninitialized value {self.name}")
         return array
 
-    def look(self, function: Callable[[Any], _Result]) -> _Result:
+    def look(self, function: Callable[[Array], _Result]) -> _Result:
         """function(value), while nobody updates the value in place: it must not keep it, nor return a view of it. An
         update that finds the value in use by a `read` has to copy all of it; rows of a large table are looked at.
 
@@ -104,7 +106,7 @@ class Variable:
                 self.read()
             return function(self._array)
 
-    def assign(self, array: Any, check: Callable[[Any, Any], None] | None = None) -> None:
+    def assign(self, array: Array, check: Callable[[Shape | None, tuple[int, ...]], None] | None = None) -> None:
         """Replaces the value. The array is shared with the caller, not copied: from now on neither may change it
         in place. `check(shape, array's shape)` raises where an array of another shape than so far must not come.
         """
@@ -139,13 +141,15 @@ class Variable:
         dtype = np.dtype(self.dtype.as_numpy_dtype)
         storage = self.storage
         zeros = np.zeros(shape, dtype) if storage is None else storage.backend.allocate(storage.number, shape, dtype)
-        self.assign(zeros)
+        self.assign(cast(Array, zeros))
 
-    def _copied(self, array: Any) -> Any:
+    def _copied(self, array: Array) -> Array:
         storage = self.storage
-        return np.array(array) if storage is None else storage.backend.copy_in(storage.number, array)
+        if storage is None:
+            return np.array(array)
+        return cast(Array, storage.backend.copy_in(storage.number, array))
 
-    def update(self, operation: _BinaryOperation, operand: Any) -> Any:
+    def update(self, operation: _BinaryOperation, operand: Array) -> Array:
         """value = operation(value, operand), for a ufunc that keeps the shape; in place when nobody else sees the
         value.
 
@@ -162,7 +166,8 @@ class Variable:
                 operation(self._array, operand, out=self._array)
             else:
                 self._array = operation(self._array, operand)
-            return self._array
+            updated: Array = self._array
+            return updated
 
     def _is_exclusive(self) -> bool:
         """Whether this variable's slot holds the only reference to memory that it owns. The lock is held."""
@@ -188,7 +193,7 @@ _COUNTS_ARE_EXACT = getattr(sys, "_is_gil_enabled", lambda: True)()
 del _probe
 
 
-def unaliased(values: list[Any], index: int) -> Any:
+def unaliased(values: list[Value], index: int) -> Value:
     """values[index] for a holder who may modify it: the array itself when the list alone holds it, else a copy.
 
     For what leaves the runtime for good, such as a fetch given to the user.
@@ -295,7 +300,7 @@ def _describe(container: str, kind: type, name: str) -> str:
     return f"{container}/{name}/{kind.__name__}"
 
 
-def _close(resource: Any) -> None:
+def _close(resource: object) -> None:
     close = getattr(resource, "close", None)
     if close is not None:
         close()

@@ -18,9 +18,8 @@ import numpy as np
 from dtf.run.lib.growth import Growth
 from dtf.run.state.wait_queue import Done, Operation, Outputs, WaitingLine, flush
 from dtf.run.threads.cancellation import CancellationManager
+from dtf.run.value_types import Array, Element
 from dtf.wire import errors
-
-Element = tuple[Any, ...]
 
 _FIRST_INDEX = -(2**63)
 
@@ -114,8 +113,8 @@ class MapStagingArea:
 
     def __init__(self, capacity: int, memory_limit: int, size: int) -> None:
         self._capacity, self._memory_limit, self._size = capacity, memory_limit, size
-        self._incomplete: dict[int, dict[int, Any]] = {}
-        self._complete: dict[int, dict[int, Any]] = {}
+        self._incomplete: dict[int, dict[int, Array]] = {}
+        self._complete: dict[int, dict[int, Array]] = {}
         self._growth = Growth("a staging area")
         self._lines = _Lines("Map stage")
 
@@ -131,7 +130,7 @@ class MapStagingArea:
         self,
         key: int,
         indices: Sequence[int],
-        values: Sequence[Any],
+        values: Sequence[Array],
         cancellation: CancellationManager | None,
         done: Done[Outputs],
     ) -> None:
@@ -171,7 +170,7 @@ class MapStagingArea:
         indices: Sequence[int],
         ordered: bool,
         cancellation: CancellationManager | None,
-        done: Done[Outputs],
+        done: Done[tuple[int, Element]],
     ) -> None:
         """(key, the parts `indices`), removed; of any key (the least if `ordered`) without `key`. Waits for it."""
         self._check(indices)
@@ -222,14 +221,14 @@ class MapStagingArea:
 class Barrier:
     """Tuples by string key, put in component by component; whole ones are taken in the order of their first part."""
 
-    def __init__(self, name: str, types: Sequence[Any], shapes: Sequence[Sequence[int]]) -> None:
+    def __init__(self, name: str, types: Sequence[Array], shapes: Sequence[Sequence[int]]) -> None:
         """types, shapes: numpy's, of the components."""
         self.name = name
         self._types, self._shapes = types, shapes
         self._size = len(types)
         # By key: the number of the insertion that began it, its order of arrival, the parts.
-        self._incomplete: dict[bytes, tuple[int, int, dict[int, Any]]] = {}
-        self._ready: list[tuple[int, int, bytes, dict[int, Any]]] = []
+        self._incomplete: dict[bytes, tuple[int, int, dict[int, Array]]] = {}
+        self._ready: list[tuple[int, int, bytes, dict[int, Array]]] = []
         self._next_index = _FIRST_INDEX
         self._arrivals = itertools.count()
         self._is_closed = False
@@ -251,7 +250,7 @@ class Barrier:
         """The value of the string handle: container and name."""
         return np.array([b"", self.name.encode()], object)
 
-    def insert_many(self, component: int, keys: Sequence[bytes], values: Sequence[Any]) -> None:
+    def insert_many(self, component: int, keys: Sequence[bytes], values: Sequence[Array]) -> None:
         """Puts values[i] as that component of the tuple keys[i].
 
         Raises:
@@ -275,7 +274,7 @@ class Barrier:
             self._next_index += bool(new)
         self._lines.advance()
 
-    def _insert(self, component: int, key: bytes, value: Any) -> None:
+    def _insert(self, component: int, key: bytes, value: Array) -> None:
         if key not in self._incomplete:
             self._incomplete[key] = (self._next_index, next(self._arrivals), {})
         index, arrival, parts = self._incomplete[key]
@@ -380,14 +379,14 @@ class MutexHold:
         self.release()
 
 
-def has_room(held: Any, element: Sequence[Any], capacity: int, memory_limit: int) -> bool:
+def has_room(held: Sequence[Sequence[Array]], element: Sequence[Array], capacity: int, memory_limit: int) -> bool:
     """Whether one more tuple keeps within both bounds (0: no bound)."""
     if capacity and len(held) >= capacity:
         return False
     return not memory_limit or sum(map(_bytes, held)) + _bytes(element) <= memory_limit
 
 
-def check_memory(element: Sequence[Any], memory_limit: int) -> None:
+def check_memory(element: Sequence[Array], memory_limit: int) -> None:
     """Raises ResourceExhaustedError for a tuple that can never have room."""
     if memory_limit and _bytes(element) > memory_limit:
         raise errors.ResourceExhaustedError.of(
@@ -396,7 +395,7 @@ def check_memory(element: Sequence[Any], memory_limit: int) -> None:
         )  # fmt: skip
 
 
-def _bytes(element: Sequence[Any]) -> int:
+def _bytes(element: Sequence[Array]) -> int:
     return sum(np.asarray(value).nbytes for value in element)
 
 

@@ -10,11 +10,11 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/TensorArray
 from __future__ import annotations
 
 import threading
-from typing import Any
 
 import numpy as np
 
 from dtf.run.lib.growth import Growth
+from dtf.run.value_types import Array
 from dtf.wire import errors, limits
 from dtf.wire.dtypes import DType
 from dtf.wire.tensor_shape import TensorShape
@@ -45,7 +45,7 @@ class TensorArray:
         self._adds_up = adds_up
         self._forward = zeros_like
         limits.check_room((size,), 8)
-        self._values: list[Any] = [None] * size
+        self._values: list[Array | None] = [None] * size
         self._was_read: set[int] = set()
         # Shapes outlive the values, which a reader may have cleared: a gradient needs them.
         self._shapes: list[tuple[int, ...] | None] = [None] * size
@@ -56,7 +56,7 @@ class TensorArray:
     def __len__(self) -> int:
         return len(self._values)
 
-    def write(self, index: int, value: Any) -> None:
+    def write(self, index: int, value: Array) -> None:
         """Sets one place; adds to it in a gradient array.
 
         Raises:
@@ -84,7 +84,7 @@ class TensorArray:
             self._values[index] = value
             self._shapes[index] = np.shape(value)
 
-    def read(self, index: int) -> Any:
+    def read(self, index: int) -> Array:
         """The value of one place; it is forgotten when the array clears what is read.
 
         Raises:
@@ -174,12 +174,12 @@ class Stack:
         self.name = name
         self.dtype = dtype
         self._max_size = max_size
-        self._values: list[Any] = []
+        self._values: list[Array] = []
         self._growth = Growth(f"Stack[{name}]")
         self._is_closed = False
         self._lock = threading.Lock()
 
-    def push(self, value: Any) -> None:
+    def push(self, value: Array) -> None:
         """Raises InvalidArgumentError when it is full or closed."""
         with self._lock:
             self._check_open()
@@ -188,7 +188,7 @@ class Stack:
             self._growth.add((value,), len(self._values))
             self._values.append(value)
 
-    def pop(self) -> Any:
+    def pop(self) -> Array:
         """Raises InvalidArgumentError when it is empty or closed."""
         with self._lock:
             self._check_open()

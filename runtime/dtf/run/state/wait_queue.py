@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from dtf.run.interfaces import Done, Outputs
+from dtf.run.interfaces import Done, Outputs, Value
 from dtf.run.threads.cancellation import CancellationManager
 from dtf.wire import errors
 
@@ -38,7 +38,7 @@ class Operation:
         self.cancelled_message = cancelled_message
         self.token: int | None = None
         self.has_moved = False
-        self.value: Any = ()
+        self.value: Value = ()
         self.error: errors.OpError | None = None
 
     def fail(self, error: errors.OpError) -> bool:
@@ -65,7 +65,7 @@ class WaitingLine:
 
     def __init__(self, lock: threading.RLock) -> None:
         self.neighbours: tuple[WaitingLine, ...] = (self,)
-        self._lock: Any = lock
+        self._lock = lock
         self._operations: deque[Operation] = deque()
 
     def __len__(self) -> int:
@@ -119,7 +119,7 @@ class WaitingLine:
         flush(self._lock, *self.neighbours)
 
 
-def flush(lock: Any, *lines: WaitingLine) -> None:
+def flush(lock: threading.RLock, *lines: WaitingLine) -> None:
     """Advances the lines until none of them moves, and reports what finished once the lock is free."""
     with lock:
         finished: list[Operation] = []

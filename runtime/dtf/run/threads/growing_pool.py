@@ -11,8 +11,8 @@ import logging
 import queue
 import threading
 from collections.abc import Callable
-from typing import Any
 
+from dtf.run.interfaces import Value
 from dtf.run.lib import numpy_warnings, rate_limited_log
 from dtf.wire import forks
 
@@ -21,7 +21,7 @@ __all__ = ["submit"]
 _IDLE_S = 30.0
 
 
-def submit(function: Callable[..., None], *arguments: Any) -> None:
+def submit(function: Callable[..., None], *arguments: Value) -> None:
     """Calls function(*arguments) soon in another thread. It handles its own errors; a stray one is logged."""
     _pool.submit(function, arguments)
 
@@ -32,7 +32,7 @@ class _Pool:
     """
 
     def __init__(self) -> None:
-        self._work: queue.SimpleQueue[tuple[Callable[..., None], tuple[Any, ...]]] = queue.SimpleQueue()
+        self._work: queue.SimpleQueue[tuple[Callable[..., None], tuple[Value, ...]]] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._idle = 0
         self._threads = 0
@@ -41,7 +41,7 @@ class _Pool:
         """Whether no thread works, and none has to."""
         return self._idle == self._threads and self._work.empty()
 
-    def submit(self, function: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+    def submit(self, function: Callable[..., None], arguments: tuple[Value, ...]) -> None:
         self._work.put((function, arguments))
         with self._lock:
             if self._idle > 0:

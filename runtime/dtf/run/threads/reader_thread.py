@@ -12,8 +12,9 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
+from dtf.run.interfaces import Value
 from dtf.run.threads import thread_pool
 
 __all__ = [
@@ -101,7 +102,7 @@ def before_long() -> None:
         hand_over()
 
 
-def afterwards(work: Callable[..., None], *arguments: Any) -> None:
+def afterwards(work: Callable[..., None], *arguments: Value) -> None:
     """Work for `do_afterwards` in this thread; the pool does it should this thread be long."""
     _thread.found.append((work, arguments))
 
@@ -123,7 +124,7 @@ class _Thread(threading.local):
     def __init__(self) -> None:
         self.hand_over: Callable[[], None] | None = None
         self.is_spare = False
-        self.found: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
+        self.found: deque[tuple[Callable[..., None], tuple[Value, ...]]] = deque()
         self.is_at_found = False
 
 

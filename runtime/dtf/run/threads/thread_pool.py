@@ -12,8 +12,8 @@ import os
 import queue
 import threading
 from collections.abc import Callable
-from typing import Any
 
+from dtf.run.interfaces import Value
 from dtf.run.lib import numpy_warnings
 from dtf.wire import forks
 
@@ -22,7 +22,7 @@ __all__ = ["submit"]
 _THREADS = max(4, os.cpu_count() or 1)
 
 
-def submit(function: Callable[..., None], *arguments: Any) -> None:
+def submit(function: Callable[..., None], *arguments: Value) -> None:
     """Calls function(*arguments) soon, in another thread. The function handles its own errors; a stray one is
     logged.
     """
@@ -61,7 +61,7 @@ def _begin_anew() -> None:
     _tasks, _lock, _started, _busy = queue.SimpleQueue(), threading.Lock(), False, {}
 
 
-_tasks: queue.SimpleQueue[tuple[Callable[..., None], tuple[Any, ...]]] = queue.SimpleQueue()
+_tasks: queue.SimpleQueue[tuple[Callable[..., None], tuple[Value, ...]]] = queue.SimpleQueue()
 _lock = threading.Lock()
 _started = False
 _busy: dict[int, None] = {}

@@ -6,10 +6,9 @@ Owns the table and what a step is given when it begins. Runs nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from dtf.run.executor.step import Collector, StepContext
-from dtf.run.interfaces import StepExchange
+from dtf.run.interfaces import StepExchange, Value
 from dtf.run.state.resources import Variable
 from dtf.run.threads.cancellation import CancellationManager
 from dtf.run.worker.worker_session import WorkerSession, WorkerStep
@@ -33,8 +32,8 @@ class WorkerSteps:
         step_id: int,
         exchange: StepExchange,
         collector: Collector | None = None,
-        arguments: Sequence[Any] = (),
-        results: list[Any] | None = None,
+        arguments: Sequence[Value] = (),
+        results: list[Value] | None = None,
         cancellation: CancellationManager | None = None,
     ) -> WorkerStep:
         """Begins a step; the other arguments are as in `StepContext`. `cancellation` is the caller's, if he has one.
@@ -75,6 +74,6 @@ class WorkerSteps:
         return [running for running in list(self._steps.values()) if session is None or running.session is session]
 
 
-def shown(value: Any) -> Any:
+def shown(value: Value) -> Value:
     """What a fetch gives: a reference shows what it holds now that the step has ended."""
     return value.read() if type(value) is Variable else value
