@@ -32,6 +32,7 @@ from dtfctl.launchers import reached
 from dtfctl.launchers.base import Event, HostLauncher
 from dtfctl.launchers.keeper import SOCKET, TOKEN
 from dtfctl.launchers.keeper.processes import boot_id
+from dtfctl.launchers.leftovers import clean_reached
 from dtfctl.launchers.local import LocalLauncher, end_keeper
 from dtfctl.launchers.multi_host import HostsLauncher
 from dtfctl.launchers.pipe import PipeError
@@ -184,7 +185,7 @@ class Daemon:
         run_dirs = set(self._paths.runs.iterdir()) if self._paths.runs.exists() else set()
         if self._supervisor is not None and not is_over:
             run_dirs.discard(self._paths.run(self._supervisor.run.number))
-        await reached.clean(run_dirs, self._paths.ssh)
+        await clean_reached(run_dirs, self._paths.ssh)
 
     def _watch_leash(self) -> None:
         """Standard input is a pipe where a command has started this process: its end is the command's end."""

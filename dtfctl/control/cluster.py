@@ -263,7 +263,9 @@ class Cluster:
         if run_dirs:
             import asyncio
 
-            asyncio.run(reached.clean(run_dirs, self.paths.ssh))
+            from dtfctl.launchers.leftovers import clean_reached
+
+            asyncio.run(clean_reached(run_dirs, self.paths.ssh))
 
     def purge(self) -> None:
         """Forgets the cluster. What a damaged store cannot tell is found through the keepers."""

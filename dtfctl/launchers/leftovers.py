@@ -1,10 +1,12 @@
-"""What a run left on machines that could not be reached when it ended, and that can be reached now."""
+"""Ends what runs have left on other machines, of those that can be reached now."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 from pathlib import Path
 
+from dtfctl.launchers import reached
 from dtfctl.launchers.pipe import PipeError
 from dtfctl.launchers.provision import Provisioner
 from dtfctl.launchers.remote import remote_run, remote_token
@@ -39,3 +41,24 @@ async def _clean(run: Run, host: Provisioner) -> Strays:
     finally:
         await host.release()
     return tuple((left["pid"], name, left["command"]) for left in reply["left"])
+
+
+async def clean_reached(run_dirs: Collection[Path], sockets: Path) -> None:
+    """Ends what is left of these runs on the hosts that they have reached (see `reached`)."""
+    files = [file for run_dir in run_dirs for file in reached.notes(run_dir)]
+    await asyncio.gather(*(_clean_reached(file, sockets) for file in files))
+
+
+async def _clean_reached(file: Path, sockets: Path) -> None:
+    try:
+        plan, host_plan, run, token = reached.read(file)
+        host = provisioner_of(plan, host_plan, sockets)
+    except (OSError, ValueError, KeyError, TypeError):  # of a former version: nobody can know
+        return
+    try:
+        if not (await host.clean(run, token))["left"]:
+            reached.forget(file.parents[1], host.host.name)
+    except PipeError:
+        return
+    finally:
+        await host.release()

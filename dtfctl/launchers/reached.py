@@ -6,16 +6,12 @@ came to be on record, and of a host that was lost from sight at the very end.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import os
-from collections.abc import Collection
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from dtfctl.launchers.pipe import PipeError
-from dtfctl.launchers.ways import provisioner_of
 from dtfctl.values import plan as plans
 from dtfctl.values.plan import ClusterPlan, HostPlan
 from dtfctl.wire.typed import from_document, shape_of
@@ -45,31 +41,24 @@ def forget(run_dir: Path, host: str) -> None:
 
 def is_any(run_dir: Path) -> bool:
     """Whether something of the run may be left on another host."""
-    return any((run_dir / REACHED).glob("*.json"))
+    return bool(notes(run_dir))
 
 
-async def clean(run_dirs: Collection[Path], sockets: Path) -> None:
-    """Ends what is left of these runs on hosts that can be reached."""
-    files = [file for run_dir in run_dirs for file in (run_dir / REACHED).glob("*.json")]
-    await asyncio.gather(*(_clean(file, sockets) for file in files))
+def notes(run_dir: Path) -> list[Path]:
+    """The files of the hosts that the run has reached."""
+    return list((run_dir / REACHED).glob("*.json"))
 
 
-async def _clean(file: Path, sockets: Path) -> None:
-    try:
-        document = json.loads(file.read_text())
-        shape_of(ClusterPlan)(document["plan"], "plan")
-        shape_of(HostPlan)(document["host"], "host")
-        plan = from_document(ClusterPlan, document["plan"])
-        host = provisioner_of(plan, from_document(HostPlan, document["host"]), sockets)
-    except (OSError, ValueError, KeyError, TypeError):  # of a former version: nobody can know
-        return
-    try:
-        if not (await host.clean(document["run"], document["token"]))["left"]:
-            forget(file.parents[1], host.host.name)
-    except PipeError:
-        return
-    finally:
-        await host.release()
+def read(file: Path) -> tuple[ClusterPlan, HostPlan, str, str]:
+    """(plan without jobs, host, the run's folder there, token) of a file.
+
+    Raises OSError, ValueError, KeyError or TypeError for a file of a former version.
+    """
+    document = json.loads(file.read_text())
+    shape_of(ClusterPlan)(document["plan"], "plan")
+    shape_of(HostPlan)(document["host"], "host")
+    plan, host = from_document(ClusterPlan, document["plan"]), from_document(HostPlan, document["host"])
+    return plan, host, document["run"], document["token"]
 
 
 def _file(run_dir: Path, host: str) -> Path:
