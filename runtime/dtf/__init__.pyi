@@ -152,7 +152,6 @@ from dtf.behavior import executing_eagerly as executing_eagerly
 from dtf.build import nest as nest
 from dtf.build.constant import constant as constant
 from dtf.build.conversion import convert_to_tensor as convert_to_tensor
-from dtf.build.conversion import convert_to_tensor_or_indexed_slices as convert_to_tensor_or_indexed_slices
 from dtf.build.conversion import register_tensor_conversion_function as register_tensor_conversion_function
 from dtf.build.custom_gradient import custom_gradient as custom_gradient
 from dtf.build.default_graph import add_to_collection as add_to_collection
@@ -160,7 +159,6 @@ from dtf.build.default_graph import add_to_collections as add_to_collections
 from dtf.build.default_graph import colocate_with as colocate_with
 from dtf.build.default_graph import container as container
 from dtf.build.default_graph import control_dependencies as control_dependencies
-from dtf.build.default_graph import default_session_stack as default_session_stack
 from dtf.build.default_graph import device as device
 from dtf.build.default_graph import get_collection as get_collection
 from dtf.build.default_graph import get_collection_ref as get_collection_ref
@@ -169,6 +167,7 @@ from dtf.build.default_graph import get_default_session as get_default_session
 from dtf.build.default_graph import init_scope as init_scope
 from dtf.build.default_graph import name_scope as name_scope
 from dtf.build.default_graph import reset_default_graph as reset_default_graph
+from dtf.build.default_stack import default_session_stack as default_session_stack
 from dtf.build.gradients import AggregationMethod as AggregationMethod
 from dtf.build.gradients import NoGradient as NoGradient
 from dtf.build.gradients import NotDifferentiable as NotDifferentiable
@@ -245,9 +244,6 @@ from dtf.build.ops.confusion_matrix import confusion_matrix as confusion_matrix
 from dtf.build.ops.control_flow import Assert as Assert
 from dtf.build.ops.control_flow import case as case
 from dtf.build.ops.control_flow import cond as cond
-from dtf.build.ops.control_flow import group as group
-from dtf.build.ops.control_flow import no_op as no_op
-from dtf.build.ops.control_flow import tuple as tuple
 from dtf.build.ops.control_flow import while_loop as while_loop
 from dtf.build.ops.counting import bincount as bincount
 from dtf.build.ops.counting import histogram_fixed_width as histogram_fixed_width
@@ -397,6 +393,9 @@ from dtf.build.ops.newer_names import tensor_scatter_nd_min as tensor_scatter_nd
 from dtf.build.ops.newer_names import tensor_scatter_nd_sub as tensor_scatter_nd_sub
 from dtf.build.ops.newer_names import tensor_scatter_nd_update as tensor_scatter_nd_update
 from dtf.build.ops.newer_names import verify_tensor_all_finite as verify_tensor_all_finite
+from dtf.build.ops.ordering import group as group
+from dtf.build.ops.ordering import no_op as no_op
+from dtf.build.ops.ordering import tuple as tuple
 from dtf.build.ops.parsing import FixedLenFeature as FixedLenFeature
 from dtf.build.ops.parsing import FixedLenSequenceFeature as FixedLenSequenceFeature
 from dtf.build.ops.parsing import SparseFeature as SparseFeature
@@ -558,6 +557,7 @@ from dtf.build.partitioned import variable_axis_size_partitioner as variable_axi
 from dtf.build.sparse import IndexedSlices as IndexedSlices
 from dtf.build.sparse import SparseTensor as SparseTensor
 from dtf.build.sparse import SparseTensorValue as SparseTensorValue
+from dtf.build.sparse import convert_to_tensor_or_indexed_slices as convert_to_tensor_or_indexed_slices
 from dtf.build.sparse import convert_to_tensor_or_sparse_tensor as convert_to_tensor_or_sparse_tensor
 from dtf.build.tape import GradientTape as GradientTape
 from dtf.build.template import make_template as make_template

@@ -32,6 +32,7 @@ from dtf.build.ops.linalg import *
 from dtf.build.ops.logging_ops import *
 from dtf.build.ops.lookup import *
 from dtf.build.ops.math import *
+from dtf.build.ops.ordering import *
 from dtf.build.ops.parsing import *
 from dtf.build.ops.random import *
 from dtf.build.ops.readers import *

@@ -11,8 +11,8 @@ import functools
 import inspect
 from typing import Any
 
-from dtf.build import shape_rules
 from dtf.build.apply import apply_op
+from dtf.build.ops import load_shape_rules
 from dtf.wire import opdef
 
 
@@ -24,7 +24,7 @@ def __getattr__(name: str) -> Any:
     def make(*, name: str | None = None, **arguments: Any) -> Any:
         return apply_op(op_type, name, **arguments)
 
-    shape_rules.load()  # those of the rare families too
+    load_shape_rules()  # those of the rare families too
     make.__signature__ = _signature(opdef.get(name))  # type: ignore[attr-defined]
     op_type = make.__name__ = make.__qualname__ = name
     make.__doc__ = f"The op {opdef.get(name)}."

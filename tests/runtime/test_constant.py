@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dtf as tf
-from dtf.build.constant import constant_value, constant_value_as_shape
+from dtf.build.constant_value import constant_value, constant_value_as_shape
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ import pytest
 
 import dtf as tf
 from dtf import train
-from dtf.train import meta_graph
+from dtf.train import meta_graph, meta_graph_import
 from dtf.wire.pb import meta_graph_pb2, queue_runner_pb2, variable_pb2
 
 
@@ -94,7 +94,7 @@ def test_a_scope_is_exported_without_its_prefix():
     message = train.export_meta_graph(export_scope="inner")
     assert "out" in [node.name for node in message.graph_def.node]
     with tf.Graph().as_default(), tf.Session() as session:
-        variables = meta_graph.import_scoped_meta_graph(message, import_scope="elsewhere")
+        variables = meta_graph_import.import_scoped_meta_graph(message, import_scope="elsewhere")
         assert list(variables) == ["v:0"]
         session.run(variables["v:0"].initializer)
         assert session.run("elsewhere/out:0") == 2.0

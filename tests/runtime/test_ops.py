@@ -12,6 +12,7 @@ from dtf.build import shape_rules
 from dtf.build.apply import apply_op
 from dtf.build.gradients import load as load_gradients
 from dtf.build.gradients import table as gradient_table
+from dtf.build.ops import load_shape_rules
 from dtf.run import kernels
 from dtf.run.executor import executor
 from dtf.wire import opdef
@@ -138,7 +139,7 @@ def test_every_op_has_a_kernel_a_shape_rule_a_word_on_its_gradient_and_a_case(na
     missing = []
     if name not in kernels.registered_ops():
         missing.append("kernel")
-    shape_rules.load()
+    load_shape_rules()
     if name not in shape_rules.table:
         missing.append("shape rule")
     load_gradients()

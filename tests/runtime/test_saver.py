@@ -9,6 +9,7 @@ import pytest
 
 import dtf as tf
 from dtf import train
+from dtf.build.saveable_object import SaveableObject
 from dtf.testing import LocalCluster
 from dtf.train import saver as saver_module
 from dtf.wire.pb import saver_pb2
@@ -314,7 +315,7 @@ def test_a_saver_def_is_as_good_as_the_saver(session, tmp_path):
 def test_a_savers_own_objects_are_saved_too(session, tmp_path):
     v = variable("v", 1.0, collections=[])
 
-    class Doubled(saver_module.SaveableObject):
+    class Doubled(SaveableObject):
         """Saves twice the value."""
 
         def __init__(self):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dtf as tf
-from dtf.build.constant import constant_value
+from dtf.build.constant_value import constant_value
 from dtf.run import kernels
 from dtf.wire import codec, dtypes, errors, opdef
 from dtf.wire.strings import filled, string_scalar

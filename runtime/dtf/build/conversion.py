@@ -1,8 +1,7 @@
 """From Python values to tensors: `convert_to_tensor` and the registry of conversion functions.
 
-Owns the order in which the functions are called and the check of their results. Convertible types (variables,
-IndexedSlices) register in their own modules. Numbers, lists and arrays become constants; lists that contain tensors
-are packed.
+Owns the order in which the functions are called and the check of their results. Each convertible type registers in
+its own module: numbers, arrays and shapes in `constant`, lists in `packing`, IndexedSlices in `sparse`.
 """
 
 from __future__ import annotations
@@ -11,11 +10,8 @@ import bisect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from dtf.build.tensor import Tensor
 from dtf.wire.dtypes import DType, as_dtype
-from dtf.wire.tensor_shape import Dimension, TensorShape
 
 if TYPE_CHECKING:
     from dtf.build.tensor_like import DTypeLike, TensorLike
@@ -87,23 +83,6 @@ def convert_n_to_tensor(values: Sequence[Any], dtype: DTypeLike | None = None, n
     ]
 
 
-def convert_to_tensor_or_indexed_slices(
-    value: TensorLike, dtype: DTypeLike | None = None, name: str | None = None
-) -> Any:
-    """`value` itself if it is IndexedSlices (of `dtype`), else `convert_to_tensor` of it.
-
-    Raises:
-      ValueError: IndexedSlices of another element type.
-    """
-    from dtf.build.sparse import IndexedSlices
-
-    if isinstance(value, IndexedSlices):
-        if dtype is not None and not as_dtype(dtype).is_compatible_with(value.dtype):
-            raise ValueError(f"Tensor conversion requested dtype {as_dtype(dtype).name} for {value!r}")
-        return value
-    return convert_to_tensor(value, dtype, name)
-
-
 def register_tensor_conversion_function(
     base_type: type | tuple[type, ...], conversion_func: Converter, priority: int = 100
 ) -> None:
@@ -156,81 +135,6 @@ def _checked(tensor: Tensor, wanted: DType | None) -> Tensor:
             f"Tensor conversion requested dtype {wanted.name} for Tensor with dtype {tensor.dtype.name}: {tensor!r}"
         )
     return tensor
-
-
-# Types that convert without registration
-
-
-def _from_values(value: Any, dtype: DType | None = None, name: str | None = None, as_ref: bool = False) -> Any:
-    from dtf.build.constant import constant
-
-    return constant(value, dtype, name=name or "Const")
-
-
-def _from_sequence(value: Any, dtype: DType | None = None, name: str | None = None, as_ref: bool = False) -> Any:
-    found = _tensor_dtype_inside(value)
-    if found is None:
-        if any(isinstance(each, Dimension) for each in value):
-            value = [each.value if isinstance(each, Dimension) else each for each in value]
-        return _from_values(value, dtype, name)
-    if dtype is not None and dtype.base_dtype != found.base_dtype:
-        return _pack(_cast_inside(value, dtype.base_dtype), dtype.base_dtype, name or "packed")
-    return _pack(value, found.base_dtype, name or "packed")
-
-
-def _cast_inside(value: Any, dtype: DType) -> Any:
-    """`value` with its tensors cast to `dtype`; Python values are kept."""
-    from dtf.build.apply import apply_op
-
-    if is_dense_tensor_like(value):
-        return value if value.dtype.base_dtype == dtype else apply_op("Cast", x=value, DstT=dtype)
-    return [_cast_inside(each, dtype) for each in value] if isinstance(value, (list, tuple)) else value
-
-
-def _tensor_dtype_inside(value: Any) -> DType | None:
-    if is_dense_tensor_like(value):
-        return value.dtype
-    if isinstance(value, list | tuple):
-        for each in value:
-            found = _tensor_dtype_inside(each)
-            if found is not None:
-                return found
-    return None
-
-
-def _pack(values: Any, dtype: DType, name: str) -> Tensor:
-    from dtf.build.apply import apply_op
-    from dtf.build.default_graph import name_scope
-
-    if _tensor_dtype_inside(values) is None:
-        return convert_to_tensor(values, dtype, name)
-    if is_dense_tensor_like(values):
-        return convert_to_tensor(values, dtype)
-    with name_scope(name) as scope:
-        parts = [_pack(each, dtype, str(index)) for index, each in enumerate(values)]
-        return apply_op("Pack", scope, values=parts)
-
-
-def _from_shape(value: Any, dtype: DType | None = None, name: str | None = None, as_ref: bool = False) -> Any:
-    if not value.is_fully_defined():
-        raise ValueError(f"Cannot convert a partially known TensorShape to a Tensor: {value}")
-    sizes = value.as_list()
-    if dtype is not None and dtype.name not in ("int32", "int64"):
-        raise TypeError(f"Cannot convert a TensorShape to dtype {dtype.name}")
-    kind = dtype.name if dtype is not None else ("int64" if any(size >= 2**31 for size in sizes) else "int32")
-    return _from_values(np.array(sizes, kind), None, name or "shape_as_tensor")
-
-
-def _from_dimension(value: Any, dtype: DType | None = None, name: str | None = None, as_ref: bool = False) -> Any:
-    if value.value is None:
-        raise ValueError(f"Cannot convert unknown Dimension to a Tensor: {value}")
-    return _from_values(value.value, dtype, name)
-
-
-register_tensor_conversion_function((list, tuple), _from_sequence, 99)
-register_tensor_conversion_function(TensorShape, _from_shape, 100)
-register_tensor_conversion_function(Dimension, _from_dimension, 100)
-register_tensor_conversion_function(object, _from_values, 200)
 
 
 def _fits(value: Any, dtype: DType) -> bool:

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from dtf.build.graph import Graph, default_graph_stack, default_session_stack
+from dtf.build.default_stack import default_graph_stack, default_session_stack
+from dtf.build.graph import Graph
 
 __all__ = [
     "add_to_collection",

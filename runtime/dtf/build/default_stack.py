@@ -1,7 +1,7 @@
-"""A per-thread stack of "the current one": the default graph, the default session.
+"""The default graph and the default session of each thread, as stacks.
 
-Owns the stack and the check that blocks are left in reverse order of entry. The module that makes a stack defines its
-values, and the value when it is empty.
+Owns both stacks and the check that blocks are left in reverse order of entry. `default_graph` defines the value when
+the stack of graphs is empty.
 """
 
 from __future__ import annotations
@@ -52,3 +52,9 @@ class DefaultStack:
         if not hasattr(self._local, "stack"):
             self._local.stack = []
         return self._local.stack
+
+
+default_graph_stack = DefaultStack("graph")
+
+#: Sessions made the default with `with session:` or `session.as_default()`.
+default_session_stack = DefaultStack("session")

@@ -21,14 +21,14 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from dtf.build.apply import apply_op
-from dtf.build.conversion import convert_to_tensor, convert_to_tensor_or_indexed_slices
+from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import colocate_with, get_default_graph, name_scope
 from dtf.build.function_calls import CALLS, open_call
 from dtf.build.graph import Operation, Tensor
 from dtf.build.ops import load_gradients
 from dtf.build.ops.control_flow_context import is_loop_exit
 from dtf.build.ops.loop_gradients import LoopGradients, is_loop_switch
-from dtf.build.sparse import IndexedSlices
+from dtf.build.sparse import IndexedSlices, convert_to_tensor_or_indexed_slices
 from dtf.wire import dtypes
 from dtf.wire.registry import Table
 
@@ -401,7 +401,7 @@ def _zeros_like(x: Tensor) -> Tensor:
 
 
 def _gated(grads: list[Any]) -> list[Any]:
-    from dtf.build.ops.control_flow import tuple as tuple_of
+    from dtf.build.ops.ordering import tuple as tuple_of
 
     gated = iter(tuple_of([grad for grad in grads if grad is not None]))
     return [None if grad is None else next(gated) for grad in grads]

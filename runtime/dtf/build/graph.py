@@ -20,10 +20,9 @@ from typing import Any
 
 from dtf.build import shape_rules, signature
 from dtf.build.conversion import convert_to_tensor, register_tensor_conversion_function
-from dtf.build.default_stack import DefaultStack
+from dtf.build.default_stack import default_graph_stack, default_session_stack
 from dtf.build.graph_keys import GraphKeys
 from dtf.build.scopes import ControlBlock, ControlDependencies, DeviceStack, NameTable, check_op_name
-from dtf.build.sparse import IndexedSlices
 from dtf.build.tensor import Operation, Tensor
 from dtf.wire import codec, forks, opdef
 from dtf.wire.dtypes import DType, as_dtype
@@ -497,7 +496,8 @@ class Graph:
 
     def _control_op(self, entry: Any) -> Operation | None:
         """The operation that an entry of control inputs means; None if a function's body need not wait for it."""
-        if isinstance(entry, IndexedSlices) or (hasattr(entry, "handle") and hasattr(entry, "op")):
+        entry = getattr(entry, "_control_input", entry)
+        if hasattr(entry, "handle") and hasattr(entry, "op"):
             entry = entry.op
         if self.building_function and getattr(entry, "graph", self) is not self:
             return None  # a call begins after what its arguments wait for
@@ -657,14 +657,6 @@ def colocation_op(value: Any) -> Operation:
     """The operation behind an Operation, Tensor, variable or IndexedSlices."""
     if isinstance(value, Operation):
         return value
-    if isinstance(value, IndexedSlices) or hasattr(value, "op"):
+    if hasattr(value, "op"):
         return value.op
     return convert_to_tensor(value, as_ref=True).op
-
-
-# The default graph and session
-
-default_graph_stack = DefaultStack("graph")
-
-#: Sessions made the default with `with session:` or `session.as_default()`.
-default_session_stack = DefaultStack("session")

@@ -16,6 +16,7 @@ from dtf.build import shape_rules, signature
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import get_default_graph, name_scope
 from dtf.build.graph import Graph, Operation, Tensor
+from dtf.build.ops import load_shape_rules
 from dtf.build.scopes import check_op_name
 from dtf.wire import codec, errors, opdef
 from dtf.wire.dtypes import DType, as_dtype
@@ -59,7 +60,7 @@ def import_graph_def(
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/graph_util/import_graph_def
     """
-    shape_rules.load()
+    load_shape_rules()
     message = _own_graph_def(graph_def)
     replacements = dict(input_map or {})
     if not all(isinstance(key, str) for key in replacements):

@@ -32,13 +32,6 @@ _SCALAR = TensorShape([])
 _UNKNOWN = TensorShape(None)
 
 
-def load() -> None:
-    """Loads the rules of all families; `import dtf` alone loads only the common ones."""
-    from dtf.build.ops import load_shape_rules
-
-    load_shape_rules()
-
-
 _OF_ARGUMENTS = (ValueError, TypeError, IndexError, ZeroDivisionError, OverflowError)
 """All but the first are for inputs that a rule has not thought of, which a test of ranks finds."""
 

@@ -9,9 +9,12 @@ import warnings
 from collections import namedtuple
 from typing import TYPE_CHECKING, Any
 
+from dtf.build.apply import apply_op
+from dtf.build.constant_value import constant_value_as_shape
 from dtf.build.conversion import convert_to_tensor, register_tensor_conversion_function
-from dtf.build.tensor import Operation, Tensor
-from dtf.wire.dtypes import DType, int64
+from dtf.build.default_graph import graph_of, name_scope
+from dtf.build.tensor import Operation, Tensor, session_for
+from dtf.wire.dtypes import DType, as_dtype, int64
 from dtf.wire.tensor_shape import TensorShape
 
 if TYPE_CHECKING:
@@ -40,8 +43,6 @@ class IndexedSlices:
     __array_priority__ = 100
 
     def __init__(self, values: Tensor, indices: Tensor, dense_shape: Tensor | None = None) -> None:
-        from dtf.build.default_graph import graph_of
-
         graph_of([each for each in (values, indices, dense_shape) if each is not None])
         self._values = values
         self._indices = indices
@@ -65,8 +66,6 @@ class IndexedSlices:
     @property
     def shape(self) -> TensorShape:
         """The static shape of the whole tensor."""
-        from dtf.build.constant import constant_value_as_shape
-
         return TensorShape(None) if self._dense_shape is None else constant_value_as_shape(self._dense_shape)
 
     def get_shape(self) -> TensorShape:
@@ -86,6 +85,11 @@ class IndexedSlices:
     @property
     def op(self) -> Operation:
         """The operation that makes the values."""
+        return self._values.op
+
+    @property
+    def _control_input(self) -> Operation:
+        """The operation to wait for where this is a control input."""
         return self._values.op
 
     @property
@@ -128,8 +132,6 @@ class SparseTensor:
     """
 
     def __init__(self, indices: Any, values: Any, dense_shape: Any) -> None:
-        from dtf.build.default_graph import name_scope
-
         # The static shape that functions making sparse tensors know in addition to the values of `dense_shape`.
         self._partial_shape: TensorShape | None = None
         with name_scope(None, "SparseTensor", [indices, values, dense_shape]):
@@ -188,8 +190,6 @@ class SparseTensor:
     @property
     def shape(self) -> TensorShape:
         """The static shape of the whole."""
-        from dtf.build.constant import constant_value_as_shape
-
         known = constant_value_as_shape(self._dense_shape)
         return known if self._partial_shape is None else known.merge_with(self._partial_shape)
 
@@ -204,8 +204,6 @@ class SparseTensor:
         return self._with_dense("SparseDenseCwiseDiv", other)
 
     def _with_dense(self, op_type: str, dense: Any) -> SparseTensor:
-        from dtf.build.apply import apply_op
-
         dense = convert_to_tensor(dense, None if isinstance(dense, Tensor) else self.dtype.base_dtype)
         values = apply_op(
             op_type, sp_indices=self._indices, sp_values=self._values, sp_shape=self._dense_shape, dense=dense
@@ -230,8 +228,6 @@ class SparseTensor:
 
     def eval(self, feed_dict: dict[Any, Any] | None = None, session: Any = None) -> Any:
         """The parts' values as a SparseTensorValue, from `session` or the default session."""
-        from dtf.build.tensor import session_for
-
         session = session_for(self.graph, session, "`eval()`", "evaluate tensor")
         return SparseTensorValue(*session.run([self._indices, self._values, self._dense_shape], feed_dict))
 
@@ -241,6 +237,21 @@ class SparseTensor:
         )
 
     __repr__ = __str__
+
+
+def convert_to_tensor_or_indexed_slices(
+    value: TensorLike, dtype: DTypeLike | None = None, name: str | None = None
+) -> Any:
+    """`value` itself if it is IndexedSlices (of `dtype`), else `convert_to_tensor` of it.
+
+    Raises:
+      ValueError: IndexedSlices of another element type.
+    """
+    if isinstance(value, IndexedSlices):
+        if dtype is not None and not as_dtype(dtype).is_compatible_with(value.dtype):
+            raise ValueError(f"Tensor conversion requested dtype {as_dtype(dtype).name} for {value!r}")
+        return value
+    return convert_to_tensor(value, dtype, name)
 
 
 def convert_to_tensor_or_sparse_tensor(
@@ -263,8 +274,6 @@ def convert_to_tensor_or_sparse_tensor(
 def _indexed_slices_to_tensor(
     value: IndexedSlices, dtype: DType | None = None, name: str | None = None, as_ref: bool = False
 ) -> Any:
-    from dtf.build.apply import apply_op
-
     if dtype is not None and not dtype.is_compatible_with(value.dtype):
         raise ValueError(
             f"Tensor conversion requested dtype {dtype.name} for IndexedSlices with dtype {value.dtype.name}"

@@ -14,6 +14,7 @@ from traceback import FrameSummary, StackSummary
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
+from dtf.build.default_stack import default_session_stack
 from dtf.wire import codec
 from dtf.wire.dtypes import DType
 from dtf.wire.pb import attr_value_pb2, node_def_pb2
@@ -340,10 +341,8 @@ class Tensor(Operators):
 
 def session_for(graph: Graph, session: Any, what: str, action: str) -> Any:
     """`session`, or the default one, which must be of `graph`; `what` and `action` are words of the ValueErrors."""
-    from dtf.build.default_graph import get_default_session
-
     if session is None:
-        session = get_default_session()
+        session = default_session_stack.top()
         if session is None:
             raise ValueError(
                 f"Cannot {action} using {what}: No default session is registered. "

@@ -91,7 +91,7 @@ def moving_average_variables(scope: str | None = None) -> list[Any]:
 
 def variables_initializer(var_list: Any, name: str = "init") -> Operation:
     """The operation that runs the initializers of `var_list`; does nothing for an empty list."""
-    from dtf.build.ops.control_flow import group
+    from dtf.build.ops.ordering import group
 
     return group(*[variable.initializer for variable in var_list or []], name=name)
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dtf.build.constant import constant_value
+from dtf.build.constant_value import constant_value
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import add_to_collection, colocate_with, init_scope, name_scope
 from dtf.build.graph import GraphKeys

@@ -10,15 +10,15 @@ change it, `variable_scope` shares variables by name, and `variable_collections`
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from dtf.build import operators
 from dtf.build.apply import apply_op
 from dtf.build.conversion import convert_to_tensor, register_tensor_conversion_function
-from dtf.build.default_graph import device, get_default_graph, init_scope, name_scope
+from dtf.build.default_graph import control_dependencies, device, get_default_graph, init_scope, name_scope
 from dtf.build.graph import Graph, GraphKeys, Operation, Tensor
+from dtf.build.ops import operators
 from dtf.build.sparse import IndexedSlices
 from dtf.build.variable_storage import ReferenceStorage, ResourceStorage, Storage, create_reference, create_resource
 from dtf.wire.dtypes import DType, as_dtype
@@ -413,8 +413,6 @@ class Variable(Operators):
             return change if read_value else change.op
         if not read_value:
             return change
-        from dtf.build.changed_variable import ChangedVariable
-
         return ChangedVariable(self, change)
 
     def _operand(self, value: Any) -> Any:
@@ -554,6 +552,54 @@ class Variable(Operators):
         return f"<tf.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}>"
 
 operators.install(Variable)
+
+
+class ChangedVariable(Variable):
+    """A variable held by handle after one change: what its `assign` functions return.
+
+    Reads and further changes wait for the operation `change`:
+
+        v.assign_add(1.0).assign_add(2.0)  # the second addition waits for the first
+        v.assign_add(1.0).read_value()
+    """
+
+    def __init__(self, variable: Variable, change: Operation) -> None:
+        self.__dict__.update(variable.__dict__)
+        self._change = change
+        with control_dependencies([change]):
+            self._snapshot = self._storage.read(None)
+
+    @property
+    def name(self) -> str:
+        """The name of the operation that changes the variable."""
+        return self._change.name
+
+    @property
+    def op(self) -> Operation:
+        """The operation that changes the variable."""
+        return self._change
+
+    def value(self) -> Tensor:
+        """The value after the change."""
+        return self._snapshot
+
+
+def _after_change(name: str) -> Callable[..., Any]:
+    method = getattr(Variable, name)
+
+    def ordered(self: ChangedVariable, *args: Any, **kwargs: Any) -> Any:
+        with control_dependencies([self._change]):
+            return method(self, *args, **kwargs)
+
+    ordered.__name__, ordered.__doc__ = name, method.__doc__
+    return ordered
+
+
+for _name in (
+    "read_value sparse_read gather_nd assign assign_add assign_sub scatter_add scatter_sub scatter_mul scatter_div "
+    "scatter_min scatter_max scatter_update scatter_nd_add scatter_nd_sub scatter_nd_update count_up_to"
+).split():
+    setattr(ChangedVariable, _name, _after_change(_name))
 
 
 def _to_tensor(variable: Variable, dtype: DType | None = None, name: str | None = None, as_ref: bool = False) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dtf.build.constant import constant_value
+from dtf.build.constant_value import constant_value
 from dtf.wire.codec import make_ndarray, make_tensor_proto
 
 __all__ = ["constant_value", "make_ndarray", "make_tensor_proto", "ops_used_by_graph_def", "stripped_op_list_for_graph"]

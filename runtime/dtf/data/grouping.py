@@ -245,7 +245,7 @@ def get_single_element(dataset: Dataset) -> Any:
         output_types=structure.flat_types(spec),
         output_shapes=structure.flat_shapes(spec),
     )
-    return structure.packed(spec, tensors if isinstance(tensors, list) else [tensors], Dataset)
+    return structure.packed(spec, tensors if isinstance(tensors, list) else [tensors])
 
 
 def get_structure(dataset_or_iterator: Any) -> Any:

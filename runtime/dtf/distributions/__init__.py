@@ -3,13 +3,14 @@
     action = tf.distributions.Normal(mu, sigma)
     loss = -action.log_prob(a) * advantage - 0.01 * action.entropy()
 
-Only re-exports names: `base` has the class, `continuous` and `discrete` the distributions, `divergences` their
-    distances.
+Only re-exports names: `base` has the class, `continuous` and `discrete` the distributions,
+`kl_table` and `divergences` their distances.
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/distributions
 """
 
 from __future__ import annotations
 
+from dtf.distributions import divergences as _divergences  # noqa: F401 fills the table
 from dtf.distributions.base import (
     FULLY_REPARAMETERIZED,
     NOT_REPARAMETERIZED,
@@ -18,7 +19,7 @@ from dtf.distributions.base import (
 )
 from dtf.distributions.continuous import Beta, Dirichlet, Exponential, Gamma, Laplace, Normal, StudentT, Uniform
 from dtf.distributions.discrete import Bernoulli, Categorical, DirichletMultinomial, Multinomial
-from dtf.distributions.divergences import RegisterKL, kl_divergence
+from dtf.distributions.kl_table import RegisterKL, kl_divergence
 
 __all__ = [
     "Bernoulli", "Beta", "Categorical", "Dirichlet", "DirichletMultinomial", "Distribution", "Exponential",

@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from dtf.build.constant import constant_value, constant_value_as_shape
+from dtf.build.constant_value import constant_value, constant_value_as_shape
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import name_scope
 from dtf.build.ops.array import rank, reshape, shape_of
@@ -18,6 +18,7 @@ from dtf.build.ops.joining import concat
 from dtf.build.ops.math import exp, log, log1p, sqrt, square
 from dtf.build.ops.reductions import reduce_prod
 from dtf.build.tensor import Tensor
+from dtf.distributions.kl_table import kl_divergence
 from dtf.wire import dtypes
 from dtf.wire.tensor_shape import TensorShape
 
@@ -204,8 +205,6 @@ class Distribution:
 
     def kl_divergence(self, other: Distribution, name: str = "kl_divergence") -> Tensor:
         """The divergence of Kullback and Leibler from this distribution to the other."""
-        from dtf.distributions.divergences import kl_divergence
-
         with self._scope(name):
             return kl_divergence(self, other)
 

@@ -21,8 +21,8 @@ from dtf.build.default_graph import control_dependencies, get_collection
 from dtf.build.graph import GraphKeys
 from dtf.build.initializers import glorot_uniform_initializer
 from dtf.build.ops.activations import relu
-from dtf.build.ops.control_flow import group
 from dtf.build.ops.math import add_n
+from dtf.build.ops.ordering import group
 from dtf.build.ops.state import assign_add
 from dtf.build.tensor import Tensor
 from dtf.build.variable_scope import variable_scope

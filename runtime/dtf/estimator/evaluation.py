@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dtf import logging
-from dtf.build.ops.control_flow import group
+from dtf.build.ops.ordering import group
 from dtf.estimator.spec import GLOBAL_STEP_KEY, LOSS_KEY, EstimatorSpec
 from dtf.metrics import mean
 from dtf.train.basic_session_run_hooks import FinalOpsHook

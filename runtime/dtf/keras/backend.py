@@ -22,10 +22,10 @@ from dtf.build.default_graph import get_default_graph, get_default_session, rese
 from dtf.build.ops.activations import relu, softmax
 from dtf.build.ops.array import placeholder as _placeholder
 from dtf.build.ops.array import placeholder_with_default
-from dtf.build.ops.control_flow import group
 from dtf.build.ops.joining import concat as _concat
 from dtf.build.ops.linalg import matmul
 from dtf.build.ops.math import abs, cast, equal, exp, log, pow, sigmoid, sqrt, square, tanh
+from dtf.build.ops.ordering import group
 from dtf.build.ops.reductions import argmax, reduce_max, reduce_mean, reduce_min, reduce_prod, reduce_sum
 from dtf.build.tensor import Tensor
 from dtf.build.variable_collections import global_variables

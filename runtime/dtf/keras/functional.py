@@ -24,8 +24,8 @@ from dtf.build import nest
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import control_dependencies
 from dtf.build.ops.array import placeholder
-from dtf.build.ops.control_flow import group
 from dtf.build.ops.math import add_n
+from dtf.build.ops.ordering import group
 from dtf.build.ops.reductions import reduce_mean
 from dtf.build.tensor import Operation, Tensor
 from dtf.keras import backend, losses, optimizers

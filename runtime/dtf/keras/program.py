@@ -15,8 +15,8 @@ from dtf import layers
 from dtf.build.default_graph import control_dependencies, get_collection
 from dtf.build.graph import GraphKeys
 from dtf.build.ops.array import placeholder
-from dtf.build.ops.control_flow import group
 from dtf.build.ops.math import add_n
+from dtf.build.ops.ordering import group
 from dtf.build.ops.reductions import reduce_mean
 from dtf.build.tensor import Tensor
 from dtf.build.variables import Variable

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dtf.build.constant import constant_value
+from dtf.build.constant_value import constant_value
 from dtf.build.ops import control_flow as control_flow_ops
 from dtf.build.tensor import Tensor
 from dtf.wire.tensor_shape import TensorShape

@@ -7,6 +7,7 @@ from dtf.build.ops.activations import *
 from dtf.build.ops.activations import swish as silu
 from dtf.build.ops.candidate_sampling import *
 from dtf.build.ops.conv import *
+from dtf.build.ops.convolution import *
 from dtf.build.ops.cross_entropy import *
 from dtf.build.ops.embedding import *
 from dtf.build.ops.math import sigmoid, tanh

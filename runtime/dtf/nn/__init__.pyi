@@ -38,7 +38,6 @@ from dtf.build.ops.conv import conv2d as conv2d
 from dtf.build.ops.conv import conv2d_backprop_filter as conv2d_backprop_filter
 from dtf.build.ops.conv import conv2d_backprop_input as conv2d_backprop_input
 from dtf.build.ops.conv import conv2d_transpose as conv2d_transpose
-from dtf.build.ops.conv import convolution as convolution
 from dtf.build.ops.conv import depthwise_conv2d as depthwise_conv2d
 from dtf.build.ops.conv import depthwise_conv2d_backprop_filter as depthwise_conv2d_backprop_filter
 from dtf.build.ops.conv import depthwise_conv2d_backprop_input as depthwise_conv2d_backprop_input
@@ -48,6 +47,11 @@ from dtf.build.ops.conv import depthwise_conv2d_native_backprop_input as depthwi
 from dtf.build.ops.conv import max_pool as max_pool
 from dtf.build.ops.conv import max_pool2d as max_pool2d
 from dtf.build.ops.conv import separable_conv2d as separable_conv2d
+from dtf.build.ops.convolution import atrous_conv2d_transpose as atrous_conv2d_transpose
+from dtf.build.ops.convolution import conv1d_transpose as conv1d_transpose
+from dtf.build.ops.convolution import conv_transpose as conv_transpose
+from dtf.build.ops.convolution import convolution as convolution
+from dtf.build.ops.convolution import with_space_to_batch as with_space_to_batch
 from dtf.build.ops.cross_entropy import l2_loss as l2_loss
 from dtf.build.ops.cross_entropy import log_poisson_loss as log_poisson_loss
 from dtf.build.ops.cross_entropy import sigmoid_cross_entropy_with_logits as sigmoid_cross_entropy_with_logits
@@ -76,15 +80,11 @@ from dtf.build.ops.normalization import moments as moments
 from dtf.build.ops.normalization import normalize_moments as normalize_moments
 from dtf.build.ops.normalization import sufficient_statistics as sufficient_statistics
 from dtf.build.ops.normalization import weighted_moments as weighted_moments
-from dtf.build.ops.pools import atrous_conv2d_transpose as atrous_conv2d_transpose
 from dtf.build.ops.pools import avg_pool1d as avg_pool1d
 from dtf.build.ops.pools import avg_pool_v2 as avg_pool_v2
-from dtf.build.ops.pools import conv1d_transpose as conv1d_transpose
-from dtf.build.ops.pools import conv_transpose as conv_transpose
 from dtf.build.ops.pools import max_pool1d as max_pool1d
 from dtf.build.ops.pools import max_pool_v2 as max_pool_v2
 from dtf.build.ops.pools import pool as pool
-from dtf.build.ops.pools import with_space_to_batch as with_space_to_batch
 from dtf.build.ops.rearranging import depth_to_space as depth_to_space
 from dtf.build.ops.rearranging import space_to_batch as space_to_batch
 from dtf.build.ops.rearranging import space_to_depth as space_to_depth

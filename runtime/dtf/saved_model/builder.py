@@ -19,13 +19,14 @@ from typing import Any
 
 from google.protobuf import any_pb2
 
-from dtf.build.constant import constant_value
+from dtf.build.constant_value import constant_value
 from dtf.build.default_graph import add_to_collection, get_collection
 from dtf.build.graph import Operation, Tensor
 from dtf.saved_model import constants, signature_constants, tag_constants
 from dtf.saved_model.signature_def_utils import predict_signature_def
 from dtf.train.graph_io import message_bytes
-from dtf.train.saver import Saver, all_saveable_objects
+from dtf.train.saveable import all_saveable_objects
+from dtf.train.saver import Saver
 from dtf.wire import filesystems
 from dtf.wire.files import file_errors, write_atomically
 from dtf.wire.pb import meta_graph_pb2, saved_model_pb2

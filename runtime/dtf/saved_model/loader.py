@@ -22,7 +22,7 @@ from google.protobuf.message import DecodeError
 
 from dtf import logging
 from dtf.saved_model import constants
-from dtf.train.meta_graph import import_meta_graph
+from dtf.train.meta_graph_import import import_meta_graph
 from dtf.train.saver import Saver
 from dtf.wire import filesystems
 from dtf.wire.files import UnreadableFileError, file_errors

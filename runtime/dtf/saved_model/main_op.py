@@ -9,8 +9,8 @@ from typing import Any
 
 from dtf.build.default_graph import control_dependencies, get_default_graph
 from dtf.build.graph import Operation
-from dtf.build.ops.control_flow import group
 from dtf.build.ops.lookup import tables_initializer
+from dtf.build.ops.ordering import group
 from dtf.build.variable_collections import global_variables_initializer, local_variables_initializer
 
 

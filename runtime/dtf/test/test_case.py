@@ -28,6 +28,7 @@ from dtf.build.ops.random import DEFAULT_GRAPH_SEED
 from dtf.session import Session
 from dtf.test.array_assertions import ArrayAssertions
 from dtf.test.checked_thread import CheckedThread
+from dtf.test.gpus import gpu_device_name
 from dtf.test.messages import assert_same_message
 from dtf.wire import errors
 from dtf.wire.device import canonical_name
@@ -246,8 +247,6 @@ def _device(session: Session, use_gpu: bool, force_gpu: bool) -> Iterator[None]:
     if use_gpu and not force_gpu:
         yield
         return
-    from dtf.test import gpu_device_name
-
     with session.graph.device((gpu_device_name() or "/device:GPU:0") if force_gpu else "/device:CPU:0"):
         yield
 

@@ -22,6 +22,7 @@ from dtf.train import input_batch as input_batch
 from dtf.train import input_checkpoint as input_checkpoint
 from dtf.train import learning_rate_decay as learning_rate_decay
 from dtf.train import meta_graph as meta_graph
+from dtf.train import meta_graph_import as meta_graph_import
 from dtf.train import momentum as momentum
 from dtf.train import monitored_session as monitored_session
 from dtf.train import moving_averages as moving_averages
@@ -35,6 +36,7 @@ from dtf.train import rmsprop as rmsprop
 from dtf.train import same_graph as same_graph
 from dtf.train import saveable as saveable
 from dtf.train import saver as saver
+from dtf.train import saver_ops as saver_ops
 from dtf.train import scaffold as scaffold
 from dtf.train import session_creators as session_creators
 from dtf.train import session_layers as session_layers
@@ -115,7 +117,7 @@ from dtf.train.learning_rate_decay import piecewise_constant as piecewise_consta
 from dtf.train.learning_rate_decay import piecewise_constant_decay as piecewise_constant_decay
 from dtf.train.learning_rate_decay import polynomial_decay as polynomial_decay
 from dtf.train.meta_graph import export_meta_graph as export_meta_graph
-from dtf.train.meta_graph import import_meta_graph as import_meta_graph
+from dtf.train.meta_graph_import import import_meta_graph as import_meta_graph
 from dtf.train.momentum import MomentumOptimizer as MomentumOptimizer
 from dtf.train.monitored_session import MonitoredSession as MonitoredSession
 from dtf.train.monitored_session import MonitoredTrainingSession as MonitoredTrainingSession

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from dtf.build.default_graph import colocate_with, control_dependencies
-from dtf.build.ops import control_flow as control_flow_ops
 from dtf.build.ops import math as math_ops
+from dtf.build.ops import ordering
 from dtf.build.sparse import IndexedSlices
 from dtf.build.tensor import Tensor
 from dtf.train.optimizer import RuleOptimizer
@@ -84,7 +84,7 @@ class AdamOptimizer(RuleOptimizer):
         mean = self._decayed("m", var, beta1, values * (1 - beta1), indices)
         square = self._decayed("v", var, beta2, values * values * (1 - beta2), indices)
         step = rate * mean / (math_ops.sqrt(square) + self._scalar("epsilon", var))
-        return control_flow_ops.group(var.assign_sub(step, use_locking=self._use_locking), mean, square)
+        return ordering.group(var.assign_sub(step, use_locking=self._use_locking), mean, square)
 
     def _decayed(self, slot_name: str, var: Any, decay: Tensor, values: Tensor, indices: Tensor) -> Any:
         """The slot after slot = slot * decay, then slot[indices] += values."""
@@ -99,4 +99,4 @@ class AdamOptimizer(RuleOptimizer):
                 power.assign(power * self._tensors[name], use_locking=self._use_locking)
                 for power, name in ((beta1_power, "beta1"), (beta2_power, "beta2"))
             ]
-        return control_flow_ops.group(*update_ops, *powers, name=name_scope)
+        return ordering.group(*update_ops, *powers, name=name_scope)

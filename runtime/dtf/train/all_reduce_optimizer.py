@@ -46,8 +46,8 @@ from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import control_dependencies, device, get_default_graph, name_scope
 from dtf.build.graph import GraphKeys
 from dtf.build.ops import array as array_ops
-from dtf.build.ops import control_flow as control_flow_ops
 from dtf.build.ops import joining as joining_ops
+from dtf.build.ops import ordering
 from dtf.build.ops import state as state_ops
 from dtf.build.sparse import IndexedSlices
 from dtf.build.tensor import Operation, Tensor
@@ -229,7 +229,7 @@ class _AllReduceHook(SessionRunHook):
             for each in variables:
                 with device(each.device):
                     shared.append(self._shared(convert_to_tensor(each.read_value()) if self._is_chief else each))
-            self._sync = control_flow_ops.group(
+            self._sync = ordering.group(
                 *(
                     value.op if self._is_chief else state_ops.assign(each, value).op
                     for each, value in zip(variables, shared, strict=True)
@@ -240,9 +240,9 @@ class _AllReduceHook(SessionRunHook):
             if self._is_chief:
                 self._feeds = [array_ops.placeholder(each.dtype.base_dtype, each.shape) for each in variables]
                 pairs = zip(variables, self._feeds, strict=True)
-                self._put_back = control_flow_ops.group(*(state_ops.assign(each, feed).op for each, feed in pairs))
+                self._put_back = ordering.group(*(state_ops.assign(each, feed).op for each, feed in pairs))
         if not self._is_chief and not graph.get_collection(GraphKeys.LOCAL_INIT_OP):
-            own = control_flow_ops.group(Scaffold.default_local_init_op(), global_variables_initializer())
+            own = ordering.group(Scaffold.default_local_init_op(), global_variables_initializer())
             graph.add_to_collection(GraphKeys.LOCAL_INIT_OP, own)
             graph.add_to_collection(GraphKeys.READY_FOR_LOCAL_INIT_OP, constant([], dtypes.string, shape=[0]))
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from dtf.build.constant import constant
 from dtf.build.default_graph import get_default_graph, get_default_session
-from dtf.build.ops.control_flow import group, no_op
+from dtf.build.ops.ordering import group, no_op
 from dtf.build.ops.state import assign_add
 from dtf.build.saveable_object import SaveableObject, SaveSpec
 from dtf.build.variables import Variable

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from dtf.build.apply import apply_op
-from dtf.build.constant import constant_value
+from dtf.build.constant_value import constant_value
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import name_scope
-from dtf.build.ops import control_flow, filling, gathering, math
+from dtf.build.ops import control_flow, filling, gathering, math, ordering
 from dtf.build.ops.data_flow import FIFOQueue, PaddingFIFOQueue, QueueBase, RandomShuffleQueue
 from dtf.build.sparse import SparseTensor
 from dtf.build.tensor import Operation, Tensor
@@ -379,8 +379,8 @@ def _enqueue(queue: QueueBase, tensors: list[Tensor], keep: Tensor, enqueue_many
         return enqueue([gathering.dynamic_partition(each, is_kept, 2)[1] for each in tensors])
     known = constant_value(keep)
     if known is not None:
-        return enqueue(tensors) if known else control_flow.no_op()
-    return control_flow.cond(keep, lambda: enqueue(tensors), control_flow.no_op)
+        return enqueue(tensors) if known else ordering.no_op()
+    return control_flow.cond(keep, lambda: enqueue(tensors), ordering.no_op)
 
 
 class _SparseMaps:

@@ -1,34 +1,31 @@
 """MetaGraphDef: a graph with its collections and its Saver, as one message and file.
 
-Owns the conversion of collections to messages and back. Variables, queue runners and similar objects have
-their own messages, plain values use lists, all other objects their names in the graph. GraphDef itself is
-`graph`'s and `importer`'s.
+Owns the messages of collections' entries, and the export; `meta_graph_import` reads them back. Variables, queue runners
+and similar objects have their own messages, plain values use lists, all other objects their names in the graph.
+GraphDef itself is `graph`'s and `importer`'s.
 
     tf.train.export_meta_graph("model.meta")
-    saver = tf.train.import_meta_graph("model.meta")
 
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/export_meta_graph
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from google.protobuf import any_pb2
-from google.protobuf.message import DecodeError
 
 from dtf import logging
 from dtf.build.default_graph import get_default_graph
 from dtf.build.graph import Graph, GraphKeys
 from dtf.build.saveable_object import SaveableObject
-from dtf.wire import errors, filesystems, opdef
+from dtf.wire import filesystems, opdef
 from dtf.wire.codec import python_to_attr
-from dtf.wire.files import UnreadableFileError, file_errors, write_atomically
+from dtf.wire.files import file_errors, write_atomically
 from dtf.wire.opdef_proto import op_list
-from dtf.wire.pb import graph_pb2, meta_graph_pb2, queue_runner_pb2, saver_pb2, variable_pb2
+from dtf.wire.pb import graph_pb2, meta_graph_pb2, queue_runner_pb2, variable_pb2
 
 # The release whose format and ops these graphs have, for readers that check it.
 _TENSORFLOW_VERSION = "1.15.0"
@@ -158,122 +155,6 @@ def export_meta_graph(
     return message
 
 
-def import_meta_graph(
-    meta_graph_or_file: Any, clear_devices: bool = False, import_scope: str | None = None, **kwargs: Any
-) -> Any:
-    """Adds a meta graph to the default graph: nodes and collections.
-
-    Args:
-      meta_graph_or_file: a MetaGraphDef, or the path of a file of one, in binary or text form.
-      clear_devices: leave the devices out.
-      import_scope: name scope to put everything in.
-      **kwargs: `input_map` for the import; arguments for the Saver.
-
-    Returns:
-      The Saver of its SaverDef; without one a new Saver of the variables; None if there are no variables.
-
-    Raises:
-      NotFoundError: the file does not exist.
-      ValueError: it holds no MetaGraphDef.
-
-    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/import_meta_graph
-    """
-    from dtf.train.saver import Saver, all_saveable_objects
-
-    message = meta_graph_or_file
-    if not isinstance(message, meta_graph_pb2.MetaGraphDef):
-        message = read_meta_graph_file(meta_graph_or_file)
-    input_map = kwargs.pop("input_map", None)
-    import_scoped_meta_graph(message, clear_devices, import_scope=import_scope, input_map=input_map)
-    if message.HasField("saver_def"):
-        _check_names(message.saver_def, import_scope)
-        return Saver(saver_def=message.saver_def, name=import_scope, **kwargs)
-    if all_saveable_objects(import_scope):
-        return Saver(var_list=None if not import_scope else all_saveable_objects(import_scope), **kwargs)
-    logging.info("Saver not created because there are no variables in the graph to restore")
-    return None
-
-
-def _check_names(saver_def: Any, import_scope: str | None) -> None:
-    """Raises ValueError for a SaverDef whose ops are not in the default graph."""
-    graph = get_default_graph()
-    for field in ("filename_tensor_name", "save_tensor_name", "restore_op_name"):
-        name = getattr(saver_def, field)
-        try:
-            graph.as_graph_element(f"{import_scope}/{name}" if import_scope else name)
-        except (KeyError, ValueError) as error:
-            raise ValueError(f"The saver of the meta graph is damaged: {field}: {error}") from error
-
-
-def import_scoped_meta_graph(
-    meta_graph_or_file: Any,
-    clear_devices: bool = False,
-    graph: Graph | None = None,
-    import_scope: str | None = None,
-    input_map: dict[str, Any] | None = None,
-) -> dict[str, Any]:
-    """Adds a meta graph to `graph` (the default one if None), without a Saver.
-
-    Returns:
-      The variables that it brought, by their names without `import_scope`.
-    """
-    from dtf.build.importer import import_graph_def
-
-    message = meta_graph_or_file
-    if not isinstance(message, meta_graph_pb2.MetaGraphDef):
-        message = read_meta_graph_file(meta_graph_or_file)
-    graph_def = message.graph_def
-    if clear_devices:
-        graph_def = graph_pb2.GraphDef()
-        graph_def.CopyFrom(message.graph_def)
-        for node in graph_def.node:
-            node.device = ""
-    graph = graph or get_default_graph()
-    with graph.as_default():
-        with graph.name_scope(None):
-            import_graph_def(
-                graph_def,
-                input_map=input_map,
-                name=import_scope or "",
-                producer_op_list=message.meta_info_def.stripped_op_list,
-            )
-        scope = "/".join(part for part in (graph.get_name_scope(), import_scope) if part) or None
-        variables: dict[str, Any] = {}
-        for key in sorted(message.collection_def):
-            try:
-                _restore_collection(graph, key, message.collection_def[key], import_scope or None, variables)
-            except (DecodeError, KeyError, TypeError, AttributeError) as error:
-                raise ValueError(f"The collection {key!r} of the meta graph is damaged: {error}") from error
-    prefix = f"{scope}/" if scope else ""
-    return {name.removeprefix(prefix): variable for name, variable in variables.items()}
-
-
-def read_meta_graph_file(filename: str) -> Any:
-    """The MetaGraphDef of a file, in binary or text form.
-
-    Raises:
-      NotFoundError: the file does not exist.
-      UnreadableFileError: it holds no MetaGraphDef; a DataLossError, an OSError and a ValueError.
-    """
-    from google.protobuf import text_format
-
-    path = os.fspath(filename)
-    if not filesystems.exists(path):
-        raise errors.NotFoundError.of(f"File {path} does not exist.")
-    with file_errors(path):
-        data = filesystems.read_regular(path)
-    message = meta_graph_pb2.MetaGraphDef()
-    try:
-        message.ParseFromString(data)
-        return message
-    except DecodeError:
-        pass
-    try:
-        return text_format.Parse(data.decode(), message)
-    except (text_format.ParseError, UnicodeDecodeError, RecursionError) as error:
-        raise UnreadableFileError(path, error) from error
-
-
 # Collections
 
 
@@ -284,7 +165,7 @@ def _add_collection(message: Any, key: str, entries: list[Any], export_scope: st
         logging.info("The collection %s is left out of the meta graph: its values have no protobuf form", key)
         return
     collection = meta_graph_pb2.CollectionDef()
-    codec = _codec_of(key)
+    codec = codec_of(key)
     try:
         if codec is not None:
             for entry in entries:
@@ -318,37 +199,8 @@ def _fill(collection: Any, entries: list[Any], export_scope: str | None) -> None
         collection.node_list.value.extend(name.removeprefix(prefix) for name in names if name.startswith(prefix))
 
 
-def _restore_collection(
-    graph: Graph, key: str, collection: Any, import_scope: str | None, variables: dict[str, Any]
-) -> None:
-    kind = collection.WhichOneof("kind")
-    if kind is None:
-        return
-    values = getattr(collection, kind).value
-    codec = _codec_of(key)
-    if codec is not None and kind == "bytes_list" and codec.message_type is not None:
-        try:
-            for data in values:
-                proto = codec.message_type.FromString(data)
-                if codec.message_type is variable_pb2.VariableDef:
-                    # One object per variable, even if it is in several collections.
-                    name = f"{import_scope}/{proto.variable_name}" if import_scope else proto.variable_name
-                    if name not in variables:
-                        variables[name] = codec.from_proto(proto, import_scope=import_scope)
-                    graph.add_to_collection(key, variables[name])
-                else:
-                    graph.add_to_collection(key, codec.from_proto(proto, import_scope=import_scope))
-        except (DecodeError, KeyError) as error:
-            words = error.args[0] if error.args else error
-            raise ValueError(f"The collection {key!r} of the meta graph is damaged: {words}") from error
-        return
-    for value in values:
-        if kind == "node_list":
-            value = graph.as_graph_element(f"{import_scope}/{value}" if import_scope else value)
-        graph.add_to_collection(key, value)
-
-
-def _codec_of(key: str) -> _Codec | None:
+def codec_of(key: str) -> _Codec | None:
+    """How a collection is exported; None where its entries have no messages."""
     if key not in _codecs:
         codec = _standard_codec(key)
         if codec is not None:
@@ -365,11 +217,7 @@ def _standard_codec(key: str) -> _Codec | None:
     if key == GraphKeys.QUEUE_RUNNERS:
         from dtf.train.queue_runner import QueueRunner
 
-        return _Codec(queue_runner_pb2.QueueRunnerDef, _to_proto, QueueRunner.from_proto)
-    if key == GraphKeys.SAVERS:
-        from dtf.train.saver import Saver
-
-        return _Codec(saver_pb2.SaverDef, _to_proto, Saver.from_proto)
+        return _Codec(queue_runner_pb2.QueueRunnerDef, entry_to_proto, QueueRunner.from_proto)
     if key in (GraphKeys.COND_CONTEXT, GraphKeys.WHILE_CONTEXT):
         from dtf.build.ops import control_flow_protos
         from dtf.wire.pb import control_flow_pb2
@@ -382,7 +230,8 @@ def _standard_codec(key: str) -> _Codec | None:
     return None
 
 
-def _to_proto(entry: Any, export_scope: str | None = None) -> Any:
+def entry_to_proto(entry: Any, export_scope: str | None = None) -> Any:
+    """The message of an entry that makes it itself."""
     return entry.to_proto(export_scope=export_scope)
 
 

@@ -19,8 +19,8 @@ from dtf.build.default_graph import (
 )
 from dtf.build.graph import GraphKeys
 from dtf.build.ops import array as array_ops
-from dtf.build.ops import control_flow as control_flow_ops
 from dtf.build.ops import math as math_ops
+from dtf.build.ops import ordering
 from dtf.build.tensor import Operation, Tensor
 from dtf.build.variable_collections import global_variables, moving_average_variables, trainable_variables
 from dtf.build.variable_scope import get_variable, variable_scope
@@ -93,7 +93,7 @@ class ExponentialMovingAverage:
                 assign_moving_average(self._averages[_key(value)], value, decay, _key(value) in from_zero)
                 for value in averaged
             ]
-            return control_flow_ops.group(*updates, name=scope)
+            return ordering.group(*updates, name=scope)
 
     def average(self, var: Any) -> Any:
         """The shadow of a variable or tensor, or None."""

@@ -83,7 +83,8 @@ from dtf.train.learning_rate_decay import (
     piecewise_constant_decay,
     polynomial_decay,
 )
-from dtf.train.meta_graph import export_meta_graph, import_meta_graph
+from dtf.train.meta_graph import export_meta_graph
+from dtf.train.meta_graph_import import import_meta_graph
 from dtf.train.momentum import MomentumOptimizer
 from dtf.train.monitored_session import MonitoredSession, MonitoredTrainingSession, SingularMonitoredSession
 from dtf.train.moving_averages import ExponentialMovingAverage

@@ -22,17 +22,16 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dtf.build.apply import apply_op
-from dtf.build.conversion import convert_to_tensor, convert_to_tensor_or_indexed_slices
+from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import colocate_with, control_dependencies, get_default_graph, init_scope
 from dtf.build.default_graph import name_scope as in_name_scope
 from dtf.build.gradients import gradients
 from dtf.build.graph import GraphKeys
 from dtf.build.ops import array as array_ops
-from dtf.build.ops import control_flow as control_flow_ops
 from dtf.build.ops import math as math_ops
-from dtf.build.ops import searching, segment
+from dtf.build.ops import ordering, searching, segment
 from dtf.build.partitioned import PartitionedVariable
-from dtf.build.sparse import IndexedSlices
+from dtf.build.sparse import IndexedSlices, convert_to_tensor_or_indexed_slices
 from dtf.build.tensor import Operation, Tensor
 from dtf.build.variable_collections import trainable_variables
 from dtf.build.variables import Variable
@@ -145,7 +144,7 @@ class Optimizer:
             colocate_gradients_with_ops=colocate_gradients_with_ops,
         )
         if gate_gradients == Optimizer.GATE_GRAPH:
-            made = control_flow_ops.tuple(made)
+            made = ordering.tuple(made)
         pairs = list(zip(made, variables, strict=True))
         self._assert_valid_dtypes([variable for grad, variable in pairs if grad is not None])
         return pairs
@@ -235,7 +234,7 @@ class Optimizer:
 
     def _finish(self, update_ops: list[Any], name_scope: str) -> Any:
         """Groups the updates under that name."""
-        return control_flow_ops.group(*update_ops, name=name_scope)
+        return ordering.group(*update_ops, name=name_scope)
 
     def _valid_dtypes(self) -> set[dtypes.DType]:
         return {dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64}

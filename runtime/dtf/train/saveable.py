@@ -11,11 +11,19 @@ from typing import Any
 
 from dtf.build.apply import apply_op
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.default_graph import device
-from dtf.build.graph import Tensor
+from dtf.build.default_graph import device, get_default_graph
+from dtf.build.graph import GraphKeys, Tensor
 from dtf.build.saveable_object import SaveableObject, SaveSpec
+from dtf.build.variable_collections import global_variables
 from dtf.build.variables import Variable
 from dtf.wire.tensor_shape import TensorShape
+
+
+def all_saveable_objects(scope: str | None = None) -> list[Any]:
+    """The objects that a Saver saves by default: global variables and the SAVEABLE_OBJECTS
+    collection."""
+    graph = get_default_graph()
+    return [*global_variables(scope), *graph.get_collection(GraphKeys.SAVEABLE_OBJECTS, scope)]
 
 
 class VariableSaveable(SaveableObject):

@@ -1,8 +1,7 @@
 """Saver: saves and restores variables, and keeps the last few checkpoints.
 
-Owns the save and restore ops of a graph, named as TensorFlow names them, so that either can run the other's
-SaverDef. Also owns which checkpoints of a folder are kept. The files are written by the runtime's kernels; which
-one is the latest is `checkpoint_management`'s.
+Owns which checkpoints of a folder are kept, and their meta graphs. `saver_ops` has the save and restore ops. The files
+are written by the runtime's kernels; which one is the latest is `checkpoint_management`'s.
 
     saver = tf.train.Saver(max_to_keep=3)
     path = saver.save(session, "logs/model.ckpt", global_step=1000)
@@ -17,15 +16,11 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
 from typing import Any
 
 from dtf import logging
-from dtf.build.apply import apply_op
-from dtf.build.default_graph import control_dependencies, device, get_default_graph, name_scope
-from dtf.build.graph import GraphKeys, Operation, Tensor
-from dtf.build.ops.control_flow import group
-from dtf.build.variable_collections import global_variables
+from dtf.build.default_graph import get_default_graph
+from dtf.build.graph import GraphKeys
 from dtf.train.checkpoint_management import (
     checkpoint_exists,
     get_checkpoint_mtimes,
@@ -33,10 +28,18 @@ from dtf.train.checkpoint_management import (
     remove_checkpoint,
     update_checkpoint_state,
 )
-from dtf.train.saveable import SaveableObject, saveables_of
+from dtf.train.meta_graph import (
+    create_meta_graph_def,
+    entry_to_proto,
+    export_meta_graph,
+    register_proto_function,
+)
+from dtf.train.saveable import all_saveable_objects, saveables_of
+from dtf.train.saver_ops import SaverOps
 from dtf.wire import errors, filesystems, forks
+from dtf.wire.files import file_errors, write_atomically
 from dtf.wire.pb import saver_pb2
-from dtf.wire.unfinished import new_token, remove_abandoned
+from dtf.wire.unfinished import remove_abandoned
 
 
 class Saver:
@@ -147,7 +150,7 @@ class Saver:
                 raise ValueError("No variables to save")
             self._is_empty = True
             return
-        ops = _SaverOps(
+        ops = SaverOps(
             saveables_of(var_list), self._reshape, self._sharded, self._restore_sequentially, self._write_version
         )
         self.saver_def = ops.build(self._name, self._filename or "model")
@@ -319,8 +322,6 @@ class Saver:
         save_debug_info: bool = False,
     ) -> Any:
         """As `tf.train.export_meta_graph`, with this Saver's SaverDef."""
-        from dtf.train.meta_graph import export_meta_graph
-
         return export_meta_graph(
             filename=filename,
             saver_def=self.saver_def,
@@ -333,9 +334,6 @@ class Saver:
         )
 
     def _write_meta_graph(self, graph: Any, prefix: str, suffix: str, strip_default_attrs: bool) -> None:
-        from dtf.train.meta_graph import create_meta_graph_def
-        from dtf.wire.files import file_errors, write_atomically
-
         # A finalized graph does not change: its message is made once, not at every save.
         key = (graph, graph.version, strip_default_attrs)
         if self._meta_graph is None or self._meta_graph[0] != key or not graph.finalized:
@@ -378,167 +376,6 @@ def get_saver_or_default() -> Saver:
     return saver
 
 
-def all_saveable_objects(scope: str | None = None) -> list[Any]:
-    """The objects that a Saver saves by default: global variables and the SAVEABLE_OBJECTS
-    collection."""
-    graph = get_default_graph()
-    return [*global_variables(scope), *graph.get_collection(GraphKeys.SAVEABLE_OBJECTS, scope)]
-
-
-class _SaverOps:
-    """Builds the ops of one Saver. Their names, inside the scope, are TensorFlow's."""
-
-    def __init__(
-        self, saveables: list[SaveableObject], reshape: bool, sharded: bool, restore_sequentially: bool, version: int
-    ) -> None:
-        self._saveables = saveables
-        self._reshape = reshape
-        self._sharded = sharded
-        self._restore_sequentially = restore_sequentially
-        self._version: Any = version  # a number, where protobuf's stubs know enumerations only
-
-    def build(self, name: str | None, filename: str) -> Any:
-        """Returns a SaverDef that names the ops."""
-        with name_scope(name, "save"):
-            default = apply_op("PlaceholderWithDefault", "filename", input=filename, shape=[])
-            prefix = apply_op("PlaceholderWithDefault", "Const", input=default, shape=[])
-            if self._sharded:
-                shards = self._by_device()
-                saved = self._sharded_save(prefix, shards)
-                restores = []
-                for where, saveables in shards:
-                    with device(where or None):
-                        restores.append(self._restore(prefix, saveables, "restore_shard"))
-                restored = group(*restores, name="restore_all")
-            else:
-                saved = self._save(prefix, self._saveables)
-                restored = self._restore(prefix, self._saveables, "restore_all")
-        return saver_pb2.SaverDef(
-            filename_tensor_name=prefix.name,
-            save_tensor_name=saved.name,
-            restore_op_name=restored.name,
-            sharded=self._sharded,
-            version=self._version,
-        )
-
-    def _by_device(self) -> list[tuple[str, list[SaveableObject]]]:
-        """The saveables of each device, ordered by device."""
-        shards: dict[str, list[SaveableObject]] = {}
-        for saveable in self._saveables:
-            devices = {spec.device for spec in saveable.specs}
-            if len(devices) != 1:
-                raise ValueError(f"All tensors of a saveable object must be on the same device: {saveable.name}")
-            shards.setdefault(devices.pop(), []).append(saveable)
-        return sorted(shards.items(), key=lambda shard: shard[0])
-
-    def _save(self, prefix: Tensor, saveables: list[SaveableObject]) -> Tensor:
-        specs = [spec for saveable in saveables for spec in saveable.specs]
-        if self._version == saver_pb2.SaverDef.V1:
-            save = apply_op(
-                "SaveSlices",
-                None,
-                filename=prefix,
-                tensor_names=[spec.name for spec in specs],
-                shapes_and_slices=[spec.slice_spec for spec in specs],
-                data=[spec.tensor for spec in specs],
-            )
-            return _after([save], prefix, "control_dependency")
-        save = apply_op(
-            "SaveV2",
-            None,
-            prefix=prefix,
-            tensor_names=[spec.name for spec in specs],
-            shape_and_slices=[spec.slice_spec for spec in specs],
-            tensors=[spec.tensor for spec in specs],
-        )
-        return _after([save], prefix, "control_dependency")
-
-    def _sharded_save(self, prefix: Tensor, shards: list[tuple[str, list[SaveableObject]]]) -> Tensor:
-        """Each device writes a bundle of its own into a folder aside; the last one merges them under the prefix.
-
-        Files of V1 are kept: a pattern names them together.
-        """
-        if self._version == saver_pb2.SaverDef.V1:
-            return self._sharded_save_v1(prefix, shards)
-        aside = apply_op("StringJoin", None, inputs=[prefix, f"_temp_{new_token()}/part"])
-        num_shards = _constant(len(shards), "num_shards")
-        parts, saves = [], []
-        for number, (where, saveables) in enumerate(shards):
-            with device(where or None), device("/cpu:0"):
-                part = apply_op("ShardedFilename", None, basename=aside, shard=number, num_shards=num_shards)
-                parts.append(part)
-                saves.append(self._save(part, saveables))
-        last, _ = shards[-1]
-        with control_dependencies([save.op for save in saves]), device(last or None), device("/cpu:0"):
-            with name_scope("MergeV2Checkpoints") as scope:
-                prefixes = apply_op("Pack", "checkpoint_prefixes", values=parts)
-                merge = apply_op(
-                    "MergeV2Checkpoints",
-                    scope,
-                    checkpoint_prefixes=prefixes,
-                    destination_prefix=prefix,
-                    delete_old_dirs=True,
-                )
-            with control_dependencies([merge]):
-                return apply_op("Identity", None, input=prefix)
-
-    def _sharded_save_v1(self, prefix: Tensor, shards: list[tuple[str, list[SaveableObject]]]) -> Tensor:
-        num_shards = _constant(len(shards), "num_shards")
-        saves = []
-        for number, (where, saveables) in enumerate(shards):
-            with device(where or None), device("/cpu:0"):
-                part = apply_op("ShardedFilename", None, basename=prefix, shard=number, num_shards=num_shards)
-                saves.append(self._save(part, saveables))
-        with control_dependencies([save.op for save in saves]):
-            return apply_op("ShardedFilespec", None, basename=prefix, num_shards=num_shards)
-
-    def _restore(self, prefix: Tensor, saveables: list[SaveableObject], name: str) -> Operation:
-        values: list[Tensor] = []
-        specs = [spec for saveable in saveables for spec in saveable.specs]
-        if not self._restore_sequentially:
-            values = _read(prefix, specs)
-        restores: list[Any] = []
-        for saveable in saveables:
-            after = control_dependencies(restores[-1:]) if self._restore_sequentially else nullcontext()
-            with after:
-                own = _read(prefix, saveable.specs) if self._restore_sequentially else values[: len(saveable.specs)]
-                values = values[len(own) :]
-                shapes = [_shape_of(saveable)] * len(own) if self._reshape else None
-                restores.append(saveable.restore(own, shapes))
-        return group(*restores, name=name)
-
-
-def _read(prefix: Tensor, specs: list[Any]) -> list[Tensor]:
-    with device("/cpu:0"):
-        return apply_op(
-            "RestoreV2",
-            None,
-            prefix=prefix,
-            tensor_names=[spec.name for spec in specs],
-            shape_and_slices=[spec.slice_spec for spec in specs],
-            dtypes=[spec.dtype for spec in specs],
-        )
-
-
-def _shape_of(saveable: SaveableObject) -> Tensor:
-    shape = saveable.op.shape
-    if shape.is_fully_defined():
-        return _constant(shape.as_list(), "shape")
-    return apply_op("Shape", None, input=saveable.specs[0].tensor)
-
-
-def _after(ops: list[Operation], value: Tensor, name: str) -> Tensor:
-    with name_scope(name) as scope, control_dependencies(ops), get_default_graph().colocate_with(value.op):
-        return apply_op("Identity", scope, input=value)
-
-
-def _constant(value: Any, name: str) -> Tensor:
-    from dtf.build.constant import constant
-    from dtf.wire.dtypes import int32
-
-    return constant(value, int32, name=name)
-
-
 def _step_number(sess: Any, global_step: Any) -> int:
     if isinstance(global_step, int):
         return global_step
@@ -565,3 +402,6 @@ def _restore_error(error: errors.OpError, cause: str) -> errors.OpError:
         f"the graph is the one that the checkpoint was made with. Original error:\n\n{error.message}"
     )
     return errors.error_from_code(error.error_code, message, error.node_def, error.op)
+
+
+register_proto_function(GraphKeys.SAVERS, saver_pb2.SaverDef, entry_to_proto, Saver.from_proto)

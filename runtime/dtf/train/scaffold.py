@@ -13,8 +13,8 @@ from typing import Any
 from dtf.build.constant import constant
 from dtf.build.default_graph import get_default_graph
 from dtf.build.graph import GraphKeys
-from dtf.build.ops.control_flow import group
 from dtf.build.ops.joining import concat
+from dtf.build.ops.ordering import group
 from dtf.build.variable_collections import (
     global_variables,
     global_variables_initializer,

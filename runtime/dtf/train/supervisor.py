@@ -23,8 +23,8 @@ from typing import Any
 from dtf import logging
 from dtf.build.default_graph import get_default_graph
 from dtf.build.graph import GraphKeys
-from dtf.build.ops.control_flow import group
 from dtf.build.ops.lookup import tables_initializer
+from dtf.build.ops.ordering import group
 from dtf.build.ops.summary_ops import merge_all
 from dtf.build.variable_collections import (
     global_variables,

@@ -35,9 +35,9 @@ from dtf import logging
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import colocate_with, control_dependencies, device, name_scope
 from dtf.build.graph import GraphKeys
-from dtf.build.ops import control_flow as control_flow_ops
 from dtf.build.ops import data_flow as data_flow_ops
 from dtf.build.ops import filling as filling_ops
+from dtf.build.ops import ordering
 from dtf.build.sparse import IndexedSlices
 from dtf.build.tensor import Operation, Tensor
 from dtf.build.variable_collections import global_variables, report_uninitialized_variables
@@ -140,7 +140,7 @@ class SyncReplicasOptimizer(Optimizer):
         self._global_step = global_step
         token_type = global_step.dtype.base_dtype
         # An op without a variable's type remains on the worker where a device setter sends variables to the ps.
-        with colocate_with(control_flow_ops.no_op()):
+        with colocate_with(ordering.no_op()):
             local_step = Variable(
                 0,
                 trainable=False,
@@ -211,7 +211,7 @@ class SyncReplicasOptimizer(Optimizer):
         elif num_tokens < needed:
             raise ValueError(f"Too few tokens to finish the first step: {num_tokens} (given) vs {needed} (needed)")
         if num_tokens == 0:
-            return control_flow_ops.no_op(name="no_init_tokens")
+            return ordering.no_op(name="no_init_tokens")
         return self._add_tokens_op(num_tokens)
 
     def make_session_run_hook(self, is_chief: bool, num_tokens: int = -1) -> SessionRunHook:
@@ -247,7 +247,7 @@ class SyncReplicasOptimizer(Optimizer):
         for accumulator, where in accumulators:
             with device(where):
                 ready.append(accumulator.set_global_step(step, name="SetGlobalStep"))
-        return control_flow_ops.group(*ready)
+        return ordering.group(*ready)
 
 
 class _SyncReplicasOptimizerHook(SessionRunHook):
@@ -269,7 +269,7 @@ class _SyncReplicasOptimizerHook(SessionRunHook):
         self._runner = self._optimizer.get_chief_queue_runner()
         self._gradients = self._optimizer._gradients_of_chief()
         if self._is_chief:
-            self._init_op = control_flow_ops.group(self._optimizer.chief_init_op, self._gradients.tell_op)
+            self._init_op = ordering.group(self._optimizer.chief_init_op, self._gradients.tell_op)
             self._init_tokens_op = self._optimizer.get_init_tokens_op(self._num_tokens)
             others = self._optimizer._total_num_replicas - 1
             self._begin_anew = _BeginAnew(self._optimizer, others) if 0 <= self._num_tokens < others else None

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from dtf.as_tensorflow.historic.layer_utils import smart_cond
-from dtf.build.ops.control_flow import with_dependencies
+from dtf.build.ops.ordering import with_dependencies
 
 __all__ = ["smart_cond", "with_dependencies"]

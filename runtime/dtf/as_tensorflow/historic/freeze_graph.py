@@ -9,7 +9,7 @@ from dtf.build.graph import Graph
 from dtf.build.importer import import_graph_def
 from dtf.build.variables import Variable
 from dtf.session import Session
-from dtf.train.meta_graph import import_meta_graph
+from dtf.train.meta_graph_import import import_meta_graph
 from dtf.train.saver import Saver
 from dtf.wire.pb import graph_pb2
 from dtf.wire.pb.variable_pb2 import VariableDef

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dtf.build import tensor
-from dtf.build.constant import constant_value as _constant_value
+from dtf.build.constant_value import constant_value as _constant_value
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.graph_keys import GraphKeys
 from dtf.build.ops.control_flow import cond

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import dtf.train.saver  # noqa: F401 registers the messages of Savers
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import get_collection, get_default_graph, name_scope
 from dtf.build.graph import Graph, Tensor
@@ -73,19 +74,19 @@ def executing_eagerly_outside_functions() -> bool:
 
 def get_to_proto_function(collection_name: str) -> Any:
     """How entries of a collection become messages, or None."""
-    codec = meta_graph._codec_of(collection_name)
+    codec = meta_graph.codec_of(collection_name)
     return codec.to_proto if codec is not None else None
 
 
 def get_from_proto_function(collection_name: str) -> Any:
     """How messages become entries of a collection, or None."""
-    codec = meta_graph._codec_of(collection_name)
+    codec = meta_graph.codec_of(collection_name)
     return codec.from_proto if codec is not None else None
 
 
 def get_collection_proto_type(collection_name: str) -> Any:
     """The type of the messages of a collection, or None."""
-    codec = meta_graph._codec_of(collection_name)
+    codec = meta_graph.codec_of(collection_name)
     return codec.message_type if codec is not None else None
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from dtf.build.graph import Operation
-from dtf.build.ops.control_flow import group
+from dtf.build.ops.ordering import group
 
 __all__ = ["initialize_resources", "local_resources", "shared_resources"]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dtf.build.constant import constant_value, constant_value_as_shape
+from dtf.build.constant_value import constant_value, constant_value_as_shape
 from dtf.build.sparse import IndexedSlices, SparseTensor
 from dtf.build.tensor import Tensor
 from dtf.build.variables import Variable

@@ -29,4 +29,4 @@ def _load(is_wanted: Callable[[str], bool]) -> None:
             importlib.import_module(f"{__name__}.{module.name}")
 
 
-import dtf.build.operators  # noqa: E402, F401 code that makes ops needs tensors with operators
+import dtf.build.ops.operators  # noqa: E402, F401 code that makes ops needs tensors with operators

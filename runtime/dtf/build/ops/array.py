@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dtf.build.apply import apply_op
-from dtf.build.constant import constant, constant_scalar, constant_value, constant_value_as_shape
+from dtf.build.constant import constant
+from dtf.build.constant_value import constant_scalar, constant_value, constant_value_as_shape
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import name_scope
 from dtf.build.ops.joining import stack

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from dtf.build.apply import apply_op
-from dtf.build.constant import constant, constant_value
+from dtf.build.constant import constant
+from dtf.build.constant_value import constant_value
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import colocate_with
 from dtf.build.gradients import gradient, not_differentiable

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dtf.build.apply import apply_op
-from dtf.build.constant import constant, constant_value
+from dtf.build.constant import constant
+from dtf.build.constant_value import constant_value
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import colocate_with, control_dependencies, get_default_graph, name_scope
 from dtf.build.ops.array import check_numerics, rank, shape
-from dtf.build.ops.control_flow import group
+from dtf.build.ops.ordering import group
 from dtf.build.ops.reductions import reduce_all
 from dtf.build.tensor import Operation, Tensor
 from dtf.wire import dtypes, errors

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from dtf.build.constant import constant_value, constant_value_as_shape
+from dtf.build.constant_value import constant_value, constant_value_as_shape
 from dtf.build.shape_rules import shape_rule, unchanged
 from dtf.wire.tensor_shape import TensorShape
 

@@ -16,6 +16,7 @@ from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import colocate_with, control_dependencies, get_default_graph
 from dtf.build.graph import Operation, Tensor
 from dtf.build.graph_keys import GraphKeys
+from dtf.build.ops.ordering import with_dependencies
 from dtf.build.sparse import IndexedSlices, SparseTensor
 from dtf.build.tensor_spec import TypeSpec
 from dtf.wire.tensor_shape import TensorShape
@@ -139,8 +140,6 @@ class CondContext:
 
     def _output(self, leaf: Any) -> Any:
         if isinstance(leaf, Operation):
-            from dtf.build.ops.control_flow import with_dependencies
-
             return with_dependencies([leaf], self.pivot)
         parts = [self._output_tensor(convert_to_tensor(part)) for part in composites.parts_of(leaf)]
         return composites.with_parts(leaf, parts)

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from dtf.build.apply import apply_op
 from dtf.build.argument_names import one_of
-from dtf.build.constant import constant_value, constant_value_as_shape
-from dtf.build.conversion import convert_to_tensor
+from dtf.build.constant_value import constant_value, constant_value_as_shape
 from dtf.build.default_graph import name_scope
 from dtf.build.ops import array as array_ops
 from dtf.build.shape_rules import shape_rule
@@ -33,7 +32,6 @@ __all__ = [
     "conv2d_backprop_filter",
     "conv2d_backprop_input",
     "conv2d_transpose",
-    "convolution",
     "depthwise_conv2d",
     "depthwise_conv2d_backprop_filter",
     "depthwise_conv2d_backprop_input",
@@ -218,45 +216,6 @@ def conv1d(
             dilations=[1, _single(dilations)],
         )
         return array_ops.squeeze(result, [axis])
-
-
-def convolution(
-    input: TensorLike,
-    filter: TensorLike | None = None,
-    padding: str | None = None,
-    strides: Sequence[int] | None = None,
-    dilation_rate: Sequence[int] | None = None,
-    name: str | None = None,
-    data_format: str | None = None,
-    filters: TensorLike | None = None,
-    dilations: Sequence[int] | None = None,
-) -> Tensor:
-    """conv1d, conv2d or conv3d, as the rank of the filter says; strides and dilations are of spatial dimensions alone.
-
-    Raises:
-      ValueError: a filter of another rank.
-    """
-    filter = convert_to_tensor(one_of("filter", filter, "filters", filters), name="filter")
-    dilations = one_of("dilation_rate", dilation_rate, "dilations", dilations)
-    rank = filter.shape.ndims
-    if rank == 3:
-        return conv1d(input, filter, strides, padding, data_format=data_format, name=name, dilations=dilations)
-    if rank == 5:
-        from dtf.build.ops.volume import convolution3d
-
-        return convolution3d(input, filter, padding, strides, dilations, name, data_format or "NDHWC")
-    if rank != 4:
-        raise ValueError(f"convolution takes filters of rank 3, 4 and 5, got {filter.shape}")
-    with name_scope(name, "convolution", [input, filter]) as scope:
-        return conv2d(
-            input,
-            filter,
-            1 if strides is None else list(strides),
-            padding,
-            data_format=data_format or "NHWC",
-            dilations=1 if dilations is None else list(dilations),
-            name=scope,
-        )
 
 
 def atrous_conv2d(value: TensorLike, filters: TensorLike, rate: int, padding: str, name: str | None = None) -> Tensor:

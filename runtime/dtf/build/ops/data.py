@@ -15,8 +15,13 @@ import numpy as np
 
 from dtf.build.apply import apply_op
 from dtf.build.conversion import convert_to_tensor
+from dtf.build.default_graph import name_scope
 from dtf.build.function_graph import TracedFunction, trace
 from dtf.build.ops import data_structure as structure
+from dtf.build.ops.data_generator import generator_functions, generator_spec
+from dtf.build.ops.data_iterators import make_initializable_iterator, make_one_shot_iterator
+from dtf.build.ops.file_patterns import files_found
+from dtf.build.ops.math import maximum
 from dtf.build.ops.random import get_seed
 from dtf.build.tensor import Tensor
 from dtf.build.tensor_spec import TensorSpec
@@ -70,6 +75,7 @@ class _Settings:
     """Attributes that programs may set; dtf ignores them."""
 
 
+@structure.dataset_class
 class Dataset:
     """A sequence of elements of one structure, as a node of the graph.
 
@@ -159,9 +165,13 @@ class Dataset:
         Raises:
           TypeError: `generator` cannot be called, or there is neither a signature nor types.
         """
-        from dtf.build.ops.data_generator import from_generator
+        spec = generator_spec(generator, output_types, output_shapes, output_signature)
+        functions_of = generator_functions(generator, spec, args)
 
-        return from_generator(generator, output_types, output_shapes, args, output_signature)
+        def elements_of(number: Tensor) -> Dataset:
+            return _made("GeneratorDataset", spec, None, **functions_of(number))
+
+        return Dataset.from_tensors(np.int64(0)).flat_map(elements_of)
 
     @staticmethod
     def list_files(file_pattern: Any, shuffle: bool | None = None, seed: int | None = None) -> Dataset:
@@ -170,9 +180,10 @@ class Dataset:
         Raises (when it is iterated):
           InvalidArgumentError: no file matches.
         """
-        from dtf.build.ops.data_files import list_files
-
-        return list_files(file_pattern, shuffle, seed)
+        with name_scope("list_files"):
+            found, count = files_found(file_pattern)
+            dataset = Dataset.from_tensor_slices(found)
+            return dataset if shuffle is False else dataset.shuffle(maximum(count, 1), seed=seed)
 
     @staticmethod
     def zip(datasets: Any) -> Dataset:
@@ -428,7 +439,7 @@ class Dataset:
             output_types=structure.flat_types(spec),
             output_shapes=structure.flat_shapes(spec),
         )
-        return structure.packed(spec, results if isinstance(results, list) else [results], Dataset)
+        return structure.packed(spec, results if isinstance(results, list) else [results])
 
     def apply(self, transformation_func: Callable[[Dataset], Dataset]) -> Dataset:
         """transformation_func(self).
@@ -455,14 +466,10 @@ class Dataset:
 
     def make_one_shot_iterator(self) -> Any:
         """An iterator for one pass, which begins at first use; see `tf.data.make_one_shot_iterator`."""
-        from dtf.build.ops.data_iterators import make_one_shot_iterator
-
         return make_one_shot_iterator(self)
 
     def make_initializable_iterator(self, shared_name: str | None = None) -> Any:
         """An iterator whose `initializer` begins a pass; see `tf.data.make_initializable_iterator`."""
-        from dtf.build.ops.data_iterators import make_initializable_iterator
-
         return make_initializable_iterator(self, shared_name)
 
     # Nodes
@@ -509,7 +516,7 @@ def _traced(function: Callable[..., Any], spec: Any, name: str) -> tuple[TracedF
     made: list[Any] = []
 
     def body(*tensors: Tensor) -> Any:
-        element = structure.packed(spec, tensors, Dataset)
+        element = structure.packed(spec, tensors)
         returned = function(*element) if isinstance(spec, tuple) else function(element)
         return structure.converted(tuple(returned) if isinstance(returned, list) else returned)
 

@@ -8,20 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dtf.build.apply import apply_op
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.default_graph import control_dependencies, name_scope
-from dtf.build.ops.array import reshape, shape
-from dtf.build.ops.control_flow import Assert
+from dtf.build.ops.array import reshape
 from dtf.build.ops.data import Dataset, _made
-from dtf.build.ops.io import matching_files
-from dtf.build.ops.math import greater, maximum
-from dtf.build.ops.string import reduce_join
 from dtf.build.tensor import Tensor
 from dtf.build.tensor_spec import TensorSpec
 from dtf.wire import dtypes
 
-__all__ = ["FixedLengthRecordDataset", "TFRecordDataset", "TextLineDataset", "list_files"]
+__all__ = ["FixedLengthRecordDataset", "TFRecordDataset", "TextLineDataset"]
 
 _BUFFER_BYTES = 256 * 1024
 
@@ -99,21 +93,6 @@ def FixedLengthRecordDataset(
         )
 
     return _records(filenames, read_one_file, num_parallel_reads)
-
-
-def list_files(file_pattern: Any, shuffle: bool | None, seed: int | None) -> Dataset:
-    """See `Dataset.list_files`."""
-    with name_scope("list_files"):
-        shuffle = True if shuffle is None else shuffle
-        pattern = convert_to_tensor(file_pattern, dtypes.string)
-        found = matching_files(pattern)
-        count = shape(found, out_type=dtypes.int64)[0]
-        patterns = reduce_join(reshape(pattern, [-1]), 0, separator=", ")
-        check = Assert(greater(count, 0), ["No files matched pattern: ", patterns], summarize=1)
-        with control_dependencies([check]):
-            found = apply_op("Identity", None, input=found)
-        dataset = Dataset.from_tensor_slices(found)
-        return dataset.shuffle(maximum(count, 1), seed=seed) if shuffle else dataset
 
 
 _RECORD = TensorSpec([], dtypes.string)

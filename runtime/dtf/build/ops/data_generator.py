@@ -18,7 +18,6 @@ from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import get_default_graph
 from dtf.build.function_graph import TracedFunction, trace
 from dtf.build.ops import data_structure as structure
-from dtf.build.ops.data import Dataset, _made
 from dtf.build.tensor import Tensor
 from dtf.build.tensor_spec import TensorSpec
 from dtf.wire import codec, dtypes, errors, forks, py_functions
@@ -26,10 +25,8 @@ from dtf.wire.dtypes import DType
 from dtf.wire.tensor_shape import TensorShape
 
 
-def from_generator(
-    generator: Callable[..., Any], output_types: Any, output_shapes: Any, args: Sequence[Any] | None, signature: Any
-) -> Dataset:
-    """See `Dataset.from_generator`."""
+def generator_spec(generator: Callable[..., Any], output_types: Any, output_shapes: Any, signature: Any) -> Any:
+    """The spec of a generator's elements; raises as `Dataset.from_generator` does."""
     if not callable(generator):
         raise TypeError("`generator` must be a Python callable.")
     if signature is None and output_types is None:
@@ -39,6 +36,13 @@ def from_generator(
     spec = structure.spec_of_legacy(output_types, output_shapes) if signature is None else signature
     if any(not isinstance(leaf, TensorSpec) for leaf in structure.flatten(spec)):
         raise TypeError("The elements of a generator's dataset are tensors, no SparseTensors or datasets.")
+    return spec
+
+
+def generator_functions(
+    generator: Callable[..., Any], spec: Any, args: Sequence[Any] | None
+) -> Callable[[Tensor], dict[str, Any]]:
+    """A function from the number of a pass to the function arguments of a GeneratorDataset."""
     passes = _Passes(generator, spec)
     arguments = [convert_to_tensor(each) for each in args or ()]
     scalar = [(dtypes.int64, TensorShape([]))]
@@ -56,16 +60,15 @@ def from_generator(
         made.set_shape([])
         return made
 
-    def elements_of(number: Tensor) -> Dataset:
+    def functions_of(number: Tensor) -> dict[str, Any]:
         functions = {
             "init": trace(lambda: begin(number), [], "Dataset_from_generator_begin"),
             "next": trace(following, scalar, "Dataset_from_generator_next"),
             "finalize": trace(end, scalar, "Dataset_from_generator_end"),
         }
-        return _made("GeneratorDataset", spec, None, **_functions(functions))
+        return _functions(functions)
 
-    one = Dataset.from_tensors(np.int64(0))
-    return one.flat_map(elements_of)
+    return functions_of
 
 
 def _functions(functions: dict[str, TracedFunction]) -> dict[str, Any]:

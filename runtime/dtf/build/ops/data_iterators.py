@@ -6,16 +6,18 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/data/Iterat
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtf.build.apply import apply_op
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import colocate_with, get_default_graph
 from dtf.build.function_graph import trace
 from dtf.build.ops import data_structure as structure
-from dtf.build.ops.data import Dataset
 from dtf.build.tensor import Operation, Tensor
 from dtf.wire import dtypes
+
+if TYPE_CHECKING:
+    from dtf.build.ops.data import Dataset
 
 __all__ = [
     "Iterator", "get_output_classes", "get_output_shapes", "get_output_types", "make_initializable_iterator",
@@ -118,7 +120,7 @@ class Iterator:
             output_types=structure.flat_types(spec),
             output_shapes=structure.flat_shapes(spec),
         )
-        return structure.packed(spec, tensors, Dataset)
+        return structure.packed(spec, tensors)
 
     def string_handle(self, name: str | None = None) -> Tensor:
         """A string scalar that identifies this iterator, for `from_string_handle`."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from dtf.build.apply import apply_op
 from dtf.build.conversion import convert_to_tensor
@@ -20,9 +20,11 @@ from dtf.wire import dtypes
 from dtf.wire.dtypes import DType
 from dtf.wire.tensor_shape import TensorShape
 
+_Kind = TypeVar("_Kind")
+
 __all__ = [
-    "DatasetSpec", "batched", "converted", "flat_shapes", "flat_slices", "flat_tensors", "flat_types", "has_sparse",
-    "legacy", "map_structure", "merged", "packed", "spec_of", "spec_of_legacy", "unbatched",
+    "DatasetSpec", "batched", "converted", "dataset_class", "flat_shapes", "flat_slices", "flat_tensors", "flat_types",
+    "has_sparse", "legacy", "map_structure", "merged", "packed", "spec_of", "spec_of_legacy", "unbatched",
 ]  # fmt: skip
 
 
@@ -33,6 +35,20 @@ class DatasetSpec:
     element_spec: Any
     shape: TensorShape = TensorShape([])
     dtype: DType = dtypes.variant
+
+
+def dataset_class(kind: type[_Kind]) -> type[_Kind]:
+    """Registers the decorated class as the class of datasets inside elements.
+
+    It is called with a variant tensor and the spec of its elements.
+    """
+    global _dataset_class
+    _dataset_class = kind
+    return kind
+
+
+def _dataset_class(tensor: Tensor, spec: Any) -> Any:
+    raise AssertionError("no module that makes datasets is loaded")
 
 
 # -- walking
@@ -152,8 +168,8 @@ def flat_shapes(spec: Any) -> list[TensorShape]:
     return [TensorShape(None) if isinstance(leaf, SparseTensorSpec) else leaf.shape for leaf in flatten(spec)]
 
 
-def packed(spec: Any, tensors: Sequence[Tensor], dataset_of: Callable[[Tensor, Any], Any]) -> Any:
-    """The structure of flat tensors; `dataset_of(variant tensor, spec of its elements)` makes datasets."""
+def packed(spec: Any, tensors: Sequence[Tensor]) -> Any:
+    """The structure of flat tensors."""
     leaves: list[Any] = []
     for leaf, tensor in zip(flatten(spec), tensors, strict=True):
         if isinstance(leaf, SparseTensorSpec):
@@ -162,7 +178,7 @@ def packed(spec: Any, tensors: Sequence[Tensor], dataset_of: Callable[[Tensor, A
             shape.set_shape([leaf.shape.ndims])
             leaves.append(SparseTensor(indices, values, shape))
         elif isinstance(leaf, DatasetSpec):
-            leaves.append(dataset_of(tensor, leaf.element_spec))
+            leaves.append(_dataset_class(tensor, leaf.element_spec))
         else:
             tensor.set_shape(leaf.shape)
             leaves.append(tensor)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dtf.build.apply import apply_op
-from dtf.build.constant import constant_value
+from dtf.build.constant_value import constant_value
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.shape_rules import shape_rule, sizes_of, unchanged, unknown
 from dtf.build.tensor import Tensor

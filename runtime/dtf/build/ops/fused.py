@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dtf.build.constant import constant_value
+from dtf.build.constant_value import constant_value
 from dtf.build.ops import conv, linalg, nn  # noqa: F401 - they hold the rules of the plain ops
 from dtf.build.shape_rules import shape_rule, table, unchanged
 from dtf.build.tensor import Operation

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dtf.build.apply import apply_op
-from dtf.build.constant import constant_value, constant_value_as_shape
+from dtf.build.constant_value import constant_value, constant_value_as_shape
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import name_scope
 from dtf.build.ops.random import op_seeds
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dtf.build.tensor_like import DTypeLike, TensorLike
 
 __all__ = [
-    "adjust_contrast", "combined_non_max_suppression", "crop_and_resize", "decode_and_crop_jpeg", "decode_bmp",
+    "combined_non_max_suppression", "crop_and_resize", "decode_and_crop_jpeg", "decode_bmp",
     "decode_gif", "decode_image", "decode_jpeg", "decode_png", "draw_bounding_boxes", "encode_jpeg", "encode_png",
     "extract_glimpse", "extract_jpeg_shape", "extract_volume_patches", "hsv_to_rgb", "non_max_suppression",
     "non_max_suppression_overlaps", "non_max_suppression_padded", "non_max_suppression_with_scores", "resize_area",
@@ -305,20 +305,6 @@ def rgb_to_hsv(images: TensorLike, name: str | None = None) -> Tensor:
 def hsv_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
     """The inverse of `rgb_to_hsv`."""
     return apply_op("HSVToRGB", name, images=images)
-
-
-def adjust_contrast(images: TensorLike, contrast_factor: Any) -> Tensor:
-    """Images with the distance of each pixel to the mean of its channel multiplied."""
-    from dtf.build.ops.image_functions import convert_image_dtype
-
-    with name_scope(None, "adjust_contrast", [images, contrast_factor]) as name:
-        images = convert_to_tensor(images, name="images")
-        original = images.dtype
-        is_computable = original in (dtypes.float16, dtypes.float32)
-        computed = images if is_computable else convert_image_dtype(images, dtypes.float32)
-        factor = convert_to_tensor(contrast_factor, dtype=dtypes.float32)
-        adjusted = apply_op("AdjustContrastv2", images=computed, contrast_factor=factor)
-        return convert_image_dtype(adjusted, original, saturate=True, name=name)
 
 
 # -- boxes

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dtf.build.apply import apply_op
-from dtf.build.constant import constant_value
+from dtf.build.constant_value import constant_value
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import name_scope
 from dtf.build.ops import array as array_ops
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from dtf.build.tensor_like import DTypeLike, TensorLike
 
 __all__ = [
-    "ResizeMethod", "adjust_brightness", "adjust_gamma", "adjust_hue", "adjust_saturation", "central_crop",
-    "convert_image_dtype", "crop_to_bounding_box", "flip_left_right", "flip_up_down", "grayscale_to_rgb",
-    "is_jpeg", "pad_to_bounding_box", "per_image_standardization", "random_brightness",
+    "ResizeMethod", "adjust_brightness", "adjust_contrast", "adjust_gamma", "adjust_hue", "adjust_saturation",
+    "central_crop", "convert_image_dtype", "crop_to_bounding_box", "flip_left_right", "flip_up_down",
+    "grayscale_to_rgb", "is_jpeg", "pad_to_bounding_box", "per_image_standardization", "random_brightness",
     "random_contrast", "random_flip_left_right", "random_flip_up_down", "random_hue", "random_saturation", "resize",
     "resize_image_with_crop_or_pad", "resize_image_with_pad", "resize_images", "resize_with_crop_or_pad",
     "rgb_to_grayscale", "rot90", "transpose", "transpose_image",
@@ -87,6 +87,18 @@ def grayscale_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
 def adjust_brightness(image: TensorLike, delta: TensorLike) -> Tensor:
     """`delta` added to images whose values are taken as numbers in [0, 1]."""
     return _in_floats("adjust_brightness", image, lambda images: images + math_ops.cast(delta, images.dtype))
+
+
+def adjust_contrast(images: TensorLike, contrast_factor: Any) -> Tensor:
+    """Images with the distance of each pixel to the mean of its channel multiplied."""
+    with name_scope(None, "adjust_contrast", [images, contrast_factor]) as name:
+        images = convert_to_tensor(images, name="images")
+        original = images.dtype
+        is_computable = original in (dtypes.float16, dtypes.float32)
+        computed = images if is_computable else convert_image_dtype(images, dtypes.float32)
+        factor = convert_to_tensor(contrast_factor, dtype=dtypes.float32)
+        adjusted = apply_op("AdjustContrastv2", images=computed, contrast_factor=factor)
+        return convert_image_dtype(adjusted, original, saturate=True, name=name)
 
 
 def adjust_gamma(image: TensorLike, gamma: TensorLike = 1, gain: Any = 1) -> Tensor:
@@ -153,7 +165,7 @@ def random_contrast(image: TensorLike, lower: float, upper: float, seed: int | N
     """`adjust_contrast` by a random factor in [lower, upper)."""
     if upper <= lower or lower < 0:
         raise ValueError("upper must be > lower, and lower non-negative.")
-    return image_ops.adjust_contrast(image, random_ops.random_uniform([], lower, upper, seed=seed))
+    return adjust_contrast(image, random_ops.random_uniform([], lower, upper, seed=seed))
 
 
 def random_hue(image: TensorLike, max_delta: float, seed: int | None = None) -> Tensor:

@@ -336,7 +336,7 @@ def tables_initializer(name: str = "init_all_tables") -> Operation:
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/initializers/tables_initializer
     """
-    from dtf.build.ops.control_flow import group
+    from dtf.build.ops.ordering import group
 
     return group(*get_collection(GraphKeys.TABLE_INITIALIZERS), name=name)
 

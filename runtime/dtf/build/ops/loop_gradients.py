@@ -16,7 +16,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from dtf.build.apply import apply_op
-from dtf.build.constant import constant, constant_value
+from dtf.build.constant import constant
+from dtf.build.constant_value import constant_value
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import colocate_with, control_dependencies
 from dtf.build.graph import Operation, Tensor

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dtf.build.apply import apply_op
-from dtf.build.constant import constant, constant_value
+from dtf.build.constant import constant
+from dtf.build.constant_value import constant_value
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import name_scope
 from dtf.build.shape_rules import broadcast, shape_rule, unchanged

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from dtf.build.apply import apply_op
-from dtf.build.constant import constant, constant_value
+from dtf.build.constant import constant
+from dtf.build.constant_value import constant_value
 from dtf.build.gradients import gradient, not_differentiable
 from dtf.build.ops.math import (
     add,

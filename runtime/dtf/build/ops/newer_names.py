@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dtf.build.apply import apply_op
-from dtf.build.constant import constant_value
-from dtf.build.conversion import convert_to_tensor, convert_to_tensor_or_indexed_slices
+from dtf.build.constant_value import constant_value
+from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import colocate_with, control_dependencies, name_scope
 from dtf.build.ops.array import broadcast_to, check_numerics, expand_dims, identity, reshape, shape_of
 from dtf.build.ops.control_flow import case
@@ -22,7 +22,7 @@ from dtf.build.ops.joining import concat, tile
 from dtf.build.ops.math import cast
 from dtf.build.ops.reductions import reduce_max
 from dtf.build.ops.slicing import boolean_mask
-from dtf.build.sparse import IndexedSlices, SparseTensor
+from dtf.build.sparse import IndexedSlices, SparseTensor, convert_to_tensor_or_indexed_slices
 from dtf.build.tensor import Tensor
 from dtf.build.variables import Variable
 from dtf.wire import dtypes

@@ -9,16 +9,19 @@ from __future__ import annotations
 import functools
 import numbers
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import dtf.build.packing  # noqa: F401 an index may be a list of tensors
 from dtf.build.apply import apply_op
 from dtf.build.conversion import convert_to_tensor, is_dense_tensor_like, is_foreign
-from dtf.build.default_graph import control_dependencies, name_scope
-from dtf.build.graph import Tensor
+from dtf.build.default_graph import name_scope
+from dtf.build.ops import linalg, slicing
+from dtf.build.ops import math as math_ops
 from dtf.build.sparse import SparseTensor
+from dtf.build.tensor import Tensor
 from dtf.wire import dtypes
 from dtf.wire.dtypes import DType
 
@@ -85,14 +88,10 @@ def _multiply(x: Tensor, y: Any, name: str) -> Any:
 
 
 def _true_divide(x: Tensor, y: Tensor, name: str) -> Tensor:
-    from dtf.build.ops import math
-
-    return math.truediv(x, y, name)
+    return math_ops.truediv(x, y, name)
 
 
 def _matrix_multiply(x: Tensor, y: Tensor, name: str) -> Tensor:
-    from dtf.build.ops import linalg
-
     return linalg.matmul(x, y, name=name)
 
 
@@ -106,9 +105,7 @@ def _logical(boolean_op: str, integer_op: str) -> Binary:
 def _logical_xor(x: Tensor, y: Tensor, name: str) -> Tensor:
     if x.dtype.base_dtype != dtypes.bool:
         return apply_op("BitwiseXor", name, x=x, y=y)
-    from dtf.build.ops import math
-
-    return math.logical_xor(x, y, name)
+    return math_ops.logical_xor(x, y, name)
 
 
 def _comparison(op_type: str) -> Callable[[Any, Any], Any]:
@@ -138,8 +135,6 @@ def get_item(tensor: TensorLike, index: Any) -> Tensor:
       TypeError: an entry of the index is nothing of these.
     """
     if is_dense_tensor_like(index) and index.dtype == dtypes.bool or _is_boolean_array(index):
-        from dtf.build.ops import slicing
-
         return slicing.boolean_mask(tensor, index)
     variable = None if isinstance(tensor, Tensor) or not hasattr(tensor, "_storage") else tensor
     tensor = convert_to_tensor(tensor)
@@ -183,28 +178,8 @@ def get_item(tensor: TensorLike, index: Any) -> Tensor:
         place = dict(zip(("begin", "end", "strides"), packed, strict=True))
         sliced = apply_op("StridedSlice", name, input=tensor, **place, **masks)
         if variable is not None:
-            sliced.assign = functools.partial(assign_slice, variable, place, masks)
+            sliced.assign = functools.partial(slicing.assign_slice, variable, place, masks)
         return sliced
-
-
-def assign_slice(
-    variable: Any, bounds: Mapping[str, Any], masks: Mapping[str, int], value: TensorLike, name: str | None = None
-) -> Any:
-    """Writes `value` into a slice of a variable.
-
-    Args:
-      bounds: begin, end and strides of the slice.
-      masks: the masks of StridedSlice.
-
-    Returns:
-      The reference after the change; the variable's value, read after the change, if it is held by handle.
-    """
-    value = convert_to_tensor(value, variable.dtype.base_dtype)
-    if not variable._storage.is_resource:
-        return apply_op("StridedSliceAssign", name, ref=variable._ref(), value=value, **bounds, **masks)
-    changed = apply_op("ResourceStridedSliceAssign", name, ref=variable.handle, value=value, **bounds, **masks)
-    with control_dependencies([changed]):
-        return variable.read_value()
 
 
 def _is_boolean_array(index: Any) -> bool:

@@ -12,7 +12,8 @@ import numpy as np
 
 from dtf.build.apply import apply_op
 from dtf.build.argument_names import one_of
-from dtf.build.constant import constant, constant_value
+from dtf.build.constant import constant
+from dtf.build.constant_value import constant_value
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import name_scope
 from dtf.build.ops.math import (

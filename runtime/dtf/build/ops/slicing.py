@@ -1,19 +1,19 @@
 """Array ops that cut a tensor: slices and boolean masks; public functions, then their static shapes.
 
-`wire.slicing` defines slice specifications; `build.operators` has tensor[...]. Kernels: `run.kernels.slicing`;
+`wire.slicing` defines slice specifications; `operators` has tensor[...]. Kernels: `run.kernels.slicing`;
 gradients: `array_grad`.
 """
 
 from __future__ import annotations
 
 import builtins
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from dtf.build.apply import apply_op
-from dtf.build.constant import constant_value, constant_value_as_shape
+from dtf.build.constant_value import constant_value, constant_value_as_shape
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.default_graph import name_scope
-from dtf.build.operators import assign_slice
+from dtf.build.default_graph import control_dependencies, name_scope
 from dtf.build.ops.array import reshape, shape_of, squeeze
 from dtf.build.ops.filling import ones_like
 from dtf.build.ops.gathering import gather
@@ -107,6 +107,26 @@ def strided_slice(
     if var is not None:
         sliced.assign = assign
     return sliced
+
+
+def assign_slice(
+    variable: Any, bounds: Mapping[str, Any], masks: Mapping[str, int], value: TensorLike, name: str | None = None
+) -> Any:
+    """Writes `value` into a slice of a variable.
+
+    Args:
+      bounds: begin, end and strides of the slice.
+      masks: the masks of StridedSlice.
+
+    Returns:
+      The reference after the change; the variable's value, read after the change, if it is held by handle.
+    """
+    value = convert_to_tensor(value, variable.dtype.base_dtype)
+    if not variable._storage.is_resource:
+        return apply_op("StridedSliceAssign", name, ref=variable._ref(), value=value, **bounds, **masks)
+    changed = apply_op("ResourceStridedSliceAssign", name, ref=variable.handle, value=value, **bounds, **masks)
+    with control_dependencies([changed]):
+        return variable.read_value()
 
 
 def boolean_mask(tensor: TensorLike, mask: TensorLike, name: str = "boolean_mask", axis: int | None = None) -> Tensor:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dtf.build.apply import apply_op
-from dtf.build.constant import constant_value, constant_value_as_shape
+from dtf.build.constant_value import constant_value, constant_value_as_shape
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import name_scope
 from dtf.build.shape_rules import shape_rule, unknown

@@ -7,7 +7,7 @@ Source: https://www.tensorflow.org/api_docs/python/tf/raw_ops (TensorListReserve
 
 from __future__ import annotations
 
-from dtf.build.constant import constant_value
+from dtf.build.constant_value import constant_value
 from dtf.build.graph import Operation
 from dtf.build.shape_rules import scalar, shape_rule, unchanged
 from dtf.build.tensor import Tensor

@@ -9,11 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from dtf.build.apply import apply_op
-from dtf.build.constant import constant_value_as_shape
-from dtf.build.conversion import convert_to_tensor
+from dtf.build.constant_value import constant_value_as_shape
 from dtf.build.ops import math as math_ops
 from dtf.build.ops import rearranging
 from dtf.build.shape_rules import shape_rule
@@ -53,30 +50,6 @@ def conv3d(
     )
 
 
-def convolution3d(
-    input: TensorLike,
-    filter: TensorLike,
-    padding: Any,
-    strides: Any,
-    dilations: Any,
-    name: str | None,
-    data_format: str,
-) -> Tensor:
-    """`conv3d` with one number for each spatial dimension; kernels of dilated volumes take phases as batches."""
-    from dtf.build.ops.pools import with_space_to_batch
-
-    rates = [1] * 3 if dilations is None else list(np.ravel(dilations)) * (3 if np.size(dilations) == 1 else 1)
-    steps = _five(1 if strides is None else list(strides), data_format)
-
-    def convolve(volumes: TensorLike, _: int, padding: Any) -> Tensor:
-        return conv3d(volumes, filter, steps, padding, data_format, name=name)
-
-    if max(rates) == 1:
-        return convolve(input, 3, padding)
-    sizes = convert_to_tensor(filter).shape.as_list()[:3]
-    return with_space_to_batch(input, rates, padding, convolve, sizes, data_format=data_format)
-
-
 def conv3d_transpose(
     value: TensorLike,
     filter: TensorLike | None = None,
@@ -97,14 +70,14 @@ def conv3d_transpose(
         input_sizes=output_shape,
         filter=filter if filters is None else filters,
         out_backprop=value if input is None else input,
-        strides=_five(strides, data_format),
+        strides=five(strides, data_format),
         padding=padding,
         data_format=data_format,
-        dilations=None if dilations is None else _five(dilations, data_format),
+        dilations=None if dilations is None else five(dilations, data_format),
     )
 
 
-def _five(values: Any, data_format: str) -> list[int]:
+def five(values: Any, data_format: str) -> list[int]:
     """Numbers of the spatial dimensions, or one for all of them, as a list for all five dimensions."""
     inner = [values] * 3 if isinstance(values, int) else list(values)
     if len(inner) == 5:
@@ -159,8 +132,8 @@ def _pooled(op: str, input: Any, ksize: Any, strides: Any, padding: str, data_fo
         op,
         name,
         input=input,
-        ksize=_five(ksize, data_format),
-        strides=_five(strides, data_format),
+        ksize=five(ksize, data_format),
+        strides=five(strides, data_format),
         padding=padding,
         data_format=data_format,
     )

@@ -19,7 +19,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from dtf.build import nest
-from dtf.build.constant import constant_value
+from dtf.build.constant_value import constant_value
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import name_scope
 from dtf.build.ops import array as array_ops
