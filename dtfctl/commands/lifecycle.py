@@ -89,9 +89,9 @@ def add_to(group: click.Group) -> None:
                 _submit(cluster, plan, is_plan, options, terminal, arguments=(file, more, settings, name))
                 return
             if is_plan:
-                _print_plan(cluster, _on_running_group(cluster, plan))
+                _print_plan(cluster, _on_running_hosts(cluster, plan))
             settle_engine(cluster, plan)
-            with _group_of(cluster, plan, terminal) as plan:
+            with _hosts_of(cluster, plan, terminal) as plan:
                 is_new = _begin(cluster, plan, terminal, read.positions())
             deadline = None if timeout is None else started_at + timeout
             if interrupts is not None:
@@ -214,26 +214,33 @@ def _begin(cluster: Cluster, plan: ClusterPlan, terminal: Terminal, where: Where
     return False
 
 
-def _on_running_group(cluster: Cluster, plan: ClusterPlan) -> ClusterPlan:
-    """The plan on the hosts of Ray that the running cluster has, if it runs."""
-    from dtfctl.values.plan import RAY
+def _on_running_hosts(cluster: Cluster, plan: ClusterPlan) -> ClusterPlan:
+    """The plan on the hosts of Ray or MPI that the running cluster has, if it runs."""
+    from dtfctl.values.plan import MPI, RAY
 
     found = cluster.find()
-    if plan.engine != RAY or found is None or found[0].is_over:
+    if plan.engine not in (RAY, MPI) or found is None or found[0].is_over:
         return plan
+    if plan.engine == MPI:
+        from dtfctl.launchers import mpi
+
+        return mpi.taken_over(plan, found[0].plan)
     from dtfctl.launchers.ray import group
 
     return group.taken_over(plan, found[0].plan)
 
 
 @contextmanager
-def _group_of(cluster: Cluster, plan: ClusterPlan, terminal: Terminal) -> Iterator[ClusterPlan]:
-    """The plan on hosts of Ray, where it is to run there. They are given back if no cluster comes of it."""
-    from dtfctl.values.plan import RAY
+def _hosts_of(cluster: Cluster, plan: ClusterPlan, terminal: Terminal) -> Iterator[ClusterPlan]:
+    """The plan on hosts of Ray or MPI, where it is to run there. Ray's are given back if no cluster comes of it."""
+    import os
 
-    if plan.engine != RAY:
+    from dtfctl.values.plan import MPI, RAY
+
+    if plan.engine not in (RAY, MPI):
         yield plan
         return
+    from dtfctl.launchers import mpi
     from dtfctl.launchers.ray import group
     from dtfctl.storage.ownership import make_private
 
@@ -241,7 +248,10 @@ def _group_of(cluster: Cluster, plan: ClusterPlan, terminal: Terminal) -> Iterat
     if found is not None and not found[0].is_over and found[0].outcome:
         cluster.wait_until(lambda run, _: run.is_over, None)
     if cluster.is_active():
-        yield _on_running_group(cluster, plan)
+        yield _on_running_hosts(cluster, plan)
+        return
+    if plan.engine == MPI:
+        yield mpi.found(plan, os.environ, terminal.say)
         return
     # The former run gives back its own hosts.
     cluster.wait_for_end_of_supervisor()

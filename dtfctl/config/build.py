@@ -16,12 +16,14 @@ from typing import Any
 
 from dtfctl.config import hostlist, schema
 from dtfctl.config.engine import (
+    add_mpi_hosts,
     add_nodes,
     add_pods,
     add_ray_hosts,
     check_groups,
     engine_name,
     kubernetes_of,
+    mpi_of,
     nodes_for,
     ray_of,
     slurm_of,
@@ -45,6 +47,7 @@ from dtfctl.values.plan import (
     KubernetesSettings,
     Limits,
     LogPolicy,
+    MpiSettings,
     Probe,
     RaySettings,
     Requirements,
@@ -197,8 +200,11 @@ class _Builder:
         ray = ray_of(values)
         if ray is not None:
             declared = add_ray_hosts(values, ray, hosts, self._folder)
+        mpi = mpi_of(values)
+        if mpi is not None:
+            declared = add_mpi_hosts(values, mpi, hosts, self._folder)
         spares = {name for level in levels.values() for name, _ in _value(level.values, "spare_hosts", ())}
-        free = next((engine.spares for engine in (slurm, ray) if engine is not None), 0)
+        free = next((engine.spares for engine in (slurm, ray, mpi) if engine is not None), 0)
         self._spares = declared[-free:] if free else ()
         spares.update(self._spares)
         placer = Placer(hosts, declared, spares, lambda name: host_plan(name, {}, values, self._folder))
@@ -225,6 +231,7 @@ class _Builder:
             slurm=slurm or SlurmSettings(),
             kubernetes=kubernetes or KubernetesSettings(),
             ray=ray or RaySettings(),
+            mpi=mpi or MpiSettings(),
             host_lost_after_s=_value(values, "host_lost_after", HOST_LOST_AFTER_S),
             fence_after_s=_fence_after(values),
         )

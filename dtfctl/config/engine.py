@@ -13,10 +13,12 @@ from dtfctl.config.hosts import host_plan
 from dtfctl.config.kinds import Values, nearest
 from dtfctl.values.plan import (
     KUBERNETES,
+    MPI,
     RAY,
     SLURM,
     HostPlan,
     KubernetesSettings,
+    MpiSettings,
     RaySettings,
     SlurmGroup,
     SlurmSettings,
@@ -207,6 +209,33 @@ def add_ray_hosts(top: Values, ray: RaySettings, hosts: dict[str, HostPlan], fol
     names = [f"node-{number + 1}" for number in range(ray.nodes)]
     for name in names:
         hosts[name] = replace(host_plan(name, own | {"address": name}, top, folder), via=RAY, target="")
+    return tuple(names)
+
+
+def mpi_of(top: Values) -> MpiSettings | None:
+    """How mpirun is called; None where the file names another engine."""
+    if engine_name(top) != MPI:
+        return None
+    found = _section(top, MPI)
+    nodes, spares = _of(found, "nodes", 1), _of(found, "spares", 0)
+    if spares >= nodes:
+        raise found["spares"].node.at.error(f'"spares" must leave a host for the tasks: there are {nodes} hosts')
+    options = tuple(text for text, _ in _of(found, "options", ()))
+    address = _of(found, "address", MpiSettings.address)
+    return MpiSettings(nodes, spares, _of(found, "mpirun", MpiSettings.mpirun), options, address)
+
+
+def add_mpi_hosts(top: Values, mpi: MpiSettings, hosts: dict[str, HostPlan], folder: Path) -> tuple[str, ...]:
+    """Adds the hosts of mpirun, which are known at `up`, and returns their names."""
+    found = _section(top, MPI)
+    is_copied = _of(found, "sync", False)
+    own: dict[str, Any] = {"sync": is_copied, "working_dir": _of(found, "working_dir", str(folder))}
+    if not is_copied and "python" not in top and "venv" not in top:
+        # The file system is shared, and so is the environment that has dtfctl.
+        own["python"] = sys.executable
+    names = [f"node-{number + 1}" for number in range(mpi.nodes)]
+    for name in names:
+        hosts[name] = replace(host_plan(name, own | {"address": name}, top, folder), via=MPI, target="")
     return tuple(names)
 
 

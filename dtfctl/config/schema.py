@@ -395,15 +395,33 @@ RAY = Section(
     may_be_empty=True,
 )
 
+MPI = Section(
+    {
+        "nodes": Key(values.integer(1, REPLICAS_MAX), "How many of mpirun's hosts to use, the first ones.", "1"),
+        "spares": Key(
+            values.integer(0, REPLICAS_MAX),
+            "How many of the hosts stay free, to take over the tasks of a host that is lost.",
+            "0",
+        ),
+        "mpirun": Key(values.LINE, "Open MPI's mpirun, with options.", "mpirun"),
+        "options": Key(values.one_or_list(values.LINE), "Options of each call of mpirun: --hostfile=hosts."),
+        "address": Key(values.LINE, "The address of a host for the others; {node} is its name: {node}-ib.", "{node}"),
+        "sync": Key(values.boolean(), "Whether the folder is copied to the hosts, which have no shared one.", "false"),
+        "working_dir": Key(values.TEXT, "Where the copy is; by default at the same path as here."),
+    },
+    may_be_empty=True,
+)
+
 ENGINE = Section(
     {
-        "name": Key(values.word("slurm", "kubernetes", "ray"), "The engine, with its defaults."),
+        "name": Key(values.word("slurm", "kubernetes", "ray", "mpi"), "The engine, with its defaults."),
         "slurm": Key(SLURM, "An allocation of Slurm: up submits a batch script and runs in the allocation."),
         "kubernetes": Key(KUBERNETES, "A namespace of Kubernetes: each task is a pod."),
         "ray": Key(RAY, "A placement group of Ray: an actor on each of its hosts starts the tasks there."),
+        "mpi": Key(MPI, "The hosts that Open MPI's mpirun reaches, by a batch system or a hostfile."),
     },
     short="name",
-    one_of=(("name", "slurm", "kubernetes", "ray"),),
+    one_of=(("name", "slurm", "kubernetes", "ray", "mpi"),),
 )
 
 CLUSTER = Section(
@@ -428,7 +446,7 @@ CLUSTER = Section(
             SUCCESS, "The tasks that decide that the training has succeeded: all, any, chief, jobs, or {jobs, tasks}."
         ),
         "tensorboard": Key(TENSORBOARD, "A TensorBoard beside the training."),
-        "engine": Key(ENGINE, "The engine that provides the hosts, in place of `hosts`: slurm, kubernetes, ray."),
+        "engine": Key(ENGINE, "The engine that provides the hosts, in place of `hosts`: slurm, kubernetes, ray, mpi."),
         "ssh": Key(SSH, "How hosts are reached; your own ssh config, agent and jump hosts count."),
         "host_lost_after": Key(
             values.duration(1),

@@ -6,18 +6,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dtfctl.launchers.here import HerePipe
+from dtfctl.launchers.mpi import MpiPipe
 from dtfctl.launchers.pipe import Pipe
 from dtfctl.launchers.provision import AgentProvisioner, Provisioner
 from dtfctl.launchers.ray.pipe import RayPipe
 from dtfctl.launchers.slurm import SlurmPipe
 from dtfctl.launchers.ssh import SshPipe
-from dtfctl.values.plan import HERE, KUBERNETES, RAY, SLURM, SSH, ClusterPlan, HostPlan
+from dtfctl.values.plan import HERE, KUBERNETES, MPI, RAY, SLURM, SSH, ClusterPlan, HostPlan
 
 PIPES: dict[str, Callable[[ClusterPlan, HostPlan, Path], Pipe]] = {
     HERE: lambda plan, host, sockets: HerePipe(host),
     SSH: lambda plan, host, sockets: SshPipe(plan.ssh, host, sockets),
     RAY: lambda plan, host, sockets: RayPipe(plan.ray, host, sockets),
     SLURM: lambda plan, host, sockets: SlurmPipe(plan.slurm, host),
+    MPI: lambda plan, host, sockets: MpiPipe(plan.mpi, host, Path(plan.folder)),
 }
 """Called with the plan, the host, and a private folder for sockets."""
 

@@ -45,6 +45,7 @@ SSH = "ssh"
 SLURM = "slurm"
 KUBERNETES = "kubernetes"
 RAY = "ray"
+MPI = "mpi"
 """Kinds of ways to a host (launchers/ways.py); HERE is the machine of the supervisor itself."""
 
 LOCALHOST = "localhost"
@@ -286,6 +287,27 @@ class RaySettings:
 
 
 @dataclass(frozen=True)
+class MpiSettings:
+    """Hosts that Open MPI's mpirun reaches.
+
+    Attributes:
+      nodes: how many of them to use, the first ones.
+      spares: how many of those, the last ones, get no task until another one is lost.
+      mpirun: the command, with options.
+      options: more options of each call.
+      address: the address of a host for the others; {node} is its name.
+      hosts: the names that mpirun has for the hosts, () until they are known.
+    """
+
+    nodes: int = 1
+    spares: int = 0
+    mpirun: str = "mpirun"
+    options: tuple[str, ...] = ()
+    address: str = "{node}"
+    hosts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class KubernetesSettings:
     """A namespace of Kubernetes, and what the pods there get.
 
@@ -443,6 +465,7 @@ class ClusterPlan:
     slurm: SlurmSettings = SlurmSettings()
     kubernetes: KubernetesSettings = KubernetesSettings()
     ray: RaySettings = RaySettings()
+    mpi: MpiSettings = MpiSettings()
     host_lost_after_s: float = 600.0
     fence_after_s: float = 0.0
 

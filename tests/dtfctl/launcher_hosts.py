@@ -21,6 +21,7 @@ from dtfctl.launchers.base import Event, HostLauncher, Launch
 from dtfctl.launchers.fake import FakeLauncher, FakeProvisioner
 from dtfctl.launchers.here import HerePipe
 from dtfctl.launchers.local import LocalLauncher
+from dtfctl.launchers.mpi import MpiPipe
 from dtfctl.launchers.pipe import Call, Pipe
 from dtfctl.launchers.provision import AgentProvisioner, Provisioner
 from dtfctl.launchers.ray import client
@@ -29,8 +30,21 @@ from dtfctl.launchers.ray.pipe import RayPipe
 from dtfctl.launchers.remote import RemoteLauncher
 from dtfctl.launchers.slurm import SlurmPipe
 from dtfctl.launchers.ssh import SshPipe
-from dtfctl.values.plan import HERE, LOCALHOST, RAY, SLURM, SSH, HostPlan, RaySettings, SlurmSettings, SshSettings
+from dtfctl.values.plan import (
+    HERE,
+    LOCALHOST,
+    MPI,
+    RAY,
+    SLURM,
+    SSH,
+    HostPlan,
+    MpiSettings,
+    RaySettings,
+    SlurmSettings,
+    SshSettings,
+)
 from tests.e2e import hosts, ray_cluster
+from tests.e2e import mpi as mpi_hosts
 from tests.e2e import slurm as slurm_cluster
 
 EVENT_S = 60.0
@@ -242,6 +256,15 @@ async def slurm(folder: Path) -> AsyncIterator[LauncherHost]:
 
 
 @asynccontextmanager
+async def mpi(folder: Path) -> AsyncIterator[LauncherHost]:
+    """A host of mpirun, on this machine."""
+    hosts_of_mpi = mpi_hosts.Mpi(folder, 1)
+    settings = MpiSettings(mpirun=hosts_of_mpi.mpirun, options=hosts_of_mpi.options)
+    node = HostPlan("node-1", "127.0.0.1", sys.executable, "/", via=MPI, target="node1")
+    yield remote_host(folder, MpiPipe(settings, node, folder))
+
+
+@asynccontextmanager
 async def ray(folder: Path) -> AsyncIterator[LauncherHost]:
     """A host of a placement group, on this machine."""
     settings = RaySettings(address=ray_cluster.shared().address, python=ray_cluster.PYTHON)
@@ -281,11 +304,17 @@ NO_RAY = [
     pytest.mark.skipif(bool(ray_cluster.why_not()), reason=f"no Ray: {ray_cluster.why_not()}"),
 ]
 
+NO_MPI = [
+    pytest.mark.slow,
+    pytest.mark.skipif(bool(mpi_hosts.why_not()), reason=f"no MPI: {mpi_hosts.why_not()}"),
+]
+
 KINDS = [
     pytest.param(local, id="local"),
     pytest.param(piped, id="piped"),
     pytest.param(fake, id="fake"),
     pytest.param(ssh, id="ssh", marks=NO_MACHINES),
+    pytest.param(mpi, id="mpi", marks=NO_MPI),
     pytest.param(ray, id="ray", marks=NO_RAY),
     pytest.param(slurm, id="slurm", marks=NO_SLURM),
 ]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from dtfctl.launchers.agent import logs
+from dtfctl.launchers.agent import keepers, logs
 from dtfctl.launchers.agent_client import agent_line, keeper_text
 from dtfctl.launchers.log_recorder import ENTRY
 from tests.dtfctl.fakes import AGENT
@@ -261,3 +261,19 @@ def test_a_talk_goes_on_after_a_request_that_is_none(home):
             assert agent.next("misunderstood")["error"]
         agent.say(do="file", id=3, path=str(home / "nothing"), age_s=1.0)
         assert agent.next("checked")["missing"].endswith("nothing: No such file or directory")
+
+
+def test_a_runs_folder_vanishes_whole(tmp_path, monkeypatch):
+    """Who keeps the keeper would take a folder without the note of the end for one of a run that goes on."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / keepers.LEAVING).touch()
+    delete, seen = keepers.shutil.rmtree, []
+
+    def look_and_delete(path, **options):
+        seen.append(folder.exists())
+        delete(path, **options)
+
+    monkeypatch.setattr(keepers.shutil, "rmtree", look_and_delete)
+    keepers.forget(str(folder))
+    assert seen == [False] and list(tmp_path.iterdir()) == []

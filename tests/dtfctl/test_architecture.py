@@ -48,6 +48,7 @@ HOMES = {
         "dtfctl.launchers.local",
         "dtfctl.launchers.here",
         "dtfctl.launchers.slurm_job",
+        "dtfctl.launchers.mpi",
         "dtfctl.launchers.environment",
         "dtfctl.launchers.ray.bridge",
         "dtfctl.embedded",

@@ -40,7 +40,8 @@ def keep(run: str, token: str, keeper: Mapping[str, str], tell: Callable[[dict[s
     name = prepare(run, token, keeper)
     folder = os.getcwd()
     is_told = False
-    while os.path.isdir(folder) and not os.path.exists(LEAVING):
+    # In this order: the folder is renamed before its files go.
+    while not os.path.exists(LEAVING) and os.path.isdir(folder):
         start_keeper(name)
         if not is_told:
             tell({"kept": True})
@@ -54,6 +55,14 @@ def note_leaving() -> None:
     """In the run's folder: its keeper is about to be told to go, and is not started again."""
     with contextlib.suppress(OSError), open(LEAVING, "w"):
         pass
+
+
+def forget(folder: str) -> None:
+    """Deletes a run's folder; who looks for it finds it whole or not at all."""
+    aside = f"{folder}.{os.getpid()}"
+    with contextlib.suppress(OSError):
+        os.rename(folder, aside)
+    shutil.rmtree(aside, ignore_errors=True)
 
 
 def prepare(run: str, token: str, keeper: Mapping[str, str]) -> str:
@@ -140,5 +149,5 @@ def clean(run: str, token: str, keeper: Mapping[str, str]) -> dict[str, Any]:
             note_leaving()
             connection.sendall(b'{"do": "bye"}\n')
             messages.read()
-    shutil.rmtree(run_folder(run), ignore_errors=True)
+    forget(run_folder(run))
     return {"left": left}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import selectors
-import shutil
 import subprocess
 import sys
 import time
@@ -14,7 +13,7 @@ from dataclasses import asdict
 from typing import Any, NoReturn
 
 from dtfctl.launchers import usage
-from dtfctl.launchers.agent.keepers import note_leaving, reach_keeper
+from dtfctl.launchers.agent.keepers import forget, note_leaving, reach_keeper
 from dtfctl.launchers.agent.lines import Lines, write_line
 from dtfctl.launchers.agent.logs import Logs
 from dtfctl.launchers.agent.protocol import REQUESTS
@@ -147,7 +146,7 @@ class Talk:
     def keeper_has_gone(self) -> NoReturn:
         if self.is_leaving:
             os.chdir("/")
-            shutil.rmtree(self.logs.run_folder, ignore_errors=True)
+            forget(self.logs.run_folder)
         os.set_blocking(1, True)
         self.flush()
         self.end(0 if self.is_leaving else 1)
