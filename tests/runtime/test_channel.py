@@ -24,6 +24,7 @@ from dtf.wire.pb import worker_pb2
 from tests import reader_waits
 from tests.ports import free_ports
 from tests.runtime.channel_frames import frame
+from tests.waiting import wait_until
 
 TASK = "/job:ps/replica:0/task:0"
 STATUS = "/tensorflow.WorkerService/GetStatus"
@@ -351,6 +352,31 @@ def test_a_lane_that_nobody_empties_is_cut_off(monkeypatch):
 
 
 # -- beside gRPC
+
+
+class SlowToClose:
+    """A socket whose shutdown returns only when its reading thread has seen the end."""
+
+    def __init__(self, sock, has_ended):
+        self._sock, self._has_ended = sock, has_ended
+
+    def __getattr__(self, name):
+        return getattr(self._sock, name)
+
+    def shutdown(self, how):
+        self._sock.shutdown(how)
+        wait_until(self._has_ended, "the end of reading")
+
+
+def test_a_lane_closed_by_a_writer_reports_its_loss_though_its_reader_ends_first():
+    """Otherwise the listener keeps the peer for ever, and the calls of the peer go on."""
+    here, there = socket.socketpair()
+    reasons = []
+    lane = Lane(SlowToClose(here, lambda: lane._on_lost is lanes._nothing), lambda *_: None, reasons.append)
+    lane.begin()
+    with there:
+        lane.close("its writer failed")
+    assert reasons == ["its writer failed"]
 
 
 class FakeWorker:

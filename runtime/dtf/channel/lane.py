@@ -174,10 +174,11 @@ class Lane:
             if self._is_closed:
                 return
             self._is_closed = True
+            on_lost = self._on_lost  # the reading thread forgets it as soon as it sees the end
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._queue.clear()
-        self._on_lost(reason)
+        on_lost(reason)
 
     def leave_to_parent(self) -> None:
         """In a forked process: closes this process's descriptor, so that the end of the parent ends the connection."""
