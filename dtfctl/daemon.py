@@ -24,7 +24,7 @@ from typing import Any
 
 from dtfctl.control.client import Reply, Request
 from dtfctl.control.protocol import plan_of
-from dtfctl.control.requests import Desk, hold_ports
+from dtfctl.control.requests import RequestHandler, hold_ports
 from dtfctl.control.server import ControlServer
 from dtfctl.control.verbs import Purpose, Verb
 from dtfctl.errors import DtfctlError, HostsUnusable, NotPrivate, PortTaken, StoreError, StoreUnwritable
@@ -239,7 +239,7 @@ class Daemon:
         if request["do"] == Verb.USAGE:
             return {"is": "used", "tasks": await self._usages(self._supervisor, self._launcher)}
         try:
-            return await Desk(self._supervisor, self._launcher, self._changing, self._save).answer(request)
+            return await RequestHandler(self._supervisor, self._launcher, self._changing, self._save).answer(request)
         finally:
             self._work.set()
 
@@ -344,9 +344,9 @@ class Daemon:
         self._probing = Probing(self._supervisor, launcher.checks, self._work.set, self._certificates)
         self._begun.set()
 
-    async def _save(self, address: str, patience_s: float) -> bool:
+    async def _save(self, address: str, timeout_s: float) -> bool:
         tls = None if self._certificates is None else self._certificates.client_context()
-        return await have_saved(address, tls, patience_s)
+        return await have_saved(address, tls, timeout_s)
 
     def _files(self, task: Task) -> dict[str, str]:
         """What a task is given as files."""

@@ -6,7 +6,7 @@ DtfctlError (exit status 1)
 |-- UnknownCluster (4)         no such cluster; which there are
 |-- UnknownTask (4)            no such task; which there are
 |-- SupervisorUnreachable (7)  the daemon does not start or does not answer; the end of its log
-    |   `-- SupervisorHasGone      in the middle of a conversation
+    |   `-- SupervisorHasGone      while a command talked to it
 |-- StoreError (1)             the state on disk is damaged or of another version
 |   `-- StoreUnwritable           it cannot be written, on a full disk for instance; what is to be done about it
 |-- NotPrivate (1)             a folder of secrets that others may enter, or a socket that is another user's
@@ -43,7 +43,7 @@ class SupervisorUnreachable(DtfctlError):
 
 
 class SupervisorHasGone(SupervisorUnreachable):
-    """In the middle of a conversation: it was killed, or its work is done."""
+    """It ended while a command talked to it: it was killed, or its work is done."""
 
 
 class StoreError(DtfctlError):

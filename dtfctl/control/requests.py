@@ -29,7 +29,7 @@ LOOK_AGAIN_S = 0.02
 Save = Callable[[str, float], Awaitable[bool]]
 
 
-class Desk:
+class RequestHandler:
     """`changing` is held while one change of the cluster file is made. `save` asks the task at an address for a
     checkpoint within so many seconds, and says whether there is one; after that it makes no step for a moment."""
 

@@ -21,7 +21,7 @@ is on disk. Any may be answered with {error: words}, and all but down, usage and
 cluster's end is decided.
 
 The shape of each request is declared in protocol.py. What does not have it is answered with {error: "not a
-request: ..."} and one line in the log, and changes nothing. The conversation goes on; only a line that is too long
+request: ..."} and one line in the log, and changes nothing. The connection goes on; only a line that is too long
 ends it.
 """
 
@@ -56,7 +56,7 @@ class ControlServer:
         self._paths = paths
         self._answer = answer
         self._changed = asyncio.Event()
-        self._conversations: set[asyncio.Task[None]] = set()
+        self._clients: set[asyncio.Task[None]] = set()
         self._server: asyncio.AbstractServer | None = None
         self._complaints = Complaints()
 
@@ -77,21 +77,21 @@ class ControlServer:
     @property
     def is_in_use(self) -> bool:
         """Whether anybody is connected."""
-        return bool(self._conversations)
+        return bool(self._clients)
 
     async def close(self) -> None:
         if self._server is not None:
             self._server.close()
         with contextlib.suppress(FileNotFoundError):
             self._paths.control.unlink()
-        for conversation in list(self._conversations):
-            conversation.cancel()
-        await asyncio.gather(*self._conversations, return_exceptions=True)
+        for client in list(self._clients):
+            client.cancel()
+        await asyncio.gather(*self._clients, return_exceptions=True)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        conversation = asyncio.current_task()
-        assert conversation is not None
-        self._conversations.add(conversation)
+        client = asyncio.current_task()
+        assert client is not None
+        self._clients.add(client)
         try:
             other = stranger(writer.get_extra_info("socket"))
             if other:
@@ -101,7 +101,7 @@ class ControlServer:
         except (ConnectionError, asyncio.CancelledError):
             pass
         finally:
-            self._conversations.discard(conversation)
+            self._clients.discard(client)
             writer.close()
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -43,7 +43,7 @@ class Refused(HostsUnusable):
         self.words = words
 
 
-class Conversation:
+class KeeperClient:
     """Only the daemon's event loop touches it.
 
     `reach` makes a connection, however long that takes; `take` gets every message that is no reply. What is sent

@@ -1,4 +1,4 @@
-"""Tasks on this machine: the daemon's end of the conversation with the keeper, and the starting of both.
+"""Tasks on this machine: the daemon's end of the connection to the keeper, and the starting of both.
 
 The talk itself is keeper_client.py's. The protocol and what survives whose death: keeper/.
 """
@@ -21,7 +21,7 @@ from dtfctl.launchers import here
 from dtfctl.launchers.base import Event, Launch, Stray
 from dtfctl.launchers.keeper import LINE_BYTES_MAX, SOCKET, SWEEP_S, TOKEN, TOKEN_VARIABLE
 from dtfctl.launchers.keeper.protocol import MESSAGES
-from dtfctl.launchers.keeper_client import Conversation, Message, Streams, event_of, signal_request, start_request
+from dtfctl.launchers.keeper_client import KeeperClient, Message, Streams, event_of, signal_request, start_request
 from dtfctl.launchers.usage import Usage, measure
 from dtfctl.storage.paths import socket_address
 from dtfctl.values.plan import LOCALHOST
@@ -41,29 +41,29 @@ class LocalLauncher:
         self._token = (run_dir / TOKEN).read_text().strip()
         self._on_event = on_event
         hello = {"do": "hello", "respawn": daemon_request(state_dir, "adopt")}
-        self._conversation = Conversation(self._reach_keeper, hello, self._take, MESSAGES)
+        self._keeper_client = KeeperClient(self._reach_keeper, hello, self._take, MESSAGES)
         self._keeper: subprocess.Popen[bytes] | None = None
 
     def connect(self) -> None:
         """Finds the keeper of this run, or starts one."""
-        self._conversation.start()
+        self._keeper_client.start()
 
     async def wait_until_listed(self) -> None:
-        await self._conversation.wait_until_listed()
+        await self._keeper_client.wait_until_listed()
 
     async def hold_port(
         self, task: str, address: str, port: int, fixed: bool, within: tuple[int, int] | None = None
     ) -> int:
-        return await self._conversation.hold_port(task, address, port, fixed, within, owner_of)
+        return await self._keeper_client.hold_port(task, address, port, fixed, within, owner_of)
 
     def start(self, launch: Launch) -> None:
-        self._conversation.send(start_request(launch, self._token))
+        self._keeper_client.send(start_request(launch, self._token))
 
     def signal(self, task: str, generation: int, number: int) -> None:
-        self._conversation.send(signal_request(task, generation, number))
+        self._keeper_client.send(signal_request(task, generation, number))
 
     def release_port(self, task: str) -> None:
-        self._conversation.send({"do": "release", "task": task})
+        self._keeper_client.send({"do": "release", "task": task})
 
     async def check_command(self, command: str, environment: dict[str, str], working_dir: str, timeout_s: float) -> str:
         return await here.check_command(command, environment, working_dir, timeout_s)
@@ -79,7 +79,7 @@ class LocalLauncher:
 
     async def sweep(self) -> tuple[Stray, ...]:
         try:
-            reply = await self._conversation.ask({"do": "sweep"})
+            reply = await self._keeper_client.ask({"do": "sweep"})
         except HostsUnusable:
             return ()
         return tuple(Stray(left["pid"], LOCALHOST, left["command"]) for left in reply["left"])
@@ -88,7 +88,7 @@ class LocalLauncher:
         """Never of this machine."""
 
     async def close(self) -> None:
-        await self._conversation.close(5)
+        await self._keeper_client.close(5)
         if self._keeper is not None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._keeper.wait(5)

@@ -27,7 +27,7 @@ from dtfctl.launchers.agent.protocol import ANSWERS, TOLD
 from dtfctl.launchers.agent_client import AgentClient, keeper_text
 from dtfctl.launchers.base import Event, Launch, Reached, Stray, Unreachable
 from dtfctl.launchers.keeper import SWEEP_S, TOKEN
-from dtfctl.launchers.keeper_client import Conversation, Message, Streams, event_of, signal_request, start_request
+from dtfctl.launchers.keeper_client import KeeperClient, Message, Streams, event_of, signal_request, start_request
 from dtfctl.launchers.launched import LaunchedLogs
 from dtfctl.launchers.log_recorder import LOGS
 from dtfctl.launchers.pipe import Call, Pipe, PipeError
@@ -87,7 +87,7 @@ class RemoteLauncher:
         self._run_dir = run_dir
         self._logs = run_dir / LOGS
         self._on_event = on_event
-        self._conversation = Conversation(self._reach, {"do": "hello", "respawn": {}}, self._take, TOLD, self._host)
+        self._keeper_client = KeeperClient(self._reach, {"do": "hello", "respawn": {}}, self._take, TOLD, self._host)
         self._call: Call | None = None
         self._keep_call: Call | None = None
         self._launched = LaunchedLogs(run_dir, self._host)
@@ -104,22 +104,22 @@ class RemoteLauncher:
         self._silence = ""
 
     def connect(self) -> None:
-        self._conversation.start()
+        self._keeper_client.start()
         self._renewing = asyncio.create_task(self._renew())
 
     async def wait_until_listed(self) -> None:
-        await self._conversation.wait_until_listed()
+        await self._keeper_client.wait_until_listed()
 
     @property
     def is_connected(self) -> bool:
-        return self._conversation.is_connected
+        return self._keeper_client.is_connected
 
     async def hold_port(
         self, task: str, address: str, port: int, fixed: bool, within: tuple[int, int] | None = None
     ) -> int:
         try:
             return await asyncio.wait_for(
-                self._conversation.hold_port(task, address, port, fixed, within, lambda _: f" on {self._host}"), HOLD_S
+                self._keeper_client.hold_port(task, address, port, fixed, within, lambda _: f" on {self._host}"), HOLD_S
             )
         except asyncio.TimeoutError:
             raise HostsUnusable(f"{self._host} does not answer") from None
@@ -129,13 +129,13 @@ class RemoteLauncher:
         name = os.path.basename(launch.log)
         self._launched.note(name)
         log = f"{LOGS}/{name}"
-        self._conversation.send(start_request(replace(launch, log=log), self._token))
+        self._keeper_client.send(start_request(replace(launch, log=log), self._token))
 
     def signal(self, task: str, generation: int, number: int) -> None:
-        self._conversation.send(signal_request(task, generation, number))
+        self._keeper_client.send(signal_request(task, generation, number))
 
     def release_port(self, task: str) -> None:
-        self._conversation.send({"do": "release", "task": task})
+        self._keeper_client.send({"do": "release", "task": task})
 
     async def check_command(self, command: str, environment: dict[str, str], working_dir: str, timeout_s: float) -> str:
         request = {"do": "command", "command": command, "environment": environment}
@@ -148,7 +148,7 @@ class RemoteLauncher:
         if self.is_connected:
             with contextlib.suppress(asyncio.TimeoutError, HostsUnusable):
                 request = {"do": "usage", "pids": list(pids)}
-                reply = await asyncio.wait_for(self._conversation.ask(request), USAGE_S)
+                reply = await asyncio.wait_for(self._keeper_client.ask(request), USAGE_S)
                 wanted = {str(pid): pid for pid in pids}
                 found = {wanted[pid]: Usage(**values) for pid, values in reply["usages"].items() if pid in wanted}
                 return found, reply["monotonic"] - self._ahead_s
@@ -158,7 +158,7 @@ class RemoteLauncher:
         if not self.is_connected:
             return f"{self._host} cannot be reached"
         try:
-            missing: str = (await self._conversation.ask(request))["missing"]
+            missing: str = (await self._keeper_client.ask(request))["missing"]
             return missing
         except HostsUnusable as error:
             return str(error)
@@ -167,18 +167,18 @@ class RemoteLauncher:
         """On a host that cannot be reached it is named what runs there as far as is known, at least the keeper."""
         if self._is_given_up:
             self._end_renewing()
-            await self._conversation.cut()
+            await self._keeper_client.cut()
             reached.forget(self._run_dir, self._host)
             return ()
-        patience_s = SWEEP_S + ANSWER_S
+        timeout_s = SWEEP_S + ANSWER_S
         if self._is_told_unreachable:
-            patience_s = self._lost_at + RETURN_S - time.monotonic()
+            timeout_s = self._lost_at + RETURN_S - time.monotonic()
         elif self._call is None:
-            patience_s = RETURN_S
+            timeout_s = RETURN_S
         with contextlib.suppress(asyncio.TimeoutError, HostsUnusable):
-            reply = await asyncio.wait_for(self._conversation.ask({"do": "sweep"}), patience_s)
+            reply = await asyncio.wait_for(self._keeper_client.ask({"do": "sweep"}), timeout_s)
             return tuple(Stray(left["pid"], self._host, left["command"]) for left in reply["left"])
-        await self._conversation.cut()
+        await self._keeper_client.cut()
         try:
             left = (await AgentProvisioner(self._client.pipe).clean(self._run, self._token))["left"]
         except PipeError:
@@ -195,12 +195,12 @@ class RemoteLauncher:
     async def drain_logs(self) -> None:
         if self.is_connected:
             with contextlib.suppress(asyncio.TimeoutError, HostsUnusable):
-                await asyncio.wait_for(self._conversation.ask({"do": "drain"}), DRAIN_S)
+                await asyncio.wait_for(self._keeper_client.ask({"do": "drain"}), DRAIN_S)
 
     async def close(self) -> None:
         await self.drain_logs()
         self._end_renewing()
-        is_ended = await self._conversation.close(5)
+        is_ended = await self._keeper_client.close(5)
         if self._call is not None:
             status, _ = await self._call.end()
             if is_ended and status == 0:
@@ -267,7 +267,7 @@ class RemoteLauncher:
             begun = time.monotonic()
             if fence_s and self.is_connected and (call := self._call) is not None:
                 try:
-                    await asyncio.wait_for(self._conversation.ask(self._lease()), fence_s * SILENT_PART)
+                    await asyncio.wait_for(self._keeper_client.ask(self._lease()), fence_s * SILENT_PART)
                 except asyncio.TimeoutError:
                     if call is self._call:
                         self._silence = f"it has not answered for {fence_s * SILENT_PART:.3g}s"
@@ -331,7 +331,7 @@ class RemoteLauncher:
     def _take_log(self, name: str, offset: int, data: bytes, times: list[tuple[int, int]]) -> None:
         """Only what continues the file; after a lost connection it is sent again from there."""
         if name not in self._launched:
-            self._conversation.send({"do": "ack", "bytes": len(data)})
+            self._keeper_client.send({"do": "ack", "bytes": len(data)})
             raise BadMessage(f"the log {name} belongs to no process that was started there")
         path = self._logs / name
         with open(path, "ab") as file:
@@ -341,4 +341,4 @@ class RemoteLauncher:
                     log_recorder.note_growth(str(path), times)
                 file.write(data)
             until = file.tell()
-        self._conversation.send({"do": "ack", "bytes": len(data), "file": name, "until": until})
+        self._keeper_client.send({"do": "ack", "bytes": len(data), "file": name, "until": until})

@@ -52,7 +52,7 @@ class Probing:
         self._wake = wake
         self._tls = None if certificates is None else certificates.client_context()
         self._reader: ProgressReader | None = None
-        self._patience_s = _patience_s(supervisor.run.environment.get(standstill.VARIABLE, ""))
+        self._stall_s = _stall_s(supervisor.run.environment.get(standstill.VARIABLE, ""))
         self._variables = {} if certificates is None else certificates.of_client()
         self._asking: dict[_Key, tuple[int, Probe, asyncio.Task[None]]] = {}
 
@@ -83,8 +83,8 @@ class Probing:
         by_steps = settings.liveness.kind == PROGRESS
         yield "alive", is_running and not by_steps, settings.liveness, self._while_alive
         trains = is_running and self._supervisor.run.plan.job_decides(task)
-        patience = settings.liveness if by_steps else Probe(PROGRESS, timeout_s=math.inf)
-        yield "steps", trains, patience, self._while_training
+        progress = settings.liveness if by_steps else Probe(PROGRESS, timeout_s=math.inf)
+        yield "steps", trains, progress, self._while_training
         yield "notice", is_wanted, settings.preemption, self._for_notice
 
     def _keep(
@@ -163,9 +163,9 @@ class Probing:
     async def _while_training(self, task: Task, status: TaskStatus, probe: Probe) -> None:
         """Looks now and then whether it gets anywhere; with `liveness: progress` it is restarted where it does not."""
         still = Standstill()
-        patience_s = min(self._patience_s, probe.timeout_s)
+        stall_s = min(self._stall_s, probe.timeout_s)
         while True:
-            await asyncio.sleep(min(STEPS_INTERVAL_S, patience_s / 4))
+            await asyncio.sleep(min(STEPS_INTERVAL_S, stall_s / 4))
             run = self._supervisor.run
             now = time.monotonic()
             ended = standstill.ended_server(run.plan, self._supervisor.statuses, now)
@@ -177,7 +177,7 @@ class Probing:
             why = ""
             if ended is not None:
                 why, stood_s = ended[0], now - ended[1]
-            elif stood_s >= patience_s:
+            elif stood_s >= stall_s:
                 why = still.words
             if self._supervisor.note_stalled(task.name, status.generation, why, stood_s):
                 self._wake()
@@ -231,7 +231,7 @@ def _settings(task: Task) -> Settings:
     return replace(task.settings, readiness=Probe("none"), liveness=liveness, preemption=Probe("none"))
 
 
-def _patience_s(text: str) -> float:
+def _stall_s(text: str) -> float:
     try:
         seconds = float(text)
     except ValueError:

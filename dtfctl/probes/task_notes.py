@@ -61,11 +61,11 @@ async def ask(address: str, tls: ssl.SSLContext | None, request: bytes = b"") ->
         return None
 
 
-async def have_saved(address: str, tls: ssl.SSLContext | None, patience_s: float, hold_s: float = HOLD_S) -> bool:
-    """Asks the chief at `address` for a checkpoint and waits for it; whether it has saved within `patience_s`."""
+async def have_saved(address: str, tls: ssl.SSLContext | None, timeout_s: float, hold_s: float = HOLD_S) -> bool:
+    """Asks the chief at `address` for a checkpoint and waits for it; whether it has saved within `timeout_s`."""
     number = time.time_ns() // 1000
     request = request_for_checkpoint(number, hold_s)
-    deadline = time.monotonic() + patience_s
+    deadline = time.monotonic() + timeout_s
     while True:
         notes = await ask(address, tls, request)
         if notes is not None and notes.saved == number:

@@ -236,10 +236,10 @@ def _wind_up(
     if not left:
         return Plan((Action(Verb.FINISH, "", cause, outcome=outcome),), None, outcome, cause)
     ending = [task for task in left if observed[task.name].state in state.WITH_PROCESS]
-    patience_s = planned_ends.CHIEF_WAITS_S
+    wait_s = planned_ends.CHIEF_WAITS_S
     if desired.grace_period_s is not None:
-        patience_s = min(patience_s, desired.grace_period_s)
-    may_end, later = planned_ends.due(ending, desired.plan.chief, observed, now, patience_s)
+        wait_s = min(wait_s, desired.grace_period_s)
+    may_end, later = planned_ends.due(ending, desired.plan.chief, observed, now, wait_s)
     actions = [Action(Verb.STOP, task.name, cause) for task in left if observed[task.name].state in state.WAITING]
     look_again_at: list[float] = [] if later is None else [later]
     then = Then.SUCCEED if outcome == SUCCEEDED else Then.STOP

@@ -91,7 +91,7 @@ class LauncherHost:
         """The connection is lost; the host does not notice."""
         for launcher in self._launchers:
             assert isinstance(launcher, LocalLauncher | RemoteLauncher)
-            await launcher._conversation.cut()
+            await launcher._keeper_client.cut()
             if isinstance(launcher, LocalLauncher):
                 self._keepers.append(launcher._keeper)
             if isinstance(launcher, RemoteLauncher):

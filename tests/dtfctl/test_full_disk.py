@@ -58,7 +58,7 @@ def test_an_end_that_the_disk_has_no_room_for_names_the_disk(disk):
         await first.wait_until_listed()
         first.start(host.launch("sleep", "1000"))
         pid = (await host.next(Started)).pid
-        await first._conversation.cut()
+        await first._keeper_client.cut()
         os.kill(host.keeper_pid(), signal.SIGKILL)
         first._keeper.wait(15)
         disk.fill()

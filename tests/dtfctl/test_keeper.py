@@ -291,7 +291,7 @@ def test_what_is_no_request_costs_a_line_in_the_keepers_log_and_no_task(tmp_path
             pid = (await host.next(Started)).pid
             keeper = host.keeper_pid()
             for line in BAD_LINES:
-                launcher._conversation._writer.write(line + b"\n")
+                launcher._keeper_client._writer.write(line + b"\n")
             launcher.signal("t:0", 1, signal.SIGTERM)
             assert (await host.next(Exited)).exit.signal == signal.SIGTERM
             assert host.keeper_pid() == keeper and not is_alive(pid)
@@ -350,7 +350,7 @@ def test_an_end_that_nobody_saw_is_held_against_nobody(tmp_path):
         await first.wait_until_listed()
         first.start(host.launch("sleep", "1000"))
         pid = (await host.next(Started)).pid
-        await first._conversation.cut()
+        await first._keeper_client.cut()
         for victim in (host.keeper_pid(), host.record()["shim"], pid):
             os.kill(victim, signal.SIGKILL)
         first._keeper.wait(15)
@@ -364,7 +364,7 @@ def test_an_end_that_nobody_saw_is_held_against_nobody(tmp_path):
 
 
 def lease(launcher, until):
-    launcher._conversation.send({"do": "lease", "until": until, "host": "here"})
+    launcher._keeper_client.send({"do": "lease", "until": until, "host": "here"})
 
 
 HIDDEN = "setsid sleep 1000 & echo $! > hidden; wait"
@@ -406,7 +406,7 @@ def test_tasks_without_a_keeper_must_be_killed_by_their_shim_when_their_lease_ru
         lease(first, time.monotonic() + 2)
         first.start(host.launch("sleep", "1000"))
         pid = (await host.next(Started)).pid
-        await first._conversation.cut()
+        await first._keeper_client.cut()
         os.kill(host.keeper_pid(), signal.SIGKILL)
         first._keeper.wait(15)
         wait_until(lambda: not is_alive(pid), "the task's end")
@@ -463,7 +463,7 @@ def test_a_launcher_that_comes_later_is_told_of_all_that_happened(tmp_path):
         first.start(host.launch(*shell("exit 3")))
         await host.next(Exited)
         host.events.clear()
-        await first._conversation.cut()
+        await first._keeper_client.cut()
         async with host.launcher():
             assert (await host.next(Listed)).known == {("t:0", 1)}
             assert (await host.next(Exited)).exit.code == 3

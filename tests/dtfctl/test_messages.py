@@ -17,7 +17,7 @@ from dtfctl.launchers import ssh, sync
 from dtfctl.launchers.agent import protocol as of_agent
 from dtfctl.launchers.agent_client import AgentClient
 from dtfctl.launchers.keeper import protocol as of_keeper
-from dtfctl.launchers.keeper_client import Conversation
+from dtfctl.launchers.keeper_client import KeeperClient
 from dtfctl.launchers.pipe import PipeError
 from dtfctl.values.plan import SSH, ClusterPlan, HostPlan, SshSettings
 from dtfctl.values.task import Exit, Life, TaskStatus, to_json
@@ -216,10 +216,10 @@ def test_bad_messages_of_a_keeper_change_nothing_and_the_talk_goes_on(capfd):
             return await asyncio.open_connection("127.0.0.1", port)
 
         hello = {"do": "hello", "respawn": {}}
-        conversation = Conversation(reach, hello, heard.append, of_agent.TOLD, "gpu")
-        conversation.start()
-        await asyncio.wait_for(conversation.wait_until_listed(), 30)
-        await conversation.cut()
+        client = KeeperClient(reach, hello, heard.append, of_agent.TOLD, "gpu")
+        client.start()
+        await asyncio.wait_for(client.wait_until_listed(), 30)
+        await client.cut()
         server.close()
         await server.wait_closed()
 

@@ -10,7 +10,7 @@ import pytest
 import dtf as tf
 from dtf.wire.task_notes import TaskNotes as Notes
 from dtf.wire.task_notes import notes
-from dtfctl.control.requests import Desk
+from dtfctl.control.requests import RequestHandler
 from dtfctl.probes import task_notes
 from tests.dtfctl.fakes import World
 
@@ -88,13 +88,13 @@ def world(tmp_path):
 def test_the_chief_is_asked_before_a_parameter_server_ends_without_it(world, tasks, is_asked, do):
     asked = []
 
-    async def save(address, patience_s):
+    async def save(address, timeout_s):
         assert not world.launcher.signals
         asked.append(address)
         return True
 
-    desk = Desk(world.supervisor, world.launcher, asyncio.Lock(), save)
-    reply = asyncio.run(desk.answer({"do": do, "tasks": tasks, "why": "because"}))
+    handler = RequestHandler(world.supervisor, world.launcher, asyncio.Lock(), save)
+    reply = asyncio.run(handler.answer({"do": do, "tasks": tasks, "why": "because"}))
     world.supervisor.step()
     assert reply["is"] == "done"
     assert asked == (["127.0.0.1:2"] if is_asked else [])

@@ -64,7 +64,7 @@ class Talk:
         self.send({"is": "host", "boot": boot_id(), "keeper": peer_of(self.keeper)[0]})
         self.serve_lines(self.take_rest())
         while True:
-            for key, _ in self.selector.select(self.patience_s()):
+            for key, _ in self.selector.select(self.timeout_s()):
                 key.data()
             self.look_after_commands()
             self.send_logs()
@@ -74,7 +74,7 @@ class Talk:
         *whole, self.lines.rest = self.lines.rest.split(b"\n")
         return whole
 
-    def patience_s(self) -> float | None:
+    def timeout_s(self) -> float | None:
         now = time.monotonic()
         times = [deadline for _, deadline, _, _ in self.commands.values()]
         times += [self.logs.look_at] if self.logs.look_at is not None else []

@@ -141,12 +141,12 @@ class Host:
         assert reader is not None
         return await reader.read(CHUNK)
 
-    async def end(self, call: str, patience_s: float) -> tuple[int, str]:
+    async def end(self, call: str, timeout_s: float) -> tuple[int, str]:
         _, process, errors = self._calls.pop(call)
         assert process.stdin is not None
         process.stdin.close()
         try:
-            await asyncio.wait_for(process.wait(), patience_s)
+            await asyncio.wait_for(process.wait(), timeout_s)
         except asyncio.TimeoutError:
             process.kill()
             await process.wait()
