@@ -38,4 +38,4 @@ def _watched_readers() -> Iterator[None]:
 def _no_wait_in_a_reader_thread(_watched_readers: None) -> Iterator[None]:
     reader_waits.found.clear()
     yield
-    assert not reader_waits.found, "a reader thread waited without `before_long`:\n" + "\n".join(reader_waits.found)
+    assert not reader_waits.found, "a reader thread waited without `yield_reader`:\n" + "\n".join(reader_waits.found)

@@ -70,7 +70,7 @@ def test_results_are_those_of_the_usual_way_to_the_last_bit(cluster, monkeypatch
     results = []
     for is_direct in (True, False):
         if not is_direct:
-            monkeypatch.setattr("dtf.run.master.prepare.Agreement.run_id", lambda self: None)
+            monkeypatch.setattr("dtf.run.master.prepare.Preparation.run_id", lambda self: None)
         with tf.Graph().as_default():
             tf.set_random_seed(3)
             with tf.device("/job:ps/task:0"):

@@ -52,7 +52,7 @@ class Methods:
         }
 
     def long(self, request, answer):
-        reader_thread.before_long()
+        reader_thread.yield_reader()
         self.begun.release()
         assert self.release.wait(10)
         answer.set((b"at last",))
@@ -162,7 +162,7 @@ def test_frames_that_came_with_one_that_takes_long_do_not_wait_for_it():
 
     def on_frame(lane, kind, flags, number, call_id, body):
         if call_id == 1:
-            reader_thread.before_long()
+            reader_thread.yield_reader()
             release.wait(10)
         order.append(call_id)
         handled.release()
@@ -185,7 +185,7 @@ def test_a_system_without_another_thread_is_survived(monkeypatch, caplog):
     handled, arrived = [], threading.Semaphore(0)
 
     def on_frame(lane, kind, flags, number, call_id, body):
-        reader_thread.before_long()
+        reader_thread.yield_reader()
         handled.append(call_id)
         arrived.release()
 
@@ -212,7 +212,7 @@ def test_a_wait_ends_with_the_frame_that_ends_it_even_if_it_was_left_by_what_tak
             awaited[-1].end()
         else:
             readers.append(threading.current_thread())
-            reader_thread.before_long()
+            reader_thread.yield_reader()
 
     with there:
         lane = Lane(here, on_frame, lambda reason: None)

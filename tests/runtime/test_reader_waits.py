@@ -54,7 +54,7 @@ def test_a_wait_in_a_reader_thread_is_found(wait):
 @pytest.mark.parametrize("wait", WAITS.values(), ids=WAITS)
 def test_a_thread_that_has_handed_over_may_wait(wait):
     reader_thread.lend(lambda: None)
-    reader_thread.before_long()
+    reader_thread.yield_reader()
     wait()
     assert not reader_waits.found
 

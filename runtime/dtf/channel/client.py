@@ -244,7 +244,7 @@ class Channel:
 
     def _wait(self, answered: _Answered, timeout_s: float) -> bool:
         """Waits until the call has been answered. -1: without a limit."""
-        reader_thread.before_long()
+        reader_thread.yield_reader()
         return reader_thread.wait(answered, timeout_s)
 
     def _on_end(self) -> None:

@@ -74,7 +74,7 @@ class Lane:
 
         Args:
           on_frame: called for each frame, in the reading thread; if that may take long, it calls
-            `reader_thread.before_long` before.
+            `reader_thread.yield_reader` before.
           on_lost: called once with the reason when the connection is over, from any thread.
           on_end: called once when nothing more will be read.
           holds: frames that `on_frame` sends from the reading thread leave together, after the last frame that is

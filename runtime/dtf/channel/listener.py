@@ -2,7 +2,7 @@
 
 Owns the listening sockets and the connections of peers. The methods are given: `method(request, answer)` returns soon,
 and the answer is set or failed once, then or later, from any thread. Methods run in the thread that reads the lane.
-Long work must go through `Answer.work` or call `reader_thread.before_long` first. Waiting calls hold no thread.
+Long work must go through `Answer.work` or call `reader_thread.yield_reader` first. Waiting calls hold no thread.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Answer:
         the pool.
         """
         if reader_thread.is_spare():
-            reader_thread.before_long()
+            reader_thread.yield_reader()
             function(*arguments)
         else:
             growing_pool.submit(function, *arguments)

@@ -1,7 +1,7 @@
 """Reactor: one thread reads all connections of the process; a thread that only waits may read instead.
 
 The thread that reads a message also handles it: waking another one costs more than most messages. Before that takes
-long (`reader_thread.before_long`) it hands the reading over. There is always one thread of the reactor's own on
+long (`reader_thread.yield_reader`) it hands the reading over. There is always one thread of the reactor's own on
 duty. A thread that waits for the end of a step or a call can itself read the message that ends it. It takes the turn
 if it can. The thread on duty then sleeps, checks every few milliseconds whether any thread reads, and resumes when
 none does. A program that runs step after step thus wakes no second thread of its own process.
@@ -23,7 +23,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-from dtf.channel.spin_wait import Lookout
+from dtf.channel.spin_wait import SpinWait
 from dtf.run.lib import numpy_warnings
 from dtf.run.threads import reader_thread
 from dtf.run.threads.reader_thread import Waiting
@@ -70,7 +70,7 @@ class Reactor:
         self._epoll.register(self._awaken, select.EPOLLIN)
         self._lanes: dict[int, weakref.ref[Readable]] = {}
         self._unfinished: deque[Readable] = deque()
-        self._lookout = Lookout()
+        self._spin_wait = SpinWait()
         self._turn = threading.Lock()
         self._lane: Readable | None = None
         self._lock = threading.Lock()
@@ -286,7 +286,7 @@ class Reactor:
             while self._unfinished and self._read_lane(self._unfinished.popleft()):
                 pass
             return  # perhaps it has ended what this thread waits for
-        self._handle(self._lookout.look(self._look) or self._epoll.poll(timeout_s))
+        self._handle(self._spin_wait.look(self._look) or self._epoll.poll(timeout_s))
 
     def _handle(self, ready: list[tuple[int, int]]) -> None:
         for descriptor, _ in ready:

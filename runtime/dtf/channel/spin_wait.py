@@ -1,4 +1,4 @@
-"""Lookout: whether it pays to look for the next message for a moment instead of going to sleep.
+"""Whether it pays to look for the next message for a moment instead of going to sleep.
 
 A sleeping thread wakes some ten microseconds after the message has arrived; on a virtual machine with an idle
 processor, forty. The sender pays as much again. Where messages follow each other fast, a spinning thread gets them at
@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-__all__ = ["LOOKS_FOR_S", "Lookout"]
+__all__ = ["LOOKS_FOR_S", "SpinWait"]
 
 LOOKS_FOR_S = 0.001
 _SKIPPED_MAX = 128
@@ -21,7 +21,7 @@ _SKIPPED_MAX = 128
 _Found = TypeVar("_Found")
 
 
-class Lookout:
+class SpinWait:
     """One reader's record of when its messages arrive. Not for several threads at once."""
 
     __slots__ = ("_next_skips", "_skips")

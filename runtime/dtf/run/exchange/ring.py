@@ -152,7 +152,7 @@ class Exchange:
             try:
                 theirs = cast(Array, value)
                 if theirs.nbytes >= _LONG_FROM_BYTES:
-                    reader_thread.before_long()
+                    reader_thread.yield_reader()
                 handle(theirs)
             except Exception as failure:
                 self.fail(failure)

@@ -254,7 +254,7 @@ class FlatRun:
             if is_borrowed and not reader_thread.is_lent():
                 thread_pool.submit(self._drain, now, False)
                 break
-            reader_thread.before_long()
+            reader_thread.yield_reader()
             if len(now) > 1:
                 ready.extend(now[:-1])
                 now = now[-1:]
@@ -321,7 +321,7 @@ class FlatRun:
         """The task's lock for updates, acquired."""
         lock = self.step.resources.update_lock
         if not lock.acquire(blocking=False):
-            reader_thread.before_long()
+            reader_thread.yield_reader()
             lock.acquire()
         return lock
 

@@ -210,7 +210,7 @@ class _FrameRun:
         if self._program.has_functions_of_user and reader_thread.is_waiting():
             growing_pool.submit(self._drain)
             return
-        reader_thread.before_long()
+        reader_thread.yield_reader()
         self._drain()
 
     def _drain(self) -> None:

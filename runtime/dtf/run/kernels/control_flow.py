@@ -170,7 +170,7 @@ class _Loop:
                 self._done(error=following.error)
                 return
             values = following.values
-            reader_thread.before_long()  # nobody knows how often it goes round
+            reader_thread.yield_reader()  # nobody knows how often it goes round
 
     def _go_on(self, values: tuple[Array, ...], answer: _Answer) -> None:
         if self._may_go_on(answer, values):

@@ -267,7 +267,7 @@ def _caller(node: KernelNode) -> Function:
     token, types = _text(node.attr("token")), list(node.attr("Tout"))
 
     def call(*inputs: Array) -> Outputs:
-        reader_thread.before_long()  # it may even run a session
+        reader_thread.yield_reader()  # it may even run a session
         function = py_functions.find(token)
         if function is None:
             raise errors.InternalError.of(

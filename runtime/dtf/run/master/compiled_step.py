@@ -10,12 +10,12 @@ answers its heartbeat.
 
 from __future__ import annotations
 
-import functools
 import math
 import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Protocol, cast
 
 import numpy as np
@@ -25,7 +25,7 @@ from dtf.run.executor.instructions import CALLS_USERS
 from dtf.run.executor.step import as_derived
 from dtf.run.interfaces import Cancel, Done, GraphResult, PreparedResult, Pushed, ServingWorker, StepResult, Value
 from dtf.run.kernels import DEAD
-from dtf.run.master.prepare import Agreement
+from dtf.run.master.prepare import Preparation
 from dtf.run.master.registered_partition import RegisteredPartition
 from dtf.run.master.step_monitor import Watch, watchman
 from dtf.run.threads import growing_pool, reader_thread
@@ -55,7 +55,7 @@ class CompiledStep:
         # The others first: the local one, which then is the last, runs in the caller's thread.
         self.partitions = sorted(partitions, key=lambda partition: partition.is_local)
         self._fetches = list(fetches)
-        self._agreement = Agreement(session_handle, self.partitions)
+        self._preparation = Preparation(session_handle, self.partitions)
         self._feed_dtypes = _feed_dtypes(partitions)
         # How long a start takes, which runs what is here until it waits; infinite where that may differ each time.
         self._start_s = 0.0
@@ -84,9 +84,9 @@ class CompiledStep:
           OpError: the root cause of the failure, its message begun by the name of the task when that is another one.
           DeadlineExceededError: `timeout_s` has passed; the step has been cancelled.
         """
-        step = self._enter(owner, feeds, options, cancellation)
+        before_start = None if cancellation is None else partial(MasterStep.obey, cancellation=cancellation)
+        step = self.begin(owner, feeds, options, timeout_s, before_start)
         try:
-            self._start(step, timeout_s)
             step.wait()
         except BaseException:
             step.abandon()
@@ -95,7 +95,7 @@ class CompiledStep:
             self._leave(owner, step)
         return self._outcome(step, options)
 
-    def begin(
+    def start(
         self,
         owner: StepOwner,
         feeds: Mapping[str, Value],
@@ -104,11 +104,15 @@ class CompiledStep:
         on_cancel: Callable[[Cancel], None],
         done: Done[StepResult],
     ) -> None:
-        """Starts one step, for which no thread waits: done(StepResult) or done(error=OpError) at its end, here or
-        in another thread. `on_cancel` is given the function that stops the step. Else as `run`.
+        """As `run`, but no thread waits: done(StepResult) or done(error=OpError) at the step's end, here or in another
+        thread. `on_cancel` is given the function that stops the step.
         """
 
-        def ended() -> None:
+        def before_start(step: MasterStep) -> None:
+            step.when_ended(partial(ended, step))
+            on_cancel(step.abandon)
+
+        def ended(step: MasterStep) -> None:
             self._leave(owner, step)
             try:
                 result = self._outcome(step, options)
@@ -117,16 +121,34 @@ class CompiledStep:
             else:
                 done(result)
 
-        step = self._enter(owner, feeds, options, None)
-        step.when_ended(ended)
-        on_cancel(step.abandon)  # which may be needed before the start returns
+        step = self.begin(owner, feeds, options, timeout_s, before_start)
+        if timeout_s is None and not step.has_ended:
+            step.watch(None)
+
+    def begin(
+        self,
+        owner: StepOwner,
+        feeds: Mapping[str, Value],
+        options: config_pb2.RunOptions | None,
+        timeout_s: float | None,
+        before_start: Callable[[MasterStep], None] | None,
+    ) -> MasterStep:
+        """Starts one step and returns it; its end is told by `MasterStep.wait` or `MasterStep.when_ended`.
+        `before_start` gets the step while it cannot end yet.
+        """
+        self.check_feeds(feeds)
+        run_id = self._preparation.run_id() if options is None else None
+        step = MasterStep(self, feeds, _executor_options(options), run_id)
+        owner.add_step(step)
         try:
+            if before_start is not None:
+                before_start(step)
             self._start(step, timeout_s)
         except BaseException:
             step.abandon()
+            self._leave(owner, step)
             raise
-        if timeout_s is None and not step.has_ended:
-            step.watch(None)
+        return step
 
     def _start(self, step: MasterStep, timeout_s: float | None) -> None:
         """Starts a step. One with a time limit is watched from the beginning, and runs in another thread if its start
@@ -142,21 +164,6 @@ class CompiledStep:
         started = time.perf_counter()
         step.start()
         self.started(time.perf_counter() - started)
-
-    def _enter(
-        self,
-        owner: StepOwner,
-        feeds: Mapping[str, Value],
-        options: config_pb2.RunOptions | None,
-        cancellation: CancellationManager | None,
-    ) -> MasterStep:
-        self.check_feeds(feeds)
-        run_id = self._agreement.run_id() if options is None else None
-        step = MasterStep(self, feeds, _executor_options(options), run_id)
-        owner.add_step(step)
-        if cancellation is not None:
-            step.obey(cancellation)
-        return step
 
     def started(self, seconds: float) -> None:
         """A start has taken so long."""
@@ -175,7 +182,7 @@ class CompiledStep:
     ) -> StepResult:
         if step.error is not None:
             if step.run_id is not None and step.error.error_code == errors.UNAVAILABLE:
-                self._agreement.end(step.run_id)
+                self._preparation.end(step.run_id)
             raise step.error
         metadata = self._metadata(step, options) if options is not None else None
         values = step.values
@@ -295,7 +302,7 @@ class MasterStep:
         """
         if self._ended.acquire(blocking=False):
             return
-        reader_thread.before_long()
+        reader_thread.yield_reader()
         watch = self._watch
         if watch is None:
             watch = Watch(self, None)
@@ -352,7 +359,7 @@ class MasterStep:
         if partition.is_local:
             # It runs in this thread, and has to be found by who stops it meanwhile.
             cancellation = here["cancellation"] = CancellationManager()
-            self._stop_local = functools.partial(
+            self._stop_local = partial(
                 cast(ServingWorker, partition.worker).stop_step, self.step_id, cancellation
             )
         if self.is_stopped or (self.error is not None and not self.error.derived):

@@ -153,7 +153,7 @@ class MasterSession:
     ) -> None:
         """See `Master.start_callable`."""
         found, named = self._callable(handle, feeds)
-        found.compiled.begin(self, named, found.options, found.timeout_s, on_cancel, done)
+        found.compiled.start(self, named, found.options, found.timeout_s, on_cancel, done)
 
     def _limit_s(self, options: config_pb2.RunOptions | None) -> float | None:
         """How long a step may take: what its options say, else the session's limit; None: without one."""
@@ -234,7 +234,7 @@ class MasterSession:
         return self._why_closed or errors.FailedPreconditionError.of("Session is closed.")
 
     def _compile(self, signature: _Signature, timeout_s: float | None) -> CompiledStep:
-        reader_thread.before_long()
+        reader_thread.yield_reader()
         registered = self._register(*signature, timeout_s)
         compiled = CompiledStep(self._handle, registered, signature[1])
         with self._lock:

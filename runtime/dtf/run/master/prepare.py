@@ -1,4 +1,4 @@
-"""Agreement: whether the values of one compiled step are pushed.
+"""Whether the values of one compiled step are pushed: the tasks prepare it, or cannot.
 
 Owns the question to the tasks and when it is asked. Its meaning is in `exchange.push`.
 """
@@ -15,14 +15,14 @@ from dtf.run.master.registered_partition import RegisteredPartition
 from dtf.run.threads import reader_thread
 from dtf.wire import errors
 
-__all__ = ["Agreement"]
+__all__ = ["Preparation"]
 
 _ASK_AGAIN_S = 10.0
 _FIRST_PUSHED_STEP = 2
 """A signature that runs once only is not worth the question."""
 
 
-class Agreement:
+class Preparation:
     """Whether the tasks push the values of a compiled step (see `push`): they are asked before the second step,
     and again some time after one of them could not be reached. The asking thread holds the lock; other steps meanwhile
     use TensorFlow's protocol.
@@ -56,7 +56,7 @@ class Agreement:
             self._ask_at = time.monotonic() + _ASK_AGAIN_S
 
     def _ask(self) -> None:
-        reader_thread.before_long()
+        reader_thread.yield_reader()
         run_id = secrets.randbits(63)
         tasks = [partition.task for partition in self._partitions]
         home = next((number for number, partition in enumerate(self._partitions) if partition.is_local), -1)

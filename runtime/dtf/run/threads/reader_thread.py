@@ -1,6 +1,6 @@
 """Threads that belong to somebody else: whoever reads a connection handles short messages in the same thread.
 
-Owns the way back: code that may take long, or wait, says `before_long()` first, and the thread's owner sees to it that
+Owns the way back: code that may take long, or wait, says `yield_reader()` first, and the thread's owner sees to it that
 his own work goes on elsewhere. In threads that are nobody's it does nothing.
 
 Owns also what a thread has come across meanwhile and does when it is done with its own (`afterwards`), and the other
@@ -18,7 +18,7 @@ from dtf.run.interfaces import Value
 from dtf.run.threads import thread_pool
 
 __all__ = [
-    "Reader", "Waiting", "afterwards", "before_long", "do_afterwards", "is_lent", "is_spare", "is_waiting", "lend",
+    "Reader", "Waiting", "afterwards", "yield_reader", "do_afterwards", "is_lent", "is_spare", "is_waiting", "lend",
     "take_back", "tell_ended", "wait",
 ]  # fmt: skip
 
@@ -62,7 +62,7 @@ def tell_ended(waiting: Waiting) -> None:
 
 
 def lend(hand_over: Callable[[], None], is_spare: bool = True) -> None:
-    """From now on, `before_long` in this thread calls `hand_over()`, once.
+    """From now on, `yield_reader` in this thread calls `hand_over()`, once.
 
     Args:
       is_spare: whether others' long work may be done here; else it is only for what is short or its own.
@@ -91,7 +91,7 @@ def is_waiting() -> bool:
     return _thread.hand_over is not None and not _thread.is_spare
 
 
-def before_long() -> None:
+def yield_reader() -> None:
     """Called before this thread does what may take long."""
     while _thread.found:
         work, arguments = _thread.found.popleft()
