@@ -26,7 +26,7 @@ from google.protobuf.message import DecodeError
 from dtf.wire import errors, filesystems, forks, limits
 from dtf.wire.crc import masked_crc32c
 from dtf.wire.decompress import InflatingFile
-from dtf.wire.files import error_of, file_errors
+from dtf.wire.files import error_of, file_errors, read_within_memory
 
 _Opened = BinaryIO | InflatingFile
 _FILE_VERSION = "brain.Event:2"
@@ -78,12 +78,13 @@ def _read(file: _Opened, length: int, path: str) -> bytes:
     """`length` bytes, or what there is: what a length declares takes no memory before the file has shown it."""
     if length <= _READ_AT_ONCE_BYTES:
         return file.read(length)
+    if not isinstance(file, InflatingFile):
+        return read_within_memory(file, f"{path}: a record of {length} bytes", length)
     pieces, left = [], length
     while left > 0 and (piece := file.read(min(left, _READ_AT_ONCE_BYTES))):
         pieces.append(piece)
         left -= len(piece)
-        if isinstance(file, InflatingFile):
-            limits.DECOMPRESSED_BYTES.check(length - left, f"{path}: a decompressed record of {length} bytes")
+        limits.DECOMPRESSED_BYTES.check(length - left, f"{path}: a decompressed record of {length} bytes")
     return b"".join(pieces)
 
 

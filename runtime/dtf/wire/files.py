@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
-from dtf.wire import errors, filesystems
+from dtf.wire import errors, filesystems, limits
 from dtf.wire.unfinished import new_token
 
 _KINDS: dict[int, Any] = {
@@ -26,6 +27,9 @@ _KINDS: dict[int, Any] = {
     errno.EISDIR: errors.FailedPreconditionError,
 }
 
+
+_PIECE_BYTES = 1 << 24
+_RECORDS_BYTES = 1 << 16
 
 _CLASSES: dict[type[OSError], Any] = {
     FileNotFoundError: errors.NotFoundError,
@@ -62,6 +66,83 @@ def error_of(error: OSError, what: str) -> errors.OpError:
     kind = _KINDS.get(error.errno, errors.UnknownError)
     where = f": {error.filename}" if error.filename and os.fspath(error.filename) != what else ""
     return kind.of(f"{what}; {error.strerror}{where}")
+
+
+def read_within_memory(file: Any, what: str, size: int | None = None) -> bytes:
+    """`size` bytes of an open file, or what there is; a size that is declared takes no memory before the file has
+    shown it.
+
+    Raises:
+      ResourceExhaustedError: there is no memory for it, as for a file that is all hole, or a device without an end.
+    """
+    if size is None or size > _PIECE_BYTES:
+        there = _bytes_left(file)
+        limits.check_free(there if size is None else min(size, there), what)
+    pieces: list[bytes] = []
+    found = 0
+    while size is None or found < size:
+        piece = file.read(_PIECE_BYTES if size is None else min(_PIECE_BYTES, size - found))
+        if not piece:
+            break
+        pieces.append(piece)
+        found += len(piece)
+        if len(pieces) > 1:  # they are joined: that takes as much again
+            limits.check_free(found, what)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def lines_within_memory(file: Any, what: str) -> Iterator[bytes]:
+    """The lines of an open file with their ends. Raises as `read_within_memory` does, for a line without an end."""
+    for line in iter(functools.partial(file.readline, _PIECE_BYTES), b""):
+        if len(line) < _PIECE_BYTES or line.endswith(b"\n"):
+            yield line
+            continue
+        pieces = [line]
+        while not pieces[-1].endswith(b"\n") and (piece := file.readline(_PIECE_BYTES)):
+            pieces.append(piece)
+            limits.check_free(len(pieces) * _PIECE_BYTES, what)
+        yield b"".join(pieces)
+
+
+def fixed_length_records(
+    file: Any, what: str, header: int, record: int, footer: int, step: int = 0
+) -> Generator[bytes, None, int]:
+    """The records of `record` bytes of an open file between a header and a footer, `step` bytes (or their own length)
+    apart, until one is cut short. Returns the number of bytes of the file."""
+    step = step or record
+    position = _skip(file, header)
+    ahead = bytearray()
+    while position >= header:
+        while len(ahead) < record + footer:
+            piece = read_within_memory(file, what, max(_RECORDS_BYTES, record + footer - len(ahead)))
+            if not piece:
+                return position
+            position += len(piece)
+            ahead += piece
+        yield bytes(memoryview(ahead)[:record])
+        if step > len(ahead):
+            position += _skip(file, step - len(ahead))
+        del ahead[:step]
+    return position
+
+
+def _skip(file: Any, size: int) -> int:
+    """Goes on by so many bytes, or to the end; returns by how many."""
+    if there := _bytes_left(file):
+        file.seek(min(size, there), os.SEEK_CUR)
+        return min(size, there)
+    skipped = 0
+    while skipped < size and (piece := file.read(min(_PIECE_BYTES, size - skipped))):
+        skipped += len(piece)
+    return skipped
+
+
+def _bytes_left(file: Any) -> int:
+    """Of a regular file; 0 where nobody knows."""
+    try:
+        return max(0, os.fstat(file.fileno()).st_size - file.tell())
+    except (OSError, AttributeError):
+        return 0
 
 
 def write_atomically(path: str, data: bytes) -> None:

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from dtf.wire import errors
+from dtf.wire import errors, limits
 from dtf.wire.file_system import FileSystem, Status
 from dtf.wire.fsspec_files import file_system
 
@@ -98,15 +98,18 @@ def read_regular(path: Path) -> bytes:
     Raises:
       OSError: the file cannot be read.
       DataLossError: it is a pipe, a device or the like.
+      ResourceExhaustedError: it is larger than the memory that is free.
     """
     system, inner = _system(path)
     if system is not _LOCAL:
         with system.open(inner, "rb", None) as file:
             return bytes(file.read())
     descriptor = os.open(inner, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
-    mode = os.fstat(descriptor).st_mode
+    status = os.fstat(descriptor)
+    mode = status.st_mode
     if _stat.S_ISREG(mode):
         with builtins.open(descriptor, "rb") as file:
+            limits.check_free(status.st_size, os.fspath(path))
             return file.read()
     os.close(descriptor)
     if _stat.S_ISDIR(mode):

@@ -20,7 +20,7 @@ from typing import Any
 
 from dtf.wire import errors
 
-__all__ = ["ALL", "Limit", "available_bytes", "check_room", "machine_bytes", "text_of"]
+__all__ = ["ALL", "Limit", "available_bytes", "check_free", "check_room", "machine_bytes", "text_of"]
 
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
@@ -104,8 +104,13 @@ def check_room(shape: Sequence[int], element_bytes: int, type_name: object = "")
     what = f"OOM when allocating tensor with shape[{','.join(map(str, shape))}]"
     what += f" and type {type_name}" if type_name else ""
     TENSOR_BYTES.check(size, what)
-    if size >= _LOOKED_AT_FROM_BYTES and size > (free := available_bytes()):
-        message = f"{what}: {text_of(size)} is more than the {text_of(free)} of memory that are free"
+    check_free(size, what)
+
+
+def check_free(amount: int, what: str) -> None:
+    """Raises ResourceExhaustedError when so many bytes more than are taken already are not free."""
+    if amount >= _LOOKED_AT_FROM_BYTES and amount > (free := available_bytes()):
+        message = f"{what}: {text_of(amount)} is more than the {text_of(free)} of memory that are free"
         raise errors.ResourceExhaustedError.of(message)
 
 

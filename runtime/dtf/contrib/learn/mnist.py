@@ -18,6 +18,7 @@ import numpy as np
 
 from dtf.wire import dtypes, errors, filesystems
 from dtf.wire.decompress import decompress
+from dtf.wire.files import read_within_memory
 
 __all__ = ["DataSet", "Datasets", "extract_images", "extract_labels", "load_mnist", "read_data_sets"]
 
@@ -214,7 +215,7 @@ def _content(file: Any) -> tuple[bytes, str]:
         data = file.read()
     else:
         with filesystems.open(file, "rb") as opened:
-            data = opened.read()
+            data = read_within_memory(opened, name)
     if data[:2] == b"\x1f\x8b":
         data = decompress(data, "GZIP", name)
     return data, name

@@ -11,9 +11,10 @@ import numpy as np
 from dtf.run.datasets.dataset import Dataset, Elements, Function, Scope
 from dtf.run.value_types import Element, Position
 from dtf.wire import errors, filesystems
-from dtf.wire.decompress import InflatingFile, decompress
+from dtf.wire.decompress import InflatingFile
 from dtf.wire.events import read_records
-from dtf.wire.files import file_errors
+from dtf.wire.files import file_errors, lines_within_memory
+from dtf.wire.files import fixed_length_records as records_of_file
 from dtf.wire.strings import string_scalar
 
 __all__ = ["fixed_length_records", "generator", "indexed", "lines", "number_range", "tf_records"]
@@ -87,6 +88,8 @@ class _Generated(Elements):
 
 # -- files
 
+_BUFFER_BYTES = 1 << 18
+
 
 def tf_records(files: Sequence[str], compression: str) -> Dataset:
     """The records of TFRecord files, one file after the other."""
@@ -103,11 +106,10 @@ def lines(files: Sequence[str], compression: str) -> Dataset:
     check_compression(compression)
 
     def records(path: str) -> Iterator[bytes]:
-        def opened() -> BinaryIO:
-            return io.BytesIO(_contents(path, compression)) if compression else filesystems.open(path, "rb")
-
-        with file_errors(path), opened() as file:
-            for line in file:
+        opened = _opened(path, compression)
+        text = io.BufferedReader(opened, _BUFFER_BYTES) if isinstance(opened, InflatingFile) else opened
+        with file_errors(path), text as file:
+            for line in lines_within_memory(file, f"{path}: a line"):
                 yield (line[:-1] if line.endswith(b"\n") else line).removesuffix(b"\r")
 
     return Dataset("TextLineDataset", lambda scope: _Records(files, records))
@@ -122,15 +124,19 @@ def fixed_length_records(files: Sequence[str], header: int, record: int, footer:
     check_compression(compression)
 
     def records(path: str) -> Iterator[bytes]:
-        data = _contents(path, compression)
-        body = len(data) - header - footer
-        if body < 0 or body % record:
-            raise errors.InvalidArgumentError.of(
-                f"Excepted file {path} to have a body of a multiple of {record} bytes, but it is {body} bytes "
-                f"(a file of {len(data)} bytes, a header of {header} and a footer of {footer})",
-            )
-        for start in range(header, len(data) - footer, record):
-            yield data[start : start + record]
+        def check(size: int) -> None:
+            body = size - header - footer
+            if body < 0 or body % record:
+                raise errors.InvalidArgumentError.of(
+                    f"Excepted file {path} to have a body of a multiple of {record} bytes, but it is {body} bytes "
+                    f"(a file of {size} bytes, a header of {header} and a footer of {footer})",
+                )
+
+        with file_errors(path), _opened(path, compression) as file:
+            if not compression:
+                check(filesystems.getsize(path))
+            what = f"{path}: a record of {record} bytes"
+            check((yield from records_of_file(file, what, header, record, footer)))
 
     return Dataset("FixedLengthRecordDataset", lambda scope: _Records(files, records))
 
@@ -176,11 +182,6 @@ def check_compression(compression: str) -> None:
     """Raises InvalidArgumentError for a compression that is none."""
     if compression not in ("", "ZLIB", "GZIP"):
         raise errors.InvalidArgumentError.of(f"Unsupported compression_type: {compression}")
-
-
-def _contents(path: str, compression: str) -> bytes:
-    with file_errors(path), filesystems.open(path, "rb") as file:
-        return decompress(file.read(), compression, path)
 
 
 def _opened(path: str, compression: str) -> BinaryIO | InflatingFile:

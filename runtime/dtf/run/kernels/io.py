@@ -24,7 +24,7 @@ from dtf.run.value_types import Array
 from dtf.wire import codec, dtypes, errors, filesystems, py_functions
 from dtf.wire.checkpoint import BundleWriter, merge_bundles
 from dtf.wire.checkpoint_v1 import Checkpoint, open_checkpoint, write_v1
-from dtf.wire.files import file_errors
+from dtf.wire.files import file_errors, read_within_memory
 from dtf.wire.strings import string_scalar
 from dtf.wire.tensor_slices import parse_slice_spec
 from dtf.wire.unfinished import remove_abandoned
@@ -192,7 +192,7 @@ def _(node: KernelNode) -> Function:
     def read_file(step: StepContext, filename: np.ndarray) -> np.ndarray:
         path = _text(filename)
         with file_errors(path), filesystems.open(path, "rb") as file:
-            return string_scalar(file.read())
+            return string_scalar(read_within_memory(file, path))
 
     return read_file
 

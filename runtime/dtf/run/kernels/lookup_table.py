@@ -17,7 +17,7 @@ from dtf.run.state.lookup_tables import LookupTable
 from dtf.run.state.resources import ResourceHandle
 from dtf.run.value_types import Scalar
 from dtf.wire import errors, filesystems
-from dtf.wire.files import file_errors
+from dtf.wire.files import file_errors, read_within_memory
 
 _WHOLE_LINE, _LINE_NUMBER = -2, -1
 
@@ -105,7 +105,7 @@ def _(node: KernelNode) -> Function:
         table = resource_of(step, handle, LookupTable)
         path = filename.item().decode()
         with file_errors(path), filesystems.open(path, "rb") as file:
-            lines = file.read().splitlines()[skipped:]
+            lines = read_within_memory(file, path).splitlines()[skipped:]
         if most >= 0:
             if len(lines) < most:
                 raise errors.InvalidArgumentError.of(

@@ -12,9 +12,10 @@ from collections import deque
 from collections.abc import Callable, Iterator
 
 from dtf.wire import errors, filesystems
-from dtf.wire.decompress import InflatingFile, decompress
+from dtf.wire.decompress import InflatingFile
 from dtf.wire.events import read_records
-from dtf.wire.files import file_errors
+from dtf.wire.files import file_errors, lines_within_memory, read_within_memory
+from dtf.wire.files import fixed_length_records as records_of_file
 
 __all__ = ["Reader", "Records", "fixed_length_records", "lines", "names", "tf_records", "whole_files"]
 
@@ -113,7 +114,7 @@ def names(path: str) -> Iterator[tuple[bytes, bytes]]:
 def whole_files(path: str) -> Iterator[tuple[bytes, bytes]]:
     """One record: the contents of the file."""
     with file_errors(path), filesystems.open(path, "rb") as file:
-        yield path.encode(), file.read()
+        yield path.encode(), read_within_memory(file, path)
 
 
 def lines(skipped: int) -> Records:
@@ -121,7 +122,7 @@ def lines(skipped: int) -> Records:
 
     def of_file(path: str) -> Iterator[tuple[bytes, bytes]]:
         with file_errors(path), filesystems.open(path, "rb") as file:
-            for number, line in enumerate(file, 1):
+            for number, line in enumerate(lines_within_memory(file, f"{path}: a line"), 1):
                 if number > skipped:
                     text = line[:-1] if line.endswith(b"\n") else line
                     yield f"{path}:{number}".encode(), text.removesuffix(b"\r")
@@ -150,11 +151,9 @@ def fixed_length_records(header: int, record: int, footer: int, hop: int, is_com
 
     def of_file(path: str) -> Iterator[tuple[bytes, bytes]]:
         with file_errors(path), filesystems.open(path, "rb") as file:
-            data = file.read()
-        if is_compressed:
-            data = decompress(data, "ZLIB", path)
-        last = len(data) - footer - record
-        for number, start in enumerate(range(header, last + 1, hop or record)):
-            yield f"{path}:{number}".encode(), data[start : start + record]
+            opened = InflatingFile(path, file, "ZLIB") if is_compressed else file
+            what = f"{path}: a record of {record} bytes"
+            for number, data in enumerate(records_of_file(opened, what, header, record, footer, hop)):
+                yield f"{path}:{number}".encode(), data
 
     return of_file
