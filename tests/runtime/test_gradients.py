@@ -89,7 +89,7 @@ def test_a_gradient_can_be_registered_and_put_in_the_place_of_another(graph):
     with graph.gradient_override_map({"Identity": "TenfoldForTest"}):
         y = tf.identity(x)
     assert values(tf.gradients(y, x)[0], {x: 1.0}) == 10.0
-    with pytest.raises(ValueError, match="second gradient for 'TenfoldForTest'"):
+    with pytest.raises(KeyError, match="Registering two gradient with name 'TenfoldForTest'!"):
         tf.RegisterGradient("TenfoldForTest")(lambda op, grad: [grad])
 
 

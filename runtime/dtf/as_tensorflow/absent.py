@@ -15,6 +15,7 @@ _DISTRIBUTE = (
     "strategies are not supported: use tf.train.replica_device_setter with a ClusterSpec, "
     "or tf.estimator.train_and_evaluate"
 )
+_RAGGED = "ragged tensors are not supported: pad with tf.data's padded_batch, or use a tf.SparseTensor"
 _TPU = "TPUs are not supported: use tf.estimator.Estimator and tf.train optimizers"
 _COMPILER = "no other compiler or format of models is supported: save a SavedModel with tf.saved_model"
 
@@ -23,6 +24,8 @@ REASONS = {
     "contrib.eager": _EAGER,
     "distribute": _DISTRIBUTE,
     "contrib.distribute": _DISTRIBUTE,
+    "python.distribute": _DISTRIBUTE,
+    "python.ops.ragged": _RAGGED,
     "contrib.tpu": _TPU,
     "tpu": _TPU,
     "lite": _COMPILER,

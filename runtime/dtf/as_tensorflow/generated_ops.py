@@ -37,6 +37,11 @@ def __getattr__(name: str) -> Callable[..., Any]:
     return make
 
 
+def forget_names() -> None:
+    """To be called after contracts were added to the table: their functions are found from then on."""
+    _by_plain_name.cache_clear()
+
+
 @functools.cache
 def _by_plain_name() -> dict[str, str]:
     """Names in small letters, without underscores -> ops."""

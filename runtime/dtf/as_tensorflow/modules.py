@@ -170,9 +170,13 @@ def _place(name: str) -> types.ModuleType:
     sources = places()[name]
     if name.startswith(("tensorflow.python.ops.", "tensorflow.python.framework.")):
         importlib.import_module("dtf.graph_names")  # the operators of tensors, for programs that never say `tf`
+    if name == "tensorflow.python.framework.test_ops":
+        resolve(sources[0])  # its import adds ops
     below = {each[len(name) + 1 :] for each in places() if each.startswith(name + ".")}
     packages = {each.partition(".")[0] for each in below}
     rest = ("tf",) if name.startswith("tensorflow.python.") and sources else ()
+    if name.startswith("tensorflow.python.ops.") and sources:
+        rest = (*rest, "as_tensorflow.generated_ops")  # these modules import the functions of single ops
 
     own = renamed().get(name, {})
 

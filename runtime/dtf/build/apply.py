@@ -15,6 +15,8 @@ from collections import namedtuple
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import numpy as np
+
 from dtf.build import signature
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import colocate_with, graph_of, name_scope
@@ -23,6 +25,7 @@ from dtf.wire import codec, opdef
 from dtf.wire.dtypes import DType, as_dtype
 from dtf.wire.opdef import ArgDef, AttrDef, OpDef
 from dtf.wire.pb import attr_value_pb2
+from dtf.wire.tensor_shape import TensorShape
 
 
 def apply_op(op_type: str, /, name: str | None = None, **inputs_and_attrs: Any) -> Any:
@@ -64,7 +67,7 @@ def apply_op(op_type: str, /, name: str | None = None, **inputs_and_attrs: Any) 
 
 def outputs_of(op: Operation, get_attr: signature.GetAttr | None = None) -> Any:
     """The outputs of `op` in the form that `apply_op` returns; `op` itself if it has no outputs."""
-    op_def = op.op_def
+    op_def = op._op_def
     assert op_def is not None
     if not op_def.outputs:
         return op
@@ -102,13 +105,16 @@ class _Call:
             if key in names:
                 self._given[key] = value
             elif key in op_def.attr_by_name:
+                attr = op_def.attr_by_name[key]
                 if value is not None:
-                    self.attrs[key] = self._attr_value(op_def.attr_by_name[key], value)
+                    self.attrs[key] = self._attr_value(attr, value)
+                elif attr.type == "shape" and not attr.has_default:
+                    self.attrs[key] = TensorShape(None)
             else:
                 raise TypeError(f"{op_def.name} got an unexpected keyword argument '{key}'.")
         missing = [arg.name for arg in op_def.inputs if arg.name not in self._given]
         if missing:
-            raise TypeError(f"{op_def.name} misses the argument '{missing[0]}'.")
+            raise TypeError(f"No argument for input {missing[0]} of {op_def.name}.")
         # Type attributes that no input has fixed yet, as the dtypes of the tensors in the call suggest.
         self._hints = self._find_hints()
 
@@ -133,7 +139,7 @@ class _Call:
         for attr in self.op_def.attrs:
             if attr.name not in self.attrs:
                 if not attr.has_default:
-                    raise TypeError(f"{self.op_def.name} misses the attribute '{attr.name}'.")
+                    raise TypeError(f"No argument found for attr {attr.name} for {self.op_def.name}")
                 self.attrs[attr.name] = attr.default
             else:
                 self._check(attr, self.attrs[attr.name])
@@ -194,6 +200,11 @@ class _Call:
         except (TypeError, ValueError) as error:
             if wanted is None:
                 raise
+            if isinstance(error, TypeError):
+                raise TypeError(
+                    f"Expected {wanted.name} passed to parameter '{arg.name}' of op '{self.op_def.name}', got "
+                    f"{value!r} of type '{type(value).__name__}' instead. Error: {error}"
+                ) from error
             try:
                 found = convert_to_tensor(value, as_ref=arg.is_ref).dtype.base_dtype
             except (TypeError, ValueError):
@@ -235,12 +246,27 @@ class _Call:
                 f"minimum length {attr.minimum}."
             )
         self.attrs[attr.name] = len(values)
+        self._check_alike(arg, values)
         tensors = [self._convert(arg, each, f"{arg.name}_{index}") for index, each in enumerate(values)]
         if not tensors and arg.type_attr is not None and arg.type_attr not in self.attrs:
             hint = self._hints.get(arg.type_attr, self.op_def.attr_by_name[arg.type_attr].default)
             if hint is not None:
                 self.attrs[arg.type_attr] = hint
         return tensors
+
+    def _check_alike(self, arg: ArgDef, values: list[Any] | tuple[Any, ...]) -> None:
+        """Refuses a list whose tensors have other dtypes than each other, or than the op takes."""
+        found = [each.dtype.base_dtype for each in values if isinstance(each, Tensor)]
+        wanted = self._wanted_dtype(arg)
+        if wanted is None or all(dtype == wanted for dtype in found) or len(values) < 2:
+            return
+        types = ", ".join(dtype.name for dtype in found)
+        prefix = f"Tensors in list passed to '{arg.name}' of '{self.op_def.name}' Op have types [{types}] that"
+        if arg.type is not None:
+            raise TypeError(f"{prefix} do not match expected type {wanted.name}.")
+        if arg.type_attr in self.attrs:
+            raise TypeError(f"{prefix} do not match type {wanted.name} inferred from earlier arguments.")
+        raise TypeError(f"{prefix} don't all match.")
 
     def _convert_typed(self, arg: ArgDef, values: list[Any] | tuple[Any, ...]) -> list[Tensor]:
         attr = self.op_def.attr_by_name[str(arg.type_list_attr)]
@@ -250,14 +276,29 @@ class _Call:
                 f"List argument '{arg.name}' to '{self.op_def.name}' Op with length {len(values)} must match "
                 f"length {len(wanted)} of attribute '{attr.name}'."
             )
-        tensors = [
-            convert_to_tensor(each, dtype, name=f"{arg.name}_{index}", as_ref=arg.is_ref)
-            for index, (each, dtype) in enumerate(zip(values, wanted, strict=True))
-        ]
+        try:
+            tensors = [
+                convert_to_tensor(each, dtype, name=f"{arg.name}_{index}", as_ref=arg.is_ref)
+                for index, (each, dtype) in enumerate(zip(values, wanted, strict=True))
+            ]
+        except (TypeError, ValueError):
+            self._check_same_types(arg, values, wanted)
+            raise
         self.attrs[attr.name] = [tensor.dtype.base_dtype for tensor in tensors]
         for dtype in self.attrs[attr.name]:
             self._check_type(attr, dtype, arg.name)
         return tensors
+
+    def _check_same_types(self, arg: ArgDef, values: list[Any] | tuple[Any, ...], wanted: list[Any]) -> None:
+        """Raises TypeError for a list whose dtypes are not those of an earlier list."""
+        others = [each.name for each in self.op_def.inputs if each.type_list_attr == arg.type_list_attr]
+        if None in wanted or others[0] == arg.name:
+            return
+        found = [convert_to_tensor(each).dtype.base_dtype.name for each in values]
+        raise TypeError(
+            f"Input '{arg.name}' of '{self.op_def.name}' Op has type list of {', '.join(found)} that does not match "
+            f"type list {', '.join(dtype.name for dtype in wanted)} of argument '{others[0]}'."
+        )
 
     # Attributes
 
@@ -286,13 +327,15 @@ class _Call:
             except (TypeError, ValueError):
                 raise TypeError(f"Expected float for argument '{attr.name}' not {value!r}.") from None
         if kind == "bool":
-            if value not in (True, False):
+            if not isinstance(value, bool | np.bool_):
                 raise TypeError(f"Expected bool for argument '{attr.name}' not {value!r}.")
             return bool(value)
         if kind == "string":
             if not isinstance(value, str | bytes):
                 raise TypeError(f"Expected string for argument '{attr.name}' not {value!r}.")
             return value.encode() if isinstance(value, str) else value
+        if kind == "func" and isinstance(value, bool | int | float):
+            raise TypeError(f"Don't know how to convert {value!r} to a func for argument {attr.name}")
         # Shapes, tensors and functions: python_to_attr takes what its reverse gives, and more.
         return codec.attr_to_python(codec.python_to_attr(value, kind))
 
@@ -323,8 +366,8 @@ class _Call:
         if attr.allowed is not None and dtype not in attr.allowed:
             names = ", ".join(allowed.name for allowed in attr.allowed)
             raise TypeError(
-                f"Value passed to parameter '{argument}' of '{self.op_def.name}' has DataType {dtype.name} not in "
-                f"list of allowed values: {names}"
+                f"Value passed to parameter '{argument}' has DataType {dtype.name} not in list of allowed values: "
+                f"{names}"
             )
 
 

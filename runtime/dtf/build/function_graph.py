@@ -172,7 +172,7 @@ class FunctionGraph(Graph):
         if found is not None:
             return found
         # Their contracts declare datasets stateful, but datasets are values.
-        if op.op_def is not None and op.op_def.is_stateful and "Dataset" not in op.type:
+        if op._op_def is not None and op._op_def.is_stateful and "Dataset" not in op.type:
             raise ValueError(f"Cannot capture a stateful node (name:{op.name}, type:{op.type}) by value.")
         if op.type in ("Placeholder", "PlaceholderV2", "PlaceholderWithDefault"):
             raise ValueError(f"Cannot capture a placeholder (name:{op.name}, type:{op.type}) by value.")
@@ -184,7 +184,7 @@ class FunctionGraph(Graph):
                 [each.dtype for each in op.outputs],
                 name=op.name,
                 attrs={name: value for name, value in op._attrs.items() if name != "_class"},
-                op_def=op.op_def,
+                op_def=op._op_def,
             )
         self._copies[op] = copied
         return copied
@@ -210,7 +210,7 @@ class FunctionGraph(Graph):
             node.input.extend(names[tensor] for tensor in op.inputs)
             node.input.extend(f"^{each.name}" for each in op.control_inputs if each not in arguments)
             proto.node_def.append(node)
-            if op.op_def is not None and op.op_def.is_stateful and op._get_control_flow_context() is None:
+            if op._op_def is not None and op._op_def.is_stateful and op._get_control_flow_context() is None:
                 proto.signature.is_stateful = True
                 proto.signature.control_output.append(op.name)
                 proto.control_ret[op.name] = op.name
@@ -222,7 +222,7 @@ class FunctionGraph(Graph):
 
 def _output_names(op: Operation) -> list[str]:
     """Of each output, how a function's body refers to it: "node:output:index"."""
-    op_def = op.op_def if op.op_def is not None else opdef.get(op.type)
+    op_def = op._op_def if op._op_def is not None else opdef.get(op.type)
     names = []
     for output in op_def.outputs:
         count = 1

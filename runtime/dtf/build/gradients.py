@@ -42,10 +42,32 @@ GradientFunction = Callable[..., Any]
 #: Op type (or name of an override) -> gradient function; None for an op that has no gradient to give.
 table: Table[GradientFunction | None] = Table("gradient")
 gradient = table
-RegisterGradient = table
 
 _SCOPE = "gradients"
 _CUSTOM_KEY = ("__custom_gradients",)
+
+
+class RegisterGradient:
+    """A decorator: the function computes the gradients of an op, from the operation and the gradients of its outputs.
+
+    Args:
+      op_type: the op type, or a name for `Graph.gradient_override_map`.
+
+    Raises:
+      TypeError: `op_type` is not a string.
+    """
+
+    def __init__(self, op_type: str) -> None:
+        if not isinstance(op_type, str):
+            raise TypeError("op_type must be a string")
+        self._op_type = op_type
+
+    def __call__(self, f: GradientFunction) -> GradientFunction:
+        load()
+        if self._op_type in table:
+            raise KeyError(f"Registering two gradient with name '{self._op_type}'!")
+        table.add(self._op_type, f)
+        return f
 
 
 class AggregationMethod:

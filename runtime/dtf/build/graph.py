@@ -280,8 +280,8 @@ class Graph:
             self._devices.apply(op)
         if self._colocation_stack:
             self._colocate(op)
-        attr = op.op_def.attr_by_name.get("container") if op.op_def is not None else None
-        if self._container and attr is not None and op.op_def.is_stateful and not op.get_attr("container"):  # type: ignore[union-attr]
+        attr = op._op_def.attr_by_name.get("container") if op._op_def is not None else None
+        if self._container and attr is not None and op._op_def.is_stateful and not op.get_attr("container"):  # type: ignore[union-attr]
             op._set_attr("container", attr_value_pb2.AttrValue(s=self._container.encode()))
 
     def _colocate(self, op: Operation) -> None:

@@ -15,9 +15,9 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from dtf.build.default_stack import default_session_stack
-from dtf.wire import codec
+from dtf.wire import codec, opdef_proto
 from dtf.wire.dtypes import DType
-from dtf.wire.pb import attr_value_pb2, node_def_pb2
+from dtf.wire.pb import attr_value_pb2, node_def_pb2, op_def_pb2
 from dtf.wire.tensor_shape import TensorShape
 
 if TYPE_CHECKING:
@@ -101,9 +101,9 @@ class Operation:
         return self._outputs
 
     @property
-    def op_def(self) -> OpDef | None:
-        """The contract of this op type; None for a type that this package does not know."""
-        return self._op_def
+    def op_def(self) -> op_def_pb2.OpDef | None:
+        """The contract of this op type as a new message; None for a type that this package does not know."""
+        return None if self._op_def is None else opdef_proto.op_def(self._op_def)
 
     @property
     def node_def(self) -> node_def_pb2.NodeDef:

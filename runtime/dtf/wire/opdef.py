@@ -190,6 +190,22 @@ def parse(line: str) -> OpDef:
     )
 
 
+def register(path: Path) -> None:
+    """Adds the contracts of another file of this format to the table, for this process; a second call does nothing.
+
+    Raises:
+      ValueError: an op of the file is in the table already, with another contract.
+    """
+    table = _lines()
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if not line or line.startswith("#"):
+            continue
+        name = line[: line.index("(")]
+        known = table.setdefault(name, (line, path))
+        if known[0] != line:
+            raise ValueError(f"op {name} stands in both {known[1].name} and {path.name}")
+
+
 INTERNAL = {"_DeviceCopy": "_DeviceCopy(input: T) -> (output: T) {T: type, source: string, target: string}"}
 """What the runtime puts into its own partitions; no contracts of TensorFlow's, and none that `exists` knows."""
 

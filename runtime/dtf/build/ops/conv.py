@@ -532,8 +532,8 @@ def _windowed(
 ) -> TensorShape:
     """The output shape of a window over images."""
     data_format, padding = op.get_attr("data_format").decode(), op.get_attr("padding").decode()
-    assert op.op_def is not None
-    attrs = op.op_def.attr_by_name
+    assert op._op_def is not None
+    attrs = op._op_def.attr_by_name
     dilations = op.get_attr("dilations") if "dilations" in attrs else [1] * 4
     explicit = (op.get_attr("explicit_paddings") if "explicit_paddings" in attrs else []) or [0] * 8
     result = images.as_list()

@@ -98,5 +98,5 @@ def _of_max(op_type: str, op: Operation, images: Any, pooled: Any, grad: Any, wi
 
 def _settings(op: Operation) -> dict[str, Any]:
     """All attributes but the dtype, under their names."""
-    assert op.op_def is not None
-    return {attr.name: op.get_attr(attr.name) for attr in op.op_def.attrs if attr.name != "T"}
+    assert op._op_def is not None
+    return {attr.name: op.get_attr(attr.name) for attr in op._op_def.attrs if attr.name != "T"}

@@ -294,6 +294,8 @@ class PaddingFIFOQueue(QueueBase):
         types, shapes, names = _components_of(dtypes, shapes, names)
         if shapes is None or len(shapes) != len(types):
             raise ValueError("Shapes must be provided for all components.")
+        if any(shape.ndims is None for shape in shapes):
+            raise ValueError(f"A PaddingFIFOQueue pads shapes of known rank; not {shapes}.")
         ref = apply_op(
             "PaddingFIFOQueueV2", name, component_types=types, shapes=shapes, capacity=capacity, shared_name=shared_name
         )

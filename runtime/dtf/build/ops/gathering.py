@@ -247,4 +247,9 @@ def _(op):
     count, rank = op.get_attr("num_partitions"), op.inputs[1].shape.ndims
     if rank is None or op.inputs[0].shape.ndims is None:
         return unknown(op)
+    if not op.inputs[0].shape[:rank].is_compatible_with(op.inputs[1].shape):
+        raise ValueError(
+            f"Dimensions must be equal: data.shape must begin with partitions.shape, which are "
+            f"{op.inputs[0].shape} and {op.inputs[1].shape}"
+        )
     return [TensorShape([None]).concatenate(op.inputs[0].shape[rank:])] * count

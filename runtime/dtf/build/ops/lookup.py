@@ -128,6 +128,7 @@ class LookupTableBase:
         """The values of `keys` (a tensor, or a SparseTensor of keys), the default for unknown ones."""
         if isinstance(keys, SparseTensor):
             return SparseTensor(keys.indices, self.lookup(keys.values, name), keys.dense_shape)
+        _check_keys(keys, self.key_dtype)
         return apply_op(
             "LookupTableFindV2",
             name or f"{self.name.split('/')[-1]}_Lookup",
@@ -147,6 +148,13 @@ class LookupTableBase:
             return apply_op(
                 "LookupTableExportV2", None, table_handle=handle, Tkeys=self.key_dtype, Tvalues=self.value_dtype
             )
+
+
+def _check_keys(keys: Any, key_dtype: dtypes.DType) -> None:
+    """Raises TypeError for a tensor of keys of another dtype than the table's."""
+    found = keys.dtype.base_dtype if isinstance(keys, Tensor) else key_dtype
+    if found != key_dtype:
+        raise TypeError(f"Dtype of argument `keys` must be {key_dtype}, received: {found}")
 
 
 class HashTable(LookupTableBase):
@@ -209,6 +217,7 @@ class StaticVocabularyTable:
         """The ids of `keys`, a tensor or a SparseTensor."""
         if isinstance(keys, SparseTensor):
             return SparseTensor(keys.indices, self.lookup(keys.values, name), keys.dense_shape)
+        _check_keys(keys, self.key_dtype)
         keys = convert_to_tensor(keys, self.key_dtype)
         with name_scope(name, "lookup"):
             words = keys if keys.dtype == dtypes.string else apply_op("AsString", input=keys)

@@ -24,9 +24,9 @@ UPDATE_OPS = [
 @shape_rule(*UPDATE_OPS)
 def _(op: Operation) -> list[TensorShape]:
     """All variables, and a dense gradient, have one shape; a sparse gradient may have another number of rows."""
-    assert op.op_def is not None
+    assert op._op_def is not None
     shape = unknown_shape()
-    for arg, tensor in zip(op.op_def.inputs, op.inputs, strict=True):
+    for arg, tensor in zip(op._op_def.inputs, op.inputs, strict=True):
         if arg.is_ref:
             shape = shape.merge_with(tensor.shape)
         elif arg.name in ("grad", "delta") and op.outputs:

@@ -205,7 +205,7 @@ def _outputs(
     """The output shape of a window of these sizes."""
     rank = len(window) + 2
     sizes = shape.with_rank(rank).as_list()
-    attrs = {attr.name for attr in op.op_def.attrs} if op.op_def is not None else set()
+    attrs = {attr.name for attr in op._op_def.attrs} if op._op_def is not None else set()
     first = "data_format" in attrs and channel_axis(op.get_attr("data_format").decode(), rank) == 1
     spatial = range(2, rank) if first else range(1, rank - 1)
     strides, padding = op.get_attr("strides"), op.get_attr("padding").decode()

@@ -20,10 +20,10 @@ not_differentiable(
 
 def _settings(op: Operation, *without: str) -> dict[str, Any]:
     """All attributes but the types, under their names."""
-    assert op.op_def is not None
+    assert op._op_def is not None
     return {
         attr.name: op.get_attr(attr.name)
-        for attr in op.op_def.attrs
+        for attr in op._op_def.attrs
         if attr.type != "type" and attr.name not in without
     }
 

@@ -192,7 +192,7 @@ class SparseSum:
         self._gradients.append((distinct.astype(np.int64), sums))
 
     def take(self, mean: bool, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        gradients, self._gradients = self._gradients, []
+        gradients, self._gradients, self._row_shape = self._gradients, [], None
         indices, inverse = np.unique(np.concatenate([rows for rows, _ in gradients]), return_inverse=True)
         parts = np.concatenate([sums for _, sums in gradients])
         values = np.zeros((len(indices), *parts.shape[1:]), parts.dtype)
