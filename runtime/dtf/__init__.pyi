@@ -124,6 +124,7 @@ from dtf import manip as manip
 from dtf import math as math
 from dtf import metrics as metrics
 from dtf import nn as nn
+from dtf import profiler as profiler
 from dtf import python_io as python_io
 from dtf import quantization as quantization
 from dtf import queue as queue

@@ -21,7 +21,7 @@ _STRATEGY = (
 _LIBRARY = "libraries of compiled ops cannot be loaded; use tf.py_func, or add a kernel (runtime/README.md)"
 _V2 = "TensorFlow 2's behavior is not supported; use the names of TensorFlow 1.x"
 _TPU = "TPUs are not supported; place operations on CPUs or GPUs with tf.device"
-_OPERATOR = "linear operators are not supported; use tf.matmul, tf.cholesky and the functions of tf.linalg"
+_OPERATOR = "only full, lower triangular, diagonal and identity operators are there; use the functions of tf.linalg"
 
 ABSENT = {
     "Module": "use tf.layers.Layer or tf.make_template",
@@ -62,11 +62,18 @@ ABSENT = {
     "quantization.dequantize": _QUANTIZED,
     "quantization.quantize": _QUANTIZED,
     "quantization.quantized_concat": _QUANTIZED,
-    "linalg.LinearOperator": _OPERATOR,
     "linalg.LinearOperator.": _OPERATOR,
     "nondifferentiable_batch_function": "calls are not batched; batch the requests before session.run",
     "wrap_function": "use tf.import_graph_def, or call the function while the graph is built",
-    "profiler": "use tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE) and tf.train.Timeline",
+    "nn.rnn": "its name since TensorFlow 1.0 is tf.nn.static_rnn",
+    "nn.bidirectional_rnn": "its name since TensorFlow 1.0 is tf.nn.static_bidirectional_rnn",
+    "nn.seq2seq": "its name since TensorFlow 1.0 is tf.contrib.legacy_seq2seq",
+    "nn.deconv2d": "its name since TensorFlow 0.8 is tf.nn.conv2d_transpose",
+    "train.SummaryWriter": "its name since TensorFlow 1.0 is tf.summary.FileWriter",
+    "train.export_meta_graph_def": "its name is tf.train.export_meta_graph",
+    "image.per_image_whitening": "its name since TensorFlow 1.0 is tf.image.per_image_standardization",
+    "image.random_crop": "its name since TensorFlow 0.8 is tf.random_crop",
+    "image.resize_image": "its name is tf.image.resize_images",
     "mixed_precision": "use tf.cast to tf.float16 where it is wanted",
     "train.experimental": "loss scales are not supported; multiply the loss and divide the gradients",
     "train.sdca_optimizer": "use tf.train.FtrlOptimizer",
@@ -74,7 +81,6 @@ ABSENT = {
     "train.sdca_shrink_l1": "use tf.train.FtrlOptimizer",
     "train.do_quantize_training_on_graphdef": _QUANTIZED,
     "test.StubOutForTesting": "use unittest.mock",
-    "contrib.tpu": _TPU,
     "contrib.distribute": _STRATEGY,
     "contrib.eager": _EAGER,
 }

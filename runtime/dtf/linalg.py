@@ -21,6 +21,7 @@ from dtf.build.ops.diagonals import matrix_diag_part as diag_part  # noqa: F401
 from dtf.build.ops.diagonals import matrix_set_diag as set_diag  # noqa: F401
 from dtf.build.ops.einsum import *  # noqa: F403
 from dtf.build.ops.linalg import *  # noqa: F403
+from dtf.build.ops.linear_operators import *  # noqa: F403
 from dtf.build.ops.matrix_functions import *  # noqa: F403
 from dtf.build.ops.normalization import l2_normalize  # noqa: F401
 from dtf.build.ops.rearranging import matrix_transpose  # noqa: F401

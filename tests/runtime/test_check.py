@@ -39,7 +39,7 @@ HEAD = "import tensorflow as tf\nimport numpy as np\n"
             "name: tf.train.AdamOptimiser is not supported: did you mean tf.train.AdamOptimizer?",
         ),
         ("tf.enable_eager_execution()", "name: tf.enable_eager_execution is not supported: there are only graphs here"),
-        ("tf.contrib.tpu.TPUEstimator", "name: tf.contrib.tpu is not supported: TPUs are not supported"),
+        ("tf.contrib.eager.list", "name: tf.contrib.eager is not supported: there are only graphs"),
         ("from tensorflow.contrib import distribute", "name: tf.contrib.distribute is not supported: strategies"),
         ("import tensorflow.contrib.eager as tfe", "name: no module named 'tensorflow.contrib.eager' (there are only"),
         ("tf.reduce_sum(1, axes=0)", "argument: tf.reduce_sum has no argument axes: did you mean axis?"),

@@ -139,6 +139,8 @@ def _tensorflow() -> types.ModuleType:
     def find_name(name: str) -> Any:
         if name in ("python", "core", "examples", "contrib", "compat", "keras"):
             return importlib.import_module(f"tensorflow.{name}")
+        if name == "pywrap_tensorflow":
+            return importlib.import_module("tensorflow.python.pywrap_tensorflow")
         if name in ("VERSION", "GIT_VERSION", "__git_version__", "COMPILER_VERSION", "__compiler_version__"):
             return {"VERSION": VERSION}.get(name, f"dtf-{dtf.__version__}")
         reason = absent.reason(name)

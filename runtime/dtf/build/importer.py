@@ -95,6 +95,7 @@ class _Importer:
         self._mapped = mapped
         self._used: set[str] = set()
         self._made: dict[str, Operation] = {}
+        self._names: dict[str, str] = {}  # node -> operation
         self._functions = {function.signature.name: function.signature for function in graph_def.library.function}
         self._producer_defaults = _producer_defaults(producer_op_list)
         # (merge operation, input index, name of the tensor that comes around)
@@ -106,6 +107,7 @@ class _Importer:
         with graph._lock:
             graph._check_not_finalized()
             self._add_library()
+            self._names = {name: self._reserve(self._scope + name) for name in self._nodes}
             for node in self._sorted():
                 self._made[node.name] = self._add(node)
             for merge, index, source in self._back_edges:
@@ -115,8 +117,8 @@ class _Importer:
                 raise ValueError(
                     f"Attempted to map inputs that were not found in graph_def: [{', '.join(sorted(unused))}]"
                 )
-            for op in self._made.values():
-                self._place(op)
+            for name, op in self._made.items():
+                self._place(op, self._nodes[name])
             versions = self._graph_def.versions
             if versions.producer:
                 graph._producer = min(graph._producer, versions.producer)
@@ -184,13 +186,9 @@ class _Importer:
 
     def _add(self, node: node_def_pb2.NodeDef) -> Operation:
         graph = self._graph
-        name = self._scope + node.name
+        name = self._names[node.name]
         check_node(node)
-        if name in graph._operations:
-            raise ValueError(f"Node name '{name}' already exists in the Graph")
         check_op_name(name)
-        # Marks the name and its enclosing scopes as used.
-        self._reserve(name)
         op_def = self._contract(node)
         attrs = self._attrs(node, op_def)
         values: dict[str, Any] = {}
@@ -220,16 +218,19 @@ class _Importer:
         self._back_edges.extend((op, index, source) for index, source in back_edges)
         return op
 
-    def _reserve(self, name: str) -> None:
+    def _reserve(self, name: str) -> str:
+        """Marks a name and its enclosing scopes as used; a name that is taken gets a number."""
         names = self._graph._names
         old, names.scope = names.scope, ""
-        names.unique(name)
+        unique = names.unique(name)
+        name = unique if name in self._graph._operations else name
         parts = name.split("/")
         for end in range(1, len(parts)):
             prefix = "/".join(parts[:end])
             if names.unique(prefix, mark_as_used=False) == prefix:
                 names.unique(prefix)
         names.scope = old
+        return name
 
     def _contract(self, node: node_def_pb2.NodeDef) -> OpDef:
         if node.op in self._functions:
@@ -270,7 +271,8 @@ class _Importer:
         if not entry.startswith(_COLOCATION_PREFIX):
             return entry
         target = entry[len(_COLOCATION_PREFIX) :]
-        return _COLOCATION_PREFIX + self._scope.encode() + target if target.decode() in self._nodes else entry
+        name = self._names.get(target.decode())
+        return entry if name is None else _COLOCATION_PREFIX + name.encode()
 
     def _inputs(self, node: node_def_pb2.NodeDef) -> tuple[list[Tensor], list[Operation], list[tuple[int, str]]]:
         inputs: list[Tensor | None] = []
@@ -328,9 +330,8 @@ class _Importer:
 
     # Devices
 
-    def _place(self, op: Operation) -> None:
+    def _place(self, op: Operation, node: node_def_pb2.NodeDef) -> None:
         """The requested device: the node's device, merged with the device blocks around the import."""
-        node = self._nodes[op.name[len(self._scope) :]]
         op._set_device(node.device)
         anchors = [group[len(_COLOCATION_PREFIX) :].decode() for group in op.colocation_groups()]
         anchors = [anchor for anchor in anchors if anchor != op.name]

@@ -10,6 +10,38 @@ from dtf import late
 _PLACES = (tf.estimator, tf.estimator.experimental)
 
 
+def clip_gradients_by_norm(optimizer: Any, clip_norm: float) -> Any:
+    """`optimizer` whose gradients are each bounded by `clip_norm`."""
+    return TransformGradients(optimizer, lambda gradient: tf.clip_by_norm(gradient, clip_norm))
+
+
+class TransformGradients(tf.train.Optimizer):
+    """An optimizer that applies a function of each gradient."""
+
+    def __init__(self, optimizer: Any, transform: Any, name: str = "TransformGradients") -> None:
+        super().__init__(False, name)
+        self._optimizer, self._transform = optimizer, transform
+
+    def compute_gradients(self, *args: Any, **kwargs: Any) -> Any:
+        """See `tf.train.Optimizer.compute_gradients`."""
+        return self._optimizer.compute_gradients(*args, **kwargs)
+
+    def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: str | None = None) -> Any:
+        """Applies the function's gradients."""
+        changed = [
+            (None if gradient is None else self._transform(gradient), variable) for gradient, variable in grads_and_vars
+        ]
+        return self._optimizer.apply_gradients(changed, global_step, name)
+
+    def get_slot(self, *args: Any, **kwargs: Any) -> Any:
+        """See `tf.train.Optimizer.get_slot`."""
+        return self._optimizer.get_slot(*args, **kwargs)
+
+    def variables(self) -> Any:
+        """See `tf.train.Optimizer.variables`."""
+        return self._optimizer.variables()
+
+
 def __getattr__(name: str) -> Any:
     if name == "__all__":
         return [each for each in __dir__() if late.is_public(each, __getattr__(each))]

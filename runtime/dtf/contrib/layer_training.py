@@ -297,10 +297,14 @@ def embedding_column(
     ckpt_to_load_from: str | None = None, tensor_name_in_ckpt: str | None = None, max_norm: float | None = None,
     trainable: bool = True,
 ) -> Any:  # fmt: skip
-    """`tf.feature_column.embedding_column`."""
-    return _columns.embedding_column(
-        sparse_id_column, dimension, combiner, initializer, ckpt_to_load_from, tensor_name_in_ckpt, max_norm, trainable
-    )
+    """`tf.feature_column.embedding_column`.
+
+    Raises:
+      NotImplementedError: the vectors should come from a checkpoint, or be bounded.
+    """
+    if ckpt_to_load_from is not None or tensor_name_in_ckpt is not None or max_norm is not None:
+        raise NotImplementedError("embedding_column does not support ckpt_to_load_from and max_norm")
+    return _columns.embedding_column(sparse_id_column, dimension, combiner, initializer, trainable)
 
 
 def one_hot_column(sparse_id_column: Any) -> Any:

@@ -8,7 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 import dtf as tf
+from dtf import late
 from dtf.contrib.arg_scopes import add_arg_scope
+
+_NAMESPACES = {"metric_learning": "dtf.contrib.metric_learning"}
+__getattr__, __dir__ = late.names(globals(), {}, _NAMESPACES)
 
 __all__ = [
     "absolute_difference", "add_loss", "compute_weighted_loss", "cosine_distance", "get_losses",

@@ -16,8 +16,10 @@ from dtf.build.ops.random import get_seed
 from dtf.train.input_checkpoint import CheckpointInputPipelineHook, make_saveable_from_iterator
 
 __all__ = [
-    "AUTOTUNE", "CheckpointInputPipelineHook", "Counter", "CsvDataset", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY",
-    "bucket_by_sequence_length", "cardinality", "choose_from_datasets", "copy_to_device", "enumerate_dataset",
+    "AUTOTUNE", "CheckpointInputPipelineHook", "Counter", "CsvDataset", "INFINITE_CARDINALITY", "Optional", "Reducer",
+    "UNKNOWN_CARDINALITY",
+    "bucket_by_sequence_length", "cardinality", "choose_from_datasets", "copy_to_device", "dense_to_sparse_batch",
+    "enumerate_dataset", "get_next_as_optional", "group_by_reducer", "rejection_resample",
     "get_single_element", "get_structure", "group_by_window", "ignore_errors", "make_batched_features_dataset",
     "make_csv_dataset", "make_saveable_from_iterator", "map_and_batch", "parallel_interleave", "parse_example_dataset",
     "prefetch_to_device", "sample_from_datasets", "scan", "shuffle_and_repeat", "take_while", "unbatch", "unique",
@@ -128,8 +130,12 @@ _GROUPING = (
     "get_structure group_by_window parse_example_dataset prefetch_to_device sample_from_datasets scan unique"
 )
 _FILES = "CsvDataset make_batched_features_dataset make_csv_dataset"
+_RESAMPLING = "Reducer dense_to_sparse_batch group_by_reducer rejection_resample"
+_OPTIONALS = "Optional get_next_as_optional"
 __getattr__, __dir__ = _late.names(
     globals(),
-    {name: f"dtf.data.{module}" for module, names in (("grouping", _GROUPING), ("files", _FILES))
+    {name: f"dtf.data.{module}"
+     for module, names in (("grouping", _GROUPING), ("files", _FILES), ("resampling", _RESAMPLING),
+                           ("optionals", _OPTIONALS))
      for name in names.split()},
 )  # fmt: skip

@@ -18,7 +18,7 @@ _NAMES = {
         _HERE + "estimators",
     ),
 }  # fmt: skip
-_NAMESPACES = {name: _HERE + name for name in "datasets experiment estimators mnist".split()}
+_NAMESPACES = {name: _HERE + name for name in "datasets experiment estimators mnist preprocessing".split()}
 _NAMESPACES["python"] = _HERE[:-1]
 _find, __dir__ = late.names(globals(), _NAMES, _NAMESPACES)
 
