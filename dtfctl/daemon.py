@@ -30,14 +30,15 @@ from dtfctl.control.verbs import Purpose, Verb
 from dtfctl.errors import DtfctlError, HostsUnusable, NotPrivate, PortTaken, StoreError, StoreUnwritable
 from dtfctl.launchers import reached
 from dtfctl.launchers.base import Event, HostLauncher
+from dtfctl.launchers.bridge import group
+from dtfctl.launchers.bridge.engines import engine_of, program_of
+from dtfctl.launchers.bridge.launcher import BridgeLauncher
 from dtfctl.launchers.keeper import SOCKET, TOKEN
 from dtfctl.launchers.keeper.processes import boot_id
 from dtfctl.launchers.leftovers import clean_reached
 from dtfctl.launchers.local import LocalLauncher, end_keeper
 from dtfctl.launchers.multi_host import HostsLauncher
 from dtfctl.launchers.pipe import PipeError
-from dtfctl.launchers.ray import group
-from dtfctl.launchers.ray.launcher import RayLauncher
 from dtfctl.launchers.remote import RemoteLauncher, remote_run, remote_token
 from dtfctl.launchers.ways import pipe_to
 from dtfctl.probes.probing import Probing
@@ -52,7 +53,7 @@ from dtfctl.supervise.supervisor import Supervisor
 from dtfctl.values import plan as plans
 from dtfctl.values import state
 from dtfctl.values.hosts import as_found
-from dtfctl.values.plan import KUBERNETES, LOCALHOST, RAY, SLURM, TLS, ClusterPlan, HostPlan, Task
+from dtfctl.values.plan import BRIDGED, KUBERNETES, LOCALHOST, SLURM, TLS, ClusterPlan, HostPlan, Task
 from dtfctl.values.run import Run
 from dtfctl.values.task import TaskStatus
 from dtfctl.wire.messages import Complaints
@@ -164,11 +165,12 @@ class Daemon:
         await self._launcher.close()
         await cleaning
         await self._clean_hosts(is_over=True)
-        if self._supervisor.run.plan.engine == RAY:
+        if self._supervisor.run.plan.engine in BRIDGED:
             try:
                 await group.release(self._paths)
             except PipeError as error:
-                self._complaints.tell(f"Ray may still hold hosts: {error.why}")
+                title = engine_of(self._supervisor.run.plan).title
+                self._complaints.tell(f"{title} may still hold hosts: {error.why}")
         self._store.close()
         self._control.publish()
         await self._control.close()
@@ -318,9 +320,10 @@ class Daemon:
             reached.note(run_dir, run.plan, remote_run(run, host.name), remote_token(run.token, host), host)
             if host.via == KUBERNETES:
                 return self._pods_of(run, run_dir)
-            if host.via == RAY:
-                place = (run.plan.ray, host, self._paths.ssh)
-                return RayLauncher(*place, remote_run(run, host.name), run_dir, on_event, fence_s)
+            if host.via in BRIDGED:
+                bridge, gpus = program_of(host.via, run.plan.group), run.plan.group.gpus.get(host.name, "")
+                place = (bridge, host, self._paths.ssh, remote_run(run, host.name), run_dir)
+                return BridgeLauncher(*place, on_event, fence_s, gpus)
             pipe = pipe_to(run.plan, host, self._paths.ssh)
             return RemoteLauncher(pipe, remote_run(run, host.name), run_dir, on_event, fence_s)
 

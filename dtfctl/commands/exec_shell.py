@@ -17,7 +17,7 @@ from dtfctl.launchers.keeper import TOKEN_VARIABLE
 from dtfctl.plan import expand
 from dtfctl.supervise import host_failover
 from dtfctl.values import state
-from dtfctl.values.plan import KUBERNETES, MPI, RAY, SLURM, ClusterPlan, HostPlan
+from dtfctl.values.plan import BRIDGED, KUBERNETES, MPI, SLURM, ClusterPlan, HostPlan
 from dtfctl.values.run import Run
 from dtfctl.values.task import TaskStatus
 
@@ -83,8 +83,8 @@ def log_in(plan: ClusterPlan, host: HostPlan, words: tuple[str, ...]) -> NoRetur
         become(line, own_environment(os.environ))
     from dtfctl.launchers.ssh import login
 
-    # Ray gives no way for a person to its nodes.
-    target = host.address if host.via in (RAY, MPI) else host.target
+    # Such an engine gives no way for a person to its nodes.
+    target = host.address if host.via in (*BRIDGED, MPI) else host.target
     settings = plan.ssh
     command = [*shlex.split(os.environ.get(SSH_VARIABLE) or settings.command)]
     if is_terminal:

@@ -215,33 +215,33 @@ def _begin(cluster: Cluster, plan: ClusterPlan, terminal: Terminal, where: Where
 
 
 def _on_running_hosts(cluster: Cluster, plan: ClusterPlan) -> ClusterPlan:
-    """The plan on the hosts of Ray or MPI that the running cluster has, if it runs."""
-    from dtfctl.values.plan import MPI, RAY
+    """The plan on its engine's hosts that the running cluster has, if it runs."""
+    from dtfctl.values.plan import BRIDGED, MPI
 
     found = cluster.find()
-    if plan.engine not in (RAY, MPI) or found is None or found[0].is_over:
+    if plan.engine not in (*BRIDGED, MPI) or found is None or found[0].is_over:
         return plan
     if plan.engine == MPI:
         from dtfctl.launchers import mpi
 
         return mpi.taken_over(plan, found[0].plan)
-    from dtfctl.launchers.ray import group
+    from dtfctl.launchers.bridge import group
 
     return group.taken_over(plan, found[0].plan)
 
 
 @contextmanager
 def _hosts_of(cluster: Cluster, plan: ClusterPlan, terminal: Terminal) -> Iterator[ClusterPlan]:
-    """The plan on hosts of Ray or MPI, where it is to run there. Ray's are given back if no cluster comes of it."""
+    """The plan on hosts of its engine, where that is asked for them. They are given back if no cluster comes of it."""
     import os
 
-    from dtfctl.values.plan import MPI, RAY
+    from dtfctl.values.plan import BRIDGED, MPI
 
-    if plan.engine not in (RAY, MPI):
+    if plan.engine not in (*BRIDGED, MPI):
         yield plan
         return
     from dtfctl.launchers import mpi
-    from dtfctl.launchers.ray import group
+    from dtfctl.launchers.bridge import group
     from dtfctl.storage.ownership import make_private
 
     found = cluster.find()
@@ -266,9 +266,11 @@ def _hosts_of(cluster: Cluster, plan: ClusterPlan, terminal: Terminal) -> Iterat
 
 def _give_back_group(cluster: Cluster, terminal: Terminal) -> None:
     """What a supervisor that was killed has left."""
+    from dtfctl.values.plan import BRIDGED
+
     found = cluster.find()
-    if found is None or found[0].plan.engine == "ray":
-        from dtfctl.launchers.ray import group
+    if found is None or found[0].plan.engine in BRIDGED:
+        from dtfctl.launchers.bridge import group
 
         group.give_back(cluster.paths, terminal.say)
 

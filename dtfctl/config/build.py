@@ -16,16 +16,16 @@ from typing import Any
 
 from dtfctl.config import hostlist, schema
 from dtfctl.config.engine import (
+    add_group,
     add_mpi_hosts,
     add_nodes,
     add_pods,
-    add_ray_hosts,
     check_groups,
     engine_name,
+    group_of,
     kubernetes_of,
     mpi_of,
     nodes_for,
-    ray_of,
     slurm_of,
 )
 from dtfctl.config.hosts import host_plan, hosts_of
@@ -49,7 +49,6 @@ from dtfctl.values.plan import (
     LogPolicy,
     MpiSettings,
     Probe,
-    RaySettings,
     Requirements,
     RestartPolicy,
     Secret,
@@ -197,14 +196,14 @@ class _Builder:
         kubernetes = kubernetes_of(values)
         if kubernetes is not None:
             declared = add_pods(values, name, hosts, self._folder)
-        ray = ray_of(values)
-        if ray is not None:
-            declared = add_ray_hosts(values, ray, hosts, self._folder)
+        group = group_of(values)
+        if group is not None:
+            declared = add_group(values, group, hosts, self._folder)
         mpi = mpi_of(values)
         if mpi is not None:
             declared = add_mpi_hosts(values, mpi, hosts, self._folder)
         spares = {name for level in levels.values() for name, _ in _value(level.values, "spare_hosts", ())}
-        free = next((engine.spares for engine in (slurm, ray, mpi) if engine is not None), 0)
+        free = next((engine.spares for engine in (slurm, group, mpi) if engine is not None), 0)
         self._spares = declared[-free:] if free else ()
         spares.update(self._spares)
         placer = Placer(hosts, declared, spares, lambda name: host_plan(name, {}, values, self._folder))
@@ -230,11 +229,12 @@ class _Builder:
             engine=engine_name(values),
             slurm=slurm or SlurmSettings(),
             kubernetes=kubernetes or KubernetesSettings(),
-            ray=ray or RaySettings(),
             mpi=mpi or MpiSettings(),
             host_lost_after_s=_value(values, "host_lost_after", HOST_LOST_AFTER_S),
             fence_after_s=_fence_after(values),
         )
+        if group is not None:
+            plan = plan.with_group(group)
         self._check_reach(plan, levels)
         self._check_names(plan, values, levels)
         self._check_requirements(plan, levels)

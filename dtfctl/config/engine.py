@@ -16,12 +16,16 @@ from dtfctl.values.plan import (
     MPI,
     RAY,
     SLURM,
+    SPARK,
+    GroupSettings,
     HostPlan,
     KubernetesSettings,
     MpiSettings,
     RaySettings,
     SlurmGroup,
     SlurmSettings,
+    SparkSettings,
+    engine_hosts,
 )
 
 IMAGE_FOLDER = "/app"
@@ -177,6 +181,11 @@ def pod_address(name: str) -> str:
     return f"{name}-{{job}}-{{index}}.{name}"
 
 
+def group_of(top: Values) -> GroupSettings | None:
+    """The hosts that the file asks an engine for; None where it names none that gives a group of them."""
+    return ray_of(top) or spark_of(top)
+
+
 def ray_of(top: Values) -> RaySettings | None:
     """The placement group that the file asks for; None where it names another engine."""
     if engine_name(top) != RAY:
@@ -186,9 +195,7 @@ def ray_of(top: Values) -> RaySettings | None:
     def texts(key: str) -> tuple[str, ...]:
         return tuple(text for text, _ in _of(found, key, ()))
 
-    nodes, spares = _of(found, "nodes", 1), _of(found, "spares", 0)
-    if spares >= nodes:
-        raise found["spares"].node.at.error(f'"spares" must leave a host for the tasks: there are {nodes} hosts')
+    nodes, spares = _group_size(found)
     return RaySettings(
         address=_of(found, "address", ""),
         nodes=nodes,
@@ -202,13 +209,40 @@ def ray_of(top: Values) -> RaySettings | None:
     )
 
 
-def add_ray_hosts(top: Values, ray: RaySettings, hosts: dict[str, HostPlan], folder: Path) -> tuple[str, ...]:
-    """Adds the hosts of the placement group, whose addresses Ray gives them at `up`, and returns their names."""
-    found = _section(top, RAY)
+def spark_of(top: Values) -> SparkSettings | None:
+    """The executors that the file asks for; None where it names another engine."""
+    if engine_name(top) != SPARK:
+        return None
+    found = _section(top, SPARK)
+    nodes, spares = _group_size(found)
+    return SparkSettings(
+        master=_of(found, "master", ""),
+        nodes=nodes,
+        spares=spares,
+        cores=_of(found, "cores", 0),
+        conf={name: value.value for name, value in _of(found, "conf", {}).items()},
+        python=_of(found, "python", ""),
+        wait_s=_of(found, "wait", SparkSettings.wait_s),
+    )
+
+
+def _group_size(found: Values) -> tuple[int, int]:
+    nodes, spares = _of(found, "nodes", 1), _of(found, "spares", 0)
+    if spares >= nodes:
+        raise found["spares"].node.at.error(f'"spares" must leave a host for the tasks: there are {nodes} hosts')
+    return nodes, spares
+
+
+def add_group(
+    top: Values, group: GroupSettings, hosts: dict[str, HostPlan], folder: Path
+) -> tuple[str, ...]:
+    """Adds the hosts of a group, whose addresses the engine gives them at `up`, and returns their names."""
+    engine = engine_name(top)
+    found = _section(top, engine)
     own: dict[str, Any] = {key: found[key].value for key in found if key in ("sync", "working_dir")}
-    names = [f"node-{number + 1}" for number in range(ray.nodes)]
+    names = engine_hosts(group.nodes)
     for name in names:
-        hosts[name] = replace(host_plan(name, own | {"address": name}, top, folder), via=RAY, target="")
+        hosts[name] = replace(host_plan(name, own | {"address": name}, top, folder), via=engine, target="")
     return tuple(names)
 
 

@@ -27,6 +27,11 @@ def _check_variable_name(name: str) -> str:
     return "" if good else f'"{name}" is not a valid name of an environment variable'
 
 
+def _check_property_name(name: str) -> str:
+    good = re.fullmatch(r"[^=\s]+", name)
+    return "" if good else f'"{name}" is not a valid name of a property of Spark'
+
+
 def _check_host_name(name: str) -> str:
     good = re.fullmatch(values.HOST_PATTERN, name, re.ASCII)
     return (
@@ -395,6 +400,32 @@ RAY = Section(
     may_be_empty=True,
 )
 
+SPARK = Section(
+    {
+        "master": Key(values.LINE, "The master's URL, spark://HOST:7077; by default that of Spark's configuration."),
+        "nodes": Key(values.integer(1, REPLICAS_MAX), "How many executors there are: each is a host.", "1"),
+        "spares": Key(
+            values.integer(0, REPLICAS_MAX),
+            "How many of the hosts stay free, to take over the tasks of a host that is lost.",
+            "0",
+        ),
+        "cores": Key(
+            values.integer(1, values.CORES_MAX), "The cores of each executor; by default as many as its tasks need."
+        ),
+        "conf": Key(
+            Table(values.LINE, r"^[^=\s]+$", _check_property_name),
+            "Properties of the application, such as spark.executor.memory. They override dtfctl's own.",
+        ),
+        "python": Key(values.LINE, "The Python that has pyspark, also on the executors; by default dtfctl's own."),
+        "wait": Key(values.duration(1), "How long to wait for the executors.", "60s"),
+        "sync": Key(
+            values.boolean(), "Whether the folder is copied to the hosts; false for a shared file system.", "true"
+        ),
+        "working_dir": Key(values.TEXT, "Where the copy is; by default at the same path as here."),
+    },
+    may_be_empty=True,
+)
+
 MPI = Section(
     {
         "nodes": Key(values.integer(1, REPLICAS_MAX), "How many of mpirun's hosts to use, the first ones.", "1"),
@@ -414,14 +445,15 @@ MPI = Section(
 
 ENGINE = Section(
     {
-        "name": Key(values.word("slurm", "kubernetes", "ray", "mpi"), "The engine, with its defaults."),
+        "name": Key(values.word("slurm", "kubernetes", "ray", "spark", "mpi"), "The engine, with its defaults."),
         "slurm": Key(SLURM, "An allocation of Slurm: up submits a batch script and runs in the allocation."),
         "kubernetes": Key(KUBERNETES, "A namespace of Kubernetes: each task is a pod."),
         "ray": Key(RAY, "A placement group of Ray: an actor on each of its hosts starts the tasks there."),
+        "spark": Key(SPARK, "An application of Spark: its executors are the hosts."),
         "mpi": Key(MPI, "The hosts that Open MPI's mpirun reaches, by a batch system or a hostfile."),
     },
     short="name",
-    one_of=(("name", "slurm", "kubernetes", "ray", "mpi"),),
+    one_of=(("name", "slurm", "kubernetes", "ray", "spark", "mpi"),),
 )
 
 CLUSTER = Section(
@@ -446,7 +478,7 @@ CLUSTER = Section(
             SUCCESS, "The tasks that decide that the training has succeeded: all, any, chief, jobs, or {jobs, tasks}."
         ),
         "tensorboard": Key(TENSORBOARD, "A TensorBoard beside the training."),
-        "engine": Key(ENGINE, "The engine that provides the hosts, in place of `hosts`: slurm, kubernetes, ray, mpi."),
+        "engine": Key(ENGINE, "What provides the hosts, in place of `hosts`: slurm, kubernetes, ray, spark, mpi."),
         "ssh": Key(SSH, "How hosts are reached; your own ssh config, agent and jump hosts count."),
         "host_lost_after": Key(
             values.duration(1),

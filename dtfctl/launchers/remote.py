@@ -33,7 +33,7 @@ from dtfctl.launchers.log_recorder import LOGS
 from dtfctl.launchers.pipe import Call, Pipe, PipeError
 from dtfctl.launchers.provision import AgentProvisioner
 from dtfctl.launchers.usage import Usage
-from dtfctl.values.plan import RAY, HostPlan
+from dtfctl.values.plan import BRIDGED, HostPlan
 from dtfctl.values.run import Run
 from dtfctl.wire.messages import BadMessage
 
@@ -58,9 +58,9 @@ def remote_run(run: Run, host: str) -> str:
 
 
 def remote_token(token: str, host: HostPlan) -> str:
-    """What the environment of the run's processes on a host holds. Hosts of Ray may share a machine, and each one's
-    are ended with its actor."""
-    return f"{token}-{host.name}" if host.via == RAY else token
+    """What the environment of the run's processes on a host holds. Hosts of one engine may share a
+    machine, and each one's are ended with it."""
+    return f"{token}-{host.name}" if host.via in BRIDGED else token
 
 
 class RemoteLauncher:

@@ -5,19 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from dtfctl.launchers.bridge.engines import program_of
+from dtfctl.launchers.bridge.pipe import BridgePipe
 from dtfctl.launchers.here import HerePipe
 from dtfctl.launchers.mpi import MpiPipe
 from dtfctl.launchers.pipe import Pipe
 from dtfctl.launchers.provision import AgentProvisioner, Provisioner
-from dtfctl.launchers.ray.pipe import RayPipe
 from dtfctl.launchers.slurm import SlurmPipe
 from dtfctl.launchers.ssh import SshPipe
-from dtfctl.values.plan import HERE, KUBERNETES, MPI, RAY, SLURM, SSH, ClusterPlan, HostPlan
+from dtfctl.values.plan import BRIDGED, HERE, KUBERNETES, MPI, SLURM, SSH, ClusterPlan, HostPlan
+
+
+def _bridged(plan: ClusterPlan, host: HostPlan, sockets: Path) -> Pipe:
+    return BridgePipe(program_of(plan.engine, plan.group), host, sockets)
+
 
 PIPES: dict[str, Callable[[ClusterPlan, HostPlan, Path], Pipe]] = {
     HERE: lambda plan, host, sockets: HerePipe(host),
     SSH: lambda plan, host, sockets: SshPipe(plan.ssh, host, sockets),
-    RAY: lambda plan, host, sockets: RayPipe(plan.ray, host, sockets),
+    **dict.fromkeys(BRIDGED, _bridged),
     SLURM: lambda plan, host, sockets: SlurmPipe(plan.slurm, host),
     MPI: lambda plan, host, sockets: MpiPipe(plan.mpi, host, Path(plan.folder)),
 }

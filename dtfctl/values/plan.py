@@ -45,8 +45,12 @@ SSH = "ssh"
 SLURM = "slurm"
 KUBERNETES = "kubernetes"
 RAY = "ray"
+SPARK = "spark"
 MPI = "mpi"
 """Kinds of ways to a host (launchers/ways.py); HERE is the machine of the supervisor itself."""
+
+BRIDGED = (RAY, SPARK)
+"""Engines that give a group of hosts through their bridge (launchers/bridge)."""
 
 LOCALHOST = "localhost"
 LOOPBACK = "127.0.0.1"
@@ -308,6 +312,43 @@ class MpiSettings:
 
 
 @dataclass(frozen=True)
+class SparkSettings:
+    """An application of Spark, whose executors are the hosts.
+
+    Attributes:
+      master: its master's URL; "" for that of Spark's own configuration.
+      nodes: how many hosts it has.
+      spares: how many of them, the last ones, get no task until another one is lost.
+      cores: those of each host.
+      conf: properties of the application.
+      python: the Python that has pyspark, here and on the executors; "" for dtfctl's own.
+      wait_s: how long to wait for the executors.
+      socket: that of the program whose application it is; "" where dtfctl starts its own.
+      group: the name of the hosts' group, "" until they are there.
+      gpus: none; see RaySettings.
+    """
+
+    master: str = ""
+    nodes: int = 1
+    spares: int = 0
+    cores: int = 1
+    conf: dict[str, str] = field(default_factory=dict)
+    python: str = ""
+    wait_s: float = 60.0
+    socket: str = ""
+    group: str = ""
+    gpus: dict[str, str] = field(default_factory=dict)
+
+
+GroupSettings = RaySettings | SparkSettings
+
+
+def engine_hosts(count: int) -> list[str]:
+    """The names of the hosts that an engine gives."""
+    return [f"node-{number + 1}" for number in range(count)]
+
+
+@dataclass(frozen=True)
 class KubernetesSettings:
     """A namespace of Kubernetes, and what the pods there get.
 
@@ -465,9 +506,20 @@ class ClusterPlan:
     slurm: SlurmSettings = SlurmSettings()
     kubernetes: KubernetesSettings = KubernetesSettings()
     ray: RaySettings = RaySettings()
+    spark: SparkSettings = SparkSettings()
     mpi: MpiSettings = MpiSettings()
     host_lost_after_s: float = 600.0
     fence_after_s: float = 0.0
+
+    @property
+    def group(self) -> GroupSettings:
+        """Of an engine that gives a group of hosts."""
+        return self.spark if self.engine == SPARK else self.ray
+
+    def with_group(self, settings: GroupSettings) -> ClusterPlan:
+        if isinstance(settings, SparkSettings):
+            return replace(self, spark=settings)
+        return replace(self, ray=settings)
 
     @property
     def checkpoint_folder(self) -> str:

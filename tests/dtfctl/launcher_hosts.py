@@ -14,19 +14,21 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dtfctl.launchers.base import Event, HostLauncher, Launch
+from dtfctl.launchers.bridge import client
+from dtfctl.launchers.bridge.engines import program_of
+from dtfctl.launchers.bridge.launcher import BridgeLauncher
+from dtfctl.launchers.bridge.pipe import BridgePipe
 from dtfctl.launchers.fake import FakeLauncher, FakeProvisioner
 from dtfctl.launchers.here import HerePipe
 from dtfctl.launchers.local import LocalLauncher
 from dtfctl.launchers.mpi import MpiPipe
 from dtfctl.launchers.pipe import Call, Pipe
 from dtfctl.launchers.provision import AgentProvisioner, Provisioner
-from dtfctl.launchers.ray import client
-from dtfctl.launchers.ray.launcher import RayLauncher
-from dtfctl.launchers.ray.pipe import RayPipe
 from dtfctl.launchers.remote import RemoteLauncher
 from dtfctl.launchers.slurm import SlurmPipe
 from dtfctl.launchers.ssh import SshPipe
@@ -36,14 +38,17 @@ from dtfctl.values.plan import (
     MPI,
     RAY,
     SLURM,
+    SPARK,
     SSH,
+    GroupSettings,
     HostPlan,
     MpiSettings,
     RaySettings,
     SlurmSettings,
+    SparkSettings,
     SshSettings,
 )
-from tests.e2e import hosts, ray_cluster
+from tests.e2e import hosts, ray_cluster, spark_cluster
 from tests.e2e import mpi as mpi_hosts
 from tests.e2e import slurm as slurm_cluster
 
@@ -268,24 +273,44 @@ async def mpi(folder: Path) -> AsyncIterator[LauncherHost]:
 async def ray(folder: Path) -> AsyncIterator[LauncherHost]:
     """A host of a placement group, on this machine."""
     settings = RaySettings(address=ray_cluster.shared().address, python=ray_cluster.PYTHON)
-    group, sockets = f"conformance-{secrets.token_hex(4)}", folder / "sockets"
-    actor = f"{group}/node-1"
-    request = {"do": "group", "group": group, "hosts": [actor], "bundles": [{"CPU": 1}], "strategy": "PACK"}
-    reply = await client.ask(settings, sockets, {**request, "options": {}, "wait_s": 60, "is_new": True})
-    node = HostPlan("node-1", reply["hosts"][0]["address"], sys.executable, "/", via=RAY, target=actor)
+    wanted = {"bundles": [{"CPU": 1}], "strategy": "PACK", "options": {}, "wait_s": 60, "is_new": True}
+    async with bridged(folder, RAY, settings, wanted) as host:
+        yield host
+
+
+@asynccontextmanager
+async def spark(folder: Path) -> AsyncIterator[LauncherHost]:
+    """An executor of an application, on this machine."""
+    conf = {"spark.driver.host": "127.0.0.1", "spark.executor.memory": "512m"}
+    settings = SparkSettings(master=spark_cluster.shared().master, python=spark_cluster.PYTHON, conf=conf)
+    # One application for all tests: its start is most of their time.
+    async with bridged(folder, SPARK, settings, {"wait_s": 60}, spark_cluster.sockets()) as host:
+        yield host
+
+
+@asynccontextmanager
+async def bridged(
+    folder: Path, engine: str, settings: GroupSettings, wanted: dict[str, Any], shared: Path | None = None
+) -> AsyncIterator[LauncherHost]:
+    """The one host of a group of an engine. A bridge at `shared` sockets stays."""
+    bridge, sockets = program_of(engine, settings), shared or folder / "sockets"
+    group: dict[str, Any] = {"group": f"conformance-{secrets.token_hex(4)}"}
+    group["hosts"] = [target := f"{group['group']}/node-1"]
+    reply = await client.ask(bridge, sockets, {"do": "group", **group, **wanted})
+    node = HostPlan("node-1", reply["hosts"][0]["address"], sys.executable, "/", via=engine, target=target)
 
     def make(run_dir: Path, take: Callable[[Event], None]) -> HostLauncher:
         run = f"conformance-{(run_dir / 'token').read_text()}"
-        return RayLauncher(settings, node, sockets, run, run_dir, take)
+        return BridgeLauncher(bridge, node, sockets, run, run_dir, take)
 
-    host = LauncherHost(folder, make, AgentProvisioner(RayPipe(settings, node, sockets)), node.address)
+    host = LauncherHost(folder, make, AgentProvisioner(BridgePipe(bridge, node, sockets)), node.address)
     host.name = node.name
     try:
         yield host
     finally:
-        release = {"do": "release", "group": group, "hosts": [actor], "is_last": True}
-        await client.ask(settings, sockets, release)
-        await client.ask(settings, sockets, {"do": "leave"})
+        await client.ask(bridge, sockets, {"do": "release", **group})
+        if shared is None:
+            await client.ask(bridge, sockets, {"do": "leave"})
 
 
 Kind = Callable[[Path], AbstractAsyncContextManager[LauncherHost]]
@@ -309,6 +334,11 @@ NO_MPI = [
     pytest.mark.skipif(bool(mpi_hosts.why_not()), reason=f"no MPI: {mpi_hosts.why_not()}"),
 ]
 
+NO_SPARK = [
+    pytest.mark.slow,
+    pytest.mark.skipif(bool(spark_cluster.why_not()), reason=f"no Spark: {spark_cluster.why_not()}"),
+]
+
 KINDS = [
     pytest.param(local, id="local"),
     pytest.param(piped, id="piped"),
@@ -316,6 +346,7 @@ KINDS = [
     pytest.param(ssh, id="ssh", marks=NO_MACHINES),
     pytest.param(mpi, id="mpi", marks=NO_MPI),
     pytest.param(ray, id="ray", marks=NO_RAY),
+    pytest.param(spark, id="spark", marks=NO_SPARK),
     pytest.param(slurm, id="slurm", marks=NO_SLURM),
 ]
 """The launchers that are held to what base.HostLauncher promises."""

@@ -50,7 +50,8 @@ HOMES = {
         "dtfctl.launchers.slurm_job",
         "dtfctl.launchers.mpi",
         "dtfctl.launchers.environment",
-        "dtfctl.launchers.ray.bridge",
+        "dtfctl.launchers.bridge.commands",
+        "dtfctl.launchers.spark.task",
         "dtfctl.embedded",
         *(f"dtfctl.launchers.agent.{room}" for room in ("check", "keepers", "programs", "talk")),
     },
@@ -129,3 +130,21 @@ def test_a_keeper_needs_nothing_but_python_and_what_lies_beside_it(name):
     assert others_of(name) <= set(KEEPER_MODULES)
     rooms = {path.stem for path in (ROOT / "dtfctl" / "launchers" / "keeper").glob("*.py")} - {"__init__"}
     assert {f"dtfctl.launchers.keeper.{room}" for room in rooms} <= set(KEEPER_MODULES)
+
+
+ENGINES = (
+    *("bridge.commands", "bridge.server"),
+    *(f"spark.{name}" for name in ("link", "there", "task", "executors", "bridge")),
+)
+"""Of launchers: what runs in an engine's Python."""
+
+
+@pytest.mark.parametrize("name", [*ENGINES, "ray.bridge"])
+def test_an_engines_python_need_not_have_what_dtfctl_needs(name):
+    path = ROOT.joinpath("dtfctl", "launchers", *name.split(".")).with_suffix(".py")
+    found = imports(path)
+    own = {imported for imported in found if imported.startswith("dtfctl.")}
+    others = {imported.split(".")[0] for imported in found - own}
+    assert others <= {*sys.stdlib_module_names, "pyspark" if "spark" in name else "ray"}
+    modules = {each if _is_module(each) else each.rpartition(".")[0] for each in own}
+    assert modules <= {f"dtfctl.launchers.{each}" for each in (*ENGINES, "spark", "bridge")}

@@ -1,4 +1,4 @@
-"""Calls of an actor as the pipe to its node."""
+"""A command on a host that an engine has given, by the engine's bridge."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from dtfctl.launchers.bridge.client import BridgeProgram, Streams, ask, connect
 from dtfctl.launchers.pipe import PipeError
-from dtfctl.launchers.ray.client import Streams, ask, by_hand, connect
 from dtfctl.launchers.ssh import PYTHONS
-from dtfctl.values.plan import HostPlan, RaySettings
+from dtfctl.values.plan import HostPlan
 
 CONNECT_S = 60.0
-"""An actor that Ray starts anew needs a Python, and may have to wait for what cleans up after the former one."""
+"""A process that the engine starts anew may have to wait for what cleans up after the former one."""
 
 LOST = -1
 
 
-class RayCall:
+class BridgeCall:
     """See pipe.Call. The bridge is asked afterwards what became of the command."""
 
-    def __init__(self, settings: RaySettings, folder: Path, number: str, streams: Streams) -> None:
+    def __init__(self, bridge: BridgeProgram, folder: Path, number: str, streams: Streams) -> None:
         self.reader, self.writer = streams
-        self._settings = settings
+        self._bridge = bridge
         self._folder = folder
         self._number = number
 
@@ -35,7 +35,7 @@ class RayCall:
         with contextlib.suppress(OSError, asyncio.TimeoutError):
             await asyncio.wait_for(self.writer.wait_closed(), 1)
         try:
-            reply = await ask(self._settings, self._folder, {"do": "end", "id": self._number})
+            reply = await ask(self._bridge, self._folder, {"do": "end", "id": self._number})
         except PipeError as error:
             return LOST, error.why
         return reply["status"], reply["words"]
@@ -44,17 +44,17 @@ class RayCall:
         self.writer.transport.abort()
 
 
-class RayPipe:
-    """See pipe.Pipe. The host's `target` is its actor's name. `guard` is what is run on the host after the actor has
-    died: a program for Python, and its input."""
+class BridgePipe:
+    """See pipe.Pipe. The host's `target` is its name at the engine. `guard` is what is run on the host after the
+    engine has taken it back: a program for Python, and its input."""
 
     connect_timeout_s = CONNECT_S
     outlives = True
 
     def __init__(
-        self, settings: RaySettings, host: HostPlan, folder: Path, guard: tuple[str, str] | None = None
+        self, bridge: BridgeProgram, host: HostPlan, folder: Path, guard: tuple[str, str] | None = None
     ) -> None:
-        self.settings = settings
+        self._bridge = bridge
         self.host = host
         self.folder = folder
         self._guard = guard
@@ -68,15 +68,15 @@ class RayPipe:
     def pythons(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys((self.host.python, *PYTHONS)))
 
-    async def open(self, command: Sequence[str]) -> RayCall:
+    async def open(self, command: Sequence[str]) -> BridgeCall:
         if not self.host.target:
-            raise PipeError("Ray is asked for its hosts by dtfctl up", self.by_hand())
+            raise PipeError(f"{self._bridge.engine} is asked for its hosts by dtfctl up", self.by_hand())
         number = secrets.token_hex(8)
-        streams = await connect(self.settings, self.folder)
-        request: dict[str, Any] = {"do": "call", "id": number, "actor": self.host.target, "address": self.host.address}
+        streams = await connect(self._bridge, self.folder)
+        request: dict[str, Any] = {"do": "call", "id": number, "host": self.host.target, "address": self.host.address}
         request |= {"command": list(command), "guard": list(self._guard or ())}
         streams[1].write(json.dumps(request).encode() + b"\n")
-        return RayCall(self.settings, self.folder, number, streams)
+        return BridgeCall(self._bridge, self.folder, number, streams)
 
     def failure(self, status: int, words: str) -> PipeError:
         lines = [line.strip() for line in words.splitlines() if line.strip()]
@@ -85,7 +85,7 @@ class RayPipe:
 
     def by_hand(self, *words: str) -> str:
         if not words:
-            return by_hand(self.settings)
+            return self._bridge.by_hand
         return f"ssh {self.host.address} {words[0] if len(words) == 1 else ' '.join(words)}"
 
     def rsync_target(self, folder: str) -> None:
