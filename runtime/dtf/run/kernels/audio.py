@@ -31,6 +31,8 @@ def _(node: KernelNode) -> Function:
         samples, channels = audio.shape
         if not channels:
             raise invalid("audio is null")
+        if channels >= 1 << 16:
+            raise invalid(f"num_channels must be in (0, 2^16), got: {channels}")
         if rate <= 0:
             raise invalid(f"sample_rate must be in (0, 2^32), got: {rate}")
         scaled = np.clip(np.trunc(audio * np.float32(_FULL_SCALE)), -_FULL_SCALE, _FULL_SCALE - 1)

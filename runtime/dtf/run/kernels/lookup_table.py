@@ -13,6 +13,7 @@ from dtf.run.executor.step import StepContext
 from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import invalid
 from dtf.run.kernels.data_flow import node_resource, resource_of
+from dtf.run.lib.number_text import number_of
 from dtf.run.state.lookup_tables import LookupTable
 from dtf.run.state.resources import ResourceHandle
 from dtf.run.value_types import Scalar
@@ -99,7 +100,13 @@ def _(node: KernelNode) -> Function:
             raise errors.InvalidArgumentError.of(
                 f"Invalid number of columns in line {number} ({line.decode(errors='replace')}): expected {index + 1}",
             )
-        return dtype(parts[index]) if dtype is not np.object_ else parts[index]
+        if dtype is np.object_:
+            return parts[index]
+        try:
+            return number_of(parts[index], dtype)
+        except (ValueError, OverflowError):
+            words = parts[index].decode(errors="replace")
+            raise invalid(f"Field {words} in line {number} is not a valid {np.dtype(dtype).name}.") from None
 
     def initialize(step: StepContext, handle: ResourceHandle, filename: np.ndarray) -> None:
         table = resource_of(step, handle, LookupTable)

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import base64
 import binascii
-import csv
 import math
 import re
 from collections.abc import Callable, Sequence
-from typing import Literal
 
 import numpy as np
 
 from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import invalid, room, scalar, shape_text, vector
+from dtf.run.lib.csv_fields import csv_fields
+from dtf.run.lib.number_text import number_of
 from dtf.run.lib.patterns import Pattern
 from dtf.run.value_types import Array, NumpyType, Scalar
 from dtf.wire import errors, limits
@@ -261,12 +261,19 @@ def _replace(values: np.ndarray, pattern: Pattern, rewrite: bytes, is_global: bo
 # -- from and to numbers
 
 
+_FILLS = ("", " ", "+", "-", "0", "#")
+
+
 @kernel("AsString")
 def _(node: KernelNode) -> Function:
     dtype = node.attr("T")
     precision, width, fill = node.attr("precision"), node.attr("width"), _text(node.attr("fill"))
     places = f".{precision}" if precision >= 0 else ""
     width_text = f"{fill}{width}" if width >= 0 else ""
+    if len(fill) > 1:
+        raise invalid("Fill string must be one or fewer characters")
+    if fill not in _FILLS:
+        raise invalid(f'Fill argument not supported: "{fill}"')
     if node.attr("shortest") and node.attr("scientific"):
         raise invalid("Cannot select both scientific and shortest notation")
     if (node.attr("shortest") or node.attr("scientific")) and (dtype.is_integer or dtype.is_bool):
@@ -293,14 +300,10 @@ def _(node: KernelNode) -> Function:
 @kernel("StringToNumber")
 def _(node: KernelNode) -> Function:
     dtype = node.attr("out_type").as_numpy_dtype
-    convert: Callable[[bytes], Scalar] = int if np.issubdtype(dtype, np.integer) else float
 
-    def number(value: bytes) -> Array:
+    def number(value: bytes) -> Scalar:
         try:
-            # Python's own numbers may hold underscores.
-            if b"_" in value:
-                raise ValueError
-            return dtype(convert(value))
+            return number_of(value, dtype)
         except (ValueError, OverflowError):
             text = value.decode(errors="replace")
             raise invalid(f"StringToNumberOp could not correctly convert string: {text}") from None
@@ -360,31 +363,34 @@ def _(node: KernelNode) -> Function:
 @kernel("DecodeCSV")
 def _(node: KernelNode) -> Function:
     types = [dtype.as_numpy_dtype for dtype in node.attr("OUT_TYPE")]
-    missing = _bytes(node.attr("na_value")).decode("latin-1")
+    missing = _bytes(node.attr("na_value"))
     chosen = list(node.attr("select_cols"))
-    delimiter = _text(node.attr("field_delim"))
-    quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if node.attr("use_quote_delim") else csv.QUOTE_NONE
+    delimiter = _bytes(node.attr("field_delim"))
+    quote = b'"' if node.attr("use_quote_delim") else b""
+    if len(delimiter) != 1:
+        raise invalid("field_delim should be only 1 char")
 
-    def field(text: str, column: int, record: int, default: np.ndarray) -> Scalar:
+    def field(text: bytes, column: int, record: int, default: np.ndarray) -> Scalar:
         dtype = types[column]
-        if text in ("", missing):
+        if text in (b"", missing):
             if np.size(default) == 0:
                 raise invalid(f"Field {column} is required but missing in record {record}!")
             return np.ravel(default)[0]
         if dtype == np.object_:
-            return text.encode("latin-1")
+            return text
         try:
-            return dtype(int(text) if np.issubdtype(dtype, np.integer) else float(text))
+            return number_of(text, dtype)
         except (ValueError, OverflowError):
-            raise invalid(f"Field {column} in record {record} is not a valid {np.dtype(dtype).name}: {text}") from None
+            words = text.decode(errors="replace")
+            raise invalid(f"Field {column} in record {record} is not a valid {np.dtype(dtype).name}: {words}") from None
 
     def decode_csv(records: np.ndarray, *defaults: np.ndarray) -> np.ndarray | list[np.ndarray]:
         if any(np.ndim(default) > 1 for default in defaults):
             raise invalid("Each record default should be at most rank 1")
-        lines = [value.decode("latin-1") for value in np.ravel(records)]
+        lines = np.ravel(records).tolist()
         outputs = [np.empty(len(lines), dtype) for dtype in types]
         for i, line in enumerate(lines):
-            row = next(iter(csv.reader([line], delimiter=delimiter, quoting=quoting)), [""])
+            row = csv_fields(line, delimiter, quote)
             row = [row[column] for column in chosen if column < len(row)] if chosen else row
             if len(row) != len(types):
                 raise invalid(f"Expect {len(types)} fields but have {len(row)} in record {i}")

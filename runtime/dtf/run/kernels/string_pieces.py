@@ -71,6 +71,8 @@ def _(node: KernelNode) -> Function:
     separator, left, right = (_bytes(node.attr(name)) for name in ("separator", "left_pad", "right_pad"))
     widths, pad_width = list(node.attr("ngram_widths")), node.attr("pad_width")
     keep_short = node.attr("preserve_short_sequences")
+    if any(width <= 0 for width in widths):
+        raise invalid("ngram_widths must contain positive values")
 
     def n_grams_of(row: list[bytes]) -> list[bytes]:
         made = []

@@ -132,9 +132,19 @@ def _spare(node: KernelNode) -> int:
     return code
 
 
+_OF_PYTHON = frozenset(("idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined"))
+"""Codecs for Python's own use, no encodings of ICU's; the time of some grows with the square of the text."""
+
+
 def _codec(name: str | bytes) -> str:
     text = as_text(name)
     try:
-        return codecs.lookup(text).name
-    except LookupError:
-        raise invalid(f"Could not create converter for input encoding: {text}") from None
+        found = codecs.lookup(text).name
+        b" ".decode(text)  # zlib and the like are codecs too, but not of text
+    except UnicodeError:  # of a space alone
+        pass
+    except (LookupError, ValueError):
+        found = ""
+    if not found or found in _OF_PYTHON:
+        raise invalid(f"Could not create converter for input encoding: {text}")
+    return found

@@ -26,16 +26,20 @@ class _Match(Protocol):
 
 class _Regexp(Protocol):
     groups: int
+    programsize: int
 
     def fullmatch(self, text: bytes) -> _Match | None: ...
 
     def search(self, text: bytes, pos: int = 0) -> _Match | None: ...
 
 
+_CAPTURED_BYTES_MAX = 1 << 28
+
+
 class Pattern:
     """A compiled pattern, as bytes in UTF-8. Any number of threads may use it at the same time."""
 
-    __slots__ = ("_group_count", "_regexp")
+    __slots__ = ("_group_count", "_regexp", "_uncaptured")
 
     def __init__(self, pattern: bytes) -> None:
         """Compiles `pattern`.
@@ -49,6 +53,9 @@ class Pattern:
         options.log_errors = False  # which anybody could fill the disk with
         try:
             self._regexp: _Regexp = re2.compile(pattern, options)
+            # Where nobody asks for groups they cost nothing. Ten thousand of them cost three gigabytes.
+            options.never_capture = True
+            self._uncaptured = re2.compile(pattern, options) if self._regexp.groups else self._regexp
         except re2.error as error:
             reason = error.args[0] if error.args else ""
             text = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
@@ -67,7 +74,7 @@ class Pattern:
 
     def matches(self, text: bytes) -> bool:
         """Whether the pattern matches the whole of `text`."""
-        return self._regexp.fullmatch(text) is not None
+        return self._uncaptured.fullmatch(text) is not None
 
     def replace(self, text: bytes, rewrite: bytes, is_global: bool) -> bytes:
         r"""The text with its first match, or every match, replaced by `rewrite`.
@@ -78,7 +85,11 @@ class Pattern:
         pieces, last_group, is_valid = _read_rewrite(rewrite)
         if last_group > self._group_count or (not is_global and not is_valid):
             return text
-        search = self._regexp.search
+        captured_bytes = 16 * self._group_count * self._regexp.programsize
+        if last_group and captured_bytes > _CAPTURED_BYTES_MAX:
+            message = f"A rewrite with a pattern of {self._group_count} groups may take {captured_bytes} bytes"
+            raise errors.ResourceExhaustedError.of(message)
+        search = (self._regexp if last_group else self._uncaptured).search
         out: list[bytes] = []
         position, last_end = 0, -1
         while position <= len(text):
