@@ -15,7 +15,7 @@ from dtfctl.commands.frame import (
     tell_troubles,
 )
 
-ENGINE_TEXTS = ["slurm", "kubernetes", "jobset", "tfjob", "containerfile"]
+ENGINE_TEXTS = ["slurm", "kubernetes", "jobset", "tfjob", "supervisor", "containerfile"]
 
 
 def add_to(group: click.Group) -> None:
@@ -74,7 +74,8 @@ def add_to(group: click.Group) -> None:
     ) -> None:
         """Prints what the tasks of each host get: argv, TF_CONFIG, environment, limits.
 
-        Ports chosen at `up` show as 0. --as prints a batch script of Slurm, objects of Kubernetes, or a Containerfile.
+        Ports chosen at `up` show as 0. --as prints a batch script of Slurm, objects of Kubernetes (supervisor:
+        dtfctl itself there), or a Containerfile.
         """
         import json
 
@@ -84,7 +85,7 @@ def add_to(group: click.Group) -> None:
         if target in ENGINE_TEXTS[1:]:
             from dtfctl.commands.manifests import write
 
-            write(options, read_files(file, more, settings), target, folder, with_secrets)
+            write(options, read_files(file, more, settings), target, folder, with_secrets, (file, more, settings))
             return
         plan = load_plan(file, more, settings)
         if target == "slurm":

@@ -17,7 +17,8 @@ from dtfctl.commands.frame import Options
 from dtfctl.commands.manifests import write
 from dtfctl.errors import ConfigError
 from dtfctl.manifests import containerfile, pods
-from dtfctl.manifests.written import TARGETS, manifests
+from dtfctl.manifests.rights import RIGHTS
+from dtfctl.manifests.written import TARGETS, manifests, of_supervisor
 from tests.waiting import wait_until
 
 OLDEST, NEWEST = "1.25", "1.37"
@@ -236,6 +237,45 @@ def test_the_schemas_of_kubernetes_take_every_object(target, version):
     for one in objects_of(plan_of(text), target, API_KEY="x").values():
         for each in templates(one):
             kubernetes_validate.validate(each, version, strict=True)
+
+
+def supervisor_of(plan):
+    found = yaml.safe_load_all(of_supervisor(plan, ["cluster.yaml", "--set", "a=b"]))
+    return {each["kind"]: each for each in found}
+
+
+@pytest.mark.parametrize("version", [OLDEST, NEWEST])
+def test_the_schemas_take_the_supervisor(version):
+    kubernetes_validate = pytest.importorskip("kubernetes_validate", reason="needs pip install kubernetes-validate")
+    for each in supervisor_of(plan_of()).values():
+        kubernetes_validate.validate(each, version, strict=True)
+
+
+def test_the_supervisor_has_the_rights_of_a_run_and_no_more():
+    found = supervisor_of(plan_of())
+    rules = found["Role"]["rules"]
+    assert {(verb, rule["resources"][0]) for rule in rules for verb in rule["verbs"]} == set(RIGHTS)
+    assert not any("*" in str(rule) for rule in rules)
+    assert found["RoleBinding"]["subjects"] == [{"kind": "ServiceAccount", "name": "trial-dtfctl"}]
+    assert found["RoleBinding"]["roleRef"]["name"] == found["Role"]["metadata"]["name"] == "trial-dtfctl"
+
+
+def test_the_supervisor_is_no_member_of_the_clusters_service():
+    found = supervisor_of(plan_of())["Job"]
+    spec, container = pod_of(found)
+    selector = objects_of(plan_of())["Service", "trial"]["spec"]["selector"]
+    assert found["spec"]["template"]["metadata"]["labels"] != selector
+    assert spec["serviceAccountName"] == "trial-dtfctl" and spec["restartPolicy"] == "OnFailure"
+    assert container["command"][-7:-2] == ["up", "cluster.yaml", "--set", "a=b", "--attach"]
+    environment = environment_of(container)
+    assert environment["API_KEY"] == {"secretKeyRef": {"name": "trial-secrets", "key": "API_KEY"}}
+    assert environment["DTFCTL_POD_UID"] == {"fieldRef": {"fieldPath": "metadata.uid"}}
+
+
+def test_the_supervisor_gets_no_secret_from_a_file():
+    plan = plan_of(TEXT.replace("[API_KEY]", "{API_KEY: {file: key.txt}}"))
+    with pytest.raises(ConfigError, match=r"the image has no file .*key.txt for the secret API_KEY"):
+        supervisor_of(plan)
 
 
 def test_expand_writes_objects_and_a_containerfile(tmp_path):

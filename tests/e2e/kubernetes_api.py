@@ -18,7 +18,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
-from dtfctl.launchers.kubernetes.rights import RIGHTS, Right
+from dtfctl.manifests.rights import RIGHTS, Right
 from tests.e2e.kubernetes_node import Node, utc
 
 KINDS = {"pods": "Pod", "services": "Service", "secrets": "Secret", "configmaps": "ConfigMap"}
@@ -131,6 +131,14 @@ class Kubernetes:
 
     def become_administrator(self) -> None:
         self.is_administrator = True
+
+    def add_pod(self, name: str) -> dict:
+        """One that never begins."""
+        spec = {"containers": [{"name": "task", "image": "missing:1"}]}
+        return self.create("pods", {"metadata": {"name": name}, "spec": spec}, is_trial=False)
+
+    def delete_by_force(self, name: str) -> None:
+        self.remove("pods", name)
 
     def limit_pods(self, most: int) -> None:
         self.quota = most

@@ -12,7 +12,8 @@ from operator import methodcaller
 import pytest
 
 from dtfctl.control.cluster import Cluster
-from dtfctl.launchers.kubernetes.rights import RIGHTS
+from dtfctl.manifests.rights import RIGHTS
+from dtfctl.manifests.supervisor import POD_NAME, POD_UID
 from dtfctl.storage.paths import ClusterPaths
 from tests.e2e.dtfctl_cluster import ROOT, CommandLine
 from tests.e2e.kubernetes_api import Kubernetes
@@ -146,6 +147,19 @@ def test_another_supervisor_adopts_the_pods(cluster, kubernetes):
     wait_until(lambda: kubernetes.left() == [], "an empty namespace")
     # The Secrets go with their owner: this supervisor did not create them.
     assert kubernetes.used() == set(RIGHTS) - {("delete", "secrets")}
+
+
+def test_what_a_run_has_goes_with_the_pod_of_its_supervisor(cluster, kubernetes):
+    pod = kubernetes.add_pod("supervisor")
+    cluster.environment |= {POD_NAME: "supervisor", POD_UID: pod["metadata"]["uid"]}
+    cluster.run("up")
+    every = [process.process for node in kubernetes.nodes for process in node.processes.values()]
+    for pid in cluster.processes():
+        os.kill(pid, signal.SIGKILL)
+    kubernetes.delete_by_force("supervisor")
+    wait_until(lambda: kubernetes.left() == [], "an empty namespace")
+    wait_until(lambda: all(process.poll() is not None for process in every), "the end of the tasks")
+    shutil.rmtree(cluster.state)
 
 
 def test_a_failure_is_the_programs_own_and_its_log_stays(cluster, kubernetes):

@@ -29,7 +29,8 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from dtfctl.launchers.kubernetes.pods import RUN_LABEL
-from dtfctl.launchers.kubernetes.rights import RIGHTS, Right
+from dtfctl.manifests.rights import RIGHTS, Right
+from dtfctl.manifests.supervisor import rules
 from tests.e2e.kubernetes_node import Node, utc
 from tests.ports import free_ports
 from tests.waiting import wait_until
@@ -256,7 +257,7 @@ class RealKubernetes:
     def __enter__(self) -> RealKubernetes:
         ask = self.plane.ask
         ask("POST", "/api/v1/namespaces", {"metadata": {"name": self.namespace}})
-        self._allow(RIGHTS, "POST")
+        self._allow(rules(), "POST")
         subject = {"kind": "User", "name": "trainer", "apiGroup": "rbac.authorization.k8s.io"}
         role = {"kind": "Role", "name": "dtfctl", "apiGroup": "rbac.authorization.k8s.io"}
         binding = {"metadata": {"name": "dtfctl"}, "roleRef": role, "subjects": [subject]}
@@ -300,7 +301,8 @@ class RealKubernetes:
         self.plane.kubeconfig(self.kubeconfig, self.plane.administrator, self.namespace)
 
     def forbid(self, verb: str, kind: str) -> None:
-        self._allow([right for right in RIGHTS if right != (verb, kind)], "PUT")
+        left = [right for right in RIGHTS if right != (verb, kind)]
+        self._allow([{"apiGroups": [""], "resources": [kind], "verbs": [verb]} for verb, kind in left], "PUT")
         wait_until(lambda: not self._may(verb, kind), "the user's right gone")
 
     def limit_pods(self, most: int) -> None:
@@ -311,6 +313,11 @@ class RealKubernetes:
             return bool(self.plane.ask("GET", f"{self._path}/resourcequotas/few").get("status", {}).get("hard"))
 
         wait_until(is_counted, "the quota")
+
+    def add_pod(self, name: str) -> dict:
+        """One that never begins."""
+        spec = {"containers": [{"name": "task", "image": "missing:1"}]}
+        return self.plane.ask("POST", f"{self._path}/pods", {"metadata": {"name": name}, "spec": spec})
 
     def delete_by_force(self, name: str) -> None:
         with contextlib.suppress(Answered):
@@ -382,10 +389,9 @@ class RealKubernetes:
     def _items(self, kind: str, selector: str = "") -> list[dict]:
         return self.plane.ask("GET", f"{self._path}/{kind}", query={"labelSelector": selector})["items"]
 
-    def _allow(self, rights: list[Right] | tuple[Right, ...], method: str) -> None:
-        rules = [{"apiGroups": [""], "resources": [kind], "verbs": [verb]} for verb, kind in rights]
+    def _allow(self, given: list, method: str) -> None:
         path = f"{RBAC}/namespaces/{self.namespace}/roles" + ("/dtfctl" if method == "PUT" else "")
-        self.plane.ask(method, path, {"metadata": {"name": "dtfctl"}, "rules": rules})
+        self.plane.ask(method, path, {"metadata": {"name": "dtfctl"}, "rules": given})
 
     def _may(self, verb: str, kind: str) -> bool:
         kind, _, part = kind.partition("/")

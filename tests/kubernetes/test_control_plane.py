@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from dtfctl import config
-from dtfctl.manifests.written import manifests
+from dtfctl.manifests.written import manifests, of_supervisor
 from tests.dtfctl.test_manifests import DIFFERING, TEXT
 from tests.kubernetes.control_plane import Answered, shared, why_not
 from tests.waiting import wait_until
@@ -29,6 +29,9 @@ PATHS = {
     "StatefulSet": "/apis/apps/v1/namespaces/default/statefulsets",
     "Deployment": "/apis/apps/v1/namespaces/default/deployments",
     "Job": "/apis/batch/v1/namespaces/default/jobs",
+    "ServiceAccount": "/api/v1/namespaces/default/serviceaccounts",
+    "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles",
+    "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings",
     "JobSet": "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets",
     "TFJob": "/apis/kubeflow.org/v1/namespaces/default/tfjobs",
 }
@@ -75,6 +78,12 @@ def test_the_api_server_takes_every_object(kinds, target, text):
     documents = list(yaml.safe_load_all(manifests(plan, target, {"API_KEY": "s"})))
     answered = [accept(document) for document in documents]
     assert [each["metadata"]["name"] for each in answered] == [each["metadata"]["name"] for each in documents]
+
+
+def test_the_api_server_takes_the_supervisor():
+    plan = config.parse(TEXT, "cluster.yaml", Path("/trial"))
+    for document in yaml.safe_load_all(of_supervisor(plan, ["cluster.yaml"], {"API_KEY": "s"})):
+        assert accept(document)["metadata"]["name"]
 
 
 @pytest.mark.parametrize("target", ["jobset", "tfjob"])

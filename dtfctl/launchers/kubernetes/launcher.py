@@ -106,7 +106,7 @@ class KubernetesLauncher:
             self._logs = PodLogs(self._api)
         if not self._references:
             plan = self._current().plan
-            owner = await self._made(self._api, "configmaps", objects.owner(plan, self._token))
+            owner = await self._made(self._api, "configmaps", objects.owner(plan, self._token, os.environ))
             references = objects.references(owner)
             await self._made(self._api, "services", objects.service(plan, self._token, references))
             self._references = references

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from dtfctl.launchers.base import Launch
 from dtfctl.launchers.kubernetes.pods import GENERATION_LABEL, RUN_LABEL, TASK_LABEL
 from dtfctl.manifests import pods, shared
 from dtfctl.manifests.documents import Document, Value, laid
+from dtfctl.manifests.supervisor import POD_NAME, POD_UID
 from dtfctl.values.plan import ClusterPlan
 
 
-def owner(plan: ClusterPlan, token: str) -> Document:
-    """A ConfigMap: with it everything of the run goes."""
+def owner(plan: ClusterPlan, token: str, environment: Mapping[str, str]) -> Document:
+    """A ConfigMap: with it everything of the run goes. It goes with the pod that dtfctl runs in, if there is one."""
     metadata: Document = {"name": owner_name(plan, token), "labels": labels(plan, token)}
+    name, uid = environment.get(POD_NAME), environment.get(POD_UID)
+    if name and uid:
+        metadata["ownerReferences"] = [{"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid}]
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"cluster": plan.name}}
 
 

@@ -13,11 +13,11 @@ from dtfctl.launchers.kubernetes import objects
 from dtfctl.launchers.kubernetes.api import Api, ApiError, kubectl
 from dtfctl.launchers.kubernetes.launcher import clean
 from dtfctl.launchers.kubernetes.pods import RUN_LABEL, pod_name, seen
-from dtfctl.launchers.kubernetes.rights import RIGHTS
 from dtfctl.launchers.pipe import PipeError
 from dtfctl.launchers.provision import Reply
 from dtfctl.launchers.sync import Manifest, Synced
 from dtfctl.manifests.documents import Document
+from dtfctl.manifests.rights import RIGHTS
 from dtfctl.values.plan import KUBERNETES, ClusterPlan, HostPlan, Requirements
 
 _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
