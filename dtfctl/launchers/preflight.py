@@ -14,6 +14,7 @@ from typing import Any
 
 from dtfctl.checks.questions import DOUBT, Where, questions, told
 from dtfctl.errors import HostsUnusable
+from dtfctl.launchers.agent.look import size_of
 from dtfctl.launchers.here import HerePipe
 from dtfctl.launchers.pipe import PipeError
 from dtfctl.launchers.provision import AgentProvisioner, Provisioner
@@ -152,7 +153,7 @@ async def _sync_all(
     _refuse(failed, f"did not receive the folder; {nothing}", len(wanting))
     brought = [result for result in results if isinstance(result, Synced)]
     count, size = sum(each.files for each in brought), sum(each.bytes for each in brought)
-    what = f"{count} files ({_size(size)}) copied to {len(wanting)} hosts" if count else "all files are up to date"
+    what = f"{count} files ({size_of(size)}) copied to {len(wanting)} hosts" if count else "all files are up to date"
     say(f"sync: {what} ({time.monotonic() - began:.1f}s)")
 
 
@@ -255,7 +256,7 @@ def problems(host: HostPlan, found: Found) -> Iterable[tuple[str, tuple[str, ...
     if found["folder_error"]:
         yield f"{found['folder_error']} (working_dir under {own})", ("ls", "-ld", found["folder"])
     if found["free_bytes"] < FREE_BYTES_MIN:
-        yield f"only {_size(found['free_bytes'])} of disk are free for {found['folder']}", ("df", "-h", "~")
+        yield f"only {size_of(found['free_bytes'])} of disk are free for {found['folder']}", ("df", "-h", "~")
     for name, why in found["names"].items():
         if why:
             yield f"its own address {name} is not known there: {why} (address under {own})", ("getent", "hosts", name)
@@ -276,7 +277,7 @@ def doubts(found: Found, skew_s: float) -> Iterable[str]:
     if abs(skew_s) > SKEW_S_MAX:
         yield f"its clock is {abs(skew_s):.0f}s {'ahead of' if skew_s > 0 else 'behind'} this machine's"
     if FREE_BYTES_MIN <= found["free_bytes"] < FREE_BYTES_FEW:
-        yield f"only {_size(found['free_bytes'])} of disk are free for {found['folder']}"
+        yield f"only {size_of(found['free_bytes'])} of disk are free for {found['folder']}"
 
 
 def report(findings: Iterable[Finding], words: str, count: int) -> str:
@@ -296,11 +297,3 @@ def report(findings: Iterable[Finding], words: str, count: int) -> str:
 def _refuse(findings: list[Finding], words: str, count: int) -> None:
     if any(finding.errors for finding in findings):
         raise HostsUnusable(report(findings, words, count))
-
-
-def _size(count: float) -> str:
-    for unit in ("B", "KiB", "MiB"):
-        if count < 1024:
-            return f"{count:.0f} {unit}"
-        count /= 1024
-    return f"{count:.1f} GiB"

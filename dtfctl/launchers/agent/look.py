@@ -65,16 +65,17 @@ def makeable(path: str, name: str) -> Iterator[Finding]:
         return
     verb = "written to" if existing == place else f"made in {existing}"
     room = os.statvfs(existing)
+    free = size_of(room.f_bavail * room.f_frsize)
     if room.f_flag & os.ST_RDONLY:
         yield WRONG, f"the {name} {place} cannot be {verb}: its file system is read-only", do
     elif not os.access(existing, os.W_OK | os.X_OK) or existing.split("/")[1] in ("proc", "sys"):
         yield WRONG, f"the {name} {place} cannot be {verb}: permission denied", f"ls -ld {existing}, or {do}"
     elif room.f_bavail * room.f_frsize < FREE_BYTES_MIN and room.f_blocks:
-        yield WRONG, f"only {_size(room.f_bavail * room.f_frsize)} are free for the {name} {place}", f"df -h {existing}"
+        yield WRONG, f"only {free} are free for the {name} {place}", f"df -h {existing}"
     elif room.f_files and not room.f_favail:
         yield WRONG, f"the file system of the {name} {place} has no room for more files", f"df -i {existing}"
     elif room.f_bavail * room.f_frsize < FREE_BYTES_FEW and room.f_blocks:
-        yield DOUBT, f"only {_size(room.f_bavail * room.f_frsize)} are free for the {name} {place}", f"df -h {existing}"
+        yield DOUBT, f"only {free} are free for the {name} {place}", f"df -h {existing}"
 
 
 def limits(limits: Mapping[str, Any]) -> Iterator[Finding]:
@@ -91,8 +92,8 @@ def limits(limits: Mapping[str, Any]) -> Iterator[Finding]:
     if (limits.get("open_files") or 0) > most:
         yield WRONG, f"limits.open_files is {limits['open_files']}, and the kernel allows {most}", "sysctl fs.nr_open"
     if limits.get("memory_bytes") is not None and limits["memory_bytes"] < MEMORY_FEW:
-        size = _size(limits["memory_bytes"])
-        yield DOUBT, f"limits.memory is {size}: Python may not start with so little", f"at least {_size(MEMORY_FEW)}"
+        size, least_size = size_of(limits["memory_bytes"]), size_of(MEMORY_FEW)
+        yield DOUBT, f"limits.memory is {size}: Python may not start with so little", f"at least {least_size}"
     nice = limits.get("nice")
     least = 20 - resource.getrlimit(resource.RLIMIT_NICE)[0]
     if nice is not None and nice < os.getpriority(os.PRIO_PROCESS, 0) and nice < least and os.geteuid() != 0:
@@ -103,7 +104,7 @@ def own_limits() -> Iterator[Finding]:
     """What tasks inherit from this session."""
     size, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
     if size != resource.RLIM_INFINITY:
-        yield DOUBT, f"files are limited to {_size(size)}, so larger checkpoints fail", "ulimit -f unlimited"
+        yield DOUBT, f"files are limited to {size_of(size)}, so larger checkpoints fail", "ulimit -f unlimited"
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < 256:
         yield DOUBT, f"a process may have {hard} open files and sockets only", "ulimit -Hn"
@@ -160,7 +161,7 @@ def _ranges(numbers: Iterable[int]) -> str:
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in parts)
 
 
-def _size(count: float) -> str:
+def size_of(count: float) -> str:
     for unit in ("B", "KiB", "MiB"):
         if count < 1024:
             return f"{count:.0f} {unit}"

@@ -38,6 +38,7 @@ from dtfctl.launchers.keeper.processes import (
     peer_of,
     processes_with,
     signal_process,
+    wake_at_child_signals,
 )
 from dtfctl.launchers.keeper.program import OWN_LIMITS, default_signals, dying, leave
 from dtfctl.launchers.keeper.protocol import REQUESTS, SHIM_NEWS
@@ -117,12 +118,7 @@ class Keeper:
         self.complaints = Complaints()
         LIBRARY.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         self.selector = selectors.DefaultSelector()
-        wake, self.waker = socket.socketpair()
-        wake.setblocking(False)
-        self.waker.setblocking(False)
-        self.wake = wake
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        signal.set_wakeup_fd(self.waker.fileno(), warn_on_full_buffer=False)
+        self.wake, self.waker = wake_at_child_signals()
         for ignored in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
             signal.signal(ignored, signal.SIG_IGN)
         with contextlib.suppress(FileNotFoundError):
@@ -130,7 +126,7 @@ class Keeper:
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.listener.bind(SOCKET)
         self.listener.listen(4)
-        self.selector.register(wake, selectors.EVENT_READ, self.on_child)
+        self.selector.register(self.wake, selectors.EVENT_READ, self.on_child)
         self.selector.register(self.listener, selectors.EVENT_READ, self.on_connect)
         os.makedirs(RECORDS, exist_ok=True)
         # Hosts may share a tree of cgroups, as containers do; the folder's name is that of the run on this one.

@@ -153,3 +153,13 @@ def processes_with(markers: set[bytes]) -> Iterator[tuple[int, int, int, str, bo
         except (OSError, IndexError):
             continue
         yield int(name), parent, start_time, process_state, is_marked
+
+
+def wake_at_child_signals() -> tuple[socket.socket, socket.socket]:
+    """(socket that can be read when a child has ended, its other end, to be kept open)."""
+    wake, waker = socket.socketpair()
+    wake.setblocking(False)
+    waker.setblocking(False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(waker.fileno(), warn_on_full_buffer=False)
+    return wake, waker

@@ -12,7 +12,7 @@ import time
 
 from dtfctl.launchers.keeper.cgroups import fork_into, kills_for_memory, make_cgroup, remove_cgroup
 from dtfctl.launchers.keeper.lease import OVERSLEPT_S, WORDS, Lease
-from dtfctl.launchers.keeper.processes import exit_of, kill_group, stat_of
+from dtfctl.launchers.keeper.processes import exit_of, kill_group, stat_of, wake_at_child_signals
 from dtfctl.launchers.keeper.program import become, default_signals, dying
 from dtfctl.launchers.keeper.protocol import SHIM_REQUEST
 from dtfctl.launchers.keeper.records import file_name, read_record, write_record
@@ -48,13 +48,8 @@ class Shim:
         self.write_again_at = 0.0
         self.complaints = Complaints()
         self.selector = selectors.DefaultSelector()
-        wake, self.waker = socket.socketpair()
-        wake.setblocking(False)
-        self.waker.setblocking(False)
-        self.wake = wake
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        signal.set_wakeup_fd(self.waker.fileno(), warn_on_full_buffer=False)
-        self.selector.register(wake, selectors.EVENT_READ, self.on_child)
+        self.wake, self.waker = wake_at_child_signals()
+        self.selector.register(self.wake, selectors.EVENT_READ, self.on_child)
         self.selector.register(keeper, selectors.EVENT_READ, self.on_request)
 
     def serve(self) -> None:

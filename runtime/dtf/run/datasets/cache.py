@@ -75,9 +75,7 @@ class _Cached(Elements):
 
     def restore(self, state: Position) -> None:
         # What was kept is made again: a cache may be large, and is not part of a position.
-        for _ in range(state):
-            self._scope.check()
-            next(self, None)
+        _pass_over(self, self._scope, state)
 
     def close(self) -> None:
         if self._source is not None:
@@ -120,12 +118,16 @@ class _FileCached(Elements):
         return self._at
 
     def restore(self, state: Position) -> None:
-        for _ in range(state):
-            self._scope.check()
-            next(self, None)
+        _pass_over(self, self._scope, state)
 
     def close(self) -> None:
         if self._source is not None:
             self._source.close()
             with contextlib.suppress(OSError):
                 filesystems.remove(self._part)
+
+
+def _pass_over(elements: Elements, scope: Scope, count: int) -> None:
+    for _ in range(count):
+        scope.check()
+        next(elements, None)

@@ -188,19 +188,19 @@ class StepRendezvous:
 
     def send(self, key: Key, value: Value, task: str | None = None) -> None:
         """See `StepExchange.send`; never raises UnavailableError."""
-        with self._lock:
-            if self._error is not None:
-                raise self._error
-            waiter = self._waiters.pop(key, None)
-            if waiter is None:
-                if key in self._values:
-                    raise errors.InternalError.of(f"Duplicate send of {key} in step {self.step_id}")
-                self._values[key] = value
-                return
-        waiter(value)
+        waiter = self._lay(key, value, None)
+        if waiter is not None:
+            waiter(value)
 
     def offer(self, key: str, value: Value, taken: Callable[[], None]) -> None:
         """As `send`, and calls taken() once the value has been handed over to whoever receives it."""
+        waiter = self._lay(key, value, taken)
+        if waiter is not None:
+            waiter(value)
+            taken()
+
+    def _lay(self, key: Key, value: Value, taken: Callable[[], None] | None) -> Done[Value] | None:
+        """The receiver that waits for the value; without one, the value is kept and `taken` with it."""
         with self._lock:
             if self._error is not None:
                 raise self._error
@@ -209,10 +209,9 @@ class StepRendezvous:
                 if key in self._values:
                     raise errors.InternalError.of(f"Duplicate send of {key} in step {self.step_id}")
                 self._values[key] = value
-                self._offers[key] = taken
-                return
-        waiter(value)
-        taken()
+                if taken is not None:
+                    self._offers[key] = taken
+            return waiter
 
     def send_all(self, keys: Sequence[Key], values: Sequence[Value]) -> list[tuple[Done[Value], Value]]:
         """Hands values over; gives those that somebody waits for, with who does, to be called. Errors as `send`."""

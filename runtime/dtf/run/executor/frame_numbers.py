@@ -6,11 +6,10 @@ TensorFlow uses for it: MurmurHash64A (Austin Appleby, public domain) with a fix
 
 from __future__ import annotations
 
+from dtf.run.lib.fingerprints import murmur64
 from dtf.wire.text_cache import cached_by_text
 
 _WORD = (1 << 64) - 1
-_SEED = 0xDECAFCAFFE
-_MULTIPLIER = 0xC6A4A7935BD1E995
 _GOLDEN = 0x9E3779B97F4A7800
 
 
@@ -23,15 +22,4 @@ def _combine(a: int, b: int) -> int:
     return a ^ ((b + _GOLDEN + (a << 10) + (a >> 4)) & _WORD)
 
 
-@cached_by_text(1024)
-def _hash(data: bytes) -> int:
-    state = _SEED ^ (len(data) * _MULTIPLIER & _WORD)
-    whole = len(data) & ~7
-    for start in range(0, whole, 8):
-        word = int.from_bytes(data[start : start + 8], "little") * _MULTIPLIER & _WORD
-        word = (word ^ word >> 47) * _MULTIPLIER & _WORD
-        state = (state ^ word) * _MULTIPLIER & _WORD
-    if whole < len(data):
-        state = (state ^ int.from_bytes(data[whole:], "little")) * _MULTIPLIER & _WORD
-    state = (state ^ state >> 47) * _MULTIPLIER & _WORD
-    return state ^ state >> 47
+_hash = cached_by_text(1024)(murmur64)

@@ -14,48 +14,35 @@ import numpy as np
 from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import invalid, room
 from dtf.run.kernels.conv import explicit_paddings
+from dtf.run.value_types import ArrayFunction
 from dtf.wire import errors
 from dtf.wire.window_shapes import Extent, channel_axis, window_extent
 
 
-@kernel("MaxPool")
+@kernel("MaxPool", "MaxPoolV2")
 def _(node: KernelNode) -> Function:
+    return _with_window(node, _max_pool)
+
+
+@kernel("MaxPoolGrad", "MaxPoolGradV2")
+def _(node: KernelNode) -> Function:
+    return _with_window(node, _max_pool_grad)
+
+
+@kernel("MaxPoolGradGrad", "MaxPoolGradGradV2")
+def _(node: KernelNode) -> Function:
+    return _with_window(node, _max_pool_grad_grad)
+
+
+def _with_window(node: KernelNode, compute: ArrayFunction) -> Function:
+    """compute(*tensors, settings, ksize, strides). The last two are attributes, or inputs in ops of version 2."""
     settings = pooling_settings(node)
-    return lambda images: _max_pool(images, settings, node.attr("ksize"), node.attr("strides"))
-
-
-@kernel("MaxPoolV2")
-def _(node: KernelNode) -> Function:
-    settings = pooling_settings(node)
-    return lambda images, ksize, strides: _max_pool(images, settings, _sizes(ksize, "ksize"), _sizes(strides, "stride"))
-
-
-@kernel("MaxPoolGrad")
-def _(node: KernelNode) -> Function:
-    settings, ksize, strides = pooling_settings(node), node.attr("ksize"), node.attr("strides")
-    return lambda images, pooled, gradient: _max_pool_grad(images, pooled, gradient, settings, ksize, strides)
-
-
-@kernel("MaxPoolGradV2")
-def _(node: KernelNode) -> Function:
-    settings = pooling_settings(node)
-    return lambda images, pooled, gradient, ksize, strides: _max_pool_grad(
-        images, pooled, gradient, settings, _sizes(ksize, "ksize"), _sizes(strides, "stride")
-    )
-
-
-@kernel("MaxPoolGradGrad")
-def _(node: KernelNode) -> Function:
-    settings, ksize, strides = pooling_settings(node), node.attr("ksize"), node.attr("strides")
-    return lambda images, pooled, gradient: _max_pool_grad_grad(images, pooled, gradient, settings, ksize, strides)
-
-
-@kernel("MaxPoolGradGradV2")
-def _(node: KernelNode) -> Function:
-    settings = pooling_settings(node)
-    return lambda images, pooled, gradient, ksize, strides: _max_pool_grad_grad(
-        images, pooled, gradient, settings, _sizes(ksize, "ksize"), _sizes(strides, "stride")
-    )
+    if "ksize" not in node.attrs:
+        return lambda *inputs: compute(
+            *inputs[:-2], settings, _sizes(inputs[-2], "ksize"), _sizes(inputs[-1], "stride")
+        )
+    ksize, strides = node.attr("ksize"), node.attr("strides")
+    return lambda *tensors: compute(*tensors, settings, ksize, strides)
 
 
 @kernel("AvgPool")

@@ -25,7 +25,7 @@ from dtf.wire.pb import node_def_pb2
 
 __all__ = [
     "CONTROL", "Nodes", "NodesView", "base_type", "input_types", "is_handle", "op_def", "output_types",
-    "parse_tensor_name", "set_type", "tensor_name", "types_of",
+    "parse_tensor_name", "set_type", "tensor_name", "types_of", "with_inputs",
 ]  # fmt: skip
 
 Nodes = dict[str, node_def_pb2.NodeDef]
@@ -102,6 +102,16 @@ def _type(node: node_def_pb2.NodeDef, argument: opdef.ArgDef) -> int:
     name = argument.type_attr
     assert name is not None
     return node.attr[name].type if name in node.attr else _default(node.op, name)
+
+
+def with_inputs(node: node_def_pb2.NodeDef, inputs: list[str]) -> node_def_pb2.NodeDef:
+    """The node with these inputs: the node itself where it has them, else a copy."""
+    if inputs == list(node.input):
+        return node
+    changed = node_def_pb2.NodeDef()
+    changed.CopyFrom(node)
+    changed.input[:] = inputs
+    return changed
 
 
 @functools.cache

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from dtf.run.passes import CONTROL, Nodes, NodesView, output_types, parse_tensor_name, tensor_name
+from dtf.run.passes import CONTROL, Nodes, NodesView, output_types, parse_tensor_name, tensor_name, with_inputs
 from dtf.wire import errors
 from dtf.wire.pb import node_def_pb2
 
@@ -53,12 +53,7 @@ def _redirected(
     for text in node.input:
         name, index = parse_tensor_name(text)
         inputs.append(tensor_name(*replaced.get((name, index), (name, index))) if index != CONTROL else text)
-    if inputs == list(node.input):
-        return node
-    changed = node_def_pb2.NodeDef()
-    changed.CopyFrom(node)
-    changed.input[:] = inputs
-    return changed
+    return with_inputs(node, inputs)
 
 
 def _reaches(nodes: NodesView, start: str, wanted: str) -> bool:

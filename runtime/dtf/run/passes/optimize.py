@@ -9,7 +9,16 @@ from __future__ import annotations
 
 from collections import Counter
 
-from dtf.run.passes import Nodes, input_types, is_handle, op_def, output_types, parse_tensor_name, tensor_name
+from dtf.run.passes import (
+    Nodes,
+    input_types,
+    is_handle,
+    op_def,
+    output_types,
+    parse_tensor_name,
+    tensor_name,
+    with_inputs,
+)
 from dtf.wire import errors
 from dtf.wire.pb import config_pb2, node_def_pb2
 
@@ -110,9 +119,4 @@ def _redirected(node: node_def_pb2.NodeDef, replaced: dict[str, str]) -> node_de
     for text in node.input:
         source, index = parse_tensor_name(text)
         inputs.append(tensor_name(replaced[source], index) if source in replaced else text)
-    if inputs == list(node.input):
-        return node
-    changed = node_def_pb2.NodeDef()
-    changed.CopyFrom(node)
-    changed.input[:] = inputs
-    return changed
+    return with_inputs(node, inputs)

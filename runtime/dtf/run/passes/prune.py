@@ -9,7 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from dtf.run.passes import CONTROL, Nodes, NodesView, base_type, output_types, parse_tensor_name, set_type, tensor_name
+from dtf.run.passes import (
+    CONTROL,
+    Nodes,
+    NodesView,
+    base_type,
+    output_types,
+    parse_tensor_name,
+    set_type,
+    tensor_name,
+    with_inputs,
+)
 from dtf.wire import errors
 from dtf.wire.pb import node_def_pb2
 
@@ -62,13 +72,7 @@ class _Fed:
         node = self._endpoints.get(name) or self._nodes[name]
         if not self._feed_edges:
             return node
-        inputs = [self._redirect(text) for text in node.input]
-        if inputs == list(node.input):
-            return node
-        changed = node_def_pb2.NodeDef()
-        changed.CopyFrom(node)
-        changed.input[:] = inputs
-        return changed
+        return with_inputs(node, [self._redirect(text) for text in node.input])
 
     def _redirect(self, text: str) -> str:
         name, index = parse_tensor_name(text)
