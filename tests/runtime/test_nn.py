@@ -96,7 +96,7 @@ def test_wrong_values_are_said_by_the_op_that_meets_them():
     values = tf.placeholder(tf.float32)
     with pytest.raises(tf.errors.InvalidArgumentError, match="at least k columns"):
         run(tf.nn.top_k(values, 3)[0], {values: [1.0]})
-    with pytest.raises(tf.errors.InvalidArgumentError, match="input depth must be equal to filter depth"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="input depth must be evenly divisible by filter depth"):
         run(tf.nn.conv2d(values, tf.zeros([1, 1, 2, 1]), 1, "SAME"), {values: np.zeros((1, 2, 2, 3))})
     with pytest.raises(tf.errors.InvalidArgumentError, match="Negative dimension size"):
         run(tf.nn.max_pool(values, 4, 1, "VALID"), {values: np.zeros((1, 2, 2, 3))})
