@@ -22,6 +22,15 @@ purpose says in its error what to use instead (`runtime/dtf/absent.py`).
 |---|---|---|---|
 """
 
+_CONTRIB = """
+## tf.contrib
+
+TensorFlow 2.21 has no `tf.contrib`; this table counts what is there. Any other part says in its error what to use.
+
+| module | there |
+|---|---|
+"""
+
 _PROGRAM = """
 import os
 os.environ["TF_USE_LEGACY_KERAS"] = "1"
@@ -48,11 +57,23 @@ def page(differences: dict[str, dict[str, Any]]) -> str:
         name = f"tf.{module}" if module else "tf"
         rows.append(f"| {name} | {counts[0]} | {counts[1]} | {counts[2]} |\n")
     rows.append(f"| all | {totals[0]} | {totals[1]} | {totals[2]} |\n")
-    return _HEAD + "".join(rows) + "\n## Missing names\n\n" + "".join(
+    return _HEAD + "".join(rows) + contrib_table() + "\n## Missing names\n\n" + "".join(
         f"- `tf.{module}`: {', '.join(each['missing'])}\n" if module else f"- `tf`: {', '.join(each['missing'])}\n"
         for module, each in sorted(differences.items())
         if each["missing"] and module != "raw_ops"
     )
+
+
+def contrib_table() -> str:
+    """How many names the parts of tf.contrib have. TensorFlow 2.21 has no tf.contrib to compare with."""
+    from dtf import contrib, late
+
+    rows = []
+    for name in sorted(contrib._NAMESPACES):
+        part = getattr(contrib, name)
+        count = sum(late.is_public(each, getattr(part, each)) for each in dir(part))
+        rows.append(f"| tf.contrib.{name} | {count} |\n")
+    return _CONTRIB + "".join(rows)
 
 
 def main(dtf: Any, arguments: list[str]) -> None:

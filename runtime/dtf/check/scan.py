@@ -15,6 +15,7 @@ import importlib.util
 import inspect
 import os
 import types
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -324,7 +325,9 @@ class _Scan(ast.NodeVisitor):
 
 def _member(owner: Any, path: str, name: str) -> Any:
     try:
-        return getattr(owner, name)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # numpy warns of np.object
+            return getattr(owner, name)
     except AttributeError:
         if not isinstance(owner, types.ModuleType) or not path.startswith(_TENSORFLOW):
             raise
