@@ -235,7 +235,7 @@ class Daemon:
             async with self._changing:
                 if self._supervisor is None:
                     plan, found = plan_of(request["plan"]), request["hosts"]
-                    return await self._up(plan, request["environment"], request["secrets"], found)
+                    return await self._begin_run(plan, request["environment"], request["secrets"], found)
         if self._supervisor is None or self._launcher is None:
             return {"error": "nothing is running"}
         if request["do"] == Verb.USAGE:
@@ -245,14 +245,17 @@ class Daemon:
         finally:
             self._work.set()
 
-    async def _up(
+    async def _begin_run(
         self,
         plan: ClusterPlan,
         environment: dict[str, str],
         secrets: dict[str, str],
         found: dict[str, dict[str, Any]],
     ) -> Reply:
-        """`found` is what the pre-flight says of each other machine. What fails leaves nothing behind."""
+        """The `up` of a cluster that does not run; `control.requests` has that of a running one.
+
+        `found` is what the pre-flight says of each other machine. A start that fails leaves nothing behind.
+        """
         former = self._store.load()
         number = former[0].number + 1 if former else 1
         while reached.is_any(self._paths.run(number)):

@@ -16,6 +16,7 @@ import click
 if TYPE_CHECKING:
     from dtfctl.checks.questions import Trouble
     from dtfctl.config import ClusterFile
+    from dtfctl.control.client import Reply
     from dtfctl.control.cluster import Cluster
     from dtfctl.show.terminal import Terminal
     from dtfctl.values.plan import ClusterPlan
@@ -252,15 +253,15 @@ def settle_engine(cluster: Cluster, plan: ClusterPlan | None = None) -> None:
     run is about to begin in its allocation."""
     from dtfctl.values.plan import SLURM
 
-    if plan is None:
-        found = cluster.find()
-        plan, own = found[0].plan if found is not None else None, None
-    else:
-        own = plan.slurm
-    if plan is not None and plan.engine == SLURM and plan.slurm.job:
+    if (cluster.engine() if plan is None else plan.engine) == SLURM:
         from dtfctl.supervise import allocation
 
-        allocation.settle(cluster, own)
+        allocation.settle(cluster, None if plan is None else plan.slurm)
+
+
+def lines_of(reply: Reply) -> list[str]:
+    """What a change does to tasks, and what that costs."""
+    return [*reply.get("changes", []), *reply.get("costs", [])]
 
 
 def _own_arguments() -> list[str]:

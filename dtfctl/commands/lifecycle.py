@@ -21,6 +21,7 @@ from dtfctl.commands.frame import (
     command,
     exit_with_result,
     fail,
+    lines_of,
     read_files,
     renamed,
     settle_engine,
@@ -89,7 +90,9 @@ def add_to(group: click.Group) -> None:
                 _submit(cluster, plan, is_plan, options, terminal, arguments=(file, more, settings, name))
                 return
             if is_plan:
-                _print_plan(cluster, _on_running_hosts(cluster, plan))
+                changes = _changes(cluster, _on_running_hosts(cluster, plan))
+                print("\n".join(changes) or f"{plan.name} matches the file; nothing would change")
+                sys.exit(CHANGES_PENDING if changes else 0)
             settle_engine(cluster, plan)
             with _hosts_of(cluster, plan, terminal) as plan:
                 is_new = _begin(cluster, plan, terminal, read.positions())
@@ -193,6 +196,13 @@ def add_to(group: click.Group) -> None:
         exit_with_result(chosen)
 
 
+def _changes(cluster: Cluster, plan: ClusterPlan) -> list[str]:
+    """The changes that `up` would make, one a line."""
+    if cluster.is_active():
+        return lines_of(_answered(plan, cluster.up(plan, lambda _: None)))
+    return [f"{'start':<10}{task.name:<12}{task.host.name}" for task in plan.tasks()]
+
+
 def _begin(cluster: Cluster, plan: ClusterPlan, terminal: Terminal, where: Where) -> bool:
     """Starts the cluster, or brings a running one to what the file says. Whether it is new."""
     from dtfctl.control.cluster import has_to_prepare
@@ -206,7 +216,7 @@ def _begin(cluster: Cluster, plan: ClusterPlan, terminal: Terminal, where: Where
         terminal.say(f"{plan.name}: starting {jobs} (logs: {cluster.paths.logs(cluster.load()[0].number)})")
         return True
     terminal.say(f"{plan.name} is running already" + (", and the file has changed:" if reply["changes"] else ""))
-    for line in (*reply["changes"], *reply.get("costs", [])):
+    for line in lines_of(reply):
         terminal.say(f"    {line}")
     # The folder and the environments are brought up to date for those that start from now on.
     if reply["changes"] or has_to_prepare(plan):
@@ -323,17 +333,6 @@ def _position_of(error: str, plan: ClusterPlan, where: Where) -> str:
     """Where the file names a port that could not be had."""
     match = re.match(r"port \d+ of ([\w-]+:\d+): ", error)
     return f" ({where(plan.task(match[1]), 'port')})" if match else ""
-
-
-def _print_plan(cluster: Cluster, plan: ClusterPlan) -> None:
-    """Data: one change a line."""
-    if cluster.is_active():
-        reply = _answered(plan, cluster.up(plan, lambda _: None))
-        changes = [*reply.get("changes", []), *reply.get("costs", [])]
-    else:
-        changes = [f"{'start':<10}{task.name:<12}{task.host.name}" for task in plan.tasks()]
-    print("\n".join(changes) or f"{plan.name} matches the file; nothing would change")
-    sys.exit(CHANGES_PENDING if changes else 0)
 
 
 def _answered(plan: ClusterPlan, reply: Reply) -> Reply:

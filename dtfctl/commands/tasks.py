@@ -20,6 +20,7 @@ from dtfctl.commands.frame import (
     command,
     complete_tasks,
     fail,
+    lines_of,
     names_cluster,
     takes_progress,
     takes_tasks,
@@ -101,7 +102,7 @@ def add_to(group: click.Group) -> None:
             if "error" in reply:
                 fail(ERROR, f"{chosen.name}: {reply['error']}")
             is_changed = is_changed or bool(reply.get("changes"))
-            for line in (*reply.get("changes", []), *reply.get("costs", [])):
+            for line in lines_of(reply):
                 if is_plan:
                     print(line)
                 else:

@@ -93,6 +93,16 @@ class Cluster:
         finally:
             store.close()
 
+    def engine(self) -> str:
+        """That of the present or last run, without reading its tasks; "" when there was none."""
+        if not self.paths.store.exists():
+            return ""
+        store = Store(self.paths.store)
+        try:
+            return store.engine()
+        finally:
+            store.close()
+
     # -- the supervisor
 
     def has_supervisor(self) -> bool:

@@ -105,6 +105,14 @@ class Store:
         except (sqlite3.Error, ValueError, TypeError) as error:
             raise self._error(error) from None
 
+    def engine(self) -> str:
+        """That of the present or last run, without the rest of it; "" before the first."""
+        try:
+            row = self._database.execute("SELECT document FROM run WHERE field = 'plan'").fetchone()
+            return "" if row is None else str(json.loads(row[0])["engine"])
+        except (sqlite3.Error, ValueError, TypeError, KeyError) as error:
+            raise self._error(error) from None
+
     def begin(self, run: Run, statuses: Iterable[TaskStatus]) -> None:
         """A new run takes the place of the former one. Raises StoreUnwritable, and then all is as it was."""
         with self._writing(run):

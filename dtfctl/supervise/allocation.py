@@ -77,6 +77,8 @@ def settle(cluster: Cluster, own: SlurmSettings | None = None) -> None:
         return
     run, statuses = found
     former = run.plan.slurm
+    if not former.job:
+        return
     if own is not None and own.job == former.job:
         if own.restarts == former.restarts:
             return
