@@ -4,8 +4,10 @@
 
 It starts and signals tasks and tells how they ended; it decides nothing, so it need not change when dtfctl does.
 
-    keeper ..... the loop: requests, what is found on disk, shims, strays, the daemon that is started again
-    respawn .... when a daemon that has gone is started again
+    keeper ..... the loop: requests, what is found on disk, ends, strays
+    daemon_line  the socket on which the daemon sends requests
+    shims ...... the keeper's end of its shim
+    respawn .... when a daemon that has gone is started again, and how
     recorder ... the log recorder, a child that is started again
     shim ....... parent of the tasks, which outlives the keeper and puts their ends on record
     program .... how a fork becomes a task's program: its log, limits, folder

@@ -5,17 +5,15 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import gc
-import json
 import os
 import resource
 import selectors
 import signal
-import socket
 import sys
 import time
 
 from dtfctl.launchers import log_recorder
-from dtfctl.launchers.keeper import LINE_BYTES_MAX, LOCK, SOCKET, SWEEP_S, TOKEN, TOKEN_VARIABLE
+from dtfctl.launchers.keeper import LOCK, SOCKET, SWEEP_S, TOKEN, TOKEN_VARIABLE
 from dtfctl.launchers.keeper.cgroups import (
     LIBRARY,
     is_populated,
@@ -24,6 +22,7 @@ from dtfctl.launchers.keeper.cgroups import (
     members,
     remove_cgroup,
 )
+from dtfctl.launchers.keeper.daemon_line import DaemonLine
 from dtfctl.launchers.keeper.lease import WORDS as FENCED
 from dtfctl.launchers.keeper.lease import Lease
 from dtfctl.launchers.keeper.ports import Ports
@@ -35,19 +34,16 @@ from dtfctl.launchers.keeper.processes import (
     exit_of_other,
     kill_group,
     open_pidfd,
-    peer_of,
     processes_with,
     signal_process,
     wake_at_child_signals,
 )
-from dtfctl.launchers.keeper.program import OWN_LIMITS, default_signals, dying, leave
-from dtfctl.launchers.keeper.protocol import REQUESTS, SHIM_NEWS
+from dtfctl.launchers.keeper.program import OWN_LIMITS
+from dtfctl.launchers.keeper.protocol import REQUESTS
 from dtfctl.launchers.keeper.recorder import Recorder
 from dtfctl.launchers.keeper.records import (
     RECORDS,
-    SHIM_END_S,
     Entry,
-    file_name,
     place_files,
     read_record,
     record_name,
@@ -56,9 +52,9 @@ from dtfctl.launchers.keeper.records import (
     why_no_record,
     write_record,
 )
-from dtfctl.launchers.keeper.respawn import Respawn
-from dtfctl.launchers.keeper.shim import Shim, send_line
-from dtfctl.wire.messages import BadMessage, Complaints, checked, message
+from dtfctl.launchers.keeper.respawn import Respawn, start_again
+from dtfctl.launchers.keeper.shims import Shims
+from dtfctl.wire.messages import BadMessage, Complaints, message
 from dtfctl.wording import reason_and_file, reason_of
 
 TYPE_CHECKING = False
@@ -66,9 +62,7 @@ if TYPE_CHECKING:  # this starts without the time that `typing` takes
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-SEND_S = 2.0
 FENCE_AGAIN_S = 0.1
-ACCEPT_PAUSE_S = 0.05
 PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -109,28 +103,20 @@ class Keeper:
         self.respawn = Respawn()
         self.daemon_pid = 0
         self.recorder = Recorder()
-        self.shim_pid = 0
-        self.shim: socket.socket | None = None
-        self.shim_news = b""
         self.running = True
-        self.connection: socket.socket | None = None
-        self.received = b""
         self.complaints = Complaints()
         LIBRARY.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         self.selector = selectors.DefaultSelector()
         self.wake, self.waker = wake_at_child_signals()
         for ignored in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
             signal.signal(ignored, signal.SIG_IGN)
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(SOCKET)
-        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.listener.bind(SOCKET)
-        self.listener.listen(4)
+        self.daemon = DaemonLine(self.selector, self.respawn, self.complaints, self.take)
+        self.send = self.daemon.send
         self.selector.register(self.wake, selectors.EVENT_READ, self.on_child)
-        self.selector.register(self.listener, selectors.EVENT_READ, self.on_connect)
         os.makedirs(RECORDS, exist_ok=True)
         # Hosts may share a tree of cgroups, as containers do; the folder's name is that of the run on this one.
         self.cgroup = make_cgroup(f"dtfctl-{token}-{os.path.basename(os.getcwd())}")
+        self.shims = Shims(self.boot, self.cgroup, self.selector, self.on_end, self.on_shim_lost)
         self.adopt()
 
     def serve(self) -> None:
@@ -150,7 +136,8 @@ class Keeper:
             if self.recorder.at is not None and time.monotonic() >= self.recorder.at:
                 self.recorder.start()
         self.recorder.end()
-        self.end_shims()
+        shims = {(entry.shim, entry.shim_start_time) for entry in self.entries.values()}
+        self.shims.end(shims, self.reap)
         remove_cgroup(self.cgroup)
 
     # -- the lease
@@ -284,49 +271,6 @@ class Keeper:
 
     # -- the daemon's side
 
-    def on_connect(self) -> None:
-        try:
-            connection, _ = self.listener.accept()
-        except OSError:
-            # It has gone already, or there is no descriptor for it now: it is asked for again.
-            time.sleep(ACCEPT_PAUSE_S)
-            return
-        if peer_of(connection)[1] not in (0, os.geteuid()):
-            connection.close()
-            return
-        self.drop_connection()
-        connection.settimeout(SEND_S)
-        self.connection = connection
-        self.received = b""
-        self.respawn.connected(time.monotonic())
-        self.selector.register(connection, selectors.EVENT_READ, self.on_readable)
-
-    def drop_connection(self) -> None:
-        if self.connection is not None:
-            self.selector.unregister(self.connection)
-            self.connection.close()
-            self.connection = None
-
-    def on_readable(self) -> None:
-        if self.connection is None:
-            return
-        try:
-            data = self.connection.recv(1 << 16, socket.MSG_DONTWAIT)
-        except BlockingIOError:
-            return
-        except OSError:
-            data = b""
-        if len(self.received) > LINE_BYTES_MAX:
-            self.complaints.tell(f"a request was refused: it is longer than {LINE_BYTES_MAX} bytes")
-            data = b""
-        if not data:
-            self.drop_connection()
-            self.respawn.lost(time.monotonic())
-            return
-        *lines, self.received = (self.received + data).split(b"\n")
-        for line in lines:
-            self.take(line)
-
     def take(self, line: bytes) -> None:
         """A line that is no request changes nothing, and is answered."""
         try:
@@ -347,31 +291,8 @@ class Keeper:
         # A daemon that connects ends the waiting for the start after this one.
         self.respawn.plan(time.monotonic())
         self.reap()
-        if self.daemon_pid:
-            return
-        command = self.respawn.command
-        pid = os.fork()
-        if pid == 0:
-            with dying():
-                os.setsid()
-                leave()
-                log = os.open(command["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-                null = os.open(os.devnull, os.O_RDONLY)
-                for target, source in ((0, null), (1, log), (2, log)):
-                    os.dup2(source, target)
-                default_signals()
-                os.execve(command["argv"][0], command["argv"], command["environment"])
-        self.daemon_pid = pid
-
-    def send(self, message: Mapping[str, Any]) -> None:
-        if self.connection is None:
-            return
-        try:
-            self.connection.sendall(json.dumps(message).encode() + b"\n")
-        except OSError:
-            # A daemon that takes nothing in is as good as dead; all that it misses is on record.
-            self.drop_connection()
-            self.respawn.lost(time.monotonic())
+        if not self.daemon_pid:
+            self.daemon_pid = start_again(self.respawn.command)
 
     def do_hello(self, respawn: dict[str, Any]) -> None:
         self.respawn.command = respawn
@@ -425,7 +346,7 @@ class Keeper:
             words = f"could not be started: {reason_and_file(error)}"
             self.send({"is": "exited", "task": task, "generation": generation, "at": time.monotonic(), "error": words})
             return
-        started = self.start_by_shim(
+        started = self.shims.start_task(
             {
                 "task": task,
                 "generation": generation,
@@ -444,10 +365,9 @@ class Keeper:
         self.entries[task, generation] = entry
         self.send(entry.started_message())
         self.forget(task, generation - 2)
-        if entry.shim != self.shim_pid:
+        if entry.shim != self.shims.pid:
             self.watch(entry)
-        # With the news of its start may have come that of its end.
-        self.hear(b"")
+        self.shims.hear()
 
     def forget(self, task: str, generation: int) -> None:
         """However often a task is restarted, what is known of it does not grow."""
@@ -459,94 +379,17 @@ class Keeper:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(f"{RECORDS}/{record_name(entry, kind)}")
 
-    # -- the shim
-
-    def start_by_shim(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Returns the start record, or {"error": words}."""
-        shim = self.shim or self.start_shim()
-        with contextlib.suppress(OSError):
-            send_line(shim, request)
-            while True:
-                # Between the lines about ends stands the one about the start.
-                *lines, self.shim_news = self.shim_news.split(b"\n")
-                for number, line in enumerate(lines):
-                    news: dict[str, Any] = checked(line, SHIM_NEWS)
-                    if "exit" not in news:
-                        self.shim_news = b"\n".join([*lines[number + 1 :], self.shim_news])
-                        return news
-                    self.on_end(news)
-                data = shim.recv(1 << 16)
-                if not data:
-                    break
-                self.shim_news += data
-        # Perhaps a shim that was killed in the middle of this very start had got as far as the record.
-        self.shim_lost()
-        record = read_record(f"{file_name(request['task'], request['generation'])}.start")
-        words = "status unknown: its shim was killed while it was started"
-        return record or {"error": words, "preempted": words}
-
-    def start_shim(self) -> socket.socket:
-        ours, theirs = socket.socketpair()
-        pid = os.fork()
-        if pid == 0:
-            with dying():
-                os.setsid()
-                leave(theirs.fileno())
-                Shim(theirs, self.boot, self.cgroup).serve()
-        theirs.close()
-        self.shim, self.shim_pid, self.shim_news = ours, pid, b""
-        self.selector.register(ours, selectors.EVENT_READ, self.on_shim)
-        return ours
-
-    def on_shim(self) -> None:
-        if self.shim is None:
-            return
-        try:
-            data = self.shim.recv(1 << 16, socket.MSG_DONTWAIT)
-        except BlockingIOError:
-            return
-        except OSError:
-            data = b""
-        if not data:
-            self.shim_lost()
-            return
-        self.hear(data)
-
-    def hear(self, data: bytes) -> None:
-        *lines, self.shim_news = (self.shim_news + data).split(b"\n")
-        for line in lines:
-            self.on_end(checked(line, SHIM_NEWS))
-
     def on_end(self, news: dict[str, Any]) -> None:
         entry = self.entries.get((news["task"], news["generation"]))
         if entry is not None and not entry.exit:
             self.ended(entry, read_record(record_name(entry, "exit")) or news["exit"], on_record=True)
 
-    def shim_lost(self) -> None:
-        """Its tasks are this keeper's children now. The next start makes another shim."""
-        assert self.shim is not None
-        self.selector.unregister(self.shim)
-        self.shim.close()
-        lost, self.shim, self.shim_pid = self.shim_pid, None, 0
+    def on_shim_lost(self, lost: int) -> None:
+        """Its tasks are this keeper's children now."""
         self.reap()
         for entry in list(self.entries.values()):
             if entry.shim == lost and not entry.exit:
                 self.watch(entry)
-
-    def end_shims(self) -> None:
-        """A shim goes when its keeper has gone and its last task."""
-        if self.shim is not None:
-            self.shim.close()
-        shims = {(entry.shim, entry.shim_start_time) for entry in self.entries.values()}
-        deadline = time.monotonic() + SHIM_END_S
-        for pid, start_time in shims:
-            while time.monotonic() < deadline:
-                self.reap()
-                pidfd = open_pidfd(pid, start_time)
-                if pidfd < 0:
-                    break
-                os.close(pidfd)
-                time.sleep(0.002)
 
     def do_signal(self, task: str, generation: int, number: int) -> None:
         entry = self.entries.get((task, generation))
@@ -576,7 +419,7 @@ class Keeper:
         # A shim whose tasks have all ended is about to go by itself.
         shims = {entry.shim for entry in self.entries.values() if entry.boot == self.boot}
         shims = {pid for pid in shims if not command_of(pid) or command_of(pid) == command_of(os.getpid())}
-        mine = {os.getpid(), self.daemon_pid, self.recorder.pid, self.shim_pid} | shims
+        mine = {os.getpid(), self.daemon_pid, self.recorder.pid, self.shims.pid} | shims
         grouped = set() if variable else members(self.cgroup)
         markers = {f"{TOKEN_VARIABLE}={self.token}".encode(), *([variable.encode()] if variable else [])}
         return [
@@ -589,8 +432,7 @@ class Keeper:
 
     def do_bye(self) -> None:
         """The last request. A daemon that was started here and came too late to be needed goes too."""
-        assert self.connection is not None
-        peer = peer_of(self.connection)[0]
+        peer = self.daemon.peer
         self.reap()
         if self.daemon_pid not in (0, peer):
             os.kill(self.daemon_pid, signal.SIGKILL)

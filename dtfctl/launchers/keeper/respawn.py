@@ -1,6 +1,10 @@
-"""When the keeper starts the daemon again."""
+"""When the keeper starts the daemon again, and how."""
 
 from __future__ import annotations
+
+import os
+
+from dtfctl.launchers.keeper.program import default_signals, dying, leave
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # this starts without the time that `typing` takes
@@ -42,3 +46,19 @@ class Respawn:
         """No daemon is wanted any more."""
         self.command = {}
         self.at = None
+
+
+def start_again(command: dict[str, Any]) -> int:
+    """Starts the daemon of a `Respawn.command` in a session of its own; returns its pid."""
+    pid = os.fork()
+    if pid == 0:
+        with dying():
+            os.setsid()
+            leave()
+            log = os.open(command["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            null = os.open(os.devnull, os.O_RDONLY)
+            for target, source in ((0, null), (1, log), (2, log)):
+                os.dup2(source, target)
+            default_signals()
+            os.execve(command["argv"][0], command["argv"], command["environment"])
+    return pid
