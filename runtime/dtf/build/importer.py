@@ -18,7 +18,7 @@ from dtf.build.default_graph import get_default_graph, name_scope
 from dtf.build.graph import Graph, Operation, Tensor
 from dtf.build.ops import load_shape_rules
 from dtf.build.scopes import check_op_name
-from dtf.wire import codec, errors, opdef
+from dtf.wire import codec, errors, opdef, versions
 from dtf.wire.dtypes import DType, as_dtype
 from dtf.wire.names import parse_tensor_name, shown
 from dtf.wire.node_checks import check_attributes, check_function, check_node
@@ -71,6 +71,10 @@ def import_graph_def(
     graph = get_default_graph()
     with name_scope(name, "import") as scope:
         mapped = _converted_replacements(replacements)
+    try:
+        versions.check_versions(message.versions, versions.GRAPH, "GraphDef")
+    except errors.InvalidArgumentError as error:
+        raise ValueError(error.message) from None
     importer = _Importer(graph, message, mapped, scope, producer_op_list)
     try:
         importer.run()
@@ -119,10 +123,10 @@ class _Importer:
                 )
             for name, op in self._made.items():
                 self._place(op, self._nodes[name])
-            versions = self._graph_def.versions
-            if versions.producer:
-                graph._producer = min(graph._producer, versions.producer)
-            graph._min_consumer = max(graph._min_consumer, versions.min_consumer)
+            written = self._graph_def.versions
+            if written.producer:
+                graph._producer = min(graph._producer, written.producer)
+            graph._min_consumer = max(graph._min_consumer, written.min_consumer)
 
     def element(self, name: str) -> Any:
         """The new operation or tensor for a name in the GraphDef.

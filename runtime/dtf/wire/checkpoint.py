@@ -45,9 +45,9 @@ from dtf.wire.tensor_slices import (
 from dtf.wire.unfinished import new_token
 from dtf.wire.variants import is_variant
 from dtf.wire.varints import read_varint, varint
+from dtf.wire.versions import CHECKPOINT, check_versions
 
 _HEADER_KEY = b""
-_PRODUCER = 1
 
 
 class BundleWriter:
@@ -91,7 +91,7 @@ class BundleWriter:
         from dtf.wire.pb import tensor_bundle_pb2
 
         header = tensor_bundle_pb2.BundleHeaderProto(num_shards=1)
-        header.version.producer = _PRODUCER
+        header.version.producer = CHECKPOINT
         items = [(_HEADER_KEY, header.SerializeToString())]
         items += [(key, entry.SerializeToString()) for key, entry in sorted(self._entries.items())]
         try:
@@ -154,6 +154,7 @@ class BundleReader:
     Raises:
       NotFoundError: there is no checkpoint under the prefix.
       DataLossError: a file is damaged or cut short (also from the reading methods).
+      InvalidArgumentError: its writer asks for another reader.
     """
 
     def __init__(self, prefix: str) -> None:
@@ -176,6 +177,7 @@ class BundleReader:
             self._entries = {key: tensor_bundle_pb2.BundleEntryProto.FromString(value) for key, value in table.items()}
         except DecodeError as error:
             raise errors.DataLossError.of(f"{index}: an entry cannot be read") from error
+        check_versions(header.version, CHECKPOINT, f"{index}: Checkpoint")
         if header.endianness != header.LITTLE:
             message = f"{index}: big-endian bundles cannot be read here"
             raise errors.UnimplementedError.of(message)
@@ -305,7 +307,7 @@ def merge_bundles(prefixes: Sequence[str], merged: str, delete_old_folders: bool
     from dtf.wire.pb import tensor_bundle_pb2
 
     header = tensor_bundle_pb2.BundleHeaderProto()
-    header.version.producer = _PRODUCER
+    header.version.producer = CHECKPOINT
     entries: dict[bytes, Any] = {}
     moves: list[tuple[str, int]] = []
     for prefix in dict.fromkeys(prefixes):

@@ -31,6 +31,7 @@ from dtf.wire.tensor_slices import (
     slice_key,
     spelled_out,
 )
+from dtf.wire.versions import CHECKPOINT, check_versions
 
 
 class Checkpoint(Protocol):
@@ -70,7 +71,7 @@ def write_v1(path: str, parts: Sequence[tuple[str, Sequence[int], Extents, np.nd
     from dtf.wire.pb import saved_tensor_slice_pb2 as messages
 
     contents = messages.SavedTensorSlices()
-    contents.meta.versions.producer = 1
+    contents.meta.versions.producer = CHECKPOINT
     tensors: dict[str, Any] = {}
     table: dict[bytes, bytes] = {}
     for name, full_shape, extents, array in parts:
@@ -127,6 +128,7 @@ class TableReader:
                 raise errors.DataLossError.of(f"{path}: its table of contents cannot be read") from error
             if not slices.HasField("meta"):
                 raise errors.DataLossError.of(f"{path}: not a checkpoint of format V1: no table of contents")
+            check_versions(slices.meta.versions, CHECKPOINT, f"{path}: Checkpoint")
             for tensor in slices.meta.tensor:
                 what = f"{path}: the entry of {tensor.name!r}"
                 sizes = [dim.size for dim in tensor.shape.dim]

@@ -166,6 +166,8 @@ def listdir(path: Path) -> list[str]:
 
 def glob(pattern: Path) -> list[str]:
     """The paths that match a pattern, with its scheme, in no order."""
+    if "\0" in os.fspath(pattern):
+        return []
     system, inner = _system(pattern)
     before = os.fspath(pattern)[: -len(inner)] if inner and system is _LOCAL else ""
     return [before + path for path in system.matching(inner)]
@@ -294,10 +296,13 @@ def _system(path: Path) -> tuple[FileSystem, str]:
 
     Raises:
       UnimplementedError: there is none for its scheme.
+      FileNotFoundError: no file can have this name.
     """
     text = os.fspath(path)
     if isinstance(text, bytes):
         text = os.fsdecode(text)
+    if "\0" in text:  # Python's own functions raise ValueError, which nobody expects of a file
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), text)
     scheme = scheme_of(text) if "://" in text else ""
     if not scheme:
         return _LOCAL, text

@@ -15,13 +15,10 @@ from dtf.run.passes.inline_functions import lower, with_plain_calls
 from dtf.run.passes.place import Request, collect_requests
 from dtf.run.passes.prune import prune
 from dtf.run.passes.validate import validate
-from dtf.wire import errors, opdef
+from dtf.wire import errors, opdef, versions
 from dtf.wire.constant_sizes import check_repeated
 from dtf.wire.node_checks import check_function
 from dtf.wire.pb import function_pb2, graph_pb2, versions_pb2
-
-_CONSUMER_VERSION = 2474
-"""TensorFlow 2.21's: graphs that want a newer reader are refused."""
 
 
 class ClientGraph:
@@ -68,11 +65,7 @@ class ClientGraph:
           ResourceExhaustedError: its constants stand for more than `limits.REPEATED_BYTES` (see `check_repeated`).
         """
         with self._lock:
-            if graph_def.versions.min_consumer > _CONSUMER_VERSION:
-                raise errors.InvalidArgumentError.of(
-                    f"The graph needs a runtime of graph version {graph_def.versions.min_consumer}; "
-                    f"this one is of {_CONSUMER_VERSION}.",
-                )
+            versions.check_versions(graph_def.versions, versions.GRAPH, "GraphDef")
             functions = dict(self._functions)
             for function in graph_def.library.function:
                 _check_function(function, functions)
