@@ -294,7 +294,7 @@ def test_a_graph_with_an_unknown_op_harms_only_the_steps_that_need_it(master, gr
         master.run_step(handle, {}, [], ["strange"])
 
 
-# -- patience
+# -- retries
 
 
 def test_asking_ends_with_the_first_answer():

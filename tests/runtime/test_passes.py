@@ -364,11 +364,11 @@ def test_what_waits_for_a_queue_does_not_come_with_what_does_not():
 
 
 @pytest.mark.parametrize(
-    ("more", "rides"),
+    ("more", "is_piggybacked"),
     [("", True), ("e = Neg(a)", False), ("e = Add(a, v)", False), ("e = Merge(a, b)", False)],
     ids=["only with the later one", "also by itself", "also with what is there", "or the later one"],
 )
-def test_what_is_wanted_only_with_something_later_of_the_same_task_rides(more, rides):
+def test_what_is_wanted_only_with_something_later_of_the_same_task_is_piggybacked(more, is_piggybacked):
     parts = partition(
         placed(
             graph(
@@ -387,7 +387,7 @@ def test_what_is_wanted_only_with_something_later_of_the_same_task_rides(more, r
     piggyback.mark(parts, may_wait)
     nodes = [node for part in parts.values() for node in part.graph_def.node if node.op == "_Send"]
     piggybacked = {node.name.rpartition("_")[0] for node in nodes if PIGGYBACK_ATTR in node.attr}
-    assert piggybacked == ({"a"} if rides else set())
+    assert piggybacked == ({"a"} if is_piggybacked else set())
 
 
 def test_a_large_variable_and_its_update_come_alone():

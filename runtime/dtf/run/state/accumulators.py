@@ -18,7 +18,7 @@ import numpy as np
 
 from dtf.run.kernels.gathering import scatter_rows
 from dtf.run.lib.growth import Growth
-from dtf.run.state.wait_queue import Done, Operation, Outputs, WaitingLine, flush
+from dtf.run.state.wait_queue import Done, Operation, Outputs, WaitQueue, flush
 from dtf.run.threads.cancellation import CancellationManager
 from dtf.wire import errors
 from dtf.wire.dtypes import DType
@@ -65,7 +65,7 @@ class Accumulator(Generic[_Gradient]):
         self._mean = reduction_type == "MEAN"
         self._total = total
         self._lock = threading.RLock()
-        self._takers = WaitingLine(self._lock)
+        self._takers = WaitQueue(self._lock)
 
     def __repr__(self) -> str:
         return f"Accumulator({self.kind} {self.name!r}, {self.num_accumulated} at step {self.global_step})"

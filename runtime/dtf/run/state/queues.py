@@ -1,10 +1,8 @@
 """Queues: tuples of arrays that wait between steps, shared by name.
 
 Owns `Queue`, its four kinds of storage (first in first out, shuffled, padded, by priority), and the rules of when an
-operation
-waits, fails or ends. An operation that must wait stands in a line (`waiting.py`) and holds no thread. Does not know
-ops or
-nodes: `kernels/data_flow.py` binds it to them.
+operation waits, fails or ends. An operation that must wait stands in a `WaitQueue` and holds no thread. Does not know
+ops or nodes: `kernels/data_flow.py` binds it to them.
 
 The words of errors and the rules are those of TensorFlow's queues
 (https://www.tensorflow.org/api_docs/python/tf/queue/QueueBase).
@@ -22,7 +20,7 @@ from typing import Protocol
 import numpy as np
 
 from dtf.run.lib.growth import Growth
-from dtf.run.state.wait_queue import Done, Operation, Outputs, WaitingLine, flush
+from dtf.run.state.wait_queue import Done, Operation, Outputs, WaitQueue, flush
 from dtf.run.threads.cancellation import CancellationManager
 from dtf.run.value_types import Array, Element
 from dtf.wire import errors, limits
@@ -142,7 +140,7 @@ class Queue:
       capacity: the most elements it holds; None for no bound.
       dtypes, shapes: of the components; no shapes: anything goes.
 
-    The lock guards the storage, the two lines and `is_closed`; no callback runs under it.
+    The lock guards the storage, the two wait queues and `is_closed`; no callback runs under it.
     """
 
     def __init__(
@@ -163,8 +161,8 @@ class Queue:
         self._storage = storage
         self._growth = Growth(f"{kind} '{name}'")
         self._lock = threading.RLock()
-        self._enqueues = WaitingLine(self._lock)
-        self._dequeues = WaitingLine(self._lock)
+        self._enqueues = WaitQueue(self._lock)
+        self._dequeues = WaitQueue(self._lock)
         self._enqueues.neighbours = self._dequeues.neighbours = (self._enqueues, self._dequeues)
 
     def __repr__(self) -> str:
@@ -318,8 +316,8 @@ class Queue:
             self.is_closed = True
             ended = [
                 operation
-                for line in (self._enqueues, self._dequeues)
-                for operation in line.drain(
+                for wait_queue in (self._enqueues, self._dequeues)
+                for operation in wait_queue.drain(
                     lambda _: errors.CancelledError.of(f"{self.kind} '{self.name}' was removed")
                 )
             ]
@@ -341,8 +339,8 @@ class Queue:
 
         self._wait(self._enqueues, Operation(attempt, done, cancellation, "Enqueue operation was cancelled"))
 
-    def _wait(self, line: WaitingLine, operation: Operation) -> None:
-        if line.join(operation):
+    def _wait(self, wait_queue: WaitQueue, operation: Operation) -> None:
+        if wait_queue.join(operation):
             flush(self._lock, self._enqueues, self._dequeues)
         else:
             operation.report()

@@ -1,6 +1,6 @@
 """Staging areas, barriers and mutexes: where tuples wait between steps, by order or by key.
 
-Owns `StagingArea`, `MapStagingArea`, `Barrier` and `Mutex`. An operation that must wait stands in a line (`waiting.py`)
+Owns `StagingArea`, `MapStagingArea`, `Barrier` and `Mutex`. An operation that must wait stands in a `WaitQueue`
 and holds no thread. `kernels/staging.py` binds them to ops; queues proper are in `queues.py`.
 """
 
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from dtf.run.lib.growth import Growth
-from dtf.run.state.wait_queue import Done, Operation, Outputs, WaitingLine, flush
+from dtf.run.state.wait_queue import Done, Operation, Outputs, WaitQueue, flush
 from dtf.run.threads.cancellation import CancellationManager
 from dtf.run.value_types import Array, Element
 from dtf.wire import errors
@@ -24,33 +24,33 @@ from dtf.wire import errors
 _FIRST_INDEX = -(2**63)
 
 
-class _Lines:
+class _WaitQueues:
     """Operations on one object that wait independently of each other. `lock` guards them and the owner's state."""
 
     def __init__(self, what: str) -> None:
         self.lock = threading.RLock()
         self._what = what
-        self._lines: set[WaitingLine] = set()
+        self._wait_queues: set[WaitQueue] = set()
 
     def run(
         self, attempt: Callable[[Operation], bool], cancellation: CancellationManager | None, done: Done[Any]
     ) -> None:
         """Reports to `done` when `attempt` has succeeded, now or after another operation has."""
-        line = WaitingLine(self.lock)
+        wait_queue = WaitQueue(self.lock)
         operation = Operation(attempt, done, cancellation, f"{self._what} operation was cancelled")
         with self.lock:
-            self._lines.add(line)
-        if not line.join(operation):
+            self._wait_queues.add(wait_queue)
+        if not wait_queue.join(operation):
             operation.report()
         self.advance()
 
     def advance(self) -> None:
         """Tries all operations again, until none moves."""
         with self.lock:
-            lines = list(self._lines)
-        flush(self.lock, *lines)
+            wait_queues = list(self._wait_queues)
+        flush(self.lock, *wait_queues)
         with self.lock:
-            self._lines -= {line for line in lines if not len(line)}
+            self._wait_queues -= {wait_queue for wait_queue in wait_queues if not len(wait_queue)}
 
 
 class StagingArea:
@@ -60,7 +60,7 @@ class StagingArea:
         self._capacity, self._memory_limit = capacity, memory_limit
         self._elements: deque[Element] = deque()
         self._growth = Growth("a staging area")
-        self._lines = _Lines("Stage")
+        self._wait_queues = _WaitQueues("Stage")
 
     def __len__(self) -> int:
         return len(self._elements)
@@ -76,7 +76,7 @@ class StagingArea:
             self._elements.append(element)
             return True
 
-        self._lines.run(attempt, cancellation, done)
+        self._wait_queues.run(attempt, cancellation, done)
 
     def take(self, cancellation: CancellationManager | None, done: Done[Element]) -> None:
         """Removes the oldest tuple; waits while there is none."""
@@ -88,9 +88,9 @@ class StagingArea:
 
     def clear(self) -> None:
         """Removes all tuples."""
-        with self._lines.lock:
+        with self._wait_queues.lock:
             self._elements.clear()
-        self._lines.advance()
+        self._wait_queues.advance()
 
     def _get(
         self,
@@ -105,7 +105,7 @@ class StagingArea:
             operation.value = get()
             return True
 
-        self._lines.run(attempt, cancellation, done)
+        self._wait_queues.run(attempt, cancellation, done)
 
 
 class MapStagingArea:
@@ -116,7 +116,7 @@ class MapStagingArea:
         self._incomplete: dict[int, dict[int, Array]] = {}
         self._complete: dict[int, dict[int, Array]] = {}
         self._growth = Growth("a staging area")
-        self._lines = _Lines("Map stage")
+        self._wait_queues = _WaitQueues("Map stage")
 
     def __len__(self) -> int:
         return len(self._complete)
@@ -142,7 +142,7 @@ class MapStagingArea:
         self._check(indices)
         check_memory(values, self._memory_limit)
         self._growth.add(values, len(self._incomplete) + len(self._complete))
-        with self._lines.lock:
+        with self._wait_queues.lock:
             parts = {**self._incomplete.get(key, self._complete.get(key, {}))}
             for index in indices:
                 if index in parts:
@@ -162,7 +162,7 @@ class MapStagingArea:
                 return False
             return True
 
-        self._lines.run(attempt, cancellation, done)
+        self._wait_queues.run(attempt, cancellation, done)
 
     def take(
         self,
@@ -187,7 +187,7 @@ class MapStagingArea:
                 del self._complete[found]
             return True
 
-        self._lines.run(attempt, cancellation, done)
+        self._wait_queues.run(attempt, cancellation, done)
 
     def peek(
         self, key: int, indices: Sequence[int], cancellation: CancellationManager | None, done: Done[Element]
@@ -201,14 +201,14 @@ class MapStagingArea:
             operation.value = tuple(self._complete[key][index] for index in indices)
             return True
 
-        self._lines.run(attempt, cancellation, done)
+        self._wait_queues.run(attempt, cancellation, done)
 
     def clear(self) -> None:
         """Removes everything."""
-        with self._lines.lock:
+        with self._wait_queues.lock:
             self._complete.clear()
             self._incomplete.clear()
-        self._lines.advance()
+        self._wait_queues.advance()
 
     def _check(self, indices: Sequence[int]) -> None:
         for index in indices:
@@ -234,7 +234,7 @@ class Barrier:
         self._is_closed = False
         self._is_cancelled = False
         self._growth = Growth(f"barrier {name}")
-        self._lines = _Lines("Barrier")
+        self._wait_queues = _WaitQueues("Barrier")
 
     @property
     def ready_size(self) -> int:
@@ -259,7 +259,7 @@ class Barrier:
         """
         if not 0 <= component < self._size:
             raise _invalid(f"The component ID is out of range {component} > num_components (= {self._size})")
-        with self._lines.lock:
+        with self._wait_queues.lock:
             new = sum(key not in self._incomplete for key in keys)
             if self._is_cancelled or self._is_closed and new:
                 raise errors.CancelledError.of(
@@ -272,7 +272,7 @@ class Barrier:
                 self._insert(component, key, value)
             # All that one insertion begins has one number.
             self._next_index += bool(new)
-        self._lines.advance()
+        self._wait_queues.advance()
 
     def _insert(self, component: int, key: bytes, value: Array) -> None:
         if key not in self._incomplete:
@@ -319,7 +319,7 @@ class Barrier:
             operation.value = (np.array([index for index, *_ in taken], np.int64), keys, *components)
             return True
 
-        self._lines.run(attempt, cancellation, done)
+        self._wait_queues.run(attempt, cancellation, done)
 
     def shut(self, cancel_pending_enqueues: bool) -> None:
         """No new keys any more; nor, if so asked, anything for those that miss components.
@@ -327,14 +327,14 @@ class Barrier:
         Raises:
           CancelledError: it is closed already, and this would not cancel more.
         """
-        with self._lines.lock:
+        with self._wait_queues.lock:
             if self._is_closed and (self._is_cancelled or not cancel_pending_enqueues):
                 raise errors.CancelledError.of(f"Barrier '{self.name}' is already closed.")
             self._is_closed = True
             if cancel_pending_enqueues:
                 self._is_cancelled = True
                 self._incomplete.clear()
-        self._lines.advance()
+        self._wait_queues.advance()
 
 
 class Mutex:
@@ -343,7 +343,7 @@ class Mutex:
     def __init__(self, name: str) -> None:
         self.name = name
         self._is_held = False
-        self._lines = _Lines("Mutex lock")
+        self._wait_queues = _WaitQueues("Mutex lock")
 
     def lock(self, cancellation: CancellationManager | None, done: Done[Outputs]) -> None:
         """done(MutexHold) when the lock is this caller's."""
@@ -355,13 +355,13 @@ class Mutex:
             operation.value = MutexHold(self)
             return True
 
-        self._lines.run(attempt, cancellation, done)
+        self._wait_queues.run(attempt, cancellation, done)
 
     def release(self) -> None:
         """Gives the lock to the next in line."""
-        with self._lines.lock:
+        with self._wait_queues.lock:
             self._is_held = False
-        self._lines.advance()
+        self._wait_queues.advance()
 
 
 class MutexHold:

@@ -1,6 +1,6 @@
-"""FIFO lines of operations that cannot finish yet: what queues and accumulators wait in, without holding a thread.
+"""FIFO queues of operations that cannot finish yet: queues and accumulators wait in them without holding a thread.
 
-Owns `WaitingLine`. Does not know what is waited for: each operation brings an `attempt` that tries once more.
+Owns `WaitQueue`. Does not know what is waited for: each operation brings an `attempt` that tries once more.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from dtf.run.interfaces import Done, Outputs, Value
 from dtf.run.threads.cancellation import CancellationManager
 from dtf.wire import errors
 
-__all__ = ["Done", "Operation", "Outputs", "WaitingLine", "flush"]
+__all__ = ["Done", "Operation", "Outputs", "WaitQueue", "flush"]
 
 
 class Operation:
     """One operation that waits: `attempt()` returns True when it has finished and left `value` or `error` in it.
 
-    An attempt that did only a part of its work sets `has_moved`, so that the other lines are tried again.
+    An attempt that did only a part of its work sets `has_moved`, so that the other queues are tried again.
     """
 
     __slots__ = ("attempt", "cancellation", "cancelled_message", "done", "error", "has_moved", "token", "value")
@@ -56,15 +56,16 @@ class Operation:
             self.done(self.value)
 
 
-class WaitingLine:
+class WaitQueue:
     """Operations in order of arrival; one that cannot finish keeps those behind it waiting.
 
-    `lock` is the owner's: it guards the line and what the attempts change. `neighbours` are the owner's lines, this
-    one among them: all are tried again when the first in line is cancelled, since others may have waited behind it.
+    `lock` is the owner's: it guards the queue and what the attempts change. `neighbours` are the owner's wait queues,
+    this one among them: all are tried again when the first operation is cancelled, since others may have waited behind
+    it.
     """
 
     def __init__(self, lock: threading.RLock) -> None:
-        self.neighbours: tuple[WaitingLine, ...] = (self,)
+        self.neighbours: tuple[WaitQueue, ...] = (self,)
         self._lock = lock
         self._operations: deque[Operation] = deque()
 
@@ -72,7 +73,7 @@ class WaitingLine:
         return len(self._operations)
 
     def join(self, operation: Operation) -> bool:
-        """Puts an operation at the end. False, and it is not in the line, when its step has been cancelled already."""
+        """Puts an operation at the end. False, and it is not in the queue, when its step has been cancelled already."""
         if operation.cancellation is not None:
             operation.token = operation.cancellation.register(lambda: self._cancel(operation))
             if operation.token is None:
@@ -93,7 +94,7 @@ class WaitingLine:
         return finished
 
     def take_moved(self) -> bool:
-        """Whether the first in line has done a part of its work since this was last asked. The lock is held."""
+        """Whether the first operation has done a part of its work since this was last asked. The lock is held."""
         if not self._operations or not self._operations[0].has_moved:
             return False
         self._operations[0].has_moved = False
@@ -119,16 +120,16 @@ class WaitingLine:
         flush(self._lock, *self.neighbours)
 
 
-def flush(lock: threading.RLock, *lines: WaitingLine) -> None:
-    """Advances the lines until none of them moves, and reports what finished once the lock is free."""
+def flush(lock: threading.RLock, *wait_queues: WaitQueue) -> None:
+    """Advances the queues until none of them moves, and reports what finished once the lock is free."""
     with lock:
         finished: list[Operation] = []
         moved = True
         while moved:
             moved = False
-            for line in lines:
-                ended = line.advance()
-                moved = bool(ended) or line.take_moved() or moved
+            for wait_queue in wait_queues:
+                ended = wait_queue.advance()
+                moved = bool(ended) or wait_queue.take_moved() or moved
                 finished.extend(ended)
     for operation in finished:
         operation.report()
