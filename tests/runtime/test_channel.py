@@ -413,13 +413,14 @@ def remote(request):
     worker = FakeWorker()
     service = serve("127.0.0.1:0", worker)
     address = f"127.0.0.1:{service.port}"
-    way = discovery.DiscoveringConnection(address, TASK) if request.param == "channel" else Connection(address, TASK)
-    remote = RemoteWorker(way)
+    kind = discovery.DiscoveringConnection if request.param == "channel" else Connection
+    transport = kind(address, TASK)
+    remote = RemoteWorker(transport)
     remote.get_status(10.0)
-    assert request.param == "grpc" or way.channel is not None
+    assert request.param == "grpc" or transport.channel is not None
     remote.address = address
     yield remote, worker, service
-    way.close()
+    transport.close()
     service.stop(0)
 
 
@@ -458,10 +459,10 @@ def test_a_restarted_task_is_found_again():
     (port,) = free_ports(1)
     address = f"127.0.0.1:{port}"
     first = serve(address, FakeWorker(incarnation=1))
-    way = discovery.DiscoveringConnection(address, TASK)
-    remote = RemoteWorker(way)
+    transport = discovery.DiscoveringConnection(address, TASK)
+    remote = RemoteWorker(transport)
     assert remote.get_status(10.0)[0].incarnation == 1
-    former = way.channel
+    former = transport.channel
     first.stop(0)
     with pytest.raises(errors.UnavailableError):
         remote.deregister_graph("s", "g")
@@ -476,39 +477,39 @@ def test_a_restarted_task_is_found_again():
         raise AssertionError("the restarted task does not answer")
 
     assert ask() == 2
-    assert way.channel is not None and way.channel is not former
+    assert transport.channel is not None and transport.channel is not former
     with pytest.raises(errors.AbortedError, match="^Graph handle is not found: g$"):
         remote.deregister_graph("s", "g")
-    way.close()
+    transport.close()
     second.stop(0)
 
 
 def test_the_first_call_of_any_kind_leads_to_the_channel():
     service = serve("127.0.0.1:0", FakeWorker())
-    way = discovery.DiscoveringConnection(f"127.0.0.1:{service.port}", TASK)
-    remote = RemoteWorker(way)
+    transport = discovery.DiscoveringConnection(f"127.0.0.1:{service.port}", TASK)
+    remote = RemoteWorker(transport)
     for _ in range(500):
         with pytest.raises(errors.AbortedError):
             remote.deregister_graph("s", "g")
-        if way.channel is not None:
+        if transport.channel is not None:
             break
         threading.Event().wait(0.01)
-    assert way.channel is not None
-    way.close()
+    assert transport.channel is not None
+    transport.close()
     service.stop(0)
 
 
 def test_the_switch_keeps_everything_on_grpc(monkeypatch):
     monkeypatch.setenv("DTF_CHANNEL", "off")
     service = serve("127.0.0.1:0", FakeWorker())
-    way = discovery.connect(f"127.0.0.1:{service.port}", TASK)
-    assert isinstance(way, Connection)
-    assert find_endpoint(way.call(STATUS, b"", 10.0)) is None
+    transport = discovery.connect(f"127.0.0.1:{service.port}", TASK)
+    assert isinstance(transport, Connection)
+    assert find_endpoint(transport.call(STATUS, b"", 10.0)) is None
     monkeypatch.delenv("DTF_CHANNEL")
-    way.close()
-    way = discovery.connect(f"127.0.0.1:{service.port}", TASK)
-    assert RemoteWorker(way).get_status(10.0) and way.channel is None
-    way.close()
+    transport.close()
+    transport = discovery.connect(f"127.0.0.1:{service.port}", TASK)
+    assert RemoteWorker(transport).get_status(10.0) and transport.channel is None
+    transport.close()
     service.stop(0)
 
 

@@ -37,7 +37,7 @@ _NEVER = math.inf
 _SWITCH = "DTF_CHANNEL"
 
 
-class Way(Protocol):
+class Transport(Protocol):
     """How calls reach a task; see `connection.Connection` for arguments and errors."""
 
     address: str
@@ -70,15 +70,15 @@ def is_channel_on() -> bool:
     return reactor.is_possible() and os.environ.get(_SWITCH, "").lower() not in ("off", "0", "no", "false")
 
 
-def connect(address: str, name: str = "", credentials: Credentials | None = None) -> Way:
-    """The best way to a task ("host:port"). Connects when the first call is made; with credentials, by TLS only."""
+def connect(address: str, name: str = "", credentials: Credentials | None = None) -> Transport:
+    """The best transport to a task "host:port". Connects when the first call is made; with credentials, by TLS only."""
     if is_channel_on():
         return DiscoveringConnection(address, name, credentials)
     return Connection(address, name, credentials)
 
 
 class DiscoveringConnection:
-    """A `Way`. The lock guards the change from one way to the other. `channel` is for others to look at.
+    """A `Transport`. The lock guards the change from one transport to the other. `channel` is for others to look at.
 
     `_ask_at` is the time of the next request for the channel: at once at the start and after a loss, later when the
     channel was unreachable. It is never while the channel is open or when the task has none.

@@ -19,7 +19,7 @@ from collections.abc import Callable
 
 from dtf.channel import cache_reaper
 from dtf.channel.listener import Answer
-from dtf.rpc.discovery import Way
+from dtf.rpc.discovery import Transport
 from dtf.rpc.messages import Buffer
 from dtf.run.threads import growing_pool
 from dtf.wire import codec, errors
@@ -70,7 +70,7 @@ def with_mark(client: bytes | None) -> tuple[bytes, ...]:
 class Holder:
     """The client's end, for one connection. Its lock guards the sessions and the call."""
 
-    def __init__(self, connection: Way) -> None:
+    def __init__(self, connection: Transport) -> None:
         self._connection = connection
         self._client = os.urandom(_ID_BYTES)
         self._lock = threading.Lock()

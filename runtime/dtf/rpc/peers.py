@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from dtf.rpc.discovery import Way, connect
+from dtf.rpc.discovery import Transport, connect
 from dtf.rpc.remote import RemoteWorker
 from dtf.run.interfaces import Worker
 from dtf.wire import errors
@@ -29,7 +29,7 @@ class Peers:
         }
         self.names = tuple(self._addresses)
         self._lock = threading.Lock()
-        self._connections: dict[str, Way] = {}
+        self._connections: dict[str, Transport] = {}
         self._workers: dict[str, Worker] = {own_task: own_worker}
 
     def worker(self, task: str) -> Worker:

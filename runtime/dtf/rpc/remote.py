@@ -11,7 +11,7 @@ from google.protobuf.message import Message
 from dtf.channel.client import Channel
 from dtf.rpc import MASTER_SERVICE, WORKER_SERVICE, groups, messages, push, status
 from dtf.rpc.connection import Request
-from dtf.rpc.discovery import Way
+from dtf.rpc.discovery import Transport
 from dtf.rpc.leases import Holder
 from dtf.rpc.messages import Buffer
 from dtf.run.exchange.retry import ask
@@ -40,7 +40,7 @@ _DEADLINE_SLACK_S = 2.0
 class RemoteWorker:
     """The worker of another task. Calls fail at once with UnavailableError when it cannot be reached."""
 
-    def __init__(self, connection: Way) -> None:
+    def __init__(self, connection: Transport) -> None:
         self._connection = connection
         self._holder = Holder(connection)
 
@@ -260,7 +260,7 @@ class RemoteWorker:
 class RemoteMaster:
     """The master of a server, as `master.Master`."""
 
-    def __init__(self, connection: Way) -> None:
+    def __init__(self, connection: Transport) -> None:
         self._connection = connection
         self._holder = Holder(connection)
         self._callables: dict[tuple[Any, ...], int | None] = {}
