@@ -155,6 +155,9 @@ class Kubernetes:
         found = self.get("secrets", name)["data"]
         return {key: base64.b64decode(value).decode() for key, value in found.items()}
 
+    def in_cluster(self) -> dict[str, str]:
+        return {}
+
     def remove_pod(self, name: str, uid: str) -> None:
         self.remove("pods", name, uid)
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Protocol
 
 LOOK_S = 0.02
+ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 ROOT = Path(__file__).resolve().parents[2]
 
 _addresses: dict[str, str] = {}
@@ -86,6 +87,10 @@ class World(Protocol):
     def pod(self, name: str) -> dict | None: ...
 
     def secret(self, name: str) -> dict[str, str]: ...
+
+    def in_cluster(self) -> dict[str, str]:
+        """The variables by which a pod finds the API server."""
+        return {}
 
     def patch_status(self, name: str, status: dict, uid: str) -> None: ...
 
@@ -198,24 +203,27 @@ class Node:
         own = address_of(_host(pod))
 
         def told(text: str) -> str:
-            cluster = pod["spec"]["subdomain"]
+            cluster = pod["spec"].get("subdomain", "-")
             text = re.sub(rf"\b({cluster}-[a-z0-9-]+)\.{cluster}\b", lambda match: address_of(match[0]), text)
-            return text.replace("0.0.0.0", own).replace("/run/dtfctl", str(files))
+            text = text.replace("0.0.0.0", own).replace("/run/dtfctl", str(files))
+            return text.replace("/var/lib/dtfctl", str(self._folder / "supervisor"))
 
         environment = {
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             "PYTHONPATH": f"{ROOT}:{ROOT / 'runtime'}",
         }
+        command = [*_with_account(pod, files, self.world)]
+        environment |= self.world.in_cluster() if command else {}
         for each in container.get("env", []):
-            environment[each["name"]] = told(_filled(self._value(each), environment))
+            environment[each["name"]] = told(_filled(self._value(pod, each), environment))
         for volume in pod["spec"].get("volumes", []):
-            if "secret" in volume:
+            if "secret" in volume and "items" in volume["secret"]:
                 secret = self.world.secret(volume["secret"]["secretName"])
-                files.mkdir(parents=True)
+                files.mkdir(parents=True, exist_ok=True)
                 for item in volume["secret"]["items"]:
                     (files / item["path"]).write_text(secret[item["key"]])
         return subprocess.Popen(
-            [told(_filled(word, environment)) for word in container["command"]],
+            [*command, *(told(_filled(word, environment)) for word in container["command"])],
             cwd=container["workingDir"],
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -224,15 +232,32 @@ class Node:
             start_new_session=True,
         )
 
-    def _value(self, variable: dict) -> str:
-        source = variable.get("valueFrom", {}).get("secretKeyRef")
+    def _value(self, pod: dict, variable: dict) -> str:
+        given = variable.get("valueFrom", {})
+        if "fieldRef" in given:
+            return pod["metadata"][given["fieldRef"]["fieldPath"].removeprefix("metadata.")]
+        source = given.get("secretKeyRef")
         if source is None:
             return variable["value"]
         return self.world.secret(source["name"])[source["key"]]
 
 
+def _with_account(pod: dict, files: Path, world: World) -> tuple[str, ...]:
+    """What runs a command where the files of the pod's service account are at their place."""
+    mounts = pod["spec"]["containers"][0].get("volumeMounts", [])
+    name = next((mount["name"] for mount in mounts if mount["mountPath"] == ACCOUNT), "")
+    if not name:
+        return ()
+    volume = next(each for each in pod["spec"]["volumes"] if each["name"] == name)
+    place = files / "run" / Path(ACCOUNT).relative_to("/var/run")
+    place.mkdir(parents=True)
+    for key, value in world.secret(volume["secret"]["secretName"]).items():
+        (place / key).write_text(value)
+    return ("unshare", "--mount", "sh", "-c", f'mount --bind "{files}/run" /run && exec "$@"', "sh")
+
+
 def _host(pod: dict) -> str:
-    return f"{pod['spec']['hostname']}.{pod['spec']['subdomain']}"
+    return ".".join(filter(None, (pod["spec"].get("hostname", pod["metadata"]["name"]), pod["spec"].get("subdomain"))))
 
 
 def _state(state: dict) -> dict:

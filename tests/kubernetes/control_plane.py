@@ -109,6 +109,7 @@ class ControlPlane:
             f"--kubeconfig={kubeconfig}",
             "--leader-elect=false",
             f"--service-account-private-key-file={key}",
+            f"--root-ca-file={self.certificate}",
             "--node-monitor-period=1s",
             "--node-monitor-grace-period=6s",
             "--bind-address=127.0.0.1",
@@ -349,6 +350,9 @@ class RealKubernetes:
     def secret(self, name: str) -> dict[str, str]:
         found = self.plane.ask("GET", f"{self._path}/secrets/{name}")["data"]
         return {key: base64.b64decode(value).decode() for key, value in found.items()}
+
+    def in_cluster(self) -> dict[str, str]:
+        return {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": self.plane.url.rpartition(":")[2]}
 
     def patch_status(self, name: str, status: dict, uid: str) -> None:
         body = {"metadata": {"uid": uid}, "status": status}

@@ -1,7 +1,8 @@
-"""What only a real API server can say: whether it takes the objects of `dtfctl expand --as`."""
+"""What only a real control plane shows: it takes the objects of `dtfctl expand --as`, and runs the supervisor."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import yaml
 from dtfctl import config
 from dtfctl.manifests.written import manifests, of_supervisor
 from tests.dtfctl.test_manifests import DIFFERING, TEXT
-from tests.kubernetes.control_plane import Answered, shared, why_not
+from tests.kubernetes.control_plane import Answered, RealKubernetes, shared, why_not
 from tests.waiting import wait_until
 
 pytestmark = [
@@ -108,3 +109,42 @@ def test_an_object_with_a_mistake_is_refused():
     service["spec"]["ports"][0]["port"] = 0
     with pytest.raises(Answered, match=r"spec.ports\[0\].port: Invalid value"):
         accept(service)
+
+
+SLEEPERS = """
+name: trial
+readiness: none
+grace_period: 3s
+engine: {{kubernetes: {{image: "images/trial:1", folder: "{folder}"}}}}
+secrets: [WORD]
+jobs:
+  ps: {{program: "exec sleep 1000"}}
+  worker: {{replicas: 2, program: "while [ ! -e done ]; do sleep 0.02; done; echo $WORD > said-{{task}}"}}
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives a process its account's files by a mount, which needs root")
+def test_a_supervisor_in_the_cluster_trains_and_leaves_nothing(tmp_path):
+    folder = tmp_path / "cluster"
+    folder.mkdir()
+    text = SLEEPERS.format(folder=folder)
+    (folder / "cluster.yaml").write_text(text)
+    plan = config.parse(text, "cluster.yaml", folder)
+    with RealKubernetes(tmp_path, nodes=2) as kubernetes:
+
+        def place(kind):
+            return PATHS[kind].replace("/default/", f"/{kubernetes.namespace}/")
+
+        for document in yaml.safe_load_all(of_supervisor(plan, ["cluster.yaml"], {"WORD": "hidden"})):
+            shared().ask("POST", place(document["kind"]), document)
+
+        def running():
+            names = [pod["metadata"]["name"] for pod in kubernetes.pods() if pod["status"]["phase"] == "Running"]
+            return {name.rsplit("-", 2)[0] for name in names} >= {"trial-ps-0", "trial-worker-0", "trial-worker-1"}
+
+        wait_until(running, "the tasks")
+        (folder / "done").touch()
+        job = f"{place('Job')}/trial-dtfctl"
+        wait_until(lambda: shared().ask("GET", job)["status"].get("succeeded") == 1, "the end of the Job")
+        assert {(folder / f"said-{index}").read_text() for index in (0, 1)} == {"hidden\n"}
+        wait_until(lambda: kubernetes.left() == [], "an empty namespace")
