@@ -28,7 +28,7 @@ from ray.util.placement_group import placement_group_table
 
 small = {"include_dashboard": False, "object_store_memory": 80 << 20, "num_cpus": 2}
 cluster = Cluster(initialize_head=True, head_node_args=small)
-cluster.add_node(object_store_memory=80 << 20, num_cpus=2)
+second = cluster.add_node(object_store_memory=80 << 20, num_cpus=2)
 ray.init(cluster.address, namespace="dtfctl", log_to_driver=False, logging_level="ERROR")
 out = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)
@@ -41,11 +41,21 @@ def tell(value):
 
 def pids():
     answer = lambda actor: __import__("os").getpid()
-    return {name: ray.get(ray.get_actor(name).__ray_call__.remote(answer)) for name in ray.util.list_named_actors()}
+    found = {}
+    for name in ray.util.list_named_actors():
+        try:
+            found[name] = ray.get(ray.get_actor(name).__ray_call__.remote(answer), timeout=5)
+        except (ray.exceptions.RayError, ValueError):
+            found[name] = 0
+    return found
 
 
 tell(cluster.address)
 for line in sys.stdin:
+    if line == "lose\\n":
+        cluster.remove_node(second, allow_graceful=False)
+    if line == "replace\\n":
+        second = cluster.add_node(object_store_memory=80 << 20, num_cpus=2)
     groups = [group["state"] for group in placement_group_table().values()]
     tell({"actors": pids(), "groups": sum(state != "REMOVED" for state in groups)})
 cluster.shutdown()
@@ -79,8 +89,18 @@ class Ray:
 
     def left(self) -> dict[str, Any]:
         """What clusters hold of Ray: {"actors": pid by name, "groups": how many placement groups}."""
+        return self._do("look")
+
+    def lose_node(self) -> None:
+        """The second node dies, with its raylet and actors."""
+        self._do("lose")
+
+    def replace_node(self) -> None:
+        self._do("replace")
+
+    def _do(self, what: str) -> dict[str, Any]:
         assert self._process.stdin is not None
-        self._process.stdin.write("look\n")
+        self._process.stdin.write(f"{what}\n")
         self._process.stdin.flush()
         found: dict[str, Any] = self._told()
         return found

@@ -84,6 +84,27 @@ def test_the_death_of_an_actor_must_end_its_tasks_and_cost_no_attempt(cluster, r
     assert {name for name in after if after[name]["pid"] == before[name]["pid"]} == after.keys() - set(hit)
 
 
+def test_tasks_of_a_lost_node_must_come_back_when_ray_has_another(cluster, ray):
+    cluster.run("up")
+    before = {task["name"]: task for task in cluster.status()["tasks"]}
+    ray.lose_node()
+
+    def unreachable():
+        return {task["host"] for task in cluster.status()["tasks"] if task["state"] == "unreachable"}
+
+    try:
+        (host,) = wait_until(unreachable, "the loss")
+    finally:
+        ray.replace_node()
+    lost = {name for name, task in before.items() if task["host"] == host}
+    for name in lost:
+        cluster.wait_for_restart(name, before[name]["pid"])
+        assert not os.path.exists(f"/proc/{before[name]['pid']}"), "nobody may run twice"
+    after = {task["name"]: task for task in cluster.status()["tasks"]}
+    assert {name for name in after if after[name]["pid"] == before[name]["pid"]} == after.keys() - lost
+    assert cluster.run("events").stdout.count("restart not counted") >= len(lost)
+
+
 def test_too_few_nodes_must_be_told_with_the_reason_of_ray(cluster, ray):
     refused = cluster.run("up", "--set", "engine.ray.nodes=3", status=8)
     assert "Ray says " in refused.stderr and "3 hosts with CPU" in refused.stderr and "ray status" in refused.stderr
