@@ -117,6 +117,7 @@ class Daemon:
         self._allocation: allocation.Allocation | None = None
         self._moving: asyncio.Task[None] | None = None
         self._parting: asyncio.Task[None] | None = None
+        self._explaining: asyncio.Task[None] | None = None
         self._supervisor: Supervisor | None = None
         self._certificates: Certificates | None = None
         self._work = asyncio.Event()
@@ -310,14 +311,22 @@ class Daemon:
             self._certificates = Certificates(self._paths.tls(run.number))
         run_dir = self._paths.run(run.number)
         on_event = self._on_event
-        if run.plan.engine == SLURM:
-            job = run.plan.slurm.job
-            self._allocation = allocation.Allocation(job, on_event, self._on_end_of_allocation, self._is_alive)
-            on_event = self._allocation.take
-        local = LocalLauncher(run_dir, self._paths.folder, on_event)
 
         def fence_s() -> float:
             return (run if self._supervisor is None else self._supervisor.run).plan.fence_after_s
+
+        if run.plan.engine == SLURM:
+            self._allocation = allocation.Allocation(
+                run.plan.slurm.job,
+                on_event,
+                self._on_end_of_allocation,
+                self._is_alive,
+                self._is_cut_off,
+                fence_s,
+                os.environ.get("SLURMD_NODENAME", ""),
+            )
+            on_event = self._allocation.take
+        local = LocalLauncher(run_dir, self._paths.folder, on_event)
 
         def make_remote(host: HostPlan) -> HostLauncher:
             reached.note(run_dir, run.plan, remote_run(run, host.name), remote_token(run.token, host), host)
@@ -411,12 +420,20 @@ class Daemon:
         status = None if self._supervisor is None else self._supervisor.statuses.get(task)
         return status is not None and status.state in state.ALIVE
 
-    def _on_end_of_allocation(self, why: str) -> None:
-        """Nothing of the tasks is left, and no host can be reached any more."""
+    def _is_cut_off(self) -> bool:
+        """Whether no other node of the allocation can be reached from this one."""
+        if self._supervisor is None:
+            return False
+        run, own = self._supervisor.run, os.environ.get("SLURMD_NODENAME", "")
+        others = {host.name for host in run.remote_hosts if host.target != own}
+        return bool(own and others) and others <= run.away
+
+    def _on_end_of_allocation(self, why: str, are_hosts_gone: bool) -> None:
+        """Nothing of the tasks is left on hosts that cannot be reached any more, or will be soon."""
         if self._supervisor is None or self._launcher is None:
             return
         self._supervisor.stop(why)
-        self._launcher.give_up()
+        self._launcher.give_up(None if are_hosts_gone else self._supervisor.run.away)
         for event in allocation.ends_of(self._supervisor.statuses.values(), why, time.monotonic()):
             self._on_event(event)
 
@@ -427,8 +444,13 @@ class Daemon:
             run, why = self._supervisor.run, "the supervisor was asked to stop"
             if run.plan.engine == SLURM and "SLURM_JOB_ID" in os.environ:
                 why = allocation.words_of_signal(run.plan.slurm.job)
+                self._explaining = asyncio.create_task(self._explain_signal(self._supervisor))
             self._supervisor.stop(why, None)
             self._work.set()
+
+    async def _explain_signal(self, supervisor: Supervisor) -> None:
+        supervisor.explain(await allocation.why_signalled(supervisor.run.plan.slurm.job))
+        self._control.publish()
 
 
 if __name__ == "__main__":

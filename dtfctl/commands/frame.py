@@ -219,6 +219,12 @@ def _follow_into_job(cluster: Cluster, is_end: bool) -> None:
     if not job.state:
         _tell_of_early_end(cluster, job.number, is_end)
         return
+    if slurm_job.has_lost_script(job):
+        why = f"{cluster.name}: job {job.number} of Slurm has lost its first node, {job.node}, which ran dtfctl"
+        if is_end:
+            slurm_job.cancel(job.number)
+            fail(OK, f"{why}; it is cancelled")
+        fail(NOT_RUNNING, f"{why}; to begin its next run: scontrol requeue {job.number}")
     if job.state in slurm_job.AT_WORK and (cluster.paths.store.exists()):
         state_dir = str(cluster.paths.folder.parent)
         words = (sys.executable, "-m", "dtfctl", "--state-dir", state_dir, *_own_arguments())

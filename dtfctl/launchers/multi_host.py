@@ -87,10 +87,11 @@ class HostsLauncher:
         await asyncio.gather(*(launcher.close() for launcher in self._remote.values()))
         await self._local.close()
 
-    def give_up(self) -> None:
-        """The other machines were taken away with all that ran there."""
-        for launcher in self._remote.values():
-            launcher.give_up()
+    def give_up(self, hosts: Collection[str] | None = None) -> None:
+        """The other machines, or some of them, were taken away with all that ran there."""
+        for name, launcher in self._remote.items():
+            if hosts is None or name in hosts:
+                launcher.give_up()
 
     def _of(self, host: str) -> HostLauncher:
         return self._local if host == LOCALHOST else self._remote[host]

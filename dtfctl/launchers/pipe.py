@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import signal
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -132,8 +134,10 @@ class ProcessCall:
         return self.process.returncode, words
 
     def kill(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            self.process.kill()
+        """With its helpers (srun has one): each of them holds the output open."""
+        if self.process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
 
 
 async def open_process(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import time
 from dataclasses import dataclass
@@ -23,20 +24,22 @@ SCRIPT = "slurm-job.sh"
 QUEUED = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "SUSPENDED")
 COMPLETING = "COMPLETING"
 AT_WORK = ("RUNNING", COMPLETING)
+_OF_ACCOUNTING = re.compile(r"Limit|accounting|Invalid (account|qos)", re.IGNORECASE)
 HOLDS_NODES = ("RUNNING", "SUSPENDED", "CONFIGURING", "RESIZING", "SIGNALING")
 """While a job is in one of these its processes may be at work; in COMPLETING, Slurm ends them."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """`state` and `reason` are Slurm's own words, "" for a job that it knows no more; `node` runs the script. Of a
-    heterogeneous job it is the leading one."""
+    """`state` and `reason` are Slurm's own words, "" for a job that it knows no more; `node` runs the script, `nodes`
+    are all of the job as Slurm writes them. Of a heterogeneous job it is the leading one."""
 
     number: str
     state: str = ""
     reason: str = ""
     node: str = ""
     is_heterogeneous: bool = False
+    nodes: str = ""
 
     def __str__(self) -> str:
         why = f", {self.reason}" if self.reason not in ("", "None") else ""
@@ -89,16 +92,16 @@ def last_words(log: Path) -> list[str]:
 
 def look(number: str) -> Job:
     try:
-        found = _run("squeue", "--noheader", f"--jobs={number}", "--format=%i|%T|%r|%B")
+        found = _run("squeue", "--noheader", f"--jobs={number}", "--format=%i|%T|%r|%B|%N")
     except HostsUnusable as error:
         if "Invalid job id" in str(error):
             return Job(number)
         raise
     # The leader of a heterogeneous job is NUMBER+0, and the others come with it.
     lines = [line.split("|") for line in found.splitlines()]
-    for identity, state, reason, node in lines:
+    for identity, state, reason, node, *nodes in lines:
         if identity in (number, f"{number}+0"):
-            return Job(number, state, reason, node, is_heterogeneous="+" in identity)
+            return Job(number, state, reason, node, "+" in identity, "".join(nodes))
     return Job(number)
 
 
@@ -108,6 +111,13 @@ def look_after_end(number: str) -> Job:
     while (job := look(number)).state == COMPLETING and time.monotonic() < deadline:
         time.sleep(LOOK_AGAIN_S)
     return job
+
+
+def has_lost_script(job: Job) -> bool:
+    """Whether the node that ran the script is lost: with --no-kill Slurm keeps the job even so, and nothing in it."""
+    if job.state != "RUNNING" or not (job.node and job.nodes):
+        return False
+    return job.node not in _run("scontrol", "show", "hostnames", job.nodes).split()
 
 
 def last_seen(number: str) -> str:
@@ -145,11 +155,21 @@ def _run(*command: str) -> str:
     except OSError as error:
         why = f"{command[0]} cannot be run: {reason_of(error)}; engine: slurm needs a machine with Slurm's commands"
         raise HostsUnusable(why) from None
-    except subprocess.TimeoutExpired:
-        raise HostsUnusable(f"{command[0]} did not answer within {ANSWER_S:g}s; see: scontrol ping") from None
+    except subprocess.TimeoutExpired as error:
+        told = _told(command[0], (error.stderr or b"").decode(errors="replace"))
+        words = f" ({told})" if told else ""
+        raise HostsUnusable(f"{command[0]} did not answer within {ANSWER_S:g}s{words}; see: scontrol ping") from None
     if done.returncode:
-        lines = [line for line in done.stderr.splitlines() if line.strip()]
-        told = lines[0].removeprefix(f"{command[0]}: error: ") if lines else f"exit status {done.returncode}"
-        hint = "see: sinfo" if command[0] == "sbatch" else "see: squeue --me"
+        told = _told(command[0], done.stderr) or f"exit status {done.returncode}"
+        hint = "see: squeue --me"
+        if command[0] == "sbatch":
+            # Limits of users and accounts are Slurm's accounting's.
+            hint = "see: sacctmgr show assoc user=$USER" if _OF_ACCOUNTING.search(told) else "see: sinfo"
         raise HostsUnusable(f"{command[0]}: {told}; {hint}")
     return done.stdout.strip()
+
+
+def _told(name: str, words: str) -> str:
+    """What a command says that has failed, in one line: the last line may say only that it did."""
+    lines = [line.strip().removeprefix(f"{name}: ").removeprefix("error: ") for line in words.splitlines()]
+    return "; ".join(dict.fromkeys(filter(None, lines)))

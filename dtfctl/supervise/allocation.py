@@ -9,6 +9,8 @@ killed with its job the next command ends the run on record.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -25,26 +27,38 @@ from dtfctl.values.task import Exit, TaskStatus
 if TYPE_CHECKING:
     from dtfctl.control.cluster import Cluster
 
+LOOK_S = 5.0
+"""How long Slurm may take to answer."""
+
+LOOK_AGAIN_S = 0.5
 BELIEVED_AFTER_S = 2.0
 """How long the end of a task waits for the end of the job. Slurm's signal reaches all nodes well within this time."""
 
 
 class Allocation:
-    """Stands between the launcher and the supervisor. `take` gets the events, `end` is called with the reason when the
-    job has ended; `is_alive` says whether the end of a task comes unasked."""
+    """Stands between the launcher and the supervisor. `take` gets the events; `is_alive` says whether the end of a task
+    comes unasked. `end` is called with the reason when the job has ended here, and with whether all its hosts are gone:
+    a node that `is_cut_off`, for no other node and no Slurm answers it, ends its own part after `fence_s`. Slurm may
+    have queued the job again by then, and there must be one writer. `node` is this one, "" outside the allocation."""
 
     def __init__(
         self,
         job: str,
         take: Callable[[Event], None],
-        end: Callable[[str], None],
+        end: Callable[[str, bool], None],
         is_alive: Callable[[str], bool],
+        is_cut_off: Callable[[], bool] = lambda: False,
+        fence_s: Callable[[], float] = lambda: 0.0,
+        node: str = "",
     ) -> None:
         self.is_over = False
         self._job = job
         self._take = take
         self._end = end
         self._is_alive = is_alive
+        self._is_cut_off = is_cut_off
+        self._fence_s = fence_s
+        self._node = node
         self._looking: asyncio.Task[None] | None = None
 
     def take(self, event: Event) -> None:
@@ -56,17 +70,43 @@ class Allocation:
         self._take(event)
 
     async def _look(self) -> None:
-        try:
-            job = await asyncio.to_thread(slurm_job.look, self._job)
-        except HostsUnusable:
-            return  # Slurm's controller may be away; the job goes on
-        if job.state not in slurm_job.HOLDS_NODES and not self.is_over:
+        begun = time.monotonic()
+        while not self.is_over:
+            try:
+                job = await asyncio.wait_for(asyncio.to_thread(slurm_job.look, self._job), LOOK_S)
+                break
+            except (HostsUnusable, asyncio.TimeoutError):
+                fence_s = self._fence_s()
+                # Slurm's controller may be away; the job goes on.
+                if not (fence_s and self._is_cut_off()):
+                    return
+            if time.monotonic() >= begun + fence_s:
+                self._is_ended(f"neither Slurm nor another node of job {self._job} answered for {fence_s:g}s", False)
+            await asyncio.sleep(LOOK_AGAIN_S)
+        else:
+            return
+        if job.state not in slurm_job.HOLDS_NODES:
+            self._is_ended(str(job), True)
+        elif self._node and job.node not in ("", "n/a", self._node):
+            self._is_ended(f"job {self._job} of Slurm was queued again, and runs on {job.node}", True)
+
+    def _is_ended(self, why: str, are_hosts_gone: bool) -> None:
+        if not self.is_over:
             self.is_over = True
-            self._end(str(job))
+            self._end(why, are_hosts_gone)
 
 
 def words_of_signal(job: str) -> str:
     return f"job {job} of Slurm was ended: cancelled, queued again, or at its time limit"
+
+
+async def why_signalled(number: str) -> str:
+    """The same, as exactly as Slurm says it while it ends the job."""
+    with contextlib.suppress(HostsUnusable, asyncio.TimeoutError):
+        job = await asyncio.wait_for(asyncio.to_thread(slurm_job.look, number), LOOK_S)
+        if job.reason == "TimeLimit":
+            return f"job {number} of Slurm has reached its time limit"
+    return words_of_signal(number)
 
 
 def settle(cluster: Cluster, own: SlurmSettings | None = None) -> None:

@@ -254,6 +254,13 @@ class Supervisor:
         self.run = self.run.but(grace_period_s=grace_period_s)
         self._commit()
 
+    def explain(self, why: str) -> None:
+        """Why the cluster was stopped, when that became known only afterwards."""
+        if self.run.outcome == STOPPED and not self.run.is_over and self.run.why != why:
+            self.run = self.run.but(why=why)
+            self._note("", "stopping", why)
+            self._commit()
+
     def step(self) -> float | None:
         """Reconciles and applies until nothing is left to do now; returns when to be called again at the latest."""
         while True:

@@ -416,6 +416,17 @@ def test_tasks_without_a_keeper_must_be_killed_by_their_shim_when_their_lease_ru
     run(scenario, tmp_path)
 
 
+def test_a_keeper_must_wait_for_its_supervisor_longer_than_the_lease(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    held = Lease(processes.boot_id())
+    held.renew(None, "here")
+    assert held.leave_at is None
+    for granted, waits in ((1.0, 10.0), (60.0, 120.0)):
+        until = time.monotonic() + granted
+        held.renew(until, "here")
+        assert waits - 1.0 <= held.leave_at - until <= waits
+
+
 def test_a_keeper_that_was_stopped_itself_must_not_count_that_time():
     held = Lease(processes.boot_id())
     held.until = 100.0

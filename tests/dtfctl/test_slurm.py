@@ -17,7 +17,7 @@ from dtfctl.launchers.base import Exited, Unreachable
 from dtfctl.launchers.slurm import SlurmPipe, explain, own_environment
 from dtfctl.plan.batch_script import options, script
 from dtfctl.plan.expand import environment
-from dtfctl.supervise.allocation import Allocation
+from dtfctl.supervise.allocation import Allocation, why_signalled
 from dtfctl.values.hosts import resolved
 from dtfctl.values.plan import SLURM, ClusterPlan, HostPlan, SlurmSettings, to_json
 from dtfctl.values.task import Exit
@@ -243,6 +243,14 @@ def test_a_job_is_submitted_and_known_again(tmp_path, monkeypatch):
     assert slurm_job.noted(tmp_path) == slurm_job.Submitted("12", "srun", "/f.yaml")
 
 
+@pytest.mark.parametrize(("nodes", "is_lost"), [("n1\nn2", False), ("n2\nn3", True)])
+def test_a_job_without_its_first_node_has_lost_its_script(tmp_path, monkeypatch, nodes, is_lost):
+    commands(tmp_path, monkeypatch, squeue="echo '12|RUNNING|None|n1|n[..]'", scontrol=f"echo '{nodes}'")
+    assert slurm_job.has_lost_script(slurm_job.look("12")) is is_lost
+    commands(tmp_path, monkeypatch, squeue="echo '12|PENDING|Resources|n/a|'", scontrol="exit 1")
+    assert not slurm_job.has_lost_script(slurm_job.look("12"))
+
+
 def test_a_job_that_slurm_has_forgotten_has_no_state(tmp_path, monkeypatch):
     commands(tmp_path, monkeypatch, squeue="echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1")
     assert slurm_job.look("12") == slurm_job.Job("12")
@@ -255,6 +263,30 @@ def test_sbatchs_refusal_comes_in_its_own_words(tmp_path, monkeypatch):
         slurm_job.submit(tmp_path, "", "srun", "f")
 
 
+def test_a_quota_is_told_with_its_limit_and_what_shows_it(tmp_path, monkeypatch):
+    words = (
+        "sbatch: error: AssocMaxSubmitJobLimit\n"
+        "sbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit limit, user's size "
+        "and/or time limits)"
+    )
+    (tmp_path / "words").write_text(words)
+    commands(tmp_path, monkeypatch, sbatch=f"cat {tmp_path}/words >&2; exit 1")
+    with pytest.raises(HostsUnusable) as refused:
+        slurm_job.submit(tmp_path, "", "srun", "f")
+    assert str(refused.value) == (
+        "sbatch: AssocMaxSubmitJobLimit; Batch job submission failed: Job violates accounting/QOS policy (job submit "
+        "limit, user's size and/or time limits); see: sacctmgr show assoc user=$USER"
+    )
+
+
+def test_an_sbatch_that_keeps_trying_is_told_with_what_it_says(tmp_path, monkeypatch):
+    monkeypatch.setattr(slurm_job, "ANSWER_S", 0.5)
+    words = "sbatch: error: Slurm temporarily unable to accept job, sleeping and retrying"
+    commands(tmp_path, monkeypatch, sbatch=f"echo '{words}' >&2; exec sleep 100")
+    with pytest.raises(HostsUnusable, match="within 0.5s .Slurm temporarily unable to accept job, sleeping and retry"):
+        slurm_job.submit(tmp_path, "", "srun", "f")
+
+
 @pytest.mark.parametrize(
     ("state", "is_over"), [("RUNNING", False), ("SUSPENDED", False), ("COMPLETING", True), ("PENDING", True)]
 )
@@ -263,7 +295,7 @@ def test_a_host_is_unreachable_for_ever_only_when_its_job_has_ended(tmp_path, mo
     ends, taken = [], []
 
     async def look():
-        allocation = Allocation("12", taken.append, ends.append, lambda task: True)
+        allocation = Allocation("12", taken.append, lambda why, _: ends.append(why), lambda task: True)
         allocation.take(Unreachable("n1", "why"))
         while (tasks := asyncio.all_tasks() - {asyncio.current_task()}):
             await asyncio.wait(tasks)
@@ -273,13 +305,46 @@ def test_a_host_is_unreachable_for_ever_only_when_its_job_has_ended(tmp_path, mo
     assert ends == ([f"job 12 of Slurm is {state}"] if is_over else [])
 
 
+@pytest.mark.parametrize(
+    ("squeue", "is_cut_off", "end"),
+    [
+        ("exit 1", True, ("neither Slurm nor another node of job 12 answered for 0.05s", False)),
+        ("exit 1", False, None),
+        ("echo '12|RUNNING|None|n1'", True, None),
+        ("echo '12|RUNNING|None|n3'", True, ("job 12 of Slurm was queued again, and runs on n3", True)),
+    ],
+)
+def test_a_first_node_that_is_cut_off_ends_its_part_of_the_job(tmp_path, monkeypatch, squeue, is_cut_off, end):
+    monkeypatch.setattr("dtfctl.supervise.allocation.LOOK_AGAIN_S", 0.01)
+    commands(tmp_path, monkeypatch, squeue=squeue)
+    ends = []
+
+    async def look():
+        allocation = Allocation(
+            "12", lambda event: None, lambda *end: ends.append(end), bool, lambda: is_cut_off, lambda: 0.05, "n1"
+        )
+        allocation.take(Unreachable("n2", "why"))
+        while (tasks := asyncio.all_tasks() - {asyncio.current_task()}):
+            await asyncio.wait(tasks)
+
+    asyncio.run(look())
+    assert ends == ([] if end is None else [end])
+
+
+def test_slurm_is_asked_why_it_ends_a_job(tmp_path, monkeypatch):
+    commands(tmp_path, monkeypatch, squeue="echo '12|COMPLETING|TimeLimit|n1'")
+    assert asyncio.run(why_signalled("12")) == "job 12 of Slurm has reached its time limit"
+    commands(tmp_path, monkeypatch, squeue="echo '12|COMPLETING|None|n1'")
+    assert "cancelled, queued again, or at its time limit" in asyncio.run(why_signalled("12"))
+
+
 def test_the_end_of_a_task_waits_for_the_end_of_its_job(monkeypatch):
     monkeypatch.setattr("dtfctl.supervise.allocation.BELIEVED_AFTER_S", 0.01)
     taken = []
     alive, asked = Exited("ps:0", 1, Exit(1.0, signal=15)), Exited("ps:1", 1, Exit(1.0, signal=15))
 
     async def look():
-        allocation = Allocation("12", taken.append, lambda why: None, lambda task: task == "ps:0")
+        allocation = Allocation("12", taken.append, lambda why, _: None, lambda task: task == "ps:0")
         allocation.take(alive)
         allocation.take(asked)
         assert taken == [asked]

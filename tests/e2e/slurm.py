@@ -66,6 +66,16 @@ PartitionName=urgent Nodes=node[1-{count}] MaxTime=INFINITE State=UP PriorityTie
 """
 
 NODE = "NodeName=node{number} NodeHostname=localhost NodeAddr=127.0.0.1 Port={port} CPUs=8 RealMemory=4000 Gres=gpu:4"
+COMMAND = """\
+#!/bin/sh
+if [ -e "{folder}/cut-$SLURMD_NODENAME" ]; then
+    echo "{name}: error: Unable to contact slurm controller (connect failure)" >&2
+    exit 1
+fi
+exec {command} "$@"
+"""
+"""On a node that was cut off the controller does not answer."""
+
 GPUS = ("null", "zero", "full", "random")
 """Devices that every machine has stand for each node's GPUs."""
 
@@ -87,7 +97,7 @@ class Slurm:
         self.count = count
         self.environment = {
             **os.environ,
-            "PATH": PATH,
+            "PATH": f"{self.folder}/commands:{PATH}",
             "SLURM_CONF": str(self.folder / "slurm.conf"),
             "XDG_STATE_HOME": str(folder / "home"),
         }
@@ -96,8 +106,13 @@ class Slurm:
         self._daemons: dict[str, int] = {}
 
     def __enter__(self) -> Slurm:
-        for room in ("state", "run", "log", *(f"spool/node{number}" for number in range(1, self.count + 1))):
+        spools = [f"spool/node{number}" for number in range(1, self.count + 1)]
+        for room in ("state", "run", "log", "commands", *spools):
             (self.folder / room).mkdir(parents=True)
+        for name in ("squeue", "srun"):
+            command = self.folder / "commands" / name
+            command.write_text(COMMAND.format(folder=self.folder, name=name, command=shutil.which(name, path=PATH)))
+            command.chmod(0o755)
         for attempt in range(ATTEMPTS):
             try:
                 self._start_daemons()
@@ -129,6 +144,7 @@ class Slurm:
         return words
 
     def start_node(self, name: str) -> None:
+        (self.folder / f"cut-{name}").unlink(missing_ok=True)
         assert self._warden is not None
         conf = self.environment["SLURM_CONF"]
         self._daemons[name] = self._warden.start("slurmd", "-D", "-N", name, "-f", conf)
@@ -146,9 +162,11 @@ class Slurm:
             time.sleep(0.02)
 
     def cut_node(self, name: str) -> None:
-        """Nothing is heard of the node any more, nor there of the others; what runs on it goes on."""
+        """Nothing is heard of the node any more, nor there of others; what runs on it goes on."""
+        (self.folder / f"cut-{name}").touch()
         stop(self._daemons[name])
-        for pid in steps_of_node(name, self.environment["SLURM_CONF"]):
+        conf = self.environment["SLURM_CONF"]
+        for pid in (*steps_of_node(name, conf), *clients_of_node(name, conf)):
             stop(pid)
 
     def end_all(self) -> None:
@@ -201,6 +219,21 @@ def steps_of_node(name: str, conf: str) -> set[int]:
     """The slurmstepd of each step of a node: all that its processes read and write of other nodes passes there."""
     known = parents()
     return processes_of_node(name, conf) - set(_marked(name, conf, known))
+
+
+def tasks_of_node(name: str, conf: str) -> set[int]:
+    """All that runs in the steps of a node, but for the clients of steps elsewhere."""
+    return set(_marked(name, conf, parents())) - clients_of_node(name, conf)
+
+
+def clients_of_node(name: str, conf: str) -> set[int]:
+    """Each srun that was started on a node: what goes from there to steps on other nodes passes it."""
+    found = set()
+    for pid in _marked(name, conf, parents()):
+        with contextlib.suppress(OSError):
+            if Path(f"/proc/{pid}/comm").read_text() == "srun\n":
+                found.add(pid)
+    return found
 
 
 def _marked(name: str, conf: str, known: Mapping[int, int]) -> list[int]:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.e2e import slurm as slurm_cluster
 from tests.e2e.dtfctl_cluster import CommandLine
-from tests.e2e.slurm import Slurm
+from tests.e2e.slurm import Slurm, tasks_of_node
 from tests.e2e.warden import parents
 
 pytestmark = [
@@ -259,7 +259,7 @@ def test_a_heterogeneous_job_must_have_parameter_servers_and_workers_on_their_ow
 
 def test_tasks_of_a_node_that_was_cut_off_must_end_by_themselves(cluster, slurm):
     text = SLEEPERS.replace("nodes: 2", "nodes: 3, spares: 1")
-    cluster.write(text.replace("name: trial", "name: trial\nhost_lost_after: 15s\nfence_after: 10s"))
+    cluster.write(text.replace("name: trial", "name: trial\nhost_lost_after: 8s\nfence_after: 5s"))
     cluster.run("up")
     slurm.wait_until(lambda: "worker 0" in log_of(cluster, "worker-0"), "worker:0")
     before = cluster.task("worker:0")
@@ -267,10 +267,68 @@ def test_tasks_of_a_node_that_was_cut_off_must_end_by_themselves(cluster, slurm)
     slurm.cut_node("node2")
     slurm.wait_until(lambda: "on node3" in log_of(cluster, "worker-0", generation=2), "worker:0 on the spare")
     assert before["pid"] not in parents(), "both write"
+    # Nobody may ever come to end the keeper there, so it does not wait for long.
+    conf = slurm.environment["SLURM_CONF"]
+    slurm.wait_until(lambda: not tasks_of_node("node2", conf), "the end of all that runs there")
     slurm.kill_node("node2")
     (cluster.folder / "done").touch()
     slurm.wait_until(lambda: not job_of(slurm), "the end of the job")
     assert cluster.status()["state"] == "succeeded"
+
+
+def test_a_first_node_that_was_cut_off_must_end_its_part_of_the_job(cluster, slurm):
+    cluster.write(SLEEPERS.replace("name: trial", "name: trial\nfence_after: 3s"))
+    cluster.run("up")
+    for task in ("worker-0", "worker-1"):
+        slurm.wait_until(lambda task=task: "worker" in log_of(cluster, task), task)
+    tasks = cluster.status()["tasks"]
+    assert {task["host"] for task in tasks} == {"node1", "node2"}
+    job = job_of(slurm)
+    log = cluster.state / "trial" / f"slurm-{job}.log"
+    slurm.cut_node("node1")
+    slurm.wait_until(lambda: "neither Slurm nor another node" in log.read_text(), "the end of the supervisor")
+    slurm.wait_until(lambda: not {task["pid"] for task in tasks} & set(parents()), "the end of all tasks")
+    # Slurm keeps the job, and nothing is left in it.
+    slurm.kill_node("node1")
+    slurm.wait_until(lambda: "down" in slurm.run("sinfo", "-h", "-N", "-n", "node1", "-o", "%T"), "the loss of node1")
+    assert f"scontrol requeue {job}" in cluster.run("status", status=3).stderr
+    slurm.start_node("node1")
+    slurm.run("scontrol", "requeue", job)
+    slurm.wait_until(lambda: "worker 1" in log_of(cluster, "worker-1", run=2), "the second run")
+    (cluster.folder / "done").touch()
+    slurm.wait_until(lambda: not job_of(slurm), "the end of the job")
+    assert cluster.status()["state"] == "succeeded"
+
+
+def test_a_job_that_reaches_its_time_limit_must_end_in_words(cluster, slurm):
+    cluster.write(SAVING.replace("nodes: 2,", "nodes: 2, without: [--signal],"))
+    cluster.run("up")
+    slurm.wait_until(lambda: "trains" in log_of(cluster, "chief-0"), "the chief")
+    job = job_of(slurm)
+    slurm.run("scontrol", "update", f"JobId={job}", "EndTime=now")
+    slurm.wait_until(lambda: not job_of(slurm), "the end of the job")
+    status = cluster.status()
+    assert status["state"] == "stopped"
+    assert all(task["restarts"] == 0 and task["state"] == "stopped" for task in status["tasks"]), status
+    assert f"job {job} of Slurm has reached its time limit" in cluster.run("events").stdout
+    # Without a notice the chief saves within Slurm's own KillWait.
+    assert (cluster.folder / "saved").read_text() == "17\n"
+
+
+def test_missing_rights_must_be_told_in_slurms_words(cluster, slurm):
+    slurm.run("scontrol", "update", "PartitionName=main", "AllowAccounts=physics")
+    up = cluster.run("up").stderr
+    assert "is PENDING, " in up and "ccount" in up, up
+    cluster.run("down")
+    slurm.wait_until(lambda: not job_of(slurm), "the end of the job")
+    with open(slurm.environment["SLURM_CONF"], "a") as conf:
+        conf.write("EnforcePartLimits=ALL\n")
+    slurm.run("scontrol", "reconfigure")
+    slurm.run("scontrol", "update", "PartitionName=main", "AllowAccounts=physics")
+    refused = cluster.run("up", status=8).stderr
+    assert "nvalid account" in refused and refused.count("\n") == 1, refused
+    assert not job_of(slurm)
+    assert "never up" in cluster.run("status", status=4).stderr
 
 
 def test_tasks_of_a_lost_node_must_move_to_a_spare_while_the_others_go_on(cluster, slurm):

@@ -18,12 +18,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dtfctl.launchers.agent.places import run_folder
-from dtfctl.launchers.keeper import LINE_BYTES_MAX, LOCK, SOCKET, TOKEN
+from dtfctl.launchers.keeper import LEAVING, LINE_BYTES_MAX, LOCK, SOCKET, TOKEN
 from dtfctl.launchers.keeper.protocol import MESSAGES
 from dtfctl.wire.messages import message
 
 LOGS = "logs"
-LEAVING = "leaving"
 KEEPER = "dtfctl/launchers/keeper"
 """What is run, in the folder of its modules."""
 
@@ -39,6 +38,8 @@ def keep(run: str, token: str, keeper: Mapping[str, str], tell: Callable[[dict[s
         signal.signal(number, signal.SIG_IGN)
     name = prepare(run, token, keeper)
     folder = os.getcwd()
+    with contextlib.suppress(OSError):
+        os.unlink(LEAVING)  # a former keeper's, which had lost its supervisor
     is_told = False
     # In this order: the folder is renamed before its files go.
     while not os.path.exists(LEAVING) and os.path.isdir(folder):

@@ -46,6 +46,8 @@ SOCKET = "keeper.sock"
 LOCK = "keeper.lock"
 TOKEN = "token"
 FILES = "files"
+LEAVING = "leaving"
+"""A file that says that the keeper goes for good: it is not started again where a call keeps it."""
 
 CHOSEN_PORTS = range(20000, 32000)
 """Below Linux's ephemeral ports: no outgoing connection takes one of these while its task is down or starting."""

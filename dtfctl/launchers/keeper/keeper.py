@@ -13,7 +13,7 @@ import sys
 import time
 
 from dtfctl.launchers import log_recorder
-from dtfctl.launchers.keeper import LOCK, SOCKET, SWEEP_S, TOKEN, TOKEN_VARIABLE
+from dtfctl.launchers.keeper import LEAVING, LOCK, SOCKET, SWEEP_S, TOKEN, TOKEN_VARIABLE
 from dtfctl.launchers.keeper.cgroups import (
     LIBRARY,
     is_populated,
@@ -121,7 +121,8 @@ class Keeper:
 
     def serve(self) -> None:
         while self.running:
-            due = [at for at in (self.respawn.at, self.recorder.at, self.fence_due()) if at is not None]
+            times = (self.respawn.at, self.recorder.at, self.fence_due(), self.leave_due())
+            due = [at for at in times if at is not None]
             begun = time.monotonic()
             wait = max(0.0, min(due) - begun) if due else None
             ready = self.selector.select(wait)
@@ -131,6 +132,8 @@ class Keeper:
                 key.data()
             if (at := self.fence_due()) is not None and time.monotonic() >= at:
                 self.fence()
+            if (at := self.leave_due()) is not None and time.monotonic() >= at:
+                self.go()
             if self.respawn.at is not None and time.monotonic() >= self.respawn.at:
                 self.respawn_daemon()
             if self.recorder.at is not None and time.monotonic() >= self.recorder.at:
@@ -163,6 +166,19 @@ class Keeper:
         for entry in running:
             entry.fenced = FENCED
         self.fence_at = time.monotonic() + FENCE_AGAIN_S
+
+    def leave_due(self) -> float | None:
+        """When to go, if nothing is heard: the tasks have ended, and perhaps no supervisor will ever come."""
+        if self.lease.leave_at is None or any(not entry.exit for entry in self.entries.values()):
+            return None
+        return self.lease.leave_at
+
+    def go(self) -> None:
+        """A supervisor that comes even so starts another keeper, which finds the ends of the tasks on record."""
+        self.complaints.tell("no supervisor was heard of for too long (fence_after); the keeper goes")
+        with contextlib.suppress(OSError), open(LEAVING, "w"):
+            pass
+        self.running = False
 
     # -- what is found on disk
 

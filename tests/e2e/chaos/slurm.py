@@ -70,11 +70,11 @@ class SlurmCampaign:
         self._goes_on(("", 0, 0))
         while sum(self.done.values()) < kills and time.monotonic() < until:
             kind = self._rng.choice(KINDS)
-            before = self._cluster.progress()
             if not self._strike(kind):
                 continue
             self.done[kind] += 1
-            self._goes_on(before)
+            # From here on, not from before: what the kill has stopped has to begin again.
+            self._goes_on(self._cluster.progress())
             if kind == "node":
                 # The job has lost the node for good; the next allocation has all of them.
                 self._requeue()
@@ -101,12 +101,11 @@ class SlurmCampaign:
             return True
         if kind == "node":
             self._slurm.kill_node(name)
-            if name == "node1":
-                # Slurm ends and requeues the job of a lost first node, when it finds out.
-                self._slurm.wait_until(lambda: "RUNNING" not in self._states(), "the end of the job", PATIENCE_S)
-            else:
-                self._slurm.wait_until(lambda: self._is_down(name), "Slurm to see the loss", PATIENCE_S)
+            self._slurm.wait_until(lambda: self._is_down(name), "Slurm to see the loss", PATIENCE_S)
             self._slurm.start_node(name)
+            if name == "node1":
+                # With it went the script: Slurm keeps the job, and leaves it to its user to queue it again.
+                self._requeue()
             return True
         if kind == "slurmd":
             self._slurm.kill_daemon(name)
@@ -128,10 +127,13 @@ class SlurmCampaign:
         return self._slurm.run("sinfo", "-h", "-N", "-n", name, "-o", "%T").startswith("down")
 
     def _requeue(self) -> None:
+        """Returns when the job runs again. While it ends, or waits, Slurm queues it once only."""
         job = self._job()
+        self._slurm.wait_until(lambda: self._states() == "RUNNING", "the job", PATIENCE_S)
         restarts = self._restarts(job)
-        self._slurm.run("scontrol", "requeue", job, check=False)
+        self._slurm.run("scontrol", "requeue", job)
         self._slurm.wait_until(lambda: self._restarts(job) != restarts, "the requeue", PATIENCE_S)
+        self._slurm.wait_until(lambda: self._states() == "RUNNING", "the job again", PATIENCE_S)
 
     def _restarts(self, job: str) -> str:
         words = self._slurm.run("scontrol", "show", "job", job).split()
