@@ -136,16 +136,25 @@ def add_to(group: click.Group) -> None:
 def _fitting(trainer: str, path: str) -> str:
     """The text of a cluster file at `path` for a program."""
     import os
+    import stat
     import tokenize
 
     from dtfctl.checks.trainer_flags import cluster_file, flags_of
 
     try:
+        status = os.stat(trainer)
+        # A pipe, or a file that is all hole, would keep its reader for ever.
+        if not stat.S_ISDIR(status.st_mode) and not (stat.S_ISREG(status.st_mode) and status.st_size <= 16 << 20):
+            fail(ERROR, f"{trainer}: not a file of at most 16 MB")
         with tokenize.open(trainer) as file:
             source = file.read()
         found = flags_of(source)
     except OSError as error:
         fail(ERROR, f"{trainer}: {error.strerror}")
+    except (RecursionError, MemoryError):  # the parser's own stack
+        fail(ERROR, f"{trainer}: an expression is nested too deeply to be read")
+    except LookupError as error:
+        fail(ERROR, f"{trainer}: {error}")
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None) or 1
         advice = f"python -m dtf.check {trainer} says how to fix it"

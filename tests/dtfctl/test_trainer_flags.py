@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -81,3 +82,22 @@ def test_the_command_writes_a_file_that_validates(tmp_path, monkeypatch):
     refusal = run(commands, ["init", "old.py", "old.yaml"]).output
     assert "old.py:1: Missing parentheses in call to 'print'" in refusal and "python -m dtf.check old.py" in refusal
     assert "none.py: No such file" in run(commands, ["init", "none.py", "old.yaml"]).output
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (b"x = 1" + b" + 1" * 20_000, "nested too deeply"),
+        (b"# -*- coding: rot13 -*-\n", "not a text encoding"),
+        (b"x = 1\0\n", "null bytes"),
+        (None, "not a file of at most 16 MB"),
+    ],
+)
+def test_a_strange_program_is_an_error_in_words(tmp_path, monkeypatch, text, words):
+    monkeypatch.chdir(tmp_path)
+    if text is None:
+        os.mkfifo("strange.py")
+    else:
+        Path("strange.py").write_bytes(text)
+    result = CliRunner().invoke(commands, ["init", "strange.py", "strange.yaml"])
+    assert result.exit_code == 1 and words in result.output and "bug in dtfctl" not in result.output

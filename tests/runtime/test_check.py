@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -123,3 +124,40 @@ def test_it_runs_as_a_module(tmp_path):
     done = subprocess.run([sys.executable, "-m", "dtf.check", str(path)], capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stdout.endswith("t.py: 1 finding; nothing of it runs before that is mended\n")
+
+
+HOSTILE = {
+    "deep attributes": b"import tensorflow as tf\nx = tf" + b".a" * 20_000,
+    "deep sum": b"x = 1" + b" + 1" * 20_000,
+    "deep signs": b"x = " + b"-" * 100_000 + b"1",
+    "as deep as the parser goes": b"x = 1" + b" + 1" * 900,
+    "a codec that is none of text": b"# -*- coding: rot13 -*-\nvzcbeg bf\n",
+    "no such codec": b"# -*- coding: nosuch -*-\n",
+    "not UTF-8": b"# \xff\xfe\n",
+    "NUL": b"x = 1\0\n",
+    "a long number": b"x = " + b"9" * 10_000,
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_strange_program_is_said_in_words(tmp_path, capsys, name):
+    program = tmp_path / "strange.py"
+    program.write_bytes(HOSTILE[name])
+    assert main([str(program)]) in (0, 1, 2)
+    said = "".join(capsys.readouterr())
+    assert said.startswith(f"{program}:") and "Traceback" not in said
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)])
+def test_what_is_no_file_keeps_nobody_waiting(tmp_path, capsys, make):
+    program = tmp_path / "strange.py"
+    make(program)
+    assert main([str(program)]) == 2
+    assert "cannot be read" in capsys.readouterr().err
+
+
+def test_a_program_that_is_all_hole_is_not_read(tmp_path, capsys):
+    program = tmp_path / "strange.py"
+    program.touch()
+    os.truncate(program, 1 << 40)
+    assert main([str(program)]) == 2 and "16 MB" in capsys.readouterr().err

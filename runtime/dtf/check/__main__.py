@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import errno
+import os
+import stat
 import sys
 import tokenize
 from collections.abc import Sequence
 
 from dtf.check.scan import check_source
+
+_BYTES_MAX = 16 << 20
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -25,9 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     status = 0
     for path in options.files:
         try:
-            with tokenize.open(path) as file:
-                source = file.read()
-        except (OSError, SyntaxError, UnicodeDecodeError) as error:
+            source = _text(path)
+        except (OSError, SyntaxError, ValueError, LookupError) as error:
             print(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}", file=sys.stderr)
             status = 2
             continue
@@ -44,6 +48,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         elif not options.quiet:
             print(f"{path}: all that it uses is here")
     return status
+
+
+def _text(path: str) -> str:
+    """The text of a program. A pipe, or a file that is all hole, would keep its reader for ever."""
+    status = os.stat(path)
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    if not stat.S_ISREG(status.st_mode) or status.st_size > _BYTES_MAX:
+        raise ValueError(f"not a file of at most {_BYTES_MAX >> 20} MB")
+    with tokenize.open(path) as file:
+        return file.read()
 
 
 if __name__ == "__main__":

@@ -50,6 +50,9 @@ class Finding:
         return f"{self.path}:{self.line}: {self.kind}: {self.text}{' (guarded)' if self.is_guarded else ''}"
 
 
+TOO_DEEP = "an expression is nested too deeply to be read"
+
+
 def check_source(source: str, path: str = "<source>") -> list[Finding]:
     """The findings of a program, by line.
 
@@ -61,6 +64,8 @@ def check_source(source: str, path: str = "<source>") -> list[Finding]:
 
     try:
         tree = ast.parse(source)
+    except (RecursionError, MemoryError):  # the parser's own stack
+        return [Finding(path, 1, "syntax", TOO_DEEP)]
     except (SyntaxError, ValueError) as error:
         old = pitfalls.old_statements(source)
         line = getattr(error, "lineno", None) or 1
@@ -70,7 +75,10 @@ def check_source(source: str, path: str = "<source>") -> list[Finding]:
         return sorted(found)
     importer.install()
     scan = _Scan(path, tree)
-    scan.visit(tree)
+    try:
+        scan.visit(tree)
+    except RecursionError:
+        return [Finding(path, 1, "syntax", TOO_DEEP)]
     return sorted(set(scan.findings))
 
 
