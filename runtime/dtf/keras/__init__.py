@@ -26,6 +26,7 @@ from dtf.keras import (
     metrics,
     models,
     optimizers,
+    preprocessing,
     regularizers,
 )
 from dtf.keras import saving as experimental

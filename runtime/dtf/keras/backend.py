@@ -12,12 +12,14 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/keras/backe
 
 from __future__ import annotations
 
+import importlib
 import weakref
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from dtf import late
 from dtf.build.default_graph import get_default_graph, get_default_session, reset_default_graph
 from dtf.build.ops.activations import relu, softmax
 from dtf.build.ops.array import placeholder as _placeholder
@@ -196,3 +198,10 @@ def min(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 def prod(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """The product along `axis`."""
     return reduce_prod(x, axis, keepdims)
+
+
+def __getattr__(name: str) -> Any:
+    more = importlib.import_module("dtf.keras.more_backend")
+    if name in more.__all__:
+        return getattr(more, name)
+    raise late.missing("dtf.keras.backend", name)

@@ -33,6 +33,7 @@ from dtf.keras.arrays import mini_batches
 from dtf.keras.callbacks import CallbackList
 from dtf.keras.calls import Input, applied, layers_of, node_of, nodes_between, recorded
 from dtf.keras.epochs import History, Plan, evaluated, line_of
+from dtf.keras.generators import TakesGenerators
 from dtf.keras.metrics import named
 from dtf.keras.printing import print_summary
 from dtf.train.saver import Saver
@@ -41,7 +42,7 @@ from dtf.wire import dtypes
 __all__ = ["Model"]
 
 
-class Model:
+class Model(TakesGenerators):
     """A graph of layers.
 
     Args:

@@ -364,7 +364,7 @@ def _product(sizes: Any) -> int:
 
 
 def __getattr__(name: str) -> Any:
-    for module in ("dtf.keras.more_layers", "dtf.keras.recurrent"):
+    for module in ("dtf.keras.more_layers", "dtf.keras.recurrent", "dtf.keras.wrappers"):
         found = importlib.import_module(module)
         if name in found.__all__:
             return getattr(found, name)

@@ -34,6 +34,7 @@ from dtf.keras.callbacks import CallbackList
 from dtf.keras.calls import Input, recorded
 from dtf.keras.epochs import History, Plan, evaluated, line_of
 from dtf.keras.functional import Model
+from dtf.keras.generators import TakesGenerators
 from dtf.keras.layers import Recipe, recipe_of
 from dtf.keras.printing import print_summary
 from dtf.keras.program import Compiled, Program, make_program
@@ -50,7 +51,7 @@ from dtf.wire.pb import config_pb2
 _CHIEFS = ("chief", "master")
 
 
-class Sequential:
+class Sequential(TakesGenerators):
     """A stack of layers.
 
     Args:
