@@ -17,7 +17,8 @@ from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import add_to_collection, colocate_with, init_scope, name_scope
 from dtf.build.graph import GraphKeys
 from dtf.build.partitioned import PartitionedVariable
-from dtf.build.variables import SaveSliceInfo, Variable, VariableAggregation, VariableSynchronization
+from dtf.build.save_slice_info import SaveSliceInfo
+from dtf.build.variables import Variable, VariableAggregation, VariableSynchronization
 from dtf.wire import dtypes
 from dtf.wire.dtypes import DType, as_dtype, string
 from dtf.wire.tensor_shape import TensorShape

@@ -18,7 +18,9 @@ from dtf.build.apply import apply_op
 from dtf.build.conversion import convert_to_tensor, register_tensor_conversion_function
 from dtf.build.default_graph import control_dependencies, device, get_default_graph, init_scope, name_scope
 from dtf.build.graph import Graph, GraphKeys, Operation, Tensor
+from dtf.build.initial_values import without_uninitialized_variables
 from dtf.build.ops import operators
+from dtf.build.save_slice_info import SaveSliceInfo, with_scope, without_scope
 from dtf.build.sparse import IndexedSlices
 from dtf.build.variable_storage import ReferenceStorage, ResourceStorage, Storage, create_reference, create_resource
 from dtf.wire.dtypes import DType, as_dtype
@@ -40,10 +42,6 @@ __all__ = [
     "is_variable_initialized",
     "resource_variables_enabled",
 ]
-
-_VARIABLE_OPS = ("Variable", "VariableV2", "VarHandleOp")
-
-_LOOP_OPS = ("Enter", "RefEnter", "Exit", "RefExit", "NextIteration", "RefNextIteration", "LoopCond")
 
 _resource_by_default = False
 
@@ -81,48 +79,6 @@ def disable_resource_variables() -> None:
 def resource_variables_enabled() -> bool:
     """Whether variables are held by handle by default."""
     return _resource_by_default
-
-
-class SaveSliceInfo:
-    """Which part of a larger variable a variable is, for checkpoints."""
-
-    def __init__(
-        self,
-        full_name: str | None = None,
-        full_shape: list[int] | None = None,
-        var_offset: list[int] | None = None,
-        var_shape: list[int] | None = None,
-        save_slice_info_def: Any = None,
-        import_scope: str | None = None,
-    ) -> None:
-        if save_slice_info_def is not None:
-            full_name = _with_scope(save_slice_info_def.full_name, import_scope)
-            full_shape = list(save_slice_info_def.full_shape)
-            var_offset = list(save_slice_info_def.var_offset)
-            var_shape = list(save_slice_info_def.var_shape)
-        self.full_name = full_name
-        self.full_shape = full_shape
-        self.var_offset = var_offset
-        self.var_shape = var_shape
-
-    @property
-    def spec(self) -> str:
-        """The text form of the op SaveV2: full shape, then "start,length" per dimension joined by ":"."""
-        sizes = " ".join(str(size) for size in self.full_shape or []) + " "
-        extents = zip(self.var_offset or [], self.var_shape or [], strict=True)
-        return sizes + ":".join(f"{offset},{length}" for offset, length in extents)
-
-    def to_proto(self, export_scope: str | None = None) -> variable_pb2.SaveSliceInfoDef | None:
-        """The message; None if the variable is outside `export_scope`."""
-        full_name = self.full_name or ""
-        if export_scope and not full_name.startswith(export_scope):
-            return None
-        return variable_pb2.SaveSliceInfoDef(
-            full_name=_without_scope(full_name, export_scope),
-            full_shape=self.full_shape or [],
-            var_offset=self.var_offset or [],
-            var_shape=self.var_shape or [],
-        )
 
 
 class Variable(Operators):
@@ -234,7 +190,7 @@ class Variable(Operators):
             if is_resource:
                 with graph.name_scope("IsInitialized"):
                     self._storage.is_initialized(None)
-            guarded = _without_uninitialized_variables(scope.rstrip("/"), value)
+            guarded = without_uninitialized_variables(scope.rstrip("/"), value, _find_variable)
             self._initializer = self._storage.initialize(guarded, validate_shape)
             self._static_shape = static_shape
             if caching_device is not None:
@@ -495,16 +451,16 @@ class Variable(Operators):
         if export_scope and not self.name.startswith(export_scope):
             return None
         message = variable_pb2.VariableDef(
-            variable_name=_without_scope(self.name, export_scope),
-            initializer_name=_without_scope(self._initializer.name, export_scope),
-            snapshot_name=_without_scope(self._snapshot.name, export_scope),
+            variable_name=without_scope(self.name, export_scope),
+            initializer_name=without_scope(self._initializer.name, export_scope),
+            snapshot_name=without_scope(self._snapshot.name, export_scope),
             trainable=self._trainable,
             is_resource=self._storage.is_resource,
             synchronization=f"VARIABLE_SYNCHRONIZATION_{self._synchronization.name}",
             aggregation=f"VARIABLE_AGGREGATION_{self._aggregation.name}",
         )
         if self._initial_value is not None:
-            message.initial_value_name = _without_scope(self._initial_value.name, export_scope)
+            message.initial_value_name = without_scope(self._initial_value.name, export_scope)
         if self._save_slice_info is not None:
             info = self._save_slice_info.to_proto(export_scope)
             if info is not None:
@@ -520,7 +476,7 @@ class Variable(Operators):
         graph = get_default_graph()
 
         def element(name: str) -> Any:
-            return graph.as_graph_element(_with_scope(name, import_scope))
+            return graph.as_graph_element(with_scope(name, import_scope))
 
         tensor = element(message.variable_name)
         self._initializer = element(message.initializer_name)
@@ -615,58 +571,11 @@ def _to_tensor(variable: Variable, dtype: DType | None = None, name: str | None 
 register_tensor_conversion_function(Variable, _to_tensor, 90)
 
 
-def _with_scope(name: str, scope: str | None) -> str:
-    return f"{scope}/{name}" if scope else name
-
-
-def _without_scope(name: str, scope: str | None) -> str:
-    prefix = scope.rstrip("/") + "/" if scope else ""
-    return name.removeprefix(prefix)
-
-
-# Initial values that depend on other variables
-
-
-def _without_uninitialized_variables(variable_name: str, initial_value: Tensor) -> Tensor:
-    """`initial_value` computed from the *initialized* values of the variables that it depends on.
-
-    Initializers run in no defined order; without this, a variable computed from another could be initialized first.
-    Across the boundary of a loop or conditional, the value is unchanged.
-    """
-    if not _depends_on_variable(initial_value, {}):
-        return initial_value
-    return _rebuilt(variable_name, initial_value, {})
-
-
-def _depends_on_variable(tensor: Tensor, known: dict[Operation, bool]) -> bool:
-    """Whether a variable is among the sources of `tensor`; False for a value that comes out of a loop."""
-    op = tensor.op
-    if op not in known:
-        known[op] = False
-        inputs = [] if op.type in _LOOP_OPS else op._inputs
-        known[op] = op.type in _VARIABLE_OPS or any([_depends_on_variable(each, known) for each in inputs])
-    return known[op]
-
-
-def _rebuilt(variable_name: str, tensor: Tensor, done: dict[Operation, Operation]) -> Tensor:
-    op = tensor.op
-    if op.type in ("IsVariableInitialized", "VarIsInitializedOp", "ReadVariableOp", "If", *_LOOP_OPS):
-        return tensor
-    if op.type in _VARIABLE_OPS:
-        variable = _find_variable(tensor)
-        return tensor if variable is None or op.type == "VarHandleOp" else variable.initialized_value()
-    if op not in done:
-        inputs = [_rebuilt(variable_name, each, done) for each in op._inputs]
-        if all(new is old for new, old in zip(inputs, op._inputs, strict=True)):
-            done[op] = op
-        else:
-            # A reference has become a value.
-            op_type = op.type.removeprefix("Ref") if op.type in ("RefSwitch", "RefIdentity") else op.type
-            name = f"{op.name}_{variable_name}"
-            types = [output.dtype.base_dtype for output in op.outputs]
-            with op.graph.name_scope(None):
-                done[op] = op.graph.create_op(op_type, inputs, types, name=name, attrs=dict(op._attrs))
-    return done[op].outputs[tensor.value_index]
+def is_variable_initialized(variable: Any) -> Tensor:
+    """A scalar bool: whether `variable` has a value."""
+    if isinstance(variable, Variable):
+        return variable.is_initialized()
+    return apply_op("IsVariableInitialized", None, ref=variable)
 
 
 def _find_variable(tensor: Tensor) -> Variable | None:
@@ -676,10 +585,3 @@ def _find_variable(tensor: Tensor) -> Variable | None:
             if isinstance(variable, Variable) and variable._ref() is tensor:
                 return variable
     return None
-
-
-def is_variable_initialized(variable: Any) -> Tensor:
-    """A scalar bool: whether `variable` has a value."""
-    if isinstance(variable, Variable):
-        return variable.is_initialized()
-    return apply_op("IsVariableInitialized", None, ref=variable)
