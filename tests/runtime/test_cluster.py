@@ -127,5 +127,5 @@ def test_what_is_no_address_raises(address):
 
 def test_what_is_no_target_raises():
     for target in ("host:1", "http://host:1", ""):
-        with pytest.raises(errors.InvalidArgumentError, match="session target"):
+        with pytest.raises(errors.NotFoundError, match="No session factory registered"):
             parse_target(target)

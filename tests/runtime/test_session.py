@@ -362,7 +362,7 @@ def test_two_local_sessions_have_variables_of_their_own(graph):
         ({"graph": 1}, TypeError, "graph must be a tf.Graph"),
         ({"target": 1}, TypeError, "target must be a string"),
         ({"config": {}}, TypeError, "config must be a tf.ConfigProto"),
-        ({"target": "nonsense"}, errors.InvalidArgumentError, "nonsense"),
+        ({"target": "nonsense"}, errors.NotFoundError, "nonsense"),
         ({"target": "grpc://host"}, errors.InvalidArgumentError, "host:port"),
     ],
 )

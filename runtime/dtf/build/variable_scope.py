@@ -210,6 +210,8 @@ class VariableScope:
         with name_scope(None):
             if custom_getter is None:
                 return store.get_variable(full_name, **given)
+            if not callable(custom_getter):
+                raise ValueError(f"The argument custom_getter must be callable, not {custom_getter!r}.")
             return custom_getter(store.get_variable, full_name, **given)
 
 

@@ -144,6 +144,10 @@ class Variable(Operators):
         if initial_value is None:
             raise ValueError("initial_value must be specified.")
         is_resource = _resource_by_default if use_resource is None else use_resource
+        if collections is not None and not isinstance(collections, list | tuple | set):
+            raise ValueError(
+                f"collections argument to Variable constructor must be a list, tuple, or set. Got {collections!r}"
+            )
         keys = [GraphKeys.GLOBAL_VARIABLES] if collections is None else list(collections)
         if self._trainable and GraphKeys.TRAINABLE_VARIABLES not in keys:
             keys.append(GraphKeys.TRAINABLE_VARIABLES)

@@ -19,8 +19,8 @@ from dtf.build.importer import import_graph_def
 from dtf.train.meta_graph import codec_of
 from dtf.train.saveable import all_saveable_objects
 from dtf.train.saver import Saver
-from dtf.wire import errors, filesystems
-from dtf.wire.files import UnreadableFileError, file_errors
+from dtf.wire import filesystems
+from dtf.wire.files import MissingFileError, UnreadableFileError, file_errors
 from dtf.wire.pb import graph_pb2, meta_graph_pb2, variable_pb2
 
 
@@ -121,7 +121,7 @@ def read_meta_graph_file(filename: str) -> Any:
 
     path = os.fspath(filename)
     if not filesystems.exists(path):
-        raise errors.NotFoundError.of(f"File {path} does not exist.")
+        raise MissingFileError(path)
     with file_errors(path):
         data = filesystems.read_regular(path)
     message = meta_graph_pb2.MetaGraphDef()

@@ -60,6 +60,9 @@ class QueueRunner:
             self._close_op = close_op if close_op is not None else queue.close()
             self._cancel_op = cancel_op if cancel_op is not None else queue.close(cancel_pending_enqueues=True)
             self._closed_types = tuple(queue_closed_exception_types or (errors.OutOfRangeError,))
+            if not all(isinstance(each, type) and issubclass(each, errors.OpError) for each in self._closed_types):
+                raise TypeError(f"queue_closed_exception_types must be subclasses of tf.errors.OpError: "
+                                f"{queue_closed_exception_types}")  # fmt: skip
         self._lock = threading.Lock()
         forks.renew_in_child(self, "_lock")
         self._runs_per_session: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()

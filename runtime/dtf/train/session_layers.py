@@ -230,10 +230,10 @@ class CoordinatedSession:
 class HookedSession:
     """Calls the hooks around each run of a plain session."""
 
-    def __init__(self, sess: Any, hooks: list[SessionRunHook], notice: PreemptionNotice) -> None:
+    def __init__(self, sess: Any, hooks: list[SessionRunHook], notice: PreemptionNotice | None = None) -> None:
         self._sess = sess
         self._hooks = hooks
-        self._notice = notice
+        self._notice = notice or PreemptionNotice()  # one that never arrives
         self._should_stop = False
 
     def should_stop(self) -> bool:

@@ -149,12 +149,12 @@ def parse_target(target: str) -> str:
     """ "host:port" of a session's target "grpc://host:port".
 
     Raises:
-      InvalidArgumentError: `target` is not of this form.
+      NotFoundError: `target` is not of this form.
     """
     prefix, separator, address = target.partition("://")
     if prefix != "grpc" or not separator:
-        raise errors.InvalidArgumentError.of(
-            f"The session target {target!r} is not understood; it must be 'grpc://host:port'."
+        raise errors.NotFoundError.of(
+            f"No session factory registered for the target {target!r}; it must be 'grpc://host:port' or empty."
         )
     split_address(address)
     return address

@@ -49,6 +49,15 @@ class UnreadableFileError(errors.DataLossError, OSError, ValueError):
     __str__ = errors.OpError.__str__
 
 
+class MissingFileError(errors.NotFoundError, OSError):
+    """A file that does not exist: NOT_FOUND, and the OSError that TensorFlow raises for a MetaGraphDef."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(None, None, f"File {path} does not exist.")
+
+    __str__ = errors.OpError.__str__
+
+
 @contextlib.contextmanager
 def file_errors(what: str) -> Iterator[None]:
     """Turns an OSError of its block into an OpError that begins with `what`, a path or prefix."""

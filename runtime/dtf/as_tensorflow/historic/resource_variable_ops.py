@@ -14,7 +14,12 @@ def is_resource_variable(var: Any) -> bool:
     return isinstance(var, Variable) and var.op.type in ("VarHandleOp", "ReadVariableOp")
 
 
-class ResourceVariable(Variable):
+class _OfResources(type(Variable)):  # type: ignore[misc]
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return is_resource_variable(instance)
+
+
+class ResourceVariable(Variable, metaclass=_OfResources):
     """A Variable with use_resource=True."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:

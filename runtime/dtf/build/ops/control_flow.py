@@ -177,7 +177,7 @@ def case(
     for pair in pairs:
         if not isinstance(pair, tuple) or len(pair) != 2:
             raise TypeError(f"Each entry in pred_fn_pairs must be a 2-tuple. Received {pair}.")
-        if pair[0].dtype != dtypes.bool:
+        if not isinstance(pair[0], Tensor) or pair[0].dtype != dtypes.bool:
             raise TypeError(f"pred must be Tensor of type bool: {pair[0]}")
         if not callable(pair[1]):
             raise TypeError(f"fn for pred {pair[0].name} must be callable.")

@@ -160,6 +160,8 @@ class _Elements:
 
     def __init__(self, elems: Any) -> None:
         tensors = [convert_to_tensor(each) for each in nest.flatten(elems)]
+        if not tensors:
+            raise ValueError("elems must be a Tensor or (possibly nested) sequence of Tensors. Got no values.")
         length = TensorShape([None])
         for tensor in tensors:
             if tensor.shape.ndims == 0:

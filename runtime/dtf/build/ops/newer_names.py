@@ -371,15 +371,18 @@ def create_partitioned_variables(
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/create_partitioned_variables
     """
-    from dtf.build.variable_scope import get_variable, variable_scope
+    from dtf.build.variable_scope import get_variable, get_variable_scope, variable_scope
 
     if len(shape) != len(slicing):
         raise ValueError(f"shape {shape} and slicing {slicing} must have the same length.")
     if len(shape) < 1:
         raise ValueError(f"shape must have rank at least 1, got {shape}")
-    with variable_scope(name, "PartitionedVariable", reuse=reuse):
+    around = get_variable_scope()
+    with variable_scope(name, "PartitionedVariable", reuse=reuse) as scope:
+        own_name = scope.name[len(around.name) :].lstrip("/")
+    with variable_scope(around, reuse=reuse):  # the whole has the name of the scope, and the slices are in it
         made = get_variable(
-            name="part", shape=shape, dtype=dtype, initializer=initializer, trainable=trainable,
+            name=own_name, shape=shape, dtype=dtype, initializer=initializer, trainable=trainable,
             partitioner=lambda **_: list(slicing), collections=collections,
         )  # fmt: skip
         return list(made)
