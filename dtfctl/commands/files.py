@@ -22,9 +22,9 @@ def add_to(group: click.Group) -> None:
     @command(group)
     @takes_files
     def validate(options: Options, file: str | None, more: tuple[str, ...], settings: tuple[str, ...]) -> None:
-        """Checks a cluster file without starting anything: what it says, and whether this machine has what it names.
+        """Checks a cluster file, and that this machine has the programs and folders that it names. Starts nothing.
 
-        What other machines lack is found by doctor, and by up.
+        `dtfctl doctor` and `dtfctl up` check the other machines.
         """
         from dtfctl.checks import validation
         from dtfctl.control.cluster import Cluster
@@ -42,9 +42,9 @@ def add_to(group: click.Group) -> None:
     def config(
         options: Options, file: str | None, more: tuple[str, ...], settings: tuple[str, ...], style: str
     ) -> None:
-        """Prints the cluster file as it is understood: merged, variables and defaults filled in.
+        """Prints the cluster file with its files merged, and with variables and defaults filled in.
 
-        It can be used as a cluster file in turn.
+        The output is a cluster file too.
         """
         import json
 
@@ -102,7 +102,7 @@ def add_to(group: click.Group) -> None:
 
     @command(group)
     def schema(options: Options) -> None:
-        """Prints the JSON schema of the cluster file, with which editors complete and check it."""
+        """Prints the JSON schema of the cluster file. Editors use it to complete and check the file."""
         import json
 
         from dtfctl.config.schema import json_schema
@@ -115,7 +115,7 @@ def add_to(group: click.Group) -> None:
     def init(options: Options, file: str | None, other: str | None) -> None:
         """Writes a commented cluster file to start from (default: cluster.yaml). Never overwrites one.
 
-        With a Python program it looks at the program's flags, without running it, and writes a file that fits.
+        For a Python program it reads the program's flags, without running it, and writes a file for them.
         """
         from dtfctl import hints
         from dtfctl.config import template

@@ -41,9 +41,9 @@ def add_to(group: click.Group) -> None:
     def doctor(
         options: Options, file: str | None, more: tuple[str, ...], settings: tuple[str, ...], style: str
     ) -> None:
-        """Looks for what is wrong or may go wrong here, on the hosts of FILE, and with what earlier runs have left.
+        """Finds problems of this machine, of the hosts of FILE, and of the leftovers of earlier runs.
 
-        Changes nothing. Exits with 1 when something must be put right before a cluster can run.
+        Changes nothing. Exits with 1 if a problem must be fixed before a cluster can run.
         """
         import json
         from pathlib import Path

@@ -105,7 +105,7 @@ def add_to(group: click.Group) -> None:
         since: float | None,
         style: str,
     ) -> None:
-        """Tells what happened to tasks and to the cluster in the present or last run, and why."""
+        """Lists the events of tasks and of the cluster in the current or last run, with their causes."""
         from dtfctl.commands.selection import choose_tasks
         from dtfctl.show import view
 
@@ -139,10 +139,10 @@ def add_to(group: click.Group) -> None:
     @click.option("--once", is_flag=True, help="Print once and exit; the default without a terminal.")
     @click.option("-o", "--format", "style", type=click.Choice(["table", "json"]), default="table")
     def top(options: Options, cluster: str | None, interval: float, once: bool, style: str) -> None:
-        """Shows what each task takes of its machine (CPU, memory), and how the training goes (steps/s, loss); live.
+        """Shows the CPU and memory of each task, and the training's steps/s and loss; live.
 
-        CPU is in percent of one core. Of tasks on machines that do not answer only their state is known. Steps/s are
-        the training's: it is the chief that writes them down.
+        CPU is in percent of one core. For a task on a machine that does not answer, only the state is known. Steps/s
+        are those of the training, as the chief records them.
         """
         import json
 

@@ -63,8 +63,8 @@ def add_to(group: click.Group) -> None:
     ) -> None:
         """Starts the cluster of FILE (default: cluster.yaml), and its supervisor.
 
-        A checkpoint that is there is continued from. Of a cluster that runs already only that changes which the file
-        has changed; --plan shows it without doing it.
+        Training continues from an existing checkpoint. On a running cluster `up` changes only the tasks that the
+        changed file affects; --plan shows the changes and makes none.
         """
         import time
 
@@ -124,9 +124,9 @@ def add_to(group: click.Group) -> None:
     @click.option("--timeout", type=Duration(), metavar="SECONDS", help="The grace period, instead of the file's.")
     @takes_progress
     def down(options: Options, cluster: str | None, purge: bool, timeout: float | None) -> None:
-        """Stops every task, workers before parameter servers. Returns when nothing of the cluster is left.
+        """Stops every task, workers before parameter servers. Returns when no process of the cluster is left.
 
-        The first Ctrl-C meanwhile changes nothing, the second kills what is left.
+        The first Ctrl-C changes nothing; the second kills the processes that are left.
         """
         from dtfctl.errors import StoreError
         from dtfctl.show.attach import Interrupts, conclude, stay_until_down
@@ -172,9 +172,9 @@ def add_to(group: click.Group) -> None:
     @click.option("--timeout", type=Duration(), metavar="SECONDS", help="The longest wait.")
     @takes_progress
     def wait(options: Options, cluster: str | None, ready: bool, timeout: float | None) -> None:
-        """Returns when the training has come to its end, with its result; or, with --ready, when all tasks are ready.
+        """Returns when the training has ended, with its result; with --ready, when all tasks are ready.
 
-        A cluster that has ended already answers at once.
+        Returns at once if the cluster has ended already.
         """
         import time
 

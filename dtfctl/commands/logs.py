@@ -99,11 +99,11 @@ def add_to(group: click.Group) -> None:
         prefix: bool | None,
         style: str,
     ) -> None:
-        """Prints what tasks have written, all in the order of time.
+        """Prints the output of tasks, in the order of time.
 
-        A TASK is worker:1, worker:0-3, a job (ps), or a pattern ('w*'); by default all. Logs stay after the end of a
-        task, after `scale` has removed it, and after the end of the cluster, until dtfctl down --purge. The state
-        folder holds those of the last five runs.
+        A TASK is worker:1, worker:0-3, a job (ps), or a pattern ('w*'); by default all. Logs stay after a task ends,
+        after `scale` removes it, and after the cluster ends, until dtfctl down --purge. The state folder holds the
+        logs of the last five runs.
         """
         from dtfctl.commands.selection import choose_tasks
         from dtfctl.logs import Choice, LogReader, tasks_with_logs

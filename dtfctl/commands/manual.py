@@ -17,7 +17,7 @@ def add_to(group: click.Group) -> None:
     @command(group, "help")
     @click.argument("words", nargs=-1, metavar="[TOPIC|COMMAND]", shell_complete=_complete)
     def manual(options: Options, words: tuple[str, ...]) -> None:
-        """Explains a topic or a command; without one, which there are."""
+        """Explains a topic or a command; without an argument, lists them."""
         from dtfctl.commands.topics import TOPICS, title
 
         if not words:
@@ -41,7 +41,7 @@ def add_to(group: click.Group) -> None:
     @command(group)
     @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
     def completion(options: Options, shell: str) -> None:
-        """Prints what makes a shell complete commands, clusters and tasks.
+        """Prints the shell code that completes commands, clusters and tasks.
 
         \b
         bash:  echo 'eval "$(dtfctl completion bash)"' >> ~/.bashrc

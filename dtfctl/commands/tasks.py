@@ -43,7 +43,7 @@ def add_to(group: click.Group) -> None:
     def restart(
         options: Options, tasks: tuple[str, ...], cluster: str | None, wait: bool, timeout: float | None
     ) -> None:
-        """Gives tasks a new process, whatever their restart policy says, on the same address.
+        """Starts a new process for tasks, on the same address and whatever their restart policy says.
 
         A TASK is worker:1, worker:0-3, a job (ps), or a pattern ('w*').
         """
@@ -70,7 +70,7 @@ def add_to(group: click.Group) -> None:
     def start(
         options: Options, tasks: tuple[str, ...], cluster: str | None, wait: bool, timeout: float | None
     ) -> None:
-        """Starts tasks again that were stopped. What runs already stays as it is."""
+        """Starts stopped tasks again. Tasks that run are not changed."""
         _do(options, Verb.START, tasks, cluster, wait, timeout)
 
     @command(group)
@@ -90,8 +90,9 @@ def add_to(group: click.Group) -> None:
     ) -> None:
         """Changes how many tasks a job has: dtfctl scale worker=4. The cluster file stays as it is.
 
-        Who must be restarted to learn of the new ones is shown first, in which order, and what it costs: workers end
-        before the chief, which saves, and parameter servers last. cluster_spec: sparse spares the others this.
+        First it prints which tasks must restart, because their ClusterSpec changes, in which order, and what that
+        costs. Workers end first, then the chief, which saves, then parameter servers. With cluster_spec: sparse the
+        other tasks keep running.
         """
         wanted = [_number(text) for text in numbers]
         chosen = choose_active(options, cluster)
@@ -117,7 +118,7 @@ def add_to(group: click.Group) -> None:
     @click.argument("words", nargs=-1, required=True, metavar="[--] COMMAND...", type=click.UNPROCESSED)
     @names_cluster
     def execute(options: Options, task: str, words: tuple[str, ...], cluster: str | None) -> None:
-        """Runs a command as a task sees the world: on its host, in its folder, with its environment.
+        """Runs a command in the place of a task: on its host, in its folder, with its environment.
 
         For instance dtfctl exec worker:1 -- python -c 'import os; print(os.environ["TF_CONFIG"])'. The exit status is
         the command's.
