@@ -336,6 +336,7 @@ NO_MPI = [
 
 NO_SPARK = [
     pytest.mark.slow,
+    pytest.mark.timeout(600),
     pytest.mark.skipif(bool(spark_cluster.why_not()), reason=f"no Spark: {spark_cluster.why_not()}"),
 ]
 

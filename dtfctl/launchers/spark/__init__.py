@@ -6,6 +6,7 @@
     task ........ the short task of Spark that starts the process, and leaves
     there ....... that process
     link ........ what both ends of a connection say
+    words ....... the reason in an error of Spark
 
 No task of Spark lasts: the slots stay free for the jobs that feed the training.
 """

@@ -11,10 +11,10 @@ import asyncio
 import contextlib
 import itertools
 import json
+import math
 import secrets
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from pyspark import SparkContext, cloudpickle
@@ -22,10 +22,12 @@ from pyspark import SparkContext, cloudpickle
 from dtfctl.launchers.bridge.commands import ALIVE_S
 from dtfctl.launchers.bridge.server import FIRST_WORD_S, LOOK_S, Ask, Tell
 from dtfctl.launchers.spark import link, task
+from dtfctl.launchers.spark.words import reason_in
 
 START_S = 60.0
 """How long a job that starts the processes may take."""
 
+RETURN_S = 2.0
 GROUP = "dtfctl"
 
 # Executors need not have dtfctl.
@@ -40,8 +42,8 @@ class LostExecutor(Exception):
 class Link:
     """A connection from a host's process."""
 
-    place: dict[str, str]
     executor: tuple[str, int]
+    process: int
     writer: asyncio.StreamWriter
     waiting: dict[int, asyncio.Future[Any]] = field(default_factory=dict)
     numbers: itertools.count[int] = field(default_factory=itertools.count)
@@ -87,16 +89,19 @@ class Executors:
         self._bind = conf.get("spark.driver.bindAddress") or self._driver
         self._secret = secrets.token_hex(32)
         self._links: dict[str, Link] = {}
-        self._expected: dict[str, asyncio.Event] = {}
+        self._lost: set[str] = set()
         self._starting: dict[str, asyncio.Lock] = {}
-        self._hosts_per_executor = 1
+        self._hosts_per_executor: float = 1
         self._hub: asyncio.Server | None = None
         self._beating: asyncio.Task[None] | None = None
 
     async def group(self, tell: Tell, group: str, hosts: list[str], wanted: dict[str, Any]) -> list[dict[str, str]]:
+        if self._context.getConf().get("spark.dynamicAllocation.enabled") == "true":
+            raise RuntimeError("Spark may take executors away: set spark.dynamicAllocation.enabled to false")
         await self.release(group, hosts)
         await self._listen()
         await self._wait_for_slots(len(hosts), wanted["wait_s"], tell)
+        self._hosts_per_executor = math.inf
         try:
             lines = await self._job(hosts, "", is_barrier=True)
         except BaseException:
@@ -106,14 +111,13 @@ class Executors:
         if wrong:
             await self.release(group, hosts)
             raise RuntimeError(wrong[0])
-        held = [self._links[name].executor for name in hosts if name in self._links]
+        held = [found.executor for found in self._links.values()]
         self._hosts_per_executor = max(map(held.count, held), default=1)
         return lines
 
     async def release(self, group: str, hosts: list[str]) -> None:
         for name in hosts:
             found = self._links.pop(name, None)
-            self._expected.pop(name, None)
             if found is not None:
                 with contextlib.suppress(OSError):
                     found.writer.write(link.frame({"do": "leave"}))
@@ -122,10 +126,18 @@ class Executors:
 
     async def host(self, name: str, address: str) -> Ask:
         async with self._starting.setdefault(name, asyncio.Lock()):
-            if name not in self._links:
+            if name not in self._links and not await self._returns(name):
                 await self._listen()
                 await self._replace(name, address)
             return self._links[name].ask
+
+    async def _returns(self, name: str) -> bool:
+        """Whether a process connects again that has only lost its connection."""
+        deadline = time.monotonic() + RETURN_S
+        while name in self._lost and name not in self._links and time.monotonic() < deadline:
+            await asyncio.sleep(LOOK_S)
+        self._lost.discard(name)
+        return name in self._links
 
     async def close(self) -> None:
         """Everything that is left of the hosts ends."""
@@ -143,7 +155,7 @@ class Executors:
     async def _wait_for_slots(self, wanted: int, wait_s: float, tell: Tell) -> None:
         began = time.monotonic()
         is_told = False
-        while (found := await asyncio.to_thread(self._slots)) < wanted:
+        while (found := await asyncio.to_thread(self._slots)) < wanted + len(self._links):
             took_s = time.monotonic() - began
             why = await asyncio.to_thread(self._too_few, wanted, found)
             if took_s >= wait_s:
@@ -168,7 +180,9 @@ class Executors:
             if conf.get(f"spark.{name}")
         )
         there = f"{executors} executor{'' if executors == 1 else 's'} with {found} slot{'' if found == 1 else 's'}"
-        return f"Spark has too few slots: wanted are {wanted}, one for each host; there are {there} in all ({each})"
+        used = f", {len(self._links)} of them in use" if self._links else ""
+        numbers = f"wanted are {wanted}, one for each host; there are {there} in all{used} ({each})"
+        return f"Spark has too few slots: {numbers}"
 
     # -- processes
 
@@ -177,7 +191,7 @@ class Executors:
         assert self._hub is not None
         port = self._hub.sockets[0].getsockname()[1]
         wanted = {"hub": [self._driver, port], "secret": self._secret, "driver": self._driver, "only": address}
-        start = task.starter(modules(), wanted)
+        start = task.starter(task.modules(), wanted)
         group = f"{GROUP}-{secrets.token_hex(4)}"
 
         def run() -> list[str]:
@@ -191,6 +205,8 @@ class Executors:
         except asyncio.TimeoutError:
             await asyncio.to_thread(self._context.cancelJobGroup, group)
             raise RuntimeError(f"Spark does not run dtfctl's tasks within {START_S:g}s") from None
+        except Exception as error:
+            raise RuntimeError(reason_in(error)) from None
         return [json.loads(line) for line in lines]
 
     async def _replace(self, name: str, address: str) -> None:
@@ -218,17 +234,20 @@ class Executors:
         try:
             own = link.nonce()
             writer.write(link.frame({"nonce": own}))
-            hello, _ = await asyncio.wait_for(link.receive(reader), START_S)
+            hello, _ = await asyncio.wait_for(link.receive(reader, link.GREETING_BYTES_MAX), START_S)
             theirs = str(hello.get("nonce"))
             if not link.is_proof(hello.get("proof"), self._secret, "executor", own, theirs):
                 return
             name, place = hello["name"], hello["place"]
-            found = Link(place, (place["address"], hello["executor"]), writer)
+            found = Link((place["address"], hello["executor"]), hello["process"], writer)
             refused = self._refuses(name, found)
             answer = {"proof": link.proof(self._secret, "driver", theirs, own), "refused": refused}
             writer.write(link.frame(answer))
             if not refused:
+                former = self._links.get(name)
                 self._links[name] = found
+                if former is not None:
+                    former.lose()
                 await self._listen_to(name, found, reader)
         except (OSError, asyncio.IncompleteReadError, asyncio.TimeoutError, link.LinkError, KeyError, TypeError):
             return
@@ -238,7 +257,7 @@ class Executors:
     def _refuses(self, name: str, new: Link) -> str:
         """The second one of a name is not wanted, nor more hosts on an executor than there were."""
         former = self._links.get(name)
-        if former is not None and former.executor != new.executor:
+        if former is not None and (former.executor, former.process) != (new.executor, new.process):
             return f"{name} has a process already"
         others = [found.executor for other, found in self._links.items() if other != name]
         return "an executor that is in use" if others.count(new.executor) >= self._hosts_per_executor else ""
@@ -251,12 +270,4 @@ class Executors:
             found.lose()
             if self._links.get(name) is found:
                 del self._links[name]
-
-
-def modules() -> list[tuple[str, str]]:
-    """What a process on an executor consists of, each module after those that it imports."""
-    root = Path(__file__).resolve().parents[3]
-    rooms = ("dtfctl", "dtfctl.launchers", "dtfctl.launchers.bridge", "dtfctl.launchers.spark")
-    names = ("dtfctl.launchers.bridge.commands", "dtfctl.launchers.spark.link", "dtfctl.launchers.spark.there")
-    texts = [(name, (root / f"{name.replace('.', '/')}.py").read_text()) for name in names]
-    return [*((name, "") for name in rooms), *texts]
+                self._lost.add(name)

@@ -11,6 +11,8 @@ import struct
 from typing import Any
 
 FRAME_BYTES_MAX = 1 << 26
+GREETING_BYTES_MAX = 1 << 16
+"""Of a frame from somebody who has proved nothing yet."""
 
 Frame = tuple[dict[str, Any], bytes]
 _SIZES = struct.Struct("!II")
@@ -25,10 +27,10 @@ def frame(header: dict[str, Any], data: bytes = b"") -> bytes:
     return _SIZES.pack(len(text), len(data)) + text + data
 
 
-async def receive(reader: asyncio.StreamReader) -> Frame:
-    """Raises asyncio.IncompleteReadError at the end."""
+async def receive(reader: asyncio.StreamReader, bytes_max: int = FRAME_BYTES_MAX) -> Frame:
+    """Raises asyncio.IncompleteReadError at the end, and LinkError for what is no frame."""
     text_size, data_size = _SIZES.unpack(await reader.readexactly(_SIZES.size))
-    if text_size + data_size > FRAME_BYTES_MAX:
+    if text_size + data_size > bytes_max:
         raise LinkError(f"a frame of {text_size + data_size} bytes")
     try:
         header = json.loads(await reader.readexactly(text_size))

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 LOADER = """
@@ -42,6 +43,7 @@ def starter(modules: list[tuple[str, str]], wanted: dict[str, Any]) -> Callable[
             process.stdin.write(json.dumps(modules).encode() + b"\n" + json.dumps(own).encode() + b"\n")
             process.stdin.close()
             line = process.stdout.readline().decode()
+            process.stdout.close()
             process.wait()
             yield line or json.dumps({"error": "dtfctl's process does not start on the executor"})
 
@@ -60,3 +62,12 @@ def executor_of(driver: str) -> tuple[int, str]:
         with open(f"/proc/{pid}/stat") as stat:
             pid = int(stat.read().rpartition(")")[2].split()[1])
     return os.getppid(), driver
+
+
+def modules() -> list[tuple[str, str]]:
+    """What a process on an executor consists of, each module after those that it imports."""
+    root = Path(__file__).resolve().parents[3]
+    rooms = ("dtfctl", "dtfctl.launchers", "dtfctl.launchers.bridge", "dtfctl.launchers.spark")
+    names = ("dtfctl.launchers.bridge.commands", "dtfctl.launchers.spark.link", "dtfctl.launchers.spark.there")
+    texts = [(name, (root / f"{name.replace('.', '/')}.py").read_text()) for name in names]
+    return [*((name, "") for name in rooms), *texts]

@@ -88,11 +88,12 @@ class Process:
     async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         reader, writer = await asyncio.wait_for(asyncio.open_connection(*self._hub), PATIENCE_S)
         try:
-            first, _ = await asyncio.wait_for(link.receive(reader), PATIENCE_S)
+            first, _ = await asyncio.wait_for(link.receive(reader, link.GREETING_BYTES_MAX), PATIENCE_S)
             theirs, own = str(first.get("nonce")), link.nonce()
             hello = {"name": self._name, "place": self._place, "executor": self._executor, "nonce": own}
+            hello["process"] = os.getpid()
             writer.write(link.frame({**hello, "proof": link.proof(self._secret, "executor", theirs, own)}))
-            reply, _ = await asyncio.wait_for(link.receive(reader), PATIENCE_S)
+            reply, _ = await asyncio.wait_for(link.receive(reader, link.GREETING_BYTES_MAX), PATIENCE_S)
             if not link.is_proof(reply.get("proof"), self._secret, "driver", own, theirs):
                 raise link.LinkError("the driver does not know the application's secret")
             if reply.get("refused"):
