@@ -51,7 +51,18 @@ class SlurmTraining(Training, CommandLine):
         (folder / MARKS).mkdir()
 
     def processes(self, containing: str = "") -> dict[int, str]:
-        return CommandLine.processes(self, containing)
+        """With the tasks: they have the environment of their node, and the training's folder in their command."""
+        return {**CommandLine.processes(self, containing), **_trainers(self.base)}
+
+
+def _trainers(folder: Path) -> dict[int, str]:
+    found = {}
+    for pid in parents():
+        with contextlib.suppress(OSError):
+            command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            if "chaos.trainer" in command and str(folder) in command:
+                found[pid] = command
+    return found
 
 
 class SlurmCampaign:
