@@ -293,14 +293,14 @@ def batch_script(
 
     from dtfctl.control.cluster import CLUSTER_FILE
     from dtfctl.launchers import slurm_job
-    from dtfctl.plan.batch_script import script
+    from dtfctl.plan.batch_script import log_pattern, script
 
     files = [os.path.abspath(each) for each in [*([file] if file else []), *more] or [CLUSTER_FILE]]
     words = [files[0], *(word for each in files[1:] for word in ("-f", each))]
     words += [word for setting in settings for word in ("--set", setting)]
     words += ["-n", name] if name else []
     dtfctl = (sys.executable, "-m", "dtfctl", "--state-dir", str(root))
-    return script(plan, dtfctl, words, str(slurm_job.log_of(root / plan.name, "%j")))
+    return script(plan, dtfctl, words, log_pattern(str(slurm_job.log_of(root / plan.name, "%j"))))
 
 
 def _submit(

@@ -7,6 +7,7 @@ the job back into the queue; it goes on there from the checkpoint.
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Sequence
 
@@ -42,13 +43,28 @@ exit "$status"
 
 
 def script(plan: ClusterPlan, dtfctl: Sequence[str], arguments: Sequence[str], output: str) -> str:
-    """`dtfctl` is the command on the nodes, `arguments` are those of its `up`, `output` is the job's log."""
+    """`dtfctl` is the command on the nodes, `arguments` are those of its `up`, `output` is the pattern of the job's
+    log (see `log_pattern`)."""
     first, *others = groups(plan)
     lines = [f"#SBATCH {option}" for option in options(plan, output, first)]
     for group in others:
         lines += ["#SBATCH hetjob", *(f"#SBATCH {option}" for option in options_of_nodes(plan, group))]
     body = _BODY.format(dtfctl=shlex.join(dtfctl), name=shlex.quote(plan.name), arguments=shlex.join(arguments))
     return "\n".join(["#!/bin/bash", *lines, body])
+
+
+def log_pattern(log: str) -> str:
+    """The value of `--output` for the path `log`, in whose last part `%j` stands for the job's number.
+
+    sbatch reads a script's options as words with quotes, and `%` as the beginning of a symbol; `%%` is the character.
+    Slurm cannot write to a path with a backslash.
+    """
+    folder, name = os.path.split(log)
+    pattern = os.path.join(folder.replace("%", "%%"), name)
+    if not set(pattern) & set(" \t#\"'"):
+        return pattern
+    quoted = pattern.replace('"', '\\"')
+    return f'"{quoted}"'
 
 
 def groups(plan: ClusterPlan) -> tuple[SlurmGroup, ...]:

@@ -15,7 +15,7 @@ from dtfctl.errors import ConfigError, HostsUnusable
 from dtfctl.launchers import slurm_job
 from dtfctl.launchers.base import Exited, Unreachable
 from dtfctl.launchers.slurm import SlurmPipe, explain, own_environment
-from dtfctl.plan.batch_script import options, script
+from dtfctl.plan.batch_script import log_pattern, options, script
 from dtfctl.plan.expand import environment
 from dtfctl.supervise.allocation import Allocation, why_signalled
 from dtfctl.values.hosts import resolved
@@ -160,6 +160,18 @@ def test_every_option_can_be_replaced_or_left_out(given):
     found = options(plan_of(text), "/logs/%j")
     assert found.count(given) == 1 and "--nodes=2" not in found
     assert not [option for option in found if option.startswith(("--requeue", "--gres"))]
+
+
+@pytest.mark.parametrize(
+    ("log", "pattern"),
+    [
+        ("/logs/slurm-%j.log", "/logs/slurm-%j.log"),
+        ("/my logs/%job/slurm-%j.log", '"/my logs/%%job/slurm-%j.log"'),
+        ('/a"b/slurm-%j.log', '"/a\\"b/slurm-%j.log"'),
+    ],
+)
+def test_the_path_of_a_jobs_log_is_one_word_without_symbols(log, pattern):
+    assert log_pattern(log) == pattern
 
 
 def test_the_script_is_one_that_bash_takes(tmp_path):
