@@ -149,7 +149,7 @@ class Servers(test.TestCase):
         with self.assertRaisesRegex(ValueError, "Must specify an explicit"):
             server_lib.Server({"local": ["localhost:1", "localhost:2"]}, job_name="local", start=False)
 
-    def test_session(self):
+    def test_values_stay(self):
         server = server_lib.Server.create_local_server()
         with ops.Graph().as_default():
             v = variables.VariableV1(3.0)
