@@ -18,7 +18,8 @@ from tests import reader_waits
 def pytest_cmdline_main(config: pytest.Config) -> None:
     option = config.option
     if (
-        config.args_source is config.ArgsSource.TESTPATHS
+        not hasattr(config, "workerinput")  # one of those processes would start its own, and so on for ever
+        and config.args_source is config.ArgsSource.TESTPATHS
         and getattr(option, "numprocesses", 0) is None  # pytest-xdist is there, and the user chose no number
         and "not slow" in option.markexpr
         and not option.usepdb
