@@ -185,7 +185,8 @@ def test_the_folder_of_a_path_must_keep_its_scheme(path, folder):
 
 OWN_FILES = {
     "wire/filesystems.py", "wire/limits.py", "wire/unfinished.py", "wire/credentials.py", "wire/opdef.py",
-    "run/kernels/__init__.py", "testing.py", "test/test_case.py", "as_tensorflow/program.py", "check/scan.py",
+    "run/kernels/__init__.py", "testing.py", "test/test_case.py", "as_tensorflow/program.py", "check/__main__.py",
+    "check/scan.py",
     "blas_environment.py",
 }  # fmt: skip
 """Modules that read files of the system, of this package or of a command line, and none that a program names."""
