@@ -62,7 +62,7 @@ class _Streams:
         self._stream = zlib.decompressobj(self._bits)
         self._data = b""
         self._position = 0
-        self._step = _FIRST_BYTES
+        self._step = _CHUNK_BYTES  # damage in the first chunk is found before its first record, as by TensorFlow
 
     @property
     def is_hungry(self) -> bool:
