@@ -728,6 +728,26 @@ def test_a_hundred_restarts_leak_no_descriptor(tmp_path):
     run(scenario, tmp_path)
 
 
+UNHEARD = """
+import sys
+from dtfctl.launchers.keeper import keeper
+keeper.HELLO_S = 0.2
+keeper.main()
+"""
+
+
+def test_a_keeper_whose_daemon_was_killed_before_its_hello_ends(tmp_path):
+    """No run is on record then, so no command would find it."""
+    (tmp_path / "token").write_text("t")
+    command = [sys.executable, "-c", UNHEARD, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as keeper:
+        with socket.socket(socket.AF_UNIX) as daemon:
+            assert keeper.stdout.readline() == "ready\n"
+            daemon.connect(str(tmp_path / "keeper.sock"))
+        assert keeper.wait(60) == 0
+        assert "no supervisor within 0.2 s of its start" in keeper.stderr.read()
+
+
 def test_the_keeper_goes_when_it_is_told_to_and_leaves_nothing(tmp_path):
     async def scenario(host):
         async with host.launcher():

@@ -7,7 +7,7 @@ import sys
 
 
 def run() -> None:
-    # Instead of this folder that which has the whole package in it; behind Python's own, so that it hides nothing.
+    # The folder that holds the whole package, in place of this one; behind Python's own, so that it hides no module.
     sys.path[:] = [*sys.path[1:], os.path.abspath(os.path.join(__file__, "../../../.."))]
     from dtfctl.launchers.keeper.keeper import main
 

@@ -57,7 +57,7 @@ def fork_into(cgroup: str) -> int:
             os.close(folder)
         if pid >= 0:
             return pid
-    # Before Linux 5.7, or where somebody forbids the call.
+    # Before Linux 5.7, or where a security policy forbids the call.
     pid = os.fork()
     if pid == 0:
         with contextlib.suppress(OSError), open(f"{cgroup}/cgroup.procs", "w") as file:

@@ -62,6 +62,11 @@ class DaemonLine:
             self._respawn.lost(time.monotonic())
 
     @property
+    def is_connected(self) -> bool:
+        """Whether a daemon is there."""
+        return self._connection is not None
+
+    @property
     def peer(self) -> int:
         """The pid of the daemon that is connected."""
         assert self._connection is not None

@@ -1,4 +1,4 @@
-"""The keeper's loop: requests of the daemon, ends of tasks, held ports, and whoever has to be started again."""
+"""The keeper's loop: requests of the daemon, ends of tasks, held ports, and processes that must be started again."""
 
 from __future__ import annotations
 
@@ -63,6 +63,9 @@ if TYPE_CHECKING:  # this starts without the time that `typing` takes
     from typing import Any
 
 FENCE_AGAIN_S = 0.1
+HELLO_S = 20.0
+"""How long a keeper without tasks waits for its first daemon, which may have been killed as it started the keeper."""
+
 PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -99,6 +102,7 @@ class Keeper:
         self.ports = Ports()
         self.lease = Lease(self.boot)
         self.fence_at: float | None = None
+        self.unheard_until: float | None = time.monotonic() + HELLO_S
         self.orphan_exits: dict[int, dict[str, Any]] = {}
         self.respawn = Respawn()
         self.daemon_pid = 0
@@ -169,13 +173,16 @@ class Keeper:
 
     def leave_due(self) -> float | None:
         """When to go, if nothing is heard: the tasks have ended, and perhaps no supervisor will ever come."""
+        if self.unheard_until is not None and not self.entries and not self.daemon.is_connected:
+            return self.unheard_until
         if self.lease.leave_at is None or any(not entry.exit for entry in self.entries.values()):
             return None
         return self.lease.leave_at
 
     def go(self) -> None:
         """A supervisor that comes even so starts another keeper, which finds the ends of the tasks on record."""
-        self.complaints.tell("no supervisor was heard of for too long (fence_after); the keeper goes")
+        reason = "for too long (fence_after)" if self.unheard_until is None else f"within {HELLO_S:g} s of its start"
+        self.complaints.tell(f"the keeper heard of no supervisor {reason} and ends")
         with contextlib.suppress(OSError), open(LEAVING, "w"):
             pass
         self.running = False
@@ -312,6 +319,7 @@ class Keeper:
 
     def do_hello(self, respawn: dict[str, Any]) -> None:
         self.respawn.command = respawn
+        self.unheard_until = None
         listing = [[entry.task, entry.generation] for entry in self.entries.values()]
         self.send({"is": "listed", "known": listing})
         for entry in self.entries.values():

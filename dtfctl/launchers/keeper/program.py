@@ -46,7 +46,7 @@ def become(
         what = argv[0]
         os.execvpe(argv[0], argv, environment)
     except ValueError as error:
-        # What Python says when a limit is above that which this user may have.
+        # Python's message when a limit is above the one that this user may have.
         os.write(error_writer, f"could not be started: {what}: {error}".encode())
     except OSError as error:
         os.write(error_writer, f"could not be started: {what}: {os.strerror(error.errno or 0)}".encode())

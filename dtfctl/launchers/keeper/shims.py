@@ -37,7 +37,7 @@ class Shims:
         on_lost: Callable[[int], None],
     ) -> None:
         self.pid = 0
-        """Of the present shim; 0 while there is none."""
+        """The pid of the present shim; 0 without a shim."""
         self._boot = boot
         self._cgroup = cgroup
         self._selector = selector

@@ -16,7 +16,7 @@ _OF_INTERPRETER = re.compile(
 
 
 def traceback_of(log: str) -> str:
-    """The last traceback in the log, "" when there is none. Addresses of objects are left out: they always differ."""
+    """The last traceback in the log, "" without one. Addresses of objects are left out: they always differ."""
     try:
         with open(log, "rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
