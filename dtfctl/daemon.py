@@ -101,7 +101,7 @@ def take_lock(path: Path) -> bool:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return True
         except BlockingIOError:
-            # A command that looks whether somebody holds the lock has it for an instant.
+            # A command that tests whether the lock is held takes the lock for an instant.
             time.sleep(0.01)
     return False
 

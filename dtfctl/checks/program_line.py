@@ -142,7 +142,7 @@ def _next_command(tokens: list[str]) -> tuple[list[str], str, list[str]]:
 
 
 def _step(words: list[str], unknown: frozenset[str]) -> list[Step]:
-    """The command of these words, and that which it starts in turn."""
+    """The command of these words, and the command that it starts in turn."""
     steps: list[Step] = []
     while words and re.match(r"[A-Za-z_]\w*=", words[0]) and unknown:
         # What is set for the command may say where it and its modules are found.

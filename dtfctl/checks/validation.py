@@ -40,7 +40,7 @@ def troubles(
     has_ports: bool = False,
 ) -> list[Trouble]:
     """`root` is the state folder, `environment` where secrets are looked for. `has_ports`: the ports that the file
-    names are held already, or somebody else looks at them."""
+    names are held already, or another function checks them."""
     where = file.positions()
     found = [Trouble(DOUBT, "", "", words) for words in file.doubts()]
     for host in plan.hosts:
@@ -60,7 +60,7 @@ def _secrets(plan: ClusterPlan, where: Where, environment: Mapping[str, str]) ->
             try:
                 secret_values((secret,), environment)
             except SecretMissing as error:
-                # One that several tasks want is told of once.
+                # A problem that several tasks share is reported once.
                 yield Trouble(WRONG, "", where(task, f"secrets.{secret.name}", "secrets"), str(error))
 
 

@@ -63,7 +63,7 @@ class ClusterFile:
 def load(
     path: Path | Iterable[Path], settings: Iterable[str] = (), environment: Mapping[str, str] | None = None
 ) -> ClusterPlan:
-    """Reads a cluster file, or several of which each is laid over those before it. Raises ConfigError.
+    """Reads a cluster file, or several files: each overrides the files before it. Raises ConfigError.
 
     `settings` are the command line's `key.path=value`, `environment` the variables (default: this process's), which
     come before those of the file .env beside the first cluster file.

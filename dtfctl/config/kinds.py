@@ -104,7 +104,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class Key:
-    """`default` is written as in a file; "" when there is none or it depends."""
+    """`default` is written as in a file; "" without a default, or when the default depends on other keys."""
 
     kind: Kind | Section | Table
     help: str

@@ -181,7 +181,7 @@ class Cluster:
         return tasks
 
     def wake(self) -> None:
-        """Makes sure that somebody looks after a run that is not over: an adopting supervisor if need be."""
+        """Makes sure that a run that is not over has a supervisor: starts one that adopts the run if need be."""
         with contextlib.suppress(_RunIsOver):
             self._connect(Purpose.ADOPT).close()
 
@@ -308,7 +308,7 @@ class Cluster:
             if self._is_unlocked():
                 if purpose == Purpose.ADOPT and not self.is_active():
                     raise _RunIsOver
-                # One that somebody has killed, or that was not needed, says nothing against another.
+                # A supervisor that was killed, or was not needed, is no reason against another one.
                 if self._daemon is not None and (self._daemon.poll() or 0) > 0:
                     raise SupervisorUnreachable(f"the supervisor does not start:\n{self._end_of_log()}")
                 if self._daemon is None or self._daemon.poll() is not None:

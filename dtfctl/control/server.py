@@ -46,7 +46,7 @@ from dtfctl.wording import reason_of
 
 LINE_BYTES_MAX = 16 << 20
 WATCH_INTERVAL_S = 0.02
-"""A watcher is told of a burst of changes once."""
+"""A watcher gets one notification for a burst of changes."""
 
 
 class ControlServer:
@@ -112,7 +112,7 @@ class ControlServer:
                 self._refuse(writer, f"it is longer than {LINE_BYTES_MAX} bytes")
                 return
             if not line.endswith(b"\n"):
-                # The end; half a request of somebody who was killed is none.
+                # The end; half a request, of a client that was killed, does not count.
                 if line:
                     self._refuse(writer, "its line has no end")
                 return

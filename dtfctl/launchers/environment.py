@@ -35,7 +35,7 @@ VARIABLES = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1", "PIP_PRO
 
 def make(venv: str, files: Sequence[str], python: str, folder: str, timeout_s: float) -> dict[str, Any]:
     """`venv` is the environment's folder, `files` the requirements, `folder` where pip is run; `python` makes the
-    environment where there is none ("": this very one).
+    environment where that is missing ("": the interpreter that runs this).
 
     Returns {"made": whether anything was done, "error": words or "", "command": what shows the same to a person}.
     """
@@ -62,7 +62,7 @@ def fill(
     python = os.path.join(venv, "bin", "python")
     create = [maker, "-m", "venv", venv]
     install = [python, "-m", "pip", "install", *(word for file in files for word in ("-r", file))]
-    # One that is whole is left as it is: somebody may have made it with another Python.
+    # A complete environment stays as it is: the user may have made it with another Python.
     commands = [] if run([python, "-m", "pip", "--version"], folder, deadline, lock)[0] == "" else [create]
     for command in [*commands, install]:
         why, output = run(command, folder, deadline, lock)

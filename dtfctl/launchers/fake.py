@@ -109,7 +109,7 @@ class FakeLauncher:
             self.end(task, signal_number=number)
 
     def end(self, task: str, code: int | None = None, signal_number: int | None = None) -> None:
-        """The task's process ends, by itself or by somebody's signal."""
+        """The task's process ends, by itself or by a signal."""
         generation = self.alive.pop(task)
         self.exits[task, generation] = Exit(self.clock(), code, signal_number)
         if self.where[task] in self.away:

@@ -168,7 +168,7 @@ def own_environment() -> dict[str, str]:
 
 
 def end_keeper(run_dir: Path) -> None:
-    """Without a daemon: kills all that is left of a run, and its keeper. Nothing happens when there is none."""
+    """Without a daemon: kills all that is left of a run, and its keeper. Does nothing when neither exists."""
     with (
         socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection,
         socket_address(run_dir / SOCKET) as address,

@@ -36,7 +36,7 @@ ENTRY = struct.Struct("<qq")
 """Microseconds since 1970, bytes."""
 
 MAX_BYTES, COUNT = 64 << 20, 5
-"""For a log that nobody has told anything about."""
+"""For a log without settings."""
 
 PROCESSES_KEPT = 100
 """Of the logs of a task's former processes."""
@@ -221,7 +221,7 @@ class Log:
         return end - former
 
     def line_end(self, offset: int) -> int | None:
-        """The first offset behind a line's end from `offset` on; None when there is none yet."""
+        """The first offset behind a line's end from `offset` on; None when no line has ended yet."""
         with open(self.path, "rb") as file:
             file.seek(offset)
             while chunk := file.read(CHUNK_BYTES):
@@ -260,7 +260,7 @@ class Log:
 
 
 def watch_folder(folder: str) -> int:
-    """An inotify descriptor for what changes in a folder's files, or -1 where there is none to be had."""
+    """An inotify descriptor for what changes in a folder's files, or -1 where the system gives no descriptor."""
     descriptor: int = LIBRARY.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
     if descriptor >= 0 and LIBRARY.inotify_add_watch(descriptor, os.fsencode(folder), IN_MODIFY | IN_CREATE) < 0:
         os.close(descriptor)

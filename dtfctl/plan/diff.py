@@ -78,7 +78,7 @@ def between(old: Given, new: Given, inherited: Callable[[Task], Mapping[str, str
 
 
 def _sizes(old: ClusterPlan, new: ClusterPlan, task: Task) -> str:
-    """How many tasks the job of `task` has and will have, whoever asked for it: a file, or `scale`."""
+    """How many tasks the job of `task` has and will have, whether a file or `scale` asked for it."""
     job = task.name.partition(":")[0]
     before, after = (next((len(each.places) for each in plan.jobs if each.name == job), 0) for plan in (old, new))
     if not before or not after:

@@ -56,7 +56,7 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "TF_NU
 
 
 def cluster_spec(plan: ClusterPlan, task: Task, addresses: Mapping[str, str]) -> ClusterSpec:
-    """What `task` is told of the cluster; a sidecar, which is no part of it, is told all."""
+    """What `task` knows of the cluster. A sidecar, which is not part of it, knows all addresses."""
     spec: ClusterSpec = {}
     for job in plan.jobs:
         if not job.is_member:

@@ -20,7 +20,7 @@ AT, WAIT, ENDED, FAILED = "at", "wait", "ended", "failed"
 
 
 class Server:
-    """Answers each request, which is a tuple, of whoever knows the key; each connection in a thread of its own."""
+    """Answers each request (a tuple) of clients that know the key; each connection has a thread of its own."""
 
     def __init__(self, host: str, key: bytes, answer: Callable[[Connection], None]) -> None:
         self._key = key

@@ -17,7 +17,7 @@ def make_private(folder: Path) -> None:
     """Makes a folder that only this user may enter, or sees to it that one which is there is such a folder.
 
     Raises:
-      NotPrivate: it belongs to somebody else, lets others in, or somebody else could put another in its place.
+      NotPrivate: it belongs to another user, lets other users in, or another user could replace it.
     """
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.mkdir(mode=0o700, exist_ok=True)

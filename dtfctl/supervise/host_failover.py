@@ -115,7 +115,7 @@ def moved(run: Run, statuses: Statuses, addresses: Mapping[str, str], now: float
 
 
 def inherited(run: Run, task: Task) -> Mapping[str, str]:
-    """The environment on top of which a task gets its own: that in which `up` was typed, or another machine's."""
+    """The environment to which a task's own is added: that of the shell of `up`, or another machine's."""
     if task.host.is_local:
         return run.environment
     host = run.hosts.get(task.host.name)

@@ -1,4 +1,4 @@
-"""Ends that somebody has planned (`down`, `restart`, `stop`, `scale`, a changed file, a machine's notice): in which
+"""Planned ends (`down`, `restart`, `stop`, `scale`, a changed file, a machine's notice): in which
 order they come, what they cost, and which ends of other tasks only follow from them. Pure.
 
 Workers end first, then the chief, which saves what they have done, then the parameter servers, which hold it. What the

@@ -216,7 +216,7 @@ def _is_trained(desired: Desired, observed: Statuses) -> bool:
         return False
     deciding = {task.name for task in plan.deciding_tasks()}
     succeeded = observed.among(deciding, state.SUCCEEDED)
-    # Of those that the user has taken out nobody waits for an end; but somebody must have come to it.
+    # The end of a task that the user has removed is not awaited; but at least one task must have ended.
     return bool(succeeded) and (plan.success_rule == ANY or deciding - desired.held.keys() <= succeeded)
 
 
@@ -318,7 +318,7 @@ def _keep_up(
 
 
 def _is_ending(desired: Desired, task: Task, status: TaskStatus) -> bool:
-    """Whether a process of the task is to end by somebody's plan, and can be asked to."""
+    """Whether a process of the task is to end by plan, and can be asked to."""
     if status.state not in state.WITH_PROCESS or _is_away(desired, task, status):
         return False
     if status.state == state.STOPPING:

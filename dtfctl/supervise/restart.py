@@ -12,7 +12,7 @@ from dtfctl.values.plan import ALWAYS, EXIT_CODE, NEVER, RestartPolicy
 from dtfctl.values.task import Exit, Life, TaskStatus
 
 OUTSIDERS = frozenset({signal.SIGTERM, signal.SIGKILL, signal.SIGINT, signal.SIGHUP})
-"""Signals that programs do not die of by their own mistakes: somebody, or the machine's owner, wanted them gone."""
+"""Signals that do not come from a program's own mistakes: a user or the machine's owner ended the task."""
 
 SHORT_LIFE_S = 10.0
 ALIKE_WITHIN_S = 0.5
@@ -120,7 +120,7 @@ def remembering(status: TaskStatus, decision: Decision) -> TaskStatus:
 
 
 def preempted(status: TaskStatus) -> str:
-    """Why the end is somebody else's doing, "" when it is the task's own.
+    """Why the end was caused from outside, "" when the task caused it.
 
     A signal from outside counts so once the task had been ready: one that dies before may be killed for what it
     does at its start. What the kernel killed for want of memory has taken too much of it.

@@ -285,7 +285,7 @@ class Supervisor:
                 return min((at for at in times if at is not None), default=None)
 
     def take_touched(self) -> set[str]:
-        """The tasks of which anything has changed since this was last asked."""
+        """The tasks that have changed since the last call."""
         touched, self._touched = self._touched, set()
         return touched
 
@@ -406,7 +406,7 @@ class Supervisor:
         task = self.run.task(status.name)
         numbers: tuple[int, ...] = (signal.SIGKILL,)
         if status.kill_at is None:
-            # A task that somebody has suspended could not hear its stop signal.
+            # A suspended task could not handle its stop signal.
             numbers = (signal.Signals[task.settings.stop_signal], signal.SIGCONT)
         for number in numbers:
             self._effects.append(
@@ -514,7 +514,7 @@ class Supervisor:
             self.unwritten = str(error)
             if not self.run.outcome:
                 raise
-            # What ends a cluster is right whoever does it again; so it need not wait for room on the disk.
+            # Actions that end a cluster may safely be repeated, so they need not wait for room on the disk.
         else:
             self.unwritten = ""
             self._changed.clear()

@@ -46,7 +46,7 @@ class HostStatus:
 
 
 def resolved(host: HostPlan, plan: ClusterPlan, found: Mapping[str, Any]) -> HostPlan:
-    """The host with the paths that it has there: an interpreter of which nothing is said is the one that was found."""
+    """The host with the paths that it has there: without an interpreter in the file, that is the one that was found."""
     if host.is_local or not found:
         return host
     at = Task(plan.jobs[0], 0, replace(host, folder=found["folder"]), plan.folder)

@@ -547,7 +547,7 @@ class ClusterPlan:
         return iter(self._tasks.values())
 
     def task(self, name: str) -> Task:
-        """Raises KeyError where there is none."""
+        """Raises KeyError when no task has this name."""
         return self._tasks[name]
 
     def has_task(self, name: str) -> bool:
@@ -584,7 +584,7 @@ class ClusterPlan:
 
     @property
     def chief(self) -> str:
-        """The name of the task that saves checkpoints: the chief, or else the first worker; "" where there is none."""
+        """The name of the task that saves checkpoints: the chief, or else the first worker; "" without workers."""
         jobs = {job.name for job in self.jobs}
         return next((f"{name}:0" for name in ("chief", "master", "worker") if name in jobs), "")
 

@@ -9,7 +9,7 @@ pending ----> starting ------> running ------> exited --+-- succeed --> succeede
    +------------+--------------- renew ---------------- (any of these)
 
 `exited` is the moment between a process's end and the decision what that end means: reconcile takes it at once.
-`renew` is somebody's wish for a new process, of a task that has none.
+`renew` is a request for a new process, of a task without one.
 """
 
 PENDING = "pending"
@@ -26,7 +26,7 @@ GAVE_UP = "gave-up"
 STATES = (PENDING, STARTING, RUNNING, EXITED, BACKOFF, STOPPING, STOPPED, SUCCEEDED, FAILED, GAVE_UP)
 
 ALIVE = frozenset({STARTING, RUNNING})
-"""A process of the task exists, or has been asked for, and nobody has asked it to end."""
+"""A process of the task exists or has been requested, and no end has been requested."""
 
 WITH_PROCESS = frozenset({*ALIVE, STOPPING})
 """A process of the task exists, or has been asked for."""

@@ -144,7 +144,7 @@ class Server:
         logging.getLogger("dtf").info("Started the server of %s at %s", self._task, self.target)
 
     def join(self) -> None:
-        """Waits until somebody calls `stop`; otherwise for ever, as in TensorFlow, where nobody can.
+        """Waits until `stop` is called; otherwise for ever, as in TensorFlow, which has no `stop`.
 
         SIGTERM does what it does to any process: it ends this one at once (a shell calls that status 143), or calls
         the program's own handler. It never lets this method return, because programs rely on that: what comes after
@@ -166,7 +166,7 @@ class Server:
         self.stop()
 
     def stop(self, grace_s: float = _STOP_GRACE_S) -> None:
-        """Cancels what runs, answers whoever still waits, and frees the port. Harmless when repeated.
+        """Cancels running steps, answers waiting callers, and frees the port. Harmless when repeated.
 
         Args:
           grace_s: how long calls that are being answered may take.
@@ -255,7 +255,7 @@ class InProcessMaster:
     """A Master without a wire between it and the client.
 
     A wire copies what passes it. Here feeds are copied, since the client may change its arrays after the call, and
-    fetches where somebody in the runtime still holds them.
+    fetches that the runtime still references.
     """
 
     def __init__(self, master: Master, owned: bool = False) -> None:

@@ -22,7 +22,7 @@ Finding: TypeAlias = tuple[str, str, str]
 
 PROBE_S = 20.0
 UNSAID = ("", "python", "python3")
-"""The interpreter that nobody has named is the one that was found: this one."""
+"""Where no interpreter is named, the one that was found is used: this one."""
 
 LINE_MAX = 200
 

@@ -35,7 +35,7 @@ class BridgeProgram:
       argument: what the program gets: which cluster of the engine is meant.
       by_hand: the line that shows a person the cluster as the engine sees it.
       start_s: how long it may take to start.
-      socket: that of a bridge which somebody else runs; it is never started then.
+      socket: the socket of a bridge that another program runs; the client then never starts one.
     """
 
     engine: str

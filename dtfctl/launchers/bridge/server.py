@@ -197,7 +197,7 @@ def words_of(error: Exception) -> str:
 
 
 def run(path: str, log: str, make: Callable[[], Engine]) -> None:
-    """A bridge's process: says `ready`, or why there is none, and serves. Ends at once where another one serves."""
+    """A bridge's process: prints `ready`, or why it cannot serve, and serves. Ends at once where another one serves."""
     out = os.dup(1)
 
     def tell(word: str) -> None:

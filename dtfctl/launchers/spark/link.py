@@ -12,7 +12,7 @@ from typing import Any
 
 FRAME_BYTES_MAX = 1 << 26
 GREETING_BYTES_MAX = 1 << 16
-"""Of a frame from somebody who has proved nothing yet."""
+"""The largest frame from a peer that has not authenticated yet."""
 
 Frame = tuple[dict[str, Any], bytes]
 _SIZES = struct.Struct("!II")

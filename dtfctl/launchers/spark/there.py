@@ -24,7 +24,7 @@ SILENT_S = 60.0
 
 
 def main() -> None:
-    """Reads what it is to be from its input. Its output gets one line: its place, or why there is none."""
+    """Reads what it is to be from its input. Its output gets one line: its place, or the reason why it has no place."""
     wanted = json.loads(sys.stdin.readline())
     if os.fork():
         os._exit(0)

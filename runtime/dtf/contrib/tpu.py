@@ -33,7 +33,7 @@ class InputPipelineConfig:
 
 @dataclasses.dataclass(frozen=True)
 class TPUConfig:
-    """Settings of TPUs, none of which has an effect."""
+    """Settings of TPUs. They have no effect."""
 
     iterations_per_loop: int = 2
     num_shards: int | None = None

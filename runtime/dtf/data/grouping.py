@@ -236,7 +236,7 @@ def Counter(start: Any = 0, step: Any = 1, dtype: Any = tf.int64) -> Dataset:  #
 
 
 def get_single_element(dataset: Dataset) -> Any:
-    """The only element of a dataset. A step raises InvalidArgumentError if there is none, or another one."""
+    """The only element of a dataset. A step raises InvalidArgumentError unless there is exactly one."""
     spec = dataset.element_spec
     tensors = apply_op(
         "DatasetToSingleElement",

@@ -56,7 +56,7 @@ class Device(NamedTuple):
       name: the full name, such as "/job:ps/replica:0/task:0/device:CPU:0".
       device_type: "CPU", "GPU" ...
       memory_limit: bytes.
-      incarnation: random and not zero, new with every start of the task: whoever holds another one spoke to a former
+      incarnation: random and not zero, new with every start of the task: a client with another number spoke to a former
         self.
       description: what is known of the hardware; "" for a CPU.
     """
@@ -223,7 +223,7 @@ class ServingMaster(Master, Protocol):
     """A master as the services of its own task see it."""
 
     def abandon_session(self, handle: str) -> bool:
-        """Closes a session whose client has gone; False: somebody else uses it."""
+        """Closes a session whose client has gone; False: another client uses it."""
 
     def has_session(self, handle: str) -> bool:
         """Whether the session is open."""

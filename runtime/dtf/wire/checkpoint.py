@@ -338,7 +338,7 @@ def merge_bundles(prefixes: Sequence[str], merged: str, delete_old_folders: bool
                 filesystems.remove(index_file(prefix))
         if delete_old_folders:
             for folder in {filesystems.dirname(prefix) for prefix in prefixes} - {filesystems.dirname(merged)}:
-                with contextlib.suppress(OSError):  # somebody else's files may be there too
+                with contextlib.suppress(OSError):  # files of other programs may be there too
                     filesystems.rmdir(folder)
 
 

@@ -35,7 +35,7 @@ from dtf.wire.versions import CHECKPOINT, check_versions
 
 
 class Checkpoint(Protocol):
-    """What the readers of both formats offer; the methods are told of at BundleReader's."""
+    """What the readers of both formats offer; BundleReader documents the methods."""
 
     def keys(self) -> list[str]: ...
     def has(self, name: str) -> bool: ...

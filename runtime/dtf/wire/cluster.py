@@ -27,7 +27,7 @@ class ClusterSpec:
 
     Raises:
       TypeError: `cluster` is none of these, or an address or a job name is no string.
-      ValueError: a task index is no number.
+      ValueError: a task index is not a number.
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/ClusterSpec
     """

@@ -1,6 +1,6 @@
 """Device names: `DeviceSpec`, merging and canonical forms.
 
-A name is a path of parts, each of which may be missing: "/job:ps/replica:0/task:1/device:CPU:0". The short forms
+A name is a path of parts, and each part may be missing: "/job:ps/replica:0/task:1/device:CPU:0". The short forms
 "/cpu:0" and "/gpu:*" are read, the long ones written. This module owns the words; where ops go is decided by the
 graph's device stack (build) and the placer (run).
 """

@@ -19,7 +19,7 @@
     +- UnauthenticatedError    16   the caller did not say who it is
 
 The codes are those of gRPC and of `error_codes.proto`. A *derived* error only follows from another one (a
-peer's cancelled step); whoever collects the errors of one step reports the first that is not derived.
+peer's cancelled step); the collector of a step's errors reports the first that is not derived.
 
 This module owns the tree and the conversions between codes and classes. How an error travels is rpc's matter.
 """
@@ -192,7 +192,7 @@ def error_from_code(code: int, message: str, node_def: Any = None, op: Any = Non
 
 
 def exception_type_from_error_code(error_code: int) -> type[OpError]:
-    """The class of `error_code`; a KeyError when there is none (0 has none)."""
+    """The class of `error_code`; a KeyError for an unknown code and for 0."""
     return _CLASS_OF_CODE[error_code]
 
 

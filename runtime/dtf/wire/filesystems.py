@@ -295,7 +295,7 @@ def _system(path: Path) -> tuple[FileSystem, str]:
     """The file system of a path, and the path as that system has it.
 
     Raises:
-      UnimplementedError: there is none for its scheme.
+      UnimplementedError: its scheme has no file system.
       FileNotFoundError: no file can have this name.
     """
     text = os.fspath(path)

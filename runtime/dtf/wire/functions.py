@@ -138,7 +138,7 @@ def endless(name: str, library: Library, ending: set[str]) -> bool:
     """Whether a function calls itself, or one that does, whatever its arguments are: not in a branch or a loop.
 
     Args:
-      ending: functions of which it is known that they end; those that are found to are added.
+      ending: functions that are known to end; further ones that are found to end are added.
     """
     calls: dict[str, set[str]] = {}
     pending = [name]

@@ -3,7 +3,7 @@
 Owns one value for the process, `notes`, and its words on the wire: a field of GetStatusRequest and GetStatusResponse
 that TensorFlow does not know and therefore skips, with JSON in it. Sessions count their runs here, so that a loop that
 stands still can be told from one that works although the server answers; whoever saves checkpoints looks here whether
-one is wanted before a parameter server is ended by somebody's plan. Nothing of the runtime depends on it.
+one is wanted before a parameter server ends by plan. Nothing of the runtime depends on it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class TaskNotes:
       runs: how many runs of this process's sessions have ended well.
       savers: how many of its sessions can save a checkpoint when asked.
       wanted: the number of the last request for a checkpoint, 0 for none; `saved`, that of the last one fulfilled.
-      hold_s: for how many seconds after that whoever has saved makes no further step.
+      hold_s: for how many seconds after saving the task makes no further step.
     """
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class TaskNotes:
                 if math.isfinite(hold_s) and 0 < number < 1 << 62 and number != self.wanted:
                     self.hold_s = min(max(hold_s, 0.0), HOLD_S_MAX)
                     self.wanted = number
-        except Exception:  # somebody else's field
+        except Exception:  # a field of another program
             return
 
     def report(self) -> bytes:

@@ -96,7 +96,7 @@ def _host() -> str:
 
 
 def _began(process: int) -> int | None:
-    """When a process began, in ticks since its host did, modulo 2^32; None when there is none, or only its body."""
+    """When a process began, in ticks since its host did, modulo 2^32; None for a zombie, or without a process."""
     try:
         with open(f"/proc/{process}/stat", encoding="latin1") as file:
             fields = file.read().rpartition(")")[2].split()

@@ -38,7 +38,7 @@ class TensorList:
       dtype: of the elements.
       element_shape: what the shape of every element is compatible with.
       max_num_elements: how long it may become; -1: no limit.
-      values: the elements; None for one that nobody has set.
+      values: the elements; None for an element that is not set.
     """
 
     dtype: DType

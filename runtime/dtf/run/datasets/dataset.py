@@ -114,7 +114,7 @@ class Scope:
     `close` ends it: what waits gives up. It does not keep the iterator alive. Its lock guards the memory and the takes.
 
     A thread that makes elements says so (`taking`): then it can be interrupted by itself, and the pass goes on when
-    somebody asks for the next element.
+    the next element is requested.
     """
 
     def __init__(self, resources: ResourceManager, device_name: str, incarnation: int) -> None:

@@ -144,7 +144,7 @@ def single(dataset: Dataset, scope: Scope) -> Element:
     """The only element of one pass.
 
     Raises:
-      InvalidArgumentError: there is none, or another one follows.
+      InvalidArgumentError: the dataset is empty or has more elements.
     """
     elements = dataset.start(scope)
     try:
@@ -174,7 +174,7 @@ def mapped_in_parallel(
 
 
 class _MappedInParallel(Elements):
-    """Input is taken only while somebody asks for an element, so at most `calls` of them are on their way."""
+    """Input is taken only while an element is requested, so at most `calls` elements are in flight."""
 
     def __init__(
         self,

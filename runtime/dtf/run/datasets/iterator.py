@@ -120,7 +120,7 @@ class Iterator:
         old, self._pass = self._pass, fresh
         if old is not None:
             old.scope.close()
-        # The threads of a pass know its scope alone; they end when nobody has the iterator any more.
+        # The threads of a pass know its scope alone; they end when the iterator is no longer referenced.
         weakref.finalize(self, fresh.scope.close)
 
 

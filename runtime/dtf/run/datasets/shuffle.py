@@ -47,7 +47,7 @@ class _Owner:
 
 
 class _Words:
-    """A Philox stream of which the position is known."""
+    """A Philox stream whose position is known."""
 
     def __init__(self, seeds: tuple[int, int], taken: int = 0) -> None:
         self.seeds, self.taken = seeds, 0

@@ -158,7 +158,7 @@ class _Records(Elements):
             try:
                 record = next(self._records, None)
             except BaseException:
-                # What is wrong with this file ends it; whoever ignores errors goes on with the next.
+                # An error ends this file; a pass that ignores errors goes on with the next file.
                 self._next_file()
                 raise
             if record is not None:

@@ -257,7 +257,7 @@ class Collectives:
             joined(error=error)
 
     def _leave(self, group: Group) -> None:
-        """From now on, whoever asks for a part of the group hears why there is none."""
+        """From now on, every request for a part of the group fails with the reason."""
         self._rendezvous.forget(group.epoch, group.breaks(self._has_left(group.key)))
 
     def _refusal(self, key: int, error: errors.OpError) -> errors.OpError:
@@ -295,7 +295,7 @@ class _Forming:
 
 @dataclass(eq=False)
 class _Joining:
-    """A group that the session has asked for. `outcome` is the Group or why there is none."""
+    """A group that the session has asked for. `outcome` is the Group or the reason why it failed."""
 
     size: int
     waiting: list[Done[Group]] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Pushed steps: compiled steps of which every task is dtf, whose tensors are pushed instead of asked for.
+"""Pushed steps: compiled steps of dtf tasks only, whose tensors are pushed instead of requested.
 
 In TensorFlow's protocol the consumer of a tensor asks its producer for it, one call per tensor, and the master tells
 every task when a step is over. Where all tasks of a compiled step can reach each other over the channel, they agree on

@@ -193,7 +193,7 @@ class StepRendezvous:
             waiter(value)
 
     def offer(self, key: str, value: Value, taken: Callable[[], None]) -> None:
-        """As `send`, and calls taken() once the value has been handed over to whoever receives it."""
+        """As `send`, and calls taken() once its receiver has the value."""
         waiter = self._lay(key, value, taken)
         if waiter is not None:
             waiter(value)
@@ -214,7 +214,7 @@ class StepRendezvous:
             return waiter
 
     def send_all(self, keys: Sequence[Key], values: Sequence[Value]) -> list[tuple[Done[Value], Value]]:
-        """Hands values over; gives those that somebody waits for, with who does, to be called. Errors as `send`."""
+        """Stores values; returns those that have a waiting receiver, with the receiver's callback. Errors as `send`."""
         awaited: list[tuple[Done[Value], Value]] = []
         with self._lock:
             if self._error is not None:

@@ -37,7 +37,7 @@ def ask(
     Args:
       where: whom is asked: "/job:ps/replica:0/task:0 at host:port".
       timeout_s: the bound for all attempts together; None: none.
-      stopped: set by whoever wants the waiting to end.
+      stopped: set by the caller to end the wait.
 
     Raises:
       DeadlineExceededError: `timeout_s` has passed; says who, how long, and the last error.

@@ -329,7 +329,7 @@ class FlatRun:
         index = variant.culprit(error)
         node = self._program.instructions[index if index >= 0 else segment.instructions[0]].node
         position = segment.instructions.index(index) if index in segment.instructions else 0
-        # The frames would keep every value of the segment alive for as long as somebody holds the error.
+        # The frames would keep every value of the segment alive for as long as the error is referenced.
         traceback.clear_frames(error.__traceback__)
         if isinstance(error, KeyboardInterrupt):
             self._interrupt = error

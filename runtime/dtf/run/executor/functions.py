@@ -2,7 +2,7 @@
 
 Owns the compiled body; what its nodes are is `wire.functions`', and `executor` compiles them. Bodies are compiled when
 they are first called, since a function may call itself; all calls of one function with the same attributes share one
-body, so that thirty functions, each of which calls the next one twice, are thirty bodies and not a thousand million.
+body. Thirty functions that each call the next one twice are thirty bodies, not a thousand million.
 
 Calls inside of each other, of a function that calls itself say, need no deep stack: every few levels another thread of
 the pool goes on. `limits.FUNCTION_DEPTH` bounds them.

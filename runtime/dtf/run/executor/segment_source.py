@@ -77,7 +77,7 @@ class SegmentWriter:
         index = instruction.index
         source = self._graph.alias[index, 0]
         if instruction.passes_reference and not self._may_be_dead(source):
-            # Its consumers read; this one looks, so that a variable without a value is told of under this name.
+            # Its consumers read the value; this check reports a variable without a value under this name.
             self._load(index, source)
             self._line(index, f"    if not {self._name(source)}.is_initialized: {self._name(source)}.read()")
         if self._gives_token(index):
@@ -202,7 +202,7 @@ class SegmentWriter:
         return f"{call} if {size} <= {UNCHECKED_SIZE_MAX} else {with_check}"
 
     def _live_outputs(self, instruction: Instruction) -> list[tuple[int, int]]:
-        """The outputs that somebody uses, here or in another segment."""
+        """The outputs that are used, here or in another segment."""
         if instruction.kernel.asynchronous:
             return []
         values = [(instruction.index, number) for number in range(instruction.node.num_outputs)]

@@ -41,7 +41,7 @@ class Outcome:
         """
         cancellation = self._step.cancellation
         if error.error_code == errors.CANCELLED and cancellation.is_cancelled:
-            # A kernel that gives up only says so. Why it had to is known to whoever stopped the step.
+            # A kernel that gives up reports only that. The code that stopped the step knows the reason.
             reason = cancellation.reason
             error = reason if isinstance(reason, errors.OpError) else as_derived(error)
         with self._lock:

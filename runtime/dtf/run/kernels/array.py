@@ -136,7 +136,7 @@ def _(node: KernelNode) -> Function:
             raise invalid(f"sizes input must be 1-D, not {shape_text(np.shape(shape))}")
         dims = shape.reshape(-1).tolist()
         try:
-            if dims and min(dims) < -1:  # of which numpy would make -1
+            if dims and min(dims) < -1:  # numpy would take it for -1
                 raise ValueError
             return tensor.reshape(dims) if type(tensor) is np.ndarray else np.reshape(tensor, dims)
         except ValueError:

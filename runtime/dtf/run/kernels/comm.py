@@ -31,7 +31,7 @@ def _(node: KernelNode) -> Function:
         frame_iteration = step.frame_iteration
         key = outside if frame_iteration == OUTSIDE else key_of(frame_iteration)
         if type(value) is Variable:  # the worker reads it when the step has ended
-            value.read()  # one without a value is told of here
+            value.read()  # a variable without a value is reported here
         step.exchange.send(key, value, remote_task)
 
     return send

@@ -196,7 +196,7 @@ class _Loop:
 
 
 class _Answer:
-    """What a function calls back with: there at once, or later for whoever asked by then. Its lock guards the
+    """The results of a function: known at once, or later for callers that have registered by then. Its lock guards the
     hand-over.
     """
 

@@ -100,7 +100,7 @@ def _first_occurrences(rows: np.ndarray, limit: int) -> np.ndarray:
     if limit > _LOOKED_UP_MAX:
         _, first, number = np.unique(rows, return_index=True, return_inverse=True)
         return first[number]
-    firsts = np.empty(limit, np.int32)  # of which only what the next line writes is read
+    firsts = np.empty(limit, np.int32)  # only the entries that the next line writes are read
     firsts[rows[::-1]] = numbers[::-1]  # the last one to write is the first occurrence
     return firsts[rows]
 

@@ -179,7 +179,7 @@ class PoolingSettings:
         return np.moveaxis(images, 1, -1) if self.is_channels_first else images
 
     def check(self, images: np.ndarray, expected: tuple[int, ...], what: str) -> None:
-        """Refuses images that are not of the shape `expected`, of which the channels are last."""
+        """Refuses images whose shape is not `expected` (channels last)."""
         if np.ndim(images) != 4 or self.channels_last(images).shape != expected:
             raise errors.InvalidArgumentError.of(
                 f"Expected {what} shape to be {list(expected)}, but got {list(np.shape(images))}"

@@ -352,7 +352,7 @@ def _pooling_sides(window: Window) -> list[ctypes.Array[c_int64]]:
 
 
 def _library() -> _Library | None:
-    """The library, loaded once; None, and why in the log, where there is none that can be used."""
+    """The library, loaded once; None, with the reason in the log, where it cannot be used."""
     with _loading:  # two steps may want their first convolution at once; sysconfig fails then, and the log line doubles
         return _loaded()
 

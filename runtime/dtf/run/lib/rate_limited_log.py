@@ -1,6 +1,6 @@
 """What peers can cause is logged in one line each, and not more often than a disk and a reader can bear.
 
-Owns how often. Who is told of, and why, is the caller's to say.
+Owns how often a line is written. The caller owns its text.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ _LONG_START_S = 0.005
 
 
 class StepOwner(Protocol):
-    """What a running step needs of its session: to be found by whoever cancels it."""
+    """What a running step needs of its session: a place where a cancel finds it."""
 
     def add_step(self, step: MasterStep) -> None:
         """Called before the step starts. Raises OpError when the session takes no more steps."""

@@ -187,7 +187,7 @@ class Master:
         return handle in self._sessions
 
     def abandon_session(self, handle: str) -> bool:
-        """Closes a session whose client has gone. False: somebody has run a step in it since this was last asked."""
+        """Closes a session whose client has gone. False: a step has run in it since the last call."""
         session = self._sessions.get(handle)
         if session is not None and session.take_use():
             return False

@@ -288,7 +288,7 @@ class MasterSession:
         )
 
     def _known_places(self, timeout_s: float | None) -> list[str]:
-        """The devices of this task, and the names of the others: nobody has asked them for theirs."""
+        """The devices of this task, and the names of the other tasks, whose devices were not requested."""
         own = self._tasks.own_task
         devices = [device.name for device in self._tasks.join(own, timeout_s).devices]
         return [*devices, *(task for task in self._tasks.names if task != own)]

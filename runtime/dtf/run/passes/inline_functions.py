@@ -487,7 +487,7 @@ def _has_task(device: str) -> bool:
     try:
         spec = DeviceSpec.from_string(device)
     except ValueError:
-        return True  # whoever places it will say what is wrong
+        return True  # the placement reports what is wrong
     return spec.job is not None or spec.task is not None
 
 

@@ -261,7 +261,7 @@ class _Chooser:
         """The device of a group; `node` is one of it.
 
         Raises:
-          InvalidArgumentError: there is none.
+          InvalidArgumentError: no device fits.
         """
         is_impossible = request.is_impossible(self._is_soft)
         task = None if is_impossible else choose_task(request, self._tasks, self._own_task)

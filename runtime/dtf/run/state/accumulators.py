@@ -142,7 +142,7 @@ class DenseSum:
         self._shape = shape
         self._dims = tuple(shape.as_list()) if shape.is_fully_defined() else None
         self._sum: np.ndarray | None = None
-        self._is_own = False  # the first gradient is somebody else's memory
+        self._is_own = False  # the first gradient's memory belongs to its producer
 
     def add(self, gradient: np.ndarray) -> None:
         if np.shape(gradient) != (self._dims if self._sum is None else np.shape(self._sum)):

@@ -232,7 +232,7 @@ class Queue:
         self._enqueue(rows, cancellation, done)
 
     def dequeue(self, cancellation: CancellationManager | None, done: Done[Element]) -> None:
-        """Takes one element; waits while there is none. done(components), or OutOfRangeError when closed and empty."""
+        """Takes one element; waits while the queue is empty. done(components); OutOfRangeError if closed and empty."""
 
         def attempt(operation: Operation) -> bool:
             if self._storage.available(self.is_closed):

@@ -7,7 +7,7 @@ Copy-on-write. A value that a variable has handed out must never change under it
 still sends it, a fetch), and yet an update should not copy a large table. CPython knows who else holds an array: its
 reference count. So `Variable.writable()` gives out the live buffer when the variable is the only holder, and a
 private copy when it is not. Views and memoryviews hold a reference to the array whose memory they show, so they count
-as well; an array that is itself a view is never written to, because whoever owns its memory cannot be seen from here.
+as well; an array that is itself a view is never written to, because the owner of its memory is unknown here.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Variable:
 
     @property
     def shape(self) -> tuple[int | None, ...] | None:
-        """The shape of the value, or the declared shape while there is none (None: unknown)."""
+        """The shape of the value, or the declared shape without a value (None: unknown)."""
         array = self._array
         return self.declared_shape if array is None else array.shape
 
@@ -228,7 +228,7 @@ class ResourceManager:
     def lookup_or_create(
         self, container: str, name: str, kind: type[_Resource], factory: Callable[[], _Resource]
     ) -> _Resource:
-        """The object of that name, made by `factory()` if there is none. An empty container is the default one."""
+        """The object of that name, made by `factory()` if it does not exist. An empty container is the default one."""
         key = (container or DEFAULT_CONTAINER, kind, name)
         found = self._objects.get(key)
         if found is None:

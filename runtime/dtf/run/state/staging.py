@@ -79,7 +79,7 @@ class StagingArea:
         self._wait_queues.run(attempt, cancellation, done)
 
     def take(self, cancellation: CancellationManager | None, done: Done[Element]) -> None:
-        """Removes the oldest tuple; waits while there is none."""
+        """Removes the oldest tuple; waits while the area is empty."""
         self._get(0, self._elements.popleft, cancellation, done)
 
     def peek(self, index: int, cancellation: CancellationManager | None, done: Done[Element]) -> None:

@@ -115,7 +115,7 @@ class WaitQueue:
             try:
                 self._operations.remove(operation)
             except ValueError:
-                return  # it has finished, or has not joined yet: whoever holds it reports
+                return  # it has finished, or has not joined yet: its owner reports
         operation.report()
         flush(self._lock, *self.neighbours)
 

@@ -4,7 +4,7 @@ Owns the way back: code that may take long, or wait, says `yield_reader()` first
 his own work goes on elsewhere. In threads that are nobody's it does nothing.
 
 Owns also what a thread has come across meanwhile and does when it is done with its own (`afterwards`), and the other
-side of the bargain: a thread that waits lends itself to whoever reads the connections (`wait`).
+side of the bargain: a thread that waits offers itself for reading the connections (`wait`).
 """
 
 from __future__ import annotations
@@ -77,12 +77,12 @@ def take_back() -> None:
 
 
 def is_lent() -> bool:
-    """Whether somebody waits for this thread."""
+    """Whether another thread waits for this one."""
     return _thread.hand_over is not None
 
 
 def is_spare() -> bool:
-    """Whether somebody waits for this thread who can do without it."""
+    """Whether another thread waits for this one and can do without it."""
     return _thread.hand_over is not None and _thread.is_spare
 
 

@@ -59,7 +59,7 @@ class LocalWorker:
       task: "/job:ps/replica:0/task:0".
       devices: the task's devices; the first one is where everything runs.
       resources: shared by all sessions that are not isolated.
-      rendezvous: the tables of all steps, for whoever brings tensors from elsewhere.
+      rendezvous: the tables of all steps, for code that receives tensors from other tasks.
       pushed_steps: the compiled steps whose tensors are pushed.
       collective_leader: the task that brings the groups of collective operations together.
     """

@@ -104,7 +104,7 @@ def devices_of_session(
     devices: Sequence[Device], server_def: tensorflow_server_pb2.ServerDef | None
 ) -> tuple[Device, ...]:
     """The devices of a task by the name that a ServerDef gives to the task, if it tells of a cluster. Raises
-    InvalidArgumentError when that is no name.
+    InvalidArgumentError when the name is malformed.
     """
     if server_def is None or not server_def.cluster.job:
         return tuple(devices)

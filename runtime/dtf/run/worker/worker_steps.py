@@ -1,4 +1,4 @@
-"""WorkerSteps: the steps that run at one task, for whoever has to find one: to cancel it, or all of a session.
+"""WorkerSteps: the steps that run at one task, where a cancel finds one of them, or all of a session.
 
 Owns the table and what a step is given when it begins. Runs nothing.
 """
