@@ -26,13 +26,10 @@ ATTEMPTS = 3
 
 CONF = """\
 ClusterName=test
-SlurmctldHost=localhost(127.0.0.1)
+{site}
 SlurmctldPort={ports[0]}
 SlurmUser={user}
 SlurmdUser={user}
-AuthType=auth/none
-CredType=cred/none
-AuthInfo=cred_expire=5
 StateSaveLocation={folder}/state
 SlurmdSpoolDir={folder}/spool/%n
 SlurmctldPidFile={folder}/run/slurmctld.pid
@@ -65,7 +62,13 @@ PartitionName=main Nodes=node[1-{count}] Default=YES MaxTime=INFINITE State=UP P
 PartitionName=urgent Nodes=node[1-{count}] MaxTime=INFINITE State=UP PriorityTier=9 PreemptMode=OFF
 """
 
-NODE = "NodeName=node{number} NodeHostname=localhost NodeAddr=127.0.0.1 Port={port} CPUs=8 RealMemory=4000 Gres=gpu:4"
+NODE = "NodeName=node{number} {place} Port={port} CPUs=8 RealMemory=4000 Gres=gpu:4"
+LOOPBACK = """\
+SlurmctldHost=localhost(127.0.0.1)
+AuthType=auth/none
+CredType=cred/none
+AuthInfo=cred_expire=5
+"""
 COMMAND = """\
 #!/bin/sh
 if [ -e "{folder}/cut-$SLURMD_NODENAME" ]; then
@@ -92,6 +95,10 @@ class Slurm:
     At the end nothing is left of the daemons, of their steps, and of processes whose environment names `folder`.
     """
 
+    prefix: tuple[str, ...] = ()
+    """What comes before each command of a user."""
+    attempts = ATTEMPTS
+
     def __init__(self, folder: Path, count: int) -> None:
         self.folder = folder / "slurm"
         self.count = count
@@ -113,7 +120,7 @@ class Slurm:
             command = self.folder / "commands" / name
             command.write_text(COMMAND.format(folder=self.folder, name=name, command=shutil.which(name, path=PATH)))
             command.chmod(0o755)
-        for attempt in range(ATTEMPTS):
+        for attempt in range(self.attempts):
             try:
                 self._start_daemons()
                 self.wait_until(self._is_idle, f"{self.count} idle nodes", START_S)
@@ -121,7 +128,7 @@ class Slurm:
             except BaseException as error:
                 self._stop_daemons()
                 # Another process may have taken a port meanwhile.
-                if not isinstance(error, AssertionError) or attempt == ATTEMPTS - 1:
+                if not isinstance(error, AssertionError) or attempt == self.attempts - 1:
                     raise
         return self
 
@@ -133,9 +140,14 @@ class Slurm:
             self._stop_daemons()
 
     def run(self, *command: str, check: bool = True) -> str:
-        done = subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=120)
+        line = (*self.prefix, *command)
+        done = subprocess.run(line, env=self.environment, capture_output=True, text=True, timeout=120)
         assert not check or done.returncode == 0, f"{command}: {done.stderr}"
         return done.stdout.strip()
+
+    def state_of(self, name: str) -> str:
+        """Slurm's word for the state of a node; a node that does not answer has an asterisk."""
+        return self.run("sinfo", "-h", "-p", "main", "-n", name, "-o", "%T")
 
     def allocate(self, nodes: int) -> str:
         """The id of a job with so many nodes that runs nothing."""
@@ -186,17 +198,32 @@ class Slurm:
         return self.run("sinfo", "-h", "-o", "%D %T", check=False) == f"{self.count} idle"
 
     def _start_daemons(self) -> None:
-        ports = free_ports(self.count + 1)
-        nodes = "\n".join(NODE.format(number=number, port=ports[number]) for number in range(1, self.count + 1))
-        gpus = [f"NodeName=node[1-{self.count}] Name=gpu File=/dev/{device}\n" for device in GPUS]
-        (self.folder / "gres.conf").write_text("".join(gpus))
-        values = {"folder": self.folder, "ports": ports, "nodes": nodes, "count": self.count}
-        (self.folder / "slurm.conf").write_text(CONF.format(user=getpass.getuser(), **values))
         self._warden = Warden(self.folder.parent, self.environment, self._log)
-        conf = self.environment["SLURM_CONF"]
-        self._warden.start("slurmctld", "-D", "-f", conf)
+        self._write_conf()
+        self._start_controller()
         for number in range(1, self.count + 1):
             self.start_node(f"node{number}")
+
+    def _site(self) -> str:
+        """Where the controller is, and how all prove who they are."""
+        return LOOPBACK
+
+    def _place(self, number: int) -> str:
+        """Where a node is."""
+        return "NodeHostname=localhost NodeAddr=127.0.0.1"
+
+    def _start_controller(self) -> None:
+        assert self._warden is not None
+        self._warden.start(*self.prefix, "slurmctld", "-D", "-f", self.environment["SLURM_CONF"])
+
+    def _write_conf(self) -> None:
+        ports = free_ports(self.count + 1)
+        numbers = range(1, self.count + 1)
+        nodes = "\n".join(NODE.format(number=one, place=self._place(one), port=ports[one]) for one in numbers)
+        gpus = [f"NodeName=node[1-{self.count}] Name=gpu File=/dev/{device}\n" for device in GPUS]
+        (self.folder / "gres.conf").write_text("".join(gpus))
+        values = {"folder": self.folder, "site": self._site(), "ports": ports, "nodes": nodes, "count": self.count}
+        (self.folder / "slurm.conf").write_text(CONF.format(user=getpass.getuser(), **values))
 
     def _stop_daemons(self) -> None:
         if self._warden is not None:
