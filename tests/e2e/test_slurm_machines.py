@@ -82,9 +82,8 @@ def test_tasks_of_a_node_without_a_wire_must_be_fenced_and_go_on_elsewhere(clust
     assert not slurm.nodes["node2"].processes("line $i"), "both write"
     after = {task["name"]: task for task in cluster.status()["tasks"]}
     assert after["worker:0"]["address"] != before["worker:0"]["address"]
-    assert [after[name]["address"] for name in ("ps:0", "worker:1")] == [
-        before[name]["address"] for name in ("ps:0", "worker:1")
-    ]
+    for name in ("ps:0", "worker:1"):
+        assert after[name]["address"] == before[name]["address"]
     conf = slurm.environment["SLURM_CONF"]
     slurm.wait_until(lambda: not tasks_of_node("node2", conf), "the end of all that runs there")
     slurm.wait_until(lambda: slurm.state_of("node2").startswith("down"), "the loss of node2")
@@ -103,4 +102,17 @@ def test_tasks_of_a_node_that_reboots_must_run_again(cluster, slurm):
     after = {task["name"]: task for task in cluster.status()["tasks"]}
     assert after["worker:1"]["pid"] == before["worker:1"]["pid"]
     assert slurm.run("squeue", "-h", "-o", "%T") == "RUNNING"
+    finish(cluster, slurm)
+
+
+def test_a_short_cut_must_harm_no_task(cluster, slurm):
+    before = cluster.status()["tasks"]
+    slurm.cut_node("node2")
+    slurm.wait_until(lambda: "node2 cannot be reached" in cluster.run("events").stdout, "the cut to be noticed")
+    slurm.mend_node("node2")
+    slurm.wait_until(lambda: "node2 is reachable again" in cluster.run("events").stdout, "the end of the cut")
+    after = cluster.status()["tasks"]
+    assert [(task["name"], task["pid"], task["restarts"]) for task in after] == [
+        (task["name"], task["pid"], 0) for task in before
+    ]
     finish(cluster, slurm)
