@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -196,7 +197,9 @@ def choose(options: Options, given: str | None, is_sure: bool = False, is_end: b
     from dtfctl.storage.paths import state_root
 
     chosen = client.choose(state_root(options.state_dir), given, options.terminal().say, is_sure)
-    if "SLURM_JOB_ID" not in os.environ:
+    if "SLURM_JOB_ID" in os.environ:
+        _tell_of_restarted_node(chosen, is_end)
+    else:
         _follow_into_job(chosen, is_end)
         try:
             settle_engine(chosen)
@@ -221,10 +224,7 @@ def _follow_into_job(cluster: Cluster, is_end: bool) -> None:
         return
     if slurm_job.has_lost_script(job):
         why = f"{cluster.name}: job {job.number} of Slurm has lost its first node, {job.node}, which ran dtfctl"
-        if is_end:
-            slurm_job.cancel(job.number)
-            fail(OK, f"{why}; it is cancelled")
-        fail(NOT_RUNNING, f"{why}; to begin its next run: scontrol requeue {job.number}")
+        _fail_without_script(job.number, why, is_end)
     if job.state in slurm_job.AT_WORK and (cluster.paths.store.exists()):
         state_dir = str(cluster.paths.folder.parent)
         words = (sys.executable, "-m", "dtfctl", "--state-dir", state_dir, *_own_arguments())
@@ -235,6 +235,31 @@ def _follow_into_job(cluster: Cluster, is_end: bool) -> None:
         slurm_job.forget(cluster.paths.folder)
         fail(OK, f"{cluster.name}: {job}; it is cancelled")
     fail(NOT_RUNNING, f"{cluster.name}: {job}")
+
+
+def _tell_of_restarted_node(cluster: Cluster, is_end: bool) -> None:
+    """A supervisor that was revived in such a job would end with this command, or hold the nodes after the training."""
+    if not cluster.paths.job.exists():
+        return
+    from dtfctl.supervise import allocation
+
+    job = allocation.job_of_restarted_node(cluster, os.environ.get("SLURMD_NODENAME", ""))
+    if job is not None:
+        why = (
+            f"{cluster.name}: {job.node}, the first node of job {job.number} of Slurm, was restarted; dtfctl ran there"
+        )
+        _fail_without_script(job.number, why, is_end)
+
+
+def _fail_without_script(number: str, why: str, is_end: bool) -> NoReturn:
+    from dtfctl.launchers import slurm_job
+
+    if is_end:
+        # A command that is a step of the job gets the signal of the job's end too.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        slurm_job.cancel(number)
+        fail(OK, f"{why}; the job is cancelled")
+    fail(NOT_RUNNING, f"{why}; to begin its next run: scontrol requeue {number}")
 
 
 def _tell_of_early_end(cluster: Cluster, number: str, is_end: bool) -> None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from dtfctl.errors import HostsUnusable
 from dtfctl.launchers import slurm_job
 from dtfctl.launchers.base import Event, Exited, Unreachable
+from dtfctl.launchers.keeper.processes import boot_id
 from dtfctl.storage.store import Store
 from dtfctl.supervise.reconcile import STOPPED
 from dtfctl.values import state
@@ -144,6 +145,20 @@ def settle(cluster: Cluster, own: SlurmSettings | None = None) -> None:
         store.save(closed, ended, [store.happening("", closed.outcome, closed.why)])
     finally:
         store.close()
+
+
+def job_of_restarted_node(cluster: Cluster, node: str) -> slurm_job.Job | None:
+    """The job of the present run, if its batch script and supervisor ended with a restart of this machine, the job's
+    first node `node`. Slurm needs up to half an hour to notice. Raises HostsUnusable where Slurm does not answer."""
+    found, noted = cluster.find(), slurm_job.noted(cluster.paths.folder)
+    if found is None or noted is None or cluster.has_supervisor():
+        return None
+    run, _ = found
+    if run.is_over or run.plan.slurm.job != noted.number or run.boot == boot_id():
+        return None
+    job = slurm_job.look(noted.number)
+    # On another node of the job the boot differs too.
+    return job if job.state == "RUNNING" and job.node == node else None
 
 
 def _ended(status: TaskStatus, why: str) -> TaskStatus:

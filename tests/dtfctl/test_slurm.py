@@ -6,6 +6,7 @@ import asyncio
 import json
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,10 +15,12 @@ from dtfctl.config.engine import nodes_of
 from dtfctl.errors import ConfigError, HostsUnusable
 from dtfctl.launchers import slurm_job
 from dtfctl.launchers.base import Exited, Unreachable
+from dtfctl.launchers.keeper.processes import boot_id
 from dtfctl.launchers.slurm import SlurmPipe, explain, own_environment
 from dtfctl.plan.batch_script import log_pattern, options, script
 from dtfctl.plan.expand import environment
-from dtfctl.supervise.allocation import Allocation, why_signalled
+from dtfctl.storage.paths import ClusterPaths
+from dtfctl.supervise.allocation import Allocation, job_of_restarted_node, why_signalled
 from dtfctl.values.hosts import resolved
 from dtfctl.values.plan import SLURM, ClusterPlan, HostPlan, SlurmSettings, to_json
 from dtfctl.values.task import Exit
@@ -263,6 +266,28 @@ def test_a_job_without_its_first_node_has_lost_its_script(tmp_path, monkeypatch,
     assert not slurm_job.has_lost_script(slurm_job.look("12"))
 
 
+@pytest.mark.parametrize(
+    ("boot", "node", "has_supervisor", "is_over", "is_lost"),
+    [
+        ("another", "n1", False, False, True),
+        (boot_id(), "n1", False, False, False),
+        ("another", "n2", False, False, False),
+        ("another", "n1", True, False, False),
+        ("another", "n1", False, True, False),
+    ],
+)
+def test_a_first_node_that_was_restarted_has_lost_the_script(
+    tmp_path, monkeypatch, boot, node, has_supervisor, is_over, is_lost
+):
+    commands(tmp_path, monkeypatch, squeue="echo '12|RUNNING|None|n1|n[1-2]'")
+    (tmp_path / "job").write_text("12\nsrun\n/f.yaml\n")
+    run = SimpleNamespace(boot=boot, is_over=is_over, plan=SimpleNamespace(slurm=SlurmSettings("12")))
+    cluster = SimpleNamespace(
+        paths=ClusterPaths(tmp_path), find=lambda: (run, {}), has_supervisor=lambda: has_supervisor
+    )
+    assert (job_of_restarted_node(cluster, node) is not None) is is_lost
+
+
 def test_a_job_that_slurm_has_forgotten_has_no_state(tmp_path, monkeypatch):
     commands(tmp_path, monkeypatch, squeue="echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1")
     assert slurm_job.look("12") == slurm_job.Job("12")
@@ -309,7 +334,7 @@ def test_a_host_is_unreachable_for_ever_only_when_its_job_has_ended(tmp_path, mo
     async def look():
         allocation = Allocation("12", taken.append, lambda why, _: ends.append(why), lambda task: True)
         allocation.take(Unreachable("n1", "why"))
-        while (tasks := asyncio.all_tasks() - {asyncio.current_task()}):
+        while tasks := asyncio.all_tasks() - {asyncio.current_task()}:
             await asyncio.wait(tasks)
 
     asyncio.run(look())
@@ -336,7 +361,7 @@ def test_a_first_node_that_is_cut_off_ends_its_part_of_the_job(tmp_path, monkeyp
             "12", lambda event: None, lambda *end: ends.append(end), bool, lambda: is_cut_off, lambda: 0.05, "n1"
         )
         allocation.take(Unreachable("n2", "why"))
-        while (tasks := asyncio.all_tasks() - {asyncio.current_task()}):
+        while tasks := asyncio.all_tasks() - {asyncio.current_task()}:
             await asyncio.wait(tasks)
 
     asyncio.run(look())

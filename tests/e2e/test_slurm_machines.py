@@ -116,3 +116,16 @@ def test_a_short_cut_must_harm_no_task(cluster, slurm):
         (task["name"], task["pid"], 0) for task in before
     ]
     finish(cluster, slurm)
+
+
+def test_a_first_node_that_reboots_must_be_told_and_no_supervisor_be_revived(cluster, slurm):
+    slurm.kill_node("node1")
+    slurm.start_node("node1")
+    # Slurm takes the job for running, and steps begin there.
+    words = cluster.run("status", status=3).stderr
+    assert "node1, the first node of job 1 of Slurm, was restarted" in words and "scontrol requeue 1" in words, words
+    assert "cancelled" in cluster.run("down").stderr
+    slurm.wait_until(lambda: not slurm.run("squeue", "-h"), "the end of the job")
+    assert cluster.status()["state"] == "stopped"
+    for name in slurm.nodes:
+        assert not processes_of_node(name, slurm.environment["SLURM_CONF"])
