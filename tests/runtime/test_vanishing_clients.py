@@ -117,7 +117,8 @@ def test_sixty_clients_that_are_killed_in_mid_step_leave_no_step_no_session_and_
             looks.append([server.look() for server in servers])
         for number in range(len(servers)):
             memory = [look[number]["mb"] for look in looks]
-            assert memory[-1] - memory[0] < GROWTH_MB_MAX, memory
+            # The second wave may come when more of the first is alive than at its end: what is freed stays reserved.
+            assert memory[-1] - max(memory[:2]) < GROWTH_MB_MAX, memory
             threads = [look[number]["threads"] for look in looks]
             assert threads[-1] <= max(threads[:2]), threads
     finally:
