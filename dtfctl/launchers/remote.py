@@ -329,16 +329,21 @@ class RemoteLauncher:
         return {entry.name: entry.stat().st_size for entry in os.scandir(self._logs) if entry.name in self._launched}
 
     def _take_log(self, name: str, offset: int, data: bytes, times: list[tuple[int, int]]) -> None:
-        """Only what continues the file; after a lost connection it is sent again from there."""
+        """Appends what is not here yet. Where bytes before it are missing, a new connection brings them again."""
         if name not in self._launched:
             self._keeper_client.send({"do": "ack", "bytes": len(data)})
             raise BadMessage(f"the log {name} belongs to no process that was started there")
         path = self._logs / name
         with open(path, "ab") as file:
-            if file.tell() == offset:
+            size = file.tell()
+            fresh = data[size - offset :] if offset <= size else b""
+            if fresh:
                 # The times first: so the recorder of this machine adds none of its own.
                 with contextlib.suppress(OSError, struct.error):
-                    log_recorder.note_growth(str(path), times)
-                file.write(data)
+                    log_recorder.note_growth(str(path), [(at, until) for at, until in times if until > size])
+                file.write(fresh)
             until = file.tell()
         self._keeper_client.send({"do": "ack", "bytes": len(data), "file": name, "until": until})
+        if offset > size and self._call is not None:
+            self._silence = f"{offset - size} bytes of the log {name} did not arrive"
+            self._call.kill()

@@ -42,3 +42,31 @@ def test_a_host_cannot_write_to_the_log_of_another_hosts_task(tmp_path, capfd, i
 
     asyncio.run(asyncio.wait_for(scenario(), 120))
     assert "the log chief-0.1.log belongs to no process that was started there" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("here", "more"),
+    [("", "second\n"), ("begun\nsecond\n", "second\nthird\n")],
+    ids=["bytes are missing", "bytes are here already"],
+)
+def test_a_log_that_is_not_as_long_as_its_host_believes_is_completed(tmp_path, here, more):
+    async def scenario():
+        async with piped(tmp_path) as host:
+            launcher = await host.connect()
+            launcher.start(host.launch())
+            await host.next(Started)
+            log = host.log_file("t:0")
+            await until(lambda: log.exists() and log.read_text() == "begun\n")
+            log.write_text(here)
+            there = run_folder(f"conformance-{(tmp_path / 'token').read_text()}")
+            with open(os.path.join(there, "logs", log.name), "a") as file:
+                file.write(more)
+            await until(lambda: log.read_text() == "begun\n" + more)
+            await host.close()
+
+    asyncio.run(asyncio.wait_for(scenario(), 120))
+
+
+async def until(condition):
+    while not condition():
+        await asyncio.sleep(0.01)
