@@ -1,4 +1,4 @@
-"""Finds waits in threads that read connections: whoever waits there stops all other tasks' messages.
+"""Finds waits in threads that read connections: a wait there stops the messages of all other tasks.
 
 Owns the hook: while `watched`, the primitives by which Python code waits look whether their thread is lent to the
 reactor (`reader_thread.is_lent`), and write down where. Locks that guard a few lines are not looked at: they are C, and

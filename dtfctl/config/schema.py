@@ -367,15 +367,20 @@ KUBERNETES = Section(
     may_be_empty=True,
 )
 
+# Keys that engines share whose own client gives the hosts.
+_SPARES = Key(
+    values.integer(0, REPLICAS_MAX),
+    "How many of the hosts stay free, to take over the tasks of a host that is lost.",
+    "0",
+)
+_SYNC = Key(values.boolean(), "Whether the folder is copied to the hosts; false for a shared file system.", "true")
+_COPY = Key(values.TEXT, "Where the copy is; by default at the same path as here.")
+
 RAY = Section(
     {
         "address": Key(values.LINE, "The Ray cluster; by default RAY_ADDRESS, or the one of this machine."),
         "nodes": Key(values.integer(1, REPLICAS_MAX), "How many hosts the placement group has.", "1"),
-        "spares": Key(
-            values.integer(0, REPLICAS_MAX),
-            "How many of the hosts stay free, to take over the tasks of a host that is lost.",
-            "0",
-        ),
+        "spares": _SPARES,
         "resources": Key(
             values.one_or_list(values.LINE),
             "What each host gets, NAME=AMOUNT: CPU=4. They override what its tasks need, or add to it.",
@@ -392,10 +397,8 @@ RAY = Section(
         "without": Key(values.one_or_list(values.LINE), "Resources and options that dtfctl leaves out: CPU."),
         "python": Key(values.LINE, "The Python that has ray, as the Ray cluster's; by default dtfctl's own."),
         "wait": Key(values.duration(1), "How long to wait for the hosts; more where Ray has to add nodes.", "6s"),
-        "sync": Key(
-            values.boolean(), "Whether the folder is copied to the hosts; false for a shared file system.", "true"
-        ),
-        "working_dir": Key(values.TEXT, "Where the copy is; by default at the same path as here."),
+        "sync": _SYNC,
+        "working_dir": _COPY,
     },
     may_be_empty=True,
 )
@@ -404,11 +407,7 @@ SPARK = Section(
     {
         "master": Key(values.LINE, "The master's URL, spark://HOST:7077; by default that of Spark's configuration."),
         "nodes": Key(values.integer(1, REPLICAS_MAX), "How many executors there are: each is a host.", "1"),
-        "spares": Key(
-            values.integer(0, REPLICAS_MAX),
-            "How many of the hosts stay free, to take over the tasks of a host that is lost.",
-            "0",
-        ),
+        "spares": _SPARES,
         "cores": Key(
             values.integer(1, values.CORES_MAX), "The cores of each executor; by default as many as its tasks need."
         ),
@@ -418,10 +417,8 @@ SPARK = Section(
         ),
         "python": Key(values.LINE, "The Python that has pyspark, also on the executors; by default dtfctl's own."),
         "wait": Key(values.duration(1), "How long to wait for the executors.", "60s"),
-        "sync": Key(
-            values.boolean(), "Whether the folder is copied to the hosts; false for a shared file system.", "true"
-        ),
-        "working_dir": Key(values.TEXT, "Where the copy is; by default at the same path as here."),
+        "sync": _SYNC,
+        "working_dir": _COPY,
     },
     may_be_empty=True,
 )
@@ -429,16 +426,12 @@ SPARK = Section(
 MPI = Section(
     {
         "nodes": Key(values.integer(1, REPLICAS_MAX), "How many of mpirun's hosts to use, the first ones.", "1"),
-        "spares": Key(
-            values.integer(0, REPLICAS_MAX),
-            "How many of the hosts stay free, to take over the tasks of a host that is lost.",
-            "0",
-        ),
+        "spares": _SPARES,
         "mpirun": Key(values.LINE, "Open MPI's mpirun, with options.", "mpirun"),
         "options": Key(values.one_or_list(values.LINE), "Options of each call of mpirun: --hostfile=hosts."),
         "address": Key(values.LINE, "The address of a host for the others; {node} is its name: {node}-ib.", "{node}"),
         "sync": Key(values.boolean(), "Whether the folder is copied to the hosts, which have no shared one.", "false"),
-        "working_dir": Key(values.TEXT, "Where the copy is; by default at the same path as here."),
+        "working_dir": _COPY,
     },
     may_be_empty=True,
 )

@@ -142,7 +142,7 @@ class LauncherHost:
 
     @contextlib.contextmanager
     def port_in_use(self):
-        """A port of the host that somebody has."""
+        """A port of the host that another process holds."""
         with socket.create_server((self.address, 0)) as server:
             yield server.getsockname()[1]
 

@@ -1,4 +1,4 @@
-"""The one value of which status, top and all views are renderings."""
+"""The snapshot: status, top and all views are renderings of this one value."""
 
 from __future__ import annotations
 

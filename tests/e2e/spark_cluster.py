@@ -118,7 +118,7 @@ def _free_port() -> int:
 
 @cache
 def sockets() -> Path:
-    """Where tests share an application. It ends when nobody has used it for a minute."""
+    """Where tests share an application. It ends after a minute without use."""
     folder = Path(tempfile.mkdtemp(prefix="spark-sockets-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder

@@ -15,7 +15,7 @@ from dtf.wire import errors, limits
 
 @pytest.fixture
 def full_memory(monkeypatch):
-    """A machine of which nothing is free; it is looked at often."""
+    """A machine without free memory, which is looked at often."""
     monkeypatch.setattr(growth, "LOOKED_AT_EACH_BYTES", 1 << 16)
     monkeypatch.setattr(limits, "available_bytes", lambda: 1000)
 

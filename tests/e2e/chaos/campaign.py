@@ -311,7 +311,7 @@ class Campaign:
         status = cluster.status()
         self._complain(checks.of_restarts(events, {task["name"]: task["restarts"] for task in status["tasks"]}))
         if not cluster.machines and (taken := cluster.free_addresses([task["address"] for task in status["tasks"]])):
-            raise Lost(f"somebody still has {taken}")
+            raise Lost(f"processes still hold {taken}")
         self._examine_checkpoint()
         self._examine_files(is_finished)
         self._report.runs += 1

@@ -79,7 +79,7 @@ class Training:
             return 0
 
     def free_addresses(self, addresses: list[str]) -> list[str]:
-        """Those of `addresses`, of this machine, that somebody still has."""
+        """The addresses of this machine among `addresses` that are still held."""
         taken = []
         for address in addresses:
             host, _, port = address.rpartition(":")

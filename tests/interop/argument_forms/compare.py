@@ -32,7 +32,7 @@ def tensorflow_outcomes(tables: Sequence[str], every: int = 1) -> dict[str, dict
 
 
 def difference(wanted: dict[str, Any], found: dict[str, Any], names: bool = False) -> str:
-    """The first difference, in words; empty where there is none. Names and op types count only if `names`."""
+    """The first difference, in words; empty for equal results. Names and op types count only if `names`."""
     one, other = _failure(wanted), _failure(found)
     if one or other:
         if one and other and one[0] == other[0] and _related(one[1], other[1]):

@@ -11,9 +11,9 @@ other.
 A value that all its users use only together with a later one from the same task is *piggybacked*: it needs no message
 of its own, so its _Send gets a mark too.
 
-Large variables, and updates of them, stay alone: a node that needs the first need not wait for the last. So do results
-of much arithmetic of which more is made here: while one task is at the first of them, the other makes the next, as in a
-pipeline of micro-batches.
+Large variables, and updates of them, stay alone: a node that needs the first need not wait for the last. Results
+of much arithmetic stay alone too, where this task makes several: while another task uses the first result, this one
+computes the next, as in a pipeline of micro-batches.
 """
 
 from __future__ import annotations
