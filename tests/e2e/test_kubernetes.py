@@ -56,7 +56,6 @@ def cluster(tmp_path, kubernetes):
     cluster.write(SLEEPERS.format(folder=cluster.folder))
     cluster.timeout_s = 180.0
     cluster.environment |= {"KUBECONFIG": str(kubernetes.kubeconfig), "WORD": "a-secret"}
-    cluster.environment["PYTHONPATH"] = os.environ.get("PYTHONPATH", cluster.environment["PYTHONPATH"])
     yield cluster
     cluster.run("down", "trial", status=None)
 
@@ -234,7 +233,7 @@ def test_a_real_trainer_trains_there(tmp_path, kubernetes):
         if path.is_file():
             shutil.copy(path, cluster.folder)
     cluster.timeout_s = 300.0
-    cluster.environment |= {"KUBECONFIG": str(kubernetes.kubeconfig), "PYTHONPATH": os.environ["PYTHONPATH"]}
+    cluster.environment["KUBECONFIG"] = str(kubernetes.kubeconfig)
     settings = ("--set", "engine.kubernetes.image=i", "--set", f"engine.kubernetes.folder={cluster.folder}")
     cluster.run("up", *settings)
     former = pods_of(kubernetes)["digits-ps-1"]
