@@ -1,8 +1,7 @@
 """The Python functions of this process that PyFunc nodes call, by token.
 
-Owns the registry; both halves need it, because a graph can carry only the token. A function lives as long as the
-graph that was
-given to `register`. A node whose token was made in another process cannot run here.
+Owns the registry; both halves need it, because a graph can carry only the token. A function lives as long as the graph
+that was given to `register`. A node whose token was made in another process cannot run here.
 """
 
 from __future__ import annotations

@@ -70,8 +70,8 @@ class QueueBase(Components):
     """A queue of tuples of tensors that a task keeps between steps.
 
     Enqueues wait while it is full, dequeues while it has too little. A closed queue takes in nothing more
-    (CancelledError) and ends
-    dequeues that it cannot serve with OutOfRangeError. With `names`, tuples are dictionaries.
+    (CancelledError) and ends dequeues that it cannot serve with OutOfRangeError. With `names`, tuples are
+    dictionaries.
 
     Made through its subclasses, or here around the handle of a queue that exists.
     """
@@ -93,9 +93,9 @@ class QueueBase(Components):
     def from_list(index: Any, queues: Sequence[QueueBase]) -> QueueBase:
         """The queue at position `index` (a scalar tensor) of several queues with the same components.
 
-          Raises:
-            TypeError: something is no queue, or their components have different dtypes.
-        ValueError: their components have different names.
+        Raises:
+          TypeError: something is not a queue, or their components have different dtypes.
+          ValueError: their components have different names.
         """
         if not queues or not all(isinstance(queue, QueueBase) for queue in queues):
             raise TypeError("A list of queues expected")

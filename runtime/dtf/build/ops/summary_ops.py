@@ -1,8 +1,7 @@
 """Summary ops: `tf.summary.scalar` and similar functions, which return serialized Summary messages.
 
 Owns tags (from the name scope, with an optional family), collections, and the merging of collected summaries. Writing
-them to disk
-is `summary.FileWriter`. Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/summary
+them to disk is `summary.FileWriter`. Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/summary
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ TOKEN = -1
 
 class Segment:
     """Instructions that run straight through. `cost_ns` is what it took lately; at first, a guess by its length. One
-    that `is_update` runs while no other such one of its task does (see `updates`); one that `is_of_user` calls
+    that `is_update` runs while no other such one of its task does (see `atomic_updates`); one that `is_of_user` calls
     functions of the user's.
     """
 
@@ -150,7 +150,7 @@ def segments_of(
     instructions: list[Instruction], order: list[int], constants: Mapping[int, Array]
 ) -> tuple[list[Segment], dict[int, int]]:
     """Groups instructions by their asynchronous ancestors. Values that come together count as one of these, and what
-    brings them is in no segment. What is held together (see `updates`) shares the ancestors of the last of it.
+    brings them is in no segment. What is held together (see `atomic_updates`) shares the ancestors of the last of it.
     """
     numbers: dict[int, int] = {}
     number_of: dict[int, int] = {}

@@ -144,9 +144,9 @@ def _(node: KernelNode) -> Function:
 
 
 class _Loop:
-    """One run of a While. The next iteration starts from the loop below and not from inside the last one's callback
-    when that
-    has been called at once, so a long loop needs no deep stack."""
+    """One run of a While. After a callback that was called at once, the next iteration starts from the loop below and
+    not from inside the callback, so a long loop needs no deep stack.
+    """
 
     def __init__(self, condition: FunctionBody, body: FunctionBody, step: StepContext, done: Done[Outputs]) -> None:
         self._condition = condition

@@ -1,8 +1,7 @@
 """Kernels that touch files, serialized tensors and Python functions.
 
 Owns saving and restoring as ops (the format itself is `checkpoint.py`), reading and writing whole files, sharded file
-names,
-and calls of registered Python functions (`py_functions.py`).
+names, and calls of registered Python functions (`py_functions.py`).
 """
 
 from __future__ import annotations

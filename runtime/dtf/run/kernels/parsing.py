@@ -1,4 +1,4 @@
-"""Kernels that parse serialized Examples and SequenceExamples. How columns are laid out is `run/examples`'."""
+"""Kernels that parse serialized Examples and SequenceExamples. How columns are laid out is `run/lib/examples`'."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Kernels that draw random numbers.
 
-A seeded op draws TensorFlow's own numbers, from a stream per session and node (`run/philox`): the same op in a new
+A seeded op draws TensorFlow's own numbers, from a stream per session and node (`run/lib/philox`): the same op in a new
 session repeats them. Two seeds of zero ask for what nobody can repeat, which numpy draws faster. Poisson and binomial
 numbers, and those of ParameterizedTruncatedNormal, come from numpy always; they are repeatable, but not TensorFlow's.
 """

@@ -1,4 +1,4 @@
-"""Kernels that hash strings into buckets, and fingerprints of rows. The hashes themselves are `run/fingerprints`'."""
+"""Kernels that hash strings into buckets, and fingerprints of rows. The hashes are in `run/lib/fingerprints`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Kernels of the summary ops: each gives a serialized Summary message, the same as TensorFlow's in meaning.
 
 Owns histograms with TensorFlow's default buckets, and the encoding of images as PNG and of sound as WAV. Does not
-write event
-files (`events.py`). Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/summary
+write event files (`events.py`). Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/summary
 """
 
 from __future__ import annotations

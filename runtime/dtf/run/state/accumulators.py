@@ -1,8 +1,7 @@
 """Accumulators: gradients summed until enough have come, the heart of synchronous replicas.
 
 Owns the dense and the sparse accumulator, their rule of stale gradients, and the wait for `num_required` of them,
-which holds no thread
-(`waiting.py`). Does not know ops or nodes: `kernels/data_flow.py` binds them.
+which holds no thread (`wait_queue.py`). Does not know ops or nodes: `kernels/data_flow.py` binds them.
 
 A gradient computed at `local_step` is dropped when the accumulator's global step has moved past it. Taking a gradient
 moves that step on by one. Source: https://www.tensorflow.org/api_docs/python/tf/compat/v1/ConditionalAccumulator

@@ -214,7 +214,7 @@ class ResourceManager:
 
     All sessions of a task share one manager, which is what lets replicas train the same variables, unless a session
     asks to be isolated. Its own lock guards the dictionary; a factory runs under it and must not wait. Who makes an
-    update of several operations holds `update_lock` (see `updates`).
+    update of several operations holds `update_lock` (see `atomic_updates`).
     """
 
     def __init__(self) -> None:

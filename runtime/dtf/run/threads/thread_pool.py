@@ -1,8 +1,7 @@
 """The process's pool of threads for work that must not hold up the thread that found it.
 
 Owns a few daemon threads, started when they are first needed. What is submitted may compute for long but must never
-wait for
-other work of this pool: kernels that wait are asynchronous and hold no thread.
+wait for other work of this pool: kernels that wait are asynchronous and hold no thread.
 """
 
 from __future__ import annotations
