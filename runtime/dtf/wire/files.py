@@ -15,25 +15,31 @@ from typing import Any
 from dtf.wire import errors, filesystems, limits
 from dtf.wire.unfinished import new_token
 
-_KINDS: dict[int, Any] = {
-    errno.ENOENT: errors.NotFoundError,
-    errno.ENOTDIR: errors.NotFoundError,
-    errno.EEXIST: errors.AlreadyExistsError,
-    errno.EACCES: errors.PermissionDeniedError,
-    errno.EPERM: errors.PermissionDeniedError,
-    errno.ENOSPC: errors.ResourceExhaustedError,
-    errno.EDQUOT: errors.ResourceExhaustedError,
-    errno.ENOTEMPTY: errors.FailedPreconditionError,
-    errno.EISDIR: errors.FailedPreconditionError,
+_CODES = {
+    errors.NotFoundError: "ENOENT ENODEV ENXIO ESRCH",
+    errors.AlreadyExistsError: "EEXIST EADDRNOTAVAIL EALREADY",
+    errors.PermissionDeniedError: "EACCES EPERM EROFS",
+    errors.ResourceExhaustedError: "ENOSPC EDQUOT EMFILE EMLINK ENFILE ENOBUFS ENODATA ENOMEM",
+    errors.FailedPreconditionError: "ENOTEMPTY EISDIR ENOTDIR EBADF EBUSY ETXTBSY EPIPE",
+    errors.InvalidArgumentError: "EINVAL ENAMETOOLONG E2BIG EDOM EFAULT EILSEQ ENOTTY ESPIPE",
+    errors.OutOfRangeError: "EFBIG EOVERFLOW ERANGE",
+    errors.UnimplementedError: "ENOSYS ENOTSUP EXDEV",
+    errors.DeadlineExceededError: "ETIMEDOUT",
+    errors.AbortedError: "EDEADLK ESTALE",
+    errors.UnavailableError: "EAGAIN EINTR ENOLCK ECONNREFUSED ECONNRESET EHOSTDOWN EHOSTUNREACH ENETDOWN ENETUNREACH",
 }
+"""The codes of TensorFlow's files for the numbers of the operating system; UnknownError for all others."""
 
+_KINDS: dict[int, Any] = {
+    getattr(errno, name): kind for kind, names in _CODES.items() for name in names.split() if hasattr(errno, name)
+}
 
 _PIECE_BYTES = 1 << 24
 _RECORDS_BYTES = 1 << 16
 
 _CLASSES: dict[type[OSError], Any] = {
     FileNotFoundError: errors.NotFoundError,
-    NotADirectoryError: errors.NotFoundError,
+    NotADirectoryError: errors.FailedPreconditionError,
     FileExistsError: errors.AlreadyExistsError,
     PermissionError: errors.PermissionDeniedError,
     IsADirectoryError: errors.FailedPreconditionError,

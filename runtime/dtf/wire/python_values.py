@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from dtf.wire import dtypes
+from dtf.wire import dtypes, errors
 from dtf.wire.dtypes import DType, as_dtype
 from dtf.wire.pb import tensor_pb2
 from dtf.wire.tensor_shape import Dimension, TensorShape
 from dtf.wire.variants import is_variant
 
-__all__ = ["ResourceHandle", "as_bytes", "object_array", "value_and_dtype", "values_to_array"]
+__all__ = ["ResourceHandle", "as_bytes", "no_tensor", "object_array", "value_and_dtype", "values_to_array"]
 
 
 @dataclass(frozen=True)
@@ -182,3 +182,9 @@ def object_array(elements: list[Any], sizes: tuple[int, ...]) -> np.ndarray:
     array = np.empty(len(elements), object)
     array[:] = elements
     return array.reshape(sizes)
+
+
+def no_tensor(value: Any) -> errors.OpError:
+    """The error for a value of a step that no tensor can hold, such as the queue behind a reference."""
+    kind = type(value).__name__
+    return errors.InvalidArgumentError.of(f"A value of the type {kind} cannot leave its task: it is not a tensor")

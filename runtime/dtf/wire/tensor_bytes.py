@@ -12,7 +12,7 @@ from dtf.wire import errors
 from dtf.wire.dtypes import DType
 from dtf.wire.pb import tensor_pb2
 from dtf.wire.protobuf_bytes import Buffer, message_fields, parse_message, read_varint
-from dtf.wire.python_values import value_and_dtype
+from dtf.wire.python_values import no_tensor, value_and_dtype
 from dtf.wire.tensor_proto import (
     aligned_array,
     array_over,
@@ -45,8 +45,14 @@ def encode_tensor(array: Any, dtype: Any = None, position: int | None = None) ->
 
     Where `position`, the offset of the TensorProto in the whole message, is given, a large array's elements are aligned
     there.
+
+    Raises:
+      InvalidArgumentError: the value is no tensor, such as the queue behind a reference.
     """
-    array, tensor_dtype = value_and_dtype(array, dtype)
+    try:
+        array, tensor_dtype = value_and_dtype(array, dtype)
+    except TypeError:
+        raise no_tensor(array) from None
     if not tensor_dtype.size:
         return [array_to_proto(array, tensor_dtype).SerializeToString()]
     array = little_endian(array)

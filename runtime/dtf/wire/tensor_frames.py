@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from dtf.wire import codec, dtypes, errors, forks
+from dtf.wire.python_values import no_tensor
 
 Buffer = Any
 
@@ -195,7 +196,10 @@ def _describe(value: Any, dead: Any) -> tuple[bytes, Any]:
         return _ENTRY.pack(_DEAD, 0, 0), b""
     dtype = getattr(value, "dtype", None)
     if dtype is None or dtype.hasobject or dtype.kind in "SU":
-        text = codec.array_to_proto(value).SerializeToString()
+        try:
+            text = codec.array_to_proto(value).SerializeToString()
+        except TypeError:
+            raise no_tensor(value) from None
         return _ENTRY.pack(_PROTO, 0, len(text)), text
     array = np.asarray(value)
     if array.dtype.byteorder == ">":

@@ -340,7 +340,10 @@ class _FrameRun:
             self._enter(index, frame, iteration, outputs[0])
         elif kind == _EXIT:
             if not is_dead:
-                assert frame.parent is not None and frame.parent_iteration is not None
+                if frame.parent is None or frame.parent_iteration is None:
+                    message = "An Exit is in no loop: no Enter leads to it"
+                    self._fail(self._program.instructions[index], errors.InvalidArgumentError.of(message))
+                    return
                 self._deliver(index, frame.parent, frame.parent_iteration, outputs, False)
             elif iteration.number == frame.latest:
                 frame.dead_exits.append(index)

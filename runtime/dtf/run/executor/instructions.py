@@ -12,11 +12,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from dtf.run import kernels
 from dtf.run.devices.backends import device_type_of
 from dtf.run.interfaces import Value
 from dtf.run.value_types import AttrValue, Library
 from dtf.wire import codec, errors, opdef
+from dtf.wire.codec import ResourceHandle
 from dtf.wire.constant_sizes import check_repeated
 from dtf.wire.functions import plain_call
 from dtf.wire.names import CONTROL, parse_tensor_name, shown
@@ -228,7 +231,7 @@ _OF_ARGUMENTS = (ValueError, TypeError, IndexError, OverflowError)
 def with_node(error: BaseException, node: kernels.KernelNode) -> errors.OpError:
     """What went wrong in a node as one of the runtime's errors, with the node named in its words.
 
-    What numpy says of arrays that do not fit becomes InvalidArgumentError, a MemoryError ResourceExhaustedError,
+    Python's words about values that do not fit become InvalidArgumentError, a MemoryError ResourceExhaustedError,
     anything else that is not an OpError InternalError; the original is the cause.
     """
     if isinstance(error, errors.OpError):
@@ -244,13 +247,31 @@ def with_node(error: BaseException, node: kernels.KernelNode) -> errors.OpError:
     elif isinstance(error, MemoryError):
         code, words = errors.RESOURCE_EXHAUSTED, f"Out of memory: {error}"
     elif isinstance(error, _OF_ARGUMENTS):
-        words = _plain(str(error)) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+        words = _plain(str(error)) if isinstance(error, ValueError) else _unsuitable(error, node)
         code = errors.INVALID_ARGUMENT
+    elif isinstance(error, AttributeError) and _is_value(error.obj):
+        code, words = errors.INVALID_ARGUMENT, _unsuitable(error, node)
     else:
         code, words = errors.INTERNAL, f"{type(error).__name__}: {error}"
     named = errors.error_from_code(code, f"{words}\n\t [[{{{{node {node.name}}}}}]]")
     named.__cause__ = error
     return named
+
+
+def _unsuitable(error: Exception, node: kernels.KernelNode) -> str:
+    return (
+        f"Op '{node.op}' does not take inputs or attributes of these kinds, shapes or values "
+        f"({type(error).__name__}: {error})"
+    )
+
+
+def _is_value(thing: object) -> bool:
+    """Whether the thing is a value of a step. A peer's graph may lead each kind to any op."""
+    return isinstance(thing, (np.ndarray, np.generic, ResourceHandle)) or type(thing).__module__.startswith(_STATE)
+
+
+_STATE = "dtf.run.state."
+"""Where the classes of variables, queues, tables and the like are."""
 
 
 class _Bound(NamedTuple):

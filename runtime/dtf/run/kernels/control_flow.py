@@ -74,7 +74,7 @@ def _(node: KernelNode) -> Function:
 
     def make() -> np.ndarray:
         limits.check_room(sizes, np.dtype(dtype).itemsize, node.attr("dtype").name)
-        return np.zeros(sizes, dtype)
+        return np.full(sizes, b"", object) if dtype is np.object_ else np.zeros(sizes, dtype)
 
     return make
 

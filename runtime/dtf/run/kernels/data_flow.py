@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import TypeVar, cast
+from typing import TypeVar
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from dtf.run.kernels.arguments import invalid, of_components
 from dtf.run.lib.growth import Growth
 from dtf.run.state.accumulators import Accumulator, DenseSum, SparseSum, Sum
 from dtf.run.state.queues import FifoStorage, PriorityStorage, Queue, ShuffleStorage, Storage
-from dtf.run.state.resources import DEFAULT_CONTAINER, ResourceHandle
+from dtf.run.state.resources import DEFAULT_CONTAINER, ResourceHandle, checked_kind, handle_of
 from dtf.run.value_types import Array
 from dtf.wire import dtypes, errors
 from dtf.wire.strings import string_scalar
@@ -52,21 +52,27 @@ def node_resource(
         resource = step.resources.lookup_or_create(container, name, kind, lambda: make(name))
         return resource, ResourceHandle(step.device_name, container or DEFAULT_CONTAINER, name, kind.__name__)
     resource = step.session.node_state(node.name, lambda: make(f"_{next(_private_numbers)}_{node.name}"))
+    resource = checked_kind(resource, kind, node.name)
     return resource, ResourceHandle(step.device_name, _SESSION_CONTAINER, node.name, kind.__name__)
 
 
 def resource_of(step: StepContext, handle: _Resource | ResourceHandle | Array, kind: type[_Resource]) -> _Resource:
-    """The object behind a handle. Raises NotFoundError when it does not exist (any more)."""
+    """The object behind a handle.
+
+    Raises:
+      InvalidArgumentError: the value is not a handle, or the object is of another kind.
+      NotFoundError: the object does not exist (any more).
+    """
     if isinstance(handle, kind):
         return handle
-    at = cast(ResourceHandle, handle[()] if isinstance(handle, np.ndarray) else handle)
+    at = handle_of(handle)
     if at.container != _SESSION_CONTAINER:
         return step.resources.get(at, kind)
 
     def missing() -> _Resource:
         raise errors.NotFoundError.of(f"Resource {at.name}/{kind.__name__} does not exist.")
 
-    return step.session.node_state(at.name, missing)
+    return checked_kind(step.session.node_state(at.name, missing), kind, at.name)
 
 
 # The container in a handle whose object is kept with the session.

@@ -20,7 +20,7 @@ from dtf.run.interfaces import Done, Outputs
 from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import as_text, invalid, of_components
 from dtf.run.kernels.data import dataset_of
-from dtf.run.state.resources import DEFAULT_CONTAINER, ResourceHandle
+from dtf.run.state.resources import DEFAULT_CONTAINER, ResourceHandle, handle_of
 from dtf.run.value_types import Array, Element
 from dtf.wire import errors
 from dtf.wire.dtypes import DType
@@ -100,7 +100,7 @@ def _(node: KernelNode) -> Function:
 def _(node: KernelNode) -> Function:
     def to_string(step: StepContext, handle: ResourceHandle) -> np.ndarray:
         _iterator_of(step, handle)
-        handle = _one(handle)
+        handle = handle_of(handle)
         message = resource_handle_pb2.ResourceHandleProto(
             device=handle.device, container=handle.container, name=handle.name, maybe_type_name=handle.type_name
         )
@@ -162,7 +162,7 @@ def _one(handle: ResourceHandle | Array) -> ResourceHandle:
 
 
 def _iterator_of(step: StepContext, handle: ResourceHandle) -> Iterator:
-    handle = _one(handle)
+    handle = handle_of(handle)
     if handle.container != _PRIVATE:
         return step.resources.get(handle, Iterator)
     found = _private.get(handle.name)

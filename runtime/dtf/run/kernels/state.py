@@ -13,7 +13,7 @@ from dtf.run.executor.step import StepContext
 from dtf.run.kernels import DEFAULT, Function, KernelNode, kernel
 from dtf.run.kernels.arguments import check_indices, room, shape_of, shape_text
 from dtf.run.kernels.gathering import rows_of_nd_indices, scatter_rows
-from dtf.run.state.resources import DEFAULT_CONTAINER, ResourceHandle, Variable
+from dtf.run.state.resources import DEFAULT_CONTAINER, ResourceHandle, Variable, handle_of
 from dtf.run.value_types import Array, Shape
 from dtf.wire import errors
 from dtf.wire.slicing import slice_index
@@ -39,7 +39,9 @@ def read_resource(step: StepContext, handle: ResourceHandle) -> Variable:
 
     Raises:
       FailedPreconditionError: it does not exist or has no value.
+      InvalidArgumentError: the value is not a handle.
     """
+    handle = handle_of(handle)
     variable = step.resources.lookup(handle.container, handle.name, Variable)
     if variable is None or not variable.is_initialized:
         container = handle.container or DEFAULT_CONTAINER
@@ -241,6 +243,7 @@ def _(node: KernelNode) -> Function:
     def assign(step: StepContext, handle: ResourceHandle, value: Array) -> None:
         if storage is None:
             value = _as_dtype(value, numpy_dtype)
+        handle = handle_of(handle)
         shape = handle.dtypes_and_shapes[0][1] if handle.dtypes_and_shapes else None
         variable = step.resources.lookup_or_create(
             handle.container, handle.name, Variable, lambda: Variable(handle.name, dtype, shape, storage)
@@ -276,6 +279,7 @@ def _(node: KernelNode) -> Function:
 @kernel("VarIsInitializedOp", stateful=True, device_type=DEFAULT)
 def _(node: KernelNode) -> Function:
     def is_initialized(step: StepContext, handle: ResourceHandle) -> np.bool_:
+        handle = handle_of(handle)
         variable = step.resources.lookup(handle.container, handle.name, Variable)
         return np.bool_(variable is not None and variable.is_initialized)
 
@@ -287,6 +291,7 @@ def _(node: KernelNode) -> Function:
     ignore_lookup_error = node.attr("ignore_lookup_error")
 
     def destroy(step: StepContext, handle: ResourceHandle) -> None:
+        handle = handle_of(handle)
         try:
             step.resources.delete_named(handle.container, handle.name)
         except errors.NotFoundError:

@@ -14,7 +14,7 @@ import numpy as np
 from dtf.run.executor.step import StepContext
 from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import invalid
-from dtf.run.state.resources import ResourceHandle
+from dtf.run.state.resources import ResourceHandle, handle_of
 from dtf.run.state.tensor_arrays import Stack, TensorArray
 from dtf.run.value_types import Array
 from dtf.wire.tensor_shape import TensorShape
@@ -74,7 +74,7 @@ def _(node: KernelNode) -> Function:
 
 def _gradient(step: StepContext, handle: ResourceHandle, source: str, prepend: tuple[int, ...]) -> ResourceHandle:
     array = _array(step, handle).gradient(source, prepend)
-    name = f"{handle.name}@{source}"
+    name = f"{handle_of(handle).name}@{source}"
     step.step_resources.lookup_or_create("", name, TensorArray, lambda: array)
     return ResourceHandle(step.device_name, "", name, TensorArray.__name__)
 

@@ -11,6 +11,8 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 
+import numpy as np
+
 from dtf.wire import errors, filesystems
 from dtf.wire.decompress import InflatingFile
 from dtf.wire.events import read_records
@@ -42,9 +44,9 @@ class Reader:
         self._waiting: deque[Callable[[Callable[[], None]], None]] = deque()
         self._busy = False
 
-    def read(self) -> list[bytes]:
+    def read(self) -> np.ndarray:
         """The value of the old string handle: container and name."""
-        return [b"", self.name.encode()]
+        return np.array([b"", self.name.encode()], object)
 
     def take_turn(self, work: Callable[[Callable[[], None]], None]) -> None:
         """Calls work(end) as soon as all earlier ones have called their `end`; no lock is held then."""

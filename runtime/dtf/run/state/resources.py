@@ -26,7 +26,10 @@ from dtf.wire import errors
 from dtf.wire.codec import ResourceHandle
 from dtf.wire.dtypes import DType
 
-__all__ = ["DEFAULT_CONTAINER", "ResourceHandle", "ResourceManager", "Variable", "unaliased"]
+__all__ = [
+    "DEFAULT_CONTAINER", "ResourceHandle", "ResourceManager", "Variable", "checked_kind", "handle_of", "shown_kind",
+    "unaliased",
+]  # fmt: skip
 
 DEFAULT_CONTAINER = "localhost"
 
@@ -209,6 +212,41 @@ def unaliased(values: list[Value], index: int) -> Value:
     return np.array(values[index])
 
 
+def handle_of(value: object) -> ResourceHandle:
+    """The handle that arrived at a resource input. A peer's graph may lead other values there.
+
+    Raises:
+      InvalidArgumentError: the value is not one handle.
+    """
+    if isinstance(value, np.ndarray) and value.size == 1:
+        value = value.item()
+    if not isinstance(value, ResourceHandle):
+        raise errors.InvalidArgumentError.of(f"A resource handle is expected, but {shown_kind(value)} arrived.")
+    return value
+
+
+def checked_kind(resource: object, kind: type[_Resource], name: str) -> _Resource:
+    """The resource, if it is of this kind.
+
+    Raises:
+      InvalidArgumentError: it is of another kind.
+    """
+    if isinstance(resource, kind):
+        return resource
+    raise errors.InvalidArgumentError.of(
+        f"Trying to access a handle's resource using the wrong type. The handle points to a resource (name '{name}') "
+        f"of type '{type(resource).__name__}', but the type '{kind.__name__}' is expected."
+    )
+
+
+def shown_kind(value: object) -> str:
+    """A value's kind for messages, without its contents: "an array of shape [2,3]", "a Queue"."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return f"an array of shape [{','.join(map(str, value.shape))}]"
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"
+
+
 class ResourceManager:
     """The resources of one task: objects by (container, kind, name), where the kind is the class of the object.
 
@@ -251,7 +289,13 @@ class ResourceManager:
         return self._objects.get((container or DEFAULT_CONTAINER, kind, name))
 
     def get(self, handle: ResourceHandle, kind: type[_Resource]) -> _Resource:
-        """The object that a handle names. Raises NotFoundError when it does not exist (any more)."""
+        """The object that a handle names.
+
+        Raises:
+          InvalidArgumentError: the value is not a handle.
+          NotFoundError: the object does not exist (any more).
+        """
+        handle = handle_of(handle)
         key = (handle.container or DEFAULT_CONTAINER, kind, handle.name)
         found = self._objects.get(key)
         if found is None:

@@ -5,11 +5,10 @@ Owns the table and what a step is given when it begins. Runs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from dtf.run.executor.step import Collector, StepContext
 from dtf.run.interfaces import StepExchange, Value
-from dtf.run.state.resources import Variable
 from dtf.run.threads.cancellation import CancellationManager
 from dtf.run.worker.worker_session import WorkerSession, WorkerStep
 from dtf.wire import errors
@@ -75,5 +74,8 @@ class WorkerSteps:
 
 
 def shown(value: Value) -> Value:
-    """What a fetch gives: a reference shows what it holds now that the step has ended."""
-    return value.read() if type(value) is Variable else value
+    """The value of a fetch. A reference shows its contents now that the step has ended; that of a queue, table, reader
+    or the like the container and name, as TensorFlow's string handles do.
+    """
+    read: Callable[[], Value] | None = getattr(value, "read", None)
+    return value if read is None else read()
