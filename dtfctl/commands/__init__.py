@@ -5,6 +5,7 @@
     inspect ..... status, ls, events, top   logs ..... logs
     files ....... validate, config, expand, schema, init
     hosts ....... ssh, doctor               manual ... help, completion
+    in_job ...... commands on a cluster in a job of Slurm
 
 Imports stand inside the functions, but for click and the verbs of requests, so that --help and mistakes are answered
 at once.

@@ -9,7 +9,6 @@ from dtfctl.commands.frame import (
     Options,
     command,
     fail,
-    load_plan,
     read_files,
     takes_files,
     tell_troubles,
@@ -87,12 +86,13 @@ def add_to(group: click.Group) -> None:
 
             write(options, read_files(file, more, settings), target, folder, with_secrets, (file, more, settings))
             return
-        plan = load_plan(file, more, settings)
+        read = read_files(file, more, settings)
+        plan = read.plan()
         if target == "slurm":
             from dtfctl.commands.lifecycle import batch_script
             from dtfctl.storage.paths import state_root
 
-            print(batch_script(plan, state_root(options.state_dir), file, more, settings, None), end="")
+            print(batch_script(read, plan, state_root(options.state_dir), file, more, settings, None), end="")
             return
         addresses = {
             task.name: f"{task.advertised_host}:{task.place.port}" for task in plan.tasks() if task.job.has_address

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -196,87 +195,24 @@ def choose(options: Options, given: str | None, is_sure: bool = False, is_end: b
     from dtfctl.errors import StoreError
     from dtfctl.storage.paths import state_root
 
+    # A command that was typed on another machine means this cluster, whatever its arguments name there.
+    given = os.environ.get(client.CLUSTER_VARIABLE) or given
     chosen = client.choose(state_root(options.state_dir), given, options.terminal().say, is_sure)
-    if "SLURM_JOB_ID" in os.environ:
-        _tell_of_restarted_node(chosen, is_end)
-    else:
-        _follow_into_job(chosen, is_end)
+    is_inside = "SLURM_JOB_ID" in os.environ
+    if chosen.paths.job.exists():  # most have none, and commands start without the engine's modules
+        from dtfctl.commands import in_job
+
+        if is_inside:
+            in_job.examine_first_node(chosen, is_end)
+        else:
+            in_job.follow(chosen, is_end)
+    if not is_inside:
         try:
             settle_engine(chosen)
         except StoreError:
             if not is_sure:  # a damaged store can be purged
                 raise
     return chosen
-
-
-def _follow_into_job(cluster: Cluster, is_end: bool) -> None:
-    """A cluster that runs in a job of Slurm is asked there: this process becomes the same command on its first node."""
-    if not cluster.paths.job.exists():  # most have none, and commands start without the engine's modules
-        return
-    from dtfctl.launchers import slurm_job
-
-    noted = slurm_job.noted(cluster.paths.folder)
-    job = slurm_job.look_after_end(noted.number) if noted is not None else None
-    if noted is None or job is None:
-        return
-    if not job.state:
-        _tell_of_early_end(cluster, job.number, is_end)
-        return
-    if slurm_job.has_lost_script(job):
-        why = f"{cluster.name}: job {job.number} of Slurm has lost its first node, {job.node}, which ran dtfctl"
-        _fail_without_script(job.number, why, is_end)
-    if job.state in slurm_job.AT_WORK and (cluster.paths.store.exists()):
-        state_dir = str(cluster.paths.folder.parent)
-        words = (sys.executable, "-m", "dtfctl", "--state-dir", state_dir, *_own_arguments())
-        slurm_job.step_into(job, noted.srun, words, sys.stdin.isatty() and sys.stdout.isatty())
-    if is_end:
-        slurm_job.cancel(job.number)
-        # Nothing of it has begun, so nothing of it is left to be asked about.
-        slurm_job.forget(cluster.paths.folder)
-        fail(OK, f"{cluster.name}: {job}; it is cancelled")
-    fail(NOT_RUNNING, f"{cluster.name}: {job}")
-
-
-def _tell_of_restarted_node(cluster: Cluster, is_end: bool) -> None:
-    """A supervisor that was revived in such a job would end with this command, or hold the nodes after the training."""
-    if not cluster.paths.job.exists():
-        return
-    from dtfctl.supervise import allocation
-
-    job = allocation.job_of_restarted_node(cluster, os.environ.get("SLURMD_NODENAME", ""))
-    if job is not None:
-        why = (
-            f"{cluster.name}: {job.node}, the first node of job {job.number} of Slurm, was restarted; dtfctl ran there"
-        )
-        _fail_without_script(job.number, why, is_end)
-
-
-def _fail_without_script(number: str, why: str, is_end: bool) -> NoReturn:
-    from dtfctl.launchers import slurm_job
-
-    if is_end:
-        # A command that is a step of the job gets the signal of the job's end too.
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        slurm_job.cancel(number)
-        fail(OK, f"{why}; the job is cancelled")
-    fail(NOT_RUNNING, f"{why}; to begin its next run: scontrol requeue {number}")
-
-
-def _tell_of_early_end(cluster: Cluster, number: str, is_end: bool) -> None:
-    """A job that ended before its cluster began has said why in its log."""
-    from dtfctl.launchers import slurm_job
-
-    found = cluster.find()
-    if found is not None and found[0].plan.slurm.job == number:
-        return
-    log = slurm_job.log_of(cluster.paths.folder, number)
-    lines = slurm_job.last_words(log)
-    ended = slurm_job.last_seen(number)
-    why = f"{cluster.name}: job {number} of Slurm ended before the cluster started{f' ({ended})' if ended else ''}"
-    words = "\n       ".join([f"{why}; its log: {log}" if lines else f"{why}; see: scontrol show job {number}", *lines])
-    if found is None:
-        fail(OK if is_end else NOT_RUNNING, words)
-    print(f"warning: {words}", file=sys.stderr)
 
 
 def settle_engine(cluster: Cluster, plan: ClusterPlan | None = None) -> None:
@@ -293,14 +229,6 @@ def settle_engine(cluster: Cluster, plan: ClusterPlan | None = None) -> None:
 def lines_of(reply: Reply) -> list[str]:
     """What a change does to tasks, and what that costs."""
     return [*reply.get("changes", []), *reply.get("costs", [])]
-
-
-def _own_arguments() -> list[str]:
-    """Those of this command, without the state folder."""
-    words = sys.argv[1:]
-    if words[:1] == ["--state-dir"]:
-        return words[2:]
-    return [word for word in words if not word.startswith("--state-dir=")]
 
 
 def choose_active(options: Options, given: str | None) -> Cluster:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dtfctl.checks.questions import Where
+    from dtfctl.config import ClusterFile
     from dtfctl.control.client import Reply
     from dtfctl.control.cluster import Cluster
     from dtfctl.show.terminal import Terminal
@@ -87,7 +88,7 @@ def add_to(group: click.Group) -> None:
             # The keeper reports taken ports when it holds them.
             tell_troubles(validation.troubles(read, plan, root, has_ports=True), terminal.say)
             if plan.engine == SLURM and not plan.slurm.job:
-                _submit(cluster, plan, is_plan, options, terminal, arguments=(file, more, settings, name))
+                _submit(cluster, read, plan, is_plan, options, terminal, arguments=(file, more, settings, name))
                 return
             if is_plan:
                 changes = _changes(cluster, _on_running_hosts(cluster, plan))
@@ -286,25 +287,44 @@ def _give_back_group(cluster: Cluster, terminal: Terminal) -> None:
 
 
 def batch_script(
-    plan: ClusterPlan, root: Path, file: str | None, more: tuple[str, ...], settings: tuple[str, ...], name: str | None
+    read: ClusterFile,
+    plan: ClusterPlan,
+    root: Path,
+    file: str | None,
+    more: tuple[str, ...],
+    settings: tuple[str, ...],
+    name: str | None,
+    is_shown: bool = False,
 ) -> str:
-    """The script that runs this very `up` in an allocation of Slurm; paths are those of this machine."""
+    """The script that runs this very `up` in an allocation of Slurm; paths are those of this machine. A script that
+    `is_shown` to a person says what else it carries. Raises HostsUnusable where that is too much."""
     import os
 
     from dtfctl.control.cluster import CLUSTER_FILE
     from dtfctl.launchers import slurm_job
-    from dtfctl.plan.batch_script import log_pattern, script
+    from dtfctl.plan.batch_script import SOURCE, log_pattern, script, unpacking
 
     files = [os.path.abspath(each) for each in [*([file] if file else []), *more] or [CLUSTER_FILE]]
+    python = plan.slurm.python or sys.executable
+    before, log = "", log_pattern(str(slurm_job.log_of(root / plan.name, "%j")))
+    if plan.slurm.is_apart:
+        from dtfctl.launchers.slurm_parcel import packed
+
+        folder, parcel = str(root / plan.name), packed(plan, files, read.reads())
+        before = unpacking(python, folder, f"({parcel.words})" if is_shown else parcel.text)
+        files, log = [f"{folder}/{SOURCE}/{each}" for each in parcel.files], os.devnull
+        # The copies lie where those of the folder here would.
+        settings = (*settings, f"engine.slurm.working_dir={plan.hosts[0].folder}")
     words = [files[0], *(word for each in files[1:] for word in ("-f", each))]
     words += [word for setting in settings for word in ("--set", setting)]
     words += ["-n", name] if name else []
-    dtfctl = (sys.executable, "-m", "dtfctl", "--state-dir", str(root))
-    return script(plan, dtfctl, words, log_pattern(str(slurm_job.log_of(root / plan.name, "%j"))))
+    dtfctl = (python, "-m", "dtfctl", "--state-dir", str(root))
+    return script(plan, dtfctl, words, log, before)
 
 
 def _submit(
     cluster: Cluster,
+    read: ClusterFile,
     plan: ClusterPlan,
     is_plan: bool,
     options: Options,
@@ -316,7 +336,7 @@ def _submit(
     from dtfctl.storage.ownership import make_private
     from dtfctl.storage.paths import state_root
 
-    text = batch_script(plan, state_root(options.state_dir), *arguments)
+    text = batch_script(read, plan, state_root(options.state_dir), *arguments, is_shown=is_plan)
     if is_plan:
         print(text, end="")
         sys.exit(CHANGES_PENDING)
@@ -325,7 +345,8 @@ def _submit(
     if former is not None and former.state:
         fail(ERROR, f"{plan.name}: {former} already; {hints.command('down', plan.name)} ends it")
     make_private(cluster.paths.folder)
-    job = slurm_job.submit(cluster.paths.folder, text, plan.slurm.srun, plan.file)
+    apart = (plan.slurm.python or sys.executable) if plan.slurm.is_apart else ""
+    job = slurm_job.submit(cluster.paths.folder, text, plan.slurm.srun, plan.file, apart)
     terminal.say(f"{plan.name}: {job}; Next: {hints.command('status', plan.name)}")
 
 

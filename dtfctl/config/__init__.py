@@ -43,6 +43,18 @@ class ClusterFile:
         """Raises ConfigError."""
         return build.build(self.root, self.reader, self.path, _read_text)
 
+    def reads(self) -> list[str]:
+        """The files besides the cluster files that `plan` has read, and the .env of variables. Raises ConfigError."""
+        found: list[str] = []
+
+        def read(path: str) -> str:
+            found.append(path)
+            return _read_text(path)
+
+        build.build(self.root, self.reader, self.path, read)
+        env = str(self.reader.folder / ENV_FILE)
+        return [*dict.fromkeys(found), *([env] if os.path.isfile(env) and env not in found else [])]
+
     def on(self, engine: str) -> ClusterFile:
         """The file as if it named this engine; one that it names already, or another's options, stay."""
         at = Position("--as")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -71,6 +72,8 @@ def slurm_of(top: Values, variables: Mapping[str, str]) -> SlurmSettings | None:
         spares,
         groups,
         _of(found, "interface", ""),
+        _of(found, "sync", False),
+        os.path.expanduser(_of(found, "python", "")),
     )
 
 
@@ -114,12 +117,15 @@ def add_nodes(
     """Adds the allocation's nodes to `hosts` and returns their names; while there is no allocation they are called
     node-1, node-2 and so on."""
     names = nodes_of(variables) if slurm.job else [f"node-{number + 1}" for number in range(slurm.nodes)]
-    address = _of(_section(top, SLURM), "address", "{node}")
+    found = _section(top, SLURM)
+    address = _of(found, "address", "{node}")
     for name in names:
-        own: dict[str, Any] = {"address": address.replace("{node}", name), "sync": False, "working_dir": str(folder)}
+        own: dict[str, Any] = {"address": address.replace("{node}", name), "sync": slurm.is_apart}
+        if not slurm.is_apart or "working_dir" in found:
+            own["working_dir"] = _of(found, "working_dir", str(folder))
         if "python" not in top and "venv" not in top:
-            # The file system is shared, and so is the environment that has dtfctl.
-            own["python"] = sys.executable
+            # Each node has the environment that has dtfctl, by a shared file system or as an installation of its own.
+            own["python"] = slurm.python or sys.executable
         hosts[name] = replace(host_plan(name, own, top, folder), via=SLURM, target=name)
     return tuple(names)
 

@@ -307,6 +307,9 @@ SSH = Section(
     short="command",
 )
 
+_SYNC = Key(values.boolean(), "Whether the folder is copied to the hosts; false for a shared file system.", "true")
+_COPY = Key(values.TEXT, "Where the copy is; by default at the same path as here.")
+
 SLURM_GROUP = Section(
     {
         "nodes": Key(values.integer(1, REPLICAS_MAX), "How many nodes the job has to itself.", "1"),
@@ -340,6 +343,9 @@ SLURM = Section(
             values.LINE, "The address of a node for other nodes; {node} is its name: {node}-ib.", "{node}"
         ),
         "srun": Key(values.LINE, "The srun to call, with options.", "srun"),
+        "sync": Key(values.boolean(), "Whether the folder is copied to the nodes, which have no shared one.", "false"),
+        "working_dir": _COPY,
+        "python": Key(values.LINE, "The Python on the nodes that has dtfctl. By default the path of the one here."),
     },
     may_be_empty=True,
 )
@@ -373,8 +379,6 @@ _SPARES = Key(
     "How many of the hosts stay free, to take over the tasks of a host that is lost.",
     "0",
 )
-_SYNC = Key(values.boolean(), "Whether the folder is copied to the hosts; false for a shared file system.", "true")
-_COPY = Key(values.TEXT, "Where the copy is; by default at the same path as here.")
 
 RAY = Section(
     {

@@ -41,6 +41,9 @@ SETTLE_S = 45.0
 """How long a supervisor may take to bring in the last logs of other machines and to go."""
 
 CLUSTER_FILE = "cluster.yaml"
+CLUSTER_VARIABLE = "DTFCTL_CLUSTER"
+"""Names the cluster for a command that was typed on another machine, where its arguments name other files."""
+
 SSH_VARIABLE = "DTFCTL_SSH"
 """The ssh to call, with options, in place of the file's."""
 

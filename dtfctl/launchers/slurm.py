@@ -27,8 +27,10 @@ STEP = (
     "--kill-on-bad-exit=0",
     "--cpu-bind=none",
     "--mpi=none",
+    "--chdir=/",
 )
-"""Options of each step: it shares everything, and neither ends others nor is ended by them."""
+"""Options of each step: it shares everything, and neither ends others nor is ended by them. The folder from which it
+is started need not be on the node."""
 
 CONNECT_S = 60.0
 """Slurm makes a step within a second; its controller may be away for a while."""
@@ -79,10 +81,13 @@ class SlurmPipe:
         return (*shlex.split(self.settings.srun), *STEP, *place)
 
 
-def step(settings: SlurmSettings, host: HostPlan, is_terminal: bool, words: Sequence[str]) -> tuple[str, ...]:
+def step(
+    settings: SlurmSettings, host: HostPlan, is_terminal: bool, words: Sequence[str], folder: str | None = None
+) -> tuple[str, ...]:
     """The line that becomes a command of a person on a node, beside all that runs there."""
     place = (*_job(settings, host), "--overlap", "--nodes=1", "--ntasks=1", f"--nodelist={host.target}", "--quiet")
-    return (*shlex.split(settings.srun), *place, "--pty" if is_terminal else "--unbuffered", *words)
+    where = () if folder is None else (f"--chdir={folder}",)
+    return (*shlex.split(settings.srun), *place, *where, "--pty" if is_terminal else "--unbuffered", *words)
 
 
 def _job(settings: SlurmSettings, host: HostPlan) -> tuple[str, ...]:

@@ -46,22 +46,24 @@ class Job:
         return f"job {self.number} of Slurm is {self.state or 'gone'}{why}"
 
 
-def submit(folder: Path, script: str, srun: str, file: str) -> Job:
+def submit(folder: Path, script: str, srun: str, file: str, apart: str = "") -> Job:
     """Raises HostsUnusable with sbatch's own words."""
     path = folder / SCRIPT
     path.write_text(script)
     number = _run("sbatch", "--parsable", str(path)).partition(";")[0]
-    ClusterPaths(folder).job.write_text(f"{number}\n{srun}\n{file}\n")
+    ClusterPaths(folder).job.write_text("".join(f"{line}\n" for line in (number, srun, file, apart) if line))
     return look(number)
 
 
 @dataclass(frozen=True)
 class Submitted:
-    """The job of a cluster, the srun that steps into it, and the cluster file: the lines of `ClusterPaths.job`."""
+    """The job of a cluster, the srun that steps into it, and the cluster file: the lines of `ClusterPaths.job`.
+    `apart` is the Python that has dtfctl on nodes that share no file system with this machine, else ""."""
 
     number: str
     srun: str
     file: str
+    apart: str = ""
 
 
 def noted(folder: Path) -> Submitted | None:
@@ -120,27 +122,41 @@ def has_lost_script(job: Job) -> bool:
     return job.node not in _run("scontrol", "show", "hostnames", job.nodes).split()
 
 
-def last_seen(number: str) -> str:
-    """How a job has ended, in Slurm's words: its state, reason and exit code; "" when Slurm knows it no more."""
+@dataclass(frozen=True)
+class Ended:
+    """How a job has ended, in Slurm's words: its state, reason and exit code, the node that ran its script, and its
+    comment; all "" when Slurm has forgotten it."""
+
+    words: str = ""
+    node: str = ""
+    comment: str = ""
+
+
+def last_seen(number: str) -> Ended:
     try:
         told = _run("scontrol", "--oneliner", "show", "job", number)
     except HostsUnusable:
-        return ""
+        return Ended()
     found = dict(word.partition("=")[::2] for word in told.split() if "=" in word)
     state, reason, exit_code = (found.get(key, "") for key in ("JobState", "Reason", "ExitCode"))
     words = [state, *([reason] if reason not in ("", "None") else [])]
-    return ", ".join([*words, *([f"exit code {exit_code}"] if exit_code not in ("", "0:0") else [])])
+    words += [f"exit code {exit_code}"] if exit_code not in ("", "0:0") else []
+    # What the script had to say where nobody can read its log.
+    comment = re.search(r" Comment=(.*?)(?= [A-Z]\w*=|$)", told)
+    return Ended(", ".join(words), found.get("BatchHost", ""), comment[1] if comment else "")
 
 
 def cancel(number: str) -> None:
     _run("scancel", number)
 
 
-def step_into(job: Job, srun: str, words: tuple[str, ...], is_terminal: bool) -> NoReturn:
-    """Becomes a step on the node where the cluster's supervisor is."""
+def step_into(
+    job: Job, srun: str, words: tuple[str, ...], is_terminal: bool, folder: str | None = None
+) -> NoReturn:
+    """Becomes a step on the node where the cluster's supervisor is, in a `folder` there or the present one's path."""
     node = HostPlan(job.node, job.node, "", "", via=SLURM, target=job.node)
     groups = (SlurmGroup("", members=(job.node,)),) if job.is_heterogeneous else ()
-    line = step(SlurmSettings(job.number, srun=srun, groups=groups), node, is_terminal, words)
+    line = step(SlurmSettings(job.number, srun=srun, groups=groups), node, is_terminal, words, folder)
     try:
         os.execvpe(line[0], line, own_environment(os.environ))
     except OSError as error:

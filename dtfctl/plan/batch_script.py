@@ -1,5 +1,8 @@
 """The batch script with which a cluster runs on Slurm: its options, and the lines that run dtfctl in it. Pure.
 
+Where nodes share no file system the script carries the cluster file's folder as a text, and unpacks it on the first
+node; from there dtfctl copies it to the others.
+
 The script runs on the allocation's first node, and dtfctl in it is the same as anywhere. Slurm's notice before the
 time limit or a preemption (SIGUSR1, to the script alone) ends the cluster in order, so that the chief saves, and puts
 the job back into the queue; it goes on there from the checkpoint.
@@ -16,9 +19,32 @@ from dtfctl.values.plan import ClusterPlan, SlurmGroup
 NOTICE_S = 120
 """So long before the time limit comes the notice; Slurm may send it up to a minute earlier."""
 
+_UNPACK = """\
+umask 077
+folder={folder}
+log=$folder/slurm-$SLURM_JOB_ID.log
+# Nobody can read the log of another machine after the job; Slurm keeps the comment for a while.
+refuse() {{
+    echo "error: $1"
+    scontrol update JobId="$SLURM_JOB_ID" Comment="$1"
+    exit 1
+}}
+mkdir -p "$folder" && : >> "$log" || refuse "$(hostname): $folder cannot be written; use another --state-dir"
+exec >> "$log" 2>&1
+command -v {python} > /dev/null ||
+    refuse "$(hostname): "{python}" is not there; name another Python: engine.slurm.python"
+{python} -c 'import dtfctl' || refuse "$(hostname): "{python}" has no dtfctl; install it there"
+rm -rf "$folder/{source}" && mkdir "$folder/{source}" && base64 -d << 'END' | tar -xzf - -C "$folder/{source}" ||
+{parcel}
+END
+    refuse "$(hostname): the folder cannot be unpacked in $folder/{source}: $(tail -n 1 "$log")"
+"""
+SOURCE = "source"
+"""In the cluster's state folder on the first node: what the script has brought."""
+
 _BODY = """\
 set -u
-dtfctl() {{ {dtfctl} "$@"; }}
+{before}dtfctl() {{ {dtfctl} "$@"; }}
 is_noticed=
 # Without a cluster to end, `up` is still on its way.
 leave() {{
@@ -42,15 +68,24 @@ exit "$status"
 """
 
 
-def script(plan: ClusterPlan, dtfctl: Sequence[str], arguments: Sequence[str], output: str) -> str:
+def script(
+    plan: ClusterPlan, dtfctl: Sequence[str], arguments: Sequence[str], output: str, before: str = ""
+) -> str:
     """`dtfctl` is the command on the nodes, `arguments` are those of its `up`, `output` is the pattern of the job's
-    log (see `log_pattern`)."""
+    log (see `log_pattern`). `before` are lines that come first: see `unpacking`."""
     first, *others = groups(plan)
     lines = [f"#SBATCH {option}" for option in options(plan, output, first)]
     for group in others:
         lines += ["#SBATCH hetjob", *(f"#SBATCH {option}" for option in options_of_nodes(plan, group))]
-    body = _BODY.format(dtfctl=shlex.join(dtfctl), name=shlex.quote(plan.name), arguments=shlex.join(arguments))
-    return "\n".join(["#!/bin/bash", *lines, body])
+    values = {"dtfctl": shlex.join(dtfctl), "name": shlex.quote(plan.name), "arguments": shlex.join(arguments)}
+    return "\n".join(["#!/bin/bash", *lines, _BODY.format(before=before, **values)])
+
+
+def unpacking(python: str, folder: str, parcel: str) -> str:
+    """Lines that bring the `parcel` to SOURCE in the cluster's state folder on the first node, and write the job's log
+    there. A `parcel` is base64 of a compressed tar."""
+    values = {"python": shlex.quote(python), "folder": shlex.quote(folder), "source": SOURCE}
+    return _UNPACK.format(parcel=parcel.rstrip("\n"), **values)
 
 
 def log_pattern(log: str) -> str:
@@ -81,6 +116,8 @@ def options(plan: ClusterPlan, output: str, group: SlurmGroup | None = None) -> 
         "--open-mode": "append",
         "--requeue": "",
         "--signal": f"B:USR1@{NOTICE_S}",
+        # The folder of this command need not be on the nodes.
+        **({"--chdir": "/"} if plan.slurm.is_apart else {}),
     }
     group = group or groups(plan)[0]
     return _chosen(plan, group, {"--job-name": plan.name, **_of_nodes(plan, group), **of_job})

@@ -242,6 +242,8 @@ class SlurmSettings:
       srun: the command, with options, that reaches the nodes.
       groups: those of a heterogeneous job, in their order; () for a plain one.
       interface: the network interface of a node by whose address other nodes reach it, "" for its name.
+      is_apart: whether nodes share no file system, so that the folder is copied to each of them.
+      python: the Python that has dtfctl on the nodes, "" for the path of the one that runs `up`.
     """
 
     job: str = ""
@@ -253,6 +255,8 @@ class SlurmSettings:
     spares: int = 0
     groups: tuple[SlurmGroup, ...] = ()
     interface: str = ""
+    is_apart: bool = False
+    python: str = ""
 
     def group_of(self, node: str) -> int | None:
         """The number of the node's group; None in a job that has none."""

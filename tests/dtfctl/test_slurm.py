@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import io
 import json
+import os
 import subprocess
+import sys
+import tarfile
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,11 +18,11 @@ import pytest
 from dtfctl import config
 from dtfctl.config.engine import nodes_of
 from dtfctl.errors import ConfigError, HostsUnusable
-from dtfctl.launchers import slurm_job
+from dtfctl.launchers import slurm_job, slurm_parcel
 from dtfctl.launchers.base import Exited, Unreachable
 from dtfctl.launchers.keeper.processes import boot_id
 from dtfctl.launchers.slurm import SlurmPipe, explain, own_environment
-from dtfctl.plan.batch_script import log_pattern, options, script
+from dtfctl.plan.batch_script import log_pattern, options, script, unpacking
 from dtfctl.plan.expand import environment
 from dtfctl.storage.paths import ClusterPaths
 from dtfctl.supervise.allocation import Allocation, job_of_restarted_node, why_signalled
@@ -144,6 +149,79 @@ def test_tasks_of_a_node_that_was_cut_off_end_before_they_are_replaced():
     assert plan_of("program: x\njobs: {a: 1}").fence_after_s == 0
     with pytest.raises(ConfigError, match='"fence_after" must be less than "host_lost_after" \\(600s\\)'):
         plan_of(TEXT + "fence_after: 20m\n")
+
+
+APART = """
+name: trial
+program: train
+engine: {slurm: {nodes: 2, sync: true, python: /opt/dtf/bin/python}}
+jobs: {worker: {env_file: words.env}}
+"""
+
+
+def apart(folder, *more, text=APART):
+    (folder / "cluster.yaml").write_text(text)
+    (folder / "words.env").write_text("WORD=${NAME}\n")
+    (folder / ".env").write_text("NAME=me\n")
+    read = config.read([folder / "cluster.yaml", *more])
+    files = [str(folder / "cluster.yaml"), *map(str, more)]
+    return slurm_parcel.packed(read.plan(), files, read.reads())
+
+
+def unpacked(parcel):
+    with tarfile.open(fileobj=io.BytesIO(base64.b64decode(parcel.text))) as archive:
+        return {member.name for member in archive.getmembers()}
+
+
+def test_nodes_without_a_shared_file_system_get_the_folder_and_their_own_python(tmp_path):
+    (tmp_path / "cluster.yaml").write_text(APART)
+    (tmp_path / "words.env").write_text("A=b\n")
+    host = config.load(tmp_path / "cluster.yaml").hosts[0]
+    assert host.sync and host.python == "/opt/dtf/bin/python" and host.folder == str(tmp_path)
+
+
+def test_a_parcel_has_the_folder_and_every_file_that_the_cluster_file_reads(tmp_path):
+    folder = tmp_path / "cluster"
+    (folder / "code").mkdir(parents=True)
+    (folder / "code" / "train.py").touch()
+    (folder / ".gitignore").write_text("words.env\nbig\n")
+    (folder / "big").touch()
+    (tmp_path / "more.yaml").write_text("jobs: {ps: 1}\n")
+    found = apart(folder, tmp_path / "more.yaml")
+    assert found.files == ("cluster.yaml", ".dtfctl/1-more.yaml")
+    names = {"cluster.yaml", "code/train.py", "words.env", ".env", ".gitignore", ".dtfctl/1-more.yaml"}
+    assert unpacked(found) == names
+    lines = unpacking("/opt/a python", "/state/trial", found.text)
+    assert subprocess.run(["bash", "-n"], input=lines, text=True).returncode == 0
+
+
+def test_a_folder_that_no_batch_script_can_carry_is_refused_with_what_to_do(tmp_path):
+    (tmp_path / "large").write_bytes(os.urandom(3 << 20))
+    with pytest.raises(HostsUnusable, match=r"MiB in the batch script, which may have .*\.dtfctlignore"):
+        apart(tmp_path)
+    (tmp_path / "large").unlink()
+    with pytest.raises(HostsUnusable, match="lies outside of"):
+        apart(tmp_path, text=APART.replace("words.env", os.devnull))
+
+
+def test_the_script_says_where_the_user_is_what_keeps_it_from_starting(tmp_path):
+    """Run by bash, with a scontrol that a script plays."""
+    (tmp_path / "scontrol").write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/told\n')
+    (tmp_path / "scontrol").chmod(0o755)
+    (tmp_path / "taken").touch()
+
+    def refused(python, folder, parcel="x"):
+        (tmp_path / "told").unlink(missing_ok=True)
+        variables = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "SLURM_JOB_ID": "12"}
+        lines = unpacking(python, str(folder), parcel)
+        done = subprocess.run(["bash"], input=lines, text=True, capture_output=True, env=variables)
+        assert done.returncode == 1
+        return (tmp_path / "told").read_text()
+
+    assert "JobId=12 Comment=" in (told := refused(sys.executable, tmp_path / "taken" / "trial"))
+    assert "cannot be written; use another --state-dir" in told
+    assert "has no dtfctl; install it there" in refused("/bin/false", tmp_path / "state")
+    assert "cannot be unpacked in" in refused("/bin/true", tmp_path / "state")
 
 
 def test_hosts_and_an_engine_exclude_each_other():

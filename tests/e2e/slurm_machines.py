@@ -27,6 +27,7 @@ AuthInfo=socket={socket},cred_expire=5
 
 PROGRAM = """
 mount --bind {hosts} /etc/hosts
+{mounts}
 until ip -4 -o address show dev eth0 up 2> /dev/null | grep -q inet; do sleep 0.02; done
 slurmd -D -N {name} -f "$SLURM_CONF" &
 wait
@@ -48,9 +49,17 @@ class Node(Machine):
         super().__init__(network, f"node{number}", number)
         self.environment = cluster.environment
         self._hosts = network.folder / "hosts"
+        self._own = {str(folder): self.folder / "own" / str(number) for number, folder in enumerate(cluster.apart)}
+        for own in self._own.values():
+            own.mkdir(parents=True)
 
     def program(self) -> str:
-        return PROGRAM.format(hosts=self._hosts, name=self.name)
+        mounts = "\n".join(f"mount --bind {own} {folder}" for folder, own in self._own.items())
+        return PROGRAM.format(hosts=self._hosts, name=self.name, mounts=mounts)
+
+    def own(self, folder: Path) -> Path:
+        """Where the node's own content of one of the cluster's `apart` folders is, seen from outside."""
+        return self._own[str(folder)]
 
 
 class SlurmMachines(Slurm):
@@ -59,8 +68,10 @@ class SlurmMachines(Slurm):
     attempts = 1
     """Nobody else takes ports of these machines."""
 
-    def __init__(self, folder: Path, count: int) -> None:
+    def __init__(self, folder: Path, count: int, apart: tuple[Path, ...] = ()) -> None:
+        """Each node and the submit host have a content of their own of the folders `apart`, which are there."""
         super().__init__(folder, count)
+        self.apart = apart
         self.nodes: dict[str, Node] = {}
         self._network: Network | None = None
 

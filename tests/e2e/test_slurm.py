@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.dtfctl.test_environment import a_wheel
 from tests.e2e import slurm as slurm_cluster
 from tests.e2e.dtfctl_cluster import CommandLine
 from tests.e2e.slurm import Slurm, tasks_of_node
@@ -215,6 +216,27 @@ def test_a_node_without_python_must_be_told_and_the_job_must_end(cluster, slurm)
     slurm.wait_until(lambda: not job_of(slurm), "the end of the job")
     status = cluster.run("status", status=3).stderr
     assert "/nowhere/python3" in status and "job " in status, status
+
+
+def test_an_environment_on_a_shared_file_system_must_be_made_once_for_all_nodes(cluster, slurm):
+    a_wheel(cluster.folder / "wheels", "greeting", "1.0")
+    (cluster.folder / "requirements.txt").write_text("--no-index\n--find-links wheels\ngreeting\n")
+    cluster.write(
+        """
+name: trial
+readiness: none
+engine: {slurm: {nodes: 2, interface: lo}}
+venv: environment
+requirements: requirements.txt
+jobs: {worker: {replicas: 2, program: [python, -c, "import greeting; print(greeting.version)"]}}
+"""
+    )
+    cluster.run("up")
+    job = job_of(slurm)
+    slurm.wait_until(lambda: not job_of(slurm), "the end of the job")
+    assert cluster.status()["state"] == "succeeded"
+    assert log_of(cluster, "worker-0") == log_of(cluster, "worker-1") == "1.0\n"
+    assert "environment: 1 of 2 made" in (cluster.state / "trial" / f"slurm-{job}.log").read_text()
 
 
 def test_a_cluster_must_end_with_the_allocation_of_salloc(cluster, slurm):
