@@ -17,6 +17,7 @@ import signal
 import stat
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -40,7 +41,11 @@ from dtfctl.launchers.local import LocalLauncher, end_keeper
 from dtfctl.launchers.multi_host import HostsLauncher
 from dtfctl.launchers.pipe import PipeError
 from dtfctl.launchers.remote import RemoteLauncher, remote_run, remote_token
+from dtfctl.launchers.usage import Usage
 from dtfctl.launchers.ways import pipe_to
+from dtfctl.metrics.endpoint import MetricsAddressTaken, MetricsEndpoint
+from dtfctl.metrics.gather import Gatherer
+from dtfctl.notices.sender import NoticeSender
 from dtfctl.probes.probing import Probing
 from dtfctl.probes.task_notes import have_saved
 from dtfctl.storage.certificates import Certificates
@@ -52,9 +57,11 @@ from dtfctl.supervise.host_failover import launcher_host
 from dtfctl.supervise.supervisor import Supervisor
 from dtfctl.values import plan as plans
 from dtfctl.values import state
+from dtfctl.values.history import Happening
 from dtfctl.values.hosts import as_found
 from dtfctl.values.plan import BRIDGED, KUBERNETES, LOCALHOST, SLURM, TLS, ClusterPlan, HostPlan, Task
 from dtfctl.values.run import Run
+from dtfctl.values.snapshot import Snapshot
 from dtfctl.values.task import TaskStatus
 from dtfctl.wire.messages import Complaints
 from dtfctl.wording import reason_and_file
@@ -126,6 +133,9 @@ class Daemon:
         self._complaints = Complaints()
         self._changing = asyncio.Lock()
         self._probing: Probing | None = None
+        self._gatherer: Gatherer | None = None
+        self._metrics = MetricsEndpoint(self._look)
+        self._notices: NoticeSender | None = None
 
     async def main(self, is_serving: bool) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -160,6 +170,9 @@ class Daemon:
         while not self._supervisor.save():
             self._complaints.tell(self._supervisor.unwritten)
             await asyncio.sleep(WRITE_AGAIN_S)
+        await self._metrics.close()
+        if self._notices is not None:
+            await self._notices.close()
         if self._certificates is not None:
             # Before the keeper goes: until then another supervisor comes should this one be killed.
             self._certificates.forget()
@@ -244,6 +257,7 @@ class Daemon:
         try:
             return await RequestHandler(self._supervisor, self._launcher, self._changing, self._save).answer(request)
         finally:
+            await self._follow_metrics(self._supervisor)
             self._work.set()
 
     async def _begin_run(
@@ -272,12 +286,14 @@ class Daemon:
             if self._certificates is not None:
                 self._certificates.begin(plan.name, number)
             await launcher.connect()
+            await self._metrics.follow(plan.metrics)
             run = replace(run, addresses=await hold_ports(launcher, run.actual, former[0].addresses if former else {}))
             statuses = {task.name: TaskStatus(task.name) for task in plan.tasks()}
             self._store.begin(run, statuses.values())
             self._make_supervisor(run, statuses, launcher)
             return {"is": "started"}
         except BaseException as error:
+            await self._metrics.close()
             if self._launcher is not None:
                 await self._launcher.close()
                 self._launcher = None
@@ -305,6 +321,8 @@ class Daemon:
         launcher = self._make_launcher(run)
         self._make_supervisor(run, statuses, launcher)
         await launcher.connect()
+        assert self._supervisor is not None
+        await self._follow_metrics(self._supervisor)
 
     def _make_launcher(self, run: Run) -> HostsLauncher:
         if run.plan.security == TLS:
@@ -354,10 +372,41 @@ class Daemon:
 
     def _make_supervisor(self, run: Run, statuses: dict[str, TaskStatus], launcher: HostsLauncher) -> None:
         self._supervisor = Supervisor(
-            run, statuses, self._store, launcher, self._paths, time.monotonic, random.random, self._files
+            run, statuses, self._store, launcher, self._paths, time.monotonic, random.random, self._files, self._tell
         )
+        before = self._store.history(run.number)
+        self._notices = NoticeSender(self._present_run, before, self._supervisor.tell_trouble)
+        tls = None if self._certificates is None else self._certificates.client_context()
+        self._gatherer = Gatherer(lambda run, after: self._store.history(run.number, after), self._elsewhere, tls)
         self._probing = Probing(self._supervisor, launcher.checks, self._work.set, self._certificates)
         self._begun.set()
+
+    def _present_run(self) -> Run:
+        assert self._supervisor is not None
+        return self._supervisor.run
+
+    def _tell(self, happenings: Sequence[Happening]) -> None:
+        if self._notices is not None:
+            self._notices.take(happenings)
+
+    async def _follow_metrics(self, supervisor: Supervisor) -> None:
+        """A changed file, or another supervisor: an address that cannot be had is no reason to end a training."""
+        if supervisor.run.outcome:
+            return
+        try:
+            await self._metrics.follow(supervisor.run.plan.metrics)
+        except MetricsAddressTaken as error:
+            supervisor.note_trouble("", str(error))
+
+    async def _look(self) -> Snapshot:
+        """For the figures that Prometheus reads."""
+        assert self._supervisor is not None and self._gatherer is not None
+        return await self._gatherer.look(self._supervisor.run, self._supervisor.statuses)
+
+    async def _elsewhere(self) -> dict[str, Usage]:
+        """What tasks on other machines take."""
+        assert self._supervisor is not None and self._launcher is not None
+        return {name: usage for name, (usage, _) in (await self._usage(self._supervisor, self._launcher)).items()}
 
     async def _save(self, address: str, timeout_s: float) -> bool:
         tls = None if self._certificates is None else self._certificates.client_context()
@@ -394,6 +443,10 @@ class Daemon:
         self._work.set()
 
     async def _usages(self, supervisor: Supervisor, launcher: HostsLauncher) -> dict[str, Any]:
+        found = await self._usage(supervisor, launcher)
+        return {name: {**asdict(usage), "at": at} for name, (usage, at) in found.items()}
+
+    async def _usage(self, supervisor: Supervisor, launcher: HostsLauncher) -> dict[str, tuple[Usage, float]]:
         """What the tasks on other machines take there, with the time of the look."""
         names = {(status.host, status.pid): status.name for status in supervisor.statuses.values() if status.pid}
         pids: dict[str, list[int]] = {}
@@ -401,7 +454,7 @@ class Daemon:
             if host != LOCALHOST and pid is not None:
                 pids.setdefault(host, []).append(pid)
         found = await launcher.usage(pids)
-        return {names[key]: {**asdict(usage), "at": at} for key, (usage, at) in found.items() if key in names}
+        return {names[key]: each for key, each in found.items() if key in names}
 
     async def _part(self, supervisor: Supervisor) -> None:
         """Releases the machines that were removed from the cluster. A change of the file must not come between."""

@@ -11,6 +11,7 @@ DtfctlError (exit status 1)
 |   `-- StoreUnwritable           it cannot be written, on a full disk for instance; what is to be done about it
 |-- NotPrivate (1)             a folder of secrets that others may enter, or a socket that is another user's
 |-- CertificatesMissing (1)    security: tls cannot be had here; what to install, or which file is damaged
+|-- MetricsMissing (1)         figures cannot be given here; what to install
 |-- HostsUnusable (8)          hosts that cannot be reached or used; each with why, and the command that shows it
 |-- CommandEnded (0 or 3)      a job of an engine waits, has ended or is cancelled: the command has said so
 `-- PortTaken (1)              a port that the cluster file names belongs to somebody else; to whom
@@ -64,6 +65,10 @@ class NotPrivate(DtfctlError):
 
 
 class CertificatesMissing(DtfctlError):
+    pass
+
+
+class MetricsMissing(DtfctlError):
     pass
 
 

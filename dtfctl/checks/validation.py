@@ -105,6 +105,8 @@ def _tools(plan: ClusterPlan, where: Positions) -> Iterator[Trouble]:
         yield Trouble(
             WRONG, "", where.top("security"), "security: tls needs cryptography", "pip install 'dtf[tls]'"
         )
+    if plan.metrics and importlib.util.find_spec("prometheus_client") is None:
+        yield Trouble(WRONG, "", where.top("metrics"), "metrics need prometheus_client", "pip install 'dtf[metrics]'")
     if plan.remote_hosts:
         words = shlex.split(os.environ.get(SSH_VARIABLE) or plan.ssh.command)
         if not words or shutil.which(words[0]) is None:

@@ -48,6 +48,7 @@ from dtfctl.values.plan import (
     Limits,
     LogPolicy,
     MpiSettings,
+    Notify,
     Probe,
     Requirements,
     RestartPolicy,
@@ -137,6 +138,17 @@ def levels_of(root: Node, reader: Reader) -> tuple[Values, dict[str, Level]]:
         own = schema.JOB.read(reader, node, where)
         jobs[name] = Level(merged, schema.JOB.read(reader, merged, where), own, node.at)
     return values, jobs
+
+
+def _metrics(values: Values) -> str:
+    """host:port, "" for none."""
+    text = _value(values, "metrics", "")
+    if not text:
+        return ""
+    host, _, port = str(text).rpartition(":")
+    if not 0 < int(port) < 65536:
+        raise values["metrics"].node.at.error(f'"metrics" names the port {port}; a port lies between 1 and 65535')
+    return f"{host or '127.0.0.1'}:{port}"
 
 
 def job_names(root: Node) -> tuple[str, ...]:
@@ -232,6 +244,8 @@ class _Builder:
             mpi=mpi or MpiSettings(),
             host_lost_after_s=_value(values, "host_lost_after", HOST_LOST_AFTER_S),
             fence_after_s=_fence_after(values),
+            metrics=_metrics(values),
+            notify=Notify(**{event: found.value for event, found in _value(values, "notify", {}).items()}),
         )
         if group is not None:
             plan = plan.with_group(group)

@@ -17,6 +17,11 @@ from dtfctl.config.variables import escape
 HOSTS_COME_FIRST = ("python", "venv", "working_dir", "bind")
 """A host's own come before the top's and after the job's, so the top's stay at the top."""
 
+_OF_THE_CLUSTER = (
+    "name", "checkpoint_dir", "success", "security", "ssh", "host_lost_after", "fence_after", "metrics",
+    "notify", "hosts",
+)  # fmt: skip
+
 _ALWAYS_SHOWN = ("restart", "logs")
 """Sections whose defaults hold even where the file says nothing of them."""
 
@@ -25,8 +30,7 @@ def document(root: Node, reader: Reader) -> dict[str, Any]:
     """Mappings, lists and plain values. Raises ConfigError."""
     values, levels = levels_of(root, reader)
     result: dict[str, Any] = {"name": cluster_name_of(reader.folder)}
-    of_the_cluster = ("name", "checkpoint_dir", "success", "security", "ssh", "host_lost_after", "fence_after", "hosts")
-    for key in (*of_the_cluster, *HOSTS_COME_FIRST):
+    for key in (*_OF_THE_CLUSTER, *HOSTS_COME_FIRST):
         if key in values:
             result[key] = _spell(schema.CLUSTER.keys[key].kind, values[key].node, reader, key)
     result["jobs"] = {}

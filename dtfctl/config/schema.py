@@ -453,6 +453,16 @@ ENGINE = Section(
     one_of=(("name", "slurm", "kubernetes", "ray", "spark", "mpi"),),
 )
 
+NOTIFY = Section(
+    {
+        "succeeded": Key(values.NOTICE, "A command or a webhook's URL for the end of a training that succeeded."),
+        "failed": Key(values.NOTICE, "The same for a training that failed."),
+        "restarted": Key(values.NOTICE, "The same for each task that is restarted."),
+        "stalled": Key(values.NOTICE, "The same for each task that runs and makes no progress."),
+    },
+    may_be_empty=True,
+)
+
 CLUSTER = Section(
     {
         "name": Key(
@@ -489,6 +499,14 @@ CLUSTER = Section(
         ),
         "security": Key(
             values.word("none", "tls"), "tls: mutual TLS with a CA of the cluster's own.", "none"
+        ),
+        "metrics": Key(
+            values.METRICS,
+            "Where the supervisor gives figures to Prometheus: 127.0.0.1:9464, or a port of 127.0.0.1.",
+        ),
+        "notify": Key(
+            NOTIFY,
+            "Commands that get a JSON document on stdin, or URLs to which it is posted, when something happens.",
         ),
         "port": _PORT,
         **SETTINGS,

@@ -154,6 +154,8 @@ HOST_PATTERN = r"[A-Za-z0-9_\[][A-Za-z0-9._\[\],-]*"
 """A host's name, or a range of them; nothing that ssh could take for an option."""
 
 ADDRESS = matching(HOST_PATTERN, "a host's name or IPv4 address")
+METRICS = matching(rf"(?:{HOST_PATTERN}:)?\d{{1,5}}", "a port, or an address with one such as 127.0.0.1:9464")
+"""Where figures are given; a port alone is one of 127.0.0.1."""
 SSH = matching(
     rf"none|(?:ssh://)?(?:[A-Za-z0-9._][A-Za-z0-9._-]*@)?{HOST_PATTERN}(?::\d{{1,5}})?/?",
     "none, or what ssh is called with, such as gpu-a, ml@gpu-a or ml@gpu-a:2222",
@@ -174,6 +176,30 @@ def one_or_list(inner: Kind) -> Kind:
     return Kind(
         read, {"anyOf": [inner.schema, {"type": "array", "items": inner.schema, "minItems": 1}]}, spell
     )
+
+
+def _read_notice(reader: Reader, node: Node, where: str) -> str | tuple[str, ...]:
+    if isinstance(node, Sequence):
+        words = tuple(reader.filled(item, where) for item in node.items)
+        if not words:
+            raise node.at.error(f'"{where}" is empty')
+        return words
+    text = reader.filled(node, where)
+    if re.match(r"[a-z][a-z0-9+.-]*://", text, re.IGNORECASE) and not re.fullmatch(r"https?://[^\s/]+\S*", text):
+        raise node.at.error(f'"{where}" must be a command or a URL that begins with http:// or https://')
+    return text
+
+
+NOTICE = Kind(
+    _read_notice,
+    {
+        "anyOf": [
+            {"type": "string", "minLength": 1},
+            {"type": "array", "items": {"type": _ANY_SCALAR}, "minItems": 1},
+        ]
+    },
+)
+"""A command, as a shell line or as words, or a webhook."""
 
 
 def _read_program(reader: Reader, node: Node, where: str) -> str | tuple[str, ...]:

@@ -13,10 +13,14 @@ import struct
 
 PATH = "/tensorflow.WorkerService/GetStatus"
 
-_DATA, _HEADERS, _RST_STREAM, _SETTINGS, _PING, _GOAWAY, _CONTINUATION = 0, 1, 3, 4, 6, 7, 9
+_DATA, _HEADERS, _RST_STREAM, _SETTINGS, _PING, _GOAWAY, _WINDOW_UPDATE, _CONTINUATION = 0, 1, 3, 4, 6, 7, 8, 9
 _END_STREAM, _ACK, _END_HEADERS, _PADDED = 0x1, 0x1, 0x4, 0x8
 _STREAM = 1
 _FRAME_BYTES_MAX = 1 << 20
+_INITIAL_WINDOW_SIZE = 4
+_WINDOW_BYTES_AT_FIRST = 65_535
+REPLY_BYTES_MAX = 64 << 20
+"""As many bytes a server may send before it waits for word from here: a reply is never longer."""
 
 
 class NoAnswer(Exception):
@@ -47,7 +51,7 @@ async def _ask(address: str, tls: ssl.SSLContext | None, request: bytes) -> byte
 
 
 def _request(authority: str, is_secure: bool, message: bytes) -> bytes:
-    """The connection's preface, our settings (all by default), the headers, and one message."""
+    """The connection's preface, our settings (room for a whole reply), the headers, and one message."""
     headers = (
         # Indexed fields of HPACK's static table: the method POST and the scheme.
         bytes([0x83, 0x87 if is_secure else 0x86])
@@ -59,14 +63,15 @@ def _request(authority: str, is_secure: bool, message: bytes) -> bytes:
     )
     return (
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-        + _frame(_SETTINGS, 0, 0, b"")
+        + _frame(_SETTINGS, 0, 0, struct.pack(">HI", _INITIAL_WINDOW_SIZE, REPLY_BYTES_MAX))
+        + _frame(_WINDOW_UPDATE, 0, 0, struct.pack(">I", REPLY_BYTES_MAX - _WINDOW_BYTES_AT_FIRST))
         + _frame(_HEADERS, _END_HEADERS, _STREAM, headers)
         + _frame(_DATA, _END_STREAM, _STREAM, struct.pack(">BI", 0, len(message)) + message)
     )
 
 
 async def _reply(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
-    body = b""
+    body = bytearray()
     while True:
         head = await reader.readexactly(9)
         length, kind, flags = int.from_bytes(head[:3], "big"), head[3], head[4]
@@ -83,9 +88,11 @@ async def _reply(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
         elif kind == _RST_STREAM:
             raise NoAnswer("it refuses the call")
         elif kind == _DATA:
+            if len(body) + length > REPLY_BYTES_MAX:
+                raise NoAnswer("its answer is too long")
             body += payload[1 : len(payload) - payload[0]] if flags & _PADDED else payload
         if kind in (_DATA, _HEADERS) and flags & _END_STREAM:
-            return _message(body)
+            return _message(bytes(body))
 
 
 def _message(body: bytes) -> bytes:

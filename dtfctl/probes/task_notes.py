@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass
 
 from dtfctl.probes.get_status import NoAnswer, get_status
-from dtfctl.wire.protobuf import BYTES, fields
+from dtfctl.wire.protobuf import BYTES, fields, varint
 
 FIELD = 47_475
 ATTEMPT_TIMEOUT_S = 2.0
@@ -50,7 +50,7 @@ def found_in(reply: bytes) -> TaskNotes | None:
 def request_for_checkpoint(number: int, hold_s: float) -> bytes:
     """A GetStatusRequest that asks for a checkpoint, and for no further step within `hold_s` after it."""
     value = json.dumps({"save": number, "hold_s": hold_s}).encode()
-    return _varint(FIELD << 3 | 2) + _varint(len(value)) + value
+    return varint(FIELD << 3 | 2) + varint(len(value)) + value
 
 
 async def ask(address: str, tls: ssl.SSLContext | None, request: bytes = b"") -> TaskNotes | None:
@@ -73,11 +73,3 @@ async def have_saved(address: str, tls: ssl.SSLContext | None, timeout_s: float,
         if notes is None or not notes.savers or time.monotonic() >= deadline:
             return False
         await asyncio.sleep(LOOK_AGAIN_S)
-
-
-def _varint(number: int) -> bytes:
-    result = b""
-    while number >= 0x80:
-        result += bytes([number & 0x7F | 0x80])
-        number >>= 7
-    return result + bytes([number])

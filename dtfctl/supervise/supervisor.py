@@ -7,8 +7,9 @@ it is done, so that a supervisor that is killed anywhere is continued by the nex
 
 from __future__ import annotations
 
+import contextlib
 import signal
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -49,6 +50,7 @@ class Supervisor:
     """Owns `run` and `statuses`, and is the only one that changes them. One thread.
 
     `clock` gives monotonic seconds, `jitter` numbers in [0, 1), `files` what a task is given as files (base.Launch).
+    `tell` takes what has happened once it is on disk, and returns at once.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class Supervisor:
         clock: Callable[[], float],
         jitter: Callable[[], float],
         files: Callable[[Task], dict[str, str]] = lambda task: {},
+        tell: Callable[[Sequence[Happening]], None] = lambda happenings: None,
     ) -> None:
         self.run = run
         self.statuses = Statuses(statuses.values())
@@ -72,6 +75,7 @@ class Supervisor:
         self._clock = clock
         self._jitter = jitter
         self._files = files
+        self._tell = tell
         self._changed: set[str] = set()
         self._happenings: list[Happening] = []
         self._effects: list[Callable[[], None]] = []
@@ -297,6 +301,12 @@ class Supervisor:
         """For the history."""
         self._note(task, "trouble", words)
 
+    def tell_trouble(self, words: str) -> None:
+        """For the history, also after the end of the run; on disk when this returns, if it can be written."""
+        self._note("", "trouble", words)
+        with contextlib.suppress(StoreUnwritable):
+            self._commit()
+
     def move(self, addresses: Mapping[str, str]) -> None:
         """These tasks are at these addresses now ("" for none), on their spares."""
         self._take(host_failover.moved(self.run, self.statuses, addresses, self._clock()))
@@ -519,6 +529,8 @@ class Supervisor:
             self.unwritten = ""
             self._changed.clear()
             self._forgotten.clear()
+            if self._happenings:
+                self._tell(tuple(self._happenings))
             self._happenings.clear()
         effects, self._effects = self._effects, []
         for effect in effects:

@@ -489,11 +489,22 @@ def is_remote(path: str) -> bool:
 
 
 @dataclass(frozen=True)
+class Notify:
+    """What is told of which event: a shell line, the words of a command, or a URL; "" for nothing."""
+
+    succeeded: str | tuple[str, ...] = ""
+    failed: str | tuple[str, ...] = ""
+    restarted: str | tuple[str, ...] = ""
+    stalled: str | tuple[str, ...] = ""
+
+
+@dataclass(frozen=True)
 class ClusterPlan:
     """The whole cluster file. `success` names the deciding jobs; of their tasks all, any, or each job's first must
     exit with 0, as `success_rule` says. `hosts` are those that have tasks or are spares, `idle_hosts` those that might
     have some. `engine` is the name of what gives the hosts, "" where the file names them. A host that is unreachable
-    for `host_lost_after_s` is lost; one that hears nothing for `fence_after_s` (0: never) has killed its tasks then."""
+    for `host_lost_after_s` is lost; one that hears nothing for `fence_after_s` (0: never) has killed its tasks then.
+    `metrics` is the host:port of the supervisor's figures, "" for none."""
 
     name: str
     file: str
@@ -514,6 +525,8 @@ class ClusterPlan:
     mpi: MpiSettings = MpiSettings()
     host_lost_after_s: float = 600.0
     fence_after_s: float = 0.0
+    metrics: str = ""
+    notify: Notify = Notify()
 
     @property
     def group(self) -> GroupSettings:

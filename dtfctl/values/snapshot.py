@@ -7,7 +7,7 @@ ages instead of times of the machine's monotonic clock, so that it means the sam
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dtfctl.values import state
@@ -19,6 +19,7 @@ from dtfctl.values.task import TaskStatus
 if TYPE_CHECKING:
     from dtfctl.launchers.usage import Usage
     from dtfctl.logs.progress import Progress
+    from dtfctl.values.report import TaskReport
 
     Usages = Mapping[str, tuple[float, Usage]]
 
@@ -81,7 +82,8 @@ class HostView:
 class Snapshot:
     """`state` is starting, running, succeeded, failed or stopped; the last three only once nothing runs any more, when
     it `is_over`. `outcome` and `why` are set when the end is decided. `at` and `started_at` are the wall clock's.
-    `history` is what has happened after an id that the reader named."""
+    `history` is what has happened after an id that the reader named, `reports` what tasks say of themselves,
+    `restarts_by_cause` counts by (task, cause); the last two are there only where the reader asked for them."""
 
     at: float
     name: str
@@ -96,6 +98,8 @@ class Snapshot:
     strays: tuple[tuple[int, str, str], ...]
     progress: Progress | None = None
     history: tuple[Happening, ...] = ()
+    reports: Mapping[str, TaskReport] = field(default_factory=dict)
+    restarts_by_cause: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     @property
     def ready(self) -> int:
@@ -114,6 +118,8 @@ def take(
     usages: Usages | None = None,
     progress: Progress | None = None,
     history: Sequence[Happening] = (),
+    reports: Mapping[str, TaskReport] | None = None,
+    restarts_by_cause: Mapping[tuple[str, str], int] | None = None,
 ) -> Snapshot:
     """`now` is the monotonic clock's, `at` the wall clock's; `usages` are (cores in use, Usage) by task."""
     return Snapshot(
@@ -130,6 +136,8 @@ def take(
         strays=run.strays,
         progress=progress,
         history=tuple(history),
+        reports=reports or {},
+        restarts_by_cause=restarts_by_cause or {},
     )
 
 

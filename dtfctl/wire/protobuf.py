@@ -10,6 +10,15 @@ VARINT, FIXED_64, BYTES, FIXED_32 = 0, 1, 2, 5
 _VARINT_BITS_MAX = 64
 
 
+def varint(number: int) -> bytes:
+    """A number that is not negative, as messages hold it."""
+    result = b""
+    while number >= 0x80:
+        result += bytes([number & 0x7F | 0x80])
+        number >>= 7
+    return result + bytes([number])
+
+
 def fields(message: bytes) -> Iterator[tuple[int, int, int | bytes]]:
     """Yields (field number, wire type, value) of each field: integers as they are, everything else as its bytes.
 
@@ -19,7 +28,7 @@ def fields(message: bytes) -> Iterator[tuple[int, int, int | bytes]]:
     """
     position = 0
 
-    def varint() -> int:
+    def whole() -> int:
         nonlocal position
         result = shift = 0
         while shift < _VARINT_BITS_MAX:
@@ -32,13 +41,13 @@ def fields(message: bytes) -> Iterator[tuple[int, int, int | bytes]]:
         raise ValueError(f"an integer of more than {_VARINT_BITS_MAX} bits")
 
     while position < len(message):
-        key = varint()
+        key = whole()
         number, kind = key >> 3, key & 7
         if kind == VARINT:
-            yield number, kind, varint()
+            yield number, kind, whole()
             continue
         if kind not in (FIXED_64, BYTES, FIXED_32):
             raise ValueError(f"wire type {kind}")
-        length = varint() if kind == BYTES else 8 if kind == FIXED_64 else 4
+        length = whole() if kind == BYTES else 8 if kind == FIXED_64 else 4
         yield number, kind, message[position : position + length]
         position += length

@@ -15,6 +15,7 @@ import logging
 import re
 import sys
 import threading
+import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -39,7 +40,9 @@ from dtf.fetches import (
 )
 from dtf.session_handles import HANDLE_OPS, TensorHandle, delete
 from dtf.wire import errors, forks
+from dtf.wire.measures import measures
 from dtf.wire.pb import config_pb2, graph_pb2
+from dtf.wire.step_traces import Wish, step_traces
 from dtf.wire.task_notes import notes
 
 __all__ = ["InteractiveSession", "Session", "register_session_run_conversion_functions"]
@@ -330,12 +333,17 @@ class BaseSession:
         if plan.fetch_names or plan.target_names:
             if options is None and run_metadata is not None:
                 options = config_pb2.RunOptions()
+            started = time.perf_counter()
             try:
-                values, metadata = self._master.run_step(
-                    self._handle, feeds, plan.fetch_names, plan.target_names, options
-                )
+                if step_traces.wish is None or options is not None:
+                    values, metadata = self._master.run_step(
+                        self._handle, feeds, plan.fetch_names, plan.target_names, options
+                    )
+                else:
+                    values, metadata = self._run_for_wish(step_traces.wish, feeds, plan)
             except errors.OpError as error:
                 raise _as_client_error(self._graph, error) from error.__cause__
+            measures.runs.add(time.perf_counter() - started)
             if run_metadata is not None and metadata is not None:
                 run_metadata.CopyFrom(metadata)
             notes.runs += 1
@@ -349,6 +357,16 @@ class BaseSession:
             given = list(feeds.values())
             results = [next(fetched) if index is None else given[index] for index in plan.fed_fetches]
         return plan.fetches.build(results)
+
+    def _run_for_wish(self, wish: Wish, feeds: dict[str, Any], plan: _Plan) -> tuple[Sequence[Any], Any]:
+        """A run while the supervisor wishes for traces; whether this one is traced is the wish's decision."""
+        key = (*plan.fetch_names, *plan.target_names)
+        is_traced = step_traces.is_wanted(wish) and wish.begin(key)
+        options = config_pb2.RunOptions(trace_level=config_pb2.RunOptions.FULL_TRACE) if is_traced else None
+        start_ns = time.time_ns()
+        values, metadata = self._master.run_step(self._handle, feeds, plan.fetch_names, plan.target_names, options)
+        wish.ran(key, start_ns, time.time_ns(), metadata.step_stats if is_traced and metadata is not None else None)
+        return values, None
 
     def _begin(self) -> None:
         """Makes the session at the master, without nodes: errors in the graph are reported by the first run."""

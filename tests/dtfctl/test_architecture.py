@@ -27,9 +27,11 @@ ROOMS = {
     "probes": "launchers logs plan storage supervise values wire",
     "control": "launchers plan storage supervise values wire",
     "show": "control logs supervise values",
+    "metrics": "launchers logs probes values wire",
+    "notices": "values",
     "checks": "config control launchers plan show storage values",
-    "commands": "checks config control launchers logs manifests plan show storage supervise values",
-    "daemon": "control launchers probes storage supervise values wire",
+    "commands": "checks config control launchers logs manifests metrics plan show storage supervise values",
+    "daemon": "control launchers metrics notices probes storage supervise values wire",
     "cli": "commands",
     "embedded": "",
     "ray": "config embedded",
@@ -40,6 +42,7 @@ ROOMS = {
 PURE = {
     *(module_name(path) for room in ("values", "plan") for path in (ROOT / "dtfctl" / room).glob("*.py")),
     *(f"dtfctl.supervise.{name}" for name in ("host_failover", "planned_ends", "reconcile", "restart")),
+    *("dtfctl.notices.documents", "dtfctl.notices.__init__"),
     *("dtfctl.checks.questions", "dtfctl.checks.program_line", "dtfctl.show.view", "dtfctl.show.columns"),
     *(f"dtfctl.{name}" for name in COMMON),
 }
@@ -59,6 +62,7 @@ HOMES = {
     "sqlite3": {"dtfctl.storage.store"},
     "yaml": {"dtfctl.config.source"},
     "grpc": set(),
+    "prometheus_client": {"dtfctl.metrics.families"},
     "psutil": {"dtfctl.launchers.local"},
     "rich": {"dtfctl.show.terminal", "dtfctl.show.attach", "dtfctl.commands.inspect"},
 }

@@ -15,7 +15,7 @@ from dtfctl.config.resolved import document
 from dtfctl.config.source import write_yaml
 from dtfctl.errors import ConfigError
 from dtfctl.values import plan as plans
-from dtfctl.values.plan import ClusterPlan, Limits, LogPolicy, Place, Probe, RestartPolicy, Secret
+from dtfctl.values.plan import ClusterPlan, Limits, LogPolicy, Notify, Place, Probe, RestartPolicy, Secret
 from dtfctl.wire.typed import from_document
 from tests.dtfctl.fakes import plan_of
 
@@ -107,6 +107,10 @@ def test_every_key_has_its_place_in_the_plan():
     assert (worker.cluster_spec, worker.tensorflow) == ("sparse", "dtf")
     assert {tasks[name].settings.tensorflow for name in ("ps:0", "tensorboard:0")} == {"installed"}
     assert (plan.success, plan.success_rule, plan.security) == (("chief", "worker"), "any", "tls")
+    assert plan.metrics == "0.0.0.0:9464"
+    assert plan.notify == Notify(
+        "https://chat.example/hook", ("mail", "-s", "failed", "me@example"), "cat >> restarts", "logger stalled"
+    )
     jobs = {job.name: job for job in plan.jobs}
     assert jobs["worker"].spares == ("node9",)
     assert (jobs["worker"].port_range, jobs["ps"].port_range) == ((23000, 23999), (23000, 23999))

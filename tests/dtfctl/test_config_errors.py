@@ -51,6 +51,19 @@ MALFORMED = {
         'c.yaml:4:3: the key "a" appears twice (first in line 3)',
     ),
     "a key that is a list": (HEAD + "? [a]\n: 1\n", "c.yaml:2:3: a key must be a word, not a list"),
+    "a port of metrics": (
+        HEAD + "metrics: here:99999\njobs: {a: 1}",
+        'c.yaml:2:10: "metrics" names the port 99999; a port lies between 1 and 65535',
+    ),
+    "metrics without a port": (
+        HEAD + "metrics: here\njobs: {a: 1}",
+        'c.yaml:2:10: "metrics" must be a port, or an address',
+    ),
+    "a webhook of another kind": (
+        HEAD + "notify: {failed: ftp://x/y}\njobs: {a: 1}",
+        'c.yaml:2:18: "notify.failed" must be a command or a URL that begins with http:// or https://',
+    ),
+    "another event": (HEAD + "notify: {fails: x}\njobs: {a: 1}", 'c.yaml:2:10: unknown key "fails" under notify'),
     "no program": (
         "jobs: {a: 1}\n",
         'c.yaml:1:11: the key "program" is missing, both at the top and under jobs.a',

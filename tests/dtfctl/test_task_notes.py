@@ -12,6 +12,7 @@ from dtf.wire.task_notes import TaskNotes as Notes
 from dtf.wire.task_notes import notes
 from dtfctl.control.requests import RequestHandler
 from dtfctl.probes import task_notes
+from dtfctl.wire.protobuf import varint
 from tests.dtfctl.fakes import World
 
 
@@ -31,7 +32,7 @@ HOSTILE = [b"", b"[]", b"{}", b'{"save": -1}', b'{"save": 1, "hold_s": "x"}', b'
 @pytest.mark.parametrize("value", HOSTILE, ids=range(len(HOSTILE)))
 def test_what_cannot_be_understood_asks_for_nothing_and_says_nothing(value):
     there = Notes()
-    field = task_notes._varint(task_notes.FIELD << 3 | 2) + task_notes._varint(len(value)) + value
+    field = varint(task_notes.FIELD << 3 | 2) + varint(len(value)) + value
     there.ask(field)
     there.ask(field[:-1])
     there.ask(b"\xff" * 30)

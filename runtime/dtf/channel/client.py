@@ -13,6 +13,7 @@ import socket
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -25,6 +26,7 @@ from dtf.run.interfaces import Done
 from dtf.run.threads import growing_pool, reader_thread
 from dtf.wire import errors
 from dtf.wire.credentials import Credentials
+from dtf.wire.measures import RECEIVED, SENT, Durations, measures
 
 LARGE_FROM_BYTES = 1 << 16
 """Messages of this size and more take the large lane."""
@@ -88,6 +90,12 @@ class Channel:
                 sock.close()
             raise errors.UnavailableError.of(f"{where}: no channel: {error}") from None
         self._small, self._large = (Lane(sock, self._on_frame, self._on_lost, self._on_end) for sock in sockets)
+        way = "unix" if sockets[0].family == socket.AF_UNIX else "tcp"
+        self._sent = measures.traffic(where, way, SENT)
+        self._sent_in_memory = measures.traffic(where, "memory", SENT)
+        self._received = measures.traffic(where, way, RECEIVED)
+        self._received_in_memory = measures.traffic(where, "memory", RECEIVED)
+        _channels.add(self)
         self._share_once = functools.partial(self._share, endpoint) if is_possible(sockets[1]) else None
         for lane in (self._small, self._large):
             lane.begin()
@@ -106,6 +114,7 @@ class Channel:
     ) -> Buffer:
         """Calls and waits for the response; arguments and errors as in `rpc.connection.Connection.call`."""
         answered = _Answered()
+        started = time.perf_counter()
         cancel = self._start(method, request, answered)
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         try:
@@ -128,6 +137,7 @@ class Channel:
             raise
         if answered.error is not None:
             raise answered.error
+        measures.calls(method).add(time.perf_counter() - started)
         assert answered.response is not None
         return answered.response
 
@@ -135,6 +145,7 @@ class Channel:
         self, method: str, request: Sequence[Buffer], done: Done[Buffer], timeout_s: float | None = None
     ) -> Callable[[], None]:
         """Calls `done(response)` or `done(error=OpError)` later, from another thread. Returns what cancels the call."""
+        done = _timed(measures.calls(method), done)
         if timeout_s is None:
             return self._start(method, request, done)
         return self._start_timed(method, request, done, timeout_s)
@@ -194,12 +205,18 @@ class Channel:
         """Sends a request by the way that fits its size; returns the lane used."""
         size = sum(map(len, request))
         if size < LARGE_FROM_BYTES:
+            self._sent.messages += 1
+            self._sent.bytes += size
             self._small.send(lanes.REQUEST, flags, number, call_id, request, size)
             return self._small
         place = self._memory.place(request, size) if self._memory is not None else None
         if place is not None:
+            self._sent_in_memory.messages += 1
+            self._sent_in_memory.bytes += size
             self._small.send(lanes.REQUEST | lanes.IN_MEMORY, flags, number, call_id, (place,))
             return self._small
+        self._sent.messages += 1
+        self._sent.bytes += size
         self._begin_to_share()
         self._large.send(lanes.REQUEST, flags, number, call_id, request, size)
         return self._large
@@ -261,6 +278,7 @@ class Channel:
         self._last_frame = time.monotonic()
         if lane is self._large:
             self._begin_to_share()
+        received = self._received_in_memory if kind & lanes.IN_MEMORY else self._received
         if kind & lanes.IN_MEMORY:
             try:
                 body = find(self._memory, body)
@@ -268,6 +286,8 @@ class Channel:
                 self._on_lost(str(error))
                 return
             kind ^= lanes.IN_MEMORY
+        received.messages += 1
+        received.bytes += len(body)
         if kind == lanes.RESPONSE or kind == lanes.PONG:
             done = self._pending.pop(call_id, None)
             if done is not None:
@@ -280,6 +300,11 @@ class Channel:
             names = bytes(body).decode().split("\n")
             self._numbers = {name: index for index, name in enumerate(names)}
             self._welcomed()
+
+    @property
+    def waiting(self) -> tuple[str, int]:
+        """The task's name, and how many calls to it have no answer yet."""
+        return self.where, len(self._pending)
 
     def _error(self, code: int, derived: bool, message: str) -> errors.OpError:
         if code in (errors.UNAVAILABLE, errors.DEADLINE_EXCEEDED):
@@ -304,6 +329,20 @@ class Channel:
             done = self._pending.pop(call_id, None)
             if done is not None:
                 done(error=errors.UnavailableError.of(self._lost.message))
+
+
+def _timed(durations: Durations, done: Done[Buffer]) -> Done[Buffer]:
+    """`done` that also counts how long an answer took."""
+    started = time.perf_counter()
+
+    def answered(response: Any = None, error: errors.OpError | None = None) -> None:
+        if error is not None:
+            done(error=error)
+            return
+        durations.add(time.perf_counter() - started)
+        done(response)
+
+    return answered
 
 
 class _Answered:
@@ -361,3 +400,6 @@ def _nothing() -> None:
 
 
 _logger = logging.getLogger("dtf")
+
+_channels: weakref.WeakSet[Channel] = weakref.WeakSet()
+measures.ask("calls_waiting", lambda: [channel.waiting for channel in list(_channels) if channel.is_open])

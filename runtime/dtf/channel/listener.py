@@ -29,6 +29,7 @@ from dtf.run.lib import rate_limited_log
 from dtf.run.threads import growing_pool, reader_thread
 from dtf.wire import errors, forks
 from dtf.wire.credentials import Credentials
+from dtf.wire.measures import CALLERS, RECEIVED, SENT, measures
 
 _STRANGERS_MAX = 1024
 _GREETING_TIMEOUT_S = 5.0
@@ -317,6 +318,8 @@ class _Peer:
         self._finishing = threading.Event()
         self._is_finishing = False
         self.memory: SharedMemory | None = None
+        self._received = measures.traffic(CALLERS, "channel", RECEIVED)
+        self._sent = measures.traffic(CALLERS, "channel", SENT)
 
     def add(self, lane: Lane, number: int) -> None:
         with self._lock:
@@ -338,6 +341,8 @@ class _Peer:
                 return
             kind ^= lanes.IN_MEMORY
         if kind == lanes.REQUEST:
+            self._received.messages += 1
+            self._received.bytes += len(body)
             if flags & lanes.NO_REPLY and number in self._listener._told:
                 self._listener._call(number, body, _UNWANTED)
                 return
@@ -396,6 +401,8 @@ class _Peer:
             lane.send(lanes.ERROR, lanes.DERIVED if error.derived else 0, error.error_code, call_id, (message,))
             return
         size = sum(map(len, pieces))
+        self._sent.messages += 1
+        self._sent.bytes += size
         is_large = size >= LARGE_FROM_BYTES
         memory = self.memory if is_large else None
         place = memory.place(pieces, size) if memory is not None else None

@@ -11,6 +11,7 @@ task from a program that is not ours.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,6 +23,7 @@ from dtf.run.interfaces import Cancel, Done
 from dtf.wire import errors
 from dtf.wire.cluster import split_address
 from dtf.wire.credentials import Credentials
+from dtf.wire.measures import RECEIVED, SENT, measures
 
 _CHANNEL_OPTIONS = (
     ("grpc.initial_reconnect_backoff_ms", 50),
@@ -59,6 +61,8 @@ class Connection:
             self._channel = grpc.secure_channel(address, secure, options=options)
         self._methods: dict[str, Any] = {}
         self._lock = threading.Lock()
+        self._sent = measures.traffic(self.where, "grpc", SENT)
+        self._received = measures.traffic(self.where, "grpc", RECEIVED)
 
     def call(self, method: str, request: Request, timeout_s: float | None = None, watch: bool = False) -> bytes:
         """Calls and waits for the response.
@@ -73,20 +77,26 @@ class Connection:
           UnavailableError: it cannot be reached, the connection was lost, or it does not answer the heartbeat.
           DeadlineExceededError: there was no answer in time.
         """
+        started = time.perf_counter()
         if not watch:
             try:
-                answer: bytes = self._method(method)(joined(request), timeout=timeout_s)
+                answer: bytes = self._method(method)(self._counted(request), timeout=timeout_s)
+                self._arrived(answer)
+                measures.calls(method).add(time.perf_counter() - started)
                 return answer
             except grpc.RpcError as error:
                 raise status.decode_call(error, self.where) from None
             except ValueError:  # grpc's word for a channel that this process has closed
                 raise self._closed() from None
         try:
-            future = self._method(method).future(joined(request), timeout=timeout_s)
+            future = self._method(method).future(self._counted(request), timeout=timeout_s)
         except ValueError:
             raise self._closed() from None
         try:
-            return self._wait(future)
+            answer = self._wait(future)
+            self._arrived(answer)
+            measures.calls(method).add(time.perf_counter() - started)
+            return answer
         except BaseException:
             future.cancel()
             raise
@@ -95,15 +105,19 @@ class Connection:
         self, method: str, request: Request, done: Done[Buffer], timeout_s: float | None = None
     ) -> Callable[[], None]:
         """Calls `done(response)` or `done(error=OpError)` later, from another thread. Returns what cancels the call."""
+        started = time.perf_counter()
         try:
-            future = self._method(method).future(joined(request), timeout=timeout_s)
+            future = self._method(method).future(self._counted(request), timeout=timeout_s)
         except ValueError:
             done(error=self._closed())
             return _nothing
 
         def answered(future: Any) -> None:
             if future.code() is grpc.StatusCode.OK:
-                done(future.result())
+                answer = future.result()
+                self._arrived(answer)
+                measures.calls(method).add(time.perf_counter() - started)
+                done(answer)
             else:
                 done(error=status.decode_call(future, self.where))
 
@@ -149,6 +163,17 @@ class Connection:
         """Ends the channel; waiting calls fail."""
         self.is_closed = True
         self._channel.close()
+
+    def _counted(self, request: Request) -> bytes:
+        """A request in one piece, counted as sent."""
+        whole = joined(request)
+        self._sent.messages += 1
+        self._sent.bytes += len(whole)
+        return whole
+
+    def _arrived(self, answer: bytes) -> None:
+        self._received.messages += 1
+        self._received.bytes += len(answer)
 
     def _method(self, name: str) -> Any:
         method = self._methods.get(name)

@@ -28,7 +28,7 @@ from dtf.run.passes import parse_tensor_name
 from dtf.run.threads import growing_pool
 from dtf.run.threads.cancellation import CancellationManager
 from dtf.run.worker.request_ids import RecentRequestIds
-from dtf.wire import errors
+from dtf.wire import errors, task_reports
 from dtf.wire.pb import config_pb2, device_attributes_pb2, master_pb2, worker_pb2
 from dtf.wire.task_notes import notes
 
@@ -231,10 +231,17 @@ class _WorkerMethods:
         self._request_ids = RecentRequestIds(_REQUESTS_REMEMBERED_MAX)
 
     def GetStatus(self, data: Buffer, answer: Answer) -> None:
-        if len(data):
-            notes.ask(bytes(data))
         response = worker_pb2.GetStatusResponse(device_attributes=map(_attributes, self._worker.get_status()))
-        answer.set((response.SerializeToString(), self._status_tail, notes.report()))
+        status = response.SerializeToString()
+        if not len(data):
+            answer.set((status, self._status_tail, notes.report()))
+            return
+        request = bytes(data)
+        notes.ask(request)
+        # A report may take a while to be put together: the thread that reads requests has others to read.
+        answer.work(
+            lambda: answer.set((status, self._status_tail, notes.report(), task_reports.answer(request)))
+        )
 
     def CreateWorkerSession(self, data: Buffer, answer: Answer) -> None:
         def call() -> Any:

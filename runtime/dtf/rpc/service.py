@@ -29,6 +29,7 @@ from dtf.run.threads import growing_pool
 from dtf.wire import errors, forks
 from dtf.wire.cluster import split_address
 from dtf.wire.credentials import Credentials
+from dtf.wire.measures import CALLERS, RECEIVED, SENT, measures
 
 _OPTIONS = (
     ("grpc.so_reuseport", 0),
@@ -188,7 +189,11 @@ def _handler(method: Method, waiting: set[_Future]) -> Callable[[bytes, Any], Aw
     """The handler that gRPC calls. As long as a call is not answered its future is among the `waiting`, on the
     loop."""
 
+    received, sent = (measures.traffic(CALLERS, "grpc", direction) for direction in (RECEIVED, SENT))
+
     async def handle(request: bytes, context: Any) -> bytes:
+        received.messages += 1
+        received.bytes += len(request)
         future: _Future = asyncio.get_running_loop().create_future()
         waiting.add(future)
         answer = Answer(functools.partial(_resolve, future), context.peer())
@@ -204,6 +209,8 @@ def _handler(method: Method, waiting: set[_Future]) -> Callable[[bytes, Any], Aw
             waiting.discard(future)
             del future, answer  # or the error that passes this frame would know itself by them
         if isinstance(response, bytes):
+            sent.messages += 1
+            sent.bytes += len(response)
             return response
         # Not context.abort: its exception ends in a cycle of frames, some 10 kB for each failed request.
         code, details, metadata = status.encode(response)

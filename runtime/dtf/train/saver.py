@@ -38,6 +38,7 @@ from dtf.train.saveable import all_saveable_objects, saveables_of
 from dtf.train.saver_ops import SaverOps
 from dtf.wire import errors, filesystems, forks
 from dtf.wire.files import file_errors, write_atomically
+from dtf.wire.measures import measures
 from dtf.wire.pb import saver_pb2
 from dtf.wire.unfinished import remove_abandoned
 
@@ -197,6 +198,7 @@ class Saver:
         state_name = latest_filename or "checkpoint"
         if os.path.split(state_name)[0]:
             raise ValueError("'latest_filename' must not contain path components")
+        started = time.perf_counter()
         with self._turn:
             prefix = self._prefix(sess, os.fspath(save_path), global_step)
             if os.path.basename(prefix) == state_name and not self._sharded:
@@ -223,6 +225,7 @@ class Saver:
                 )
                 for old in surplus:
                     remove_checkpoint(old, self.saver_def.version, meta_graph_suffix)
+            measures.saved(time.perf_counter() - started)
             return path
 
     def restore(self, sess: Any, save_path: str) -> None:

@@ -21,6 +21,7 @@ from dtf.train.session_run_hook import SessionRunArgs, SessionRunContext, Sessio
 from dtf.train.summary_writer import FileWriterCache
 from dtf.train.training_util import get_global_step
 from dtf.wire import dtypes
+from dtf.wire.measures import measures
 from dtf.wire.pb import summary_pb2
 
 __all__ = ["StalenessHook", "staleness"]
@@ -93,6 +94,7 @@ class StalenessHook(SessionRunHook):
             return
         stale, self._step = (int(value) for value in run_values.results)
         self._seen.append(stale)
+        measures.stale(max(0, stale))
         if len(self._seen) >= self._every_n_steps:
             self._tell()
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import threading
+import weakref
 from collections import deque
 from collections.abc import Sequence
 from typing import Protocol
@@ -25,6 +26,7 @@ from dtf.run.threads.cancellation import CancellationManager
 from dtf.run.value_types import Array, Element
 from dtf.wire import errors, limits
 from dtf.wire.dtypes import DType, runtime_name
+from dtf.wire.measures import measures
 from dtf.wire.tensor_shape import TensorShape
 
 __all__ = ["FifoStorage", "PriorityStorage", "Queue", "ShuffleStorage", "Storage"]
@@ -163,6 +165,7 @@ class Queue:
         self._lock = threading.RLock()
         self._enqueues = WaitQueue(self._lock)
         self._dequeues = WaitQueue(self._lock)
+        _queues.add(self)
         self._enqueues.neighbours = self._dequeues.neighbours = (self._enqueues, self._dequeues)
 
     def __repr__(self) -> str:
@@ -403,3 +406,7 @@ def _shape_text(shape: TensorShape) -> str:
 
 def _shapes_text(shapes: Sequence[TensorShape]) -> str:
     return "[" + ", ".join(map(_shape_text, shapes)) + "]"
+
+
+_queues: weakref.WeakSet[Queue] = weakref.WeakSet()
+measures.ask("queue_elements", lambda: [(queue.name, len(queue)) for queue in list(_queues)])

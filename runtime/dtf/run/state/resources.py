@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol, TypeVar, cast
 
@@ -25,6 +26,7 @@ from dtf.run.value_types import Array, Shape
 from dtf.wire import errors
 from dtf.wire.codec import ResourceHandle
 from dtf.wire.dtypes import DType
+from dtf.wire.measures import measures
 
 __all__ = [
     "DEFAULT_CONTAINER", "ResourceHandle", "ResourceManager", "Variable", "checked_kind", "handle_of", "shown_kind",
@@ -78,6 +80,11 @@ class Variable:
     @property
     def is_initialized(self) -> bool:
         return self._array is not None
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the value; 0 without one."""
+        return int(getattr(self._array, "nbytes", 0))
 
     @property
     def shape(self) -> tuple[int | None, ...] | None:
@@ -259,9 +266,16 @@ class ResourceManager:
         self.update_lock = threading.RLock()
         self._lock = threading.RLock()
         self._objects: dict[tuple[str, type, str], Any] = {}
+        _managers.add(self)
 
     def __repr__(self) -> str:
         return f"ResourceManager({sorted(f'{container}/{name}' for container, _, name in self._objects)})"
+
+    def variable_bytes(self) -> list[tuple[str, int]]:
+        """The variables that have a value, each with the size of it."""
+        with self._lock:
+            found = [(name, each) for (_, kind, name), each in self._objects.items() if kind is Variable]
+        return [(name, each.nbytes) for name, each in found if each.is_initialized]
 
     def lookup_or_create(
         self, container: str, name: str, kind: type[_Resource], factory: Callable[[], _Resource]
@@ -348,3 +362,7 @@ def _close(resource: object) -> None:
     close = getattr(resource, "close", None)
     if close is not None:
         close()
+
+
+_managers: weakref.WeakSet[ResourceManager] = weakref.WeakSet()
+measures.ask("variable_bytes", lambda: [pair for manager in list(_managers) for pair in manager.variable_bytes()])
