@@ -253,7 +253,9 @@ class Daemon:
         if self._supervisor is None or self._launcher is None:
             return {"error": "nothing is running"}
         if request["do"] == Verb.USAGE:
-            return {"is": "used", "tasks": await self._usages(self._supervisor, self._launcher)}
+            runs = {} if self._probing is None else self._probing.runs
+            tasks = await self._usages(self._supervisor, self._launcher)
+            return {"is": "used", "tasks": tasks, "runs": {name: list(each) for name, each in runs.items()}}
         try:
             return await RequestHandler(self._supervisor, self._launcher, self._changing, self._save).answer(request)
         finally:

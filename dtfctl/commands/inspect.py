@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from dtfctl.control.cluster import Cluster
-    from dtfctl.launchers.usage import Usage
     from dtfctl.show.terminal import Terminal
     from dtfctl.values.run import Run
     from dtfctl.values.snapshot import Snapshot
@@ -220,44 +219,17 @@ def _watch(cluster: Cluster, terminal: Terminal, style: str) -> tuple[Run, dict[
 
 def _looks(cluster: Cluster, interval_s: float) -> Iterator[Snapshot]:
     """Snapshots with usage and progress. The first one takes a moment: CPU is a difference."""
-    from pathlib import Path
+    from dtfctl.show.looker import Looker
 
-    from dtfctl.logs.progress import ProgressReader
-    from dtfctl.values.snapshot import take
-
-    run, statuses = cluster.load()
-    reader = ProgressReader(Path(run.plan.checkpoint_folder), is_late=True) if run.plan.checkpoint_folder else None
-    before: dict[tuple[str, int | None], tuple[Usage, float]] = {}
-    is_first = True
+    looker = Looker(cluster)
+    snapshot = looker.look()
+    if not looker.has_rates:
+        time.sleep(0.2)
+        snapshot = looker.look()
     while True:
-        run, statuses = cluster.load()
-        after = {(name, statuses[name].pid): found for name, found in _usages(cluster, run, statuses).items()}
-        if not (is_first and after):
-            usages = {}
-            for key, (usage, at) in after.items():
-                former, former_at = before.get(key, (usage, at))
-                # A host that is slow to answer may be asked again before it has anything new to say.
-                used_s = max(0.0, usage.cpu_s - former.cpu_s)
-                usages[key[0]] = used_s / (at - former_at) if at > former_at else 0.0, usage
-            progress = reader.poll() if reader else None
-            yield take(run, statuses, time.monotonic(), time.time(), usages, progress)
-        before = after
-        time.sleep(0.2 if is_first else interval_s)
-        is_first = False
-
-
-def _usages(cluster: Cluster, run: Run, statuses: dict[str, TaskStatus]) -> dict[str, tuple[Usage, float]]:
-    """(usage, when) by task: of this machine's tasks by looking, of the others' by asking the supervisor."""
-    from dtfctl.launchers.usage import Usage, measure
-    from dtfctl.values.plan import LOCALHOST
-
-    pids = {status.pid: status.name for status in statuses.values() if status.pid and status.host in ("", LOCALHOST)}
-    now = time.monotonic()
-    found = {pids[pid]: (usage, now) for pid, usage in measure(pids).items()}
-    if run.hosts and not run.is_over:
-        for name, values in cluster.usages().items():
-            found[name] = Usage(**{key: value for key, value in values.items() if key != "at"}), values["at"]
-    return found
+        yield snapshot
+        time.sleep(interval_s)
+        snapshot = looker.look()
 
 
 def _drawing(

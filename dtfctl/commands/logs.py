@@ -48,26 +48,15 @@ class Moment(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # gener
 
 
 class Pattern(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic in click's latest only
-    """RE2's where it is installed and knows the pattern: Python's take hours for some lines. Else Python's."""
-
     name = "regular expression"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> re.Pattern[str]:
+        from dtfctl.logs.patterns import compiled
+
         try:
-            expression = re.compile(value)
+            return compiled(value)
         except re.error as error:
             self.fail(f"{value!r} is not a regular expression: {error}", param, ctx)
-        try:
-            import re2
-
-            options = re2.Options()
-            options.log_errors = False
-            linear: re.Pattern[str] = re2.compile(value, options)
-            return linear
-        except (ImportError, AttributeError, ValueError):
-            return expression
-        except re2.error:  # it looks back or ahead
-            return expression
 
 
 def add_to(group: click.Group) -> None:

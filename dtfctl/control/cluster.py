@@ -180,8 +180,12 @@ class Cluster:
 
     def usages(self) -> dict[str, Any]:
         """What the tasks on other machines take there: usage.Usage's fields, and `at`, by the monotonic clock here."""
-        tasks: dict[str, Any] = self._ask(Purpose.ADOPT, {"do": Verb.USAGE}).get("tasks", {})
-        return tasks
+        return self.measured()[0]
+
+    def measured(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """As `usages`, and by task (how many steps its sessions have run, when that was asked, monotonic)."""
+        reply = self._ask(Purpose.ADOPT, {"do": Verb.USAGE})
+        return reply.get("tasks", {}), reply.get("runs", {})
 
     def wake(self) -> None:
         """Makes sure that a run that is not over has a supervisor: starts one that adopts the run if need be."""

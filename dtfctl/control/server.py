@@ -11,7 +11,8 @@ what they carry and what they are answered with:
     start     tasks, why [, id]                {is: done}: each that has no process gets one
     scale     job, replicas, hosts             as up
               [, apply, id]
-    usage                                      {is: used, tasks}: what each task on another machine takes there
+    usage                                      {is: used, tasks, runs}: what each task on another machine takes there,
+                                               and [steps run, when] of each task that says so
     watch                                      a line whenever something has changed; what it is stands in the store,
                                                which both sides read
 

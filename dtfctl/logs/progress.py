@@ -27,7 +27,7 @@ _CHECKPOINT = re.compile(r'^model_checkpoint_path: ".*-(\d{1,18})"', re.MULTILIN
 
 @dataclass(frozen=True)
 class Progress:
-    """`steps_per_s` and `loss` are None while no event told them."""
+    """`steps_per_s` and `loss` are None while no event told them. A loss that is not a number stays one: nan, inf."""
 
     step: int = 0
     steps_per_s: float | None = None
@@ -65,7 +65,7 @@ class ProgressReader:
             if _size(path) <= self._offsets.get(path, 0):
                 continue
             with open(path, "rb") as file:
-                for payload, end in _records(file, self._offsets.get(path, 0)):
+                for payload, end in records(file, self._offsets.get(path, 0)):
                     self._offsets[path] = end
                     self._take(payload)
         checkpoint = self._newest_checkpoint()
@@ -122,7 +122,7 @@ def _written_at(path: Path) -> float:
         return 0.0
 
 
-def _records(file: BinaryIO, offset: int) -> Iterator[tuple[bytes, int]]:
+def records(file: BinaryIO, offset: int) -> Iterator[tuple[bytes, int]]:
     """Whole records from `offset` on, each with where the next begins; one that is still being written is left."""
     while True:
         file.seek(offset)
@@ -142,7 +142,7 @@ def _records(file: BinaryIO, offset: int) -> Iterator[tuple[bytes, int]]:
 def _event(payload: bytes) -> tuple[float, int, list[tuple[str, float]]]:
     """(wall time, step, [(tag, simple value)]) of an Event message."""
     wall_time, step = 0.0, 0
-    values: list[tuple[str, float]] = []
+    values: list[tuple[str, float | None]] = []
     for number, _, value in fields(payload):
         if number == 1 and isinstance(value, bytes):
             wall_time = struct.unpack("<d", value)[0]
@@ -153,11 +153,11 @@ def _event(payload: bytes) -> tuple[float, int, list[tuple[str, float]]]:
     return wall_time, step, [(tag, scalar) for tag, scalar in values if scalar is not None]
 
 
-def _summary_value(payload: bytes) -> tuple[str, float]:
-    tag, scalar = "", float("nan")
+def _summary_value(payload: bytes) -> tuple[str, float | None]:
+    tag, scalar = "", None
     for number, _, value in fields(payload):
         if number == 1 and isinstance(value, bytes):
             tag = value.decode(errors="replace")
         elif number == 2 and isinstance(value, bytes):
             scalar = struct.unpack("<f", value)[0]
-    return (tag, scalar) if scalar == scalar else ("", scalar)
+    return tag, scalar

@@ -37,8 +37,9 @@ _Key = tuple[str, str]
 
 
 class Probing:
-    """`checks` gives what looks at things on a task's host, `wake` is called after each finding.
-    Servers are asked with the cluster's `certificates` where it has such, and commands get the user's own."""
+    """`checks` gives what looks at things on a task's host, `wake` is called after each finding. `runs` is how many
+    steps the sessions of a task's process have run, and when that was asked (monotonic). Servers are asked with the
+    cluster's `certificates` where it has such, and commands get the user's own."""
 
     def __init__(
         self,
@@ -54,6 +55,7 @@ class Probing:
         self._reader: ProgressReader | None = None
         self._stall_s = _stall_s(supervisor.run.environment.get(standstill.VARIABLE, ""))
         self._variables = {} if certificates is None else certificates.of_client()
+        self.runs: dict[str, tuple[int, float]] = {}
         self._asking: dict[_Key, tuple[int, Probe, asyncio.Task[None]]] = {}
 
     def look_after(self, names: Iterable[str]) -> None:
@@ -61,6 +63,7 @@ class Probing:
         for name in names:
             status = self._supervisor.statuses.get(name)
             if status is None:
+                self.runs.pop(name, None)
                 for what in ("ready", "alive", "steps", "notice"):
                     self._end((name, what))
                 continue
@@ -163,6 +166,7 @@ class Probing:
     async def _while_training(self, task: Task, status: TaskStatus, probe: Probe) -> None:
         """Looks now and then whether it gets anywhere; with `liveness: progress` it is restarted where it does not."""
         still = Standstill()
+        self.runs.pop(task.name, None)
         stall_s = min(self._stall_s, probe.timeout_s)
         while True:
             await asyncio.sleep(min(STEPS_INTERVAL_S, stall_s / 4))
@@ -172,6 +176,8 @@ class Probing:
             notes = None
             if task.settings.readiness.kind == "grpc" and task.name in run.addresses:
                 notes = await task_notes.ask(run.addresses[task.name], self._tls)
+            if notes is not None:
+                self.runs[task.name] = notes.runs, time.monotonic()
             step = await self._global_step() if task.name == run.plan.chief else None
             stood_s = still.look(None if notes is None else notes.runs, step, now)
             why = ""

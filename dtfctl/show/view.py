@@ -9,6 +9,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from dtfctl.show import columns
+from dtfctl.show.diagnosis import Kind, findings
 from dtfctl.values import state
 from dtfctl.values.history import Happening
 from dtfctl.values.hosts import UNREACHABLE
@@ -46,7 +47,7 @@ def document(snapshot: Snapshot) -> dict[str, Any]:
 
 def table(snapshot: Snapshot, is_wide: bool = False, is_coloured: bool = False) -> str:
     lines = columns.lines(rows(snapshot, is_wide), is_coloured=is_coloured)
-    return "\n".join([headline(snapshot, is_coloured), *stalled(snapshot), *lines])
+    return "\n".join([headline(snapshot, is_coloured), *stalled(snapshot), *wrong(snapshot), *lines])
 
 
 def rows(snapshot: Snapshot, is_wide: bool = False) -> list[list[str]]:
@@ -210,6 +211,12 @@ def stalled(snapshot: Snapshot) -> list[str]:
         for task in snapshot.tasks
         if task.stalled
     ]
+
+
+def wrong(snapshot: Snapshot) -> list[str]:
+    """A line for each finding of the diagnosis that the headline and the stalled tasks do not show already."""
+    shown = (Kind.FAILED, Kind.HOST_AWAY, Kind.STALLED, Kind.LEFT_BEHIND)
+    return [f"wrong: {finding.words}" for finding in findings(snapshot) if finding.kind not in shown]
 
 
 def missing(snapshot: Snapshot) -> list[tuple[str, str]]:

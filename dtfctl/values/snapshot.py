@@ -21,7 +21,17 @@ if TYPE_CHECKING:
     from dtfctl.logs.progress import Progress
     from dtfctl.values.report import TaskReport
 
-    Usages = Mapping[str, tuple[float, Usage]]
+    Usages = Mapping[str, tuple[float | None, Usage]]
+
+
+@dataclass(frozen=True)
+class Disk:
+    """The file system of a folder that the cluster writes to: `use` says what lies there."""
+
+    use: str
+    path: str
+    free_bytes: int
+    total_bytes: int
 
 
 @dataclass(frozen=True)
@@ -29,7 +39,8 @@ class TaskView:
     """`is_away`: its process is on a host that does not answer. `started_s` is the age of its last process, `ended_s`
     of the end of that, `next_start_s` the time until the next attempt. `reason` says how it came into its state,
     `earlier` why it was last started again, where that is something else. `stalled_since` is the wall clock's.
-    `cores` in use and `usage` are None where they are not known."""
+    `failures` is the number of failures in the present series, `traceback` that of the last process that has ended.
+    `cores` in use, `usage` and `steps_per_s` (session runs) are None where they are not known."""
 
     name: str
     state: str
@@ -50,6 +61,13 @@ class TaskView:
     stalled_since: float
     cores: float | None = None
     usage: Usage | None = None
+    steps_per_s: float | None = None
+    failures: int = 0
+    traceback: str = ""
+
+    @property
+    def job(self) -> str:
+        return self.name.rpartition(":")[0]
 
     @property
     def since_s(self) -> float | None:
@@ -83,7 +101,8 @@ class Snapshot:
     """`state` is starting, running, succeeded, failed or stopped; the last three only once nothing runs any more, when
     it `is_over`. `outcome` and `why` are set when the end is decided. `at` and `started_at` are the wall clock's.
     `history` is what has happened after an id that the reader named, `reports` what tasks say of themselves,
-    `restarts_by_cause` counts by (task, cause); the last two are there only where the reader asked for them."""
+    `restarts_by_cause` counts by (task, cause); the last two are there only where the reader asked for them. `disks`
+    are those that were looked at."""
 
     at: float
     name: str
@@ -100,6 +119,7 @@ class Snapshot:
     history: tuple[Happening, ...] = ()
     reports: Mapping[str, TaskReport] = field(default_factory=dict)
     restarts_by_cause: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    disks: tuple[Disk, ...] = ()
 
     @property
     def ready(self) -> int:
@@ -120,8 +140,11 @@ def take(
     history: Sequence[Happening] = (),
     reports: Mapping[str, TaskReport] | None = None,
     restarts_by_cause: Mapping[tuple[str, str], int] | None = None,
+    rates: Mapping[str, float] | None = None,
+    disks: Sequence[Disk] = (),
 ) -> Snapshot:
-    """`now` is the monotonic clock's, `at` the wall clock's; `usages` are (cores in use, Usage) by task."""
+    """`now` is the monotonic clock's, `at` the wall clock's; `usages` are (cores in use, Usage) by task, `rates` the
+    steps per second."""
     return Snapshot(
         at=at,
         name=run.plan.name,
@@ -132,12 +155,13 @@ def take(
         is_over=run.is_over,
         started_at=run.started_at,
         hosts=tuple(HostView(host.name, host.state, host.since, host.why) for host in run.hosts.values()),
-        tasks=tuple(_task(run, status, now, usages or {}) for status in statuses.values()),
+        tasks=tuple(_task(run, status, now, usages or {}, rates or {}) for status in statuses.values()),
         strays=run.strays,
         progress=progress,
         history=tuple(history),
         reports=reports or {},
         restarts_by_cause=restarts_by_cause or {},
+        disks=tuple(disks),
     )
 
 
@@ -147,7 +171,7 @@ def cluster_state(run: Run) -> str:
     return "running" if run.all_were_ready else "starting"
 
 
-def _task(run: Run, status: TaskStatus, now: float, usages: Usages) -> TaskView:
+def _task(run: Run, status: TaskStatus, now: float, usages: Usages, rates: Mapping[str, float]) -> TaskView:
     name = run.host_of(status)
     host = run.hosts.get(name)
     is_away = host is not None and host.state != CONNECTED and status.state in state.WITH_PROCESS and not run.is_over
@@ -172,4 +196,7 @@ def _task(run: Run, status: TaskStatus, now: float, usages: Usages) -> TaskView:
         stalled_since=status.stalled_since or 0.0,
         cores=cores,
         usage=usage,
+        steps_per_s=rates.get(status.name),
+        failures=len(status.failures),
+        traceback="" if status.exit is None else status.exit.traceback,
     )

@@ -26,11 +26,12 @@ ROOMS = {
     "supervise": "launchers plan storage values wire",
     "probes": "launchers logs plan storage supervise values wire",
     "control": "launchers plan storage supervise values wire",
-    "show": "control logs supervise values",
+    "show": "control launchers logs supervise values",
     "metrics": "launchers logs probes values wire",
     "notices": "values",
     "checks": "config control launchers plan show storage values",
-    "commands": "checks config control launchers logs manifests metrics plan show storage supervise values",
+    "ui": "control logs show storage supervise values wire",
+    "commands": "checks config control launchers logs manifests metrics plan show storage supervise ui values",
     "daemon": "control launchers metrics notices probes storage supervise values wire",
     "cli": "commands",
     "embedded": "",
@@ -44,6 +45,7 @@ PURE = {
     *(f"dtfctl.supervise.{name}" for name in ("host_failover", "planned_ends", "reconcile", "restart")),
     *("dtfctl.notices.documents", "dtfctl.notices.__init__"),
     *("dtfctl.checks.questions", "dtfctl.checks.program_line", "dtfctl.show.view", "dtfctl.show.columns"),
+    *("dtfctl.show.diagnosis", "dtfctl.show.lives", "dtfctl.ui.documents"),
     *(f"dtfctl.{name}" for name in COMMON),
 }
 OUTSIDE = {"asyncio", "fcntl", "socket", "sqlite3", "subprocess", "threading", "time", "random"}
@@ -64,6 +66,8 @@ HOMES = {
     "grpc": set(),
     "prometheus_client": {"dtfctl.metrics.families"},
     "psutil": {"dtfctl.launchers.local"},
+    "starlette": {"dtfctl.ui.server"},
+    "uvicorn": {"dtfctl.ui.server"},
     "rich": {"dtfctl.show.terminal", "dtfctl.show.attach", "dtfctl.commands.inspect"},
 }
 

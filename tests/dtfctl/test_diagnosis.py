@@ -1,0 +1,127 @@
+"""What is wrong with a cluster, said from a snapshot alone: the five cases that stop most trainings, and others."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from dtfctl.logs.progress import Progress
+from dtfctl.show import view
+from dtfctl.show.diagnosis import Grade, Kind, findings, headline
+from dtfctl.values.snapshot import Disk, HostView, Snapshot, TaskView
+
+
+def a_task(name, state="running", **changes):
+    known = (1, 0, 7, "localhost", "127.0.0.1:1", 60.0, None, None, "", "", "", "", 0.0)
+    return replace(TaskView(name, state, state == "running", False, *known), **changes)
+
+
+def a_cluster(*changed, **changes):
+    tasks = {name: a_task(name) for name in ("ps:0", "ps:1", "worker:0", "worker:1", "worker:2")}
+    tasks.update({task.name: task for task in changed})
+    cluster = Snapshot(100.0, "trial", "f.yaml", "running", "", "", False, 0.0, (), tuple(tasks.values()), ())
+    return replace(cluster, **changes)
+
+
+def kinds(snapshot):
+    return [finding.kind for finding in findings(snapshot)]
+
+
+def test_nothing_is_wrong_with_a_cluster_that_trains():
+    snapshot = a_cluster(progress=Progress(9, 1.0, 0.5))
+    assert findings(snapshot) == []
+    assert headline(snapshot, []) == "Nothing is wrong: 5 of 5 tasks are ready"
+
+
+def test_a_hot_ps_is_named_with_its_share():
+    snapshot = a_cluster(a_task("ps:0", cores=0.95), a_task("ps:1", cores=0.1))
+    (finding,) = findings(snapshot)
+    assert (finding.kind, finding.task, finding.grade) == (Kind.HOT_PS, "ps:0", Grade.WARNING)
+    assert finding.words == "ps:0 is hot: it uses 95 % of a core, the other parameter servers 10 % on average"
+
+
+@pytest.mark.parametrize("cores", [(0.95, 0.7), (0.3, 0.0), (0.95, None), (None, None)])
+def test_parameter_servers_that_share_the_work_or_idle_are_not_hot(cores):
+    assert kinds(a_cluster(a_task("ps:0", cores=cores[0]), a_task("ps:1", cores=cores[1]))) == []
+
+
+def test_a_slow_worker_is_compared_with_the_others():
+    rates = {"worker:0": 20.0, "worker:1": 4.0, "worker:2": 22.0}
+    (finding,) = findings(a_cluster(*(a_task(name, steps_per_s=rate) for name, rate in rates.items())))
+    assert (finding.kind, finding.task) == (Kind.SLOW_WORKER, "worker:1")
+    assert finding.words == "worker:1 is slow: it makes 4 steps/s, the other workers 21"
+
+
+def test_workers_of_like_rates_and_those_whose_rate_is_unknown_are_not_slow():
+    assert kinds(a_cluster(a_task("worker:0", steps_per_s=10.0), a_task("worker:1", steps_per_s=7.0))) == []
+    assert kinds(a_cluster(a_task("worker:0", steps_per_s=10.0))) == []
+
+
+@pytest.mark.parametrize("loss", [math.nan, math.inf])
+def test_a_loss_that_is_no_number_comes_first(loss):
+    loop = a_task("worker:1", "backoff", failures=4, reason="exited with status 1")
+    snapshot = a_cluster(loop, progress=Progress(70, 1.0, loss))
+    assert kinds(snapshot) == [Kind.NAN_LOSS, Kind.CRASH_LOOP]
+    assert "since step 70" in findings(snapshot)[0].words
+
+
+def test_a_nan_that_ended_a_task_is_read_from_its_traceback():
+    traceback = "Traceback (most recent call last):\ndtf.train.NanLossDuringTrainingError: NaN loss during training."
+    (finding,) = findings(a_cluster(a_task("worker:0", "backoff", failures=1, traceback=traceback)))
+    assert (finding.kind, finding.task) == (Kind.NAN_LOSS, "worker:0")
+
+
+def test_a_full_disk_is_seen_before_anything_fails():
+    (finding,) = findings(a_cluster(disks=(Disk("checkpoints", "/data", 1 << 20, 1 << 40),)))
+    assert finding.kind == Kind.FULL_DISK and "/data (checkpoints) is full" in finding.words
+    assert kinds(a_cluster(disks=(Disk("checkpoints", "/data", 1 << 30, 1 << 40),))) == []
+    assert kinds(a_cluster(disks=(Disk("checkpoints", "/small", 20 << 20, 100 << 20),))) == []
+
+
+def test_a_full_disk_of_another_host_is_read_from_the_task():
+    traceback = "Traceback (most recent call last):\nOSError: [Errno 28] No space left on device: 'model.ckpt'"
+    task = a_task("worker:0", "backoff", failures=1, traceback=traceback, host="b")
+    (finding,) = findings(a_cluster(task))
+    assert (finding.kind, finding.advice) == (Kind.FULL_DISK, "make room on b: df -h")
+
+
+def test_a_crash_loop_says_how_often_and_with_which_words():
+    traceback = "Traceback (most recent call last):\n  File x\nValueError: no such column"
+    (finding,) = findings(a_cluster(a_task("worker:2", "backoff", failures=3, traceback=traceback)))
+    assert finding.kind == Kind.CRASH_LOOP
+    begin = "worker:2 crashes in a loop: it failed 3 times and is started again each time: ValueError"
+    assert finding.words.startswith(begin)
+    given_up = a_cluster(a_task("worker:2", "gave-up", failures=5, reason="gave up"), outcome="failed", why="worker:2")
+    assert kinds(given_up) == [Kind.CRASH_LOOP, Kind.FAILED]
+
+
+def test_a_preempted_task_that_comes_back_is_no_crash_loop():
+    assert kinds(a_cluster(a_task("ps:0", "backoff", restarts=9, reason="killed by SIGKILL from outside"))) == []
+
+
+def test_what_a_task_has_got_over_is_not_wrong_any_more():
+    traceback = "Traceback (most recent call last):\nOSError: [Errno 28] No space left on device"
+    assert kinds(a_cluster(a_task("worker:0", traceback=traceback, restarts=1))) == []
+
+
+def test_stalled_tasks_and_hosts_out_of_reach_are_told_until_the_end():
+    stalled = a_task("worker:0", stalled="its sessions run no step, though its server answers")
+    host = HostView("b", "unreachable", 1.0, "no route")
+    assert kinds(a_cluster(stalled, hosts=(host,))) == [Kind.HOST_AWAY, Kind.STALLED]
+    assert kinds(a_cluster(stalled, hosts=(host,), is_over=True, outcome="stopped")) == []
+
+
+def test_words_from_outside_stay_on_their_line():
+    loop = a_task("worker:1", "backoff", failures=4, reason="exited\x1b[2J\nwith status 1")
+    assert "\x1b" not in findings(a_cluster(loop))[0].words and "\n" not in findings(a_cluster(loop))[0].words
+
+
+def test_the_headline_names_what_is_waited_for():
+    assert headline(a_cluster(a_task("worker:0", "starting")), []) == "Waiting for worker:0: 4 of 5 tasks are ready"
+
+
+def test_status_says_what_is_wrong_above_the_table():
+    loop = a_task("worker:2", "backoff", failures=3, reason="exited with status 1")
+    assert view.table(a_cluster(loop)).splitlines()[1].startswith("wrong: worker:2 crashes in a loop")
