@@ -215,9 +215,9 @@ function open(context, name) {
   replace(dialog, el("h2", { id: "dialog-title" }, name), el("dl.facts", {}, ...rows.flatMap(([key, value]) => [el("dt", {}, key), el("dd", {}, value)])),
     el("div.buttons", {},
       el("button", { type: "button", onclick: () => { dialog.close(); context.go("logs", { task: name }); } }, "Logs"),
-      isOpen ? el("button", { type: "button", onclick: act("restart") }, "Restart") : null,
-      isOpen && !isEnded ? el("button.bad", { type: "button", onclick: act("stop") }, "Stop") : null,
-      isOpen && isEnded ? el("button", { type: "button", onclick: act("start") }, "Start") : null,
+      isOpen ? el("button", { type: "button", data: { do: "restart" }, onclick: act("restart") }, "Restart") : null,
+      isOpen && !isEnded ? el("button.bad", { type: "button", data: { do: "stop" }, onclick: act("stop") }, "Stop") : null,
+      isOpen && isEnded ? el("button", { type: "button", data: { do: "start" }, onclick: act("start") }, "Start") : null,
       el("button.primary", { type: "button", onclick: () => dialog.close() }, "Close")));
   dialog.showModal();
 }

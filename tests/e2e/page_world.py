@@ -1,0 +1,124 @@
+"""The page over clusters that are made up: each case that the diagnosis knows, and as many tasks as wanted.
+
+    python -m tests.e2e.page_world FOLDER [--tasks 1000] [--port 0]
+
+The server, its watching, its diagnosis and the page are the real ones; only the looks at a supervisor are replaced.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from dtfctl.launchers.usage import Usage
+from dtfctl.logs.progress import Progress
+from dtfctl.ui import watching
+from dtfctl.ui.server import Page, listener, serve
+from dtfctl.values.history import Happening
+from dtfctl.values.snapshot import Disk, HostView, Snapshot, TaskView
+from tests.e2e.page import event, made_up
+
+TOKEN = "made-up"
+MIB = 1 << 20
+
+NAN = "Traceback (most recent call last):\n  ...\ndtf.train.NanLossDuringTrainingError: NaN loss during training."
+CRASH = "Traceback (most recent call last):\n  ...\nKeyError: 'labels'"
+
+CASES = {
+    "hot-ps": {"ps:0": {"cores": 0.97}, "ps:1": {"cores": 0.08}},
+    "slow-worker": {"worker:2": {"steps_per_s": 3.1, "cores": 0.12}},
+    "nan-loss": {"worker:0": {"state": "backoff", "is_ready": False, "failures": 1, "traceback": NAN, "restarts": 1}},
+    "full-disk": {},
+    "crash-loop": {
+        "worker:1": {
+            "state": "backoff",
+            "is_ready": False,
+            "failures": 4,
+            "restarts": 4,
+            "traceback": CRASH,
+            "reason": "exited with status 1; restart 4 of 5 within 10m",
+            "next_start_s": 6.0,
+        }
+    },
+    "well": {},
+}
+"""What differs from a cluster that trains, by task."""
+
+
+class MadeUpLooker:
+    """In place of show/looker.Looker."""
+
+    def __init__(self, cluster: watching.Cluster, window_s: float = 0.0) -> None:
+        self._name = cluster.name
+        self._count = int(self._name.partition("-")[2]) if self._name.startswith("tasks-") else 5
+        self._looks = 0
+        self._begun = time.time()
+
+    def look(self, after: int = 0, is_measured: bool = True) -> Snapshot:
+        self._looks += 1
+        now = time.time()
+        servers = max(2, self._count // 50)
+        names = [f"ps:{index}" for index in range(servers)]
+        names += [f"worker:{index}" for index in range(self._count - servers)]
+        tasks = [self._task(name, number) for number, name in enumerate(names)]
+        step = 1000 + 12 * self._looks
+        disks = [Disk("checkpoints", "/data/checkpoints", 300 << 30, 500 << 30)]
+        if self._name == "full-disk":
+            disks = [Disk("checkpoints", "/data/checkpoints", 12 << 10, 500 << 30)]
+        loss = math.nan if self._name == "nan-loss" else 0.31
+        history = (Happening(now, f"worker:{self._looks % 3}", "goes on", f"look {self._looks}", after + 1),)
+        hosts = (HostView("node1", "connected", 1.0, ""),)
+        known = ("/home/user/cluster.yaml", "running", "", "", False, self._begun - 4000, hosts)
+        measured = (Progress(step, 41.5, loss), history, tuple(disks))
+        return Snapshot(now, self._name, *known, tuple(tasks), (), *measured)
+
+    def _task(self, name: str, number: int) -> TaskView:
+        job = name.partition(":")[0]
+        wave = 0.35 + 0.2 * math.sin(self._looks / 3 + number)
+        usage = Usage(1.0, (180 + number % 40) * MIB, 1, 12)
+        address = f"10.0.{number // 250}.{number % 250}:2222"
+        known = (1, 0, 4000 + number, f"node{1 + number // 8}", address, 4000.0, None, None, "", "", "", "", 0.0)
+        view = TaskView(name, "running", True, False, *known)
+        rate = None if job == "ps" else round(14.0 + math.sin(number), 1)
+        view = replace(view, cores=round(wave, 2), usage=usage, steps_per_s=rate)
+        changes = dict(CASES.get(self._name, {}).get(name, {}))
+        if self._count > 100 and number % 97 == 13:
+            changes = {"state": "starting", "is_ready": False, "waiting_for": f"{address} is not open yet"}
+        return replace(view, **changes)
+
+
+def prepare(state: Path, tasks: int = 0) -> list[str]:
+    """Stores, event files and logs for all cases. Returns the names of the clusters."""
+    names = [*CASES, *([f"tasks-{tasks}"] if tasks else [])]
+    for name in names:
+        paths, plan = made_up(state, name)
+        now = time.time()
+        with open(Path(plan.checkpoint_folder) / "events.out.tfevents.1.host", "wb") as file:
+            for step in range(0, 1000, 10):
+                loss = 2.2 * math.exp(-step / 260) + 0.05 * math.sin(step / 9)
+                scalars = {"loss": loss, "global_step/sec": 40 + 4 * math.sin(step / 37), "learning_rate": 0.01}
+                file.write(event(step, now - 500 + step / 2, scalars))
+        (paths.logs(1) / "worker-0.1.log").write_text("INFO:dtf:global_step/sec: 41.5\nstep 990, loss 0.31\n")
+    return names
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--tasks", type=int, default=0)
+    parser.add_argument("--port", type=int, default=0)
+    arguments = parser.parse_args()
+    state = arguments.folder / "state"
+    prepare(state, arguments.tasks)
+    watching.Looker = MadeUpLooker  # type: ignore[assignment, misc]
+    watching.Cluster.wait_for_change = lambda self, timeout_s: time.sleep(timeout_s) or False  # type: ignore
+    bound = listener(arguments.port, None)
+    address = f"http://127.0.0.1:{bound.getsockname()[1]}/?token={TOKEN}"
+    serve(Page(state, "well"), TOKEN, bound, lambda: print(address, flush=True))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,292 @@
+"""`dtfctl ui` in Chromium: runs are watched, searched and changed; the page says what is wrong; text stays text."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dtfctl.values.task import Exit, TaskStatus
+from tests.e2e.chromium import IS_THERE, WHY_NONE, Browser
+from tests.e2e.dtfctl_cluster import ROOT, CommandLine
+from tests.e2e.page import PageProcess, event, made_up
+from tests.waiting import wait_until
+
+pytestmark = pytest.mark.slow
+needs_chromium = pytest.mark.skipif(not IS_THERE, reason=WHY_NONE)
+
+TRAINER = ROOT / "tests" / "e2e" / "page_trainer.py"
+CLUSTER = f"""
+name: trial
+checkpoint_dir: checkpoints
+program: {sys.executable} {TRAINER} {{job}} {{task}} {{checkpoint_dir}}
+readiness: {{file: "checkpoints/ready-{{job}}-{{task}}", interval: 100ms}}
+grace_period: 2s
+jobs:
+  ps: 2
+  worker: 2
+"""
+HOSTILE = "<img src=x onerror='window.hacked=1'><script>window.hacked=1</script>"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with Browser() as found:
+        yield found
+
+
+def go(browser: Browser, address: str, cluster: str, view: str) -> None:
+    browser.open("about:blank")
+    browser.open(f"{address}#{cluster}/{view}")
+
+
+def state_of(browser: Browser, task: str) -> str:
+    script = "return document.getElementById(arguments[0])?.dataset.state ?? ''"
+    return str(browser.run(script, f"tile-{task}"))
+
+
+@needs_chromium
+@pytest.mark.timeout(240)
+def test_a_run_is_watched_a_killed_ps_comes_back_a_log_line_is_found_and_a_task_restarted(tmp_path, browser):
+    dtfctl = CommandLine(tmp_path, CLUSTER)
+    (dtfctl.folder / "checkpoints").mkdir()
+    browser.complaints(), browser.requested()
+    try:
+        dtfctl.run("up")
+        with PageProcess(dtfctl.state) as page:
+            go(browser, page.address, "trial", "overview")
+            running = "document.querySelectorAll('.tile[data-state=running]').length === 4"
+            browser.wait_for(running, "four running tiles")
+            assert browser.text("#wrong").endswith("Nothing is wrong: 4 of 4 tasks are ready")
+
+            # A parameter server is killed: its tile turns, and comes back.
+            browser.run(
+                "const tile = document.getElementById('tile-ps:0'); window.seen = [];"
+                "new MutationObserver(() => seen.push(tile.dataset.state)).observe(tile, {attributes: true})"
+            )
+            dtfctl.kill("ps:0")
+            browser.wait_for("window.seen.includes('starting')", "the tile to turn")
+            wait_until(lambda: state_of(browser, "ps:0") == "running", "the tile to come back")
+            tile = "document.getElementById('tile-ps:0').textContent"
+            assert browser.wait_for(f"{tile}.includes('↻ 1')", "the count of restarts")
+            browser.wait_for("document.querySelector('.events').textContent.includes('killed by SIGKILL')", "why")
+
+            # Curves move, and are zoomed.
+            browser.click("#tab-training")
+            browser.wait_for("document.querySelector('.chart .u-over')", "a curve")
+            first = browser.text(".chart .reading")
+            reading = "document.querySelector('.chart .reading').textContent"
+            browser.wait_for(f"{reading} !== arguments[0]", "progress", first)
+            browser.drag(".chart .u-over", 0.2, 0.6)
+            browser.wait_for("!document.querySelector('.chart figcaption button').hidden", "the zoom")
+            browser.click(".chart figcaption button")
+
+            # A click on a point of the curve leads to the lines of that moment.
+            browser.drag(".chart .u-over", 0.3, 0.3)
+            browser.wait_for("location.hash.includes('logs') && location.hash.includes('at')", "the logs")
+            browser.wait_for("document.querySelector('.line.near')", "the line of that moment")
+
+            # A line is found by a search, and what looks like markup is text.
+            browser.click("#view .chip")
+            browser.type("#view input[type=search]", "needle is in .* three")
+            lines = "[...document.querySelectorAll('.line')].map((each) => each.textContent)"
+            browser.wait_for(f"{lines}.length && {lines}.every((each) => each.includes('needle'))", "the line")
+            assert "<b>not bold</b>" in browser.text(".line .text") and browser.count(".line b") == 0
+
+            # The life has a gap with its cause.
+            browser.click("#tab-life")
+            gap = ".life .stretch[data-state=backoff], .life .stretch[data-state=starting]"
+            browser.wait_for("document.querySelectorAll(arguments[0]).length >= 5", "the stretches", gap)
+
+            # A task is restarted, once its plan was seen.
+            browser.click("#tab-overview")
+            browser.wait_for(running, "four running tiles")
+            pid = dtfctl.task("worker:1")["pid"]
+            browser.run("document.getElementById('tile-worker:1').click()")
+            browser.wait_for("document.querySelector('#dialog[open] .facts')", "the task's facts")
+            browser.click("#dialog button[data-do=restart]")
+            browser.wait_for("document.querySelector('#confirm:not(:disabled)')", "the plan")
+            assert browser.text("#dialog .plan").startswith("restart   worker:1    running now")
+            browser.click("#confirm")
+            dtfctl.wait_for_restart("worker:1", pid)
+            browser.wait_for(running, "four running tiles")
+            assert browser.complaints() == []
+            hosts = {url.split("/")[2] for url in browser.requested() if url.startswith("http")}
+            assert {host.partition(":")[0] for host in hosts} == {"127.0.0.1"}
+        assert page.process.returncode == 0
+        assert dtfctl.task("worker:0")["ready"], "the training must not end with the page"
+    finally:
+        dtfctl.run("down", "--purge", status=None)
+
+
+@needs_chromium
+@pytest.mark.timeout(240)
+def test_a_real_nan_a_crash_loop_and_a_full_disk_are_said_by_the_page(tmp_path, browser):
+    overrides = ", ".join(
+        f"{index}: {{program: {sys.executable} {TRAINER} {{job}} {{task}} {{checkpoint_dir}} {case}}}"
+        for index, case in enumerate(("nan", "crash", "full"))
+    )
+    text = CLUSTER.replace("worker: 2", f"worker: {{replicas: 3, tasks: {{{overrides}}}}}")
+    dtfctl = CommandLine(tmp_path, f"{text}restart: {{backoff: 3s, alike: 0, attempts: 50}}\n")
+    (dtfctl.folder / "checkpoints").mkdir()
+    try:
+        dtfctl.run("up", "--no-wait")
+        with PageProcess(dtfctl.state, "--read-only") as page:
+            go(browser, page.address, "trial", "overview")
+            for kind, words in (("nan-loss", "NaN"), ("crash-loop", "KeyError: 'labels'"), ("full-disk", "worker:2")):
+                selector = f"#wrong li[data-kind={kind}]"
+                script = "document.querySelector(arguments[0])?.textContent.includes(arguments[1])"
+                browser.wait_for(script, f"the page to say {kind}", selector, words, timeout_s=90)
+            assert browser.count("#cluster-actions button") == 0
+        assert "wrong: worker:1 crashes in a loop" in dtfctl.run("status").stdout
+    finally:
+        dtfctl.run("down", "--purge", status=None)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory) -> Iterator[str]:
+    """The address of a page over made-up clusters."""
+    folder = tmp_path_factory.mktemp("world")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.e2e.page_world", str(folder), "--tasks", "1000"],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'runtime'}"},
+    )
+    assert process.stdout is not None
+    yield process.stdout.readline().strip()
+    process.terminate()
+    process.wait(20)
+    process.stdout.close()
+
+
+SAID = {
+    "hot-ps": "ps:0 is hot: it uses 97 % of a core, the other parameter servers 8 % on average",
+    "slow-worker": "worker:2 is slow: it makes 3.1 steps/s, the other workers",
+    "nan-loss": "The loss is NaN",
+    "full-disk": "The disk of /data/checkpoints (checkpoints) is full: 12 KiB are left",
+    "crash-loop": "worker:1 crashes in a loop: it failed 4 times and is started again each time: KeyError: 'labels'",
+}
+
+
+@needs_chromium
+@pytest.mark.parametrize("case", SAID)
+def test_a_stranger_reads_at_the_top_of_the_page_what_is_wrong(world, browser, case):
+    go(browser, world, case, "overview")
+    browser.wait_for("document.querySelector('#wrong .words')", "the finding")
+    assert SAID[case] in browser.text("#wrong .words")
+    assert browser.count(f"#wrong li[data-kind={case}] .advice") == 1
+
+
+@needs_chromium
+def test_a_thousand_tasks_are_shown_and_updated(world, browser):
+    begun = time.monotonic()
+    go(browser, world, "tasks-1000", "overview")
+    browser.wait_for("document.querySelectorAll('.tile').length === 1000", "all tiles")
+    shown_s = time.monotonic() - begun
+    updates = int(browser.run("return Number(document.documentElement.dataset.updates)"))
+    script = "Number(document.documentElement.dataset.updates) > arguments[0] + 1"
+    browser.wait_for(script, "two more updates", updates)
+    browser.type("#view input[type=search]", "worker:17")
+    browser.wait_for("document.querySelectorAll('.item:not([hidden])').length === 11", "the filtered tiles")
+    assert shown_s < 30, shown_s  # a second or two on an idle machine
+
+
+@needs_chromium
+def test_the_page_is_used_by_keyboard_and_says_what_it_shows(world, browser):
+    go(browser, world, "well", "overview")
+    browser.wait_for("document.querySelectorAll('.tile').length === 5", "the tiles")
+    browser.press("2")
+    browser.wait_for("location.hash === '#well/training'", "the second view")
+    browser.press("t")
+    browser.wait_for("document.documentElement.dataset.theme", "the other theme")
+    browser.press("j")
+    browser.wait_for("!location.hash.startsWith('#well/')", "another cluster")
+    unnamed = browser.run(
+        "return [...document.querySelectorAll('button, input, select, a, [role=tabpanel]')].filter((each) =>"
+        " !(each.textContent.trim() || each.getAttribute('aria-label') || each.labels?.length || each.title)).length"
+    )
+    assert unnamed == 0
+    assert browser.count("[role=tab][aria-selected=true]") == 1 and browser.count("[aria-live]") >= 2
+
+
+@needs_chromium
+@pytest.mark.parametrize("width", [390, 820, 1400])
+@pytest.mark.parametrize("view", ["overview", "training", "logs", "life", "parameters"])
+def test_no_view_is_wider_than_its_window(world, browser, width, view):
+    browser.resize(width, 844)
+    try:
+        go(browser, world, "crash-loop", view)
+        browser.wait_for("document.querySelector('#view > .view')", "the view")
+        browser.wait_for("document.getElementById('state').textContent", "the cluster")
+        assert browser.run("return document.documentElement.scrollWidth") <= width
+    finally:
+        browser.devtools("Emulation.clearDeviceMetricsOverride")
+
+
+@needs_chromium
+def test_hostile_names_words_and_lines_stay_text(tmp_path, browser):
+    state = tmp_path / "state"
+    status = TaskStatus("worker:0", "gave-up", 3, 2, exit=Exit(time.monotonic(), 1), reason=HOSTILE)
+    failed = {"outcome": "failed", "why": HOSTILE}
+    paths, plan = made_up(state, "hostile", statuses=[status], **failed)
+    (paths.logs(1) / "worker-0.1.log").write_text(f"{HOSTILE}\nERROR: {HOSTILE}\n")
+    (Path(plan.checkpoint_folder) / "events.out.tfevents.1.h").write_bytes(event(1, 1.0, {HOSTILE: 1.0}))
+    with PageProcess(state) as page:
+        shown = {"overview": ".tile", "training": ".chart .tag", "logs": ".line", "life": ".lanes *"}
+        for view, selector in shown.items():
+            go(browser, page.address, "hostile", view)
+            browser.wait_for("document.querySelector(arguments[0])", view, selector)
+            assert browser.run("return window.hacked === undefined") and browser.count("#main img, #main script") == 0
+        go(browser, page.address, "hostile", "overview")
+        browser.wait_for("document.querySelector('#wrong .words')", "the finding")
+        assert HOSTILE in browser.text("#wrong")
+
+
+def status_of(address: str, **headers: str) -> int:
+    try:
+        with urllib.request.urlopen(urllib.request.Request(address, headers=headers), timeout=20) as response:
+            return response.status
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code
+
+
+def test_the_served_page_refuses_strangers_and_prints_the_way_over_ssh(tmp_path):
+    state = tmp_path / "state"
+    made_up(state, "trial")
+    given = {"SSH_CONNECTION": "10.1.1.1 5000 10.2.2.2 22"}
+    with PageProcess(state, environment=given) as page:
+        bare = page.address.partition("?")[0]
+        assert status_of(page.address) == 200
+        assert [status_of(bare), status_of(f"{bare}api/clusters"), status_of(f"{bare}?token=x")] == [403, 403, 403]
+        assert status_of(page.address, Origin="http://evil.example") == 403
+        assert status_of(page.address, Host="evil.example") == 403
+        port = bare.rstrip("/").rpartition(":")[2]
+        wait_until(lambda: f"ssh -N -L {port}:127.0.0.1:{port} " in page.err(), "the line for ssh")
+        assert "@10.2.2.2" in page.err()
+
+
+def test_a_page_at_a_unix_socket_is_only_there(tmp_path):
+    import http.client
+    import socket
+
+    state = tmp_path / "state"
+    made_up(state, "trial")
+    path = tmp_path / "page.sock"
+    with PageProcess(state, "--socket", str(path)) as page:
+        connection = http.client.HTTPConnection("localhost")
+        connection.sock = socket.socket(socket.AF_UNIX)
+        connection.sock.connect(str(path))
+        connection.request("GET", f"/?{page.address.partition('?')[2]}")
+        assert connection.getresponse().status == 200
+        connection.close()
+    assert not path.exists()
