@@ -50,7 +50,7 @@ class Looker:
         disks = [] if run.is_over else _disks(self._cluster, run)
         usages = {name: found for name, found in self._usages.items() if name in statuses and statuses[name].pid}
         rates = {name: rate for name, rate in self._rates.items() if name in statuses and statuses[name].ready}
-        return take(run, statuses, time.monotonic(), time.time(), usages, progress, history, rates, disks)
+        return take(run, statuses, time.monotonic(), time.time(), usages, progress, history, rates=rates, disks=disks)
 
     @property
     def has_rates(self) -> bool:
