@@ -167,12 +167,14 @@ class Operation:
         self._add_control_inputs([op])
 
     def _add_control_inputs(self, ops: Iterable[Operation]) -> None:
+        known = set(self._control_inputs)
         for op in ops:
             if not isinstance(op, Operation):
                 raise TypeError(f"op must be an Operation: {op!r}")
             if op.graph is not self._graph:
                 raise ValueError(f"{op!r} must be from the same graph as {self!r}.")
-            if op not in self._control_inputs:
+            if op not in known:
+                known.add(op)
                 self._control_inputs.append(op)
                 op._control_outputs.append(self)
 
@@ -188,7 +190,8 @@ class Operation:
         self._inputs[index] = tensor
         if all(old is not still_used for still_used in self._inputs):
             old._consumers.remove(self)
-        tensor._add_consumer(self)
+        if all(self is not known for known in tensor._consumers):
+            tensor._consumers.append(self)
 
     def _set_control_flow_context(self, context: Any) -> None:
         self._control_flow_context = context
@@ -297,7 +300,8 @@ class Tensor(Operators):
         return self._op.name if self._value_index == 0 else self.name
 
     def _add_consumer(self, op: Operation) -> None:
-        if all(op is not known for known in self._consumers):
+        """Enters a new operation, once for each of its inputs that is this tensor."""
+        if not self._consumers or self._consumers[-1] is not op:
             self._consumers.append(op)
 
     def _as_tf_output(self) -> tuple[Operation, int]:

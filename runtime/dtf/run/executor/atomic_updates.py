@@ -55,19 +55,33 @@ def has_update(segment: Sequence[int], instructions: Sequence[Instruction]) -> b
     a variable by what another has made of a variable.
     """
     of_writes = _of_writes(instructions, segment)
-    reads: dict[int, frozenset[_Value]] = {}
+    if any(of_writes.get(index) and _is_write(instructions[index]) for index in segment):
+        return True
+    variables = _Variables(instructions)
+    whole = [index for index in segment if instructions[index].op in _WHOLE and _is_write(instructions[index])]
+    # One bit for each variable that is assigned: sets of all variables read would grow with nodes times variables.
+    bits: dict[_Value, int] = {}
+    for index in whole:
+        bits.setdefault(variables.of(instructions[index].inputs[0]), 1 << len(bits))
+    if not bits:
+        return False
+    reads: dict[int, int] = {}
     for index in segment:
         instruction = instructions[index]
-        is_write = _is_write(instruction)
-        if is_write and of_writes.get(index):
+        is_write, is_read = _is_write(instruction), instruction.op in _READS
+        read = 0
+        for position, (value, dereferenced) in enumerate(
+            zip(instruction.inputs, instruction.dereferences, strict=True)
+        ):
+            if is_write and position == 0:
+                continue
+            read |= reads.get(value[0], 0)
+            if dereferenced or is_read:
+                read |= bits.get(variables.of(value), 0)
+        if is_write and instruction.op in _WHOLE and read & bits[variables.of(instruction.inputs[0])]:
             return True
-        values = list(zip(instruction.inputs, instruction.dereferences, strict=True))[is_write:]
-        read = frozenset[_Value]().union(*(reads.get(source, ()) for (source, _), _ in values))
-        is_read = instruction.op in _READS
-        read |= {_variable(value, instructions) for value, dereferenced in values if dereferenced or is_read}
-        if is_write and instruction.op in _WHOLE and _variable(instruction.inputs[0], instructions) in read:
-            return True
-        reads[index] = read
+        if read:
+            reads[index] = read
     return False
 
 
@@ -105,10 +119,23 @@ def _is_write(instruction: Instruction) -> bool:
     return instruction.node.op_def.inputs[0].is_ref or "Resource" in instruction.op or "Variable" in instruction.op
 
 
-def _variable(value: _Value, instructions: Sequence[Instruction]) -> _Value:
-    """What stands for the variable that a reference or handle names."""
-    instruction = instructions[value[0]]
-    while instruction.inputs and (instruction.op in ALIASES or _is_write(instruction)):
-        value = instruction.inputs[0]
-        instruction = instructions[value[0]]
-    return value
+class _Variables:
+    """What stands for the variable that a reference or handle names. Each is followed to its variable once."""
+
+    def __init__(self, instructions: Sequence[Instruction]) -> None:
+        self._instructions = instructions
+        self._known: dict[_Value, _Value] = {}
+
+    def of(self, value: _Value) -> _Value:
+        passed = []
+        while value not in self._known:
+            instruction = self._instructions[value[0]]
+            if not instruction.inputs or not (instruction.op in ALIASES or _is_write(instruction)):
+                self._known[value] = value
+                break
+            passed.append(value)
+            value = instruction.inputs[0]
+        found = self._known[value]
+        for each in passed:
+            self._known[each] = found
+        return found

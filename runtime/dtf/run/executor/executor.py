@@ -47,14 +47,15 @@ from dtf.run.executor.broadcasts import with_check
 from dtf.run.executor.flat_program import FlatProgram
 from dtf.run.executor.flat_run import FlatRun
 from dtf.run.executor.functions import FunctionLibrary
-from dtf.run.executor.instructions import Instruction, is_loop, read_graph
+from dtf.run.executor.instructions import in_running_order, is_loop, read_graph
+from dtf.run.executor.segments import constants_of
 from dtf.run.executor.step import SessionState, StepContext
 from dtf.run.interfaces import Device, Value
 from dtf.run.kernels import DEAD
 from dtf.run.passes.copies import with_copies
 from dtf.run.state.resources import ResourceManager
 from dtf.run.threads.cancellation import CancellationManager
-from dtf.run.value_types import Library
+from dtf.run.value_types import Array, Library
 from dtf.wire import errors
 from dtf.wire.pb import graph_pb2, types_pb2
 
@@ -72,7 +73,7 @@ class Run(Protocol):
 
 
 class Executor:
-    """One compiled partition. Immutable after construction; any number of steps may run at the same time.
+    """One compiled partition. Any number of steps may run at the same time; the first one may compile it.
 
     Attributes:
       has_loops: whether the partition has loop frames, so that a node may run many times in a step.
@@ -84,8 +85,15 @@ class Executor:
         session_state: SessionState | None = None,
         device: Device | None = None,
         library: Library | None = None,
+        is_deferred: bool = False,
     ) -> None:
-        """Compiles `graph_def`. `library` holds the functions that it may call, if it does not bring them itself.
+        """Compiles `graph_def`.
+
+        Args:
+          session_state: the state of the session that the graph is of.
+          device: the device that the nodes are on.
+          library: holds the functions that it may call, if it does not bring them itself.
+          is_deferred: a graph without loops is checked now, and compiled by the first step that runs it unbound.
 
         Raises:
           InvalidArgumentError, NotFoundError: the graph cannot be run here (see `instructions.read_graph`).
@@ -98,7 +106,28 @@ class Executor:
         self._instructions = read_graph(with_copies(graph_def, library), library)
         self._marks = Marks.of(graph_def)
         self.has_loops = is_loop(self._instructions)
-        self._program = _compiled(self._instructions, self.has_loops)
+        self._lock = threading.Lock()
+        self._compiled: FlatProgram | FrameProgram | None = None
+        self._constants: Mapping[int, Array] | None = None
+        if not self.has_loops:
+            self._constants = constants_of(self._instructions, in_running_order(self._instructions))
+        if self.has_loops or not is_deferred:
+            self._compiled = self._compile()
+
+    @property
+    def _program(self) -> FlatProgram | FrameProgram:
+        if self._compiled is None:
+            with self._lock:
+                if self._compiled is None:
+                    self._compiled = self._compile()
+        return self._compiled
+
+    def _compile(self) -> FlatProgram | FrameProgram:
+        if self.has_loops:
+            from dtf.run.executor.frames import FrameProgram  # which most processes do without
+
+            return FrameProgram([with_check(each) for each in self._instructions])
+        return FlatProgram(self._instructions, self._constants)
 
     def bound(self, binding: EndpointBinding) -> Executor:
         """The same partition with its endpoints tied to a pushed step.
@@ -111,16 +140,17 @@ class Executor:
             bound._instructions = bind_loops(self._instructions, binding)
         else:
             bound._instructions = bind(self._instructions, binding, self._marks)
-        bound._program = _compiled(bound._instructions, self.has_loops)
-        if isinstance(bound._program, FlatProgram):
-            bound._program.expect(arrivals_of(bound._instructions, binding))
+        bound._compiled = program = bound._compile()
+        if isinstance(program, FlatProgram):
+            program.expect(arrivals_of(bound._instructions, binding))
         return bound
 
     def begin(self, step: StepContext, done: Callable[[errors.OpError | None], None]) -> Run:
         """A run of the step that has not started; see `run_async`."""
-        if isinstance(self._program, FlatProgram):
-            return FlatRun(self._program, step, done)
-        return self._program.begin(step, done)
+        program = self._compiled or self._program
+        if isinstance(program, FlatProgram):
+            return FlatRun(program, step, done)
+        return program.begin(step, done)
 
     def run_async(self, step: StepContext, done: Callable[[errors.OpError | None], None]) -> None:
         """Starts a step; returns when nothing is left to do in this thread. `done(None or the error)` is called
@@ -149,14 +179,6 @@ class Executor:
 
 def _compile_body(graph_def: graph_pb2.GraphDef, library: FunctionLibrary) -> Executor:
     return Executor(graph_def, library=library)
-
-
-def _compiled(instructions: list[Instruction], has_loops: bool) -> FlatProgram | FrameProgram:
-    if has_loops:
-        from dtf.run.executor.frames import FrameProgram  # which most processes do without
-
-        return FrameProgram([with_check(each) for each in instructions])
-    return FlatProgram(instructions)
 
 
 def local_step(resources: ResourceManager | None = None, session: SessionState | None = None) -> StepContext:

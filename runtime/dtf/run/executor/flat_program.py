@@ -15,6 +15,7 @@ from dtf.run.executor.segment_graph import SegmentGraph
 from dtf.run.executor.segment_source import SegmentWriter, annotated, globals_of
 from dtf.run.interfaces import Key
 from dtf.run.threads import blas_threads
+from dtf.run.value_types import Array
 
 _LONG_NS = 1_000_000
 _LONG_ON_ONE_CORE_NS = 10_000_000
@@ -26,8 +27,8 @@ class FlatProgram:
     part is one core, for handing over costs more than they would gain.
     """
 
-    def __init__(self, instructions: list[Instruction]) -> None:
-        graph = self._graph = SegmentGraph(instructions)
+    def __init__(self, instructions: list[Instruction], constants: Mapping[int, Array] | None = None) -> None:
+        graph = self._graph = SegmentGraph(instructions, constants)
         self.instructions = instructions
         self.segments = graph.segments
         self.predecessors = graph.predecessors

@@ -10,12 +10,14 @@ from collections.abc import Iterator, Mapping
 
 from dtf.run.executor.instructions import Instruction, in_running_order
 from dtf.run.executor.segments import TOKEN, aliases_of, constants_of, group_node, guards_of, segments_of
+from dtf.run.value_types import Array
 
 __all__ = ["SegmentGraph"]
 
 
 class SegmentGraph:
     """A partition as segments. A value is (index of its instruction, output number). Immutable after construction.
+    `constants` are known from an earlier graph of the same instructions, if given.
 
     Attributes:
       instructions: the nodes.
@@ -31,10 +33,10 @@ class SegmentGraph:
       group_sizes: how many values come together in each group.
     """
 
-    def __init__(self, instructions: list[Instruction]) -> None:
+    def __init__(self, instructions: list[Instruction], constants: Mapping[int, Array] | None = None) -> None:
         self.instructions = instructions
         order = in_running_order(instructions)
-        self.constants = constants_of(instructions, order)
+        self.constants = constants_of(instructions, order) if constants is None else constants
         self.alias = aliases_of(instructions, order)
         self.guards, self.token_guards = guards_of(instructions, order, self.alias)
         self.has_guards = any(self.token_guards)

@@ -19,13 +19,15 @@ __all__ = ["Preparation"]
 
 _ASK_AGAIN_S = 10.0
 _FIRST_PUSHED_STEP = 2
-"""A signature that runs once only is not worth the question."""
+"""A signature that runs once only is not worth a question to other tasks."""
 
 
 class Preparation:
-    """Whether the tasks push the values of a compiled step (see `push`): they are asked before the second step,
-    and again some time after one of them could not be reached. The asking thread holds the lock; other steps meanwhile
-    use TensorFlow's protocol.
+    """Whether the tasks push the values of a compiled step (see `push`).
+
+    They are asked before the second step, and again some time after one of them could not be reached. If this task
+    alone takes part, it is asked before the first step, so that the partition is compiled once. The asking thread holds
+    the lock; other steps meanwhile use TensorFlow's protocol.
     """
 
     def __init__(self, session_handle: str, partitions: Sequence[RegisteredPartition]) -> None:
@@ -33,7 +35,8 @@ class Preparation:
         self._partitions = partitions
         self._lock = threading.Lock()
         self._run_id: int | None = None
-        self._runs = 0
+        is_here = all(partition.is_local for partition in partitions)
+        self._runs = _FIRST_PUSHED_STEP - 1 if is_here else 0
         self._ask_at = 0.0
 
     def run_id(self) -> int | None:

@@ -87,7 +87,10 @@ class WorkerSession:
                 raise errors.InvalidArgumentError.of(
                     f"The graph has nodes on {device}, but this session knows this task as {task}."
                 )
-        self.graphs[graph_handle] = RegisteredGraph(Executor(graph_def, self.state, self.devices[0]), graph_def)
+        # The steps of a master in this task are usually bound to their feeds and fetches, and compiled so.
+        is_deferred = self.master_task == task
+        executor = Executor(graph_def, self.state, self.devices[0], is_deferred=is_deferred)
+        self.graphs[graph_handle] = RegisteredGraph(executor, graph_def)
 
     def close(self) -> None:
         """Leaves all groups, and ends the connections to a cluster of its own."""
