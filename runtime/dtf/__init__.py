@@ -69,9 +69,13 @@ _LAZY = {
     "QUANTIZED_DTYPES": "dtf.wire.dtypes",
     "get_logger": "dtf.logging",
     **dict.fromkeys(
-        ("IndexedSlicesSpec", "SparseTensorSpec", "TensorSpec", "TypeSpec", "type_spec_from_value"),
+        (
+            "IndexedSlicesSpec", "NoneTensorSpec", "OptionalSpec", "RaggedTensorSpec", "SparseTensorSpec",
+            "TensorArraySpec", "TensorSpec", "TypeSpec", "type_spec_from_value",
+        ),
         "dtf.build.tensor_spec",
     ),
+    "RaggedTensor": "dtf.build.ops.ragged_functions",
     "make_template": "dtf.build.template",
     "matrix_square_root": "dtf.build.ops.matrix_functions",
     **dict.fromkeys(("InteractiveSession", "Session"), "dtf.session"),
@@ -106,8 +110,8 @@ _NAMESPACES = {
     for name in (
         "app audio bitwise compat config contrib data debugging distributions dtypes estimator feature_column flags "
         "gfile graph_util image initializers io keras layers linalg logging lookup losses manip math metrics nn "
-        "profiler python_io quantization queue random raw_ops resource_loader saved_model sets signal sparse spectral "
-        "strings summary sysconfig test testing train version"
+        "profiler python_io quantization queue ragged random raw_ops resource_loader saved_model sets signal sparse "
+        "spectral strings summary sysconfig test testing train version"
     ).split()
 }
 

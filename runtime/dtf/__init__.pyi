@@ -128,6 +128,7 @@ from dtf import profiler as profiler
 from dtf import python_io as python_io
 from dtf import quantization as quantization
 from dtf import queue as queue
+from dtf import ragged as ragged
 from dtf import random as random
 from dtf import raw_ops as raw_ops
 from dtf import resource_loader as resource_loader
@@ -555,6 +556,7 @@ from dtf.build.ops.tensor_array import TensorArray as TensorArray
 from dtf.build.partitioned import fixed_size_partitioner as fixed_size_partitioner
 from dtf.build.partitioned import min_max_variable_partitioner as min_max_variable_partitioner
 from dtf.build.partitioned import variable_axis_size_partitioner as variable_axis_size_partitioner
+from dtf.build.ragged import RaggedTensor as RaggedTensor
 from dtf.build.sparse import IndexedSlices as IndexedSlices
 from dtf.build.sparse import SparseTensor as SparseTensor
 from dtf.build.sparse import SparseTensorValue as SparseTensorValue
@@ -565,7 +567,11 @@ from dtf.build.template import make_template as make_template
 from dtf.build.tensor import Operation as Operation
 from dtf.build.tensor import Tensor as Tensor
 from dtf.build.tensor_spec import IndexedSlicesSpec as IndexedSlicesSpec
+from dtf.build.tensor_spec import NoneTensorSpec as NoneTensorSpec
+from dtf.build.tensor_spec import OptionalSpec as OptionalSpec
+from dtf.build.tensor_spec import RaggedTensorSpec as RaggedTensorSpec
 from dtf.build.tensor_spec import SparseTensorSpec as SparseTensorSpec
+from dtf.build.tensor_spec import TensorArraySpec as TensorArraySpec
 from dtf.build.tensor_spec import TensorSpec as TensorSpec
 from dtf.build.tensor_spec import TypeSpec as TypeSpec
 from dtf.build.tensor_spec import type_spec_from_value as type_spec_from_value

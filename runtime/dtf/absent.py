@@ -13,7 +13,6 @@ _EAGER = "dtf builds graphs only; remove the call and run tensors with tf.Sessio
 _QUANTIZED = (
     "quantised types have no kernels; simulate them with tf.quantization.fake_quant_with_min_max_vars, or use float32"
 )
-_RAGGED = "ragged tensors are not supported; pad with tf.data's padded_batch, or use a tf.SparseTensor"
 _STRATEGY = (
     "distribution strategies are not supported; use tf.train.replica_device_setter with parameter servers, "
     "tf.train.SyncReplicasOptimizer, or tf.train.AllReduceOptimizer"
@@ -24,22 +23,13 @@ _TPU = "TPUs are not supported; place operations on CPUs or GPUs with tf.device"
 _OPERATOR = "only full, lower triangular, diagonal and identity operators are there; use the functions of tf.linalg"
 
 ABSENT = {
+    "ragged.cross": "use tf.sparse.cross on to_sparse(), then tf.RaggedTensor.from_sparse",
+    "ragged.cross_hashed": "use tf.sparse.cross_hashed on to_sparse(), then tf.RaggedTensor.from_sparse",
     "Module": "use tf.layers.Layer or tf.make_template",
     "LMDBReader": "LMDB files are not read; convert them to TFRecords and use tf.TFRecordReader",
-    "RaggedTensor": _RAGGED,
-    "RaggedTensorSpec": _RAGGED,
-    "ragged": _RAGGED,
-    "ragged_fill_empty_rows": _RAGGED,
-    "ragged_fill_empty_rows_grad": _RAGGED,
     "random.Generator": "use tf.random.stateless_uniform and its neighbours, or tf.random_uniform with a seed",
     "random.experimental": "use tf.random.stateless_uniform and its neighbours, or tf.random_uniform with a seed",
-    "strings.unicode_decode": _RAGGED,
-    "strings.unicode_decode_with_offsets": _RAGGED,
-    "strings.unicode_split": _RAGGED,
-    "strings.unicode_split_with_offsets": _RAGGED,
-    "strings.bytes_split": _RAGGED,
-    "strings.ngrams": _RAGGED,
-    "strings.unicode_encode": "use tf.strings.unicode_transcode, or tf.py_func",
+    "strings.unicode_script": "the table of scripts is not included; use tf.py_func with the package regex",
     "autograph": "Python code is not converted; use tf.cond, tf.while_loop and tf.case",
     "distribute": _STRATEGY,
     "tpu": _TPU,

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dtf.build import nest
+from dtf.build.composite import Composite
 from dtf.build.graph import Graph
 from dtf.build.sparse import IndexedSlices, IndexedSlicesValue, SparseTensor, SparseTensorValue
 from dtf.build.tensor import Operation, Tensor
@@ -323,5 +324,11 @@ _conversions = [
         _slices_fetch,
         lambda feed, value: list(zip(_slices_keys(feed), value, strict=False)),
         _slices_keys,
+    ),
+    _Conversion(
+        Composite,
+        lambda fetch: (fetch._parts(), fetch._fetched),
+        lambda feed, value: list(zip(feed._parts(), feed._fed(value), strict=True)),
+        lambda feed: feed._parts(),
     ),
 ]

@@ -26,4 +26,10 @@ lower = string_lower
 strip = string_strip
 upper = string_upper
 
-__getattr__ = _late.refusals(__name__)
+#: Names whose results are ragged, imported at their first use.
+_RAGGED = (
+    "bytes_split", "ngrams", "unicode_decode", "unicode_decode_with_offsets", "unicode_encode", "unicode_split",
+    "unicode_split_with_offsets",
+)  # fmt: skip
+
+__getattr__, __dir__ = _late.names(globals(), dict.fromkeys(_RAGGED, "dtf.build.ops.ragged_strings"))

@@ -16,7 +16,7 @@ def test_the_page_of_the_surface_is_true() -> None:
 
 
 def test_a_name_left_out_says_what_to_use_instead() -> None:
-    for name in ("enable_eager_execution", "distribute", "ragged", "load_op_library"):
+    for name in ("enable_eager_execution", "distribute", "load_op_library"):
         try:
             getattr(dtf, name)
         except AttributeError as error:

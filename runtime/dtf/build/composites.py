@@ -1,6 +1,7 @@
 """Values made of tensors: SparseTensor, IndexedSlices and TensorArray, taken apart and put together again.
 
-Owns which tensors of such a value travel through branches and loops. A TensorArray travels as its flow.
+Owns which tensors of such a value travel through branches and loops. A TensorArray travels as its flow. Other kinds,
+such as RaggedTensor, are subclasses of `Composite`.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dtf.build import nest
+from dtf.build.composite import Composite
 from dtf.build.sparse import IndexedSlices, SparseTensor
 from dtf.wire.tensor_shape import TensorShape
 
@@ -17,6 +19,8 @@ def parts_of(value: Any) -> list[Any]:
     """The tensors of a value; any other value alone."""
     if isinstance(value, SparseTensor):
         return [value.indices, value.values, value.dense_shape]
+    if isinstance(value, Composite):
+        return value._parts()
     if isinstance(value, IndexedSlices):
         return [value.values, value.indices, *([] if value.dense_shape is None else [value.dense_shape])]
     return [value.flow] if hasattr(value, "flow") else [value]
@@ -28,6 +32,8 @@ def with_parts(value: Any, parts: Sequence[Any]) -> Any:
         return SparseTensor(*parts)
     if isinstance(value, IndexedSlices):
         return IndexedSlices(*parts)
+    if isinstance(value, Composite):
+        return value._with_parts(parts)
     if hasattr(value, "flow"):
         from dtf.build.ops.tensor_array import build_ta_with_new_flow
 
@@ -42,6 +48,8 @@ def part_shapes(value: Any, shape: TensorShape) -> list[TensorShape]:
     if isinstance(value, IndexedSlices):
         rows = [shape, TensorShape([None if shape.ndims is None else shape.as_list()[0]])]
         return [*rows, TensorShape([shape.ndims])][: len(parts_of(value))]
+    if isinstance(value, Composite):
+        return [part.shape for part in value._parts()]
     return [shape]
 
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 TABLES = (
-    "array", "array_shapes", "distribution_calls", "images", "linear", "math_forms", "neural", "reductions", "scopes",
-    "signals", "sparse_forms", "texts",
+    "array", "array_shapes", "distribution_calls", "images", "linear", "math_forms", "neural", "ragged_forms",
+    "reductions", "scopes", "signals", "sparse_forms", "texts",
 )  # fmt: skip
 
 #: The most elements of a value that are compared one by one.
@@ -72,6 +72,9 @@ def _described(tf: Any, value: Any, fetches: list[Any]) -> Any:
         known = None if shape.ndims is None else shape.as_list()
         described = [None if each is None else _described(tf, each, fetches) for each in parts]
         return [type(value).__name__, known, described]
+    if isinstance(value, tf.RaggedTensor):
+        parts = (value.flat_values, *value.nested_row_splits)
+        return ["RaggedTensor", [_described(tf, each, fetches) for each in parts]]
     if isinstance(value, tf.Operation):
         fetches.append(value)
         return ["operation", value.name, value.type]

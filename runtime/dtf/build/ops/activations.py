@@ -12,6 +12,7 @@ from dtf.build.apply import apply_op
 from dtf.build.argument_names import one_of
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import name_scope
+from dtf.build.dispatch import dispatched
 from dtf.build.ops import array as array_ops
 from dtf.build.ops import filling as filling_ops
 from dtf.build.ops import joining, rearranging, searching
@@ -39,6 +40,7 @@ __all__ = [
 ]
 
 
+@dispatched
 def relu(features: TensorLike, name: str | None = None) -> Tensor:
     """max(features, 0), of any shape.
 
@@ -54,6 +56,7 @@ def relu(features: TensorLike, name: str | None = None) -> Tensor:
     return apply_op("Relu", name, features=features)
 
 
+@dispatched
 def relu6(features: TensorLike, name: str | None = None) -> Tensor:
     """min(max(features, 0), 6), of any shape.
 
@@ -69,6 +72,7 @@ def relu6(features: TensorLike, name: str | None = None) -> Tensor:
     return apply_op("Relu6", name, features=features)
 
 
+@dispatched
 def leaky_relu(features: TensorLike, alpha: float = 0.2, name: str | None = None) -> Tensor:
     """features where positive, else alpha * features. Integers are taken as float32.
 
@@ -96,6 +100,7 @@ def crelu(features: TensorLike, name: str | None = None, axis: int = -1) -> Tens
         return relu(joining.concat([features, -features], axis, name=scope))
 
 
+@dispatched
 def elu(features: TensorLike, name: str | None = None) -> Tensor:
     """features where positive, else exp(features) - 1. arXiv 1511.07289.
 
@@ -111,11 +116,13 @@ def elu(features: TensorLike, name: str | None = None) -> Tensor:
     return apply_op("Elu", name, features=features)
 
 
+@dispatched
 def selu(features: TensorLike, name: str | None = None) -> Tensor:
     """A scaled elu that keeps mean 0 and variance 1. arXiv 1706.02515."""
     return apply_op("Selu", name, features=features)
 
 
+@dispatched
 def softplus(features: TensorLike, name: str | None = None) -> Tensor:
     """log(exp(features) + 1).
 
@@ -131,6 +138,7 @@ def softplus(features: TensorLike, name: str | None = None) -> Tensor:
     return apply_op("Softplus", name, features=features)
 
 
+@dispatched
 def softsign(features: TensorLike, name: str | None = None) -> Tensor:
     """features / (|features| + 1)."""
     return apply_op("Softsign", name, features=features)

@@ -23,6 +23,7 @@ from dtf.build.constant import constant
 from dtf.build.constant_value import constant_scalar, constant_value, constant_value_as_shape
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import name_scope
+from dtf.build.dispatch import dispatched
 from dtf.build.ops.joining import stack
 from dtf.build.shape_rules import (
     axis_within,
@@ -124,6 +125,7 @@ def sparse_placeholder(dtype: DTypeLike, shape: Any = None, name: str | None = N
     return made
 
 
+@dispatched
 def identity(input: TensorLike, name: str | None = None) -> Tensor:
     """A tensor with the value of another: a name, a device or a control dependency of its own.
 
@@ -144,6 +146,7 @@ def identity_n(input: Sequence[Any], name: str | None = None) -> list[Tensor]:
     return list(apply_op("IdentityN", name, input=input))
 
 
+@dispatched
 def stop_gradient(input: TensorLike, name: str | None = None) -> Tensor:
     """The value of a tensor, which gradients take for a constant.
 
@@ -164,6 +167,7 @@ def guarantee_const(input: TensorLike, name: str | None = None) -> Tensor:
     return apply_op("GuaranteeConst", name, input=input)
 
 
+@dispatched
 def check_numerics(tensor: TensorLike, message: str, name: str | None = None) -> Tensor:
     """`tensor` itself; InvalidArgumentError with `message` when it holds an infinity or a NaN."""
     return apply_op("CheckNumerics", name, tensor=tensor, message=message)
@@ -213,6 +217,7 @@ def shape_n(input: Sequence[Any], out_type: DTypeLike = dtypes.int32, name: str 
     return list(apply_op("ShapeN", name, input=input, out_type=dtypes.as_dtype(out_type)))
 
 
+@dispatched
 def size(input: TensorLike, name: str | None = None, out_type: DTypeLike = dtypes.int32) -> Tensor:
     """The number of elements of a tensor.
 
@@ -236,6 +241,7 @@ def size(input: TensorLike, name: str | None = None, out_type: DTypeLike = dtype
         return apply_op("Size", scope, input=tensor, out_type=dtypes.as_dtype(out_type))
 
 
+@dispatched
 def rank(input: TensorLike, name: str | None = None) -> Tensor:
     """The number of dimensions of a tensor.
 
@@ -277,6 +283,7 @@ def reshape(tensor: TensorLike, shape: Any, name: str | None = None) -> Tensor:
     return apply_op("Reshape", name, tensor=tensor, shape=shape_argument(shape))
 
 
+@dispatched
 def squeeze(input: TensorLike, axis: Any = None, name: str | None = None, squeeze_dims: Any = None) -> Tensor:
     """Removes dimensions of size 1.
 
@@ -299,6 +306,7 @@ def squeeze(input: TensorLike, axis: Any = None, name: str | None = None, squeez
     return apply_op("Squeeze", name, input=input, squeeze_dims=[int(one) for one in axes])
 
 
+@dispatched
 def expand_dims(input: TensorLike, axis: Any = None, name: str | None = None, dim: Any = None) -> Tensor:
     """Inserts a dimension of size 1.
 

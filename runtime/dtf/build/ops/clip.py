@@ -12,6 +12,7 @@ from dtf.build.apply import apply_op
 from dtf.build.constant import constant
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import colocate_with, name_scope
+from dtf.build.dispatch import dispatched
 from dtf.build.ops.math import (
     add,
     cast,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["clip_by_average_norm", "clip_by_global_norm", "clip_by_norm", "clip_by_value", "global_norm"]
 
 
+@dispatched
 def clip_by_value(t: TensorLike, clip_value_min: Any, clip_value_max: Any, name: str | None = None) -> Any:
     """Elements outside two bounds are set to the bound.
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import colocate_with, name_scope
+from dtf.build.dispatch import dispatched
 from dtf.build.ops import array as array_ops
 from dtf.build.ops import clip as clip_ops
 from dtf.build.ops import filling as filling_ops
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["embedding_lookup", "embedding_lookup_sparse", "safe_embedding_lookup_sparse"]
 
 
+@dispatched
 def embedding_lookup(
     params: TensorLike,
     ids: TensorLike,

@@ -15,6 +15,7 @@ from dtf.build.constant import constant
 from dtf.build.constant_value import constant_scalar, constant_value, constant_value_as_shape
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import name_scope
+from dtf.build.dispatch import dispatched
 from dtf.build.ops.array import (
     broadcast_to,
     expand_dims,
@@ -112,6 +113,7 @@ def _filled(shape: Any, dtype: Any, number: int, name: str | None, default_name:
         return apply_op("Fill", scope, dims=shape, value=constant(value, dtype))
 
 
+@dispatched
 def zeros_like(
     tensor: TensorLike, dtype: DTypeLike | None = None, name: str | None = None, optimize: bool = True
 ) -> Tensor:
@@ -131,6 +133,7 @@ def zeros_like(
     return _like(tensor, dtype, name, optimize, "zeros_like", "ZerosLike", zeros)
 
 
+@dispatched
 def ones_like(
     tensor: TensorLike, dtype: DTypeLike | None = None, name: str | None = None, optimize: bool = True
 ) -> Tensor:
@@ -165,6 +168,7 @@ def _like(
         return apply_op("ZerosLike", scope, x=tensor)
 
 
+@dispatched
 def one_hot(
     indices: TensorLike,
     depth: TensorLike,

@@ -14,6 +14,7 @@ from dtf.build.apply import apply_op
 from dtf.build.constant_value import constant_scalar, constant_value, constant_value_as_shape
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import name_scope
+from dtf.build.dispatch import dispatched
 from dtf.build.ops.array import broadcast_to, reshape, shape_of, with_dtype
 from dtf.build.ops.joining import concat, stack
 from dtf.build.ops.searching import setdiff1d
@@ -39,6 +40,7 @@ __all__ = [
 ]
 
 
+@dispatched
 def gather(
     params: TensorLike,
     indices: TensorLike,
@@ -72,6 +74,7 @@ def gather(
     return apply_op("GatherV2", name, params=params, indices=indices, axis=axis, batch_dims=batch_dims)
 
 
+@dispatched
 def batch_gather(params: TensorLike, indices: TensorLike, name: str | None = None) -> Tensor:
     """`gather` along the last dimension of `indices`, all before it being batch dimensions."""
     indices = convert_to_tensor(indices)
@@ -166,6 +169,7 @@ def dynamic_stitch(indices: Sequence[Any], data: Sequence[Any], name: str | None
     return apply_op("DynamicStitch", name, indices=list(indices), data=list(data))
 
 
+@dispatched
 def dynamic_partition(data: TensorLike, partitions: Any, num_partitions: int, name: str | None = None) -> list[Tensor]:
     """The rows of `data` by the number in `partitions`, one tensor for each of [0, num_partitions)."""
     return list(apply_op("DynamicPartition", name, data=data, partitions=partitions, num_partitions=num_partitions))

@@ -12,6 +12,7 @@ import numpy as np
 from dtf.build.apply import apply_op
 from dtf.build.constant_value import constant_scalar, constant_value, constant_value_as_shape
 from dtf.build.conversion import convert_to_tensor
+from dtf.build.dispatch import dispatched
 from dtf.build.shape_rules import axis_of_rank, axis_within, shape_rule, sizes_of, unknown
 from dtf.build.tensor import Tensor
 from dtf.wire.tensor_shape import TensorShape, unknown_shape
@@ -33,6 +34,7 @@ __all__ = [
 # -- joining and splitting
 
 
+@dispatched
 def concat(values: TensorLike, axis: Any, name: str = "concat") -> Tensor:
     """Joins tensors along an existing dimension.
 
@@ -57,6 +59,7 @@ def concat(values: TensorLike, axis: Any, name: str = "concat") -> Tensor:
     return apply_op("ConcatV2", name, values=list(values), axis=axis)
 
 
+@dispatched
 def stack(values: Any, axis: int = 0, name: str = "stack") -> Tensor:
     """Joins tensors of one shape along a new dimension.
 
@@ -188,6 +191,7 @@ def pad(
     return apply_op("MirrorPad", name, input=tensor, paddings=paddings, mode=mode)
 
 
+@dispatched
 def tile(input: TensorLike, multiples: TensorLike, name: str | None = None) -> Tensor:
     """Repeats a tensor along each dimension.
 

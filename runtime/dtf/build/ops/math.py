@@ -21,6 +21,7 @@ from dtf.build.constant import constant
 from dtf.build.constant_value import constant_value
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import name_scope
+from dtf.build.dispatch import dispatched
 from dtf.build.shape_rules import broadcast, shape_rule, unchanged
 from dtf.build.sparse import IndexedSlices, SparseTensor
 from dtf.build.tensor import Operation, Tensor
@@ -50,6 +51,7 @@ OneArgument = Callable[..., Tensor]
 # -- division, powers, signs: where the op depends on the dtype --
 
 
+@dispatched
 def div(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """x / y with Python 2's division: integers are floored, other types are divided exactly. Shapes broadcast."""
     with name_scope(name, "div", [x, y]) as name:
@@ -60,6 +62,7 @@ def div(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
         return apply_op("RealDiv", name, x=x, y=y)
 
 
+@dispatched
 def divide(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """x / y, as Python 3 divides.
 
@@ -91,6 +94,7 @@ _TRUE_DIVISION_TYPES: dict[dtypes.DType, dtypes.DType] = {
 }
 
 
+@dispatched
 def truediv(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """x / y; integers are divided as floating-point numbers.
 
@@ -107,6 +111,7 @@ def truediv(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
         return apply_op("RealDiv", name, x=x, y=y)
 
 
+@dispatched
 def div_no_nan(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """x / y, and 0 where y is 0; integers are divided as floating-point numbers.
 
@@ -121,6 +126,7 @@ def div_no_nan(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
         return apply_op("DivNoNan", name, x=x, y=y)
 
 
+@dispatched
 def floordiv(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """The greatest integer not above x / y, in the type of x. Shapes broadcast."""
     with name_scope(name, "floordiv", [x, y]) as name:
@@ -135,6 +141,7 @@ def _same_type(x: Any, y: Any) -> tuple[Tensor, Tensor]:
     return x, y
 
 
+@dispatched
 def abs(x: TensorLike, name: str | None = None) -> Any:
     """The absolute value; of complex numbers the modulus. A SparseTensor remains sparse.
 
@@ -156,12 +163,14 @@ def abs(x: TensorLike, name: str | None = None) -> Any:
         return apply_op("Abs", name, x=x)
 
 
+@dispatched
 def round(x: TensorLike, name: str | None = None) -> Tensor:
     """x rounded to the nearest integer, halves to the even one. Integers are returned as they are."""
     x = convert_to_tensor(x, name="x")
     return x if x.dtype.is_integer else apply_op("Round", name, x=x)
 
 
+@dispatched
 def log_sigmoid(x: TensorLike, name: str | None = None) -> Tensor:
     """log(1 / (1 + exp(-x))), computed so that it does not overflow."""
     with name_scope(name, "LogSigmoid", [x]) as name:
@@ -176,6 +185,7 @@ def reciprocal_no_nan(x: TensorLike, name: str | None = None) -> Tensor:
         return div_no_nan(constant(1, dtype=x.dtype.base_dtype, name="one"), x, name=scope)
 
 
+@dispatched
 def logical_xor(x: TensorLike, y: TensorLike, name: str = "LogicalXor") -> Tensor:
     """True where exactly one of x and y is."""
     return logical_and(logical_or(x, y), logical_not(logical_and(x, y)), name=name)
@@ -198,6 +208,7 @@ def polyval(coeffs: Sequence[Any], x: TensorLike, name: str | None = None) -> Te
 # -- complex numbers --
 
 
+@dispatched
 def complex(real: Any, imag: Any, name: str | None = None) -> Tensor:
     """real + imag * i. float32 gives complex64, float64 complex128. Shapes broadcast.
 
@@ -214,6 +225,7 @@ def complex(real: Any, imag: Any, name: str | None = None) -> Tensor:
         return apply_op("Complex", name, real=real, imag=imag, Tout=wide)
 
 
+@dispatched
 def real(input: TensorLike, name: str | None = None) -> Tensor:
     """The real part; a tensor that is not complex is returned unchanged."""
     with name_scope(name, "Real", [input]) as name:
@@ -221,6 +233,7 @@ def real(input: TensorLike, name: str | None = None) -> Tensor:
         return apply_op("Real", name, input=input, Tout=input.dtype.real_dtype) if input.dtype.is_complex else input
 
 
+@dispatched
 def imag(input: TensorLike, name: str | None = None) -> Tensor:
     """The imaginary part; zeros for a tensor that is not complex."""
     with name_scope(name, "Imag", [input]) as name:
@@ -230,6 +243,7 @@ def imag(input: TensorLike, name: str | None = None) -> Tensor:
         return apply_op("ZerosLike", name, x=input)
 
 
+@dispatched
 def angle(input: TensorLike, name: str | None = None) -> Tensor:
     """The argument of complex numbers, in radians; zeros for a tensor that is not complex."""
     with name_scope(name, "Angle", [input]) as name:
@@ -239,6 +253,7 @@ def angle(input: TensorLike, name: str | None = None) -> Tensor:
         return apply_op("ZerosLike", name, x=input)
 
 
+@dispatched
 def conj(x: TensorLike, name: str | None = None) -> Tensor:
     """The complex conjugate; numbers that are not complex are returned as they are.
 
@@ -257,6 +272,7 @@ def conj(x: TensorLike, name: str | None = None) -> Tensor:
 # -- sums of several tensors --
 
 
+@dispatched
 def add_n(inputs: TensorLike, name: str | None = None) -> Tensor:
     """The element-wise sum of tensors of one shape and dtype.
 
@@ -320,6 +336,7 @@ def scalar_mul(scalar: Any, x: TensorLike, name: str | None = None) -> Any:
 # -- casts --
 
 
+@dispatched
 def cast(x: TensorLike, dtype: DTypeLike, name: str | None = None) -> Any:
     """Converts to another dtype.
 
@@ -353,6 +370,7 @@ def cast(x: TensorLike, dtype: DTypeLike, name: str | None = None) -> Any:
         return apply_op("Cast", name, x=x, DstT=base)
 
 
+@dispatched
 def saturate_cast(value: TensorLike, dtype: DTypeLike, name: str | None = None) -> Tensor:
     """x in another type, clamped to the range of that type first so that nothing wraps around."""
     with name_scope(name, "saturate_cast", [value]) as name:
@@ -557,7 +575,7 @@ def _described(
         "  ValueError: the shapes do not fit.\n\n"
         f"Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/math/{name}"
     )
-    return function
+    return dispatched(function)
 
 
 @functools.cache

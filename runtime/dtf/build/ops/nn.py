@@ -16,6 +16,7 @@ from dtf.build.apply import apply_op
 from dtf.build.constant_value import constant_value
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import colocate_with, name_scope
+from dtf.build.dispatch import dispatched
 from dtf.build.ops import array as array_ops
 from dtf.build.ops import filling as filling_ops
 from dtf.build.ops import joining, reductions
@@ -92,6 +93,7 @@ def relu_layer(x: TensorLike, weights: TensorLike, biases: TensorLike, name: str
         return relu(bias_add(linalg_ops.matmul(x, weights), biases), name=scope)
 
 
+@dispatched
 def dropout(
     x: TensorLike,
     keep_prob: Any = None,

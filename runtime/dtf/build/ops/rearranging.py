@@ -14,6 +14,7 @@ from dtf.build.constant import constant
 from dtf.build.constant_value import constant_value
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import name_scope
+from dtf.build.dispatch import dispatched
 from dtf.build.ops.array import rank
 from dtf.build.ops.joining import concat
 from dtf.build.shape_rules import axis_within, shape_rule, sizes_of, unchanged, unknown
@@ -87,6 +88,7 @@ def matrix_transpose(a: TensorLike, name: str = "matrix_transpose", conjugate: b
         return transpose(a, perm, conjugate=conjugate)
 
 
+@dispatched
 def reverse(tensor: TensorLike, axis: Any, name: str | None = None) -> Tensor:
     """Turns dimensions round.
 

@@ -16,6 +16,7 @@ from dtf.build.constant import constant
 from dtf.build.constant_value import constant_value
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import name_scope
+from dtf.build.dispatch import dispatched
 from dtf.build.ops.math import (
     add,
     cast,
@@ -48,6 +49,7 @@ __all__ = [
 # -- reductions --
 
 
+@dispatched
 def reduce_sum(
     input_tensor: TensorLike,
     axis: Any = None,
@@ -77,6 +79,7 @@ def reduce_sum(
     return _reduce("Sum", input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
 
 
+@dispatched
 def reduce_mean(
     input_tensor: TensorLike,
     axis: Any = None,
@@ -106,6 +109,7 @@ def reduce_mean(
     return _reduce("Mean", input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
 
 
+@dispatched
 def reduce_prod(
     input_tensor: TensorLike,
     axis: Any = None,
@@ -135,6 +139,7 @@ def reduce_prod(
     return _reduce("Prod", input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
 
 
+@dispatched
 def reduce_max(
     input_tensor: TensorLike,
     axis: Any = None,
@@ -164,6 +169,7 @@ def reduce_max(
     return _reduce("Max", input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
 
 
+@dispatched
 def reduce_min(
     input_tensor: TensorLike,
     axis: Any = None,
@@ -193,6 +199,7 @@ def reduce_min(
     return _reduce("Min", input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
 
 
+@dispatched
 def reduce_all(
     input_tensor: TensorLike,
     axis: Any = None,
@@ -222,6 +229,7 @@ def reduce_all(
     return _reduce("All", input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
 
 
+@dispatched
 def reduce_any(
     input_tensor: TensorLike,
     axis: Any = None,
@@ -303,6 +311,7 @@ def reduce_logsumexp(
         return add(result, shift, name=name)
 
 
+@dispatched
 def reduce_variance(
     input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
 ) -> Tensor:
@@ -320,6 +329,7 @@ def reduce_variance(
         return reduce_mean(squared, axis=axis, keepdims=keepdims)
 
 
+@dispatched
 def reduce_std(input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
     """The square root of `reduce_variance`."""
     with name_scope(name or "reduce_std", None, [input_tensor]):

@@ -11,6 +11,7 @@ from dtf.build.apply import apply_op
 from dtf.build.constant_value import constant_value
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import name_scope
+from dtf.build.dispatch import dispatched
 from dtf.build.ops import dynamic_axes
 from dtf.build.ops.array import reshape, shape_of
 from dtf.build.ops.joining import stack
@@ -34,6 +35,7 @@ __all__ = [
 ]
 
 
+@dispatched
 def where(
     condition: TensorLike, x: TensorLike | None = None, y: TensorLike | None = None, name: str | None = None
 ) -> Tensor:
@@ -60,6 +62,7 @@ def where(
     return apply_op("Select", name, condition=condition, t=x, e=y)
 
 
+@dispatched
 def where_v2(
     condition: TensorLike, x: TensorLike | None = None, y: TensorLike | None = None, name: str | None = None
 ) -> Tensor:

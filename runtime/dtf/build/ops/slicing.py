@@ -14,6 +14,7 @@ from dtf.build.apply import apply_op
 from dtf.build.constant_value import constant_value, constant_value_as_shape
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import control_dependencies, name_scope
+from dtf.build.dispatch import dispatched
 from dtf.build.ops.array import reshape, shape_of, squeeze
 from dtf.build.ops.filling import ones_like
 from dtf.build.ops.gathering import gather
@@ -129,6 +130,7 @@ def assign_slice(
         return variable.read_value()
 
 
+@dispatched
 def boolean_mask(tensor: TensorLike, mask: TensorLike, name: str = "boolean_mask", axis: int | None = None) -> Tensor:
     """The slices of a tensor where a mask is True, in order.
 

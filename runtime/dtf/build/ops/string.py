@@ -9,9 +9,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dtf.build.apply import apply_op
+from dtf.build.composite import Composite
 from dtf.build.constant_value import constant_value
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import name_scope
+from dtf.build.dispatch import dispatched
 from dtf.build.shape_rules import broadcast_shape, scalar, shape_rule, unchanged
 from dtf.build.sparse import SparseTensor
 from dtf.build.tensor import Tensor
@@ -46,6 +48,7 @@ __all__ = [
 ]
 
 
+@dispatched
 def string_join(inputs: Sequence[Any], separator: str = "", name: str | None = None) -> Tensor:
     """Joins strings element by element; scalars are repeated.
 
@@ -63,8 +66,13 @@ def string_join(inputs: Sequence[Any], separator: str = "", name: str | None = N
 
 
 def string_split(
-    source: Any = None, sep: Any = None, skip_empty: bool = True, delimiter: Any = None, name: str | None = None
-) -> SparseTensor:
+    source: Any,
+    sep: Any = None,
+    skip_empty: bool = True,
+    delimiter: Any = None,
+    result_type: str = "SparseTensor",
+    name: str | None = None,
+) -> Any:
     """Splits each string of a vector at any of the characters of `delimiter` (a blank by default).
 
     Args:
@@ -72,15 +80,24 @@ def string_split(
       sep: text between two parts; the newer form of `delimiter`.
       skip_empty: leave out empty parts.
       delimiter: the separators: each character separates parts.
+      result_type: "SparseTensor" or "RaggedTensor".
       name: the name of the operation.
 
     Returns:
-      A string SparseTensor [batch, most parts].
+      A string SparseTensor [batch, most parts], or a RaggedTensor [batch, None].
+
+    Raises:
+      ValueError: another `result_type`.
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/string_split
     """
+    _check_result_type(result_type)
     marks = delimiter if delimiter is not None else sep if sep is not None else " "
     made = apply_op("StringSplit", name, input=source, delimiter=marks, skip_empty=skip_empty)
+    if result_type == "RaggedTensor":
+        from dtf.build.ops.ragged_strings import rows_of_sparse
+
+        return rows_of_sparse(*made)
     return SparseTensor(*made)
 
 
@@ -91,18 +108,45 @@ def string_split_v2(
     result_type: str = "SparseTensor",
     source: Any = None,
     name: str | None = None,
-) -> SparseTensor:
-    """Splits each string of a vector at the string `sep` (runs of white space by default), as Python's str.split.
+) -> Any:
+    """Splits each string at the string `sep` (runs of white space by default), as Python's str.split.
+
+    Args:
+      input: strings of any known rank, or a RaggedTensor of them; a single string counts as a vector of one.
+      sep: the separator.
+      maxsplit: the most cuts; -1 for any number.
+      result_type: "SparseTensor" or "RaggedTensor".
+      source: the older name of `input`.
+      name: the name of the operation.
+
+    Returns:
+      A string SparseTensor or RaggedTensor of one more dimension.
 
     Raises:
-      ValueError: a result type other than "SparseTensor": ragged tensors are not supported.
+      ValueError: another `result_type`, or a rank that is not known.
     """
-    if result_type != "SparseTensor":
-        raise ValueError(f'result_type must be "SparseTensor": ragged tensors are not supported, got {result_type!r}')
-    source, sep = (source if input is None else input), ("" if sep is None else sep)
-    return SparseTensor(*apply_op("StringSplitV2", name, input=source, sep=sep, maxsplit=maxsplit))
+    _check_result_type(result_type)
+    with name_scope(name, "StringSplit"):
+        strings = source if input is None else input
+        if not isinstance(strings, Composite):
+            strings = convert_to_tensor(strings, dtypes.string, name="input")
+            if strings.shape.ndims == 0:
+                strings = apply_op("ExpandDims", input=strings, dim=0)
+            if strings.shape.ndims == 1 and result_type == "SparseTensor":
+                made = apply_op("StringSplitV2", input=strings, sep="" if sep is None else sep, maxsplit=maxsplit)
+                return SparseTensor(*made)
+        from dtf.build.ops.ragged_strings import split_to_ragged
+
+        result = split_to_ragged(strings, sep, maxsplit)
+        return result.to_sparse() if result_type == "SparseTensor" else result
 
 
+def _check_result_type(result_type: str) -> None:
+    if result_type not in ("SparseTensor", "RaggedTensor"):
+        raise ValueError("result_type must be 'RaggedTensor' or 'SparseTensor'.")
+
+
+@dispatched
 def reduce_join(
     inputs: TensorLike,
     axis: Any = None,
@@ -127,31 +171,37 @@ def reduce_join(
         return apply_op("ReduceJoin", scope, inputs=inputs, reduction_indices=axis, keep_dims=keep, separator=separator)
 
 
+@dispatched
 def string_length(input: TensorLike, name: str | None = None, unit: str = "BYTE") -> Tensor:
     """Lengths as int32, in bytes or (unit UTF8_CHAR) in characters."""
     return apply_op("StringLength", name, input=input, unit=unit)
 
 
+@dispatched
 def string_strip(input: TensorLike, name: str | None = None) -> Tensor:
     """Without white space at both ends."""
     return apply_op("StringStrip", name, input=input)
 
 
+@dispatched
 def string_lower(input: TensorLike, encoding: str = "", name: str | None = None) -> Tensor:
     """In lower case; only ASCII letters unless `encoding` is utf-8."""
     return apply_op("StringLower", name, input=input, encoding=encoding)
 
 
+@dispatched
 def string_upper(input: TensorLike, encoding: str = "", name: str | None = None) -> Tensor:
     """In upper case; only ASCII letters unless `encoding` is utf-8."""
     return apply_op("StringUpper", name, input=input, encoding=encoding)
 
 
+@dispatched
 def substr(input: TensorLike, pos: Any, len: Any, name: str | None = None, unit: str = "BYTE") -> Tensor:
     """`len` bytes (or characters) from `pos` on; a negative `pos` counts from the end."""
     return apply_op("Substr", name, input=input, pos=pos, len=len, unit=unit)
 
 
+@dispatched
 def regex_full_match(input: TensorLike, pattern: TensorLike, name: str | None = None) -> Tensor:
     """Whether the whole of each string matches."""
     if isinstance(pattern, (str, bytes)):
@@ -159,6 +209,7 @@ def regex_full_match(input: TensorLike, pattern: TensorLike, name: str | None = 
     return apply_op("RegexFullMatch", name, input=input, pattern=pattern)
 
 
+@dispatched
 def regex_replace(
     input: TensorLike, pattern: TensorLike, rewrite: Any, replace_global: bool = True, name: str | None = None
 ) -> Tensor:
@@ -170,6 +221,7 @@ def regex_replace(
     return apply_op("RegexReplace", name, input=input, pattern=pattern, rewrite=rewrite, replace_global=replace_global)
 
 
+@dispatched
 def string_to_hash_bucket(
     string_tensor: TensorLike | None = None,
     num_buckets: int | None = None,
@@ -181,11 +233,13 @@ def string_to_hash_bucket(
     return apply_op("StringToHashBucket", name, string_tensor=given, num_buckets=num_buckets)
 
 
+@dispatched
 def string_to_hash_bucket_fast(input: TensorLike, num_buckets: int, name: str | None = None) -> Tensor:
     """A bucket in [0, num_buckets) for each string, int64, by FarmHash."""
     return apply_op("StringToHashBucketFast", name, input=input, num_buckets=num_buckets)
 
 
+@dispatched
 def string_to_hash_bucket_strong(
     input: TensorLike, num_buckets: int, key: Sequence[int], name: str | None = None
 ) -> Tensor:
@@ -222,6 +276,7 @@ def unsorted_segment_join(
     )
 
 
+@dispatched
 def unicode_transcode(
     input: Any,
     input_encoding: str,
@@ -244,11 +299,13 @@ def unicode_transcode(
     )
 
 
+@dispatched
 def decode_compressed(bytes: Any, compression_type: str = "", name: str | None = None) -> Tensor:
     """Decompresses strings of "ZLIB" or "GZIP"; returns strings of type "" unchanged."""
     return apply_op("DecodeCompressed", name, bytes=bytes, compression_type=compression_type)
 
 
+@dispatched
 def as_string(
     input: TensorLike,
     precision: int = -1,
@@ -271,6 +328,7 @@ def as_string(
     )
 
 
+@dispatched
 def string_to_number(
     string_tensor: TensorLike | None = None,
     out_type: DTypeLike = dtypes.float32,
@@ -282,11 +340,13 @@ def string_to_number(
     return apply_op("StringToNumber", name, string_tensor=given, out_type=dtypes.as_dtype(out_type))
 
 
+@dispatched
 def encode_base64(input: TensorLike, pad: bool = False, name: str | None = None) -> Tensor:
     """Web-safe base64."""
     return apply_op("EncodeBase64", name, input=input, pad=pad)
 
 
+@dispatched
 def decode_base64(input: TensorLike, name: str | None = None) -> Tensor:
     """The inverse of `encode_base64`, padded or not."""
     return apply_op("DecodeBase64", name, input=input)
