@@ -35,6 +35,16 @@ MODULES = (
 #: What a module of TensorFlow shows without meaning to.
 _NOT_PUBLIC = {"annotations", "absolute_import", "division", "print_function", "contextlib", "np", "sys", "os"}
 
+#: What TensorFlow 2 adds to dtypes, shapes and specs for its tracing of functions; graphs of TensorFlow 1 have no use
+#: for it.
+_TRACING = {
+    "cast", "experimental_as_proto", "experimental_from_proto", "experimental_type_proto", "flatten", "from_tensors",
+    "to_tensors", "placeholder_value", "is_subtype_of", "most_specific_common_supertype",
+}  # fmt: skip
+
+#: Defaults that are written in two ways.
+_SAME_DEFAULTS = {"zeros_initializer": "Zeros", "ones_initializer": "Ones"}
+
 PAGE = Path(__file__).resolve().parent.parent.parent / "runtime" / "surface.md"
 
 
@@ -122,17 +132,19 @@ def differing_parameters(wanted: list[list[str]] | None, found: list[list[str]] 
     """How the parameters of a function differ in what a caller can notice; empty where they do not."""
     if wanted is None or found is None:
         return ""
-    takes_all = {kind for _, kind, _ in found} >= {"*", "**"}
+    kinds = {kind for _, kind, _ in found}
+    takes_all, takes_names = kinds >= {"*", "**"}, "**" in kinds
     ours = {name: (index, default) for index, (name, _, default) in enumerate(found)}
     lacking, moved, defaults = [], [], []
     for index, (name, kind, default) in enumerate(wanted):
         if kind in {"*", "**"} or takes_all or name.startswith("_"):
             continue
         if name not in ours:
-            lacking.append(name)
+            if not takes_names:
+                lacking.append(name)
         elif ours[name][0] != index and kind != "keyword":
             moved.append(name)
-        elif ours[name][1] != default and not _same_meaning(default, ours[name][1]):
+        elif default and ours[name][1] != default and not _same_meaning(default, ours[name][1]):
             defaults.append(f"{name}={ours[name][1]} for {default}")
     parts = [
         f"no {', '.join(lacking)}" if lacking else "",
@@ -143,7 +155,11 @@ def differing_parameters(wanted: list[list[str]] | None, found: list[list[str]] 
 
 
 def _same_meaning(one: str, other: str) -> bool:
-    """Whether two defaults differ only in how they are written."""
+    """Whether two defaults differ only in how they are written: (1, 1) is 1 for each dimension."""
+    one, other = (_SAME_DEFAULTS.get(each, each) for each in (one, other))
+    parts = [set(each.strip("[]").split(", ")) if each.startswith("[") else {each} for each in (one, other)]
+    if parts[0] == parts[1] and len(parts[0]) == 1:
+        return True
     try:
         return float(one) == float(other)
     except ValueError:
@@ -165,6 +181,8 @@ def differences(wanted: dict[str, dict[str, Any]], found: dict[str, dict[str, An
                 members = ours[name].get("members")
                 if members is not None:
                     for member, parameters in entry.get("members", {}).items():
+                        if member in _TRACING and "most_specific_common_supertype" in entry["members"]:
+                            continue
                         if member not in members:
                             parts.append(f"no .{member}")
                         elif text := differing_parameters(parameters, members[member]):

@@ -151,9 +151,8 @@ class Operation:
         session_for(self._graph, session, f"`{self._name}.run()`", "execute operation").run(self, feed_dict)
 
     def _set_device(self, device: Any) -> None:
-        from dtf.wire.device import canonical_name
-
-        self._device = canonical_name(device if isinstance(device, str) else device.to_string()) if device else ""
+        # As given: a function of tf.device may spell it "/gpu:0"; strings of tf.device come here in their full form.
+        self._device = (device if isinstance(device, str) else device.to_string()) if device else ""
 
     def _set_attr(self, name: str, value: attr_value_pb2.AttrValue) -> None:
         self._attrs[name] = value

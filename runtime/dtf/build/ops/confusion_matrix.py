@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dtf.build.constant_value import constant_value
 from dtf.build.default_graph import control_dependencies, name_scope
 from dtf.build.ops.array import identity
 from dtf.build.ops.check_ops import assert_less, assert_non_negative
@@ -43,12 +44,19 @@ def confusion_matrix(
         labels, predictions = cast(labels, dtypes.int64), cast(predictions, dtypes.int64)
         labels = _checked("labels", labels, num_classes)
         predictions = _checked("predictions", predictions, num_classes)
+        largest = None
         if num_classes is None:
+            known = [constant_value(each.op.inputs[0]) for each in (labels, predictions)]
+            if all(each is not None and each.size for each in known):
+                largest = max(int(each.max()) for each in known if each is not None) + 1
             num_classes = maximum(reduce_max(predictions), reduce_max(labels)) + 1
         count = cast(num_classes, dtypes.int64)
         dtype = dtypes.as_dtype(dtype)
         values = cast(ones_like(labels) if weights is None else weights, dtype)
-        return scatter_nd(stack([labels, predictions], axis=1), values, stack([count, count]))
+        matrix = scatter_nd(stack([labels, predictions], axis=1), values, stack([count, count]))
+        if largest is not None:
+            matrix.set_shape([largest, largest])
+        return matrix
 
 
 def _checked(word: str, classes: Any, num_classes: Any) -> Tensor:

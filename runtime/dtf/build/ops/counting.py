@@ -48,7 +48,16 @@ def bincount(
         if maxlength is not None:
             size = minimum(convert_to_tensor(maxlength, dtype=dtypes.int32, name="maxlength"), size)
         weights = constant([], dtype) if weights is None else weights
-        return apply_op("Bincount", arr=arr, size=size, weights=weights)
+        counts = apply_op("Bincount", arr=arr, size=size, weights=weights)
+        known = constant_value(arr)
+        if known is not None:
+            length = int(known.max()) + 1 if known.size else 0
+            bounds = (0 if each is None else each for each in (minlength, maxlength))
+            least, most = (constant_value(convert_to_tensor(each)) for each in bounds)
+            if least is not None and most is not None:
+                length = max(length, int(least))
+                counts.set_shape([length if maxlength is None else min(length, int(most))])
+        return counts
 
 
 def histogram_fixed_width(

@@ -153,6 +153,10 @@ def _self_adjoint_eig_shape(op: Operation) -> list[TensorShape]:
 def _solve_shape(op: Operation) -> list[TensorShape]:
     batch, size = _square_matrix(op.inputs[0].shape)
     rhs = op.inputs[1].shape.with_rank_at_least(2)
+    if op.type == "MatrixSolve" and batch is None and rhs.ndims is not None:
+        return [rhs]
+    if op.type == "MatrixSolve" and batch is not None and rhs.ndims is None:
+        return [batch.concatenate([size, None])]
     if batch is None or rhs.ndims is None:
         return [unknown_shape()]
     rows, columns = rhs.as_list()[-2:]

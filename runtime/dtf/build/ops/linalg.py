@@ -85,7 +85,12 @@ def matmul(
         if transpose_b and adjoint_b:
             raise ValueError("Only one of transpose_b and adjoint_b can be True.")
         a, b = _pair(a, b)
-        if _is_batch(a) or _is_batch(b):
+        sparse_types = (dtypes.float32, dtypes.bfloat16)
+        sparse = (
+            (a_is_sparse or b_is_sparse) and a.dtype.base_dtype in sparse_types and b.dtype.base_dtype in sparse_types
+        )
+        may_be_matrices = a.shape.ndims in (None, 2) and b.shape.ndims in (None, 2)
+        if (_is_batch(a) or _is_batch(b)) and not (sparse and may_be_matrices):
             if transpose_a:
                 a = conj(a)
             if transpose_b:
@@ -97,8 +102,7 @@ def matmul(
             a, transpose_a = conj(a), True
         if adjoint_b:
             b, transpose_b = conj(b), True
-        sparse_types = (dtypes.float32, dtypes.bfloat16)
-        if (a_is_sparse or b_is_sparse) and a.dtype.base_dtype in sparse_types and b.dtype.base_dtype in sparse_types:
+        if sparse:
             product = sparse_matmul(a, b, transpose_a, transpose_b, a_is_sparse, b_is_sparse, name)
             both_half = a.dtype.base_dtype == dtypes.bfloat16 and b.dtype.base_dtype == dtypes.bfloat16
             return cast(product, dtypes.bfloat16) if both_half else product

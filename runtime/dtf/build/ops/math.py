@@ -119,6 +119,8 @@ def div_no_nan(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
       TypeError: x and y are of different types.
     """
     with name_scope(name, "div_no_nan", [x, y]) as name:
+        if isinstance(y, Tensor) and not isinstance(x, Tensor):
+            x = convert_to_tensor(x, dtype=y.dtype.base_dtype, name="x")
         x, y = _same_type(x, y)
         wider = _TRUE_DIVISION_TYPES.get(x.dtype.base_dtype)
         if wider is not None:
@@ -496,21 +498,52 @@ def range(
         return apply_op("Range", name, start=first, limit=last, delta=step)
 
 
-def linspace(start: TensorLike, stop: Any, num: Any, name: str | None = None) -> Tensor:
+def linspace(start: TensorLike, stop: Any, num: Any, name: str | None = None, axis: Any = 0) -> Tensor:
     """Evenly spaced numbers between two bounds.
 
     Args:
-      start: the first number, a floating-point scalar.
-      stop: the last number, included.
-      num: how many numbers, at least 1.
+      start: the first number, or a tensor of first numbers; integers become float64.
+      stop: the last number, included; of the shape of `start`.
+      num: how many numbers.
       name: the name of the operation.
+      axis: the place of the new dimension, if the bounds have dimensions.
 
     Returns:
-      A vector of `num` numbers of the dtype of `start`.
+      A vector of `num` numbers of the dtype of `start`; for bounds of rank n, a tensor of rank n + 1.
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/linspace
     """
-    return apply_op("LinSpace", name, start=start, stop=stop, num=num)
+    with name_scope(name, "linspace", [start, stop]) as scope:
+        first = convert_to_tensor(start, name="start")
+        last = convert_to_tensor(stop, dtype=first.dtype, name="stop")
+        count = convert_to_tensor(num, name="num") if not isinstance(num, int) else num
+        if first.dtype.is_integer:
+            first, last = cast(first, dtypes.float64), cast(last, dtypes.float64)
+        if first.shape.ndims == 0 and last.shape.ndims == 0 and count != 0:
+            return apply_op("LinSpace", scope, start=first, stop=last, num=count)
+        return _linspace_of_many(first, last, count, axis, scope)
+
+
+def _linspace_of_many(start: Tensor, stop: Tensor, count: Any, axis: Any, name: str) -> Tensor:
+    """`linspace` of bounds with dimensions; the first and the last numbers are exact."""
+    shape = apply_op("BroadcastArgs", s0=apply_op("Shape", input=start), s1=apply_op("Shape", input=stop))
+    start, stop = (apply_op("BroadcastTo", input=each, shape=shape) for each in (start, stop))
+    last = maximum(cast(count, dtypes.int32) - 1, 1)
+    steps = cast(range(0, last), start.dtype)
+    rank = apply_op("Rank", input=start)
+    columns = apply_op("ConcatV2", values=[[-1], apply_op("Fill", dims=apply_op("ExpandDims", input=rank, dim=0),
+                                                          value=1)], axis=0)  # fmt: skip
+    low, high = (apply_op("ExpandDims", input=each, dim=0) for each in (start, stop))
+    middle = low + (high - low) / cast(last, start.dtype) * apply_op("Reshape", tensor=steps, shape=columns)
+    whole = apply_op("ConcatV2", values=[middle, high], axis=0)
+    whole = apply_op("StridedSlice", input=whole, begin=[0], end=apply_op("Reshape", tensor=cast(count, dtypes.int32),
+                                                                         shape=[1]), strides=[1])  # fmt: skip
+    if not isinstance(axis, Tensor) and axis == 0:
+        return apply_op("Identity", name, input=whole)
+    axis = cast(axis, dtypes.int32)
+    axis = apply_op("SelectV2", condition=less(axis, 0), t=axis + rank + 1, e=axis)
+    order = apply_op("ConcatV2", values=[range(1, axis + 1), [0], range(axis + 1, rank + 1)], axis=0)
+    return apply_op("Transpose", name, x=whole, perm=order)
 
 
 lin_space = linspace

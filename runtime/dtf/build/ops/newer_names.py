@@ -339,7 +339,13 @@ def sparse_merge(
         indices = concat([every[0].indices[:, :-1], *columns], 1)
         sizes = [cast(reshape(size, [1]), dtypes.int64) for size in vocabularies]
         merged = SparseTensor(indices, sp_values.values, concat([every[0].dense_shape[:-1], *sizes], 0))
-        return merged if already_sorted else sparse_reorder(merged)
+        known = [constant_value(size) if isinstance(size, Tensor) else size for size in vocabularies]
+        outer = every[0].shape
+        result = merged if already_sorted else sparse_reorder(merged)
+        if outer.ndims is not None:
+            sizes_known = [None if each is None else int(each) for each in known]
+            result._partial_shape = outer[:-1].concatenate(sizes_known)
+        return result
 
 
 def create_partitioned_variables(

@@ -161,7 +161,10 @@ def space_to_batch(
 ) -> Tensor:
     """`space_to_batch_nd` of images [batch, height, width, depth] with square blocks."""
     block = block_shape if block_shape is not None else [block_size, block_size]
-    return space_to_batch_nd(input, block, paddings, name)
+    result = space_to_batch_nd(input, block, paddings, name)
+    if block_shape is None and result.shape.ndims is None:
+        result.set_shape([None] * 4)
+    return result
 
 
 def batch_to_space(
@@ -169,7 +172,10 @@ def batch_to_space(
 ) -> Tensor:
     """`batch_to_space_nd` to images [batch, height, width, depth] with square blocks."""
     block = block_shape if block_shape is not None else [block_size, block_size]
-    return batch_to_space_nd(input, block, crops, name)
+    result = batch_to_space_nd(input, block, crops, name)
+    if block_shape is None and result.shape.ndims is None:
+        result.set_shape([None] * 4)
+    return result
 
 
 def required_space_to_batch_paddings(

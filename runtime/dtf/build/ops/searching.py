@@ -151,6 +151,7 @@ def _sorted(values: Any, axis: int, direction: str, want_values: bool) -> Tensor
     made = places
     if want_values:
         made = _turned(ordered) if direction == "ASCENDING" else ordered
+    made.set_shape(values.shape)  # the size of the last axis is a tensor here
     return made if swapped is None else apply_op("Transpose", x=made, perm=swapped)
 
 
@@ -170,7 +171,13 @@ shape_rule("Where")(lambda op: [TensorShape([None, op.inputs[0].shape.ndims])])
 
 @shape_rule("Select")
 def _(op):
-    return [op.inputs[1].shape.merge_with(op.inputs[2].shape)]
+    condition, shape = op.inputs[0].shape, op.inputs[1].shape.merge_with(op.inputs[2].shape)
+    if condition.ndims == 0 or condition.ndims is None or shape.ndims is None:
+        return [shape]
+    if condition.ndims == 1 and shape.ndims > 0:
+        condition.merge_with(shape[:1])
+        return [shape]
+    return [shape.merge_with(condition)]
 
 
 @shape_rule("Unique", "UniqueWithCounts")

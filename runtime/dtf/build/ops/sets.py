@@ -73,7 +73,8 @@ def _combine(a: Any, b: Any, operation: str, validate_indices: bool) -> SparseTe
 
 @shape_rule("DenseToDenseSetOperation", "DenseToSparseSetOperation")
 def _(op):
-    rank = op.inputs[0].shape.ndims
+    ranks = [each.shape.ndims for each in op.inputs[: 2 if op.type.startswith("DenseToDense") else 1]]
+    rank = next((each for each in ranks if each is not None), None)
     return [TensorShape([None, rank]), TensorShape([None]), TensorShape([rank])]
 
 

@@ -104,7 +104,12 @@ def sparse_reorder(sp_input: SparseTensor, name: str | None = None) -> SparseTen
 
 
 def sparse_reshape(sp_input: SparseTensor, shape: Any, name: str | None = None) -> SparseTensor:
-    """The same elements in row-major order in another shape; one size may be -1."""
+    """The same elements in row-major order in another shape; one size may be -1.
+
+    Raises:
+      ValueError: the shape has another number of elements, as far as both are known.
+    """
+    sp_input = SparseTensor.from_value(sp_input)
     new_shape = convert_to_tensor(shape, dtypes.int64) if not isinstance(shape, Tensor) else shape
     if new_shape.dtype.base_dtype != dtypes.int64:
         new_shape = apply_op("Cast", x=new_shape, DstT=dtypes.int64)
@@ -119,6 +124,11 @@ def sparse_reshape(sp_input: SparseTensor, shape: Any, name: str | None = None) 
         if count is not None and wanted is not None and known.count(None) == 1:
             rest = int(np.prod([size for size in known if size is not None]))
             known = [count // rest if size is None and rest else size for size in known]
+        total = TensorShape(known).num_elements()
+        if count is not None and total is not None and count != total:
+            raise ValueError(
+                f"Cannot reshape a tensor with {count} elements to shape {known} ({total} elements)."
+            )
         made._partial_shape = TensorShape(known)
     return made
 
@@ -241,10 +251,15 @@ def eye(
 ) -> SparseTensor:
     """The sparse matrix with ones on its main diagonal."""
     with name_scope(name, "eye"):
-        columns = num_rows if num_columns is None else num_columns
-        steps = np.arange(min(num_rows, columns), dtype=np.int64)
+        sizes: list[int] = []
+        for size in (num_rows, num_rows if num_columns is None else num_columns):
+            known = constant_value(size) if isinstance(size, Tensor) else size
+            if known is None:
+                raise ValueError("tf.sparse.eye needs sizes that are known while the graph is built")
+            sizes.append(int(known))
+        steps = np.arange(min(sizes), dtype=np.int64)
         values = np.ones(len(steps), dtypes.as_dtype(dtype).as_numpy_dtype)
-        return SparseTensor(np.stack([steps, steps], axis=1), values, np.array([num_rows, columns], np.int64))
+        return SparseTensor(np.stack([steps, steps], axis=1), values, np.array(sizes, np.int64))
 
 
 def expand_dims(sp_input: SparseTensor, axis: int | None = None, name: str | None = None) -> SparseTensor:
@@ -302,6 +317,10 @@ def _(op):
     rows, columns = (None, None) if left.ndims is None else left.with_rank(2).as_list()
     rows = columns if op.get_attr("adjoint_a") else rows
     right = op.inputs[3].shape.with_rank(2).as_list()
+    inner = None if left.ndims is None else left.as_list()[0 if op.get_attr("adjoint_a") else 1]
+    inner_right = right[1] if op.get_attr("adjoint_b") else right[0]
+    if inner is not None and inner_right is not None and inner != inner_right:
+        raise ValueError(f"Dimensions must be equal, but are {inner} and {inner_right}")
     return [TensorShape([rows, right[0] if op.get_attr("adjoint_b") else right[1]])]
 
 
@@ -310,7 +329,7 @@ def _(op):
     return [op.inputs[3].shape]
 
 
-shape_rule("SparseReorder")(lambda op: [op.inputs[0].shape, op.inputs[1].shape])
+shape_rule("SparseReorder")(lambda op: [op.inputs[0].shape.with_rank(2), op.inputs[1].shape.with_rank(1)])
 shape_rule("SparseFillEmptyRowsGrad")(lambda op: [op.inputs[0].shape, TensorShape([])])
 
 
@@ -331,8 +350,15 @@ def _(op):
 
 @shape_rule("SparseConcat")
 def _(op):
-    rank = op.inputs[0].shape.with_rank(2).as_list()[1]
-    return [TensorShape([None, rank]), TensorShape([None]), TensorShape([rank])]
+    count = len(op.inputs) // 3
+    indices = [each.shape.with_rank(2).as_list() for each in op.inputs[:count]]
+    shapes = [each.shape.with_rank(1).as_list()[0] for each in op.inputs[2 * count :]]
+    values = [each.shape.with_rank(1).as_list()[0] for each in op.inputs[count : 2 * count]]
+    rank = next((each for each in (*(size[1] for size in indices), *shapes) if each is not None), None)
+    sizes = [size[0] if size[0] is not None else size[0] for size in indices]
+    rows = [value if size is None else size for size, value in zip(sizes, values, strict=True)]
+    total = None if None in rows else sum(rows)
+    return [TensorShape([total, rank]), TensorShape([total]), TensorShape([rank])]
 
 
 @shape_rule("SparseCross", "SparseCrossV2")

@@ -163,6 +163,7 @@ def sparse_softmax(sp_input: SparseTensor, name: str | None = None) -> SparseTen
 
 def sparse_transpose(sp_input: SparseTensor, perm: TensorLike | None = None, name: str | None = None) -> SparseTensor:
     """The dimensions in the order `perm` (reversed without it), the stored elements in row-major order again."""
+    sp_input = SparseTensor.from_value(sp_input)
     with name_scope(name, "SparseTranspose", [sp_input.values]):
         if perm is None:
             rank = sp_input.dense_shape.shape.as_list()[0] if sp_input.dense_shape.shape.ndims is not None else None

@@ -132,7 +132,7 @@ def string_split_v2(
             strings = convert_to_tensor(strings, dtypes.string, name="input")
             if strings.shape.ndims == 0:
                 strings = apply_op("ExpandDims", input=strings, dim=0)
-            if strings.shape.ndims == 1 and result_type == "SparseTensor":
+            if strings.shape.ndims in (1, None) and result_type == "SparseTensor":
                 made = apply_op("StringSplitV2", input=strings, sep="" if sep is None else sep, maxsplit=maxsplit)
                 return SparseTensor(*made)
         from dtf.build.ops.ragged_strings import split_to_ragged
@@ -416,10 +416,10 @@ shape_rule(
 def _(op):
     shape = TensorShape([])
     for tensor in op.inputs:
-        if tensor.shape.ndims is None:
-            return [TensorShape(None)]
         if tensor.shape.ndims:
             shape = tensor.shape.merge_with(shape if shape.ndims else None)
+    if shape.ndims == 0 and any(tensor.shape.ndims is None for tensor in op.inputs):
+        return [TensorShape(None)]
     return [shape] if op.inputs else scalar(op)
 
 

@@ -60,6 +60,8 @@ def _(node: KernelNode) -> Function:
             first, second = sorted(shapes)[:2]
             raise invalid(f"Input shapes do not match: {list(first)} vs. {list(second)}")
         shape = shapes.pop() if shapes else ()
+        if not inputs:
+            return np.array(b"", object)
         _check_joined(inputs, math.prod(shape), len(separator))
         columns = [np.broadcast_to(value, shape).ravel() for value in inputs]
         out = np.empty(shape, object)
@@ -141,7 +143,12 @@ def _(node: KernelNode) -> Function:
     def string_split(values: np.ndarray, separator: np.ndarray) -> tuple[np.ndarray, ...]:
         vector(values, "input")
         mark = _bytes(scalar(separator, "sep"))
-        return _ragged([value.split(mark or None, most) for value in values])
+        return _ragged([parts(value, mark) for value in values])
+
+    def parts(value: bytes, mark: bytes) -> list[bytes]:
+        found = value.split(mark or None, most)
+        # TensorFlow counts the rest after the last cut as a part, even where it is empty.
+        return [*found, b""] if not mark and 0 < most == len(found) else found
 
     return string_split
 
@@ -283,7 +290,7 @@ def _(node: KernelNode) -> Function:
 
     def as_string(value: Scalar) -> bytes:
         if isinstance(value, bytes):
-            return value
+            return (b"%-*s" if fill == "-" else b"%*s") % (max(width, 0), value)
         if isinstance(value, (bool, np.bool_)):
             return b"true" if value else b"false"
         if isinstance(value, (complex, np.complexfloating)):
