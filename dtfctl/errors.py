@@ -12,6 +12,7 @@ DtfctlError (exit status 1)
 |-- NotPrivate (1)             a folder of secrets that others may enter, or a socket that is another user's
 |-- CertificatesMissing (1)    security: tls cannot be had here; what to install, or which file is damaged
 |-- MetricsMissing (1)         figures cannot be given here; what to install
+|-- TraceUnreadable (1)        a file that `dtfctl trace` has not written
 |-- HostsUnusable (8)          hosts that cannot be reached or used; each with why, and the command that shows it
 |-- CommandEnded (0 or 3)      a job of an engine waits, has ended or is cancelled: the command has said so
 `-- PortTaken (1)              a port that the cluster file names belongs to somebody else; to whom
@@ -69,6 +70,10 @@ class CertificatesMissing(DtfctlError):
 
 
 class MetricsMissing(DtfctlError):
+    pass
+
+
+class TraceUnreadable(DtfctlError):
     pass
 
 

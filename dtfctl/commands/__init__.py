@@ -3,7 +3,8 @@
     frame ....... what all of them share: options, choosing a cluster, errors and exit statuses
     lifecycle ... up, down, wait            tasks .... restart, stop, start, scale, exec
     inspect ..... status, ls, events, top   logs ..... logs
-    figures ..... metrics                   page ..... ui
+    figures ..... metrics                   tracing .. trace, explain
+    page ........ ui
     files ....... validate, config, expand, schema, init
     hosts ....... ssh, doctor               manual ... help, completion
     in_job ...... commands on a cluster in a job of Slurm

@@ -1,12 +1,14 @@
 """Traces of a few runs of this process's sessions, wished for by its supervisor while the training goes on.
 
 Owns the present wish and what was traced for it. A session looks at `step_traces.wish`, which is None unless somebody
-asked: then nothing else is done. Otherwise `begin` decides whether this run is traced; between two traced runs some
-are not, so that tracing takes a small part of the time, and their times tell how long a run takes without it.
+asked: then nothing else is done. Otherwise `begin` decides whether this run is traced. The first traced run of a set of
+fetches prepares the others and is not kept. After each, so many runs are not traced that tracing takes at most
+`COST_MAX` of the time; their times tell how long a run takes without it.
 """
 
 from __future__ import annotations
 
+import math
 import re
 import threading
 import time
@@ -18,6 +20,8 @@ PLANS_MAX = 16
 """A wish traces the runs of at most so many sets of fetches."""
 NODES_MAX = 200_000
 """A wish is fulfilled, however many steps it has, once its traces have so many nodes."""
+COST_MAX = 0.04
+"""The part of the time that a traced run may take beyond the others."""
 ALONE_S = 2.0
 """A program whose main thread runs no session within this time trains in another thread."""
 KEPT_S = 300.0
@@ -31,6 +35,8 @@ class _Traced:
     def __init__(self) -> None:
         self.runs: list[Any] = []
         self.is_main = False
+        self.is_prepared = False
+        self.pause = 0
         self.since_traced: int | None = None
         self.untraced_runs = 0
         self.untraced_s = 0.0
@@ -65,8 +71,11 @@ class Wish:
             plan.is_main = plan.is_main or threading.current_thread() is threading.main_thread()
             if len(plan.runs) >= self.steps:
                 return False
-            if plan.since_traced is not None and plan.since_traced < self.pause:
-                return False
+            if plan.since_traced is None or plan.since_traced < plan.pause:
+                # The runs before the first traced one tell what a run takes without it.
+                if plan.since_traced is None:
+                    plan.since_traced, plan.pause = 0, self.pause
+                return plan.pause == 0
             plan.since_traced = 0
             return True
 
@@ -81,12 +90,19 @@ class Wish:
                 plan.pauses += 1
                 plan.paused_s += max(0, start_ns - self._ended_ns[thread]) / 1e9
             self._ended_ns[thread] = end_ns
+            took_s = (end_ns - start_ns) / 1e9
             if step_stats is None:
-                if plan.since_traced is not None:
-                    plan.since_traced += 1
+                plan.since_traced = (plan.since_traced or 0) + 1
                 plan.untraced_runs += 1
-                plan.untraced_s += (end_ns - start_ns) / 1e9
+                plan.untraced_s += took_s
                 return
+            if not plan.is_prepared:
+                plan.is_prepared = True
+                return
+            if plan.untraced_runs and self.pause:
+                usual_s = plan.untraced_s / plan.untraced_runs
+                needed = math.ceil((took_s - usual_s) / max(COST_MAX * usual_s, 1e-9))
+                plan.pause = min(max(self.pause, needed), PAUSE_MAX)
             plan.runs.append((start_ns, end_ns, step_stats))
             self._nodes += sum(len(device.node_stats) for device in step_stats.dev_stats)
             has_main = any(each.is_main for each in self._plans.values())
