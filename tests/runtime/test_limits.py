@@ -16,7 +16,7 @@ import pytest
 import dtf as tf
 from dtf.rpc import message_options
 from dtf.run.executor.executor import run_graph_def
-from dtf.run.kernels import KernelNode, bind
+from dtf.run.kernels import KernelNode, bind, counting
 from dtf.server import Server
 from dtf.wire import codec, errors, limits
 from dtf.wire.cluster import ClusterSpec
@@ -280,6 +280,24 @@ def test_a_table_must_not_blow_up_its_keys(monkeypatch):
     with pytest.raises(errors.DataLossError, match="too long"):
         for _ in read_table(table, "table"):
             pass
+
+
+@pytest.mark.parametrize("attrs", [{"precision": 10**9}, {"width": 2**31 - 1, "fill": b"0"}])
+def test_a_number_as_text_must_not_have_decimals_without_end(attrs):
+    """Python formats under its lock: a text of a gigabyte stopped all threads for seconds."""
+    with tf.Graph().as_default(), tf.Session() as session, pytest.raises(errors.InvalidArgumentError, match="at most"):
+        session.run(tf.as_string(np.float64([1.5]), **attrs))
+
+
+def test_many_values_must_be_counted_in_pieces_with_the_same_result(monkeypatch):
+    """numpy counts under Python's lock: a large count would stop all threads."""
+    monkeypatch.setattr(counting, "_AT_ONCE", 8)
+    values = np.random.default_rng(1).integers(0, 20, 100)
+    np.testing.assert_array_equal(counting.count_each(values, 20), np.bincount(values, minlength=20))
+    weights = np.float32(np.arange(100))
+    with tf.Graph().as_default(), tf.Session() as session:
+        weighted = session.run(tf.bincount(np.int32(values), weights, minlength=20))
+    np.testing.assert_allclose(weighted, np.bincount(values, weights, 20))
 
 
 def test_large_sizes_must_not_wrap_round():

@@ -27,11 +27,11 @@ def _bincount(node: KernelNode) -> Function:
         room((bins,), dtype)
         counted = values < bins  # values from `size` on are ignored
         if not weights.size:
-            return np.bincount(values[counted], minlength=bins).astype(dtype)
+            return count_each(values[counted], bins).astype(dtype)
         if weights.size != values.size:
             raise invalid("If weights are passed, they must have the same shape as arr")
         result = np.zeros(bins, dtype)
-        np.add.at(result, values[counted], np.reshape(weights, -1)[counted])
+        _add_at(result, (values[counted],), np.reshape(weights, -1)[counted])
         return result
 
     return run
@@ -57,7 +57,8 @@ def _histogram_fixed_width(node: KernelNode) -> Function:
         if low >= high:
             raise invalid(f"value_range should satisfy value_range[0] < value_range[1], but got '[{low}, {high}]'")
         position = (np.reshape(values, -1).astype(np.float64) - low) / (high - low) * bins
-        return np.bincount(np.clip(position, 0, bins - 1).astype(np.int64), minlength=bins).astype(dtype)
+        room((bins,), np.int64)
+        return count_each(np.clip(position, 0, bins - 1).astype(np.int64), bins).astype(dtype)
 
     return run
 
@@ -81,8 +82,30 @@ def _count_rows(
         marks[places] = 1
         return marks
     totals = np.zeros((row_count, bins), dtype)
-    np.add.at(totals, places, weights.reshape(-1)[counted] if weights.size else dtype(1))
+    _add_at(totals, places, weights.reshape(-1)[counted] if weights.size else np.ones(len(places[0]), dtype))
     return totals
+
+
+_AT_ONCE = 1 << 20
+"""numpy counts and adds at places under Python's lock: more elements are taken in pieces, so other threads run."""
+
+
+def count_each(values: np.ndarray, bins: int) -> np.ndarray:
+    """How often each of 0 ... bins - 1 occurs. `values`: int64 within these."""
+    if max(values.size, bins) <= _AT_ONCE:
+        return np.bincount(values, minlength=bins)
+    totals = np.zeros(bins, np.int64)
+    for begin in range(0, values.size, _AT_ONCE):
+        found, times = np.unique(values[begin : begin + _AT_ONCE], return_counts=True)
+        totals[found] += times
+    return totals
+
+
+def _add_at(totals: np.ndarray, places: tuple[np.ndarray, ...], weights: np.ndarray) -> None:
+    """totals[places] += weights, where a place may occur more than once."""
+    for begin in range(0, len(weights), _AT_ONCE):
+        piece = slice(begin, begin + _AT_ONCE)
+        np.add.at(totals, tuple(each[piece] for each in places), weights[piece])
 
 
 def _wrong_weights(weights: np.ndarray) -> Exception:

@@ -184,7 +184,8 @@ def _(node: KernelNode) -> Function:
             )
         scalar(np.asarray(default), "default_value")
         check_indices("value_rowids", ids, count)
-        empty = np.bincount(ids, minlength=count)[:count] == 0 if count else np.zeros(0, bool)
+        empty = np.ones(room((count,), bool), bool)
+        empty[ids] = False
         missing = np.flatnonzero(empty)
         order = np.argsort(np.concatenate([ids, missing]), kind="stable")
         places = np.empty(len(order), np.int64)

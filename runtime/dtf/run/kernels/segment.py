@@ -12,6 +12,7 @@ import numpy as np
 
 from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import room
+from dtf.run.kernels.counting import count_each
 from dtf.run.kernels.gathering import scatter_rows
 from dtf.run.value_types import Array, ArrayFunction, Scalar
 from dtf.wire import errors
@@ -110,7 +111,7 @@ _segment_kernel("SegmentMin", np.minimum, highest, 0)
 def _segment_mean(node: KernelNode) -> Function:
     def run(data: Array, ids: Array) -> np.ndarray:
         count = _check_sorted(data, ids)
-        return _divide_rows(reduce_segments(np.add, 0, data, ids, count), np.bincount(ids, minlength=count))
+        return _divide_rows(reduce_segments(np.add, 0, data, ids, count), count_each(ids, count))
 
     return run
 
@@ -197,7 +198,7 @@ def _sparse_segment_kernels(combiner: str) -> None:
                 count = int(num_segments)
             _check_indices(indices, len(data))
             sums = reduce_segments(np.add, 0, np.take(data, indices, axis=0), ids, count)
-            divisors = divisor(np.bincount(ids, minlength=count))
+            divisors = divisor(count_each(ids, count))
             return sums if divisors is None else _divide_rows(sums, divisors)
 
         return run
@@ -213,7 +214,7 @@ def _sparse_segment_kernels(combiner: str) -> None:
             if ids.size and (ids.min() < 0 or ids.max() >= len(grad)):
                 raise errors.InvalidArgumentError.of(f"Segment id {int(ids.max())} out of range [0, {len(grad)}).")
             _check_indices(indices, rows)
-            divisors = divisor(np.bincount(ids, minlength=len(grad)))
+            divisors = divisor(count_each(ids, len(grad)))
             scaled = grad if divisors is None else _divide_rows(grad, divisors)
             return reduce_segments(np.add, 0, np.take(scaled, ids, axis=0), indices, rows)
 

@@ -158,7 +158,8 @@ def _(node: KernelNode) -> Function:
             at = int(np.flatnonzero((rows < 0) | (rows >= count))[0])
             raise invalid(f"indices({at}, 0) is invalid: {rows[at]} >= {count}")
         room((count, indices.shape[1] + 2), np.int64)
-        empty = np.bincount(rows, minlength=count)[:count] == 0
+        empty = np.ones(count, bool)
+        empty[rows] = False
         missing = np.flatnonzero(empty)
         added = np.zeros((len(missing), indices.shape[1]), np.int64)
         added[:, 0] = missing

@@ -271,6 +271,10 @@ def _replace(values: np.ndarray, pattern: Pattern, rewrite: bytes, is_global: bo
 _FILLS = ("", " ", "+", "-", "0", "#")
 
 
+_FORMATTED_CHARACTERS_MAX = 100_000
+"""More than any number has: a double has at most 1,074 decimals that are not 0."""
+
+
 @kernel("AsString")
 def _(node: KernelNode) -> Function:
     dtype = node.attr("T")
@@ -287,6 +291,11 @@ def _(node: KernelNode) -> Function:
         raise invalid(f"scientific and shortest format not supported for datatype {dtype.name}")
     letter = "g" if node.attr("shortest") else "e" if node.attr("scientific") else "f"
     template = f"%{width_text}d" if dtype.is_integer else f"%{width_text}{places}{letter}"
+    if max(width, precision) > _FORMATTED_CHARACTERS_MAX:
+        # Python formats under its lock, which would stop all threads of the process.
+        raise invalid(
+            f"width ({width}) and precision ({precision}) must be at most {_FORMATTED_CHARACTERS_MAX}"
+        )
 
     def as_string(value: Scalar) -> bytes:
         if isinstance(value, bytes):

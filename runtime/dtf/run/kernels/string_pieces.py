@@ -166,8 +166,10 @@ def _(node: KernelNode) -> Function:
         if length <= 0 or length % dtype.itemsize:
             raise invalid(f"fixed_length ({length}) must be a positive multiple of {dtype.itemsize}")
         room((np.size(values), length), np.uint8)
-        cut = b"".join(value[:length].ljust(length, b"\0") for value in np.ravel(values))
-        flat = np.frombuffer(cut, dtype)
+        padded = np.zeros((np.size(values), length), np.uint8)
+        for row, value in zip(padded, np.ravel(values), strict=True):
+            row[: len(value)] = np.frombuffer(value[:length], np.uint8)
+        flat = padded.reshape(-1).view(dtype)
         return (flat.byteswap() if swap else flat).reshape(*np.shape(values), length // dtype.itemsize)
 
     return decode_padded_raw
