@@ -33,6 +33,8 @@ IMAGE_FOLDER = "/app"
 """Where an image has the cluster file's folder."""
 
 ANY_ADDRESS = "0.0.0.0"
+HET_SIZE_MAX = 1000
+"""Slurm's own limit is 128."""
 
 
 def engine_name(top: Values) -> str:
@@ -51,9 +53,15 @@ def slurm_of(top: Values, variables: Mapping[str, str]) -> SlurmSettings | None:
         return None
     found = _section(top, SLURM)
     job = variables.get("SLURM_JOB_ID", "")
+    try:
+        restarts = int(variables.get("SLURM_RESTART_COUNT") or 0)
+        allocated = len(nodes_of(variables)) if job else 0
+    except ValueError as error:
+        words = f"this process is in job {job} of Slurm (SLURM_JOB_ID), whose variables cannot be read: {error}"
+        raise top["engine"].node.at.error(f"{words}; unset SLURM_JOB_ID to submit another job") from None
     groups = _groups(found, variables if job else {})
     wanted = sum(group.nodes for group in groups) if groups else _of(found, "nodes", 1)
-    nodes = len(nodes_of(variables)) if job else wanted
+    nodes = allocated if job else wanted
     spares = _of(found, "spares", 0)
     for key in ("nodes", "spares"):
         if groups and key in found:
@@ -68,7 +76,7 @@ def slurm_of(top: Values, variables: Mapping[str, str]) -> SlurmSettings | None:
         tuple(text for text, _ in _of(found, "options", ())),
         tuple(text for text, _ in _of(found, "without", ())),
         _of(found, "srun", "srun"),
-        int(variables.get("SLURM_RESTART_COUNT") or 0),
+        restarts,
         spares,
         groups,
         _of(found, "interface", ""),
@@ -136,8 +144,11 @@ def nodes_of(variables: Mapping[str, str]) -> list[str]:
 
 
 def node_groups(variables: Mapping[str, str]) -> list[list[str]]:
-    """The same by group; a node that is in two groups counts in the first."""
-    groups = range(int(variables.get("SLURM_HET_SIZE") or 0))
+    """The same by group; a node that is in two groups counts in the first. Raises ValueError."""
+    size = int(variables.get("SLURM_HET_SIZE") or 0)
+    if not 0 <= size <= HET_SIZE_MAX:
+        raise ValueError(f"SLURM_HET_SIZE is {size}, and a job has at most {HET_SIZE_MAX} groups")
+    groups = range(size)
     keys = [f"SLURM_JOB_NODELIST_HET_GROUP_{group}" for group in groups] or ["SLURM_JOB_NODELIST"]
     found: dict[str, int] = {}
     for number, key in enumerate(keys):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import time
 import zlib
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -22,6 +23,7 @@ from dtfctl.wire.messages import BadMessage, Shape, message, shown, value_of
 
 _ROOT = Path(__file__).resolve().parents[2]
 
+NOISE_LINES_MAX = 100
 NO_PYTHON = 41
 """The exit status where no Python of the host will do."""
 
@@ -112,9 +114,15 @@ class AgentClient:
         self, call: Call, timeout_s: float, expected: Shape | Mapping[str, Shape]
     ) -> dict[str, Any]:
         """The next line of an agent: an answer of the `expected` shape, or a message of one of these shapes. Raises
-        PipeError, also for what is neither."""
+        PipeError, also for what is neither. What a site's own scripts say before it (a greeting, a prolog of Slurm) is
+        skipped."""
+        deadline, noise = time.monotonic() + timeout_s, b""
         try:
-            line = await asyncio.wait_for(call.reader.readline(), timeout_s)
+            for _ in range(NOISE_LINES_MAX):
+                line = await asyncio.wait_for(call.reader.readline(), max(0.0, deadline - time.monotonic()))
+                if not line or line.lstrip().startswith(b"{"):
+                    break
+                noise = noise or line
         except asyncio.TimeoutError:
             call.kill()
             await call.end()
@@ -126,10 +134,10 @@ class AgentClient:
             call.kill()
             await call.end()
             raise
-        if not line:
+        if not line and not noise:
             raise self.failure(*await call.end())
         try:
-            return answer_in(line, expected)
+            return answer_in(line or noise, expected)
         except BadMessage as error:
             call.kill()
             await call.end()

@@ -35,6 +35,7 @@ is started need not be on the node."""
 CONNECT_S = 60.0
 """Slurm makes a step within a second; its controller may be away for a while."""
 
+_INHERITED = ("SLURM_", "SRUN_", "SBATCH_", "SQUEUE_", "SCANCEL_", "SINFO_")
 _KEPT = {"SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT"}
 _PLAIN_END = re.compile(r"srun: error: [^:]+: tasks? [\d,-]+: (Exited with exit code|Terminated|Killed)")
 
@@ -97,11 +98,12 @@ def _job(settings: SlurmSettings, host: HostPlan) -> tuple[str, ...]:
 
 
 def own_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """For srun: what a batch script inherits of its job would change the step (SLURM_NTASKS, SLURM_CPUS_PER_TASK)."""
+    """For Slurm's commands: what a batch script inherits of its job would change a step (SLURM_NTASKS), and what a user
+    prefers to see would change an answer (SQUEUE_STATES)."""
     return {
         name: value
         for name, value in environment.items()
-        if name in _KEPT or not name.startswith(("SLURM_", "SRUN_", "SBATCH_"))
+        if name in _KEPT or not name.startswith(_INHERITED)
     }
 
 

@@ -14,6 +14,7 @@ from dtfctl.errors import DtfctlError, HostsUnusable
 from dtfctl.launchers.slurm import own_environment, step
 from dtfctl.storage.paths import ClusterPaths
 from dtfctl.values.plan import SLURM, HostPlan, SlurmGroup, SlurmSettings
+from dtfctl.wire.messages import shown
 from dtfctl.wording import reason_of
 
 ANSWER_S = 60.0
@@ -27,6 +28,10 @@ AT_WORK = ("RUNNING", COMPLETING)
 _OF_ACCOUNTING = re.compile(r"Limit|accounting|Invalid (account|qos)", re.IGNORECASE)
 HOLDS_NODES = ("RUNNING", "SUSPENDED", "CONFIGURING", "RESIZING", "SIGNALING")
 """While a job is in one of these its processes may be at work; in COMPLETING, Slurm ends them."""
+
+
+class CommandMissing(HostsUnusable):
+    """This machine has not that command of Slurm."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +55,27 @@ def submit(folder: Path, script: str, srun: str, file: str, apart: str = "") -> 
     """Raises HostsUnusable with sbatch's own words."""
     path = folder / SCRIPT
     path.write_text(script)
-    number = _run("sbatch", "--parsable", str(path)).partition(";")[0]
-    ClusterPaths(folder).job.write_text("".join(f"{line}\n" for line in (number, srun, file, apart) if line))
-    return look(number)
+    number = _number_in(_run("sbatch", "--parsable", str(path)))
+    try:
+        ClusterPaths(folder).job.write_text("".join(f"{line}\n" for line in (number, srun, file, apart) if line))
+    except OSError:
+        # Nobody would know of it.
+        cancel(number)
+        raise
+    try:
+        return look(number)
+    except HostsUnusable as error:
+        return Job(number, "submitted", str(error))
+
+
+def _number_in(answer: str) -> str:
+    """That of the job, in what sbatch says; a site's own sbatch may say more."""
+    for pattern in (r"(\d+)(?:;\S*)?", r"Submitted batch job (\d+)\b.*"):
+        for line in reversed(answer.splitlines()):
+            if match := re.fullmatch(pattern, line.strip()):
+                return match[1]
+    said = f"answers {shown(answer)}" if answer else "answers nothing"
+    raise HostsUnusable(f"sbatch {said}, without the number of a job; to find and end one: squeue --me; scancel NUMBER")
 
 
 @dataclass(frozen=True)
@@ -100,11 +123,28 @@ def look(number: str) -> Job:
             return Job(number)
         raise
     # The leader of a heterogeneous job is NUMBER+0, and the others come with it.
-    lines = [line.split("|") for line in found.splitlines()]
-    for identity, state, reason, node, *nodes in lines:
-        if identity in (number, f"{number}+0"):
+    for line in found.splitlines():
+        identity, *words = line.split("|")
+        if identity in (number, f"{number}+0") and len(words) >= 3:
+            state, reason, node, *nodes = words
             return Job(number, state, reason, node, "+" in identity, "".join(nodes))
-    return Job(number)
+    return _if_alive(number)
+
+
+def _if_alive(number: str) -> Job:
+    """A job that squeue does not list has ended; a cluster must not end because one answer was incomplete."""
+    try:
+        told = _run("scontrol", "--oneliner", "show", "job", number)
+    except HostsUnusable as error:
+        if isinstance(error, CommandMissing) or "Invalid job id" in str(error):
+            return Job(number)
+        raise
+    found = dict(word.partition("=")[::2] for word in told.splitlines()[-1].split()) if told else {}
+    state = found.get("JobState", "")
+    if state not in (*QUEUED, *AT_WORK, *HOLDS_NODES):
+        return Job(number)
+    reason, node, nodes = (found.get(key, "") for key in ("Reason", "BatchHost", "NodeList"))
+    return Job(number, state, reason, node, "HetJobId" in found, nodes)
 
 
 def look_after_end(number: str) -> Job:
@@ -166,11 +206,17 @@ def step_into(
 def _run(*command: str) -> str:
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=ANSWER_S, env=own_environment(os.environ)
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=ANSWER_S,
+            env=own_environment(os.environ),
         )
     except OSError as error:
         why = f"{command[0]} cannot be run: {reason_of(error)}; engine: slurm needs a machine with Slurm's commands"
-        raise HostsUnusable(why) from None
+        raise CommandMissing(why) from None
     except subprocess.TimeoutExpired as error:
         told = _told(command[0], (error.stderr or b"").decode(errors="replace"))
         words = f" ({told})" if told else ""

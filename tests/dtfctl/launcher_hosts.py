@@ -5,19 +5,24 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib.util
 import os
 import secrets
+import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dtfctl import config
 from dtfctl.launchers.base import Event, HostLauncher, Launch
 from dtfctl.launchers.bridge import client
 from dtfctl.launchers.bridge.engines import program_of
@@ -25,6 +30,9 @@ from dtfctl.launchers.bridge.launcher import BridgeLauncher
 from dtfctl.launchers.bridge.pipe import BridgePipe
 from dtfctl.launchers.fake import FakeLauncher, FakeProvisioner
 from dtfctl.launchers.here import HerePipe
+from dtfctl.launchers.kubernetes.api import Api
+from dtfctl.launchers.kubernetes.launcher import KubernetesLauncher
+from dtfctl.launchers.kubernetes.provision import KubernetesProvisioner
 from dtfctl.launchers.local import LocalLauncher
 from dtfctl.launchers.mpi import MpiPipe
 from dtfctl.launchers.pipe import Call, Pipe
@@ -34,6 +42,7 @@ from dtfctl.launchers.slurm import SlurmPipe
 from dtfctl.launchers.ssh import SshPipe
 from dtfctl.values.plan import (
     HERE,
+    KUBERNETES,
     LOCALHOST,
     MPI,
     RAY,
@@ -48,9 +57,13 @@ from dtfctl.values.plan import (
     SparkSettings,
     SshSettings,
 )
+from dtfctl.values.run import Run
 from tests.e2e import hosts, ray_cluster, spark_cluster
 from tests.e2e import mpi as mpi_hosts
 from tests.e2e import slurm as slurm_cluster
+from tests.e2e.kubernetes_api import Kubernetes
+from tests.kubernetes import control_plane
+from tests.kubernetes.control_plane import RealKubernetes
 
 EVENT_S = 60.0
 
@@ -70,6 +83,10 @@ class LauncherHost:
 
     name = LOCALHOST
     is_real = True
+    kill_signals = frozenset({signal.SIGKILL})
+    """What may have ended a task that was swept away."""
+    lacks: Mapping[str, str] = {}
+    """By the name of a test: why what it asks for is not for this kind of host to give."""
 
     def __init__(self, folder: Path, make: MakeLauncher, provisioner: Provisioner, address: str = "127.0.0.1") -> None:
         self.folder = folder
@@ -203,6 +220,60 @@ def remote_host(folder: Path, pipe: Pipe, address: str = "127.0.0.1") -> Launche
     host = LauncherHost(folder, make, AgentProvisioner(pipe), address)
     host.name = pipe.host.name
     return host
+
+
+class KubernetesHost(LauncherHost):
+    """A namespace. Its tasks are pods without a keeper: the engine starts, signals and keeps them."""
+
+    name = KUBERNETES
+    # A kubelet sends SIGTERM first.
+    kill_signals = frozenset({signal.SIGTERM, signal.SIGKILL})
+    lacks: Mapping[str, str] = {
+        "test_a_port_is_held_and_a_fixed_one_that_is_taken_is_an_error": "a pod has its own address and ports",
+        "test_what_a_task_takes_is_measured": "nothing of dtfctl runs beside a pod",
+        "test_commands_and_files_are_looked_at_on_the_host": "probes of pods are asked by their kubelet",
+        "test_a_host_is_looked_at_and_gets_the_folder_and_is_cleaned": "the image has the folder",
+        "test_an_environment_that_cannot_be_made_is_told_with_its_command": "the image has the environment",
+    }
+
+    def __init__(self, folder: Path) -> None:
+        plan = config.parse(NAMESPACE, "cluster.yaml", Path("/"))
+        addresses = {task.name: f"{task.advertised_host}:2222" for task in plan.tasks()}
+
+        def make(run_dir: Path, take: Callable[[Event], None]) -> HostLauncher:
+            run = Run(1, (run_dir / "token").read_text(), "boot", plan, {}, addresses, time.time())
+            return KubernetesLauncher(run_dir, lambda: run, take, partial(Api, plan.kubernetes))
+
+        super().__init__(folder, make, KubernetesProvisioner(plan, plan.hosts[0]))
+
+    def launch(self, task: str = "t:0", generation: int = 1) -> Launch:
+        """A container's variables are those of the plan."""
+        found = super().launch(task, generation)
+        return replace(found, argv=("/bin/sh", "-c", f"END={found.environment['END']}\n{TASK}"))
+
+    async def cut(self) -> None:
+        """The supervisor is gone; the API server and the pods do not notice."""
+        for launcher in self._launchers:
+            assert isinstance(launcher, KubernetesLauncher)
+            await launcher.abandon()
+        self._launchers.clear()
+
+
+NAMESPACE = """
+name: conformance
+program: "true"
+readiness: none
+engine: {kubernetes: {image: "images/any:1", folder: /}}
+jobs: {t: 1, u: 1}
+"""
+
+
+@asynccontextmanager
+async def namespace(folder: Path, kind: type[Kubernetes | RealKubernetes]) -> AsyncIterator[LauncherHost]:
+    with kind(folder, nodes=1) as cluster, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KUBECONFIG", str(cluster.kubeconfig))
+        yield KubernetesHost(folder)
+        assert cluster.left() == []
 
 
 @asynccontextmanager
@@ -340,6 +411,17 @@ NO_SPARK = [
     pytest.mark.skipif(bool(spark_cluster.why_not()), reason=f"no Spark: {spark_cluster.why_not()}"),
 ]
 
+NO_KUBERNETES = [
+    pytest.mark.slow,
+    pytest.mark.skipif(importlib.util.find_spec("kubernetes") is None, reason="needs pip install 'dtf[kubernetes]'"),
+]
+
+NO_CONTROL_PLANE = [
+    *NO_KUBERNETES,
+    pytest.mark.kubernetes,
+    pytest.mark.skipif(bool(control_plane.why_not()), reason=f"no control plane: {control_plane.why_not()}"),
+]
+
 KINDS = [
     pytest.param(local, id="local"),
     pytest.param(piped, id="piped"),
@@ -349,5 +431,7 @@ KINDS = [
     pytest.param(ray, id="ray", marks=NO_RAY),
     pytest.param(spark, id="spark", marks=NO_SPARK),
     pytest.param(slurm, id="slurm", marks=NO_SLURM),
+    pytest.param(partial(namespace, kind=Kubernetes), id="kubernetes", marks=NO_KUBERNETES),
+    pytest.param(partial(namespace, kind=RealKubernetes), id="control-plane", marks=NO_CONTROL_PLANE),
 ]
 """The launchers that are held to what base.HostLauncher promises."""

@@ -78,6 +78,29 @@ def test_a_pod_is_known_by_task_and_generation():
     assert seen({}) is None
 
 
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("metadata", "labels", "dtf.dev/generation"), "9" * 5000),
+        (("metadata", "deletionGracePeriodSeconds"), 10**400),
+        (("status", "containerStatuses", 0, "state", "terminated", "exitCode"), 10**400),
+        (("status", "containerStatuses", 0, "state", "terminated", "exitCode"), "seven"),
+        (("status", "containerStatuses", 0, "state", "terminated", "startedAt"), "0001-01-01T00:00:00+23:59"),
+        (("status", "containerStatuses"), {"name": "task"}),
+        (("status", "conditions"), [None, 3]),
+        (("spec",), []),
+    ],
+)
+def test_values_that_no_server_would_send_harm_nobody(place, value):
+    document = pod({"phase": "Failed"}, {"terminated": {"exitCode": 1, "startedAt": BEGUN}}, deletionTimestamp=BEGUN)
+    inner = document
+    for key in place[:-1]:
+        inner = inner[key]
+    inner[place[-1]] = value
+    found = seen(document)
+    assert found is None or found.ended is None or found.ended.code in (None, 0, 1)
+
+
 def test_lines_are_whole_wherever_a_piece_ends():
     assert list(lines(iter([b"a\nb", b"c\n", b"\nd"]))) == [b"a\n", b"bc\n", b"\n", b"d"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
 import signal
 
@@ -21,8 +22,12 @@ pytestmark = pytest.mark.parametrize("kind", KINDS)
 def run(kind, folder, scenario):
     """Runs the scenario on a host, after which nothing of it is left there."""
 
+    test = inspect.stack()[1].function
+
     async def main():
         async with kind(folder) as host:
+            if test in host.lacks:
+                pytest.skip(f"{host.name}: {host.lacks[test]}")
             launcher = await host.connect()
             try:
                 await scenario(host, launcher)
@@ -63,7 +68,7 @@ def test_a_signal_reaches_the_generation_that_is_meant(kind, tmp_path):
         launcher.signal("t:0", 1, signal.SIGKILL)
         launcher.signal("t:0", 2, signal.SIGKILL)
         ended = await host.next(Exited)
-        assert (ended.generation, ended.exit.signal) == (2, signal.SIGKILL)
+        assert ended.generation == 2 and ended.exit.signal in host.kill_signals
 
     run(kind, tmp_path, scenario)
 
@@ -103,7 +108,7 @@ def test_a_sweep_ends_whatever_runs(kind, tmp_path):
         await started(host, launcher, "u:0")
         assert await launcher.sweep() == ()
         for task in ("t:0", "u:0"):
-            assert (await host.next(Exited, task)).exit.signal == signal.SIGKILL
+            assert (await host.next(Exited, task)).exit.signal in host.kill_signals
 
     run(kind, tmp_path, scenario)
 

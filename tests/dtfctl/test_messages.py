@@ -171,6 +171,16 @@ def test_a_host_that_answers_nonsense_is_an_error_in_words(tmp_path, line):
     assert not caught.value.is_connection and "\n" not in caught.value.why
 
 
+def test_what_a_hosts_own_scripts_say_first_is_skipped(tmp_path):
+    """A greeting of .bashrc, or what Slurm's task prolog prints; without an end it is an error even so."""
+    request = {"do": "clean", "run": "r", "token": "t", "keeper": {}}
+    host = talking(tmp_path, b"Welcome to gpu-a!", b"", b"\xff | *** maintenance ***", b'{"left": []}')
+    assert asyncio.run(host.ask(request, 30)) == {"left": []}
+    with pytest.raises(PipeError, match="its answer is invalid .*Welcome") as caught:
+        asyncio.run(talking(tmp_path, *[b"Welcome to gpu-a!"] * 1000).ask(request, 30))
+    assert not caught.value.is_connection and "\n" not in caught.value.why
+
+
 def test_what_an_agent_tells_as_its_error_is_told_on(tmp_path):
     with pytest.raises(PipeError, match="^/srv: No space left on device$"):
         asyncio.run(talking(tmp_path, b'{"error": "/srv: No space left on device"}').ask({"do": "check"}, 30))

@@ -371,6 +371,88 @@ def test_a_job_that_slurm_has_forgotten_has_no_state(tmp_path, monkeypatch):
     assert slurm_job.look("12") == slurm_job.Job("12")
 
 
+BANNER = "Welcome to the cluster!\\n\\nMaintenance on 1 May | be ready"
+
+
+@pytest.mark.parametrize(
+    ("sbatch", "number"),
+    [
+        (f"printf '{BANNER}\\n12;cluster\\n'", "12"),
+        (f"printf '12\\n{BANNER}\\n'", "12"),
+        ("echo Submitted batch job 77 on cluster b", "77"),
+    ],
+)
+def test_the_number_of_a_job_is_found_in_what_a_sites_own_sbatch_says(tmp_path, monkeypatch, sbatch, number):
+    commands(tmp_path, monkeypatch, sbatch=sbatch, squeue=f"printf '{BANNER}\\n{number}|RUNNING|None|n1|n1\\n'")
+    assert slurm_job.submit(tmp_path, "", "srun", "f") == slurm_job.Job(number, "RUNNING", "None", "n1", False, "n1")
+    assert slurm_job.noted(tmp_path).number == number
+
+
+@pytest.mark.parametrize("sbatch", ["true", f"printf '{BANNER}'", "printf '\\377\\000'"])
+def test_an_answer_of_sbatch_without_a_number_is_told_in_one_line(tmp_path, monkeypatch, sbatch):
+    commands(tmp_path, monkeypatch, sbatch=sbatch)
+    with pytest.raises(HostsUnusable, match="^sbatch answers .*without the number of a job; .*scancel NUMBER$"):
+        slurm_job.submit(tmp_path, "", "srun", "f")
+    assert slurm_job.noted(tmp_path) is None
+
+
+def test_a_job_that_was_submitted_is_known_even_if_squeue_fails(tmp_path, monkeypatch):
+    commands(tmp_path, monkeypatch, sbatch="echo 12", squeue="echo 'Unable to contact controller' >&2; exit 1")
+    job = slurm_job.submit(tmp_path, "", "srun", "f")
+    assert str(job).startswith("job 12 of Slurm is submitted, squeue: Unable to contact controller")
+
+
+def test_a_job_that_cannot_be_noted_is_cancelled(tmp_path, monkeypatch):
+    commands(tmp_path, monkeypatch, sbatch="echo 12", scancel=f'echo "$@" > {tmp_path}/cancelled')
+    (tmp_path / "job").mkdir()
+    with pytest.raises(IsADirectoryError):
+        slurm_job.submit(tmp_path, "", "srun", "f")
+    assert (tmp_path / "cancelled").read_text() == "12\n"
+
+
+SHOWN = "JobId=12 JobName=t Restarts=0 JobState={} Reason=None NodeList=n[1-2] BatchHost=n1"
+
+
+@pytest.mark.parametrize(
+    ("squeue", "scontrol", "state"),
+    [
+        ("true", f"echo '{SHOWN.format('RUNNING')}'", "RUNNING"),
+        (f"printf '{BANNER}'", f"printf '{BANNER}\\n{SHOWN.format('PENDING')}\\n'", "PENDING"),
+        ("echo 12", f"echo '{SHOWN.format('COMPLETED')}'", ""),
+        ("true", "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1", ""),
+        ("true", "true", ""),
+    ],
+)
+def test_a_job_that_squeue_leaves_out_has_ended_only_if_scontrol_says_so(
+    tmp_path, monkeypatch, squeue, scontrol, state
+):
+    commands(tmp_path, monkeypatch, squeue=squeue, scontrol=scontrol)
+    assert slurm_job.look("12").state == state
+    commands(tmp_path, monkeypatch, scontrol="echo 'Unable to contact slurm controller' >&2; exit 1")
+    with pytest.raises(HostsUnusable, match="Unable to contact"):
+        slurm_job.look("12")
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"SLURM_JOB_NODELIST": "n[1-"},
+        {"SLURM_JOB_NODELIST": ""},
+        {},
+        {"SLURM_JOB_NODELIST": "n1", "SLURM_RESTART_COUNT": "x"},
+        {"SLURM_HET_SIZE": "x"},
+        {"SLURM_HET_SIZE": "1000000000"},
+    ],
+)
+def test_an_allocation_whose_variables_make_no_sense_is_told_with_what_to_do(variables):
+    with pytest.raises(ConfigError, match=r"in job 12 of Slurm \(SLURM_JOB_ID\), .*; unset SLURM_JOB_ID to submit"):
+        plan_of(variables={"SLURM_JOB_ID": "12", **variables})
+
+
+def test_what_the_user_prefers_to_see_changes_no_answer(monkeypatch):
+    assert own_environment({"SQUEUE_STATES": "PENDING", "SCANCEL_INTERACTIVE": "1"}) == {}
+
+
 def test_sbatchs_refusal_comes_in_its_own_words(tmp_path, monkeypatch):
     words = "sbatch: error: invalid partition specified: nowhere"
     commands(tmp_path, monkeypatch, sbatch=f"echo '{words}' >&2; exit 1")

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, cast
@@ -23,6 +25,16 @@ if TYPE_CHECKING:
 
 ANSWER_S = 20.0
 CONNECT_S = 10.0
+ANSWER_S_MAX = 60.0
+"""An answer that comes byte by byte is given up after so long."""
+
+ANSWER_BYTES_MAX = 256 << 20
+ERROR_BYTES_MAX = 1 << 20
+PIECE_BYTES = 1 << 16
+WORDS_MAX = 400
+"""So much of what a server says stands in an error."""
+
+LOG_IN_AGAIN_S = 10.0
 IN_CLUSTER = "KUBERNETES_SERVICE_HOST"
 _NAMESPACE_FILE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 _INSTALL = "pip install 'dtf[kubernetes]'"
@@ -34,12 +46,14 @@ class ApiError(Exception):
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
         self.status = status
-        self.message = " ".join(message.split())
+        words = " ".join(message.split())
+        self.message = words if len(words) <= WORDS_MAX else f"{words[:WORDS_MAX]}..."
 
     @property
     def is_connection(self) -> bool:
-        """Whether it may pass: the server is away, or has too much to do."""
-        return self.status == 0 or self.status == 429 or self.status >= 500
+        """Whether it may pass: the server is away, has too much to do, or something between here and there (a proxy,
+        a login that has run out) answers in its place."""
+        return self.status < 400 or self.status in (401, 407, 408, 429) or self.status >= 500
 
 
 class Api:
@@ -51,16 +65,34 @@ class Api:
         except ImportError:
             raise ApiError(0, f"the package kubernetes is not installed; {_INSTALL}") from None
         self._settings = settings
-        self._configuration = client.Configuration()
+        self._client = client
+        self._logging_in = threading.Lock()
+        self._logged_in_at = time.monotonic()
+        own = self._log_in()
+        self.namespace = settings.namespace or own
+
+    def _log_in(self) -> str:
+        """Reads the user's settings, which may run a login plugin; the namespace of the context."""
+        self._configuration = self._client.Configuration()
         try:
             own = self._load()
         except Exception as error:
             # Whatever a kubeconfig or a login plugin may raise.
             raise ApiError(0, f"no usable context: {reason_of(error)}; see: {self.by_hand('config', 'view')}") from None
-        self.namespace = settings.namespace or own
         # Retries are the callers' own: they know what may be repeated.
         self._configuration.retries = False
-        self._pool = cast("urllib3.PoolManager", client.ApiClient(self._configuration).rest_client.pool_manager)
+        pool = self._client.ApiClient(self._configuration).rest_client.pool_manager
+        self._pool = cast("urllib3.PoolManager", pool)
+        return own
+
+    def _log_in_again(self) -> bool:
+        """Whether a login that was refused was made anew. It is not tried again and again."""
+        with self._logging_in:
+            if time.monotonic() < self._logged_in_at + LOG_IN_AGAIN_S:
+                return False
+            self._logged_in_at = time.monotonic()
+            self._log_in()
+            return True
 
     def _load(self) -> str:
         """Fills the configuration; the namespace of the context."""
@@ -70,9 +102,9 @@ class Api:
             load_incluster_config(client_configuration=self._configuration)
             with open(_NAMESPACE_FILE, encoding="utf-8") as file:
                 return file.read().strip()
-        context = self._settings.context or None
-        load_kube_config(context=context, client_configuration=self._configuration)
-        every, active = list_kube_config_contexts()
+        context, path = self._settings.context or None, os.environ.get("KUBECONFIG") or None
+        load_kube_config(config_file=path, context=context, client_configuration=self._configuration)
+        every, active = list_kube_config_contexts(config_file=path)
         chosen = next((each for each in every if each["name"] == context), active)
         return str(chosen["context"].get("namespace") or "default")
 
@@ -88,10 +120,16 @@ class Api:
         self, method: str, path: str, body: Document | None = None, query: Mapping[str, str | int] | None = None
     ) -> Document:
         """The answer. Raises ApiError."""
-        response = self._request(method, path, body, query or {}, ANSWER_S, streams=False)
-        found = json.loads(response.data) if response.data else {}
+        response = self._request(method, path, body, query or {}, ANSWER_S)
+        data = self._data(response, ANSWER_BYTES_MAX)
+        try:
+            found = json.loads(data) if data else {}
+        except (ValueError, RecursionError):
+            found = None
         if not isinstance(found, dict):
-            raise ApiError(response.status, f"{path}: the answer is no object")
+            begins = data[:80].decode(errors="replace")
+            words = f"the API server {self._configuration.host} answers {path} with what is no object of Kubernetes"
+            raise ApiError(0, f"{words}; it begins with {begins}")
         return found
 
     def create(self, kind: str, body: Document) -> Document:
@@ -113,20 +151,35 @@ class Api:
     @contextmanager
     def stream(self, path: str, query: Mapping[str, str | int], silence_s: float) -> Iterator[Iterator[bytes]]:
         """Pieces of a long answer; one that is silent for longer raises ApiError, as does a lost connection."""
-        response = self._request("GET", path, None, query, silence_s, streams=True)
-
-        def pieces() -> Iterator[bytes]:
-            import urllib3
-
-            try:
-                yield from response.stream(1 << 16, decode_content=False)
-            except (urllib3.exceptions.HTTPError, OSError) as error:
-                raise ApiError(0, f"the connection ended: {reason_of(error)}") from None
-
+        response = self._request("GET", path, None, query, silence_s)
         try:
-            yield pieces()
+            yield self._pieces(response)
         finally:
             response.close()
+            response.release_conn()
+
+    def _pieces(self, response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
+        import urllib3
+
+        try:
+            yield from response.stream(PIECE_BYTES, decode_content=False)
+        except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
+            raise ApiError(0, f"the connection ended: {reason_of(error)}") from None
+
+    def _data(self, response: urllib3.BaseHTTPResponse, bytes_max: int) -> bytes:
+        """A whole answer. Raises ApiError for one that does not end."""
+        found, size, deadline = [], 0, time.monotonic() + ANSWER_S_MAX
+        try:
+            for piece in self._pieces(response):
+                found.append(piece)
+                size += len(piece)
+                if size > bytes_max or time.monotonic() > deadline:
+                    raise ApiError(0, f"the API server {self._configuration.host} sends an answer that does not end")
+            return b"".join(found)
+        finally:
+            # A connection whose answer was read to its end serves the next request.
+            if size > bytes_max or time.monotonic() > deadline:
+                response.close()
             response.release_conn()
 
     def _request(
@@ -136,7 +189,19 @@ class Api:
         body: Document | None,
         query: Mapping[str, str | int],
         silence_s: float,
-        streams: bool,
+    ) -> urllib3.BaseHTTPResponse:
+        """The beginning of an answer, of which nothing is read yet. Raises ApiError."""
+        response = self._sent(method, path, body, query, silence_s)
+        if response.status == 401 and self._log_in_again():
+            response.close()
+            response.release_conn()
+            response = self._sent(method, path, body, query, silence_s)
+        if response.status >= 300:
+            raise ApiError(response.status, _message(self._data(response, ERROR_BYTES_MAX), response.status))
+        return response
+
+    def _sent(
+        self, method: str, path: str, body: Document | None, query: Mapping[str, str | int], silence_s: float
     ) -> urllib3.BaseHTTPResponse:
         import urllib3
 
@@ -148,23 +213,19 @@ class Api:
         if body is not None:
             headers["content-type"] = "application/json"
         try:
-            response = self._pool.request(
+            return self._pool.request(
                 method,
                 url,
                 body=None if body is None else json.dumps(body).encode(),
                 headers=headers,
                 timeout=urllib3.Timeout(connect=CONNECT_S, read=silence_s),
                 retries=False,
-                preload_content=not streams,
+                redirect=False,
+                preload_content=False,
             )
-        except (urllib3.exceptions.HTTPError, OSError) as error:
+        except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
             server = f"the API server {self._configuration.host}"
             raise ApiError(0, f"{server} does not answer: {reason_of(error)}") from None
-        if response.status >= 300:
-            data = response.read() if streams else response.data
-            response.release_conn()
-            raise ApiError(response.status, _message(data, response.status))
-        return response
 
     def _token(self) -> str:
         try:
@@ -186,8 +247,9 @@ def kubectl(settings: KubernetesSettings, *words: str) -> str:
 def _message(data: bytes, status: int) -> str:
     try:
         found: Value = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     if isinstance(found, dict) and isinstance(found.get("message"), str):
         return str(found["message"])
-    return f"status {status}: {data[:200].decode(errors='replace')}"
+    words = data[:200].decode(errors="replace").strip()
+    return f"status {status} of HTTP{f': {words}' if words else ''}"

@@ -70,6 +70,7 @@ class KubernetesLauncher:
         self._references: list[Value] = []
         self._pods: dict[Key, Seen] = {}
         self._creating: set[Key] = set()
+        self._known: set[Key] = set()
         self._told: set[tuple[str, Key]] = set()
         self._waiting: dict[Key, str] = {}
         self._ending: dict[Key, int] = {}
@@ -92,8 +93,13 @@ class KubernetesLauncher:
             try:
                 api = await self._begin()
                 version = await self._list(api)
-                pause_s = AGAIN_S
+                begun = time.monotonic()
                 await self._follow(api, version)
+                if time.monotonic() - begun > AGAIN_S_MAX:
+                    pause_s = AGAIN_S
+                # A server, or something before it, whose lists are good and whose watches are not.
+                await asyncio.sleep(pause_s * random.uniform(0.5, 1) - (time.monotonic() - begun))
+                pause_s = min(AGAIN_S_MAX, pause_s * 2)
             except ApiError as error:
                 self._on_event(Unreachable(KUBERNETES, error.message))
                 await asyncio.sleep(pause_s * random.uniform(0.5, 1))
@@ -158,6 +164,7 @@ class KubernetesLauncher:
 
     def _take(self, pod: Seen) -> None:
         self._pods[pod.key] = pod
+        self._known.add(pod.key)
         if pod.began_at is not None and self._is_new("started", pod.key):
             at = time.monotonic() - max(0.0, time.time() - pod.began_at)
             self._on_event(Started(*pod.key, pod.pid, at, KUBERNETES))
@@ -248,6 +255,7 @@ class KubernetesLauncher:
         if key in self._creating or key in self._pods or ("ended", key) in self._told:
             return
         self._creating.add(key)
+        self._known.add(key)
         log_recorder.begin(launch.log, launch.logs.max_bytes, launch.logs.count)
         Path(launch.log).touch()
         self._spawn(self._create(launch))
@@ -296,7 +304,7 @@ class KubernetesLauncher:
     def signal(self, task: str, generation: int, number: int) -> None:
         """Every signal is the beginning of the end: a kubelet sends SIGTERM, and SIGKILL after the grace period."""
         key = task, generation
-        if number == signals.SIGCONT:
+        if number == signals.SIGCONT or (self._listed.is_set() and key not in self._known):
             return
         self._ending[key] = number
         name = pod_name(self._current().plan.name, task, self._token, generation)
@@ -364,6 +372,15 @@ class KubernetesLauncher:
 
     def give_up(self) -> None:
         """A namespace is not taken away; a pod that has gone is seen."""
+
+    async def abandon(self) -> None:
+        """Ends this launcher's own work, and leaves all pods to another one."""
+        for work in (self._watching, *self._work):
+            if work is not None:
+                work.cancel()
+        if self._logs is not None:
+            self._logs.close()
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def close(self) -> None:
         for work in (self._watching, *self._work):

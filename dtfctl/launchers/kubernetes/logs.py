@@ -118,15 +118,21 @@ def forget_times(folder: str) -> None:
             os.unlink(entry.path)
 
 
-def lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Each with its end; the last one may have none."""
-    rest = b""
+def lines(pieces: Iterator[bytes], bytes_max: int | None = None) -> Iterator[bytes]:
+    """Each with its end; the last one may have none. Raises ValueError for one that is longer than `bytes_max`."""
+    rest: list[bytes] = []
+    size = 0
     for piece in pieces:
-        *whole, rest = (rest + piece).split(b"\n")
+        *whole, last = piece.split(b"\n")
         for line in whole:
-            yield line + b"\n"
-    if rest:
-        yield rest
+            yield b"".join((*rest, line, b"\n"))
+            rest, size = [], 0
+        rest.append(last)
+        size += len(last)
+        if bytes_max is not None and size > bytes_max:
+            raise ValueError(f"a line of more than {bytes_max} bytes")
+    if size:
+        yield b"".join(rest)
 
 
 def _microseconds(stamp: str) -> int:

@@ -15,6 +15,8 @@ RUN_LABEL = "dtf.dev/run"
 TASK_LABEL = "dtf.dev/task"
 GENERATION_LABEL = "dtf.dev/generation"
 
+EXIT_CODE_MAX = (1 << 31) - 1
+
 PATIENT = ("ContainerCreating", "PodInitializing", "")
 """Reasons of a container that waits as each does at first."""
 
@@ -72,6 +74,13 @@ def pod_name(cluster: str, task: str, token: str, generation: int) -> str:
 
 def seen(pod: Document) -> Seen | None:
     """None for what is no pod of dtfctl."""
+    try:
+        return _seen(pod)
+    except (ValueError, OverflowError):  # numbers and times that no server would send
+        return None
+
+
+def _seen(pod: Document) -> Seen | None:
     metadata, status = _mapping(pod, "metadata"), _mapping(pod, "status")
     labels = _mapping(metadata, "labels")
     job, _, index = _text(labels, TASK_LABEL).rpartition(".")
@@ -108,7 +117,7 @@ def _ended(status: Document, terminated: Document) -> Ended | None:
         taken = f"{reason}: {_text(status, 'message')}".strip(": ")
     if terminated:
         code = terminated.get("exitCode")
-        code = code if isinstance(code, int) else 0
+        code = code if isinstance(code, int) and abs(code) <= EXIT_CODE_MAX else 0
         why = _text(terminated, "reason")
         if why in ("ContainerCannotRun", "StartError"):
             return Ended(code=code, refused=f"{why}: {_text(terminated, 'message')}")

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import threading
+import time
 from collections.abc import AsyncIterator
 
 from dtfctl.launchers.kubernetes.api import Api, ApiError
@@ -15,7 +16,12 @@ from dtfctl.manifests.documents import Document
 WATCH_S = 60
 """So long one watch lasts; the next begins at its last version. A silent network is noticed a little later."""
 
+SHORT_S = 1.0
+"""A watch that ends sooner is none: something between here and there has closed it."""
+
 SILENCE_S = 75.0
+LINE_BYTES_MAX = 16 << 20
+"""Of one object: etcd keeps at most 1.5 MB."""
 
 
 class Gone(Exception):
@@ -31,6 +37,7 @@ async def events(api: Api, selector: str, version: str) -> AsyncIterator[tuple[s
             target=_read, args=(api, selector, version, queue, asyncio.get_running_loop(), stop), daemon=True
         )
         thread.start()
+        begun = time.monotonic()
         try:
             while (line := await queue.get()) is not None:
                 if not line:
@@ -43,6 +50,8 @@ async def events(api: Api, selector: str, version: str) -> AsyncIterator[tuple[s
                 version = found if isinstance(found, str) else version
                 if kind != "BOOKMARK":
                     yield kind, document
+            if time.monotonic() - begun < SHORT_S:
+                raise Gone
         finally:
             stop.set()
 
@@ -71,13 +80,13 @@ def _read(
     }
     try:
         with api.stream(api.path("pods"), query, SILENCE_S) as pieces:
-            for line in lines(pieces):
+            for line in lines(pieces, LINE_BYTES_MAX):
                 if stop.is_set():
                     return
                 if line.strip():
                     put(line)
         put(None)
-    except ApiError:
+    except (ApiError, ValueError):
         put(b"")
 
 
@@ -85,7 +94,7 @@ def _event(line: bytes) -> tuple[str, Document]:
     try:
         found = json.loads(line)
         kind, document = found["type"], found["object"]
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         raise Gone from None
     if not isinstance(kind, str) or not isinstance(document, dict):
         raise Gone
