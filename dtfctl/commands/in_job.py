@@ -41,7 +41,7 @@ def follow(cluster: Cluster, is_end: bool) -> None:
         return
     if slurm_job.has_lost_script(job):
         why = f"{cluster.name}: job {job.number} of Slurm has lost its first node, {job.node}, which ran dtfctl"
-        raise _without_script(job.number, why, is_end)
+        raise _without_script(job.number, why, is_end, "dtfctl up, or ")
     if job.state in slurm_job.AT_WORK and (noted.apart or cluster.paths.store.exists()):
         python, state_dir = noted.apart or sys.executable, str(cluster.paths.folder.parent)
         words = (python, "-m", "dtfctl", "--state-dir", state_dir, *_own_arguments())
@@ -83,13 +83,13 @@ def examine_first_node(cluster: Cluster, is_end: bool) -> None:
         raise _without_script(job.number, why, is_end)
 
 
-def _without_script(number: str, why: str, is_end: bool) -> CommandEnded:
+def _without_script(number: str, why: str, is_end: bool, shorter: str = "") -> CommandEnded:
     if is_end:
         # A command that is a step of the job gets the signal of the job's end too.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         slurm_job.cancel(number)
         return CommandEnded(f"{why}; the job is cancelled")
-    return CommandEnded(f"{why}; to begin its next run: scontrol requeue {number}", NOT_RUNNING)
+    return CommandEnded(f"{why}; to begin its next run: {shorter}scontrol requeue {number}", NOT_RUNNING)
 
 
 def _tell_of_early_end(cluster: Cluster, number: str, is_end: bool) -> None:

@@ -342,6 +342,11 @@ def _submit(
         sys.exit(CHANGES_PENDING)
     noted = slurm_job.noted(cluster.paths.folder)
     former = slurm_job.look(noted.number) if noted is not None else None
+    if former is not None and slurm_job.has_lost_script(former):
+        slurm_job.requeue(former.number)
+        lost = f"job {former.number} of Slurm has lost its first node, {former.node}"
+        terminal.say(f"{plan.name}: {lost}, and is queued again; Next: {hints.command('status', plan.name)}")
+        return
     if former is not None and former.state:
         fail(ERROR, f"{plan.name}: {former} already; {hints.command('down', plan.name)} ends it")
     make_private(cluster.paths.folder)

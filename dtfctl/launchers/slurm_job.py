@@ -190,6 +190,11 @@ def cancel(number: str) -> None:
     _run("scancel", number)
 
 
+def requeue(number: str) -> None:
+    """The job begins again, from its script as it was submitted, on nodes that are chosen anew."""
+    _run("scontrol", "requeue", number)
+
+
 def step_into(
     job: Job, srun: str, words: tuple[str, ...], is_terminal: bool, folder: str | None = None
 ) -> NoReturn:

@@ -146,7 +146,7 @@ def test_a_keeper_needs_nothing_but_python_and_what_lies_beside_it(name):
 
 ENGINES = (
     *("bridge.commands", "bridge.server"),
-    *(f"spark.{name}" for name in ("link", "words", "there", "task", "executors", "bridge")),
+    *(f"spark.{name}" for name in ("link", "words", "probe", "there", "task", "executors", "bridge")),
 )
 """Of launchers: what runs in an engine's Python."""
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import threading
 from pathlib import Path
 
 import pytest
 
 from dtfctl import config
 from dtfctl.errors import ConfigError
-from dtfctl.launchers.spark import link, request
+from dtfctl.launchers.spark import link, probe, request
 
 FILE = """
 program: x
@@ -48,6 +50,29 @@ def test_the_program_that_gives_executors_is_named_by_its_socket(monkeypatch):
 def test_spares_must_leave_a_host():
     with pytest.raises(ConfigError, match="must leave a host"):
         plan_of("engine.spark.spares=3")
+
+
+@pytest.mark.parametrize(("answer", "is_page"), [(b"HTTP/1.1 302 Found\r\n\r\n", True), (b"", False), (b"\0\0", False)])
+def test_the_web_page_of_a_master_must_be_told_from_the_master(answer, is_page):
+    def serve():
+        connection, _ = listening.accept()
+        with connection:
+            connection.recv(100)
+            connection.sendall(answer)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        master = f"spark://127.0.0.1:{listening.getsockname()[1]}"
+        if is_page:
+            with pytest.raises(RuntimeError, match="^a web server answers at .*; a master of Spark .* 7077$"):
+                probe.probe(master)
+        else:
+            probe.probe(master)
+        thread.join()
+    with pytest.raises(RuntimeError, match="no Spark answers at 127.0.0.1:1: Connection refused"):
+        probe.probe("spark://127.0.0.1:1")
+    probe.probe("local[2]")
 
 
 def test_frames_must_arrive_as_they_were_sent_and_others_be_refused():

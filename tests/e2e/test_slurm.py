@@ -315,7 +315,7 @@ def test_a_first_node_that_was_cut_off_must_end_its_part_of_the_job(cluster, slu
     slurm.wait_until(lambda: "down" in slurm.run("sinfo", "-h", "-N", "-n", "node1", "-o", "%T"), "the loss of node1")
     assert f"scontrol requeue {job}" in cluster.run("status", status=3).stderr
     slurm.start_node("node1")
-    slurm.run("scontrol", "requeue", job)
+    assert "lost its first node, node1, and is queued again" in cluster.run("up").stderr
     slurm.wait_until(lambda: "worker 1" in log_of(cluster, "worker-1", run=2), "the second run")
     (cluster.folder / "done").touch()
     slurm.wait_until(lambda: not job_of(slurm), "the end of the job")

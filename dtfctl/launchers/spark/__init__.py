@@ -7,6 +7,7 @@
     there ....... that process
     link ........ what both ends of a connection say
     words ....... the reason in an error of Spark
+    probe ....... whether a master answers
 
 No task of Spark lasts: the slots stay free for the jobs that feed the training.
 """

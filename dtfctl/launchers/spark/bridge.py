@@ -5,10 +5,8 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import sys
 from pathlib import Path
-from urllib.parse import urlsplit
 
 if __name__ == "__main__":
     # The modules beside this file are not for this process; of dtfctl it gets only what needs nothing but Python.
@@ -21,11 +19,10 @@ from pyspark import SparkConf, SparkContext
 
 from dtfctl.launchers.bridge.server import run
 from dtfctl.launchers.spark.executors import Executors
+from dtfctl.launchers.spark.probe import probe
 
 if __name__ == "__main__":
     sys.path.pop(0)
-
-PROBE_S = 5.0
 
 
 def connect(argument: str) -> Executors:
@@ -39,21 +36,6 @@ def connect(argument: str) -> Executors:
     if "spark.pyspark.python" not in wanted["conf"]:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     return Executors(SparkContext(conf=conf))
-
-
-def probe(master: str) -> None:
-    """Spark itself tries for minutes."""
-    if not master.startswith("spark://"):
-        return
-    errors = []
-    for each in master.removeprefix("spark://").split(","):
-        place = urlsplit(f"//{each}")
-        try:
-            socket.create_connection((place.hostname or "", place.port or 7077), PROBE_S).close()
-            return
-        except (OSError, ValueError) as error:
-            errors.append(f"no Spark answers at {each}: {getattr(error, 'strerror', None) or error}")
-    raise RuntimeError(errors[0])
 
 
 if __name__ == "__main__":

@@ -1,0 +1,38 @@
+"""Whether a master of Spark answers at an address, before Spark is started. Needs nothing but Python."""
+
+from __future__ import annotations
+
+import socket
+from urllib.parse import urlsplit
+
+PROBE_S = 5.0
+PAGE_S = 2.0
+USUAL_PORT = 7077
+
+
+def probe(master: str) -> None:
+    """Raises RuntimeError where no master answers; Spark itself tries for minutes."""
+    if not master.startswith("spark://"):
+        return
+    errors = []
+    for each in master.removeprefix("spark://").split(","):
+        place = urlsplit(f"//{each}")
+        try:
+            port = place.port or USUAL_PORT
+            with socket.create_connection((place.hostname or "", port), PROBE_S) as connection:
+                if port == USUAL_PORT or not is_web_page(connection):
+                    return
+            errors.append(f"a web server answers at {each}; a master of Spark usually has the port {USUAL_PORT}")
+        except (OSError, ValueError) as error:
+            errors.append(f"no Spark answers at {each}: {getattr(error, 'strerror', None) or error}")
+    raise RuntimeError(errors[0])
+
+
+def is_web_page(connection: socket.socket) -> bool:
+    """Whether it is the master's web page that answers, or another one. A master says nothing to such a request."""
+    try:
+        connection.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        connection.settimeout(PAGE_S)
+        return connection.recv(5) == b"HTTP/"
+    except OSError:
+        return False
