@@ -55,7 +55,7 @@ def test_several_inputs_and_outputs():
         "adam", {"number": "mse", "kind": "sparse_categorical_crossentropy"}, {"kind": ["accuracy"]},
         loss_weights=[0.5, 2.0],
     )  # fmt: skip
-    assert [layer.name for layer in model.layers][0] == "dense" and len(model.weights) == 6
+    assert [layer.name for layer in model.layers][:3] == ["one", "other", "dense"] and len(model.weights) == 6
     assert model.input_shape == [(None, 3), (None, 3)] and model.output_names == ["number", "kind"]
     history = model.fit({"one": X, "other": X}, {"number": Y, "kind": CLASSES}, epochs=2, verbose=0).history
     assert set(history) == {"loss", "number_loss", "kind_loss", "kind_accuracy"}
@@ -270,12 +270,12 @@ def test_mistakes_are_named(tmp_path):
     called(x)
     save = tf.keras.callbacks.ModelCheckpoint
     for error, words, make in (
-        (TypeError, "models by subclasses .* are not supported", lambda: tf.keras.Model()),
-        (ValueError, "operation AddV2, not from a layer; put .*Lambda", lambda: tf.keras.Model(x, y + 1.0)),
+        (TypeError, "needs inputs and outputs; or write a subclass", lambda: tf.keras.Model()),
+        (ValueError, "operation Const, not from a layer; put .*Lambda", lambda: tf.keras.Model(x, tf.constant(1.0))),
         (ValueError, "need the Input in:0", lambda: tf.keras.Model(L.Input((3,)), y)),
         (RuntimeError, "must be compiled", lambda: plain.fit(X, Y)),
         (ValueError, "needs a loss", lambda: plain.compile("sgd")),
-        (ValueError, r"takes examples of shape \(\?, 3\), not \(40, 1\)", lambda: plain.predict(Y)),
+        (ValueError, r"takes examples of shape \(3,\), not \(1,\)", lambda: plain.predict(Y)),
         (ValueError, r"The inputs lack \['in'\]", lambda: plain.predict({"out": X})),
         (ValueError, "No such layer: none; the layers are", lambda: plain.get_layer("none")),
         (ValueError, "takes 1 inputs, not 2", lambda: plain([x, x])),
@@ -283,17 +283,13 @@ def test_mistakes_are_named(tmp_path):
         (ValueError, "the same number of examples", lambda: model.fit(X, Y[1:])),
         (ValueError, r"Targets of shape \(3,\) differ from", lambda: model.fit(X, X)),
         (ValueError, "no examples", lambda: plain.predict(X[:0])),
-        (ValueError, "layers can no longer be changed", lambda: called.add(L.Dense(1))),
         (ValueError, "needs a shape", lambda: L.Input()),
         (ValueError, "Sparse inputs", lambda: L.Input((3,), sparse=True)),
-        (ValueError, "whole models are not supported", lambda: save(str(tmp_path / "m"))),
+        (ValueError, "save_freq=5 is not supported", lambda: save(str(tmp_path / "m"), save_freq=5)),
         (ValueError, "must be 0 or 1", lambda: K.set_learning_phase(2)),
         (ValueError, "reset_after", lambda: L.GRU(3, reset_after=True)),
-        (ValueError, "axes=1", lambda: L.Dot(2)),
         (TypeError, "must be a tf.keras.callbacks.Callback", lambda: model.fit(X, Y, callbacks=[1])),
-        (ValueError, "'val_loss' is not among", lambda: model.fit(
-            X, Y, verbose=0, callbacks=[tf.keras.callbacks.EarlyStopping()])),
-        (AttributeError, "tf.keras.layers|no attribute 'Attention'", lambda: L.Attention),
+        (AttributeError, "tf.keras.layers|no attribute 'ConvLSTM2D'", lambda: L.ConvLSTM2D),
     ):  # fmt: skip
         with pytest.raises(error, match=words):
             make()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import builtins
 import difflib
+import functools
 import importlib
 import importlib.util
 import inspect
@@ -135,7 +136,7 @@ class _Scan(ast.NodeVisitor):
                 self._add(line, "name", str(error))
                 return False
             return True
-        if top in self._beside():
+        if top in self._beside:
             return True
         if top in pitfalls.MODULES and importlib.util.find_spec(top) is None:
             self._add(line, "python 3", f"there is no module {top}: use {pitfalls.MODULES[top]}")
@@ -148,12 +149,18 @@ class _Scan(ast.NodeVisitor):
             self._add(line, "module", f"the module {top} is not installed")
         return is_there
 
+    @functools.cached_property
     def _beside(self) -> set[str]:
+        """The modules in the program's folder, in the folders of the packages around it, and in the current folder."""
         folder = os.path.dirname(os.path.abspath(self._path))
+        names: set[str] = set()
         try:
-            names = os.listdir(folder)
+            names.update(os.listdir(folder), os.listdir())
+            while os.path.exists(os.path.join(folder, "__init__.py")) and folder != os.path.dirname(folder):
+                folder = os.path.dirname(folder)
+                names.update(os.listdir(folder))
         except OSError:
-            return set()
+            pass
         return {name.removesuffix(".py") for name in names}
 
     # -- names that are hidden, and names that may be absent
@@ -276,7 +283,11 @@ class _Scan(ast.NodeVisitor):
         """A finding for the first part of the name that is not there."""
         if dotted in pitfalls.ATTRIBUTES:
             module, _, name = dotted.rpartition(".")
-            if not hasattr(importlib.import_module(module), name):
+            try:
+                is_there = hasattr(importlib.import_module(module), name)
+            except ImportError:  # its import has a finding of its own
+                return
+            if not is_there:
                 self._add(line, "python 3", f"there is no {dotted}: use {pitfalls.ATTRIBUTES[dotted]}")
             return
         parts = dotted.split(".")

@@ -4,8 +4,8 @@
     model.compile("adam", "sparse_categorical_crossentropy", metrics=["accuracy"])
     model.fit(x, y, epochs=5)
 
-Only re-exports names: `models` and `functional` have the models, the other modules their parts. Of Keras these are
-stacks and graphs of the layers that most models have; models by subclasses and files of whole models are not here.
+Only re-exports names: `models` and `functional` have the models, the other modules their parts. Models of
+`applications` and readers of images are left out.
 
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/keras
 """
@@ -18,9 +18,9 @@ from dtf.keras import (
     activations,
     backend,
     callbacks,
+    constraints,
     estimator,
     initializers,
-    labels,
     layers,
     losses,
     metrics,
@@ -28,12 +28,21 @@ from dtf.keras import (
     optimizers,
     preprocessing,
     regularizers,
+    utils,
 )
 from dtf.keras import saving as experimental
 from dtf.keras.calls import Input
 from dtf.keras.models import Model, Sequential
 
 # TensorFlow's names of these modules.
-utils = labels
-_sys.modules["dtf.keras.utils"] = labels
 _sys.modules["dtf.keras.experimental"] = experimental
+
+
+def __getattr__(name: str) -> object:
+    from dtf import late
+
+    if name == "datasets":
+        import importlib
+
+        return importlib.import_module("dtf.keras.datasets")
+    raise late.missing("dtf.keras", name)

@@ -3,9 +3,8 @@
     tf.keras.backend.set_session(tf.Session(server.target))
     outputs = tf.keras.backend.get_session().run(model.outputs, {model.inputs[0]: x})
 
-Owns the session of functional models: the default session, else the session of `set_session`, else a session of the
-default graph. `get_session` initialises variables that have no value yet. A Sequential model has a graph and a session
-of its own until it is called on a tensor.
+Owns the session of models: the default session, else the session of `set_session`, else a session of the
+default graph. `get_session` initialises variables that have no value yet.
 
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/keras/backend
 """
@@ -30,26 +29,35 @@ from dtf.build.ops.math import abs, cast, equal, exp, log, pow, sigmoid, sqrt, s
 from dtf.build.ops.ordering import group
 from dtf.build.ops.reductions import argmax, reduce_max, reduce_mean, reduce_min, reduce_prod, reduce_sum
 from dtf.build.tensor import Tensor
-from dtf.build.variable_collections import global_variables
+from dtf.build.variable_collections import global_variables, local_variables
 from dtf.build.variables import Variable, is_variable_initialized
 from dtf.session import Session
 
 __all__ = [
     "abs", "argmax", "batch_get_value", "batch_set_value", "cast", "clear_session", "concatenate", "dot", "epsilon",
     "equal", "exp", "floatx", "get_session", "get_value", "image_data_format", "int_shape", "learning_phase", "log",
-    "max", "mean", "min", "ndim", "placeholder", "pow", "prod", "relu", "set_learning_phase", "set_session",
+    "max", "mean", "min", "ndim", "placeholder", "pow", "prod", "relu", "set_epsilon", "set_floatx",
+    "set_image_data_format", "set_learning_phase",
+    "set_session",
     "set_value", "sigmoid", "softmax", "sqrt", "square", "sum", "tanh", "variable",
 ]  # fmt: skip
 
 _PHASE = ("__keras_learning_phase",)
 _session: Any = None
+_settings: dict[str, Any] = {"epsilon": 1e-7}
 _initialized: weakref.WeakKeyDictionary[Any, set[str]] = weakref.WeakKeyDictionary()
 
-dot = matmul
+def dot(x: Any, y: Any) -> Tensor:
+    """The product of the last axis of x and the last but one of y."""
+    if x.shape.ndims is not None and x.shape.ndims > 2 or (y.shape.ndims or 0) > 2:
+        from dtf.build.ops.linalg import tensordot
+
+        return tensordot(x, y, [[x.shape.ndims - 1], [max(y.shape.ndims - 2, 0)]])
+    return matmul(x, y)
 
 
-def get_session() -> Any:
-    """The session of functional models; variables of its graph that have no value yet are initialised first.
+def get_session(op_input_list: Any = ()) -> Any:
+    """The session of models; variables of its graph that have no value yet are initialised first.
 
     Returns:
       The default session, else the session of `set_session`, else a new Session of the default graph.
@@ -78,7 +86,7 @@ def clear_session() -> None:
     """
     global _session
     reset_default_graph()
-    if _session is not None:
+    if _session is not None and getattr(_session, "close", None) is not None:
         _session.close()
     _session = None
 
@@ -87,7 +95,7 @@ def initialize(session: Any) -> None:
     """Initialises those variables of the session's graph that have no value in it."""
     done = _initialized.setdefault(session, set())
     with session.graph.as_default():
-        new = [each for each in global_variables() if each.op.name not in done]
+        new = [each for each in [*global_variables(), *local_variables()] if each.op.name not in done]
         if not new:
             return
         have = session.run([is_variable_initialized(each) for each in new])
@@ -119,9 +127,13 @@ def placeholder(shape: Any = None, ndim: int | None = None, dtype: Any = "float3
     return _placeholder(dtype, [None] * ndim if shape is None and ndim else shape, name)
 
 
-def variable(value: Any, dtype: Any = "float32", name: str | None = None) -> Variable:
+def variable(
+    value: Any, dtype: Any = None, name: str | None = None, constraint: Any = None
+) -> Variable:
     """A variable that begins with `value`."""
-    return Variable(np.asarray(value, dtype), name=name)
+    if isinstance(value, Tensor):
+        return Variable(value, dtype=dtype, name=name, constraint=constraint)
+    return Variable(np.asarray(value, dtype or "float32"), name=name, constraint=constraint)
 
 
 def get_value(x: Any) -> Any:
@@ -131,12 +143,13 @@ def get_value(x: Any) -> Any:
 
 def batch_get_value(tensors: Sequence[Any]) -> list[Any]:
     """The values of variables or tensors."""
-    return get_session().run(list(tensors))
+    return get_session().run(list(tensors)) if tensors else []
 
 
 def set_value(x: Any, value: Any) -> None:
     """Gives a variable a value."""
-    x.load(np.asarray(value, x.dtype.base_dtype.as_numpy_dtype), get_session())
+    with x.graph.as_default():
+        x.load(np.asarray(value, x.dtype.base_dtype.as_numpy_dtype), get_session())
 
 
 def batch_set_value(tuples: Sequence[tuple[Any, Any]]) -> None:
@@ -156,8 +169,13 @@ def ndim(x: Any) -> int | None:
 
 
 def epsilon() -> float:
-    """The small number that keeps divisions and logarithms finite: 1e-7."""
-    return 1e-7
+    """The small number that keeps divisions and logarithms finite: 1e-7 by default."""
+    return _settings["epsilon"]
+
+
+def set_epsilon(value: float) -> None:
+    """Sets `epsilon()`; layers and losses keep 1e-7."""
+    _settings["epsilon"] = float(value)
 
 
 def floatx() -> str:
@@ -165,9 +183,29 @@ def floatx() -> str:
     return "float32"
 
 
+def set_floatx(value: str) -> None:
+    """Accepts "float32".
+
+    Raises:
+      ValueError: it is another dtype.
+    """
+    if value != "float32":
+        raise ValueError(f"Layers compute in float32; set_floatx({value!r}) is not supported, pass dtype to each layer")
+
+
 def image_data_format() -> str:
     """The order of dimensions of images: "channels_last"."""
     return "channels_last"
+
+
+def set_image_data_format(data_format: str) -> None:
+    """Accepts "channels_last".
+
+    Raises:
+      ValueError: it is another order.
+    """
+    if data_format != "channels_last":
+        raise ValueError(f"Images are channels_last by default, not {data_format!r}; pass data_format to each layer")
 
 
 def concatenate(tensors: Sequence[Any], axis: int = -1) -> Tensor:

@@ -14,9 +14,11 @@ from dtf.build.ops.math import cast
 from dtf.estimator import Estimator, EstimatorSpec, ModeKeys, RunConfig
 from dtf.keras.backend import set_learning_phase
 from dtf.keras.functional import Model
+from dtf.keras.layers import recipe_of
 from dtf.keras.losses import takes_classes
 from dtf.keras.models import Sequential
 from dtf.keras.program import LOSS, Compiled, Made, batch_figures, make_layers, training_step
+from dtf.keras.saving import load_model
 from dtf.metrics import mean
 from dtf.train.scaffold import Scaffold
 from dtf.train.training_util import get_or_create_global_step
@@ -26,8 +28,9 @@ __all__ = ["model_to_estimator"]
 
 
 def model_to_estimator(
-    keras_model: Any = None, model_dir: str | None = None, config: RunConfig | None = None
-) -> Estimator:
+    keras_model: Any = None, model_dir: str | None = None, config: RunConfig | None = None,
+    keras_model_path: str | None = None, custom_objects: Any = None, **kwargs: Any,
+) -> Estimator:  # fmt: skip
     """An Estimator of a compiled model, which begins with the weights that the model has now, if it has some.
 
     Features are the inputs, or a dict with them alone; predictions are {"output": outputs}. For a functional model,
@@ -37,17 +40,17 @@ def model_to_estimator(
     Raises:
       ValueError: there is no model, or it is not compiled.
     """
+    if keras_model is None and keras_model_path is not None:
+        keras_model = load_model(keras_model_path, custom_objects)
     if keras_model is None:
         raise ValueError("model_to_estimator needs a keras_model")
-    if isinstance(keras_model, Sequential) and keras_model._called is not None:
-        keras_model = keras_model._called
-    if isinstance(keras_model, Model):
-        return _of_functional(keras_model, model_dir, config)
-    compiled = keras_model._compiled
-    if compiled is None:
+    if keras_model._told is None:
         raise ValueError("The model must be compiled before it becomes an Estimator: call compile(...)")
-    recipes = tuple(keras_model._recipes)
-    weights = keras_model.get_weights() if keras_model._local is not None else None
+    if not isinstance(keras_model, Sequential):
+        return _of_functional(keras_model, model_dir, config)
+    compiled = keras_model._compiled_for_cluster()
+    recipes = tuple(recipe_of(each) for each in keras_model._stack)
+    weights = keras_model.get_weights() if keras_model._is_made else None
 
     def begin(made: Made) -> Scaffold:
         def load(scaffold: Scaffold, session: Any) -> None:
@@ -79,9 +82,11 @@ def model_to_estimator(
 
 def _of_functional(model: Model, model_dir: str | None, config: RunConfig | None) -> Estimator:
     told = model._told
-    if told is None:
-        raise ValueError("The model must be compiled before it becomes an Estimator: call compile(...)")
+    assert told is not None
+    if not model._is_network:
+        raise ValueError("A subclass of Model does not become an Estimator; write a model_fn for tf.estimator")
     weights = model.get_weights()
+    functions = told.losses_of(model.output_names)
 
     def model_fn(features: Any, labels: Any, mode: str) -> EstimatorSpec:
         set_learning_phase(mode == ModeKeys.TRAIN)
@@ -102,9 +107,9 @@ def _of_functional(model: Model, model_dir: str | None, config: RunConfig | None
         by_name = [labels[name] for name in made.output_names] if isinstance(labels, Mapping) else [labels]
         targets = [
             _target_of(y, output, loss)
-            for y, output, loss in zip(by_name, made.outputs, told.losses, strict=True)
+            for y, output, loss in zip(by_name, made.outputs, functions, strict=True)
         ]
-        figures = made.figures(targets, told)
+        figures, _, _ = made.figures(targets, told, [1.0] * len(targets))
         if mode == ModeKeys.TRAIN:
             with control_dependencies(made.updates):
                 variables = made.trainable_weights

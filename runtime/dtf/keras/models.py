@@ -4,7 +4,7 @@
     model.compile("adam", "sparse_categorical_crossentropy", metrics=["accuracy"])
     model.fit(x, y, epochs=5)
 
-A model is its layers and its weights. By itself it has a graph and a session of its own, which are made when its input
+By itself it is a Model in the default graph and in tf.keras.backend's session; its layers are called when its input
 shape is known. In a cluster each worker runs the same program, with its own server and its own part of the data:
 
     model.fit(x[index::workers], y[index::workers], epochs=5, server=server, checkpoint_dir="checkpoints")
@@ -19,30 +19,26 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/keras/Seque
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from dtf.build.conversion import convert_to_tensor
-from dtf.build.default_graph import device
+from dtf.build.default_graph import device, get_default_graph
 from dtf.build.graph import Graph
-from dtf.build.variable_collections import global_variables_initializer
-from dtf.keras import losses, optimizers
-from dtf.keras.arrays import Examples, examples_of, mini_batches
+from dtf.keras import losses, saving
+from dtf.keras.arrays import examples_of
+from dtf.keras.base import Layer, check_shapes
 from dtf.keras.callbacks import CallbackList
-from dtf.keras.calls import Input, recorded
-from dtf.keras.epochs import History, Plan, evaluated, line_of
+from dtf.keras.calls import InputLayer, applied, recorded
+from dtf.keras.epochs import History, Plan
 from dtf.keras.functional import Model
-from dtf.keras.generators import TakesGenerators
-from dtf.keras.layers import Recipe, recipe_of
-from dtf.keras.printing import print_summary
+from dtf.keras.layers import Embedding, recipe_of
 from dtf.keras.program import Compiled, Program, make_program
 from dtf.server import Server
-from dtf.session import Session
 from dtf.train.device_setter import replica_device_setter
 from dtf.train.monitored_session import MonitoredTrainingSession
-from dtf.train.saver import Saver
 from dtf.train.scaffold import Scaffold
 from dtf.wire.cluster import ClusterSpec
 from dtf.wire.device import task_name
@@ -51,7 +47,7 @@ from dtf.wire.pb import config_pb2
 _CHIEFS = ("chief", "master")
 
 
-class Sequential(TakesGenerators):
+class Sequential(Model):
     """A stack of layers.
 
     Args:
@@ -60,29 +56,48 @@ class Sequential(TakesGenerators):
     """
 
     def __init__(self, layers: Sequence[Any] | None = None, name: str | None = None) -> None:
-        self.name = name or "sequential"
-        self._recipes: list[Recipe] = []
-        self._compiled: Compiled | None = None
-        self._input_shape: tuple[int | None, ...] | None = None
-        self._local: _Local | None = None
-        self._called: Model | None = None
-        self.trainable = True
-        self.stop_training = False
-        for layer in layers or ():
+        super().__init__(name=name)
+        self._stack: list[Any] = []
+        self._outputs_of: list[Any] = []
+        self._first: InputLayer | None = None
+        for layer in [layers] if isinstance(layers, Layer) else layers or ():
             self.add(layer)
 
     def add(self, layer: Any) -> None:
-        """Adds a layer at the end; existing weights are initialised again.
+        """Adds a layer at the end; the weights of the others stay.
 
         Raises:
           TypeError: it is neither of tf.keras.layers nor a tf.layers.Layer.
+          ValueError: another layer of the model has the same name.
         """
-        self._require_uncalled()
-        recipe = recipe_of(layer)
-        if not self._recipes and recipe.input_shape is not None:
-            self._input_shape = recipe.input_shape
-        self._recipes.append(recipe)
-        self._forget()
+        if isinstance(layer, InputLayer):
+            if self._stack:
+                raise ValueError("An InputLayer can only be the first layer of a model")
+            self._first = layer
+            return
+        recipe_of(layer)  # raises for what is no layer
+        names = Counter([*[each.name for each in self._stack], layer.name])
+        double = [name for name, count in names.items() if count > 1]
+        if double:
+            raise ValueError(f"Layers of a model need different names; several are called {double}")
+        self._stack.append(layer)
+        object.__setattr__(self, "_inner", [each for each in self._stack if hasattr(each, "trainable_weights")])
+        self._program = None
+        if self._is_made:
+            with self._own_graph().as_default():
+                self._take(self.inputs, self._called_on(layer, self.outputs[0]))
+            return
+        self._is_made = False
+        if self._first is None and len(self._stack) == 1:
+            shape = getattr(layer, "batch_input_shape", None)
+            if isinstance(layer, Model) and layer._is_network:
+                shape = backend_shape(layer.inputs[0])
+                self._first = InputLayer(batch_input_shape=shape, dtype=layer.inputs[0].dtype.base_dtype)
+            elif shape is not None:
+                kind = layer.dtype if getattr(layer, "dtype", None) and not isinstance(layer, Embedding) else None
+                self._first = InputLayer(batch_input_shape=shape, dtype=kind or _first_kind(layer))
+        if self._first is not None:
+            self._call_all()
 
     def pop(self) -> None:
         """Removes the last layer.
@@ -90,354 +105,179 @@ class Sequential(TakesGenerators):
         Raises:
           ValueError: the model has none.
         """
-        self._require_uncalled()
-        if not self._recipes:
+        if not self._stack:
             raise ValueError("There are no layers in the model.")
-        self._recipes.pop()
-        self._forget()
+        self._stack.pop()
+        object.__setattr__(self, "_inner", [each for each in self._stack if hasattr(each, "trainable_weights")])
+        self._program = None
+        if self._is_made and self._stack:
+            with self._own_graph().as_default():
+                last = self._outputs_of[len(self._stack) - 1]
+                self._take(self.inputs, last)
+                del self._outputs_of[len(self._stack) :]
+        else:
+            self._is_made = self.built = False
+            self._nodes_inside = []
 
-    def compile(
-        self, optimizer: Any = "rmsprop", loss: Any = None, metrics: Sequence[Any] | None = None
-    ) -> None:
-        """Sets how the model is trained; its weights are unchanged.
-
-        Args:
-          optimizer: one of tf.train or tf.keras.optimizers, or a name.
-          loss: a function of (y_true, y_pred), or its name.
-          metrics: a function or name; "accuracy" is the accuracy that fits the loss.
-
-        Raises:
-          ValueError, TypeError: a name or a function is none.
-        """
-        if loss is None:
-            raise ValueError("compile needs a loss")
-        if self._called is not None:
-            self._called.trainable = self.trainable
-            self._called.compile(optimizer, loss, metrics)
+    def _call_all(self) -> None:
+        assert self._first is not None
+        if not self._stack:
             return
-        self._compiled = Compiled(optimizers.get(optimizer), losses.get(loss), tuple(metrics or ()))
-        if self._local is not None:
-            weights = self.get_weights()
-            self._forget()
-            self.set_weights(weights)
+        with self._first.output.graph.as_default():
+            outputs = self._first.output
+            self._outputs_of = []
+            for layer in self._stack:
+                outputs = self._called_on(layer, outputs)
+            self._take(self._first.output, outputs)
 
-    def build(self, input_shape: Sequence[int | None]) -> None:
+    def _called_on(self, layer: Any, inputs: Any) -> Any:
+        is_keras = isinstance(layer, Layer)
+        outputs = layer(inputs) if is_keras else recorded(layer, inputs, {}, applied(layer, inputs, {}))
+        if isinstance(outputs, list | tuple):
+            raise TypeError("All layers of a Sequential model have one output; for several use a functional Model")
+        self._outputs_of.append(outputs)
+        return outputs
+
+    def compile(self, optimizer: Any = "rmsprop", loss: Any = None, *args: Any, **kwargs: Any) -> None:
+        """Sets how the model is trained; the arguments are as in `Model.compile`."""
+        if loss is None and not self._is_made:
+            raise ValueError("compile needs a loss")
+        super().compile(optimizer, loss, *args, **kwargs)
+
+    def build(self, input_shape: Any = None) -> None:
         """Makes the weights for batches of this shape, the number of examples included."""
-        self._take_shape(tuple(input_shape[1:]))
-        if self._called is None:
-            self._here()
+        if self._is_made or input_shape is None:
+            return
+        if not self._stack:
+            raise ValueError("The model has no layers: add some")
+        self._graph_of_calls = get_default_graph()
+        self._first = InputLayer(batch_input_shape=tuple(input_shape), dtype=_first_kind(self._stack[0]))
+        self._call_all()
 
-    # As a layer of a functional model
+    def _made_for(self, x: Any) -> None:
+        if not self._is_made:
+            if not self._stack:
+                raise ValueError("The model has no layers: add some")
+            with self._own_graph().as_default():
+                self.build((None, *np.shape(x)[1:]))
 
-    def __call__(self, inputs: Any) -> Any:
-        """The outputs for a tensor. From now on the model is in its graph, and in the session of tf.keras.backend.
+    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        """The outputs for a tensor; the first call makes the weights."""
+        if not self._is_made and hasattr(inputs, "shape") and self._stack:
+            with inputs.graph.as_default() if hasattr(inputs, "graph") else get_default_graph().as_default():
+                self._first = InputLayer(
+                    batch_input_shape=(None, *tuple(inputs.shape)[1:])
+                    if not hasattr(inputs.shape, "as_list") else [None, *inputs.shape.as_list()[1:]],
+                    dtype=inputs.dtype.base_dtype if hasattr(inputs.dtype, "base_dtype") else inputs.dtype,
+                )  # fmt: skip
+                self._call_all()
+        return super().__call__(inputs, *args, **kwargs)
+
+    @property
+    def layers(self) -> list[Any]:
+        """The layers, without that of the input."""
+        return list(self._stack)
+
+    def _require_shape(self) -> None:
+        if not self._stack:
+            raise ValueError("The model has no layers: add some")
+        if not self._is_made:
+            raise ValueError(
+                "The model's input shape is not known: give the first layer an input_shape, or call fit or build"
+            )
+
+    def get_weights(self) -> list[np.ndarray]:
+        """The values of `weights`.
 
         Raises:
-          ValueError: the tensor has another shape than the model takes.
+          ValueError: the input shape is not known yet.
         """
-        inputs = convert_to_tensor(inputs)
-        if self._called is None:
-            self._take_shape(tuple(inputs.shape.as_list()[1:]))
-            assert self._input_shape is not None
-            weights = self.get_weights() if self._local is not None else None
-            with inputs.graph.as_default():
-                first = outputs = Input(self._input_shape, dtype=inputs.dtype.base_dtype)
-                for recipe in self._recipes:
-                    outputs = recipe(outputs)
-                self._called = Model(first, outputs, self.name)
-                if weights is not None:
-                    self._called.set_weights(weights)
-                if self._compiled is not None:
-                    compiled = self._compiled
-                    self._called.compile(compiled.optimizer, compiled.loss, compiled.metrics)
-            self._forget()
-        self._called.trainable = self.trainable
-        return recorded(self, inputs, {}, self._called.call(inputs))
+        self._require_shape()
+        return super().get_weights()
 
-    def call(self, inputs: Any) -> Any:
-        """The outputs for a tensor."""
-        return self(inputs)
+    def predict(self, x: Any, batch_size: int | None = None, *args: Any, **kwargs: Any) -> Any:
+        """The outputs for inputs [n, ...]."""
+        if not self._stack:
+            raise ValueError("The model has no layers: add some")
+        return super().predict(x, batch_size, *args, **kwargs)
 
-    @property
-    def trainable_weights(self) -> list[Any]:
-        """Those variables that training changes."""
-        if not self.trainable:
-            return []
-        made = self._called.layers if self._called is not None else self.layers
-        return [weight for layer in made for weight in layer.trainable_weights]
+    def get_config(self) -> dict[str, Any]:
+        """The layers, as values of JSON."""
+        return {"name": self.name, "layers": [saving.serialize_layer(each) for each in self._stack]}
 
-    @property
-    def updates(self) -> list[Any]:
-        """The operations that belong to a training step."""
-        return [] if self._called is None else self._called.updates
+    def fresh(self, name: str | None = None) -> Any:
+        """A copy of the stack without weights."""
+        made = Sequential(name=name or self.name)
+        for layer in self._stack:
+            made.add(recipe_of(layer).make(layer.name))
+        return made
 
-    def get_losses_for(self, inputs: Any) -> list[Any]:
-        """The losses of regularizers."""
-        return [] if self._called is None else self._called.get_losses_for(inputs)
-
-    # Training
+    # In a cluster
 
     def fit(
-        self,
-        x: Any,
-        y: Any,
-        batch_size: int | None = None,
-        epochs: int = 1,
-        verbose: int = 1,
-        validation_split: float = 0.0,
-        validation_data: tuple[Any, Any] | None = None,
-        shuffle: bool = True,
-        initial_epoch: int = 0,
-        server: Server | None = None,
-        checkpoint_dir: str | None = None,
-        save_checkpoint_steps: int | None = None,
-        callbacks: Any = None,
-    ) -> History:
-        """Trains on arrays of examples.
+        self, x: Any = None, y: Any = None, batch_size: int | None = None, epochs: int = 1, verbose: int = 1,
+        callbacks: Any = None, validation_split: float = 0.0, validation_data: Any = None, shuffle: Any = True,
+        *args: Any, server: Server | None = None, checkpoint_dir: str | None = None,
+        save_checkpoint_steps: int | None = None, **kwargs: Any,
+    ) -> History:  # fmt: skip
+        """Trains on examples; the arguments are as in `Model.fit`, and for clusters:
 
         Args:
-          x: inputs [n, ...].
-          y: targets [n, ...]: as many numbers for an example as there are outputs, or the number of its class.
-          batch_size: 32 by default; the last batch of an epoch may be smaller.
-          epochs: the epoch number at which to stop; counts from `initial_epoch`.
-          verbose: 0 prints nothing, any other value a line an epoch.
-          validation_split: this part of the examples, the last ones, is held out and evaluated after each epoch.
-          validation_data: (x, y) to evaluate after each epoch instead.
-          shuffle: whether each epoch has a new order (by numpy's global generator).
           server: a tf.train.Server of this worker: train in its cluster, see above.
           checkpoint_dir: folder of the chief's checkpoints and summaries in a cluster.
           save_checkpoint_steps: steps between two of them; every ten minutes by default.
-          callbacks: of tf.keras.callbacks.
 
         Returns:
           A History.
 
         Raises:
           RuntimeError: the model is not compiled.
-          ValueError: the arrays do not fit each other or the model.
+          ValueError: the examples do not fit each other or the model.
         """
-        if self._called is not None:
-            return self._called.fit(
-                x, y, batch_size, epochs, verbose, callbacks, validation_split, validation_data, shuffle, initial_epoch
-            )
-        compiled = self._required_compiled()
-        self._take_shape(np.shape(x)[1:])
-        classes = losses.takes_classes(compiled.loss)
+        if server is None:
+            if checkpoint_dir is not None:
+                raise ValueError("checkpoint_dir is for training in a cluster, with a server; see save_weights")
+            return super().fit(
+                x, y, batch_size, epochs, verbose, callbacks, validation_split, validation_data, shuffle, *args,
+                **kwargs,
+            )  # fmt: skip
+        self._require_told()
+        self._made_for(x)
+        compiled = self._compiled_for_cluster()
+        is_ids, classes = isinstance(self._stack[0], Embedding), losses.takes_classes(compiled.loss)
+        examples = examples_of(x, y, is_ids, classes)
         if validation_data is not None:
-            held_out: Examples | None = examples_of(*validation_data, self._is_ids, classes)
-            examples = examples_of(x, y, self._is_ids, classes)
+            held_x, held_y = validation_data[:2]
+            held_out: Any = examples_of(held_x, held_y, is_ids, classes)
         else:
-            examples, held_out = examples_of(x, y, self._is_ids, classes).split(validation_split)
-        called = CallbackList(callbacks, self, epochs)
-        plan = Plan(batch_size or 32, range(initial_epoch, epochs), shuffle, verbose, called)
-        if server is not None:
-            return self._fit_in_cluster(examples, held_out, plan, server, checkpoint_dir, save_checkpoint_steps)
-        if checkpoint_dir is not None:
-            raise ValueError("checkpoint_dir is for training in a cluster, with a server; see save_weights")
-        local = self._here()
-        return plan.run(local.session.run, local.program, examples, held_out)
+            examples, held_out = examples.split(validation_split)
+        first = kwargs.get("initial_epoch", 0)
+        plan = Plan(batch_size or 32, range(first, epochs), shuffle, verbose, CallbackList(callbacks, self, epochs))
+        return self._fit_in_cluster(examples, held_out, plan, server, checkpoint_dir, save_checkpoint_steps)
 
-    def train_on_batch(self, x: Any, y: Any) -> Any:
-        """One training step. Returns what `evaluate` does, of this batch."""
-        if self._called is not None:
-            return self._called.train_on_batch(x, y)
-        batch = self._batch(x, y)
-        local = self._here()
-        fetches = [local.program.train_op, local.program.train_figures]
-        return _listed(local.session.run(fetches, batch.feeds(local.program))[1])
-
-    # Use
-
-    def evaluate(self, x: Any, y: Any, batch_size: int | None = None, verbose: int = 1) -> Any:
-        """The mean loss of examples; with metrics a list of it and of them.
-
-        Raises:
-          RuntimeError: the model is not compiled.
-          ValueError: the arrays do not fit each other or the model.
-        """
-        if self._called is not None:
-            return self._called.evaluate(x, y, batch_size, verbose)
-        examples = self._batch(x, y)
-        local = self._here()
-        figures = evaluated(local.session.run, local.program, examples, batch_size or 32)
-        if verbose:
-            print(line_of(figures), flush=True)
-        return _listed(figures)
-
-    def test_on_batch(self, x: Any, y: Any) -> Any:
-        """`evaluate` of one batch."""
-        return self.evaluate(x, y, batch_size=max(1, len(x)), verbose=0)
-
-    def predict(self, x: Any, batch_size: int | None = None, verbose: int = 0) -> np.ndarray:
-        """The outputs for inputs [n, ...].
-
-        Raises:
-          ValueError: the inputs do not fit the model.
-        """
-        if self._called is not None:
-            return self._called.predict(x, batch_size)
-        self._take_shape(np.shape(x)[1:])
-        inputs = examples_of(x, None, self._is_ids, False).x
-        local = self._here()
-        parts = [
-            local.session.run(local.program.outputs, {local.program.x: inputs[rows]})
-            for rows in mini_batches(np.arange(len(inputs)), batch_size or 32)
-        ]
-        if not parts:
-            raise ValueError("The input has no examples")
-        return np.concatenate(parts)
-
-    predict_on_batch = predict
-
-    def predict_classes(self, x: Any, batch_size: int | None = None) -> np.ndarray:
-        """The class with the greatest output for each example; of a single output whether it is above 0.5."""
-        outputs = self.predict(x, batch_size)
-        return outputs.argmax(-1) if outputs.shape[-1] > 1 else (outputs > 0.5).astype(np.int32)
-
-    # Weights
-
-    @property
-    def layers(self) -> list[Any]:
-        """The layers of `tf.layers` that the recipes have become.
-
-        Raises:
-          ValueError: the input shape is not known yet.
-        """
-        return self._called.layers if self._called is not None else list(self._here().program.made.layers)
-
-    @property
-    def weights(self) -> list[Any]:
-        """The variables, layer by layer, in the model's own graph."""
-        return self._called.weights if self._called is not None else self._here().program.made.weights
-
-    def get_weights(self) -> list[np.ndarray]:
-        """The values of `weights`."""
-        if self._called is not None:
-            return self._called.get_weights()
-        local = self._here()
-        return local.session.run(local.program.made.weights)
-
-    def set_weights(self, weights: Sequence[Any]) -> None:
-        """Replaces the values of `weights`.
-
-        Raises:
-          ValueError: their number or shapes are others.
-        """
-        if self._called is not None:
-            self._called.set_weights(weights)
-            return
-        local = self._here()
-        _set_weights(local.session, local.program, weights)
-
-    def save_weights(self, filepath: str) -> None:
-        """Writes a checkpoint of the weights: variables by names such as "dense/kernel"."""
-        if self._called is not None:
-            self._called.save_weights(filepath)
-            return
-        local = self._here()
-        with local.graph.as_default():
-            local.saver().save(local.session, filepath, write_meta_graph=False, write_state=False)
-
-    def load_weights(self, filepath: str) -> None:
-        """Reads a checkpoint, one of `save_weights` or of training in a cluster.
-
-        Raises:
-          ValueError: the checkpoint does not exist.
-          NotFoundError, InvalidArgumentError: it lacks a variable, or has another shape.
-        """
-        if self._called is not None:
-            self._called.load_weights(filepath)
-            return
-        local = self._here()
-        with local.graph.as_default():
-            local.saver().restore(local.session, filepath)
-
-    def count_params(self) -> int:
-        """The number of numbers in all weights."""
-        return sum(layer.count_params() for layer in self.layers)
-
-    def summary(self, print_fn: Callable[[str], Any] = print) -> None:
-        """Prints the layers, the shapes of their outputs, and how many numbers their weights have."""
-        if self._called is not None:
-            self._called.summary(print_fn=print_fn)
-            return
-        program = self._here().program
-        rows = [
-            (f"{layer.name} ({type(layer).__name__.lstrip('_')})", str(tuple(shape.as_list())), layer.count_params())
-            for layer, shape in zip(program.made.layers, program.shapes, strict=True)
-        ]
-        print_summary(self.name, rows, self.count_params(), print_fn)
-
-    # Inside
-
-    @property
-    def _is_ids(self) -> bool:
-        return bool(self._recipes) and self._recipes[0].takes_ids
-
-    def _batch(self, x: Any, y: Any) -> Examples:
-        compiled = self._required_compiled()
-        self._take_shape(np.shape(x)[1:])
-        return examples_of(x, y, self._is_ids, losses.takes_classes(compiled.loss))
-
-    def _required_compiled(self) -> Compiled:
-        if self._compiled is None:
-            raise RuntimeError("The model must be compiled before it is trained or evaluated: call compile(...)")
-        return self._compiled
-
-    def _take_shape(self, shape: tuple[int | None, ...]) -> None:
-        """The shape of one example, as given or as first fed."""
-        if self._input_shape is None:
-            self._input_shape = shape
-        fits = len(shape) == len(self._input_shape) and all(
-            None in (one, other) or one == other for one, other in zip(shape, self._input_shape, strict=True)
-        )
-        if not fits:
-            raise ValueError(f"The model takes examples of shape {self._input_shape}, not {shape}")
-
-    def _here(self) -> _Local:
-        """The model's own graph and session."""
-        if self._local is None:
-            if not self._recipes:
-                raise ValueError("The model has no layers: add some")
-            if self._input_shape is None:
-                raise ValueError(
-                    "The model's input shape is not known: give the first layer an input_shape, or call fit or build"
-                )
-            self._local = _Local(self._recipes, self._input_shape, self._compiled)
-        return self._local
-
-    def _require_uncalled(self) -> None:
-        if self._called is not None:
-            raise ValueError(f"Model {self.name} was called on a tensor; its layers can no longer be changed")
-
-    def _forget(self) -> None:
-        if self._local is not None:
-            self._local.session.close()
-        self._local = None
+    def _compiled_for_cluster(self) -> Compiled:
+        assert self._told is not None
+        loss = losses.per_example(losses.get(self._told.loss))
+        return Compiled(self._told.optimizer, loss, tuple(self._told.metrics or ()))
 
     def _fit_in_cluster(
-        self,
-        examples: Examples,
-        held_out: Examples | None,
-        plan: Plan,
-        server: Server,
-        checkpoint_dir: str | None,
+        self, examples: Any, held_out: Any, plan: Plan, server: Server, checkpoint_dir: str | None,
         save_checkpoint_steps: int | None,
-    ) -> History:
+    ) -> History:  # fmt: skip
         place = server.server_def
         cluster = ClusterSpec(place.cluster)
         if place.job_name == "ps":
             raise ValueError("A ps only serves: call server.join() there, not fit")
-        assert self._input_shape is not None
         is_chief = place.job_name in _CHIEFS or (place.task_index == 0 and not set(_CHIEFS) & set(cluster.jobs))
         here = task_name(place.job_name, place.task_index).replace("/replica:0", "")
-        begin_with = self.get_weights() if self._local is not None else None
+        begin_with = self.get_weights()
+        shape = backend_shape(self.inputs[0])[1:]
+        recipes = [recipe_of(each) for each in self._stack]
         with Graph().as_default(), device(replica_device_setter(worker_device=here, cluster=cluster)):
-            program = make_program(self._recipes, self._input_shape, self._compiled)
+            program = make_program(recipes, shape, self._compiled_for_cluster())
 
             def begin(scaffold: Scaffold, session: Any) -> None:
-                if begin_with is not None:
-                    _set_weights(session, program, begin_with)
+                _set_weights(session, program, begin_with)
 
             with MonitoredTrainingSession(
                 server.target,
@@ -454,37 +294,37 @@ class Sequential(TakesGenerators):
         return history
 
 
-class _Local:
-    """A model's graph and session in this process."""
+def backend_shape(tensor: Any) -> tuple[int | None, ...]:
+    """The static shape as a tuple."""
+    return tuple(tensor.shape.as_list())
 
-    def __init__(
-        self, recipes: Sequence[Recipe], input_shape: Sequence[int | None], compiled: Compiled | None
-    ) -> None:
-        self.graph = Graph()
-        with self.graph.as_default():
-            self.program = make_program(recipes, input_shape, compiled)
-            self.session = Session()
-            self.session.run(global_variables_initializer())
-        self._saver: Saver | None = None
 
-    def saver(self) -> Saver:
-        """The Saver of the weights; to be called with the graph as default."""
-        if self._saver is None:
-            self._saver = Saver(self.program.made.weights, max_to_keep=None)
-        return self._saver
+def _first_kind(layer: Any) -> str:
+    return "int32" if isinstance(layer, Embedding) else "float32"
 
 
 def _set_weights(session: Any, program: Program, weights: Sequence[Any]) -> None:
     variables = program.made.weights
-    arrays = [np.asarray(weight) for weight in weights]
-    expected = [tuple(variable.shape.as_list()) for variable in variables]
-    if [array.shape for array in arrays] != expected:
-        found = [array.shape for array in arrays]
-        raise ValueError(f"Weights of shapes {found} do not fit the model, which has {expected}")
-    for variable, array in zip(variables, arrays, strict=True):
+    check_shapes(variables, weights)
+    for variable, array in zip(variables, weights, strict=True):
         variable.load(array, session)
 
 
-def _listed(figures: Mapping[str, Any]) -> Any:
-    values = [float(value) for value in figures.values()]
-    return values[0] if len(values) == 1 else values
+def clone_model(model: Any, input_tensors: Any = None, clone_function: Any = None) -> Any:
+    """A model of new layers with the same arguments; its weights are new."""
+    if clone_function is not None:
+        raise ValueError("clone_model with clone_function is not supported; build the model again")
+    if isinstance(model, Sequential):
+        made = model.fresh()
+        if model._is_made and not made._is_made:
+            made.build(backend_shape(model.inputs[0]))
+        return made
+    if input_tensors is None:
+        return model.fresh()
+    given = input_tensors if isinstance(input_tensors, list | tuple) else [input_tensors]
+    return model.rebuilt(list(given))
+
+
+saving.MODELS["Sequential"] = Sequential
+load_model, save_model = saving.load_model, saving.save_model
+model_from_config, model_from_json = saving.model_from_config, saving.model_from_json

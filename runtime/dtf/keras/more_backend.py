@@ -17,6 +17,13 @@ __all__ = [
     "reverse", "round", "shape", "sign", "sin", "cos", "softplus", "softsign", "sparse_categorical_crossentropy",
     "squeeze", "stack", "std", "stop_gradient", "switch", "tile", "transpose", "truncated_normal", "update",
     "update_add", "update_sub", "var", "zeros", "zeros_like",
+    "arange", "batch_dot", "batch_normalization", "bias_add", "cast_to_floatx", "conv1d", "conv2d", "conv2d_transpose",
+    "conv3d", "count_params", "ctc_batch_cost", "ctc_decode", "ctc_label_dense_to_sparse", "cumprod", "cumsum",
+    "depthwise_conv2d", "dropout", "dtype", "eval", "foldl", "foldr", "function", "get_uid", "in_test_phase",
+    "in_top_k", "in_train_phase", "is_keras_tensor", "is_sparse", "manual_variable_initialization", "map_fn",
+    "moving_average_update", "name_scope", "pool2d", "random_binomial", "random_normal_variable",
+    "random_uniform_variable", "repeat_elements", "reset_uids", "resize_images", "rnn", "separable_conv2d",
+    "slice", "spatial_2d_padding", "temporal_padding", "to_dense",
 ]  # fmt: skip
 
 # Functions with TensorFlow's arguments.
@@ -179,3 +186,319 @@ def sparse_categorical_crossentropy(target: Any, output: Any, from_logits: bool 
     """The cross entropy of classes."""
     logits = output if from_logits else tf.log(tf.clip_by_value(output, 1e-7, 1 - 1e-7))
     return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=tf.cast(target, tf.int64), logits=logits)
+
+
+class _Function:
+    """What `function` returns: from arrays to arrays, in the session of models."""
+
+    def __init__(self, inputs: Any, outputs: Any, updates: Any) -> None:
+        self._inputs, self._outputs, self._updates = list(inputs), outputs, list(updates or [])
+
+    def __call__(self, inputs: Any) -> Any:
+        from dtf.keras.backend import get_session
+
+        values = [inputs] if not isinstance(inputs, list | tuple) else inputs
+        feeds = {}
+        for tensor, value in zip(self._inputs, values, strict=True):
+            if isinstance(tensor, bool | int):  # a learning phase that is fixed
+                continue
+            feeds[tensor] = value
+        is_list = isinstance(self._outputs, list | tuple)
+        updates = [tf.assign(*each) if isinstance(each, tuple) else each for each in self._updates]
+        self._updates = updates
+        graph = next((each.graph for each in [*self._inputs, *(self._outputs if is_list else [self._outputs]), *updates]
+                      if hasattr(each, "graph")), tf.get_default_graph())  # fmt: skip
+        with graph.as_default():
+            found = get_session().run([list(self._outputs) if is_list else self._outputs, updates], feeds)
+        return found[0]
+
+
+def function(inputs: Any, outputs: Any, updates: Any = None, name: Any = None, **kwargs: Any) -> Any:
+    """A function from arrays for `inputs` to the arrays of `outputs`; `updates` run in the same step."""
+    return _Function(inputs, outputs, updates)
+
+
+def eval(x: Any) -> Any:
+    """The value of a variable or tensor."""
+    from dtf.keras.backend import get_value
+
+    return get_value(x)
+
+
+def batch_dot(x: Any, y: Any, axes: Any = None) -> Any:
+    """The products of two tensors along one axis of each, for each example."""
+    from dtf.keras.more_layers import batch_dot as products
+
+    return products(x, y, axes)
+
+
+def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = "int32") -> Any:
+    """Numbers from start to stop."""
+    return tf.range(start, stop, step, dtype=dtype) if stop is not None else tf.range(0, start, step, dtype=dtype)
+
+
+def batch_normalization(
+    x: Any, mean: Any, var: Any, beta: Any, gamma: Any, axis: int = -1, epsilon: float = 1e-3
+) -> Any:
+    """x normalised by a mean and a variance."""
+    return tf.nn.batch_normalization(x, mean, var, beta, gamma, epsilon)
+
+
+def bias_add(x: Any, bias: Any, data_format: Any = None) -> Any:
+    """x with a bias for each channel."""
+    return tf.nn.bias_add(x, bias) if data_format != "channels_first" else tf.nn.bias_add(x, bias, "NCHW")
+
+
+def cast_to_floatx(x: Any) -> Any:
+    """As float32."""
+    import numpy as np
+
+    return tf.cast(x, tf.float32) if tf.is_tensor(x) or isinstance(x, tf.Variable) else np.asarray(x, np.float32)
+
+
+def conv1d(x: Any, kernel: Any, strides: int = 1, padding: str = "valid", data_format: Any = None,
+           dilation_rate: int = 1) -> Any:  # fmt: skip
+    """A convolution of sequences."""
+    return tf.nn.conv1d(x, kernel, strides, padding.upper(), dilations=dilation_rate)
+
+
+def conv2d(x: Any, kernel: Any, strides: Any = (1, 1), padding: str = "valid", data_format: Any = None,
+           dilation_rate: Any = (1, 1)) -> Any:  # fmt: skip
+    """A convolution of images."""
+    return tf.nn.conv2d(x, kernel, [1, *strides, 1], padding.upper(), dilations=[1, *dilation_rate, 1])
+
+
+def conv3d(x: Any, kernel: Any, strides: Any = (1, 1, 1), padding: str = "valid", data_format: Any = None,
+           dilation_rate: Any = (1, 1, 1)) -> Any:  # fmt: skip
+    """A convolution of volumes."""
+    return tf.nn.conv3d(x, kernel, [1, *strides, 1], padding.upper(), dilations=[1, *dilation_rate, 1])
+
+
+def conv2d_transpose(x: Any, kernel: Any, output_shape: Any, strides: Any = (1, 1), padding: str = "valid",
+                     data_format: Any = None, dilation_rate: Any = (1, 1)) -> Any:  # fmt: skip
+    """The transpose of a convolution of images."""
+    sizes = tf.stack(list(output_shape)) if isinstance(output_shape, list | tuple) else output_shape
+    return tf.nn.conv2d_transpose(x, kernel, sizes, [1, *strides, 1], padding.upper())
+
+
+def depthwise_conv2d(x: Any, depthwise_kernel: Any, strides: Any = (1, 1), padding: str = "valid",
+                     data_format: Any = None, dilation_rate: Any = (1, 1)) -> Any:  # fmt: skip
+    """A convolution of each channel."""
+    return tf.nn.depthwise_conv2d(x, depthwise_kernel, [1, *strides, 1], padding.upper(), rate=dilation_rate)
+
+
+def separable_conv2d(x: Any, depthwise_kernel: Any, pointwise_kernel: Any, strides: Any = (1, 1),
+                     padding: str = "valid", data_format: Any = None, dilation_rate: Any = (1, 1)) -> Any:  # fmt: skip
+    """A convolution of each channel, then one across channels."""
+    return tf.nn.separable_conv2d(
+        x, depthwise_kernel, pointwise_kernel, [1, *strides, 1], padding.upper(), rate=dilation_rate)  # fmt: skip
+
+
+def pool2d(x: Any, pool_size: Any, strides: Any = (1, 1), padding: str = "valid", data_format: Any = None,
+           pool_mode: str = "max") -> Any:  # fmt: skip
+    """The maximum or the mean ("avg") of windows."""
+    pool = tf.nn.max_pool if pool_mode == "max" else tf.nn.avg_pool
+    return pool(x, [1, *pool_size, 1], [1, *strides, 1], padding.upper())
+
+
+def count_params(x: Any) -> Any:
+    """The number of numbers."""
+    return x.shape.num_elements()
+
+
+def ctc_label_dense_to_sparse(labels: Any, label_lengths: Any) -> Any:
+    """Labels [batch, steps] as a SparseTensor of their first `label_lengths` steps."""
+    mask = tf.sequence_mask(label_lengths, tf.shape(labels)[1])
+    places = tf.where(mask)
+    return tf.SparseTensor(places, tf.gather_nd(labels, places), tf.cast(tf.shape(labels), tf.int64))
+
+
+def ctc_batch_cost(y_true: Any, y_pred: Any, input_length: Any, label_length: Any) -> Any:
+    """The CTC loss of each example [batch, 1] of probabilities [batch, steps, classes]; blank is the last class."""
+    labels = tf.cast(ctc_label_dense_to_sparse(y_true, tf.cast(tf.squeeze(label_length, [-1]), tf.int32)), tf.int32)
+    logits = tf.log(tf.transpose(y_pred, [1, 0, 2]) + 1e-7)
+    return tf.expand_dims(tf.nn.ctc_loss(labels, logits, tf.cast(tf.squeeze(input_length, [-1]), tf.int32)), 1)
+
+
+def ctc_decode(y_pred: Any, input_length: Any, greedy: bool = True, beam_width: int = 100, top_paths: int = 1) -> Any:
+    """([dense labels, -1 beyond their ends], log probabilities) of probabilities [batch, steps, classes]."""
+    logits = tf.log(tf.transpose(y_pred, [1, 0, 2]) + 1e-7)
+    lengths = tf.cast(input_length, tf.int32)
+    if greedy:
+        decoded, scores = tf.nn.ctc_greedy_decoder(logits, lengths)
+    else:
+        decoded, scores = tf.nn.ctc_beam_search_decoder(logits, lengths, beam_width, top_paths)
+    return [tf.sparse_tensor_to_dense(each, default_value=-1) for each in decoded], scores
+
+
+def cumsum(x: Any, axis: int = 0) -> Any:
+    """Sums of the first values along an axis."""
+    return tf.cumsum(x, axis)
+
+
+def cumprod(x: Any, axis: int = 0) -> Any:
+    """Products of the first values along an axis."""
+    return tf.cumprod(x, axis)
+
+
+def dropout(x: Any, level: float, noise_shape: Any = None, seed: Any = None) -> Any:
+    """Zeroes a part `level` of the numbers."""
+    return tf.nn.dropout(x, rate=level, noise_shape=noise_shape, seed=seed)
+
+
+def dtype(x: Any) -> str:
+    """The name of the dtype."""
+    return x.dtype.base_dtype.name
+
+
+def foldl(fn: Any, elems: Any, initializer: Any = None, name: Any = None) -> Any:
+    """Combines elements from the first on."""
+    return tf.foldl(fn, elems, initializer=initializer, name=name)
+
+
+def foldr(fn: Any, elems: Any, initializer: Any = None, name: Any = None) -> Any:
+    """Combines elements from the last on."""
+    return tf.foldr(fn, elems, initializer=initializer, name=name)
+
+
+def map_fn(fn: Any, elems: Any, name: Any = None, dtype: Any = None) -> Any:
+    """The function of each element."""
+    return tf.map_fn(fn, elems, name=name, dtype=dtype)
+
+
+_uids: dict[str, int] = {}
+
+
+def get_uid(prefix: str = "") -> int:
+    """1, 2, ... for a prefix."""
+    _uids[prefix] = _uids.get(prefix, 0) + 1
+    return _uids[prefix]
+
+
+def reset_uids() -> None:
+    """`get_uid` begins anew."""
+    _uids.clear()
+
+
+def in_train_phase(x: Any, alt: Any, training: Any = None) -> Any:
+    """x while training, else alt; both are tensors or functions that make one."""
+    from dtf.keras.backend import learning_phase
+
+    phase = learning_phase() if training is None else training
+    one, other = (each if callable(each) else (lambda each=each: tf.convert_to_tensor(each)) for each in (x, alt))
+    if isinstance(phase, bool | int):
+        return one() if phase else other()
+    return tf.cond(phase, lambda: tf.identity(one()), lambda: tf.identity(other()))
+
+
+def in_test_phase(x: Any, alt: Any, training: Any = None) -> Any:
+    """x while not training, else alt."""
+    return in_train_phase(alt, x, training)
+
+
+def in_top_k(predictions: Any, targets: Any, k: int) -> Any:
+    """Whether targets are among the k greatest predictions."""
+    return tf.nn.in_top_k(predictions, targets, k)
+
+
+def is_keras_tensor(x: Any) -> bool:
+    """Whether a layer made the tensor."""
+    from dtf.build.tensor import Tensor
+    from dtf.keras.calls import node_of
+
+    if not isinstance(x, Tensor | tf.Variable | tf.SparseTensor):
+        raise ValueError(f"is_keras_tensor takes a tensor, not {x!r}")
+    return isinstance(x, Tensor) and node_of(x) is not None
+
+
+def is_sparse(tensor: Any) -> bool:
+    """Whether it is a SparseTensor."""
+    return isinstance(tensor, tf.SparseTensor)
+
+
+def to_dense(tensor: Any) -> Any:
+    """A SparseTensor as a dense one."""
+    return tf.sparse_tensor_to_dense(tensor) if is_sparse(tensor) else tensor
+
+
+def manual_variable_initialization(value: bool) -> None:
+    """Accepted: only variables without a value are initialised."""
+
+
+def moving_average_update(x: Any, value: Any, momentum: float) -> Any:
+    """Moves a variable towards a value."""
+    return tf.assign_sub(x, (x - value) * (1.0 - momentum))
+
+
+name_scope = tf.name_scope
+
+
+def random_binomial(shape: Any, p: float = 0.0, dtype: Any = "float32", seed: Any = None) -> Any:
+    """Ones with probability p."""
+    return tf.cast(tf.random_uniform(shape, seed=seed) <= p, dtype)
+
+
+def random_normal_variable(shape: Any, mean: float, scale: float, dtype: Any = None, name: Any = None,
+                           seed: Any = None) -> Any:  # fmt: skip
+    """A variable of normal values."""
+    return tf.Variable(lambda: tf.random_normal(shape, mean, scale, seed=seed), name=name)
+
+
+def random_uniform_variable(shape: Any, low: float, high: float, dtype: Any = None, name: Any = None,
+                            seed: Any = None) -> Any:  # fmt: skip
+    """A variable of uniform values."""
+    return tf.Variable(lambda: tf.random_uniform(shape, low, high, seed=seed), name=name)
+
+
+def repeat_elements(x: Any, rep: int, axis: int) -> Any:
+    """Each slice along an axis `rep` times."""
+    from dtf.keras.more_layers import _repeated
+
+    return _repeated(x, axis % x.shape.ndims, rep)
+
+
+def resize_images(x: Any, height_factor: int, width_factor: int, data_format: str = "channels_last",
+                  interpolation: str = "nearest") -> Any:  # fmt: skip
+    """Larger images."""
+    from dtf.keras.more_layers import UpSampling2D
+
+    return UpSampling2D((height_factor, width_factor), data_format, interpolation)(x)
+
+
+def slice(x: Any, start: Any, size: Any) -> Any:
+    """A part of a tensor."""
+    return tf.slice(x, start, size)
+
+
+def spatial_2d_padding(x: Any, padding: Any = ((1, 1), (1, 1)), data_format: Any = None) -> Any:
+    """Zeros around images."""
+    return tf.pad(x, [[0, 0], list(padding[0]), list(padding[1]), [0, 0]])
+
+
+def temporal_padding(x: Any, padding: Any = (1, 1)) -> Any:
+    """Zeros around sequences."""
+    return tf.pad(x, [[0, 0], list(padding), [0, 0]])
+
+
+def rnn(step_function: Any, inputs: Any, initial_states: Any, go_backwards: bool = False, mask: Any = None,
+        constants: Any = None, unroll: bool = False, input_length: Any = None) -> Any:  # fmt: skip
+    """Runs step_function(inputs of a step, states) along sequences [batch, steps, ...], which have a known length.
+
+    Returns:
+      (the last output, the outputs of all steps, the last states).
+    """
+    count = inputs.shape[1].value
+    if count is None:
+        raise ValueError("backend.rnn needs sequences of a known length; use tf.keras.layers.RNN for others")
+    states: list[Any] = list(initial_states)
+    outputs: list[Any] = []
+    order = list(range(count))[::-1] if go_backwards else list(range(count))
+    for step in order:
+        output, after = step_function(inputs[:, step], [*states, *(constants or [])])
+        if mask is not None:
+            kept = mask[:, step]
+            after = [tf.where(kept, new, old) for new, old in zip(after, states, strict=True)]
+            output = tf.where(kept, output, outputs[-1] if outputs else tf.zeros_like(output))
+        states = list(after)
+        outputs.append(output)
+    return outputs[-1], tf.stack(outputs, 1), states

@@ -1,17 +1,40 @@
-"""Saves a Sequential model as a SavedModel for serving.
+"""Files of Keras models: HDF5 files of weights and of whole models, configs as JSON, and SavedModels for serving.
 
-Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/keras/experimental/export_saved_model
+Owns the layout of Keras's HDF5 files, which TensorFlow 1.x reads too: attributes `model_config` and
+`training_config`, and the groups `model_weights/LAYER/VARIABLE`. HDF5 needs h5py (`pip install 'dtf[keras]'`).
+
+Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/keras/models/load_model
 """
 
 from __future__ import annotations
 
-from dtf.keras.models import Sequential
+import importlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from dtf.build import nest
+from dtf.build.tensor import Tensor
+from dtf.keras import configs, losses, optimizers
+from dtf.keras.calls import InputLayer, node_of
 from dtf.saved_model.builder import simple_save
 
-__all__ = ["export_saved_model"]
+__all__ = ["export_saved_model", "load_model", "model_from_config", "model_from_json", "save_model"]
+
+_ENDS = (".h5", ".hdf5", ".keras")
+
+# The classes of models by name; their modules put them here.
+MODELS: dict[str, Any] = {}
 
 
-def export_saved_model(model: Sequential, saved_model_path: str) -> None:
+def is_hdf5(path: Any) -> bool:
+    """Whether a path names an HDF5 file of Keras."""
+    return str(path).endswith(_ENDS)
+
+
+def export_saved_model(model: Any, saved_model_path: str, **kwargs: Any) -> None:
     """Writes a model whose signature "serving_default" takes "input" and gives "output".
 
     Raises:
@@ -19,6 +42,315 @@ def export_saved_model(model: Sequential, saved_model_path: str) -> None:
       ValueError: the model's input shape is not known yet.
       OpError: writing failed.
     """
-    local = model._here()
-    with local.graph.as_default():
-        simple_save(local.session, saved_model_path, {"input": local.program.x}, {"output": local.program.outputs})
+    if not model._is_made:
+        raise ValueError("The model's input shape is not known: build or train the model before it is exported")
+    several = len(model.inputs) > 1 or len(model.outputs) > 1
+    given = dict(zip(model.input_names, model.inputs, strict=True)) if several else {"input": model.inputs[0]}
+    made = dict(zip(model.output_names, model.outputs, strict=True)) if several else {"output": model.outputs[0]}
+    session = model._session()
+    with model._own_graph().as_default():
+        simple_save(session, saved_model_path, given, made)
+
+
+# Whole models
+
+
+def save_model(
+    model: Any, filepath: str, overwrite: bool = True, include_optimizer: bool = True, save_format: str | None = None,
+    **kwargs: Any,
+) -> None:  # fmt: skip
+    """Writes a model into an HDF5 file; with save_format="tf" a SavedModel for serving.
+
+    Raises:
+      ImportError: h5py is not installed.
+      NotImplementedError: the model is a subclass of Model.
+    """
+    if save_format == "tf":
+        export_saved_model(model, filepath)
+        return
+    config = {"class_name": type(model).__name__, "config": model.get_config()}
+    if config["class_name"] not in MODELS:
+        config["class_name"] = "Model"
+    with _h5py().File(filepath, "w") as file:
+        file.attrs["keras_version"] = "2.2.4-tf"
+        file.attrs["backend"] = "tensorflow"
+        file.attrs["model_config"] = json.dumps(config, default=configs.value_of).encode()
+        _write_weights(file.create_group("model_weights"), model)
+        if include_optimizer and model._told is not None:
+            training = {
+                "optimizer_config": _optimizer_config(model._told.optimizer),
+                "loss": configs.value_of(model._told.loss),
+                "metrics": configs.value_of(model._told.metrics),
+                "loss_weights": model._told.loss_weights,
+                "sample_weight_mode": None,
+                "weighted_metrics": None,
+            }
+            file.attrs["training_config"] = json.dumps(training, default=configs.value_of).encode()
+
+
+def load_model(filepath: str, custom_objects: Mapping[str, Any] | None = None, compile: bool = True) -> Any:
+    """Reads a model of `save_model`, here or in TensorFlow; it is compiled as it was.
+
+    Args:
+      custom_objects: the program's own classes and functions by name.
+      compile: whether to compile it.
+
+    Raises:
+      ImportError: h5py is not installed.
+      OSError: the file does not exist, or is not an HDF5 file.
+      ValueError: it holds weights only, or a class is unknown.
+    """
+    with configs.custom_object_scope(custom_objects or {}), _h5py().File(filepath, "r") as file:
+        if "model_config" not in file.attrs:
+            raise ValueError(f"{filepath} holds no model, only weights; make the model, and call load_weights")
+        model = model_from_config(json.loads(_text(file.attrs["model_config"])))
+        _read_weights(file.get("model_weights", file), model, False, filepath)
+        training = file.attrs.get("training_config")
+        if compile and training is not None:
+            told = json.loads(_text(training))
+            loss = told["loss"]
+            custom = configs.custom_objects
+            if isinstance(loss, str) and loss in custom:
+                loss = custom[loss]
+            metrics = nest.map_structure(
+                lambda each: custom.get(each, each) if isinstance(each, str) else each, told["metrics"]
+            ) if told.get("metrics") else None
+            optimizer = told["optimizer_config"]
+            model.compile(
+                optimizers.get(optimizer) if optimizer else "sgd",
+                losses.get(loss) if isinstance(loss, Mapping) and "class_name" in loss else loss,
+                metrics, told.get("loss_weights"),
+            )  # fmt: skip
+    return model
+
+
+def model_from_config(config: Mapping[str, Any], custom_objects: Mapping[str, Any] | None = None) -> Any:
+    """A model of {"class_name": ..., "config": ...}."""
+    with configs.custom_object_scope(custom_objects or {}):
+        if config["class_name"] == "Sequential":
+            return _stack_of(config["config"])
+        known = configs.custom_objects.get(config["class_name"])
+        if known is not None and hasattr(known, "from_config"):
+            return known.from_config(config["config"])
+        return model_of(config["config"])
+
+
+def model_from_json(json_string: str, custom_objects: Mapping[str, Any] | None = None) -> Any:
+    """A model of the text of `to_json`."""
+    return model_from_config(json.loads(json_string), custom_objects)
+
+
+def to_json(model: Any, **kwargs: Any) -> str:
+    """The config of a model as text."""
+    config = {
+        "class_name": "Sequential" if hasattr(model, "_stack") else "Model", "config": model.get_config(),
+        "keras_version": "2.2.4-tf", "backend": "tensorflow",
+    }  # fmt: skip
+    return json.dumps(config, default=configs.value_of, **kwargs)
+
+
+# Layers
+
+
+def serialize_layer(layer: Any) -> dict[str, Any]:
+    """{"class_name": ..., "config": ...} of a layer or model."""
+    name = type(layer).__name__
+    if getattr(layer, "_is_network", False) and name not in MODELS:
+        name = "Model"
+    return {"class_name": name, "config": layer.get_config()}
+
+
+def deserialize_layer(config: Mapping[str, Any], custom_objects: Mapping[str, Any] | None = None) -> Any:
+    """The layer of a config.
+
+    Raises:
+      ValueError: its class is unknown.
+    """
+    name = config["class_name"]
+    if name in ("Sequential", "Model", "Functional"):
+        return model_from_config({**config, "class_name": "Model" if name == "Functional" else name}, custom_objects)
+    with configs.custom_object_scope(custom_objects or {}):
+        kind = configs.custom_objects.get(name)
+        if kind is None:
+            kind = getattr(importlib.import_module("dtf.keras.layers"), name, None)
+        if kind is None:
+            raise ValueError(f"Unknown layer: {name}; pass it in custom_objects")
+        given = {
+            key: value for key, value in config["config"].items()
+            if not (kind is not InputLayer and key in ("ragged", "groups", "sparse"))
+        }  # fmt: skip
+        return kind.from_config(given)
+
+
+def config_of(model: Any) -> dict[str, Any]:
+    """The config of a functional model: layers, their calls, inputs and outputs."""
+    calls: dict[int, list[Any]] = {}
+    for node in model._nodes_inside:
+        calls.setdefault(id(node.layer), []).append(node)
+
+    def place(tensor: Any) -> list[Any]:
+        node = node_of(tensor)
+        assert node is not None
+        index = next((i for i, each in enumerate(calls[id(node.layer)]) if each is node), 0)
+        which = next(i for i, each in enumerate(nest.flatten(node.outputs)) if each is tensor)
+        return [node.layer.name, index, which]
+
+    layers = []
+    for layer in model.layers:
+        inbound = []
+        for node in calls[id(layer)]:
+            if isinstance(layer, InputLayer):
+                continue
+            arguments = {}
+            for key, value in node.arguments.items():
+                flat = nest.flatten(value)
+                if flat and all(isinstance(each, Tensor) and node_of(each) is not None for each in flat):
+                    arguments[key] = {"__tensors__": [place(each) for each in flat]}
+                elif not any(isinstance(each, Tensor) for each in flat):
+                    arguments[key] = value
+            inbound.append([[*place(each), arguments] for each in nest.flatten(node.inputs)])
+        layers.append({**serialize_layer(layer), "name": layer.name, "inbound_nodes": inbound})
+    return {
+        "name": model.name, "layers": layers, "input_layers": [place(each) for each in model.inputs],
+        "output_layers": [place(each) for each in model.outputs],
+    }  # fmt: skip
+
+
+def model_of(config: Mapping[str, Any], custom_objects: Mapping[str, Any] | None = None) -> Any:
+    """The functional model of a config."""
+    made: dict[str, Any] = {}
+    outputs: dict[tuple[str, int], list[Any]] = {}
+    waiting = []
+    for each in config["layers"]:
+        layer = deserialize_layer(each, custom_objects)
+        name = each.get("name") or each["config"]["name"]
+        made[name] = layer
+        if isinstance(layer, InputLayer):
+            outputs[name, 0] = [layer.output]
+        for index, inbound in enumerate(each.get("inbound_nodes", [])):
+            waiting.append((name, index, inbound))
+
+    def tensor(place: Any) -> Any:
+        return outputs[place[0], place[1]][place[2]]
+
+    while waiting:
+        later = []
+        for name, index, inbound in waiting:
+            arguments = inbound[0][3] if len(inbound[0]) > 3 else {}
+            places = [*inbound, *[one for value in arguments.values() if isinstance(value, dict)
+                                  for one in value.get("__tensors__", [])]]  # fmt: skip
+            if any((place[0], place[1]) not in outputs for place in places):
+                later.append((name, index, inbound))
+                continue
+            given = [tensor(place) for place in inbound]
+            kwargs = {
+                key: [tensor(one) for one in value["__tensors__"]] if isinstance(value, dict) and "__tensors__" in value
+                else value for key, value in arguments.items()
+            }  # fmt: skip
+            result = made[name](given[0] if len(given) == 1 else given, **kwargs)
+            outputs[name, index] = nest.flatten(result)
+        if len(later) == len(waiting):
+            raise ValueError(f"The config of model {config.get('name')} has layers whose inputs nothing makes")
+        waiting = later
+    inputs = [tensor(each) for each in config["input_layers"]]
+    results = [tensor(each) for each in config["output_layers"]]
+    given, returned = (each[0] if len(each) == 1 else each for each in (inputs, results))
+    return MODELS["Model"](given, returned, config["name"])
+
+
+def _stack_of(config: Any) -> Any:
+    layers, name = (config["layers"], config.get("name")) if isinstance(config, Mapping) else (config, None)
+    made = MODELS["Sequential"](name=name)
+    for each in layers:
+        made.add(deserialize_layer(each))
+    shape = config.get("build_input_shape") if isinstance(config, Mapping) else None
+    if shape and not made._is_made:
+        made.build(shape)
+    return made
+
+
+# Weights
+
+
+def save_weights_hdf5(model: Any, path: str) -> None:
+    """Writes the weights of a model into an HDF5 file."""
+    if hasattr(model, "_require_shape"):
+        model._require_shape()
+    with _h5py().File(path, "w") as file:
+        _write_weights(file, model)
+
+
+def load_weights_hdf5(model: Any, path: str, by_name: bool) -> None:
+    """Reads weights, or those of a whole model, from an HDF5 file.
+
+    Raises:
+      OSError: the file does not exist, or is not an HDF5 file.
+      ValueError: it does not fit the model.
+    """
+    if hasattr(model, "_require_shape"):
+        model._require_shape()
+    with _h5py().File(path, "r") as file:
+        _read_weights(file.get("model_weights", file), model, by_name, path)
+
+
+def _write_weights(group: Any, model: Any) -> None:
+    layers = model.layers
+    group.attrs["layer_names"] = [each.name.encode() for each in layers]
+    group.attrs["backend"] = b"tensorflow"
+    group.attrs["keras_version"] = b"2.2.4-tf"
+    session = model._session()
+    for layer in layers:
+        inner = group.create_group(layer.name)
+        weights = _ordered(layer)
+        names = [f"{each.op.name}:0" for each in weights]
+        inner.attrs["weight_names"] = np.array([name.encode() for name in names]) if names else np.array([], "S1")
+        for name, value in zip(names, session.run(weights) if weights else [], strict=True):
+            inner.create_dataset(name, data=value)
+
+
+def _ordered(layer: Any) -> list[Any]:
+    """The weights in the order of Keras's files: the trainable ones first."""
+    return [*layer.trainable_weights, *layer.non_trainable_weights] if layer.weights else []
+
+
+def _read_weights(group: Any, model: Any, by_name: bool, path: str) -> None:
+    names = [_text(each) for each in group.attrs["layer_names"]]
+    stored = [name for name in names if len(group[name].attrs["weight_names"])]
+    pairs = []
+    if by_name:
+        known = {each.name: each for each in model.layers}
+        pairs = [(known[name], name) for name in stored if name in known]
+    else:
+        layers = [each for each in model.layers if each.weights]
+        if len(layers) != len(stored):
+            raise ValueError(
+                f"{path} has weights of {len(stored)} layers, and the model has {len(layers)} layers with weights"
+            )
+        pairs = list(zip(layers, stored, strict=True))
+    session = model._session()
+    for layer, name in pairs:
+        inner = group[name]
+        values = [np.asarray(inner[_text(each)]) for each in inner.attrs["weight_names"]]
+        weights = _ordered(layer)
+        shapes = [tuple(each.shape.as_list()) for each in weights]
+        if [each.shape for each in values] != shapes:
+            raise ValueError(
+                f"Layer {layer.name} has weights of shapes {shapes}; {path} has {[each.shape for each in values]}"
+            )
+        for variable, value in zip(weights, values, strict=True):
+            variable.load(value, session)
+
+
+def _optimizer_config(optimizer: Any) -> Any:
+    return configs.serialize_keras_object(optimizer) if hasattr(optimizer, "get_config") else None
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def _h5py() -> Any:
+    try:
+        return importlib.import_module("h5py")
+    except ImportError:
+        raise ImportError("HDF5 files need h5py: pip install 'dtf[keras]'") from None
