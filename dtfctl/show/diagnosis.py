@@ -29,6 +29,9 @@ SLOW_PART = 0.5
 RATE_MIN = 0.05
 """Steps per second of the other workers below which rates are too coarse to be compared."""
 
+YOUNG_S = 45.0
+"""Rates of a process that is younger are those of its start, and not compared."""
+
 CRASHES = 3
 FULL_BYTES = 64 << 20
 FULL_PART = 0.005
@@ -157,7 +160,7 @@ def _stalled(snapshot: Snapshot) -> Iterator[Finding]:
 
 
 def _hot_ps(snapshot: Snapshot) -> Iterator[Finding]:
-    servers = [task for task in snapshot.tasks if task.job == "ps" and task.is_ready and task.cores is not None]
+    servers = [task for task in snapshot.tasks if task.job == "ps" and _is_steady(task) and task.cores is not None]
     if len(servers) < 2:
         return
     hottest = max(servers, key=_cores)
@@ -176,7 +179,7 @@ def _slow_worker(snapshot: Snapshot) -> Iterator[Finding]:
     rates = {
         task.name: (task, task.steps_per_s)
         for task in snapshot.tasks
-        if task.is_ready and task.steps_per_s is not None and task.job in ("worker", "chief", "master")
+        if _is_steady(task) and task.steps_per_s is not None and task.job in ("worker", "chief", "master")
     }
     if len(rates) < 2:
         return
@@ -214,6 +217,10 @@ def _says(task: TaskView, pattern: re.Pattern[str]) -> bool:
     if task.is_ready and not task.failures:
         return False
     return any(pattern.search(text[-4000:]) for text in (task.traceback, task.reason, task.earlier, task.waiting_for))
+
+
+def _is_steady(task: TaskView) -> bool:
+    return task.is_ready and task.started_s is not None and task.started_s >= YOUNG_S
 
 
 def _cores(task: TaskView) -> float:

@@ -59,6 +59,11 @@ def test_workers_of_like_rates_and_those_whose_rate_is_unknown_are_not_slow():
     assert kinds(a_cluster(a_task("worker:0", steps_per_s=10.0))) == []
 
 
+def test_a_worker_that_has_just_begun_is_not_called_slow():
+    young = a_task("worker:1", steps_per_s=1.0, started_s=20.0)
+    assert kinds(a_cluster(a_task("worker:0", steps_per_s=10.0), young)) == []
+
+
 @pytest.mark.parametrize("loss", [math.nan, math.inf])
 def test_a_loss_that_is_no_number_comes_first(loss):
     loop = a_task("worker:1", "backoff", failures=4, reason="exited with status 1")

@@ -15,7 +15,9 @@ from pathlib import Path
 
 from dtfctl.launchers.usage import Usage
 from dtfctl.logs.progress import Progress
-from dtfctl.ui import watching
+from dtfctl.storage.paths import ClusterPaths
+from dtfctl.storage.store import Store
+from dtfctl.ui import server, watching
 from dtfctl.ui.server import Page, listener, serve
 from dtfctl.values.history import Happening
 from dtfctl.values.snapshot import Disk, HostView, Snapshot, TaskView
@@ -72,8 +74,8 @@ class MadeUpLooker:
         history = (Happening(now, f"worker:{self._looks % 3}", "goes on", f"look {self._looks}", after + 1),)
         hosts = (HostView("node1", "connected", 1.0, ""),)
         known = ("/home/user/cluster.yaml", "running", "", "", False, self._begun - 4000, hosts)
-        measured = (Progress(step, 41.5, loss), history, tuple(disks))
-        return Snapshot(now, self._name, *known, tuple(tasks), (), *measured)
+        measured = {"progress": Progress(step, 41.5, loss), "history": history, "disks": tuple(disks)}
+        return Snapshot(now, self._name, *known, tuple(tasks), (), **measured)
 
     def _task(self, name: str, number: int) -> TaskView:
         job = name.partition(":")[0]
@@ -102,7 +104,34 @@ def prepare(state: Path, tasks: int = 0) -> list[str]:
                 scalars = {"loss": loss, "global_step/sec": 40 + 4 * math.sin(step / 37), "learning_rate": 0.01}
                 file.write(event(step, now - 500 + step / 2, scalars))
         (paths.logs(1) / "worker-0.1.log").write_text("INFO:dtf:global_step/sec: 41.5\nstep 990, loss 0.31\n")
+        _live(paths, now)
     return names
+
+
+def _live(paths: ClusterPaths, now: float) -> None:
+    """A history: all start, ps:1 is killed once, worker:1 fails three times."""
+    store = Store(paths.store)
+    found = store.load()
+    assert found is not None
+    run, statuses = found
+    lines: list[tuple[float, str, str, str]] = []
+    for number, task in enumerate(statuses):
+        begin = now - 598 + number / 5
+        lines += [(begin, task, "start", "it is in the cluster file"), (begin + 7, task, "ready", "after 7.0s")]
+    lines += _again("ps:1", now - 380, "killed by SIGKILL from outside; restart not counted", 2.0)
+    for count, at in enumerate((now - 210, now - 150, now - 80), 1):
+        lines += _again("worker:1", at, f"exited with status 1; restart {count} of 5 within 10m", 6.0 * count)
+    store.save(run, (), [Happening(*line) for line in sorted(lines)])
+    store.close()
+
+
+def _again(task: str, at: float, why: str, pause_s: float) -> list[tuple[float, str, str, str]]:
+    return [
+        (at, task, "ended", why.partition(";")[0]),
+        (at + 0.1, task, "retry", why),
+        (at + pause_s, task, "start", why),
+        (at + pause_s + 6, task, "ready", "after 6.0s"),
+    ]
 
 
 def main() -> None:
@@ -115,6 +144,8 @@ def main() -> None:
     prepare(state, arguments.tasks)
     watching.Looker = MadeUpLooker  # type: ignore[assignment, misc]
     watching.Cluster.wait_for_change = lambda self, timeout_s: time.sleep(timeout_s) or False  # type: ignore
+    former = server._summary
+    server._summary = lambda cluster: {**former(cluster), "state": "running", "isOver": False, "ready": 5, "tasks": 5}
     bound = listener(arguments.port, None)
     address = f"http://127.0.0.1:{bound.getsockname()[1]}/?token={TOKEN}"
     serve(Page(state, "well"), TOKEN, bound, lambda: print(address, flush=True))

@@ -130,7 +130,7 @@ def test_a_run_is_watched_a_killed_ps_comes_back_a_log_line_is_found_and_a_task_
 @pytest.mark.timeout(240)
 def test_a_real_nan_a_crash_loop_and_a_full_disk_are_said_by_the_page(tmp_path, browser):
     overrides = ", ".join(
-        f"{index}: {{program: {sys.executable} {TRAINER} {{job}} {{task}} {{checkpoint_dir}} {case}}}"
+        f"{index}: {{program: '{sys.executable} {TRAINER} {{job}} {{task}} {{checkpoint_dir}} {case}'}}"
         for index, case in enumerate(("nan", "crash", "full"))
     )
     text = CLUSTER.replace("worker: 2", f"worker: {{replicas: 3, tasks: {{{overrides}}}}}")

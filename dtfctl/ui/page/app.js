@@ -58,6 +58,7 @@ function route() {
   shown = { name, view, ...VIEWS[view].show(room, context, query) };
   tabs(view);
   list();
+  document.querySelector(".cluster[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
   if (context.cluster) shown.update?.(null);
 }
 
@@ -198,7 +199,7 @@ function wrong(cluster) {
     el("span.words", {}, finding.words), finding.advice ? el("span.advice", {}, `→ ${finding.advice}`) : null,
     finding.task ? el("button.link", { type: "button", onclick: () => go("logs", { task: finding.task }) },
       `logs of ${finding.task}`) : null));
-  replace(place, el("span.sign", { "aria-hidden": "true" }, cluster.findings.length ? "!" : "✓"),
+  replace(place, el("span.sign", { "aria-hidden": "true" }, cluster.findings.length ? "!" : grade === "fine" || cluster.isOver ? "✓" : "…"),
     lines.length ? el("ul", {}, ...lines) : el("span.words", {}, cluster.headline));
 }
 

@@ -12,7 +12,7 @@ export function theme() {
 function axis(colours, more = {}) {
   return {
     stroke: colours.text, grid: { stroke: colours.grid, width: 1 }, ticks: { stroke: colours.grid, width: 1, size: 4 },
-    font: "11px system-ui, sans-serif", size: 30, gap: 4, ...more,
+    font: "11px system-ui, sans-serif", size: 26, gap: 4, ...more,
   };
 }
 

@@ -51,7 +51,7 @@ export function show(room, context) {
       for (const each of troubles.get(task.name) || []) {
         if (each.time >= begin) lane.append(el("span.trouble", { title: each.words, style: { "--at": String(part(each.time)) } }));
       }
-      return el("div.life", { role: "listitem" }, el("span.name", { title: task.name }, task.name), lane);
+      return el("div.track", { role: "listitem" }, el("span.name", { title: task.name }, task.name), lane);
     }));
     if (!lanes.childElementCount) replace(lanes, el("p.muted.note", {}, "No task fits."));
   }

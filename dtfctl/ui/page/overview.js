@@ -122,7 +122,7 @@ export function show(room, context) {
 function makeFigures(place) {
   const parts = {};
   for (const [key, title] of [["tasks", "Tasks ready"], ["step", "Global step"], ["rate", "Steps / s"], ["loss", "Loss"],
-    ["restarts", "Restarts"], ["cpu", "CPU in use"], ["memory", "Memory"], ["time", "Running for"]]) {
+    ["restarts", "Restarts"], ["cpu", "CPU cores"], ["memory", "Memory"], ["time", "Running for"]]) {
     parts[key] = el("div.value", {}, "–");
     place.append(el("div.figure", { data: { key } }, el("div.label", {}, title), parts[key]));
   }
@@ -139,7 +139,7 @@ function makeFigures(place) {
     write(parts.loss, cluster.lossIsNaN ? "NaN" : format.number(cluster.loss, 3));
     parts.loss.classList.toggle("bad", cluster.lossIsNaN);
     write(parts.restarts, String(cluster.restarts));
-    write(parts.cpu, isMeasured ? `${cores.toFixed(1)} cores` : "–");
+    write(parts.cpu, isMeasured ? format.number(Number(cores.toFixed(1))) : "–");
     write(parts.memory, isMeasured ? format.bytes(memory) : "–");
     write(parts.time.previousSibling, cluster.isOver ? "Started" : "Running for");
     const running = context.now() - cluster.startedAt;

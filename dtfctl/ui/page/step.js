@@ -39,7 +39,7 @@ export function show(room, context) {
           style: { "--from": String((each.ts - begin) / length), "--to": String((each.ts + each.dur - begin) / length), "--hue": String(format.hash(String(each.cat || each.name)) % 360) },
           onclick: () => write(detail, `${name} ${label}`) }));
       }
-      return el("div.life", { role: "listitem" }, el("span.name", { title: key }, name), lane);
+      return el("div.track", { role: "listitem" }, el("span.name", { title: key }, name), lane);
     }));
   }
 
