@@ -146,7 +146,10 @@ async function watch(name) {
 }
 
 function take(change) {
-  if (change.now) context.skewS = change.now - Date.now() / 1000;
+  if (change.now) {
+    sentAt = change.now;
+    context.skewS = change.now - Date.now() / 1000;
+  }
   if (change.error) { connection(change.error); return; }
   if (!change.cluster) return;
   connection("");
@@ -161,12 +164,14 @@ function take(change) {
   draw();
 }
 
+let sentAt = 0; // when the last change was sent; with the count of updates it is how tests measure the page
 const pending = { tasks: [], gone: [], events: [] };
 const draw = framed(() => {
   const change = { tasks: pending.tasks, gone: pending.gone, events: pending.events };
   Object.assign(pending, { tasks: [], gone: [], events: [] });
   head();
   shown?.update?.(change);
+  document.documentElement.dataset.lagMs = String(Date.now() - sentAt * 1000);
   document.documentElement.dataset.updates = String(Number(document.documentElement.dataset.updates || 0) + 1);
 });
 
