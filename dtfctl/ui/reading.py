@@ -6,6 +6,7 @@ has asked for READERS_IDLE_S is forgotten.
 
 from __future__ import annotations
 
+import asyncio
 import re
 import threading
 import time
@@ -19,8 +20,12 @@ from dtfctl.control.cluster import Cluster
 from dtfctl.logs import Choice, Line, LogReader, placement, tasks_with_logs
 from dtfctl.logs.events import EventReader
 from dtfctl.logs.patterns import LEVELS, compiled, level_of
+from dtfctl.metrics.gather import asked
+from dtfctl.probes import task_reports
 from dtfctl.show import lives
+from dtfctl.storage.certificates import Certificates
 from dtfctl.ui.documents import Document, finite
+from dtfctl.values.plan import TLS
 from dtfctl.wording import coloured
 
 READERS_IDLE_S = 600.0
@@ -277,6 +282,29 @@ def parameters_of(cluster: Cluster) -> Document:
             {"name": each.name, "task": each.task, "shape": list(each.shape), "bytes": each.bytes}
             for each in found[:VARIABLES_MAX]
         ],
+    }
+
+
+def traffic_of(cluster: Cluster) -> Document:
+    """What each parameter server has sent and received since its start, where it reports that (dtf's do)."""
+    run, statuses = cluster.load()
+    if run.is_over:
+        return {}
+    servers = {name: each for name, each in asked(run, statuses).items() if run.task(name).job.stops_last}
+    tls = None
+    if run.plan.security == TLS:
+        tls = Certificates(cluster.paths.tls(run.number)).client_context()
+    reports = asyncio.run(task_reports.gather(servers, tls))
+    at = time.monotonic()
+    return {
+        task: {
+            "at": at,
+            "generation": statuses[task].generation,
+            "sent": sum(each.bytes for each in report.traffic if each.direction == "sent"),
+            "received": sum(each.bytes for each in report.traffic if each.direction == "received"),
+            "messages": sum(each.messages for each in report.traffic),
+        }
+        for task, report in reports.items()
     }
 
 

@@ -3,7 +3,7 @@
     /                 the page                             /assets/...       its files
     /api/clusters     all clusters of the state folder     /api/watch        one cluster, as it changes (a JSON a line)
     /api/logs         lines, and those that come           /api/tags, points, histogram, image     event files
-    /api/lives, /api/parameters, /api/trace                /api/act          POST: an action, or its plan
+    /api/lives, /api/parameters, traffic, trace            /api/act          POST: an action, or its plan
 
 Everything that touches a disk or a supervisor runs in a thread; streams end with their connection.
 """
@@ -91,6 +91,7 @@ class Page:
             "lives": self._lives,
             "parameters": self._parameters,
             "trace": self._trace,
+            "traffic": self._traffic,
         }
 
     def _cluster(self, request: Request) -> Cluster:
@@ -196,6 +197,9 @@ class Page:
 
     async def _parameters(self, request: Request) -> Response:
         return await _in_thread(reading.parameters_of, self._cluster(request))
+
+    async def _traffic(self, request: Request) -> Response:
+        return await _in_thread(reading.traffic_of, self._cluster(request))
 
     async def _trace(self, request: Request) -> Response:
         path = await asyncio.to_thread(_newest_trace, self._cluster(request))

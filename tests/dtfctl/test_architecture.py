@@ -31,7 +31,7 @@ ROOMS = {
     "notices": "values",
     "trace": "wire",
     "checks": "config control launchers plan show storage values",
-    "ui": "control logs show storage supervise values wire",
+    "ui": "control logs metrics probes show storage supervise values wire",
     "commands": "checks config control launchers logs manifests metrics plan probes show storage supervise trace ui"
     " values wire",
     "daemon": "control launchers metrics notices probes storage supervise values wire",

@@ -17,6 +17,7 @@ export function show(room, context) {
     el("section.card", { "aria-label": "Variables" }, el("div.row.bar", {}, el("h2", {}, "Variables"), about, el("span.spread"), search), el("div.scroll", {}, table)));
   const abort = new AbortController();
   let found = null;
+  let before = {}, rates = new Map();
 
   function draw() {
     if (!found) return;
@@ -25,17 +26,19 @@ export function show(room, context) {
     const total = [...sums.values()].reduce((one, other) => one + other, 0);
     const names = [...sums.keys()].sort(format.natural);
     const most = Math.max(1, ...sums.values());
-    write(words, found.why || verdict(sums, total));
+    write(words, [found.why || verdict(sums, total), busiest(rates)].filter(Boolean).join(" "));
     const dark = context.isDark();
     replace(bars, ...names.map((name) => {
       const own = found.variables.filter((each) => each.task === name);
       const task = context.tasks.get(name);
       const load = task && task.cores !== null ? ` · CPU ${format.percent(task.cores)}` : "";
+      const rate = rates.get(name);
+      const traffic = rate ? ` · in ${format.bytes(rate.received)}/s, out ${format.bytes(rate.sent)}/s` : "";
       const bar = el("div.stack", {}, ...own.slice(0, 40).map((each, index) => el("span.part", {
         title: `${each.name}: ${format.bytes(each.bytes)}`,
         style: { "--size": String(each.bytes / most), "--colour": format.colour(index, dark) } })));
       return el("div.server", { role: "listitem" }, el("span.name", {}, name), bar,
-        el("span.muted", {}, `${format.bytes(sums.get(name))} · ${total ? format.percent(sums.get(name) / total) : "–"} · ${own.length} variables${load}`));
+        el("span.muted", {}, `${format.bytes(sums.get(name))} · ${total ? format.percent(sums.get(name) / total) : "–"} · ${own.length} variables${load}${traffic}`));
     }));
     filter();
   }
@@ -51,10 +54,38 @@ export function show(room, context) {
   const refresh = async () => {
     try { found = await get("parameters", { cluster: context.name }, abort.signal); draw(); } catch (error) { if (!abort.signal.aborted) write(words, error.message); }
   };
+  /** Bytes a second between two looks at the counts that each server reports. */
+  async function measure() {
+    const now = await get("traffic", { cluster: context.name }, abort.signal).catch(() => ({}));
+    const next = new Map();
+    for (const [name, own] of Object.entries(now)) {
+      const former = before[name];
+      if (!former || former.generation !== own.generation || own.at <= former.at) continue;
+      const rate = (key) => Math.max(0, (own[key] - former[key]) / (own.at - former.at));
+      next.set(name, { sent: rate("sent"), received: rate("received") });
+    }
+    before = now;
+    rates = next;
+    draw();
+  }
+
   search.addEventListener("input", () => found && filter());
-  const timer = setInterval(() => { if (!document.hidden) refresh(); }, 10000);
+  const timers = [
+    setInterval(() => { if (!document.hidden) refresh(); }, 10000),
+    setInterval(() => { if (!document.hidden && !context.cluster?.isOver) measure(); }, 4000),
+  ];
   refresh();
-  return { restyle: draw, close: () => { abort.abort(); clearInterval(timer); } };
+  measure();
+  return { restyle: draw, close: () => { abort.abort(); timers.forEach(clearInterval); } };
+}
+
+function busiest(rates) {
+  if (rates.size < 2) return "";
+  const all = [...rates.entries()].map(([name, rate]) => [name, rate.sent + rate.received]);
+  const total = all.reduce((sum, [, rate]) => sum + rate, 0);
+  const [name, most] = all.reduce((one, other) => (other[1] > one[1] ? other : one));
+  if (total < 1024 || most <= 1.5 * (total / all.length)) return "";
+  return `Most of the traffic goes to ${name}: ${format.percent(most / total)} of ${format.bytes(total)}/s.`;
 }
 
 function verdict(sums, total) {
