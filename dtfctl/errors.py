@@ -13,6 +13,7 @@ DtfctlError (exit status 1)
 |-- CertificatesMissing (1)    security: tls cannot be had here; what to install, or which file is damaged
 |-- MetricsMissing (1)         figures cannot be given here; what to install
 |-- TraceUnreadable (1)        a file that `dtfctl trace` has not written
+|-- TraceImpossible (1)        no task can be traced now; why
 |-- HostsUnusable (8)          hosts that cannot be reached or used; each with why, and the command that shows it
 |-- CommandEnded (0 or 3)      a job of an engine waits, has ended or is cancelled: the command has said so
 `-- PortTaken (1)              a port that the cluster file names belongs to somebody else; to whom
@@ -70,6 +71,10 @@ class CertificatesMissing(DtfctlError):
 
 
 class MetricsMissing(DtfctlError):
+    pass
+
+
+class TraceImpossible(DtfctlError):
     pass
 
 

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +14,10 @@ from dtfctl.commands.frame import ERROR, USAGE, Options, choose, command, fail, 
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from dtfctl.control.cluster import Cluster
+
+TRACE_TIMEOUT_S = 30.0
 
 
 def add_to(group: click.Group) -> None:
@@ -71,13 +75,24 @@ def add_to(group: click.Group) -> None:
 
         opened: list[Path | None] = []
         try:
-            serve(Page(state_root(options.state_dir), chosen, read_only), token, bound, begun)
+            serve(Page(state_root(options.state_dir), chosen, read_only, _traced), token, bound, begun)
         finally:
             bound.close()
             if path is not None:
                 path.unlink(missing_ok=True)
             for file in filter(None, opened):
                 file.unlink(missing_ok=True)
+
+
+def _traced(cluster: Cluster, steps: int) -> dict[str, Any]:
+    """What `dtfctl trace` writes, and what `dtfctl explain` says. Raises TraceImpossible."""
+    from dtfctl.commands.tracing import traced
+    from dtfctl.trace.explain import explain, lines
+    from dtfctl.trace.perfetto import document
+
+    found = traced(cluster, steps, TRACE_TIMEOUT_S, lambda words: None)
+    explanation = explain(found)
+    return {"trace": document(found, explanation), "lines": lines(explanation)}
 
 
 def _forwarding(port: str, there: str) -> str:

@@ -50,7 +50,7 @@ def add_to(group: click.Group) -> None:
 
         chosen = choose_active(options, cluster)
         say = options.terminal().say
-        found = _traced(chosen, steps, timeout, say)
+        found = traced(chosen, steps, timeout, say)
         text = json.dumps(document(found, explain(found)), separators=(",", ":"))
         if output == "-":
             print(text)
@@ -80,7 +80,7 @@ def add_to(group: click.Group) -> None:
         from dtfctl.trace.perfetto import explanation_document, explanation_of
 
         if path is None:
-            found = _traced(choose_active(options, cluster), steps, timeout, options.terminal().say)
+            found = traced(choose_active(options, cluster), steps, timeout, options.terminal().say)
             explanation = explain(found)
         else:
             explanation = explanation_of(_read(path))
@@ -102,10 +102,12 @@ def _read(path: str) -> Any:
         fail(ERROR, f"{path}: not a file of dtfctl trace: {error}")
 
 
-def _traced(cluster: Cluster, steps: int, timeout_s: float, say: Callable[[str], None]) -> Trace:
+def traced(cluster: Cluster, steps: int, timeout_s: float, say: Callable[[str], None]) -> Trace:
+    """Traces so many steps of each worker. Raises TraceImpossible."""
     import asyncio
 
     from dtfctl.commands.figures import client_tls
+    from dtfctl.errors import TraceImpossible
     from dtfctl.metrics.gather import asked
     from dtfctl.probes.step_traces import Tracing
     from dtfctl.trace.documents import trace_of
@@ -114,7 +116,7 @@ def _traced(cluster: Cluster, steps: int, timeout_s: float, say: Callable[[str],
     run, statuses = cluster.load()
     addresses = asked(run, statuses)
     if not addresses:
-        fail(ERROR, f"{cluster.name}: no task is ready that could be traced")
+        raise TraceImpossible(f"{cluster.name}: no task is ready that could be traced")
     hosts = {name: LOCALHOST if run.task(name).host.is_local else run.host_of(statuses[name]) for name in addresses}
     expected = [name for name in addresses if run.plan.job_decides(run.task(name))]
     tracing = Tracing(addresses, hosts, LOCALHOST, client_tls(cluster, run))
@@ -129,6 +131,6 @@ def _traced(cluster: Cluster, steps: int, timeout_s: float, say: Callable[[str],
             why = f"{', '.join(missing)} made no step within {timeout_s:g}s"
         else:
             why = "no task runs sessions of dtf; only programs of dtf can be traced, once they train"
-        fail(ERROR, f"{cluster.name}: {why}")
+        raise TraceImpossible(f"{cluster.name}: {why}")
     helpers = [name for name in statuses if run.plan.has_task(name) and run.plan.task(name).job.stops_last]
     return trace_of(cluster.name, answers, clocks, missing, helpers)

@@ -64,11 +64,6 @@ class ClusterPaths:
     def runs(self) -> Path:
         return self.folder / "runs"
 
-    @property
-    def traces(self) -> Path:
-        """Where `dtfctl trace` leaves its files for the page (Chrome's JSON)."""
-        return self.folder / "traces"
-
     def run(self, number: int) -> Path:
         return self.runs / f"{number:04d}"
 

@@ -48,18 +48,25 @@ BODY_BYTES_MAX = 1 << 20
 LOG_POLL_S = 0.4
 POINTS_MAX = 4_000
 KEEP_ALIVE_S = 15.0
-TRACE_BYTES_MAX = 64 << 20
+STEPS_MAX = 20
 
 Handler = Callable[[Request], Awaitable[Response]]
+Tracer = Callable[[Cluster, int], Document]
+"""Traces so many steps of a running cluster. Raises DtfctlError."""
 
 
 class Page:
-    """The handlers. `root` is the state folder, `chosen` the name of the cluster that is shown first."""
+    """The handlers. `root` is the state folder, `chosen` the name of the cluster that is shown first, `tracer` gives
+    the traces of `dtfctl trace`."""
 
-    def __init__(self, root: Path, chosen: str = "", is_read_only: bool = False) -> None:
+    def __init__(
+        self, root: Path, chosen: str = "", is_read_only: bool = False, tracer: Tracer | None = None
+    ) -> None:
         self._root = root
         self._chosen = chosen
         self._is_read_only = is_read_only
+        self._tracer = tracer
+        self._tracing = asyncio.Lock()
         self._watching = Watching()
         self._curves = reading.Curves()
         self._summaries: dict[str, tuple[object, Document]] = {}
@@ -202,10 +209,15 @@ class Page:
         return await _in_thread(reading.traffic_of, self._cluster(request))
 
     async def _trace(self, request: Request) -> Response:
-        path = await asyncio.to_thread(_newest_trace, self._cluster(request))
-        if path is None:
-            return JSONResponse({"error": "no trace is there yet"}, 404)
-        return FileResponse(path, media_type="application/json", headers={"x-trace": path.name})
+        """Traces some steps now; one trace at a time."""
+        cluster = self._cluster(request)
+        if self._tracer is None:
+            return JSONResponse({"error": "this page cannot trace"}, 404)
+        if self._tracing.locked():
+            return JSONResponse({"error": "another trace is under way; try again"}, 409)
+        steps = int(min(STEPS_MAX, max(1, _number(request, "steps", 3))))
+        async with self._tracing:
+            return await _in_thread(self._tracer, cluster, steps)
 
     async def _act(self, request: Request) -> Response:
         if self._is_read_only:
@@ -330,19 +342,6 @@ def _image_type(data: bytes) -> str:
         if data.startswith(begin):
             return f"image/{name}"
     return "application/octet-stream"
-
-
-def _newest_trace(cluster: Cluster) -> Path | None:
-    """The newest file that `dtfctl trace` has left in the cluster's folder."""
-    found: list[tuple[float, Path]] = []
-    try:
-        for path in cluster.paths.traces.iterdir():
-            status = path.stat()
-            if path.suffix == ".json" and stat.S_ISREG(status.st_mode) and status.st_size <= TRACE_BYTES_MAX:
-                found.append((status.st_mtime, path))
-    except OSError:
-        return None
-    return max(found)[1] if found else None
 
 
 # -- serving

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 
+from dtfctl.errors import TraceImpossible
 from dtfctl.storage.paths import ClusterPaths
 from dtfctl.storage.store import Store
 from dtfctl.ui import actions
@@ -143,10 +144,16 @@ def test_curves_lives_and_parameters_are_given(page, root):
     assert ask(page, "/api/trace", {"cluster": "trial"}, headers=OURS).status == 404
 
 
-def test_a_trace_that_is_there_is_given(page, root):
-    (root / "trial" / "traces").mkdir()
-    (root / "trial" / "traces" / "step.json").write_text('{"traceEvents": []}')
-    assert ask(page, "/api/trace", {"cluster": "trial"}, headers=OURS).json == {"traceEvents": []}
+def test_a_trace_is_asked_for_and_a_refusal_is_said(root):
+    def trace(cluster, steps):
+        if steps > 3:
+            raise TraceImpossible(f"{cluster.name}: no task is ready that could be traced")
+        return {"trace": {"traceEvents": []}, "lines": [str(steps)]}
+
+    page = Page(root, "trial", tracer=trace).application(TOKEN)
+    assert ask(page, "/api/trace", {"cluster": "trial", "steps": 2}, headers=OURS).json["lines"] == ["2"]
+    answer = ask(page, "/api/trace", {"cluster": "trial", "steps": 9}, headers=OURS)
+    assert answer.status == 500 and answer.json == {"error": "trial: no task is ready that could be traced"}
 
 
 def test_log_lines_are_searched_and_filtered(page, root):
