@@ -29,7 +29,7 @@ from dtfctl.errors import StoreError, StoreUnwritable
 from dtfctl.launchers.keeper import CHOSEN_PORTS, TOKEN, TOKEN_VARIABLE
 from dtfctl.show.view import size
 from dtfctl.storage.paths import socket_address
-from dtfctl.values.plan import ClusterPlan
+from dtfctl.values.plan import SSH, ClusterPlan
 from dtfctl.wording import printable, reason_and_file, reason_of
 
 FINE, DOUBTFUL, WRONG = "ok", "doubt", "wrong"
@@ -240,7 +240,7 @@ def _strangers(tokens: dict[str, str]) -> Iterator[tuple[int, str, str]]:
 def _hosts(plan: ClusterPlan, root: Path, where: Where) -> Iterator[Finding]:
     from dtfctl.launchers.preflight import examine
 
-    if not shutil.which("ssh"):
+    if any(host.via == SSH for host in plan.remote_hosts) and not shutil.which("ssh"):
         yield Finding(WRONG, "ssh", "is not installed", "apt install openssh-client, or your system's package")
         return
     folder = root / plan.name / "ssh"

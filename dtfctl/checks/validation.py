@@ -23,7 +23,7 @@ from dtfctl.errors import SecretMissing, StoreError
 from dtfctl.launchers.agent.check import address_error, name_error, port_error
 from dtfctl.launchers.agent.look import answers
 from dtfctl.plan import expand
-from dtfctl.values.plan import SPARSE, TLS, ClusterPlan, is_remote
+from dtfctl.values.plan import SPARSE, SSH, TLS, ClusterPlan, is_remote
 
 WORD_BYTES_MAX = 128 * 1024 - 16
 """The most that one variable of a program, or one word of its command line, may be long: 32 pages, with its name."""
@@ -107,7 +107,7 @@ def _tools(plan: ClusterPlan, where: Positions) -> Iterator[Trouble]:
         )
     if plan.metrics and importlib.util.find_spec("prometheus_client") is None:
         yield Trouble(WRONG, "", where.top("metrics"), "metrics need prometheus_client", "pip install 'dtf[metrics]'")
-    if plan.remote_hosts:
+    if any(host.via == SSH for host in plan.remote_hosts):
         words = shlex.split(os.environ.get(SSH_VARIABLE) or plan.ssh.command)
         if not words or shutil.which(words[0]) is None:
             what = f"hosts are reached by {words[0] if words else 'ssh'}, which is not found"

@@ -53,7 +53,9 @@ def test_spares_must_leave_a_host():
 
 
 @pytest.mark.parametrize(("answer", "is_page"), [(b"HTTP/1.1 302 Found\r\n\r\n", True), (b"", False), (b"\0\0", False)])
-def test_the_web_page_of_a_master_must_be_told_from_the_master(answer, is_page):
+def test_the_web_page_of_a_master_must_be_told_from_the_master(answer, is_page, monkeypatch):
+    monkeypatch.setenv("JAVA_HOME", "/java")
+
     def serve():
         connection, _ = listening.accept()
         with connection:
@@ -73,6 +75,19 @@ def test_the_web_page_of_a_master_must_be_told_from_the_master(answer, is_page):
     with pytest.raises(RuntimeError, match="no Spark answers at 127.0.0.1:1: Connection refused"):
         probe.probe("spark://127.0.0.1:1")
     probe.probe("local[2]")
+
+
+@pytest.mark.parametrize("master", ["http://127.0.0.1:8080", "127.0.0.1:7077", "locally", "spark:/x", ""])
+def test_what_is_no_master_must_be_told_before_spark_starts(master):
+    with pytest.raises(RuntimeError, match="is no master of Spark; masters are spark://HOST:7077"):
+        probe.probe(master)
+
+
+def test_a_machine_without_java_must_be_told(monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    with pytest.raises(RuntimeError, match="^Spark needs Java, and there is no java: "):
+        probe.probe("local[2]")
 
 
 def test_frames_must_arrive_as_they_were_sent_and_others_be_refused():

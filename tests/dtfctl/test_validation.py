@@ -141,6 +141,24 @@ def test_a_setting_that_this_machine_cannot_meet(folder, line, grade, at, words)
     assert re.search(words, first[2]), first[2]
 
 
+@pytest.mark.parametrize(
+    ("hosts", "needs_ssh"),
+    [
+        ("hosts: {node1: {}}", True),
+        ("engine: slurm", False),
+        ("engine: {kubernetes: {image: i}}", False),
+        ("engine: ray", False),
+        ("engine: spark", False),
+        ("engine: mpi", False),
+    ],
+)
+def test_ssh_is_needed_only_where_hosts_are_reached_by_it(folder, monkeypatch, hosts, needs_ssh):
+    monkeypatch.setenv("PATH", str(folder))
+    text = f"name: trial\nprogram: [{sys.executable}]\n{hosts}\njobs: {{worker: 1}}\n"
+    told = " ".join(each[-1] for each in found(folder, text))
+    assert ("hosts are reached by ssh, which is not found" in told) is needs_ssh, told
+
+
 def test_a_port_that_somebody_has_is_told_with_its_owner(folder):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
 import socket
 from urllib.parse import urlsplit
 
 PROBE_S = 5.0
+_MASTER = re.compile(r"spark://|k8s://|mesos://|yarn(-|$)|local(-cluster)?(\[|$)")
 PAGE_S = 2.0
 USUAL_PORT = 7077
 
 
 def probe(master: str) -> None:
-    """Raises RuntimeError where no master answers; Spark itself tries for minutes."""
+    """Raises RuntimeError where no master answers, for which Spark itself tries for minutes, and where Java is missing
+    or Spark knows no such master, of which its error says nothing."""
+    if not _MASTER.match(master):
+        known = "spark://HOST:7077, local[N], yarn, k8s://HOST:PORT"
+        raise RuntimeError(f"{master} is no master of Spark; masters are {known} (engine.spark.master)")
+    if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
+        to_do = "install it (Debian: default-jre-headless), or set JAVA_HOME"
+        raise RuntimeError(f"Spark needs Java, and there is no java: {to_do}")
     if not master.startswith("spark://"):
         return
     errors = []
