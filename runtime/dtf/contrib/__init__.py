@@ -8,9 +8,9 @@ from __future__ import annotations
 from dtf import late
 
 _PARTS = (
-    "compiler crf cudnn_rnn data distributions estimator framework image layers learn legacy_seq2seq "
-    "linalg lookup losses metrics opt predictor rnn seq2seq session_bundle signal slim staging summary tensorboard "
-    "tfprof tpu training util"
+    "compiler crf cudnn_rnn data distributions estimator feature_column framework image layers learn "
+    "legacy_seq2seq linalg lookup losses metrics opt predictor rnn seq2seq session_bundle signal slim staging "
+    "summary tensorboard tfprof tpu training util"
 )
 _NAMESPACES = {name: f"dtf.contrib.{name}" for name in _PARTS.split()}
 __getattr__, __dir__ = late.names(globals(), {}, _NAMESPACES)

@@ -4,8 +4,8 @@
     town = tf.feature_column.categorical_column_with_vocabulary_list("town", ["Bonn", "Ulm"])
     inputs = tf.feature_column.input_layer(features, [age, tf.feature_column.embedding_column(town, 4)])
 
-Only re-exports names: `dense` and `categorical` have the columns, `model_inputs` their use. Sequence columns are not
-here.
+Only re-exports names: `dense` and `categorical` have the columns, `model_inputs` their use.
+`sequence` has the columns of several time steps.
 
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/feature_column
 """
@@ -30,3 +30,10 @@ from dtf.feature_column.dense import (
     shared_embedding_columns,
 )
 from dtf.feature_column.model_inputs import input_layer, linear_model, make_parse_example_spec
+from dtf.feature_column.sequence import (
+    sequence_categorical_column_with_hash_bucket,
+    sequence_categorical_column_with_identity,
+    sequence_categorical_column_with_vocabulary_file,
+    sequence_categorical_column_with_vocabulary_list,
+    sequence_numeric_column,
+)

@@ -6,7 +6,7 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/feature_col
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -114,20 +114,31 @@ def embedding_column(
     dimension: int,
     combiner: str = "mean",
     initializer: Any = None,
+    ckpt_to_load_from: str | None = None,
+    tensor_name_in_ckpt: str | None = None,
+    max_norm: float | None = None,
     trainable: bool = True,
+    use_safe_embedding_lookup: bool = True,
 ) -> DenseColumn:
     """A vector for each class; an example gets the mean of its classes' vectors, or 0 without a class.
 
     Args:
+      categorical_column: the classes.
       dimension: the width of the vectors.
       combiner: "mean", "sum", or "sqrtn", the sum divided by the root of how many there are.
       initializer: of the vectors; truncated normal values with a deviation of 1 / sqrt(dimension) by default.
+      ckpt_to_load_from: a checkpoint, or its folder, that the vectors are read from.
+      tensor_name_in_ckpt: the name of the vectors there.
+      max_norm: the length that longer vectors are cut to.
+      trainable: whether the vectors are trainable.
+      use_safe_embedding_lookup: has no effect: examples without a class are always allowed.
 
     Returns:
       A dense column.
 
     Raises:
-      ValueError: the dimension is not positive, or the combiner or initializer is none.
+      ValueError: the dimension is not positive, the combiner or initializer is none, or only one of
+        `ckpt_to_load_from` and `tensor_name_in_ckpt` is given.
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/feature_column/embedding_column
     """
@@ -136,7 +147,8 @@ def embedding_column(
     check_combiner(combiner)
     if initializer is not None and not callable(initializer):
         raise ValueError(f"initializer must be callable if specified. Given: {initializer!r}")
-    return _Embedding(_checked(categorical_column), dimension, combiner, initializer, trainable)
+    source = _checkpoint(ckpt_to_load_from, tensor_name_in_ckpt)
+    return _Embedding(_checked(categorical_column), dimension, combiner, initializer, trainable, source, max_norm)
 
 
 def shared_embedding_columns(
@@ -145,13 +157,18 @@ def shared_embedding_columns(
     combiner: str = "mean",
     initializer: Any = None,
     shared_embedding_collection_name: str | None = None,
+    ckpt_to_load_from: str | None = None,
+    tensor_name_in_ckpt: str | None = None,
+    max_norm: float | None = None,
     trainable: bool = True,
+    use_safe_embedding_lookup: bool = True,
 ) -> list[DenseColumn]:
     """Embedding columns of one table of vectors, one for each categorical column.
 
     Args:
       shared_embedding_collection_name: of the scope of the table; by default derived from the columns' names.
-      dimension, combiner, initializer, trainable: as for `embedding_column`.
+      dimension, combiner, initializer, ckpt_to_load_from, tensor_name_in_ckpt, max_norm, trainable,
+        use_safe_embedding_lookup: as for `embedding_column`.
 
     Raises:
       ValueError: the columns have different numbers of classes.
@@ -166,7 +183,17 @@ def shared_embedding_columns(
     if name is None:
         name = "_".join(sorted(column.name for column in categorical_columns)) + "_shared_embedding"
     embedding_column(categorical_columns[0], dimension, combiner, initializer)
-    return [_Shared(column, dimension, combiner, initializer, trainable, name) for column in categorical_columns]
+    source = _checkpoint(ckpt_to_load_from, tensor_name_in_ckpt)
+    return [
+        _Shared(column, dimension, combiner, initializer, trainable, source, max_norm, name)
+        for column in categorical_columns
+    ]
+
+
+def _checkpoint(path: str | None, name: str | None) -> tuple[str, str] | None:
+    if (path is None) != (name is None):
+        raise ValueError("Must specify both `ckpt_to_load_from` and `tensor_name_in_ckpt` or none of them.")
+    return None if path is None or name is None else (path, name)
 
 
 @dataclass(frozen=True)
@@ -233,8 +260,21 @@ class _Bucketized(DenseColumn):
         return apply_op("Bucketize", None, input=self.source.values(features, True), boundaries=list(self.boundaries))
 
 
+class CategoryColumn(DenseColumn):
+    """A dense column of the classes of a categorical column: an indicator or an embedding."""
+
+    categorical: CategoricalColumn
+
+    def values(self, features: Mapping[str, Any], trainable: bool) -> Tensor:
+        return self.vectors_of(self.categorical.ids(features), trainable)
+
+    def vectors_of(self, ids: Entries, trainable: bool, collections: Iterable[str] | None = None) -> Tensor:
+        """float32 [ids.count, width]; variables also go to `collections`."""
+        raise NotImplementedError("a CategoryColumn must have the method vectors_of")
+
+
 @dataclass(frozen=True)
-class _Indicator(DenseColumn):
+class _Indicator(CategoryColumn):
     categorical: CategoricalColumn
 
     @property
@@ -249,18 +289,19 @@ class _Indicator(DenseColumn):
     def parse_example_spec(self) -> dict[str, Any]:  # type: ignore[override]
         return self.categorical.parse_example_spec
 
-    def values(self, features: Mapping[str, Any], trainable: bool) -> Tensor:
-        ids = self.categorical.ids(features)
+    def vectors_of(self, ids: Entries, trainable: bool, collections: Iterable[str] | None = None) -> Tensor:
         return combined(filling_ops.one_hot(ids.values, self.width), ids, "sum", self.width)
 
 
 @dataclass(frozen=True)
-class _Embedding(DenseColumn):
+class _Embedding(CategoryColumn):
     categorical: CategoricalColumn
     dimension: int
     combiner: str
     initializer: Any
     trainable: bool
+    checkpoint: tuple[str, str] | None
+    max_norm: float | None
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -274,12 +315,23 @@ class _Embedding(DenseColumn):
     def parse_example_spec(self) -> dict[str, Any]:  # type: ignore[override]
         return self.categorical.parse_example_spec
 
-    def values(self, features: Mapping[str, Any], trainable: bool) -> Tensor:
+    def vectors_of(self, ids: Entries, trainable: bool, collections: Iterable[str] | None = None) -> Tensor:
         table = self._table(trainable)
-        ids = self.categorical.ids(features)
-        return combined(embedding_lookup(table, ids.values), ids, self.combiner, self.dimension)
+        for each in collections or ():
+            get_default_graph().add_to_collection(each, table)
+        vectors = embedding_lookup(table, ids.values, max_norm=self.max_norm)
+        return combined(vectors, ids, self.combiner, self.dimension)
 
     def _table(self, trainable: bool) -> Any:
+        table = self._made_table(trainable)
+        if self.checkpoint is not None:
+            from dtf.train.checkpoint_utils import init_from_checkpoint
+
+            path, name = self.checkpoint
+            init_from_checkpoint(path, {name: table})
+        return table
+
+    def _made_table(self, trainable: bool) -> Any:
         return get_variable(
             "embedding_weights",
             [self.categorical.num_buckets, self.dimension],

@@ -26,6 +26,7 @@ from dtf.layers import base as base
 from dtf.layers import choices as choices
 from dtf.layers import convolutional as convolutional
 from dtf.layers import core as core
+from dtf.layers import inspection as inspection
 from dtf.layers import normalization as normalization
 from dtf.layers import pooling as pooling
 from dtf.layers.base import InputSpec as InputSpec

@@ -34,6 +34,7 @@ from dtf.build.ops import math as math_ops
 from dtf.build.tensor import Operation, Tensor
 from dtf.build.variable_scope import VariableScope, get_variable, variable_scope
 from dtf.build.variables import Variable, VariableAggregation, VariableSynchronization
+from dtf.layers.inspection import Inspected
 from dtf.wire import dtypes
 from dtf.wire.dtypes import DType, as_dtype
 from dtf.wire.tensor_shape import TensorShape
@@ -53,6 +54,9 @@ class InputSpec:
     Attributes:
       dtype, shape, ndim, max_ndim, min_ndim: of the input.
       axes: dimension -> its size.
+      allow_last_axis_squeeze: whether a last dimension of size 1 may be missing or in excess.
+      name: the name of the input.
+      optional: whether the input may be None.
     """
 
     dtype: Any = None
@@ -61,6 +65,18 @@ class InputSpec:
     max_ndim: int | None = None
     min_ndim: int | None = None
     axes: Mapping[int, int | None] | None = None
+    allow_last_axis_squeeze: bool = False
+    name: str | None = None
+    optional: bool = False
+
+    def get_config(self) -> dict[str, Any]:
+        """The requirements by name; `from_config` makes another such specification of them."""
+        return {key: getattr(self, key) for key in ("dtype", "shape", "ndim", "max_ndim", "min_ndim", "axes")}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> InputSpec:
+        """The specification of a dictionary that `get_config` gave."""
+        return cls(**config)
 
     def check(self, tensor: Tensor, layer: str) -> None:
         """Raises ValueError where the tensor is known to be another one than `layer` takes."""
@@ -89,7 +105,7 @@ class InputSpec:
         return None
 
 
-class Layer:
+class Layer(Inspected):
     """Variables, and the computation with them. Subclasses write `build` and `call`.
 
     Attributes:
@@ -116,7 +132,7 @@ class Layer:
         """
         self.trainable = trainable
         self.built = False
-        self.input_spec: Any = None
+        self.input_spec = None
         self.activity_regularizer = activity_regularizer
         self._base_name = name or _snake_case(type(self).__name__)
         self._name = name or _numbered(self._base_name)
@@ -232,6 +248,7 @@ class Layer:
         """
         copied = copy.copy(self)
         copied._graph, copied._scope, copied._reuse, copied.built = None, None, None, False
+        copied._calls = []
         copied._own_trainable, copied._own_fixed, copied._own_losses, copied._own_updates = [], [], [], []
         with Graph().as_default():
             dtype = self._dtype or dtypes.float32
@@ -269,6 +286,7 @@ class Layer:
                 outputs = self.call(inputs, *args, **kwargs)
                 if self.activity_regularizer is not None:
                     self._regularize_activity(inputs, outputs)
+                self._record_call(inputs, outputs)
                 return outputs
 
     apply = __call__

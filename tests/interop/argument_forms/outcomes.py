@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 TABLES = (
-    "array", "array_shapes", "distribution_calls", "images", "linear", "math_forms", "neural", "ragged_forms",
-    "reductions", "scopes", "signals", "sparse_forms", "texts",
+    "array", "array_shapes", "distribution_calls", "images", "linear", "math_forms", "metric_forms", "neural",
+    "ragged_forms", "reductions", "scopes", "signals", "sparse_forms", "texts", "training_forms",
 )  # fmt: skip
 
 #: The most elements of a value that are compared one by one.
@@ -55,6 +55,14 @@ class _Inputs:
         placeholder = self.tf.placeholder(dtype, shape)
         self.feeds[placeholder] = value
         return placeholder
+
+    def after(self, operation: Any, value: Any) -> Any:
+        """What the function `value` gives, once the operation has run."""
+        with self.tf.control_dependencies([operation]):
+            made = value()
+            if isinstance(made, list):
+                return [self.tf.identity(each) for each in made]
+            return self.tf.identity(made)
 
     def variable(self, value: Any, **arguments: Any) -> Any:
         return self.tf.Variable(value, **arguments)
@@ -121,7 +129,7 @@ def outcome(tf: Any, case: str) -> dict[str, Any]:
         given = _Inputs(tf)
         names = {
             "tf": tf, "np": np, "T": given.constant, "P": given.unknown, "Q": given.ranked, "S": given.of_shape,
-            "V": given.variable, "graph": graph,
+            "V": given.variable, "A": given.after, "graph": graph,
         }  # fmt: skip
         tf.set_random_seed(7)
         fetches: list[Any] = []

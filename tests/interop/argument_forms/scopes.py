@@ -33,12 +33,12 @@ CASES = [
            "None))[:2])(tf.name_scope({s}))",
         op=_OPS[:12], s=["'a'", "'a/'", "None", "'b', 'c', []", "None, 'd'"]),
     *forms("(lambda scope: (scope.__enter__().name, ({op}).name, scope.__exit__(None, None, "
-           "None)))(tf.variable_scope({s}))", op=_OPS[:10], s=["'a'", "None, 'd'", "'a', reuse=tf.AUTO_REUSE",
+           "None))[:2])(tf.variable_scope({s}))", op=_OPS[:10], s=["'a'", "None, 'd'", "'a', reuse=tf.AUTO_REUSE",
            "'x/y'"]),
     *forms("(lambda scope: (scope.__enter__(), ({op}).device, scope.__exit__(None, None, None))[:2])(tf.device({s}))",
         op=_OPS[:8], s=["'/cpu:0'", "'/job:ps/task:1'", "None", "tf.DeviceSpec(job='w')", "lambda op: '/gpu:1'"]),
     *forms("(lambda scope: (scope.__enter__(), [c.name for c in ({op}).op.control_inputs], scope.__exit__(None, "
-           "None, None)))(tf.control_dependencies([tf.no_op(name='first')]))", op=_OPS[:8]),
+           "None, None))[:2])(tf.control_dependencies([tf.no_op(name='first')]))", op=_OPS[:8]),
     *forms("(tf.Variable(1.{a}), [len(tf.get_collection(key)) for key in ('variables', 'trainable_variables', "
            "'local_variables')])[1]", a=["", ", trainable=False", ", collections=['local_variables']",
                ", collections=[]"]),

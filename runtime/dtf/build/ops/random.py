@@ -237,6 +237,7 @@ def stateless_uniform(
     maxval: Any = None,
     dtype: DTypeLike = dtypes.float32,
     name: str | None = None,
+    alg: str = "auto_select",
 ) -> Tensor:
     """As `random_uniform`, but with the same numbers in every run; minval None gives integers of any value.
 
@@ -269,6 +270,7 @@ def stateless_normal(
     stddev: TensorLike = 1.0,
     dtype: DTypeLike = dtypes.float32,
     name: str | None = None,
+    alg: str = "auto_select",
 ) -> Tensor:
     """As `random_normal`, but with the same numbers in every run. seed: [2], integers."""
     attrs = {"seed": seed}
@@ -282,6 +284,7 @@ def stateless_truncated_normal(
     stddev: TensorLike = 1.0,
     dtype: DTypeLike = dtypes.float32,
     name: str | None = None,
+    alg: str = "auto_select",
 ) -> Tensor:
     """As `truncated_normal`, but with the same numbers in every run. seed: [2], integers."""
     attrs = {"seed": seed}

@@ -31,6 +31,11 @@ from dtf.build.ops.random import random_poisson as poisson
 from dtf.build.ops.random import random_shuffle as shuffle
 from dtf.build.ops.random import random_uniform as uniform
 
+#: Names of the generators, imported at their first use.
+_GENERATORS = (
+    "Algorithm", "Generator", "create_rng_state", "fold_in", "get_global_generator", "set_global_generator", "split",
+)  # fmt: skip
+
 __all__ = [
     "all_candidate_sampler", "categorical", "fixed_unigram_candidate_sampler", "gamma", "get_seed",
     "learned_unigram_candidate_sampler", "log_uniform_candidate_sampler", "multinomial", "normal", "poisson",
@@ -39,4 +44,8 @@ __all__ = [
     "stateless_uniform", "truncated_normal", "uniform", "uniform_candidate_sampler",
 ]  # fmt: skip
 
-__getattr__ = _late.refusals(__name__)
+__getattr__, __dir__ = _late.names(
+    globals(),
+    dict.fromkeys(_GENERATORS, "dtf.build.ops.random_generators"),
+    {"experimental": "dtf.random.experimental"},
+)
