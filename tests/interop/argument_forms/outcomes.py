@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 TABLES = (
-    "array", "array_shapes", "distribution_calls", "images", "linear", "math_forms", "metric_forms", "neural",
-    "ragged_forms", "reductions", "scopes", "signals", "sparse_forms", "texts", "training_forms",
+    "array", "array_shapes", "distribution_calls", "flow_forms", "images", "layer_forms", "linear", "math_forms",
+    "metric_forms", "neural", "ragged_forms", "reductions", "scopes", "signals", "sparse_forms", "texts",
+    "training_forms",
 )  # fmt: skip
 
 #: The most elements of a value that are compared one by one.

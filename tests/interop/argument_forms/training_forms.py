@@ -70,7 +70,9 @@ CASES = [
            "get_or_create_global_step().dtype", "global_step(None, T(1))", "assert_global_step(T(1))",
            "assert_global_step(tf.Variable(1))", "assert_global_step(tf.Variable(1.))",
            "assert_global_step(tf.Variable([1]))"]),
-    *each("batch batch_join shuffle_batch maybe_batch", "tf.train.{f}({a})", a=["[T(1.)], 2", "{{'x': T([1, 2])}}, 3",
+    *each("batch batch_join shuffle_batch maybe_batch", "(lambda r: [each.shape for each in "
+          "(r if isinstance(r, list) else r.values() if isinstance(r, dict) else [r])])(tf.train.{f}({a}))",
+           a=["[T(1.)], 2", "{{'x': T([1, 2])}}, 3",
           "[T(1.), T('a')], batch_size=2, name='b'", "[P(1.)], 2", "[], 2"]),
     *forms("tf.train.{f}", f=["slice_input_producer([[1, 2], [3, 4]])", "string_input_producer(['a', 'b'])",
            "range_input_producer(5)", "input_producer([1, 2])", "string_input_producer([])",

@@ -1,0 +1,98 @@
+"""tf.layers, initializers, regularizers and rnn cells: sizes, names and shapes in all forms."""
+
+from __future__ import annotations
+
+from tests.interop.argument_forms.forms import each, forms
+
+_ONES = "kernel_initializer=tf.ones_initializer()"
+_MATRIX = ["tf.ones([2, 3])", "P(np.ones([2, 3], np.float32))", "S(np.ones([2, 3]), [None, 3], tf.float32)"]
+_IMAGES = ["tf.ones([1, 6, 6, 2])", "S(np.ones([1, 6, 6, 2]), [None, None, None, 2], tf.float32)"]
+
+CASES = [
+    *forms("tf.layers.dense({x}, {a})", x=[*_MATRIX, "tf.ones([2, 4, 3])", "[[1., 2., 3.]]", "T([[1, 2, 3]])",
+           "T([1.])"],
+           a=["2, " + _ONES, "units=2, activation=tf.nn.relu, use_bias=False, " + _ONES,
+              "2, bias_initializer=tf.constant_initializer(2.), " + _ONES, "2, name='d', reuse=tf.AUTO_REUSE, " + _ONES,
+              "2, kernel_regularizer=lambda w: tf.reduce_sum(w), " + _ONES, "2, trainable=False, " + _ONES, "-1",
+           "0"]),
+    *forms("tf.layers.{f}", f=["dense(tf.ones([2, 3]))", "dense(tf.ones([2, 3]), 2, reuse=True)", "dense(None, 2)",
+           "dense(tf.ones([2, 3]), 2, activation='relu', " + _ONES + ")",
+           "dense(tf.ones([2, 3]), 2.0, " + _ONES + ")"]),
+    *forms("tf.layers.conv2d({x}, {a}, " + _ONES + ")", x=_IMAGES, a=["3, 2", "3, [2, 2], padding='same'",
+           "3, (3, 2), strides=2", "3, 2, (2, 1), 'SAME'", "filters=3, kernel_size=2, dilation_rate=2",
+           "3, 2, strides=2, dilation_rate=2", "3, 2, padding='x'", "3, [2], padding='same'", "3, 2, use_bias=False",
+           "3, 2, data_format='channels_middle'", "3, [2, 2, 2]", "3, 7", "3, 2, activation=tf.nn.relu, name='c'"]),
+    *forms("tf.layers.conv1d({x}, {a}, " + _ONES + ")", x=["tf.ones([1, 6, 2])", "tf.ones([1, 6])"], a=["3, 2",
+           "3, [2], padding='same'", "3, 2, 2", "3, 2, dilation_rate=2"]),
+    *forms("tf.layers.conv3d(tf.ones([1, 4, 4, 4, 2]), {a}, " + _ONES + ")", a=["3, 2", "3, [2, 1, 2], padding='same'",
+           "3, 2, strides=(2, 1, 1)"]),
+    *forms("tf.layers.conv2d_transpose({x}, {a}, " + _ONES + ")", x=_IMAGES, a=["3, 2", "3, 2, 2, 'same'",
+           "3, [3, 2], strides=(2, 1)", "3, 2, use_bias=False"]),
+    *forms("tf.layers.separable_conv2d({x}, {a}, depthwise_initializer=tf.ones_initializer(), "
+           "pointwise_initializer=tf.ones_initializer())", x=_IMAGES, a=["3, 2", "3, 2, padding='same'",
+           "3, 2, depth_multiplier=2", "3, 2, strides=2", "3, 2, dilation_rate=2"]),
+    *each("max_pooling2d average_pooling2d", "tf.layers.{f}({x}, {a})", x=[*_IMAGES, "tf.ones([1, 6, 6])"], a=["2, 2",
+          "[2, 2], 1", "pool_size=3, strides=2, padding='same'", "(2, 3), (2, 3)", "2, 2, padding='x'", "2", "7, 1"]),
+    *each("max_pooling1d average_pooling1d", "tf.layers.{f}({x}, {a})", x=["tf.ones([1, 6, 2])", "tf.ones([1, 6])"],
+          a=["2, 2", "[3], [2], 'same'"]),
+    *each("max_pooling3d average_pooling3d", "tf.layers.{f}(tf.ones([1, 4, 4, 4, 2]), {a})", a=["2, 2",
+           "[2, 1, 2], 1"]),
+    *forms("tf.layers.dropout({x}, {a})", x=["T([[1., 2.]])", "P([[1., 2.]])", "T([[1, 2]])"], a=["0.5", "rate=0.",
+           "0.5, training=False", "0.5, training=T(False)", "1.5", "0.5, noise_shape=[1, 2]", "0., training=True"]),
+    *forms("tf.layers.flatten({x})", x=["tf.ones([2, 3, 4])", "S(np.ones([2, 3, 4]), [None, 3, 4], tf.float32)",
+           "S(np.ones([2, 3, 4]), [2, None, 4], tf.float32)", "P(np.ones([2, 3]))", "T([1., 2.])", "T(1.)", "[[1.]]"]),
+    *forms("tf.layers.batch_normalization({x}{a})", x=["T([[1., 2.], [3., 5.]])", "tf.ones([2, 3, 3, 2])",
+           "P([[1., 2.], [3., 5.]])", "S([[1., 2.], [3., 5.]], [None, 2])"], a=["", ", training=True", ", axis=1",
+           ", center=False, scale=False, training=True", ", momentum=0.5, epsilon=0.1, training=True", ", fused=False",
+           ", training=T(True)", ", name='b'", ", axis=[1]", ", axis=5", ", trainable=False",
+           ", gamma_initializer=tf.constant_initializer(2.)", ", renorm=True, training=True",
+           ", virtual_batch_size=1"]),
+    *forms("(tf.layers.{f}, [[v.name, v.shape.as_list()] for v in tf.global_variables()])[1]",
+           f=["dense(tf.ones([2, 3]), 4)", "dense(tf.ones([2, 3]), 4, name='n')",
+           "conv2d(tf.ones([1, 4, 4, 2]), 3, 2)",
+              "batch_normalization(tf.ones([2, 3]))", "conv2d_transpose(tf.ones([1, 4, 4, 2]), 3, 2)",
+              "separable_conv2d(tf.ones([1, 4, 4, 2]), 3, 2)", "conv1d(tf.ones([1, 4, 2]), 3, 2, use_bias=False)",
+              "Dense(4)(tf.ones([2, 3]))", "Conv2D(3, 2, name='x')(tf.ones([1, 4, 4, 2]))"]),
+    *forms("(tf.layers.{f}, [len(tf.get_collection(k)) for k in ('trainable_variables', 'update_ops', "
+           "'regularization_losses')])[1]", f=["dense(tf.ones([2, 3]), 4)", "batch_normalization(tf.ones([2, 3]))",
+           "batch_normalization(tf.ones([2, 3]), training=True)", "dense(tf.ones([2, 3]), 4, trainable=False)",
+           "dense(tf.ones([2, 3]), 4, kernel_regularizer=tf.reduce_sum, bias_regularizer=tf.reduce_mean)",
+           "dense(tf.ones([2, 3]), 4, activity_regularizer=tf.reduce_sum)"]),
+    *forms("tf.layers.{f}.compute_output_shape({s})", f=["Dense(4)", "Conv2D(3, 2)", "MaxPooling2D(2, 2)", "Flatten()",
+           "Dropout(0.5)", "BatchNormalization()", "Conv2DTranspose(3, 2, 2)"], s=["(None, 6, 6, 2)", "[2, 6, 6, 2]",
+           "tf.TensorShape([None, 6, 6, 2])", "(None, 3)"]),
+    *each("zeros_initializer ones_initializer random_normal_initializer random_uniform_initializer "
+          "truncated_normal_initializer glorot_uniform_initializer glorot_normal_initializer "
+          "variance_scaling_initializer uniform_unit_scaling_initializer orthogonal_initializer",
+          "tf.{f}()({a})", a=["[2, 3]", "(2,)", "shape=[2, 2], dtype=tf.float64", "tf.TensorShape([3, 2])",
+                              "T([2, 2])", "[2, 2], tf.int32", "[]"]),
+    *each("glorot_uniform glorot_normal he_normal he_uniform lecun_normal lecun_uniform",
+           "tf.initializers.{f}({a})([3, 2])",
+          a=["", "seed=5", "3"]),
+    *forms("tf.constant_initializer({v})({a})", v=["2", "[1., 2., 3., 4.]", "np.ones([2, 2])", "2, tf.int32", "'x'",
+           "T(1.)", "[1, 2], verify_shape=True"], a=["[2, 2]", "[4]", "[2], tf.float64", "[2, 3]"]),
+    *forms("tf.{f}([3, 2])", f=["random_normal_initializer(1., 2., seed=3)", "random_uniform_initializer(-1, 1, 2)",
+           "truncated_normal_initializer(stddev=0.1, dtype=tf.float64)", "orthogonal_initializer(gain=2., seed=1)",
+           "random_uniform_initializer(0, 10, dtype=tf.int32)",
+           "variance_scaling_initializer(2., 'fan_out', 'uniform')",
+           "variance_scaling_initializer(scale=-1.)", "variance_scaling_initializer(mode='x')",
+           "variance_scaling_initializer(distribution='x')",
+           "variance_scaling_initializer(distribution='normal', seed=4)",
+           "initializers.identity()", "initializers.identity(gain=2.)", "initializers.identity(dtype=tf.int32)"]),
+    *forms("tf.nn.static_rnn(tf.nn.rnn_cell.{c}, [tf.ones([2, 3])] * 2, dtype=tf.float32)[0][0].shape", c=[
+           "BasicRNNCell(4)", "GRUCell(4)", "LSTMCell(4)", "BasicLSTMCell(4)", "LSTMCell(4, num_proj=2)",
+           "MultiRNNCell([tf.nn.rnn_cell.GRUCell(4), tf.nn.rnn_cell.GRUCell(5)])",
+           "DropoutWrapper(tf.nn.rnn_cell.GRUCell(4), 0.5)", "ResidualWrapper(tf.nn.rnn_cell.GRUCell(3))"]),
+    *forms("(tf.nn.dynamic_rnn(tf.nn.rnn_cell.{c}, tf.ones([2, 3, 4]), dtype=tf.float32), [[v.name, v.shape.as_list()] "
+           "for v in tf.global_variables()])[1]", c=["BasicRNNCell(4)", "GRUCell(4)", "LSTMCell(4)",
+           "BasicLSTMCell(4)",
+           "LSTMCell(4, use_peepholes=True, num_proj=2)", "MultiRNNCell([tf.nn.rnn_cell.GRUCell(4)] * 1)",
+           "DropoutWrapper(tf.nn.rnn_cell.LSTMCell(4), 0.5)"]),
+    *forms("tf.get_variable('v', {a})", a=["[2], initializer=tf.ones_initializer()", "initializer=T([1., 2.])",
+           "initializer=[1, 2]", "[2], tf.int32, tf.zeros_initializer()", "shape=(), initializer=tf.ones_initializer",
+           "[2], initializer=T([1., 2.])", "[None], initializer=tf.ones_initializer()", "initializer=lambda: T(3.)",
+           "[1], initializer=lambda shape, dtype, partition_info: tf.fill(shape, 2.)", "[2], dtype=tf.string",
+           "[2], initializer=tf.ones_initializer(), partitioner=tf.fixed_size_partitioner(2)", "5", "[2], tf.bool",
+           "[2], initializer=tf.ones_initializer(), use_resource=True", "None",
+           "[2], collections=['c'], trainable=True"]),
+]
