@@ -5,7 +5,7 @@ and the public members of classes. `differences` compares two of them, `page` wr
 `runtime/surface.md`. `python -m tests.interop.surface` writes that page anew (with TensorFlow's Python named by
 DTF_TENSORFLOW_PYTHON); `--list MODULE` prints what differs.
 
-dtf.keras and dtf.estimator follow later versions of TensorFlow and are not walked here.
+Of tf.keras, which follows TensorFlow 1.15 here, only the names are compared. TensorFlow 2.21 has no tf.estimator.
 """
 
 from __future__ import annotations
@@ -30,6 +30,19 @@ MODULES = (
         "saved_model.tag_constants saved_model.utils sets signal sparse spectral strings summary sysconfig "
         "test train train.experimental types user_ops version xla"
     ).split(),
+)
+
+#: The modules of tf.keras, whose names are counted; what they take follows TensorFlow 1.15, so it is not compared.
+KERAS_MODULES = (
+    "keras",
+    *(
+        f"keras.{name}"
+        for name in (
+            "activations applications backend callbacks constraints datasets estimator initializers layers losses "
+            "metrics models optimizers preprocessing preprocessing.image preprocessing.sequence preprocessing.text "
+            "regularizers utils wrappers"
+        ).split()
+    ),
 )
 
 #: What a module of TensorFlow shows without meaning to.
@@ -106,11 +119,11 @@ def _entry(value: Any) -> dict[str, Any]:
 def surface(tf: Any) -> dict[str, dict[str, Any]]:
     """Every public module of `tf` that is there: its names and what is known of each."""
     found: dict[str, dict[str, Any]] = {}
-    for path in MODULES:
+    for path in (*MODULES, *KERAS_MODULES):
         module = tf
         for part in filter(None, path.split(".")):
             try:
-                module = getattr(module, part, None)
+                module = None if module is None else getattr(module, part, None)
             except ImportError:
                 module = None
         if module is None:
@@ -124,7 +137,7 @@ def surface(tf: Any) -> dict[str, dict[str, Any]]:
             except ImportError:  # TensorFlow's keras without its package
                 continue
             if not (name.endswith("_pb2") or isinstance(value, types.ModuleType)):
-                names[name] = _entry(value)
+                names[name] = {"kind": "name"} if path in KERAS_MODULES else _entry(value)
     return found
 
 

@@ -15,17 +15,18 @@ _HEAD = """# The public surface of tf.compat.v1
 
 Made by `python -m tests.interop.surface`, which walks TensorFlow 2.21's `tf.compat.v1` name by name and argument by
 argument. "Differing" counts functions that lack a parameter or have another default or order, and classes that lack a
-public member, those of TensorFlow 2 included. `tf.keras` and `tf.estimator` are not walked. A name that is left out on
-purpose says in its error what to use instead (`runtime/dtf/absent.py`).
+public member, those of TensorFlow 2 included; members that only serve TensorFlow 2's tracing are left out. Of
+`tf.keras` only names are compared. A name that is left out on purpose says in its error what to use instead
+(`runtime/dtf/absent.py`).
 
 | module | there | missing | differing |
 |---|---|---|---|
 """
 
 _CONTRIB = """
-## tf.contrib
+## tf.contrib and tf.estimator
 
-TensorFlow 2.21 has no `tf.contrib`; this table counts what is there. Any other part says in its error what to use.
+TensorFlow 2.21 has neither; this table counts what is there. Any other part says in its error what to use.
 
 | module | there |
 |---|---|
@@ -65,10 +66,11 @@ def page(differences: dict[str, dict[str, Any]]) -> str:
 
 
 def contrib_table() -> str:
-    """How many names the parts of tf.contrib have. TensorFlow 2.21 has no tf.contrib to compare with."""
-    from dtf import contrib, late
+    """How many names tf.estimator and the parts of tf.contrib have. TensorFlow 2.21 has none to compare with."""
+    from dtf import contrib, estimator, late
 
-    rows = []
+    count = sum(late.is_public(each, getattr(estimator, each)) for each in dir(estimator))
+    rows = [f"| tf.estimator | {count} |\n"]
     for name in sorted(contrib._NAMESPACES):
         part = getattr(contrib, name)
         count = sum(late.is_public(each, getattr(part, each)) for each in dir(part))
