@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
+import shutil
 import sys
 import time
 import urllib.error
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from dtfctl.values.task import Exit, TaskStatus
+from tests.e2e import page_pictures
 from tests.e2e.chromium import IS_THERE, WHY_NONE, Browser
 from tests.e2e.dtfctl_cluster import ROOT, CommandLine
 from tests.e2e.page import PageProcess, event, made_up
@@ -150,22 +150,39 @@ def test_a_real_nan_a_crash_loop_and_a_full_disk_are_said_by_the_page(tmp_path, 
         dtfctl.run("down", "--purge", status=None)
 
 
+@needs_chromium
+@pytest.mark.timeout(240)
+def test_a_training_of_dtf_shows_its_variables_and_is_traced(tmp_path, browser):
+    copied = tmp_path / "digits"
+    shutil.copytree(ROOT / "clusters" / "digits", copied)
+    text = (copied / "cluster.yaml").read_text().replace("python trainer.py", f"{sys.executable} {copied}/trainer.py")
+    text = text.replace("--checkpoint_dir={checkpoint_dir}", "--checkpoint_dir={checkpoint_dir} --train_steps=1000000")
+    dtfctl = CommandLine(tmp_path, text)
+    try:
+        dtfctl.run("up")
+        with PageProcess(dtfctl.state) as page:
+            go(browser, page.address, "digits", "parameters")
+            verdict = "(document.querySelector('.verdict')?.textContent ?? '')"
+            browser.wait_for(f"{verdict}.startsWith('Out of balance: ps:0')", "the places")
+            rows = "[...document.querySelectorAll('tbody tr')].map((row) => row.textContent)"
+            browser.wait_for(f"{rows}.find((row) => row.startsWith('hidden/kernelps:0256 × 64'))", "the variable")
+            browser.wait_for("document.querySelector('.servers')?.textContent.includes('/s, out ')", "the traffic")
+            browser.click("#tab-step")
+            browser.wait_for("document.querySelector('#trace:not(:disabled)')", "the button")
+            browser.click("#trace")
+            browser.wait_for("document.querySelectorAll('.stretch.op').length > 20", "the operations")
+            names = "[...document.querySelectorAll('.steps .name')].map((each) => each.textContent)"
+            assert {"critical path", "ps:0", "worker:0"} <= set(browser.run(f"return {names}"))
+            assert browser.text("[aria-label=Explanation]").startswith("worker:0: a step takes")
+    finally:
+        dtfctl.run("down", "--purge", status=None)
+
+
 @pytest.fixture(scope="module")
 def world(tmp_path_factory) -> Iterator[str]:
     """The address of a page over made-up clusters."""
-    folder = tmp_path_factory.mktemp("world")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.e2e.page_world", str(folder), "--tasks", "1000"],
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'runtime'}"},
-    )
-    assert process.stdout is not None
-    yield process.stdout.readline().strip()
-    process.terminate()
-    process.wait(20)
-    process.stdout.close()
+    with page_pictures.world(tmp_path_factory.mktemp("world"), 1000) as address:
+        yield address
 
 
 SAID = {

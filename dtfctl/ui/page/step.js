@@ -47,8 +47,9 @@ export function show(room, context) {
     trace = document;
     const found = document?.dtf?.explanation?.findings || [];
     replace(reasons, ...found.map((each) => el("li", {}, el("strong", {}, `${format.percent(each.share)}  `), each.words, el("span.advice", {}, ` → ${each.advice}`))));
-    explanation.hidden = !lines?.length;
-    write(explanation, (lines || []).join("\n"));
+    const sums = (lines || []).join("\n").split("\n\n")[0]; // the findings stand above it
+    explanation.hidden = !sums;
+    write(explanation, sums);
     cards[0].hidden = !found.length && !lines?.length;
     if (save.href) URL.revokeObjectURL(save.href);
     save.href = URL.createObjectURL(new Blob([JSON.stringify(document)], { type: "application/json" }));
